@@ -1,0 +1,320 @@
+//! Why a block is invalid.
+
+use std::borrow::Cow;
+
+use assay_wire::{OutPoint, Txid, Wtxid};
+
+use crate::header::HeaderError;
+use crate::script::ScriptError;
+use crate::tx::TxError;
+
+/// Why a block is invalid: one variant per rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlockError {
+    /// The header is invalid.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    /// No valid solution of the signet challenge (BIP325).
+    #[error("the block does not solve the signet challenge")]
+    SignetSolution,
+    /// The header commits to other transactions.
+    #[error("the transactions do not have the merkle root of the header")]
+    MerkleRoot {
+        /// The root in the header.
+        claimed: [u8; 32],
+        /// The root of these transactions.
+        computed: [u8; 32],
+    },
+    /// Transactions at the end are repeated such that the root stays the same (CVE-2012-2459).
+    #[error("transactions are repeated without changing the merkle root")]
+    MutatedMerkleTree,
+    /// Empty or too large.
+    #[error("the block has {txs} transactions and {bytes} bytes, {bytes_max} are allowed")]
+    Length {
+        /// Bytes that count against the limit: without witnesses on Bitcoin.
+        bytes: u64,
+        /// The limit.
+        bytes_max: u64,
+        /// Number of transactions.
+        txs: usize,
+    },
+    /// The first transaction is no coinbase.
+    #[error("the first transaction is not a coinbase")]
+    CoinbaseMissing,
+    /// A further transaction is a coinbase.
+    #[error("transaction {tx_index} is a second coinbase")]
+    CoinbaseMultiple {
+        /// Its index.
+        tx_index: usize,
+    },
+    /// A transaction breaks a rule of transactions.
+    #[error("transaction {tx_index} ({txid}): {source}")]
+    Tx {
+        /// Its index.
+        tx_index: usize,
+        /// Its txid.
+        txid: Txid,
+        /// The rule.
+        source: TxError,
+    },
+    /// Too many signature operations.
+    #[error("signature operations cost {cost}, more than {cost_max}")]
+    SigOps {
+        /// Their cost, as far as it was added up.
+        cost: u64,
+        /// The limit.
+        cost_max: u64,
+        /// Whether the outputs being spent were counted.
+        with_spends: bool,
+    },
+    /// Bitcoin Cash: a transaction appears twice.
+    #[error("transaction {tx_index} ({txid}) repeats the one before it")]
+    TxDuplicate {
+        /// Its index.
+        tx_index: usize,
+        /// Its txid.
+        txid: Txid,
+    },
+    /// Bitcoin Cash: transactions are not in canonical order.
+    #[error("transaction {tx_index} ({txid}) sorts before the previous one ({previous})")]
+    TxOrdering {
+        /// Index of the transaction that comes too late.
+        tx_index: usize,
+        /// Its txid.
+        txid: Txid,
+        /// The txid before it.
+        previous: Txid,
+    },
+    /// The coinbase does not begin with the height (BIP34).
+    #[error("the coinbase does not begin with the height {height}")]
+    CoinbaseHeight {
+        /// The height it should begin with.
+        height: u32,
+    },
+    /// A commitment without the one 32-byte witness item that goes with it.
+    #[error("the coinbase witness has {items} items, not one of 32 bytes")]
+    WitnessNonceSize {
+        /// Number of items.
+        items: usize,
+    },
+    /// The commitment is to other witnesses.
+    #[error("the witnesses are not those the coinbase commits to")]
+    WitnessCommitment {
+        /// The hash in the coinbase.
+        claimed: [u8; 32],
+        /// The hash of these witnesses.
+        computed: [u8; 32],
+    },
+    /// A witness in a block that commits to none.
+    #[error("transaction {tx_index} has a witness that the block does not commit to")]
+    UnexpectedWitness {
+        /// Its index.
+        tx_index: usize,
+    },
+    /// Too heavy.
+    #[error("the block weighs {weight}, more than {weight_max}")]
+    Weight {
+        /// Its weight.
+        weight: u64,
+        /// The limit.
+        weight_max: u64,
+    },
+    /// An output would overwrite one that is unspent (BIP30). Found by whoever keeps the coins.
+    #[error("transaction {tx_index} would overwrite {outpoint}")]
+    OverwritesUnspent {
+        /// Index of the transaction.
+        tx_index: usize,
+        /// The output that exists already.
+        outpoint: OutPoint,
+    },
+    /// Fees that sum to more than all money.
+    #[error("the fees up to transaction {tx_index} sum to {fees}, more than all money")]
+    FeesOutOfRange {
+        /// Index of the transaction that made the sum too large.
+        tx_index: usize,
+        /// The sum, satoshi.
+        fees: i64,
+    },
+    /// The coinbase creates too much.
+    #[error("the coinbase pays {actual} of {limit} allowed")]
+    CoinbaseAmount {
+        /// What it pays, satoshi.
+        actual: i64,
+        /// Subsidy and fees, satoshi.
+        limit: i64,
+    },
+    /// Bitcoin Cash: the scripts of the block execute too many signature checks.
+    #[error("the scripts execute {sigchecks} signature checks, more than {sigchecks_max}")]
+    SigChecks {
+        /// Checks executed, as far as they were added up.
+        sigchecks: u64,
+        /// The limit.
+        sigchecks_max: u64,
+    },
+    /// A script does not authorise a spend.
+    #[error("transaction {tx_index}: {source}")]
+    Script {
+        /// Index of the transaction.
+        tx_index: usize,
+        /// The failure; boxed to keep the other verdicts small.
+        source: Box<ScriptFailure>,
+    },
+}
+
+impl BlockError {
+    /// The reject reason: Bitcoin Core's, or BCHN's where Core has no such rule.
+    pub fn reject_reason(&self) -> Cow<'static, str> {
+        let reason = match self {
+            Self::Header(error) => return error.reject_reason(),
+            Self::Script { source, .. } => return source.block_reject_reason().into(),
+            Self::SignetSolution => "bad-signet-blksig",
+            Self::MerkleRoot { .. } => "bad-txnmrklroot",
+            Self::MutatedMerkleTree => "bad-txns-duplicate",
+            Self::Length { .. } => "bad-blk-length",
+            Self::CoinbaseMissing => "bad-cb-missing",
+            Self::CoinbaseMultiple { .. } => "bad-cb-multiple",
+            Self::Tx { source, .. } => source.block_reject_reason(),
+            Self::SigOps { .. } => "bad-blk-sigops",
+            Self::TxDuplicate { .. } => "tx-duplicate",
+            Self::TxOrdering { .. } => "tx-ordering",
+            Self::CoinbaseHeight { .. } => "bad-cb-height",
+            Self::WitnessNonceSize { .. } => "bad-witness-nonce-size",
+            Self::WitnessCommitment { .. } => "bad-witness-merkle-match",
+            Self::UnexpectedWitness { .. } => "unexpected-witness",
+            Self::Weight { .. } => "bad-blk-weight",
+            Self::OverwritesUnspent { .. } => "bad-txns-BIP30",
+            Self::FeesOutOfRange { .. } => "bad-txns-accumulated-fee-outofrange",
+            Self::CoinbaseAmount { .. } => "bad-cb-amount",
+            Self::SigChecks { .. } => "blk-bad-inputs",
+        };
+        reason.into()
+    }
+
+    /// What the reference node adds to the reject reason in its log.
+    pub fn debug_message(&self) -> Cow<'static, str> {
+        let message = match self {
+            Self::Header(error) => return error.debug_message(),
+            Self::Script { source, .. } => return source.debug_message().into(),
+            Self::Tx { txid, source, .. } => return tx_debug_message(*txid, source),
+            Self::CoinbaseAmount { actual, limit } => {
+                return format!("coinbase pays too much (actual={actual} vs limit={limit})").into();
+            }
+            Self::TxDuplicate { txid, .. } => {
+                return format!("Duplicated transaction {txid}").into();
+            }
+            Self::TxOrdering { txid, previous, .. } => {
+                return format!("Transaction order is invalid ({txid} < {previous})").into();
+            }
+            Self::SignetSolution => "signet block signature validation failure",
+            Self::MerkleRoot { .. } => "hashMerkleRoot mismatch",
+            Self::MutatedMerkleTree => "duplicate transaction",
+            Self::Length { .. } => "size limits failed",
+            Self::CoinbaseMissing => "first tx is not coinbase",
+            Self::CoinbaseMultiple { .. } => "more than one coinbase",
+            Self::SigOps { with_spends: false, .. } => "out-of-bounds SigOpCount",
+            Self::SigOps { with_spends: true, .. } => "too many sigops",
+            Self::CoinbaseHeight { .. } => "block height mismatch in coinbase",
+            Self::WitnessNonceSize { .. } => {
+                "CheckWitnessMalleation : invalid witness reserved value size"
+            }
+            Self::WitnessCommitment { .. } => {
+                "CheckWitnessMalleation : witness merkle commitment mismatch"
+            }
+            Self::UnexpectedWitness { .. } => {
+                "CheckWitnessMalleation : unexpected witness data found"
+            }
+            Self::Weight { .. } => "ContextualCheckBlock : weight limit failed",
+            Self::OverwritesUnspent { .. } => "tried to overwrite transaction",
+            Self::FeesOutOfRange { .. } => "accumulated fee in the block out of range",
+            Self::SigChecks { .. } => "CheckInputs exceeded SigChecks limit",
+        };
+        message.into()
+    }
+
+    /// Whether other bytes with the same block hash may be valid, so that the hash must not be
+    /// remembered as invalid.
+    pub fn is_mutation(&self) -> bool {
+        matches!(
+            self,
+            Self::MerkleRoot { .. }
+                | Self::MutatedMerkleTree
+                | Self::WitnessNonceSize { .. }
+                | Self::WitnessCommitment { .. }
+                | Self::UnexpectedWitness { .. }
+        )
+    }
+
+    /// Whether waiting may make the block valid.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Header(error) if error.is_temporary())
+    }
+
+    /// Index of the transaction at fault, where one is.
+    pub fn tx_index(&self) -> Option<usize> {
+        match self {
+            Self::Tx { tx_index, .. }
+            | Self::Script { tx_index, .. }
+            | Self::CoinbaseMultiple { tx_index }
+            | Self::TxDuplicate { tx_index, .. }
+            | Self::TxOrdering { tx_index, .. }
+            | Self::UnexpectedWitness { tx_index }
+            | Self::OverwritesUnspent { tx_index, .. }
+            | Self::FeesOutOfRange { tx_index, .. } => Some(*tx_index),
+            _ => None,
+        }
+    }
+}
+
+/// Core words this by the stage that found the fault.
+fn tx_debug_message(txid: Txid, error: &TxError) -> Cow<'static, str> {
+    match error {
+        TxError::NotFinal { .. } => "non-final transaction".into(),
+        TxError::SequenceLocked { .. } => {
+            format!("contains a non-BIP68-final transaction {txid}").into()
+        }
+        TxError::SigChecks { .. } => "parallel script check failed".into(),
+        TxError::Undersize { .. } | TxError::Version { .. } => "".into(),
+        TxError::MissingOrSpent { .. }
+        | TxError::PrematureCoinbaseSpend { .. }
+        | TxError::InputValueOutOfRange { .. }
+        | TxError::SpendsTooMuch { .. }
+        | TxError::FeeOutOfRange { .. } => {
+            format!("{} in transaction {txid}", error.debug_message()).into()
+        }
+        _ => format!("Transaction check failed (tx hash {txid}) {}", error.debug_message()).into(),
+    }
+}
+
+/// A script that does not authorise a spend.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("input {input} of {txid}, spending {prevout}: {error}")]
+pub struct ScriptFailure {
+    /// The spending transaction.
+    pub txid: Txid,
+    /// The same with witnesses.
+    pub wtxid: Wtxid,
+    /// Index of the input.
+    pub input: usize,
+    /// What it spends.
+    pub prevout: OutPoint,
+    /// Why the script failed.
+    pub error: ScriptError,
+}
+
+impl ScriptFailure {
+    /// The reject reason of a block for this failure.
+    pub fn block_reject_reason(&self) -> String {
+        format!("block-script-verify-flag-failed ({})", self.error)
+    }
+
+    /// The reject reason of a transaction for this failure, when it is offered on its own.
+    pub fn mempool_reject_reason(&self) -> String {
+        format!("mempool-script-verify-flag-failed ({})", self.error)
+    }
+
+    /// What Bitcoin Core adds to the reject reason.
+    pub fn debug_message(&self) -> String {
+        let Self { txid, wtxid, input, prevout, .. } = self;
+        format!("input {input} of {txid} (wtxid {wtxid}), spending {prevout}")
+    }
+}

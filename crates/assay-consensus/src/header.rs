@@ -1,0 +1,242 @@
+//! The rules of block headers.
+
+use std::borrow::Cow;
+
+use assay_wire::{BlockHash, Header};
+
+use crate::chain::Ancestors;
+use crate::params::ChainParams;
+use crate::pow::{check_proof_of_work, next_work_required};
+
+/// How far in the future a timestamp may lie, seconds.
+pub const MAX_FUTURE_BLOCK_TIME_S: i64 = 2 * 60 * 60;
+
+/// How much earlier than its parent the first block of a period may be under BIP94, seconds.
+pub const MAX_TIMEWARP_S: i64 = 600;
+
+/// Why a header is invalid: one variant per rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// The hash does not meet the target, or the target is none.
+    #[error("hash {hash} does not meet the target {bits:#010x}")]
+    HighHash {
+        /// The header's hash.
+        hash: BlockHash,
+        /// The compact target it claims.
+        bits: u32,
+    },
+    /// The target is not the one the chain asks for.
+    #[error("target {found:#010x} where {expected:#010x} is required")]
+    BadDiffBits {
+        /// The compact target the chain asks for.
+        expected: u32,
+        /// The one the header claims.
+        found: u32,
+    },
+    /// Not later than the median of the blocks before it.
+    #[error("time {time} is not after the median time past {median_time_past}")]
+    TimeTooOld {
+        /// The header's timestamp.
+        time: u32,
+        /// The median that it must exceed.
+        median_time_past: u32,
+    },
+    /// The first block of a retarget period lies too far before its parent (BIP94).
+    #[error("time {time} is too far before the parent's {parent_time} at a retarget")]
+    TimewarpAttack {
+        /// The header's timestamp.
+        time: u32,
+        /// Its parent's.
+        parent_time: u32,
+    },
+    /// Too far in the future; the only rule whose verdict changes with time.
+    #[error("time {time} is too far after the present {now_s}")]
+    TimeTooNew {
+        /// The header's timestamp.
+        time: u32,
+        /// What the caller said the time is.
+        now_s: i64,
+    },
+    /// A version that a soft fork has retired.
+    #[error("version {version:#010x} is retired at height {height}")]
+    BadVersion {
+        /// The header's version.
+        version: i32,
+        /// Its height.
+        height: u32,
+    },
+}
+
+impl HeaderError {
+    /// Bitcoin Core's reject reason.
+    pub fn reject_reason(&self) -> Cow<'static, str> {
+        match self {
+            Self::HighHash { .. } => "high-hash".into(),
+            Self::BadDiffBits { .. } => "bad-diffbits".into(),
+            Self::TimeTooOld { .. } => "time-too-old".into(),
+            Self::TimewarpAttack { .. } => "time-timewarp-attack".into(),
+            Self::TimeTooNew { .. } => "time-too-new".into(),
+            Self::BadVersion { version, .. } => format!("bad-version(0x{version:08x})").into(),
+        }
+    }
+
+    /// What Bitcoin Core adds to the reject reason in its log.
+    pub fn debug_message(&self) -> Cow<'static, str> {
+        match self {
+            Self::HighHash { .. } => "proof of work failed".into(),
+            Self::BadDiffBits { .. } => "incorrect proof of work".into(),
+            Self::TimeTooOld { .. } => "block's timestamp is too early".into(),
+            Self::TimewarpAttack { .. } => {
+                "block's timestamp is too early on diff adjustment block".into()
+            }
+            Self::TimeTooNew { .. } => "block timestamp too far in the future".into(),
+            Self::BadVersion { version, .. } => {
+                format!("rejected nVersion=0x{version:08x} block").into()
+            }
+        }
+    }
+
+    /// Whether the same header may become valid by waiting, so that it must not be remembered as
+    /// invalid.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::TimeTooNew { .. })
+    }
+}
+
+/// Checks what can be told from the header alone: its proof of work.
+///
+/// # Errors
+/// [`HeaderError::HighHash`].
+pub fn check_header(
+    params: &ChainParams,
+    header: &Header,
+    hash: &BlockHash,
+) -> Result<(), HeaderError> {
+    if check_proof_of_work(hash, header.bits, &params.pow) {
+        Ok(())
+    } else {
+        Err(HeaderError::HighHash { hash: *hash, bits: header.bits })
+    }
+}
+
+/// Checks a header against the chain it extends; `now_s` is the present, seconds since 1970.
+///
+/// The caller has found the parent, which is the tip of `ancestors`, and has run
+/// [`check_header`].
+///
+/// # Errors
+/// The first rule broken, in Bitcoin Core's order.
+pub fn contextual_check_header<A: Ancestors + ?Sized>(
+    params: &ChainParams,
+    ancestors: &A,
+    header: &Header,
+    now_s: i64,
+) -> Result<(), HeaderError> {
+    let parent_height = ancestors.tip_height();
+    let height = parent_height + 1;
+    let expected = next_work_required(params, ancestors, header.time);
+    if header.bits != expected {
+        return Err(HeaderError::BadDiffBits { expected, found: header.bits });
+    }
+    let median_time_past = ancestors.median_time_past_at(parent_height);
+    if header.time <= median_time_past {
+        return Err(HeaderError::TimeTooOld { time: header.time, median_time_past });
+    }
+    if params.pow.enforce_bip94 && height.is_multiple_of(params.pow.retarget_interval()) {
+        let parent_time = ancestors.header_at(parent_height).time;
+        if i64::from(header.time) < i64::from(parent_time) - MAX_TIMEWARP_S {
+            return Err(HeaderError::TimewarpAttack { time: header.time, parent_time });
+        }
+    }
+    if i64::from(header.time) > now_s.saturating_add(MAX_FUTURE_BLOCK_TIME_S) {
+        return Err(HeaderError::TimeTooNew { time: header.time, now_s });
+    }
+    let heights = &params.activation;
+    let version = header.version;
+    let retired = (version < 2 && height >= heights.bip34)
+        || (version < 3 && height >= heights.bip66)
+        || (version < 4 && height >= heights.bip65);
+    if retired {
+        return Err(HeaderError::BadVersion { version, height });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::HeaderFacts;
+
+    const NOW: i64 = 1_700_000_000;
+
+    fn regtest() -> ChainParams {
+        ChainParams::by_name("regtest").expect("regtest is known")
+    }
+
+    fn chain(length: u32, start: u32, bits: u32) -> Vec<HeaderFacts> {
+        (0..length)
+            .map(|index| HeaderFacts { hash: BlockHash::ZERO, time: start + index * 600, bits })
+            .collect()
+    }
+
+    fn header(version: i32, time: u32, bits: u32) -> Header {
+        Header { version, prev_block: BlockHash::ZERO, merkle_root: [0; 32], time, bits, nonce: 0 }
+    }
+
+    fn reason(params: &ChainParams, chain: &[HeaderFacts], header: &Header) -> String {
+        match contextual_check_header(params, chain, header, NOW) {
+            Ok(()) => "ok".to_owned(),
+            Err(error) => error.reject_reason().into_owned(),
+        }
+    }
+
+    #[test]
+    fn each_rule_has_its_reason() {
+        let params = regtest();
+        let start = NOW as u32 - 20 * 600;
+        let chain = chain(20, start, 0x207f_ffff);
+        let time = NOW as u32;
+        let check = |header: Header| reason(&params, &chain, &header);
+        assert_eq!(check(header(4, time, 0x207f_ffff)), "ok");
+        assert_eq!(check(header(4, time, 0x1d00_ffff)), "bad-diffbits");
+        assert_eq!(check(header(4, start + 14 * 600, 0x207f_ffff)), "time-too-old");
+        assert_eq!(check(header(4, start + 14 * 600 + 1, 0x207f_ffff)), "ok");
+        assert_eq!(check(header(4, time + 7200, 0x207f_ffff)), "ok");
+        assert_eq!(check(header(4, time + 7201, 0x207f_ffff)), "time-too-new");
+        assert_eq!(check(header(3, time, 0x207f_ffff)), "bad-version(0x00000003)");
+        assert_eq!(check(header(-1, time, 0x207f_ffff)), "bad-version(0xffffffff)");
+    }
+
+    #[test]
+    fn cash_regtest_takes_old_versions() {
+        let params = ChainParams::by_name("bch-regtest").expect("bch-regtest is known");
+        let chain = chain(20, NOW as u32 - 20 * 600, 0x207f_ffff);
+        assert_eq!(reason(&params, &chain, &header(1, NOW as u32, 0x207f_ffff)), "ok");
+    }
+
+    #[test]
+    fn timewarp_is_judged_only_at_a_retarget() {
+        let params = ChainParams::by_name("testnet4").expect("testnet4 is known");
+        let bits = 0x1c00_ffff;
+        let start = NOW as u32 - 2016 * 600;
+        let full = chain(2016, start, bits);
+        let parent_time = start + 2015 * 600;
+        let expected = next_work_required(&params, full.as_slice(), parent_time - 601);
+        let early = header(4, parent_time - 601, expected);
+        assert_eq!(reason(&params, &full, &early), "time-timewarp-attack");
+        assert_eq!(reason(&params, &full, &header(4, parent_time - 600, expected)), "ok");
+        let shorter = &full[..2015];
+        assert_eq!(reason(&params, shorter, &header(4, parent_time - 1300, bits)), "ok");
+    }
+
+    #[test]
+    fn work_is_judged_first() {
+        let params = regtest();
+        let header = header(4, 0, 0x207f_ffff);
+        let hash = BlockHash([0xff; 32]);
+        let error = check_header(&params, &header, &hash).expect_err("the hash is too high");
+        assert_eq!(error.reject_reason(), "high-hash");
+        assert!(!error.is_temporary());
+        assert_eq!(check_header(&params, &header, &BlockHash([0x7e; 32])), Ok(()));
+    }
+}

@@ -1,0 +1,394 @@
+//! CHECKSIG, CHECKSIGADD and CHECKMULTISIG of Bitcoin, and what the Cash family shares with them.
+
+use super::checker::SignatureChecker;
+use super::encoding;
+use super::error::ScriptError;
+use super::exec::{Exec, Frame, SigVersion};
+use super::flags::Flags;
+use super::opcode::{MAX_MULTISIG_KEYS, MAX_OPS, push_prefix, read_instruction};
+use super::ops::NUMBER_SIZE;
+use super::sighash::{CodeKey, SIGHASH_FORKID, TapscriptPosition};
+
+/// What a passed signature costs of the tapscript budget (BIP-0342).
+const WEIGHT_PER_SIGNATURE: i64 = 50;
+
+/// Where a CHECKMULTISIG finds its arguments, as depths below the top.
+pub(super) struct MultisigArgs {
+    pub(super) keys: usize,
+    pub(super) sigs: usize,
+    /// Depth of the topmost signature; keys begin at depth 1.
+    pub(super) sig_at: usize,
+    /// Depth of the dummy element.
+    pub(super) dummy_at: usize,
+}
+
+impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
+    /// Checks the signature against the key, both given by depth. An error fails the script, the
+    /// boolean is the outcome the opcode leaves.
+    #[inline]
+    pub(super) fn check_sig(
+        &mut self,
+        frame: &Frame<'_>,
+        sig_at: usize,
+        key_at: usize,
+    ) -> Result<bool, ScriptError> {
+        if self.version == SigVersion::Tapscript {
+            return self.check_sig_tapscript(frame, sig_at, key_at);
+        }
+        if self.flags.contains(Flags::BCH) {
+            return self.bch_check_sig(frame, sig_at, key_at);
+        }
+        let mut deleted = false;
+        if self.version == SigVersion::Base {
+            self.delete_signature(frame, sig_at, &mut deleted);
+            if deleted && self.flags.contains(Flags::CONST_SCRIPTCODE) {
+                return Err(ScriptError::SigFindAndDelete);
+            }
+        }
+        self.check_encodings(sig_at, key_at)?;
+        let valid = self.verify_ecdsa(frame, deleted, sig_at, key_at);
+        if !valid && self.flags.contains(Flags::NULLFAIL) && !self.stack.peek(sig_at).is_empty() {
+            return Err(ScriptError::SigNullFail);
+        }
+        Ok(valid)
+    }
+
+    /// Deletes pushes of the signature from the script code, as pre-segwit messages require (Core
+    /// `FindAndDelete`). Sets `deleted` when the code now lives in the scratch buffer.
+    pub(super) fn delete_signature(
+        &mut self,
+        frame: &Frame<'_>,
+        sig_at: usize,
+        deleted: &mut bool,
+    ) {
+        let sig = self.stack.peek(sig_at);
+        let (prefix, used) = push_prefix(sig.len());
+        let prefix = &prefix[..used];
+        if !*deleted {
+            let code = &frame.script[frame.code_start..];
+            if !occurs(code, prefix, sig) {
+                return;
+            }
+            self.scratch.code.clear();
+            self.scratch.code.extend_from_slice(code);
+            *deleted = true;
+        }
+        delete_pushes(&mut self.scratch.code, prefix, sig);
+    }
+
+    #[inline]
+    fn check_encodings(&self, sig_at: usize, key_at: usize) -> Result<(), ScriptError> {
+        encoding::check_signature(self.stack.peek(sig_at), self.flags)?;
+        let key = self.stack.peek(key_at);
+        if self.flags.contains(Flags::STRICTENC) && !encoding::is_plain_key(key) {
+            return Err(ScriptError::PubkeyType);
+        }
+        if self.version == SigVersion::WitnessV0
+            && self.flags.contains(Flags::WITNESS_PUBKEYTYPE)
+            && !encoding::is_compressed_key(key)
+        {
+            return Err(ScriptError::WitnessPubkeyType);
+        }
+        Ok(())
+    }
+
+    /// Splits off the hash type, computes the message and asks the checker.
+    #[inline]
+    pub(super) fn verify_ecdsa(
+        &mut self,
+        frame: &Frame<'_>,
+        deleted: bool,
+        sig_at: usize,
+        key_at: usize,
+    ) -> bool {
+        let Some((hash_type, true)) = self.hash_type_and_key_form(sig_at, key_at) else {
+            return false;
+        };
+        let message = self.message(frame, deleted, hash_type);
+        self.sig_checks += 1;
+        let sig = self.stack.peek(sig_at);
+        self.checker.ecdsa(self.stack.peek(key_at), &sig[..sig.len() - 1], &message)
+    }
+
+    /// The hash type of a signature that is not empty, and whether the key can be one at all.
+    #[inline]
+    pub(super) fn hash_type_and_key_form(
+        &self,
+        sig_at: usize,
+        key_at: usize,
+    ) -> Option<(u32, bool)> {
+        let &hash_type = self.stack.peek(sig_at).last()?;
+        Some((u32::from(hash_type), encoding::has_key_form(self.stack.peek(key_at))))
+    }
+
+    /// The message of a signature outside tapscript.
+    #[inline]
+    pub(super) fn message(&mut self, frame: &Frame<'_>, deleted: bool, hash_type: u32) -> [u8; 32] {
+        let fork = self.flags.contains(Flags::SIGHASH_FORKID) && hash_type & SIGHASH_FORKID != 0;
+        let code = if deleted { &self.scratch.code[..] } else { &frame.script[frame.code_start..] };
+        let key = if deleted {
+            CodeKey::deleted(code, fork)
+        } else {
+            CodeKey::Plain { script: frame.id, start: frame.code_start as u32, fork }
+        };
+        let (ctx, input) = (self.ctx, self.input);
+        let by_bip143 = fork || self.version == SigVersion::WitnessV0;
+        self.scratch.cache.hash(key, hash_type, || {
+            if by_bip143 {
+                Some(ctx.segwit_v0_message(input, code, ctx.spent(input).value, hash_type))
+            } else {
+                ctx.legacy_message(input, code, hash_type)
+            }
+        })
+    }
+
+    /// BIP-0342's rules for one signature; their order is consensus.
+    fn check_sig_tapscript(
+        &mut self,
+        frame: &Frame<'_>,
+        sig_at: usize,
+        key_at: usize,
+    ) -> Result<bool, ScriptError> {
+        let given = !self.stack.peek(sig_at).is_empty();
+        if given {
+            self.tap.weight_left -= WEIGHT_PER_SIGNATURE;
+            if self.tap.weight_left < 0 {
+                return Err(ScriptError::TapscriptValidationWeight);
+            }
+        }
+        let key = self.stack.peek(key_at);
+        if key.is_empty() {
+            return Err(ScriptError::TapscriptEmptyPubkey);
+        }
+        if let Ok(&key) = <&[u8; 32]>::try_from(key) {
+            if given {
+                let position = TapscriptPosition {
+                    leaf_hash: self.tap.leaf_hash,
+                    code_separator: frame.code_separator,
+                };
+                let (sig, hash_type) = split_schnorr(self.stack.peek(sig_at))?;
+                self.verify_schnorr(&sig, hash_type, &key, Some(&position))?;
+            }
+        } else if self.flags.contains(Flags::DISCOURAGE_UPGRADABLE_PUBKEYTYPE) {
+            return Err(ScriptError::DiscourageUpgradablePubkeyType);
+        }
+        Ok(given)
+    }
+
+    /// Checks a Taproot signature, which must be valid.
+    pub(super) fn verify_schnorr(
+        &mut self,
+        sig: &[u8; 64],
+        hash_type: u8,
+        key: &[u8; 32],
+        position: Option<&TapscriptPosition>,
+    ) -> Result<(), ScriptError> {
+        let message = self
+            .ctx
+            .taproot_message(
+                self.input,
+                hash_type,
+                self.tap.annex_hash.as_ref(),
+                position,
+                &mut self.tap.output_hash,
+            )
+            .ok_or(ScriptError::SchnorrSigHashType)?;
+        self.sig_checks += 1;
+        if self.checker.schnorr(key, sig, &message) { Ok(()) } else { Err(ScriptError::SchnorrSig) }
+    }
+
+    /// `sig num key CHECKSIGADD` gives `num` plus the outcome.
+    pub(super) fn check_sig_add(&mut self, frame: &Frame<'_>) -> Result<(), ScriptError> {
+        self.stack.need(3)?;
+        let count = self.number(1, NUMBER_SIZE)?;
+        let valid = self.check_sig(frame, 2, 0)?;
+        self.stack.drop_top(3);
+        self.stack.push_num(count + i64::from(valid));
+        Ok(())
+    }
+
+    /// Reads the counts of a CHECKMULTISIG and makes sure that all arguments are there.
+    pub(super) fn multisig_args(&self, frame: &mut Frame<'_>) -> Result<MultisigArgs, ScriptError> {
+        self.stack.need(1)?;
+        let keys = self.number(0, NUMBER_SIZE)?;
+        if !(0..=MAX_MULTISIG_KEYS).contains(&keys) {
+            return Err(ScriptError::PubkeyCount);
+        }
+        frame.ops += keys as u32;
+        if frame.ops > MAX_OPS {
+            return Err(ScriptError::OpCount);
+        }
+        let sigs_at = keys as usize + 1;
+        self.stack.need(sigs_at + 1)?;
+        let sigs = self.number(sigs_at, NUMBER_SIZE)?;
+        if !(0..=keys).contains(&sigs) {
+            return Err(ScriptError::SigCount);
+        }
+        let sig_at = sigs_at + 1;
+        let dummy_at = sig_at + sigs as usize;
+        self.stack.need(dummy_at + 1)?;
+        Ok(MultisigArgs { keys: keys as usize, sigs: sigs as usize, sig_at, dummy_at })
+    }
+
+    /// CHECKMULTISIG up to the outcome; the arguments are gone afterwards.
+    pub(super) fn check_multisig(&mut self, frame: &mut Frame<'_>) -> Result<bool, ScriptError> {
+        if self.version == SigVersion::Tapscript {
+            return Err(ScriptError::TapscriptCheckMultisig);
+        }
+        let args = self.multisig_args(frame)?;
+        let valid = if self.flags.contains(Flags::BCH) {
+            self.bch_check_multisig(frame, &args)?
+        } else {
+            self.check_multisig_ecdsa(frame, &args)?
+        };
+        self.stack.drop_top(args.dummy_at + 1);
+        Ok(valid)
+    }
+
+    fn check_multisig_ecdsa(
+        &mut self,
+        frame: &Frame<'_>,
+        args: &MultisigArgs,
+    ) -> Result<bool, ScriptError> {
+        let mut deleted = false;
+        if self.version == SigVersion::Base {
+            for index in 0..args.sigs {
+                self.delete_signature(frame, args.sig_at + index, &mut deleted);
+                if deleted && self.flags.contains(Flags::CONST_SCRIPTCODE) {
+                    return Err(ScriptError::SigFindAndDelete);
+                }
+            }
+        }
+        let valid = self.match_signatures(args, |exec, sig_at, key_at| {
+            exec.check_encodings(sig_at, key_at)?;
+            Ok(exec.verify_ecdsa(frame, deleted, sig_at, key_at))
+        })?;
+        if !valid && self.flags.contains(Flags::NULLFAIL) && self.any_signature(args) {
+            return Err(ScriptError::SigNullFail);
+        }
+        if self.flags.contains(Flags::NULLDUMMY) && !self.stack.peek(args.dummy_at).is_empty() {
+            return Err(ScriptError::SigNullDummy);
+        }
+        Ok(valid)
+    }
+
+    /// Whether any signature of a CHECKMULTISIG is not empty.
+    pub(super) fn any_signature(&self, args: &MultisigArgs) -> bool {
+        (0..args.sigs).any(|index| !self.stack.peek(args.sig_at + index).is_empty())
+    }
+
+    /// Tries each signature against the keys in order, both from the top; stops as soon as there are
+    /// more signatures left than keys.
+    pub(super) fn match_signatures(
+        &mut self,
+        args: &MultisigArgs,
+        mut check: impl FnMut(&mut Self, usize, usize) -> Result<bool, ScriptError>,
+    ) -> Result<bool, ScriptError> {
+        let (mut sigs_left, mut keys_left) = (args.sigs, args.keys);
+        while sigs_left > 0 {
+            let sig_at = args.sig_at + args.sigs - sigs_left;
+            let key_at = 1 + args.keys - keys_left;
+            if check(self, sig_at, key_at)? {
+                sigs_left -= 1;
+            }
+            keys_left -= 1;
+            if sigs_left > keys_left {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Splits a Taproot signature into its 64 bytes and its hash type; 65 bytes must not spell out the
+/// default type (BIP-0341).
+pub(super) fn split_schnorr(sig: &[u8]) -> Result<([u8; 64], u8), ScriptError> {
+    let (head, hash_type) = match sig {
+        [_, .., 0] if sig.len() == 65 => return Err(ScriptError::SchnorrSigHashType),
+        [head @ .., hash_type] if head.len() == 64 => (head, *hash_type),
+        _ => (sig, 0),
+    };
+    let sig = head.try_into().map_err(|_| ScriptError::SchnorrSigSize)?;
+    Ok((sig, hash_type))
+}
+
+fn starts_with_push(code: &[u8], prefix: &[u8], data: &[u8]) -> bool {
+    code.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(data))
+}
+
+/// Whether the push `prefix data` stands at an instruction boundary of `code`.
+fn occurs(code: &[u8], prefix: &[u8], data: &[u8]) -> bool {
+    let length = prefix.len() + data.len();
+    let mut pos = 0;
+    while pos + length <= code.len() {
+        if starts_with_push(&code[pos..], prefix, data) {
+            return true;
+        }
+        if read_instruction(code, &mut pos).is_none() {
+            return false;
+        }
+    }
+    false
+}
+
+/// Removes every such push, in place. After a match the next bytes are compared again before an
+/// instruction is read, as Core's `FindAndDelete` does.
+fn delete_pushes(code: &mut Vec<u8>, prefix: &[u8], data: &[u8]) {
+    let length = prefix.len() + data.len();
+    let (mut from, mut kept) = (0, 0);
+    loop {
+        while starts_with_push(&code[from..], prefix, data) {
+            from += length;
+        }
+        let begin = from;
+        if from >= code.len() || read_instruction(code, &mut from).is_none() {
+            from = begin;
+            break;
+        }
+        code.copy_within(begin..from, kept);
+        kept += from - begin;
+    }
+    let rest = code.len() - from;
+    code.copy_within(from.., kept);
+    code.truncate(kept + rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::opcode::op;
+
+    fn delete(code: &[u8], sig: &[u8]) -> Vec<u8> {
+        let (prefix, used) = push_prefix(sig.len());
+        let mut out = code.to_vec();
+        delete_pushes(&mut out, &prefix[..used], sig);
+        assert_eq!(occurs(code, &prefix[..used], sig), out != code, "{code:?} {sig:?}");
+        out
+    }
+
+    /// Cases of Core's `script_FindAndDelete` test.
+    #[test]
+    fn deletes_like_core() {
+        // Only whole pushes at instruction boundaries.
+        assert_eq!(delete(&[3, 2, 0xff, 3], &[0xff, 3]), [3, 2, 0xff, 3]);
+        assert_eq!(delete(&[2, 0xff, 3, 2, 0xff, 3], &[0xff, 3]), []);
+        assert_eq!(delete(&[op::PUSH1, 1, 7, op::PUSH1, 1, 7], &[7]), [op::PUSH1, op::PUSH1]);
+        // The empty signature is a push of nothing.
+        assert_eq!(delete(&[op::PUSH1, 0, 0, op::PUSH1], &[]), [op::PUSH1, op::PUSH1]);
+        // Pushes with another opcode stay.
+        let other = [op::PUSHDATA1, 1, 7];
+        assert_eq!(delete(&other, &[7]), other);
+        // A cut-off tail is kept as it is.
+        assert_eq!(delete(&[1, 7, 5, 1], &[7]), [5, 1]);
+    }
+
+    #[test]
+    fn schnorr_signature_sizes() {
+        assert_eq!(split_schnorr(&[3; 64]), Ok(([3; 64], 0)));
+        assert_eq!(split_schnorr(&[3; 65]), Ok(([3; 64], 3)));
+        assert_eq!(split_schnorr(&[0; 65]), Err(ScriptError::SchnorrSigHashType));
+        for length in [0, 1, 63, 66] {
+            assert_eq!(split_schnorr(&vec![1; length]), Err(ScriptError::SchnorrSigSize));
+        }
+    }
+}

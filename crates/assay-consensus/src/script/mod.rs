@@ -1,0 +1,35 @@
+//! The script language: whether an input may spend an output.
+//!
+//! [`Interpreter::verify_input`] runs input script, output script, redeem script and witness under a
+//! set of [`Flags`], for Bitcoin (legacy, segwit, Taproot) and for Bitcoin Cash up to May 2020. It
+//! follows the reference nodes rule by rule, including the order of checks and so the error given.
+//!
+//! Signature *messages* are computed here ([`TxContext`]), signatures are decided by a
+//! [`SignatureChecker`]: at once, or later in batches.
+
+mod bch;
+mod checker;
+mod checksig;
+mod context;
+mod encoding;
+mod error;
+mod exec;
+mod flags;
+mod interpreter;
+mod num;
+pub mod opcode;
+mod ops;
+mod sighash;
+mod stack;
+mod witness;
+
+pub use checker::SignatureChecker;
+pub use context::TxContext;
+pub use error::ScriptError;
+pub use flags::Flags;
+pub use interpreter::{InputStats, Interpreter, verify_input};
+pub use sighash::{
+    SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_FORKID, SIGHASH_NONE, SIGHASH_SINGLE, SINGLE_BUG,
+    TapscriptPosition,
+};
+pub use witness::{annex_hash, tap_branch_hash, tap_leaf_hash, tap_tweak_hash};

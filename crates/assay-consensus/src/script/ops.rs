@@ -1,0 +1,214 @@
+//! Opcodes that only move, compare, add and hash stack elements.
+
+use assay_hash::{hash160, ripemd160, sha1, sha256, sha256d};
+
+use super::bch;
+use super::checker::SignatureChecker;
+use super::error::ScriptError;
+use super::exec::Exec;
+use super::flags::Flags;
+use super::num;
+use super::opcode::op;
+
+/// Bytes of an operand of arithmetic.
+pub(super) const NUMBER_SIZE: usize = 4;
+
+impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
+    /// Stack manipulation.
+    pub(super) fn stack_op(&mut self, opcode: u8) -> Result<(), ScriptError> {
+        let stack = &mut *self.stack;
+        match opcode {
+            op::TOALTSTACK => stack.move_to_alt()?,
+            op::FROMALTSTACK => stack.move_from_alt()?,
+            op::DROP2 => {
+                stack.need(2)?;
+                stack.drop_top(2);
+            }
+            op::DUP2 => {
+                stack.need(2)?;
+                stack.push_again(1);
+                stack.push_again(1);
+            }
+            op::DUP3 => {
+                stack.need(3)?;
+                for _ in 0..3 {
+                    stack.push_again(2);
+                }
+            }
+            op::OVER2 => {
+                stack.need(4)?;
+                stack.push_again(3);
+                stack.push_again(3);
+            }
+            op::ROT2 => {
+                stack.need(6)?;
+                stack.roll(5);
+                stack.roll(5);
+            }
+            op::SWAP2 => {
+                stack.need(4)?;
+                stack.swap(3, 1);
+                stack.swap(2, 0);
+            }
+            op::IFDUP => {
+                stack.need(1)?;
+                if num::is_true(stack.peek(0)) {
+                    stack.push_again(0);
+                }
+            }
+            op::DEPTH => stack.push_num(stack.len() as i64),
+            op::DROP => {
+                stack.need(1)?;
+                stack.drop_top(1);
+            }
+            op::DUP => {
+                stack.need(1)?;
+                stack.push_again(0);
+            }
+            op::NIP => {
+                stack.need(2)?;
+                stack.remove(1);
+            }
+            op::OVER => {
+                stack.need(2)?;
+                stack.push_again(1);
+            }
+            op::PICK | op::ROLL => {
+                stack.need(2)?;
+                let depth = self.number(0, NUMBER_SIZE)?;
+                self.stack.drop_top(1);
+                let depth = usize::try_from(depth)
+                    .ok()
+                    .filter(|&depth| depth < self.stack.len())
+                    .ok_or(ScriptError::InvalidStackOperation)?;
+                if opcode == op::PICK {
+                    self.stack.push_again(depth);
+                } else {
+                    self.stack.roll(depth);
+                }
+            }
+            op::ROT => {
+                stack.need(3)?;
+                stack.roll(2);
+            }
+            op::SWAP => {
+                stack.need(2)?;
+                stack.swap(0, 1);
+            }
+            op::TUCK => {
+                stack.need(2)?;
+                stack.tuck();
+            }
+            op::SIZE => {
+                stack.need(1)?;
+                stack.push_num(stack.peek(0).len() as i64);
+            }
+            _ => return Err(ScriptError::BadOpcode),
+        }
+        Ok(())
+    }
+
+    /// EQUAL and EQUALVERIFY.
+    #[inline]
+    pub(super) fn equal(&mut self, opcode: u8) -> Result<(), ScriptError> {
+        self.stack.need(2)?;
+        let equal = self.stack.peek(0) == self.stack.peek(1);
+        self.stack.drop_top(2);
+        self.finish_check(equal, opcode == op::EQUALVERIFY, ScriptError::EqualVerify)
+    }
+
+    /// Everything that reads numbers and gives one.
+    pub(super) fn arithmetic(&mut self, opcode: u8) -> Result<(), ScriptError> {
+        match opcode {
+            op::ADD1..=op::NOTEQUAL0 => self.unary(opcode),
+            op::WITHIN => {
+                self.stack.need(3)?;
+                let value = self.number(2, NUMBER_SIZE)?;
+                let min = self.number(1, NUMBER_SIZE)?;
+                let max = self.number(0, NUMBER_SIZE)?;
+                self.stack.drop_top(3);
+                self.stack.push_bool((min..max).contains(&value));
+                Ok(())
+            }
+            _ => self.binary(opcode),
+        }
+    }
+
+    fn unary(&mut self, opcode: u8) -> Result<(), ScriptError> {
+        self.stack.need(1)?;
+        let a = self.number(0, NUMBER_SIZE)?;
+        let result = match opcode {
+            op::ADD1 => a + 1,
+            op::SUB1 => a - 1,
+            op::NEGATE => -a,
+            op::ABS => a.abs(),
+            op::NOT => i64::from(a == 0),
+            op::NOTEQUAL0 => i64::from(a != 0),
+            _ => return Err(ScriptError::BadOpcode),
+        };
+        self.stack.drop_top(1);
+        self.stack.push_num(result);
+        Ok(())
+    }
+
+    fn binary(&mut self, opcode: u8) -> Result<(), ScriptError> {
+        self.stack.need(2)?;
+        let a = self.number(1, NUMBER_SIZE)?;
+        let b = self.number(0, NUMBER_SIZE)?;
+        let result = match opcode {
+            op::ADD => a + b,
+            op::SUB => a - b,
+            op::BOOLAND => i64::from(a != 0 && b != 0),
+            op::BOOLOR => i64::from(a != 0 || b != 0),
+            op::NUMEQUAL | op::NUMEQUALVERIFY => i64::from(a == b),
+            op::NUMNOTEQUAL => i64::from(a != b),
+            op::LESSTHAN => i64::from(a < b),
+            op::GREATERTHAN => i64::from(a > b),
+            op::LESSTHANOREQUAL => i64::from(a <= b),
+            op::GREATERTHANOREQUAL => i64::from(a >= b),
+            op::MIN => a.min(b),
+            op::MAX => a.max(b),
+            op::DIV | op::MOD if self.flags.contains(Flags::BCH) => bch::divide(opcode, a, b)?,
+            _ => return Err(ScriptError::BadOpcode),
+        };
+        self.stack.drop_top(2);
+        if opcode == op::NUMEQUALVERIFY {
+            return if result == 0 { Err(ScriptError::NumEqualVerify) } else { Ok(()) };
+        }
+        self.stack.push_num(result);
+        Ok(())
+    }
+
+    /// Replaces the top element by a hash of it.
+    #[inline]
+    pub(super) fn hash(&mut self, opcode: u8) -> Result<(), ScriptError> {
+        self.stack.need(1)?;
+        let data = self.stack.peek(0);
+        let (short, long);
+        let digest: &[u8] = match opcode {
+            op::RIPEMD160 => {
+                short = ripemd160(data);
+                &short
+            }
+            op::SHA1 => {
+                short = sha1(data);
+                &short
+            }
+            op::HASH160 => {
+                short = hash160(data);
+                &short
+            }
+            op::SHA256 => {
+                long = sha256(data);
+                &long
+            }
+            _ => {
+                long = sha256d(data);
+                &long
+            }
+        };
+        self.stack.drop_top(1);
+        self.stack.push(digest);
+        Ok(())
+    }
+}

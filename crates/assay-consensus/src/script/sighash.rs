@@ -1,0 +1,390 @@
+//! Signature messages: legacy, BIP-0143 (also Bitcoin Cash with the fork bit) and BIP-0341/0342.
+//!
+//! Every message is streamed into SHA-256 from the bytes of the transaction; none is built in memory.
+
+use std::sync::LazyLock;
+
+use assay_hash::{Sha256, TaggedHasher, sha256d};
+use assay_wire::{TxIn, TxOut};
+
+use super::context::TxContext;
+use super::opcode::{op, read_instruction};
+
+/// Sign all outputs.
+pub const SIGHASH_ALL: u32 = 1;
+/// Sign no output.
+pub const SIGHASH_NONE: u32 = 2;
+/// Sign the output of the same index.
+pub const SIGHASH_SINGLE: u32 = 3;
+/// Bitcoin Cash: the message is built by BIP-0143 whatever the script type.
+pub const SIGHASH_FORKID: u32 = 0x40;
+/// Sign only this input.
+pub const SIGHASH_ANYONECANPAY: u32 = 0x80;
+
+/// What a legacy `SIGHASH_SINGLE` signature without a matching output signs: the number one.
+pub const SINGLE_BUG: [u8; 32] = {
+    let mut one = [0; 32];
+    one[0] = 1;
+    one
+};
+
+/// Where in a tapscript a signature is checked (BIP-0342).
+#[derive(Clone, Copy, Debug)]
+pub struct TapscriptPosition {
+    /// Hash of the leaf.
+    pub leaf_hash: [u8; 32],
+    /// Position (in opcodes) of the last executed CODESEPARATOR, all ones when there is none.
+    pub code_separator: u32,
+}
+
+pub(super) static TAP_SIGHASH: LazyLock<TaggedHasher> =
+    LazyLock::new(|| TaggedHasher::new("TapSighash"));
+
+#[inline]
+pub(super) fn output_type(hash_type: u32) -> u32 {
+    hash_type & 0x1f
+}
+
+/// Adds a compact size to a hash.
+#[inline]
+pub(super) fn update_compact_size(hasher: &mut Sha256, n: usize) {
+    let n = n as u64;
+    let le = n.to_le_bytes();
+    if n < 253 {
+        hasher.update(&le[..1]);
+    } else if n <= 0xffff {
+        hasher.update(&[253, le[0], le[1]]);
+    } else if n <= 0xffff_ffff {
+        hasher.update(&[254, le[0], le[1], le[2], le[3]]);
+    } else {
+        hasher.update(&[255]);
+        hasher.update(&le);
+    }
+}
+
+/// Adds an input whose script is blanked, as legacy messages have all inputs but the signed one.
+#[inline]
+pub(super) fn update_blank_input(hasher: &mut Sha256, input: &TxIn<'_>, sequence: u32) {
+    let mut bytes = [0; 41];
+    bytes[..36].copy_from_slice(&input.prevout.to_bytes());
+    bytes[37..].copy_from_slice(&sequence.to_le_bytes());
+    hasher.update(&bytes);
+}
+
+fn update_output(hasher: &mut Sha256, output: &TxOut<'_>) {
+    hasher.update(&output.value.to_le_bytes());
+    update_compact_size(hasher, output.script_pubkey.len());
+    hasher.update(output.script_pubkey);
+}
+
+/// Adds a script with its length, leaving out every CODESEPARATOR.
+///
+/// A script that ends in a cut-off push announces its whole length but is hashed only up to where
+/// parsing stopped, as in Core's `CTransactionSignatureSerializer`. Such a script cannot succeed;
+/// only published vectors see the difference.
+fn update_script_without_separators(hasher: &mut Sha256, script: &[u8]) {
+    let mut pos = 0;
+    let mut separators = 0;
+    while pos < script.len() {
+        match read_instruction(script, &mut pos) {
+            Some(i) => separators += usize::from(i.opcode == op::CODESEPARATOR),
+            None => break,
+        }
+    }
+    update_compact_size(hasher, script.len() - separators);
+    let end = pos;
+    let mut begin = 0;
+    if separators > 0 {
+        pos = 0;
+        while pos < script.len() {
+            match read_instruction(script, &mut pos) {
+                Some(i) if i.opcode == op::CODESEPARATOR => {
+                    hasher.update(&script[begin..pos - 1]);
+                    begin = pos;
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+    }
+    hasher.update(&script[begin..end]);
+}
+
+/// Finishes a legacy or BIP-0143 message with its hash type.
+#[inline]
+pub(super) fn finish(mut hasher: Sha256, hash_type: u32) -> [u8; 32] {
+    hasher.update(&hash_type.to_le_bytes());
+    hasher.finalize_double()
+}
+
+impl TxContext<'_> {
+    /// The message of a pre-segwit signature by input number `input`.
+    ///
+    /// `script_code` is the script from behind the last executed CODESEPARATOR with the signature
+    /// deleted; `hash_type` may be any number, as for the first signatures of the chain.
+    pub fn sighash_legacy(&self, input: usize, script_code: &[u8], hash_type: u32) -> [u8; 32] {
+        match self.legacy_message(input, script_code, hash_type) {
+            Some(hasher) => finish(hasher, hash_type),
+            None => SINGLE_BUG,
+        }
+    }
+
+    /// The message of a version 0 witness signature (BIP-0143) that spends `value`.
+    ///
+    /// With the fork bit in `hash_type` it is the message of a Bitcoin Cash signature (fork value 0).
+    pub fn sighash_segwit_v0(
+        &self,
+        input: usize,
+        script_code: &[u8],
+        value: i64,
+        hash_type: u32,
+    ) -> [u8; 32] {
+        finish(self.segwit_v0_message(input, script_code, value, hash_type), hash_type)
+    }
+
+    /// The message of a Taproot signature (BIP-0341), by the key path or from a tapscript.
+    ///
+    /// `annex_hash` is the SHA-256 of the annex with its length. `None` when the hash type is not
+    /// defined or a single output is asked for that does not exist.
+    pub fn sighash_taproot(
+        &self,
+        input: usize,
+        hash_type: u8,
+        annex_hash: Option<&[u8; 32]>,
+        position: Option<&TapscriptPosition>,
+    ) -> Option<[u8; 32]> {
+        let mut output_hash = None;
+        self.taproot_message(input, hash_type, annex_hash, position, &mut output_hash)
+    }
+
+    /// The legacy message without its hash type; `None` stands for [`SINGLE_BUG`].
+    pub(super) fn legacy_message(
+        &self,
+        input: usize,
+        script_code: &[u8],
+        hash_type: u32,
+    ) -> Option<Sha256> {
+        let tx = self.tx();
+        let base = output_type(hash_type);
+        if base == SIGHASH_SINGLE && input >= tx.output_count() {
+            return None;
+        }
+        let anyone_can_pay = hash_type & SIGHASH_ANYONECANPAY != 0;
+        let keep_sequences = base != SIGHASH_SINGLE && base != SIGHASH_NONE;
+        let mut hasher;
+        if !anyone_can_pay && keep_sequences {
+            hasher = self.legacy_prefix(input);
+        } else {
+            hasher = self.legacy_start(if anyone_can_pay { 1 } else { tx.input_count() });
+            if !anyone_can_pay {
+                for other in 0..input {
+                    update_blank_input(&mut hasher, &tx.input(other), 0);
+                }
+            }
+        }
+        let signed = tx.input(input);
+        hasher.update(&signed.prevout.to_bytes());
+        update_script_without_separators(&mut hasher, script_code);
+        hasher.update(&signed.sequence.to_le_bytes());
+        if !anyone_can_pay {
+            for other in input + 1..tx.input_count() {
+                let blank = tx.input(other);
+                let sequence = if keep_sequences { blank.sequence } else { 0 };
+                update_blank_input(&mut hasher, &blank, sequence);
+            }
+        }
+        match base {
+            SIGHASH_NONE => hasher.update(&[0]),
+            SIGHASH_SINGLE => {
+                update_compact_size(&mut hasher, input + 1);
+                for _ in 0..input {
+                    hasher.update(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0]);
+                }
+                update_output(&mut hasher, &tx.output(input));
+            }
+            _ => hasher.update(tx.outputs_with_count_raw()),
+        }
+        hasher.update(&tx.lock_time().to_le_bytes());
+        Some(hasher)
+    }
+
+    /// The BIP-0143 message without its hash type.
+    pub(super) fn segwit_v0_message(
+        &self,
+        input: usize,
+        script_code: &[u8],
+        value: i64,
+        hash_type: u32,
+    ) -> Sha256 {
+        const ZERO: [u8; 32] = [0; 32];
+        let tx = self.tx();
+        let base = output_type(hash_type);
+        let anyone_can_pay = hash_type & SIGHASH_ANYONECANPAY != 0;
+        let all_outputs = base != SIGHASH_SINGLE && base != SIGHASH_NONE;
+        let mut head = [0; 104];
+        head[..4].copy_from_slice(&tx.version().to_le_bytes());
+        if !anyone_can_pay {
+            head[4..36].copy_from_slice(self.prevouts_double_hash());
+            if all_outputs {
+                head[36..68].copy_from_slice(self.sequences_double_hash());
+            }
+        }
+        let signed = tx.input(input);
+        head[68..].copy_from_slice(&signed.prevout.to_bytes());
+        let mut hasher = Sha256::new();
+        hasher.update(&head);
+        update_compact_size(&mut hasher, script_code.len());
+        hasher.update(script_code);
+        let mut tail = [0; 48];
+        tail[..8].copy_from_slice(&value.to_le_bytes());
+        tail[8..12].copy_from_slice(&signed.sequence.to_le_bytes());
+        tail[12..44].copy_from_slice(if all_outputs { self.outputs_double_hash() } else { &ZERO });
+        if base == SIGHASH_SINGLE && input < tx.output_count() {
+            let mut single = Sha256::new();
+            update_output(&mut single, &tx.output(input));
+            tail[12..44].copy_from_slice(&single.finalize_double());
+        }
+        tail[44..].copy_from_slice(&tx.lock_time().to_le_bytes());
+        hasher.update(&tail);
+        hasher
+    }
+
+    /// As [`Self::sighash_taproot`]; `output_hash` keeps the hash of the single output between the
+    /// signatures of one input, which may hash a large output many times otherwise.
+    pub(super) fn taproot_message(
+        &self,
+        input: usize,
+        hash_type: u8,
+        annex_hash: Option<&[u8; 32]>,
+        position: Option<&TapscriptPosition>,
+        output_hash: &mut Option<[u8; 32]>,
+    ) -> Option<[u8; 32]> {
+        if !matches!(hash_type, 0..=3 | 0x81..=0x83) {
+            return None;
+        }
+        let tx = self.tx();
+        let outputs = if hash_type == 0 { SIGHASH_ALL } else { u32::from(hash_type & 3) };
+        let anyone_can_pay = hash_type & 0x80 != 0;
+        let mut hasher = TAP_SIGHASH.start();
+        let mut head = [0; 10];
+        head[1] = hash_type;
+        head[2..6].copy_from_slice(&tx.version().to_le_bytes());
+        head[6..].copy_from_slice(&tx.lock_time().to_le_bytes());
+        hasher.update(&head);
+        if !anyone_can_pay {
+            hasher.update(self.prevouts_hash());
+            hasher.update(self.amounts_hash());
+            hasher.update(self.scripts_hash());
+            hasher.update(self.sequences_hash());
+        }
+        if outputs == SIGHASH_ALL {
+            hasher.update(self.outputs_hash());
+        }
+        hasher.update(&[u8::from(position.is_some()) << 1 | u8::from(annex_hash.is_some())]);
+        if anyone_can_pay {
+            let signed = tx.input(input);
+            hasher.update(&signed.prevout.to_bytes());
+            update_output(&mut hasher, &self.spent(input));
+            hasher.update(&signed.sequence.to_le_bytes());
+        } else {
+            hasher.update(&(input as u32).to_le_bytes());
+        }
+        if let Some(annex_hash) = annex_hash {
+            hasher.update(annex_hash);
+        }
+        if outputs == SIGHASH_SINGLE {
+            if input >= tx.output_count() {
+                return None;
+            }
+            let hash = output_hash.get_or_insert_with(|| {
+                let mut single = Sha256::new();
+                update_output(&mut single, &tx.output(input));
+                single.finalize()
+            });
+            hasher.update(hash);
+        }
+        if let Some(position) = position {
+            hasher.update(&position.leaf_hash);
+            // The key version, zero for 32-byte keys.
+            hasher.update(&[0]);
+            hasher.update(&position.code_separator.to_le_bytes());
+        }
+        Some(hasher.finalize())
+    }
+}
+
+/// Legacy and BIP-0143 messages of the input being verified, up to their hash type.
+///
+/// A script may check many signatures over the same large message. As in Core's `SigHashCache` one
+/// message per combination of hash type bits is kept, under a key that says which script code it is
+/// for. Inputs with a single signature are the rule, so a message is kept from the second signature
+/// with those bits on.
+#[derive(Debug, Default)]
+pub(super) struct SighashCache {
+    entries: [Option<(CodeKey, Sha256)>; 6],
+    /// One bit per entry: a message with those hash type bits has been computed.
+    asked: u8,
+}
+
+/// Identifies the script code and algorithm of a cached message within one input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CodeKey {
+    /// The script run as number `script`, from byte `start` to its end.
+    Plain { script: u8, start: u32, fork: bool },
+    /// A script code with signatures deleted, by its hash.
+    Deleted { hash: [u8; 32], fork: bool },
+}
+
+impl CodeKey {
+    /// Key of a script code with deletions.
+    pub(super) fn deleted(script_code: &[u8], fork: bool) -> Self {
+        Self::Deleted { hash: sha256d(script_code), fork }
+    }
+}
+
+impl SighashCache {
+    fn slot(hash_type: u32) -> usize {
+        let outputs = match output_type(hash_type) {
+            SIGHASH_NONE => 1,
+            SIGHASH_SINGLE => 2,
+            _ => 0,
+        };
+        outputs + if hash_type & SIGHASH_ANYONECANPAY == 0 { 0 } else { 3 }
+    }
+
+    /// Forgets everything: the next input begins.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.asked = 0;
+    }
+
+    /// The hash for `hash_type`, from the kept message or from `message`.
+    #[inline]
+    pub(super) fn hash(
+        &mut self,
+        key: CodeKey,
+        hash_type: u32,
+        message: impl FnOnce() -> Option<Sha256>,
+    ) -> [u8; 32] {
+        let slot = Self::slot(hash_type);
+        if self.asked >> slot & 1 == 0 {
+            self.asked |= 1 << slot;
+            self.entries[slot] = None;
+            return message().map_or(SINGLE_BUG, |hasher| finish(hasher, hash_type));
+        }
+        let entry = &mut self.entries[slot];
+        if let Some((known, hasher)) = entry
+            && *known == key
+        {
+            return finish(hasher.clone(), hash_type);
+        }
+        let Some(hasher) = message() else { return SINGLE_BUG };
+        let hash = finish(hasher.clone(), hash_type);
+        *entry = Some((key, hasher));
+        hash
+    }
+}
+
+#[cfg(test)]
+#[path = "sighash_tests.rs"]
+mod tests;

@@ -1,0 +1,277 @@
+//! The two stacks of the interpreter over one arena of bytes.
+//!
+//! Elements are never changed in place: an element is a range of the arena, so copying, moving and
+//! saving elements moves eight bytes each and the memory of a finished input serves the next one.
+//! Ranges nobody refers to any more are reclaimed when the arena has grown far enough (only
+//! tapscript, which has no limit on operations, ever gets there).
+
+use super::error::ScriptError;
+use super::num;
+
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    start: u32,
+    length: u32,
+}
+
+/// Main and alternative stack, and the copy of the main stack that P2SH goes back to.
+#[derive(Debug, Default)]
+pub(super) struct Stack {
+    bytes: Vec<u8>,
+    main: Vec<Range>,
+    alt: Vec<Range>,
+    saved: Vec<Range>,
+    /// Arena size at which unused ranges are reclaimed.
+    reclaim_at: usize,
+}
+
+/// Arena size below which reclaiming is not worth while: several times the most that 1000 elements
+/// of 520 bytes can refer to.
+const RECLAIM_MIN: usize = 4 << 20;
+/// Capacities above these are given back between inputs.
+const KEEP_BYTES: usize = 1 << 20;
+const KEEP_ELEMENTS: usize = 1 << 14;
+
+impl Stack {
+    /// Empties everything, keeping ordinary amounts of memory.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.main.clear();
+        self.alt.clear();
+        self.saved.clear();
+        self.reclaim_at = RECLAIM_MIN;
+        if self.bytes.capacity() > KEEP_BYTES {
+            self.bytes.shrink_to(KEEP_BYTES);
+        }
+        if self.main.capacity() > KEEP_ELEMENTS {
+            self.main.shrink_to(KEEP_ELEMENTS);
+        }
+    }
+
+    /// Empties the main stack only.
+    #[inline]
+    pub(super) fn clear_main(&mut self) {
+        self.main.clear();
+    }
+
+    /// Elements on the main stack.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.main.len()
+    }
+
+    /// Elements on both stacks.
+    #[inline]
+    pub(super) fn total(&self) -> usize {
+        self.main.len() + self.alt.len()
+    }
+
+    /// Fails unless the main stack has `count` elements.
+    #[inline]
+    pub(super) fn need(&self, count: usize) -> Result<(), ScriptError> {
+        if self.main.len() < count { Err(ScriptError::InvalidStackOperation) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn bytes_of(&self, range: Range) -> &[u8] {
+        &self.bytes[range.start as usize..][..range.length as usize]
+    }
+
+    /// The element `depth` below the top (0 is the top), which must exist.
+    #[inline]
+    pub(super) fn peek(&self, depth: usize) -> &[u8] {
+        self.bytes_of(self.main[self.main.len() - 1 - depth])
+    }
+
+    /// The top element, if there is one.
+    #[inline]
+    pub(super) fn top(&self) -> Option<&[u8]> {
+        self.main.last().map(|&range| self.bytes_of(range))
+    }
+
+    /// Pushes a copy of `data`.
+    #[inline]
+    pub(super) fn push(&mut self, data: &[u8]) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(data);
+        self.main.push(Range { start, length: data.len() as u32 });
+        if self.bytes.len() > self.reclaim_at {
+            self.reclaim();
+        }
+    }
+
+    /// Pushes one (`true`) or the empty element (`false`).
+    #[inline]
+    pub(super) fn push_bool(&mut self, value: bool) {
+        self.push(if value { &[1] } else { &[] });
+    }
+
+    /// Pushes the shortest encoding of a number.
+    #[inline]
+    pub(super) fn push_num(&mut self, value: i64) {
+        let (buffer, length) = num::encode(value);
+        self.push(&buffer[..length]);
+    }
+
+    /// Pushes the element `depth` below the top once more.
+    #[inline]
+    pub(super) fn push_again(&mut self, depth: usize) {
+        let range = self.main[self.main.len() - 1 - depth];
+        self.main.push(range);
+    }
+
+    /// Drops the top `count` elements, which must exist.
+    #[inline]
+    pub(super) fn drop_top(&mut self, count: usize) {
+        self.main.truncate(self.main.len() - count);
+    }
+
+    /// Removes the element `depth` below the top and pushes it on top.
+    #[inline]
+    pub(super) fn roll(&mut self, depth: usize) {
+        let index = self.main.len() - 1 - depth;
+        self.main[index..].rotate_left(1);
+    }
+
+    /// Removes the element `depth` below the top.
+    #[inline]
+    pub(super) fn remove(&mut self, depth: usize) {
+        self.main.remove(self.main.len() - 1 - depth);
+    }
+
+    /// Inserts a copy of the top element below the second.
+    #[inline]
+    pub(super) fn tuck(&mut self) {
+        let range = self.main[self.main.len() - 1];
+        self.main.insert(self.main.len() - 2, range);
+    }
+
+    /// Exchanges the elements at two depths.
+    #[inline]
+    pub(super) fn swap(&mut self, depth: usize, other: usize) {
+        let top = self.main.len() - 1;
+        self.main.swap(top - depth, top - other);
+    }
+
+    /// Moves the top element to the alternative stack.
+    #[inline]
+    pub(super) fn move_to_alt(&mut self) -> Result<(), ScriptError> {
+        self.alt.push(self.main.pop().ok_or(ScriptError::InvalidStackOperation)?);
+        Ok(())
+    }
+
+    /// Moves the top of the alternative stack back.
+    #[inline]
+    pub(super) fn move_from_alt(&mut self) -> Result<(), ScriptError> {
+        self.main.push(self.alt.pop().ok_or(ScriptError::InvalidAltstackOperation)?);
+        Ok(())
+    }
+
+    /// Replaces the top two elements by their concatenation.
+    pub(super) fn concat(&mut self) {
+        let [.., left, right] = self.main[..] else { return };
+        let start = self.bytes.len() as u32;
+        for range in [left, right] {
+            let from = range.start as usize;
+            self.bytes.extend_from_within(from..from + range.length as usize);
+        }
+        self.drop_top(2);
+        self.main.push(Range { start, length: left.length + right.length });
+    }
+
+    /// Replaces the top element by its first `at` bytes and the rest; `at` must not exceed it.
+    pub(super) fn split(&mut self, at: usize) {
+        let Some(range) = self.main.pop() else { return };
+        let at = at as u32;
+        self.main.push(Range { start: range.start, length: at });
+        self.main.push(Range { start: range.start + at, length: range.length - at });
+    }
+
+    /// Pops the top element into `buffer` (at most `buffer.len()` bytes) and returns its length.
+    pub(super) fn pop_into(&mut self, buffer: &mut [u8]) -> usize {
+        let top = self.peek(0);
+        let length = top.len();
+        buffer[..length].copy_from_slice(top);
+        self.drop_top(1);
+        length
+    }
+
+    /// The alternative stack does not survive the end of a script.
+    #[inline]
+    pub(super) fn end_script(&mut self) {
+        self.alt.clear();
+    }
+
+    /// Remembers the main stack.
+    #[inline]
+    pub(super) fn save(&mut self) {
+        self.saved.clone_from(&self.main);
+    }
+
+    /// Goes back to the remembered main stack.
+    #[inline]
+    pub(super) fn restore(&mut self) {
+        std::mem::swap(&mut self.main, &mut self.saved);
+        self.saved.clear();
+    }
+
+    #[cold]
+    fn reclaim(&mut self) {
+        let mut kept = Vec::with_capacity(RECLAIM_MIN);
+        for range in self.main.iter_mut().chain(&mut self.alt).chain(&mut self.saved) {
+            let start = kept.len() as u32;
+            kept.extend_from_slice(&self.bytes[range.start as usize..][..range.length as usize]);
+            range.start = start;
+        }
+        self.reclaim_at = kept.len() + RECLAIM_MIN;
+        self.bytes = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reclaiming_keeps_every_element() {
+        let mut stack = Stack::default();
+        stack.clear();
+        let mut model: Vec<Vec<u8>> = Vec::new();
+        let mut seed = 1u32;
+        for step in 0..200_000u32 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let data = vec![(seed >> 24) as u8; (seed >> 8) as usize % 100];
+            if step % 3 == 2 && model.len() > 2 {
+                stack.remove(1);
+                model.remove(model.len() - 2);
+            } else if model.len() > 200 {
+                stack.drop_top(100);
+                model.truncate(model.len() - 100);
+            } else {
+                stack.push(&data);
+                model.push(data);
+            }
+        }
+        assert!(stack.bytes.len() <= 2 * RECLAIM_MIN);
+        assert_eq!(stack.len(), model.len());
+        for (depth, expected) in model.iter().rev().enumerate() {
+            assert_eq!(stack.peek(depth), expected);
+        }
+    }
+
+    #[test]
+    fn moves() {
+        let mut stack = Stack::default();
+        for value in 1..=5 {
+            stack.push_num(value);
+        }
+        stack.roll(3); // 1 3 4 5 2
+        stack.swap(0, 1); // 1 3 4 2 5
+        stack.tuck(); // 1 3 4 5 2 5
+        stack.split(0); // 1 3 4 5 2 "" 5
+        stack.concat(); // 1 3 4 5 2 5
+        let values: Vec<&[u8]> = (0..6).rev().map(|depth| stack.peek(depth)).collect();
+        assert_eq!(values, [&[1], &[3], &[4], &[5], &[2], &[5]]);
+    }
+}

@@ -1,0 +1,332 @@
+//! Moving coins: what a block spends goes out, what it creates comes in, and all of it can be taken back.
+//!
+//! Bitcoin orders transactions by dependency, so coins move transaction by transaction. Bitcoin Cash orders them by txid:
+//! all outputs come in first, then all inputs go out (BCHN calls it "outputs then inputs").
+
+use std::collections::{HashSet, VecDeque};
+
+use assay_consensus::block::{BlockError, BlockRules, BlockTotals};
+use assay_consensus::chain::Ancestors;
+use assay_consensus::tx::{SpentCoin, TxError, is_unspendable};
+use assay_store::{CoinError, CoinRef, CoinStore, Located, UndoError, UndoWriter, decode_undo};
+use assay_wire::{Block, Coin, OutPoint, Tx, Txid};
+
+/// Why coins could not be moved.
+#[derive(Debug)]
+pub(crate) enum ApplyError {
+    /// The block breaks a rule.
+    Rule(BlockError),
+    /// The coins are out of order.
+    Coin(CoinError),
+}
+
+impl From<CoinError> for ApplyError {
+    fn from(error: CoinError) -> Self {
+        Self::Coin(error)
+    }
+}
+
+impl From<BlockError> for ApplyError {
+    fn from(error: BlockError) -> Self {
+        Self::Rule(error)
+    }
+}
+
+/// Coinbases of blocks that did not have to begin with their height.
+///
+/// BIP30 forbids overwriting unspent outputs. A transaction can only repeat an earlier one when a coinbase that it descends
+/// from was repeated, so as long as no coinbase was, looking for its outputs is enough and all others need no search.
+#[derive(Default)]
+pub(crate) struct CoinbaseLog {
+    seen: HashSet<Txid>,
+    is_repeated: bool,
+}
+
+impl CoinbaseLog {
+    /// Notes the coinbase of a block that is being connected.
+    pub(crate) fn connect(&mut self, txid: Txid, has_height: bool) {
+        if has_height {
+            self.is_repeated |= self.seen.contains(&txid);
+        } else {
+            self.is_repeated |= !self.seen.insert(txid);
+        }
+    }
+
+    /// Forgets the coinbase of a block that was disconnected.
+    pub(crate) fn disconnect(&mut self, txid: &Txid) {
+        self.seen.remove(txid);
+    }
+}
+
+/// How many coins are asked for ahead of their use, so that the CPU fetches them meanwhile.
+const LOOKAHEAD: usize = 16;
+
+/// The outpoints that a block spends, in order, located some way ahead of their use.
+struct Prevouts<'a> {
+    block: &'a Block,
+    tx_index: usize,
+    input: usize,
+    ahead: VecDeque<Located>,
+}
+
+impl<'a> Prevouts<'a> {
+    fn new(block: &'a Block) -> Self {
+        Self { block, tx_index: 1, input: 0, ahead: VecDeque::with_capacity(LOOKAHEAD) }
+    }
+
+    /// The next outpoint; it must be asked for once for every input but the coinbase's.
+    fn next(&mut self, coins: &CoinStore) -> Option<Located> {
+        while self.ahead.len() < LOOKAHEAD && self.tx_index < self.block.tx_count() {
+            let tx = self.block.tx(self.tx_index);
+            if self.input == tx.input_count() {
+                self.tx_index += 1;
+                self.input = 0;
+                continue;
+            }
+            self.ahead.push_back(coins.locate(&tx.input(self.input).prevout));
+            self.input += 1;
+        }
+        if let Some(soon) = self.ahead.get(LOOKAHEAD / 2) {
+            coins.warm(soon);
+        }
+        self.ahead.pop_front()
+    }
+}
+
+/// Coins on the move for one block.
+pub(crate) struct Applier<'a> {
+    block: &'a Block,
+    txids: &'a [Txid],
+    rules: &'a BlockRules,
+    undo: UndoWriter,
+    /// Transactions whose outputs have come in: a prefix.
+    txs_added: usize,
+    prevouts: Prevouts<'a>,
+    outputs: Vec<Located>,
+    totals: BlockTotals,
+}
+
+impl<'a> Applier<'a> {
+    pub(crate) fn new(block: &'a Block, txids: &'a [Txid], rules: &'a BlockRules) -> Self {
+        let undo = UndoWriter::with_capacity(block.input_count());
+        Self {
+            block,
+            txids,
+            rules,
+            undo,
+            txs_added: 0,
+            prevouts: Prevouts::new(block),
+            outputs: Vec::new(),
+            totals: BlockTotals::default(),
+        }
+    }
+
+    /// Fees and signature operations of what has been applied.
+    pub(crate) fn totals(&self) -> BlockTotals {
+        self.totals
+    }
+
+    /// Moves the coins of the whole block and checks every rule that needs them, scripts apart.
+    ///
+    /// `on_spend` gets each transaction with the coins it spends, in block order, and may drain them.
+    pub(crate) fn apply<A: Ancestors>(
+        &mut self,
+        coins: &mut CoinStore,
+        log: &CoinbaseLog,
+        ancestors: &A,
+        on_spend: &mut dyn FnMut(usize, &mut Vec<Coin>),
+    ) -> Result<(), ApplyError> {
+        if self.rules.bip30 {
+            self.check_overwrites(coins, log)?;
+        }
+        let mut spent = Vec::new();
+        let count = self.block.tx_count();
+        if self.rules.cash.is_some() {
+            for tx_index in 0..count {
+                self.add_outputs(coins, tx_index)?;
+            }
+            for tx_index in 0..count {
+                self.spend_inputs(coins, tx_index, ancestors, &mut spent)?;
+                on_spend(tx_index, &mut spent);
+            }
+        } else {
+            for tx_index in 0..count {
+                self.spend_inputs(coins, tx_index, ancestors, &mut spent)?;
+                on_spend(tx_index, &mut spent);
+                self.add_outputs(coins, tx_index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_overwrites(&self, coins: &CoinStore, log: &CoinbaseLog) -> Result<(), ApplyError> {
+        let txs_to_check = if log.is_repeated { self.block.tx_count() } else { 1 };
+        for tx_index in 0..txs_to_check {
+            let tx = self.block.tx(tx_index);
+            for vout in 0..tx.output_count() as u32 {
+                let outpoint = OutPoint { txid: self.txids[tx_index], vout };
+                if coins.have(&outpoint)? {
+                    return Err(BlockError::OverwritesUnspent { tx_index, outpoint }.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_outputs(&mut self, coins: &mut CoinStore, tx_index: usize) -> Result<(), ApplyError> {
+        let tx = self.block.tx(tx_index);
+        let txid = self.txids[tx_index];
+        self.outputs.clear();
+        self.outputs.extend(
+            (0..tx.output_count() as u32).map(|vout| coins.locate(&OutPoint { txid, vout })),
+        );
+        // Only the two blocks of 2010 that repeated an unspent coinbase are exempt from BIP30 and may overwrite.
+        let overwrite = tx_index == 0 && !self.rules.bip30;
+        for (vout, output) in tx.outputs().enumerate() {
+            if is_unspendable(output.script_pubkey) {
+                continue;
+            }
+            let at = &self.outputs[vout];
+            let coin = CoinRef {
+                value: output.value,
+                height: self.rules.height,
+                coinbase: tx_index == 0,
+                script_pubkey: output.script_pubkey,
+            };
+            match coins.add_at(at, coin, overwrite) {
+                Ok(()) => {}
+                Err(CoinError::Exists { outpoint }) => {
+                    // Take back the outputs of this transaction that did come in.
+                    for vout in 0..vout as u32 {
+                        coins.spend(&OutPoint { txid, vout })?;
+                    }
+                    return Err(BlockError::OverwritesUnspent { tx_index, outpoint }.into());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.txs_added = tx_index + 1;
+        Ok(())
+    }
+
+    fn spend_inputs<A: Ancestors>(
+        &mut self,
+        coins: &mut CoinStore,
+        tx_index: usize,
+        ancestors: &A,
+        spent: &mut Vec<Coin>,
+    ) -> Result<(), ApplyError> {
+        spent.clear();
+        let tx = self.block.tx(tx_index);
+        if tx_index > 0 {
+            for _ in 0..tx.input_count() {
+                let at = self.prevouts.next(coins).expect("one outpoint for every input");
+                let Some(coin) = coins.spend_at(&at)? else {
+                    let source = TxError::MissingOrSpent { prevout: *at.outpoint() };
+                    return Err(self.tx_error(tx_index, source));
+                };
+                self.undo.push(CoinRef::from(&coin));
+                spent.push(coin);
+            }
+        }
+        let median_time_past_at = |height| ancestors.median_time_past_at(height);
+        let spend = self
+            .rules
+            .check_spends(tx, spent.iter().map(SpentCoin::from), median_time_past_at)
+            .map_err(|source| self.tx_error(tx_index, source))?;
+        self.totals.add(tx_index, spend)?;
+        Ok(())
+    }
+
+    fn tx_error(&self, tx_index: usize, source: TxError) -> ApplyError {
+        let txid = self.txids[tx_index];
+        BlockError::Tx { tx_index, txid, source }.into()
+    }
+
+    /// The spent coins, encoded for the undo file.
+    pub(crate) fn into_undo(self) -> Vec<u8> {
+        self.undo.finish()
+    }
+
+    /// Takes back whatever has moved.
+    pub(crate) fn unwind(self, coins: &mut CoinStore) -> Result<(), UnwindError> {
+        let moved = Moved {
+            txs_added: self.txs_added,
+            spent: decode_undo(&self.undo.finish()).map_err(UnwindError::Undo)?,
+        };
+        unapply(self.block, self.txids, self.rules.cash.is_some(), moved, coins)
+    }
+}
+
+/// Why coins could not be put back.
+#[derive(Debug)]
+pub(crate) enum UnwindError {
+    /// The store failed.
+    Coin(CoinError),
+    /// The undo data is damaged.
+    Undo(UndoError),
+    /// The undo data does not fit the block: it has too few or too many coins.
+    Mismatch,
+}
+
+impl From<CoinError> for UnwindError {
+    fn from(error: CoinError) -> Self {
+        Self::Coin(error)
+    }
+}
+
+/// How far a block has been applied.
+pub(crate) struct Moved {
+    /// Transactions whose outputs came in.
+    pub(crate) txs_added: usize,
+    /// Coins that went out, in input order; possibly fewer than the block spends.
+    pub(crate) spent: Vec<Coin>,
+}
+
+/// Reverses [`Applier::apply`], whole or in part.
+pub(crate) fn unapply(
+    block: &Block,
+    txids: &[Txid],
+    outputs_first: bool,
+    moved: Moved,
+    coins: &mut CoinStore,
+) -> Result<(), UnwindError> {
+    let Moved { txs_added, mut spent } = moved;
+    // Index, in `spent`, one past the last coin of each transaction.
+    let mut ends = Vec::with_capacity(block.tx_count());
+    let mut end = 0;
+    for (tx_index, tx) in block.txs().enumerate() {
+        end += if tx_index == 0 { 0 } else { tx.input_count() };
+        ends.push(end);
+    }
+    if spent.len() > end {
+        return Err(UnwindError::Mismatch);
+    }
+    for tx_index in (0..block.tx_count()).rev() {
+        if !outputs_first && tx_index < txs_added {
+            remove_outputs(block.tx(tx_index), txids[tx_index], coins)?;
+        }
+        let first = if tx_index == 0 { 0 } else { ends[tx_index - 1] };
+        let tx = block.tx(tx_index);
+        while spent.len() > first {
+            let Some(coin) = spent.pop() else { break };
+            let prevout = tx.input(spent.len() - first).prevout;
+            coins.add(prevout, CoinRef::from(&coin), true)?;
+        }
+    }
+    if outputs_first {
+        for tx_index in (0..txs_added).rev() {
+            remove_outputs(block.tx(tx_index), txids[tx_index], coins)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_outputs(tx: Tx<'_>, txid: Txid, coins: &mut CoinStore) -> Result<(), CoinError> {
+    for (vout, output) in tx.outputs().enumerate() {
+        if !is_unspendable(output.script_pubkey) {
+            coins.spend(&OutPoint { txid, vout: vout as u32 })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! How an engine is set up.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use assay_consensus::params::ChainParams;
+
+/// Everything an engine needs to know before it opens.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Folder that holds this chain's blocks, coins and index; made when missing.
+    pub datadir: PathBuf,
+    /// The chain.
+    pub params: Arc<ChainParams>,
+    /// Memory for coins before they are written out, bytes.
+    pub cache_bytes_max: usize,
+    /// Threads that verify scripts; at least 1.
+    pub threads: usize,
+    /// Memory for unconfirmed transactions, bytes.
+    pub mempool_bytes_max: u64,
+    /// Least fee rate for relay, satoshi per 1,000 virtual bytes.
+    pub min_relay_fee_sat_per_kvb: u64,
+    /// Largest number of unconfirmed transactions that may be connected; `None` for no limit.
+    pub cluster_count_max: Option<usize>,
+    /// Largest sum of virtual sizes of connected unconfirmed transactions; `None` for no limit.
+    pub cluster_vsize_max: Option<u64>,
+}
+
+/// Core's `-limitclustercount` (`policy/policy.h`, `DEFAULT_CLUSTER_LIMIT`).
+const CORE_CLUSTER_COUNT: usize = 64;
+/// Core's `-limitclustersize` (`policy/policy.h`, `DEFAULT_CLUSTER_SIZE_LIMIT_KVB`).
+const CORE_CLUSTER_VSIZE: u64 = 101_000;
+
+impl Config {
+    /// The reference nodes' defaults for a chain in a folder.
+    pub fn new(datadir: impl Into<PathBuf>, params: Arc<ChainParams>) -> Self {
+        let is_cash = params.cash.is_some();
+        Self {
+            datadir: datadir.into(),
+            cache_bytes_max: 1024 << 20,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            mempool_bytes_max: if is_cash { 4096 << 20 } else { 300_000_000 },
+            min_relay_fee_sat_per_kvb: if is_cash { 1000 } else { 100 },
+            // Bitcoin Cash nodes dropped their chain limits in May 2021.
+            cluster_count_max: (!is_cash).then_some(CORE_CLUSTER_COUNT),
+            cluster_vsize_max: (!is_cash).then_some(CORE_CLUSTER_VSIZE),
+            params,
+        }
+    }
+}

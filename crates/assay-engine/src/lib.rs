@@ -1,0 +1,41 @@
+//! Validates a stream of blocks and holds the mempool, from any source.
+//!
+//! [`Engine`] takes raw blocks and transactions and gives verdicts: it keeps the tree of blocks, follows the branch with the
+//! most work, moves coins, verifies scripts on all cores, and survives being killed at any moment.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use assay_consensus::params::ChainParams;
+//! use assay_engine::{Config, Engine, SubmitOutcome};
+//!
+//! let params = Arc::new(ChainParams::by_name("regtest").expect("a known chain"));
+//! let engine = Engine::open(Config::new("regtest-data", params))?;
+//! let outcome = engine.submit_block(std::fs::read("block.bin")?);
+//! assert!(matches!(outcome, SubmitOutcome::Accepted));
+//! engine.shutdown()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Deliberately absent: sockets. Whoever has blocks, from peers, users or files, hands their bytes over.
+
+mod apply;
+mod checker;
+mod config;
+mod connect;
+mod engine;
+mod log;
+mod mempool;
+mod scripts;
+mod stats;
+mod submit;
+mod tree;
+mod types;
+
+pub use checker::ImmediateChecker;
+pub use config::Config;
+pub use engine::{Engine, UNCONFIRMED_HEIGHT};
+pub use log::iso_time;
+pub use types::{
+    BlockEntry, EngineError, MempoolEntryInfo, MempoolInfo, OpenError, SubmitOutcome, TestAccept,
+    Tip, TxReject, TxRejectCode, UtxoStats,
+};

@@ -1,0 +1,488 @@
+//! Admitting transactions: one by one in order where order matters, on all cores where it does not.
+//!
+//! A list of transactions is parsed and checked in parallel, then staged one after the other, so that each finds the outputs
+//! of those before it, then their scripts are verified in parallel. What fails goes, with everything that builds on it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use assay_consensus::block::{BlockRules, ScriptFailure, TxSpend};
+use assay_consensus::chain::Ancestors;
+use assay_consensus::script::{Flags, Interpreter};
+use assay_consensus::tx::{SpentCoin, TxError, check_transaction};
+use assay_store::CoinError;
+use assay_wire::{Coin, OutPoint, Transaction, TxOut, Txid, Wtxid};
+use rayon::prelude::*;
+
+use super::policy;
+use super::pool::{Entry, usage_bytes};
+use crate::connect::Prepared;
+use crate::engine::{Engine, State, unix_time_s};
+use crate::scripts::{Cause, verify_tx};
+use crate::types::{TestAccept, TxReject, TxRejectCode};
+
+/// Core's `MAX_STANDARD_TX_SIGOPS_COST`.
+const SIGOP_COST_MAX: u64 = 16_000;
+/// Transactions that one thread parses or verifies at a time.
+const TXS_PER_TASK: usize = 8;
+
+/// A transaction that is well formed; nothing is known of what it spends.
+struct Candidate {
+    tx: Arc<Transaction>,
+    txid: Txid,
+    wtxid: Wtxid,
+}
+
+impl Candidate {
+    fn reject(&self, code: TxRejectCode, reason: impl Into<String>, debug: impl Into<String>) -> TxReject {
+        let (txid, wtxid) = (Some(self.txid), Some(self.wtxid));
+        TxReject { code, reason: reason.into(), debug: debug.into(), txid, wtxid }
+    }
+
+    fn rejected(&self, reason: impl Into<String>) -> TxReject {
+        self.reject(TxRejectCode::Rejected, reason, "")
+    }
+
+    fn broken_rule(&self, error: &TxError) -> TxReject {
+        self.reject(TxRejectCode::Rejected, error.reject_reason(), error.debug_message())
+    }
+
+    fn missing_inputs(&self) -> TxReject {
+        self.reject(TxRejectCode::MissingInputs, "bad-txns-inputs-missingorspent", "")
+    }
+
+    fn coin_error(&self, error: &CoinError) -> TxReject {
+        self.reject(TxRejectCode::Failed, "internal error", error.to_string())
+    }
+}
+
+/// A transaction in the pool whose scripts have not been verified.
+struct Staged {
+    candidate: Candidate,
+    coins: Vec<Coin>,
+    fee_sat: i64,
+    vsize: u32,
+}
+
+/// The outcome of staging.
+enum Stage {
+    Staged(Box<Staged>),
+    /// In the pool already: offering it again is no fault.
+    Known(Txid),
+}
+
+/// What a list of transactions is judged by.
+struct Rules {
+    block: BlockRules,
+    flags: Flags,
+    is_cash: bool,
+    /// Highest fee rate that the caller allows.
+    fee_sat_per_kvb_max: Option<u64>,
+}
+
+impl Engine {
+    /// Offers one transaction to the mempool.
+    ///
+    /// # Errors
+    /// Why it was not admitted.
+    pub fn submit_transaction(
+        &self,
+        raw: Vec<u8>,
+        fee_sat_per_kvb_max: Option<u64>,
+    ) -> Result<Txid, TxReject> {
+        let mut verdicts = self.submit_transactions(vec![raw], fee_sat_per_kvb_max);
+        verdicts.pop().expect("one transaction has one verdict")
+    }
+
+    /// Offers transactions to the mempool in this order; each gets a verdict of its own.
+    pub fn submit_transactions(
+        &self,
+        raws: Vec<Vec<u8>>,
+        fee_sat_per_kvb_max: Option<u64>,
+    ) -> Vec<Result<Txid, TxReject>> {
+        let candidates = self.parse_all(raws);
+        let mut state = self.lock();
+        let rules = self.rules(&state, fee_sat_per_kvb_max);
+        let verdicts = self.admit(&mut state, &rules, candidates);
+        verdicts.into_iter().map(|verdict| verdict.map(|admitted| admitted.txid)).collect()
+    }
+
+    /// Tells what [`Engine::submit_transactions`] would answer, and admits nothing.
+    pub fn test_accept(
+        &self,
+        raws: Vec<Vec<u8>>,
+        fee_sat_per_kvb_max: Option<u64>,
+    ) -> Vec<TestAccept> {
+        let candidates = self.parse_all(raws);
+        let mut state = self.lock();
+        let rules = self.rules(&state, fee_sat_per_kvb_max);
+        let verdicts = self.admit(&mut state, &rules, candidates);
+        let trial: Vec<Txid> = verdicts
+            .iter()
+            .flatten()
+            .filter(|admitted| admitted.is_new)
+            .map(|admitted| admitted.txid)
+            .collect();
+        for txid in trial.iter().rev() {
+            state.mempool.remove(txid);
+        }
+        verdicts.into_iter().map(trial_verdict).collect()
+    }
+
+    /// Offers transactions of disconnected blocks again, and whatever else was unconfirmed: a reorganisation may have made
+    /// coinbases immature, locks unmet and inputs unknown.
+    pub(crate) fn readmit(&self, state: &mut State, disconnected: Vec<Prepared>) {
+        let mut offers: Vec<Candidate> = Vec::new();
+        for prepared in disconnected.iter().rev() {
+            for tx_index in self.topological_order(prepared) {
+                let tx = Arc::new(prepared.block.tx(tx_index).to_owned_transaction());
+                let (txid, wtxid) = (prepared.txids[tx_index], prepared.wtxid(tx_index));
+                offers.push(Candidate { tx, txid, wtxid });
+            }
+        }
+        for (txid, entry) in state.mempool.in_order() {
+            offers.push(Candidate { tx: entry.tx, txid, wtxid: entry.wtxid });
+        }
+        state.mempool.clear();
+        let rules = self.rules(state, None);
+        let count = offers.len();
+        let verdicts = self.admit(state, &rules, offers.into_iter().map(Ok).collect());
+        let kept = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
+        tracing::info!("reorganisation: {kept} of {count} unconfirmed transactions stay");
+    }
+
+    /// Indices of the transactions of a block, without the coinbase, parents before children.
+    fn topological_order(&self, prepared: &Prepared) -> Vec<usize> {
+        let count = prepared.block.tx_count();
+        if self.params.cash.is_none() {
+            return (1..count).collect();
+        }
+        let index_of: HashMap<&Txid, usize> =
+            prepared.txids.iter().enumerate().skip(1).map(|(index, txid)| (txid, index)).collect();
+        let mut order = Vec::with_capacity(count);
+        let mut is_placed = vec![false; count];
+        for start in 1..count {
+            let mut open = vec![start];
+            while let Some(index) = open.last().copied() {
+                let parent = prepared
+                    .block
+                    .tx(index)
+                    .inputs()
+                    .filter_map(|input| index_of.get(&input.prevout.txid).copied())
+                    .find(|parent| !is_placed[*parent]);
+                match parent {
+                    Some(parent) if !is_placed[index] => open.push(parent),
+                    _ => {
+                        open.pop();
+                        if !std::mem::replace(&mut is_placed[index], true) {
+                            order.push(index);
+                        }
+                    }
+                }
+            }
+        }
+        order
+    }
+
+    fn rules(&self, state: &State, fee_sat_per_kvb_max: Option<u64>) -> Rules {
+        let block = BlockRules::next(&self.params, &state.tree.ancestors(state.tree.tip()));
+        let is_cash = self.params.cash.is_some();
+        let standard = if is_cash { Flags::BCH_STANDARD } else { Flags::BITCOIN_STANDARD };
+        Rules { flags: block.flags | standard, block, is_cash, fee_sat_per_kvb_max }
+    }
+
+    fn parse_all(&self, raws: Vec<Vec<u8>>) -> Vec<Result<Candidate, TxReject>> {
+        let parse = |raw: Vec<u8>| self.parse_one(raw);
+        if raws.len() < 2 * TXS_PER_TASK {
+            return raws.into_iter().map(parse).collect();
+        }
+        self.pool
+            .install(|| raws.into_par_iter().with_min_len(TXS_PER_TASK).map(parse).collect())
+    }
+
+    fn parse_one(&self, raw: Vec<u8>) -> Result<Candidate, TxReject> {
+        let tx = Transaction::parse(raw, self.params.encoding).map_err(|error| TxReject {
+            code: TxRejectCode::Decode,
+            reason: "TX decode failed".to_owned(),
+            debug: error.to_string(),
+            txid: None,
+            wtxid: None,
+        })?;
+        let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
+        let candidate = Candidate { tx: Arc::new(tx), txid, wtxid };
+        let view = candidate.tx.view();
+        check_transaction(view).map_err(|error| candidate.broken_rule(&error))?;
+        if view.is_coinbase() {
+            return Err(candidate.rejected("coinbase"));
+        }
+        policy::check_tx(view, self.params.cash.is_some())
+            .map_err(|reason| candidate.rejected(reason))?;
+        Ok(candidate)
+    }
+
+    /// Stages, verifies and keeps or removes.
+    fn admit(
+        &self,
+        state: &mut State,
+        rules: &Rules,
+        candidates: Vec<Result<Candidate, TxReject>>,
+    ) -> Vec<Result<Admitted, TxReject>> {
+        let mut verdicts = Vec::with_capacity(candidates.len());
+        let mut staged: Vec<(usize, Staged)> = Vec::new();
+        for (place, candidate) in candidates.into_iter().enumerate() {
+            let verdict = match candidate.and_then(|candidate| self.stage(state, rules, candidate)) {
+                Ok(Stage::Staged(one)) => {
+                    let verdict = Admitted::of(&one);
+                    staged.push((place, *one));
+                    Ok(verdict)
+                }
+                Ok(Stage::Known(txid)) => Ok(Admitted::known(state, txid)),
+                Err(reject) => Err(reject),
+            };
+            verdicts.push(verdict);
+        }
+        let checked: Vec<Result<u64, ScriptFailureOrLimit>> = if staged.len() < 2 {
+            staged.iter().map(|(_, one)| verify(rules, one)).collect()
+        } else {
+            self.pool.install(|| {
+                staged.par_iter().with_min_len(TXS_PER_TASK).map(|(_, one)| verify(rules, one)).collect()
+            })
+        };
+        for ((_, one), outcome) in staged.iter().zip(&checked) {
+            if let Ok(sigchecks) = outcome {
+                state.mempool.set_verified(&one.candidate.txid, rules.flags, *sigchecks as u32);
+            }
+        }
+        for ((place, one), outcome) in staged.iter().zip(checked) {
+            let is_gone = state.mempool.get(&one.candidate.txid).is_none();
+            match outcome {
+                Err(failure) => {
+                    state.mempool.remove_with_descendants(&one.candidate.txid);
+                    verdicts[*place] = Err(one.candidate.failed(failure));
+                }
+                // It went with a parent that failed.
+                Ok(_) if is_gone => verdicts[*place] = Err(one.candidate.missing_inputs()),
+                Ok(_) => {}
+            }
+        }
+        verdicts
+    }
+
+    /// Everything but scripts; on success the transaction is in the pool (Core `validation.cpp`, `PreChecks`).
+    fn stage(&self, state: &mut State, rules: &Rules, candidate: Candidate) -> Result<Stage, TxReject> {
+        let tx = candidate.tx.view();
+        rules.block.check_tx(tx).map_err(|error| candidate.broken_rule(&error))?;
+        if let Some(known) = state.mempool.get(&candidate.txid) {
+            if known.wtxid == candidate.wtxid {
+                return Ok(Stage::Known(candidate.txid));
+            }
+            return Err(candidate.rejected("txn-same-nonwitness-data-in-mempool"));
+        }
+        let coins = resolve(state, rules, &candidate)?;
+        let branch = state.tree.ancestors(state.tree.tip());
+        let TxSpend { fee, sigop_cost } = rules
+            .block
+            .check_spends(tx, coins.iter().map(SpentCoin::from), |height| {
+                branch.median_time_past_at(height)
+            })
+            .map_err(|error| candidate.broken_rule(&error))?;
+        policy::check_inputs(tx, &coins, rules.is_cash)
+            .map_err(|reason| candidate.rejected(reason))?;
+        if sigop_cost > SIGOP_COST_MAX {
+            let debug = format!("{sigop_cost}");
+            return Err(candidate.reject(TxRejectCode::Rejected, "bad-txns-too-many-sigops", debug));
+        }
+        let vsize = vsize(tx.weight(), sigop_cost);
+        self.check_fee(rules, &candidate, fee, vsize)?;
+        self.check_room(state, &candidate, vsize)?;
+        let entry = Entry {
+            tx: Arc::clone(&candidate.tx),
+            wtxid: candidate.wtxid,
+            fee_sat: fee,
+            weight: tx.weight() as u32,
+            vsize,
+            time: unix_time_s(),
+            height: rules.block.height - 1,
+            verified: Flags::NONE,
+            sigchecks: 0,
+            order: 0,
+            usage_bytes: usage_bytes(&candidate.tx),
+        };
+        state.mempool.insert(candidate.txid, entry);
+        Ok(Stage::Staged(Box::new(Staged { candidate, coins, fee_sat: fee, vsize })))
+    }
+
+    fn check_fee(
+        &self,
+        rules: &Rules,
+        candidate: &Candidate,
+        fee: i64,
+        vsize: u32,
+    ) -> Result<(), TxReject> {
+        let fee_at = |rate: u64| (u128::from(rate) * u128::from(vsize) / 1000) as i64;
+        let least = fee_at(self.config.min_relay_fee_sat_per_kvb);
+        if fee < least {
+            let debug = format!("{fee} < {least}");
+            return Err(candidate.reject(TxRejectCode::Rejected, "min relay fee not met", debug));
+        }
+        if rules.fee_sat_per_kvb_max.is_some_and(|rate| rate > 0 && fee > fee_at(rate)) {
+            return Err(candidate.reject(TxRejectCode::MaxFeeExceeded, "max-fee-exceeded", ""));
+        }
+        Ok(())
+    }
+
+    /// Limits that keep memory and work bounded.
+    fn check_room(&self, state: &State, candidate: &Candidate, vsize: u32) -> Result<(), TxReject> {
+        let pool = &state.mempool;
+        let usage = pool.usage_bytes() + u64::from(usage_bytes(&candidate.tx));
+        if usage > self.config.mempool_bytes_max {
+            return Err(candidate.rejected("mempool full"));
+        }
+        let Some(count_max) = self.config.cluster_count_max else { return Ok(()) };
+        let mut parents: Vec<Txid> = candidate
+            .tx
+            .view()
+            .inputs()
+            .map(|input| input.prevout.txid)
+            .filter(|txid| pool.get(txid).is_some())
+            .collect();
+        parents.sort_unstable();
+        parents.dedup();
+        let (count, vsize_sum) = pool.cluster(&parents, count_max);
+        let is_too_heavy = self
+            .config
+            .cluster_vsize_max
+            .is_some_and(|vsize_max| vsize_sum + u64::from(vsize) > vsize_max);
+        if count + 1 > count_max || is_too_heavy {
+            return Err(candidate.rejected("too-large-cluster"));
+        }
+        Ok(())
+    }
+}
+
+/// What a transaction spends, confirmed or not.
+fn resolve(state: &State, rules: &Rules, candidate: &Candidate) -> Result<Vec<Coin>, TxReject> {
+    let tx = candidate.tx.view();
+    let mut coins = Vec::with_capacity(tx.input_count());
+    for input in tx.inputs() {
+        if state.mempool.spender(&input.prevout).is_some() {
+            return Err(candidate.rejected("txn-mempool-conflict"));
+        }
+        // An unconfirmed output counts as created in the next block.
+        let unconfirmed = state.mempool.output(&input.prevout, rules.block.height);
+        let coin = match unconfirmed {
+            Some(coin) => Some(coin),
+            None => {
+                state.coins.get(&input.prevout).map_err(|error| candidate.coin_error(&error))?
+            }
+        };
+        let Some(coin) = coin else {
+            return Err(missing_or_confirmed(state, candidate));
+        };
+        coins.push(coin);
+    }
+    Ok(coins)
+}
+
+/// Missing inputs may mean that the transaction itself has been confirmed.
+fn missing_or_confirmed(state: &State, candidate: &Candidate) -> TxReject {
+    for vout in 0..candidate.tx.view().output_count() as u32 {
+        match state.coins.have(&OutPoint { txid: candidate.txid, vout }) {
+            Ok(true) => {
+                return candidate.reject(TxRejectCode::AlreadyInChain, "txn-already-known", "");
+            }
+            Ok(false) => {}
+            Err(error) => return candidate.coin_error(&error),
+        }
+    }
+    candidate.missing_inputs()
+}
+
+/// Virtual size with signature operations counted at 20 bytes each (Core `GetVirtualTransactionSize`).
+fn vsize(weight: usize, sigop_cost: u64) -> u32 {
+    (weight as u64).max(sigop_cost * 20).div_ceil(4) as u32
+}
+
+/// Why the scripts of a transaction do not pass.
+enum ScriptFailureOrLimit {
+    Script(Box<ScriptFailure>),
+    Limit(TxError),
+}
+
+impl Candidate {
+    fn failed(&self, failure: ScriptFailureOrLimit) -> TxReject {
+        match failure {
+            ScriptFailureOrLimit::Limit(error) => self.broken_rule(&error),
+            ScriptFailureOrLimit::Script(failure) => self.reject(
+                TxRejectCode::Rejected,
+                failure.mempool_reject_reason(),
+                failure.debug_message(),
+            ),
+        }
+    }
+}
+
+fn verify(rules: &Rules, staged: &Staged) -> Result<u64, ScriptFailureOrLimit> {
+    let spent: Vec<TxOut<'_>> = staged.coins.iter().map(Coin::as_tx_out).collect();
+    let Candidate { tx, txid, wtxid } = &staged.candidate;
+    let view = tx.view();
+    let sigchecks = verify_tx(view, &spent, rules.flags, &mut Interpreter::default()).map_err(
+        |cause| match cause {
+            Cause::SigChecks(error) => ScriptFailureOrLimit::Limit(error),
+            Cause::Script { input, error } => {
+                let input = input as usize;
+                let prevout = view.input(input).prevout;
+                let failure =
+                    ScriptFailure { txid: *txid, wtxid: *wtxid, input, prevout, error };
+                ScriptFailureOrLimit::Script(Box::new(failure))
+            }
+        },
+    )?;
+    rules.block.check_tx_sigchecks(sigchecks).map_err(ScriptFailureOrLimit::Limit)?;
+    Ok(sigchecks)
+}
+
+/// A transaction that is in the pool now.
+struct Admitted {
+    txid: Txid,
+    wtxid: Wtxid,
+    vsize: u32,
+    fee_sat: i64,
+    is_new: bool,
+}
+
+impl Admitted {
+    fn of(staged: &Staged) -> Self {
+        let Staged { candidate, fee_sat, vsize, .. } = staged;
+        let (txid, wtxid) = (candidate.txid, candidate.wtxid);
+        Self { txid, wtxid, vsize: *vsize, fee_sat: *fee_sat, is_new: true }
+    }
+
+    fn known(state: &State, txid: Txid) -> Self {
+        let entry = state.mempool.get(&txid).expect("what is known is in the pool");
+        let (wtxid, vsize, fee_sat) = (entry.wtxid, entry.vsize, entry.fee_sat);
+        Self { txid, wtxid, vsize, fee_sat, is_new: false }
+    }
+}
+
+fn trial_verdict(verdict: Result<Admitted, TxReject>) -> TestAccept {
+    match verdict {
+        Ok(Admitted { txid, wtxid, vsize, fee_sat, is_new }) => {
+            let reject = (!is_new).then(|| TxReject {
+                code: TxRejectCode::Rejected,
+                reason: "txn-already-in-mempool".to_owned(),
+                debug: String::new(),
+                txid: Some(txid),
+                wtxid: Some(wtxid),
+            });
+            TestAccept { txid: Some(txid), wtxid: Some(wtxid), vsize, fee_sat, reject }
+        }
+        Err(reject) => TestAccept {
+            txid: reject.txid,
+            wtxid: reject.wtxid,
+            vsize: 0,
+            fee_sat: 0,
+            reject: Some(reject),
+        },
+    }
+}

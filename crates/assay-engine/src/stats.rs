@@ -1,0 +1,105 @@
+//! Figures over the whole UTXO set, computed on all cores while the engine goes on.
+
+use assay_hash::MuHash3072;
+use assay_store::{CoinError, CoinRef, CoinSnapshot};
+use assay_wire::{OutPoint, Txid, encode};
+use rayon::prelude::*;
+
+use crate::engine::Engine;
+use crate::types::{EngineError, UtxoStats};
+
+/// Shards for each thread: enough that uneven ones do not leave a core idle.
+const SHARDS_PER_THREAD: u32 = 8;
+
+/// What one shard adds up to.
+struct Partial {
+    txouts: u64,
+    transactions: u64,
+    total_amount_sat: u64,
+    bogosize: u64,
+    muhash: Option<MuHash3072>,
+}
+
+impl Engine {
+    /// Counts the UTXO set as it is now, and hashes it when asked to (Core `kernel/coinstats.cpp`).
+    ///
+    /// # Errors
+    /// When coins cannot be read.
+    pub fn utxo_stats(&self, with_muhash: bool) -> Result<UtxoStats, EngineError> {
+        let (snapshot, height, hash) = {
+            let state = self.lock();
+            let node = state.tree.tip_node();
+            (state.coins.snapshot()?, node.height, node.hash)
+        };
+        let shards = self.config.threads.max(1) as u32 * SHARDS_PER_THREAD;
+        let partials: Result<Vec<Partial>, CoinError> = self.pool.install(|| {
+            (0..shards)
+                .into_par_iter()
+                .map(|shard| add_up(&snapshot, shard, shards, with_muhash))
+                .collect()
+        });
+        let mut stats = UtxoStats {
+            height,
+            hash,
+            txouts: 0,
+            transactions: 0,
+            total_amount_sat: 0,
+            bogosize: 0,
+            muhash: None,
+            disk_size: snapshot.disk_bytes(),
+        };
+        let mut muhash = MuHash3072::new();
+        for partial in partials? {
+            stats.txouts += partial.txouts;
+            stats.transactions += partial.transactions;
+            stats.total_amount_sat += partial.total_amount_sat;
+            stats.bogosize += partial.bogosize;
+            if let Some(part) = &partial.muhash {
+                muhash.combine(part);
+            }
+        }
+        stats.muhash = with_muhash.then(|| muhash.finalize());
+        Ok(stats)
+    }
+}
+
+/// A shard holds whole transactions: it is a range of txids.
+fn add_up(
+    snapshot: &CoinSnapshot,
+    shard: u32,
+    shards: u32,
+    with_muhash: bool,
+) -> Result<Partial, CoinError> {
+    let mut partial = Partial {
+        txouts: 0,
+        transactions: 0,
+        total_amount_sat: 0,
+        bogosize: 0,
+        muhash: with_muhash.then(MuHash3072::new),
+    };
+    let mut last: Option<Txid> = None;
+    let mut element = Vec::with_capacity(128);
+    snapshot.for_each_in_shard(shard, shards, |outpoint, coin| {
+        partial.txouts += 1;
+        if last != Some(outpoint.txid) {
+            last = Some(outpoint.txid);
+            partial.transactions += 1;
+        }
+        partial.total_amount_sat += coin.value as u64;
+        partial.bogosize += 50 + coin.script_pubkey.len() as u64;
+        if let Some(muhash) = &mut partial.muhash {
+            serialise(outpoint, coin, &mut element);
+            muhash.insert(&element);
+        }
+    })?;
+    Ok(partial)
+}
+
+/// The bytes that stand for a coin in the set's hash (Core `kernel/coinstats.cpp`, `TxOutSer`).
+fn serialise(outpoint: &OutPoint, coin: CoinRef<'_>, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(&outpoint.to_bytes());
+    out.extend_from_slice(&(coin.height << 1 | u32::from(coin.coinbase)).to_le_bytes());
+    out.extend_from_slice(&coin.value.to_le_bytes());
+    encode::var_bytes(out, coin.script_pubkey);
+}

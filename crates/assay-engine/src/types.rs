@@ -1,0 +1,269 @@
+//! What the engine answers: plain data, no references into its state.
+
+use assay_consensus::uint256::U256;
+use assay_store::{BlockFileError, CoinError, CommitError, IndexError, UndoError};
+use assay_wire::{BlockHash, Header, ParseError, Txid, Wtxid};
+
+/// The highest block of the active branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tip {
+    /// Height; genesis is 0.
+    pub height: u32,
+    /// Hash of the block.
+    pub hash: BlockHash,
+    /// Time that its header claims, seconds since 1970.
+    pub time: u32,
+    /// Median of the last eleven times, this one included (BIP113).
+    pub median_time: u32,
+    /// Compact target of its header.
+    pub bits: u32,
+    /// Work of the whole branch, big endian.
+    pub chain_work: [u8; 32],
+    /// Transactions of the whole branch.
+    pub chain_txs: u64,
+}
+
+/// What became of a block that was submitted.
+#[derive(Debug)]
+pub enum SubmitOutcome {
+    /// It is valid and, at this moment, part of the active branch.
+    Accepted,
+    /// It was known and valid already.
+    Duplicate,
+    /// It was known already, as invalid.
+    DuplicateInvalid,
+    /// It was known already, but never fully checked.
+    DuplicateInconclusive,
+    /// It is kept, but another branch has as much work or more.
+    Inconclusive,
+    /// It breaks a rule.
+    Rejected {
+        /// The reference node's reject reason.
+        reason: String,
+        /// Where and why, for people.
+        debug: String,
+    },
+    /// The bytes are not a block.
+    Undecodable(ParseError),
+    /// It could not be judged or kept.
+    Failed(EngineError),
+}
+
+/// Why a transaction was not admitted to the mempool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TxReject {
+    /// Which sort of refusal.
+    pub code: TxRejectCode,
+    /// The reference node's reject reason.
+    pub reason: String,
+    /// Evidence, possibly empty.
+    pub debug: String,
+    /// The transaction, where the bytes are one.
+    pub txid: Option<Txid>,
+    /// The same with witnesses.
+    pub wtxid: Option<Wtxid>,
+}
+
+/// Sorts of refusal, as RPC error codes tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TxRejectCode {
+    /// The bytes are not a transaction.
+    Decode,
+    /// It spends outputs that do not exist or are spent.
+    MissingInputs,
+    /// Its outputs are in the UTXO set already.
+    AlreadyInChain,
+    /// It breaks a rule of consensus or policy.
+    Rejected,
+    /// The fee rate is above what the caller allowed.
+    MaxFeeExceeded,
+    /// The engine failed; the transaction may be fine.
+    Failed,
+}
+
+/// Verdict of a trial admission.
+#[derive(Clone, Debug)]
+pub struct TestAccept {
+    /// The transaction, where the bytes are one.
+    pub txid: Option<Txid>,
+    /// The same with witnesses.
+    pub wtxid: Option<Wtxid>,
+    /// Virtual size (BIP141).
+    pub vsize: u32,
+    /// Fee in satoshi.
+    pub fee_sat: i64,
+    /// Why it would be refused; `None` when it would be admitted.
+    pub reject: Option<TxReject>,
+}
+
+/// What is known of one block.
+#[derive(Clone, Debug)]
+pub struct BlockEntry {
+    /// The header.
+    pub header: Header,
+    /// Its hash.
+    pub hash: BlockHash,
+    /// Height; genesis is 0.
+    pub height: u32,
+    /// Work of the branch up to and including it, big endian.
+    pub chain_work: [u8; 32],
+    /// Transactions in it.
+    pub tx_count: u32,
+    /// Transactions of the branch up to and including it.
+    pub chain_txs: u64,
+    /// Whether it is part of the active branch.
+    pub in_active_chain: bool,
+    /// The active block on top of it.
+    pub next: Option<BlockHash>,
+    /// Median time past (BIP113).
+    pub median_time: u32,
+    /// Whether the block itself is stored.
+    pub has_data: bool,
+    /// Serialised length, 0 when it is not stored.
+    pub size: u32,
+}
+
+/// Figures over the whole UTXO set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UtxoStats {
+    /// Height of the tip that they belong to.
+    pub height: u32,
+    /// Hash of that tip.
+    pub hash: BlockHash,
+    /// Unspent outputs.
+    pub txouts: u64,
+    /// Transactions with unspent outputs.
+    pub transactions: u64,
+    /// Sum of the outputs in satoshi.
+    pub total_amount_sat: u64,
+    /// Core's size estimate that is independent of any database: 50 bytes and the script per output.
+    pub bogosize: u64,
+    /// `MuHash` of the set in digest order, when it was asked for.
+    pub muhash: Option<[u8; 32]>,
+    /// Bytes that the persistent coins take on disk.
+    pub disk_size: u64,
+}
+
+/// State of the mempool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MempoolInfo {
+    /// Transactions.
+    pub size: usize,
+    /// Sum of virtual sizes.
+    pub bytes: u64,
+    /// Memory charged.
+    pub usage: u64,
+    /// Sum of fees in satoshi.
+    pub total_fee_sat: i64,
+    /// Limit of [`MempoolInfo::usage`].
+    pub max_bytes: u64,
+    /// Least fee rate that is admitted, satoshi per 1,000 virtual bytes.
+    pub min_relay_fee_sat_per_kvb: u64,
+    /// Largest number of transactions that may be connected; `None` where the chain's nodes set no limit.
+    pub cluster_count_max: Option<usize>,
+    /// Largest sum of virtual sizes of connected transactions.
+    pub cluster_vsize_max: Option<u64>,
+}
+
+/// What is known of one unconfirmed transaction.
+#[derive(Clone, Debug)]
+pub struct MempoolEntryInfo {
+    /// Hash without witnesses.
+    pub txid: Txid,
+    /// Hash with witnesses.
+    pub wtxid: Wtxid,
+    /// Virtual size.
+    pub vsize: u32,
+    /// BIP141 weight.
+    pub weight: u32,
+    /// Fee in satoshi.
+    pub fee_sat: i64,
+    /// When it was admitted, seconds since 1970.
+    pub time: u64,
+    /// Height of the tip at that moment.
+    pub height: u32,
+    /// Unconfirmed transactions that it spends.
+    pub depends: Vec<Txid>,
+    /// Unconfirmed transactions that spend it.
+    pub spent_by: Vec<Txid>,
+}
+
+/// What keeps the engine from doing its work; never the fault of a block or transaction.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A coin could not be read or written.
+    #[error("coins: {0}")]
+    Coin(#[from] CoinError),
+    /// A block or undo file could not be read or written.
+    #[error("block files: {0}")]
+    BlockFile(#[from] BlockFileError),
+    /// The block index could not be written.
+    #[error("block index: {0}")]
+    Index(#[from] IndexError),
+    /// The coins could not be committed.
+    #[error("commit: {0}")]
+    Commit(#[from] CommitError),
+    /// Undo data is damaged.
+    #[error("undo data of block {hash}: {source}")]
+    Undo {
+        /// The block.
+        hash: BlockHash,
+        /// What is wrong with it.
+        source: UndoError,
+    },
+    /// Undo data holds too few or too many coins for its block.
+    #[error("undo data of block {hash} does not fit the block")]
+    UndoMismatch {
+        /// The block.
+        hash: BlockHash,
+    },
+    /// A block that the index says is stored is not what it was.
+    #[error("stored block {hash} no longer parses: {source}")]
+    StoredBlock {
+        /// The block.
+        hash: BlockHash,
+        /// What is wrong with it.
+        source: ParseError,
+    },
+    /// The index names a block without data or undo where both are needed.
+    #[error("block {hash} at height {height} has no {what} on disk")]
+    MissingData {
+        /// The block.
+        hash: BlockHash,
+        /// Its height.
+        height: u32,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// An earlier failure left memory and disk in doubt.
+    #[error("the engine stopped after an earlier failure: {0}; restart it")]
+    Poisoned(String),
+}
+
+/// Why an engine did not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The store did not open.
+    #[error("cannot open the store: {0}")]
+    Store(#[from] assay_store::OpenError),
+    /// The coins belong to a block that the index does not know.
+    #[error("the coins belong to block {hash} at height {height}, which the block index does not hold")]
+    UnknownCoinTip {
+        /// The block.
+        hash: BlockHash,
+        /// Its height.
+        height: u32,
+    },
+    /// What was archived could not be connected.
+    #[error("cannot connect what is archived: {0}")]
+    Engine(#[from] EngineError),
+    /// No threads to verify scripts on.
+    #[error("cannot start threads: {0}")]
+    Threads(String),
+}
+
+pub(crate) fn big_endian(work: U256) -> [u8; 32] {
+    let mut bytes = work.to_le_bytes();
+    bytes.reverse();
+    bytes
+}

@@ -1,0 +1,10 @@
+//! The engine on forged chains: whole syncs, seen transactions, restarts, kills, reorganisations, bad blocks.
+//!
+//! A forged chain is a differential test: libsecp256k1 signed it over hashes that the forge computed on its own, and the
+//! forge kept its own UTXO set, whose hash the engine must reach.
+
+mod bad_blocks;
+mod chain;
+mod mempool;
+mod reorg;
+mod sync;

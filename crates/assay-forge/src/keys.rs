@@ -1,0 +1,178 @@
+//! Key derivation: every secret key is a number that anyone can compute from the output it locks.
+//!
+//! ```text
+//! byte  0        1..4    4..12             12..16      16..24           24..32
+//!       key no.  zero    transaction       output      height of the    amount in
+//!                        index, u64 BE     index,      output, u64 BE   satoshi, u64 BE
+//!                        (0 if not         u32 BE
+//!                        distinct)         (likewise)
+//! ```
+//!
+//! Without `distinct_keys` this is the published formula of the BCH scaling chain: 16 zero bytes, height, amount. With it, the index
+//! of the transaction within its block in generation order (coinbase: 0) and the index of the output are added, so that no key
+//! repeats. The key number is 0, except for the further keys of one script: 1 and 2 for the other keys of a 2-of-3, and
+//! 1 for the leaf key of a taproot script.
+//!
+//! Because keys are sums of small numbers times powers of two, their points are sums of points from short tables, which
+//! costs a quarter of a multiplication by the generator.
+
+use secp256k1::PublicKey;
+
+use crate::raw::Signer;
+
+/// What the keys of one output are derived from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyId {
+    /// Height of the block that holds the output.
+    pub height: u32,
+    /// Amount of the output in satoshi.
+    pub amount: u64,
+    /// Index of its transaction in generation order; 0 unless keys are distinct.
+    pub index: u32,
+    /// Index of the output in its transaction; 0 unless keys are distinct.
+    pub vout: u32,
+}
+
+impl KeyId {
+    /// The published derivation, by height and amount alone.
+    pub fn published(height: u32, amount: u64) -> Self {
+        Self { height, amount, index: 0, vout: 0 }
+    }
+
+    /// Secret key number `number` (0, 1 or 2) of this output, big endian.
+    pub fn secret(&self, number: u8) -> [u8; 32] {
+        let mut key = [0u8; 32];
+        key[0] = number;
+        key[4..12].copy_from_slice(&u64::from(self.index).to_be_bytes());
+        key[12..16].copy_from_slice(&self.vout.to_be_bytes());
+        key[16..24].copy_from_slice(&u64::from(self.height).to_be_bytes());
+        key[24..32].copy_from_slice(&self.amount.to_be_bytes());
+        key
+    }
+}
+
+/// Tables of points from which public keys are summed.
+pub(crate) struct Points {
+    signer: Signer,
+    numbers: Digits,
+    index: [Digits; 2],
+    vouts: Digits,
+    heights: Digits,
+    amount: [Digits; 2],
+}
+
+impl Points {
+    /// Builds the tables; the ones for distinct keys only if asked for.
+    pub(crate) fn new(height_max: u32, distinct: bool) -> Self {
+        let signer = Signer::new();
+        let digits =
+            |byte: usize, shift: u32, count: usize| Digits::new(&signer, byte, shift, count);
+        let many = |count: usize| if distinct { count } else { 0 };
+        Self {
+            numbers: digits(0, 0, 2),
+            index: [
+                digits(11, 0, many((1 << INDEX_BITS) - 1)),
+                digits(10, INDEX_BITS - 8, many(4095)),
+            ],
+            vouts: digits(15, 0, many(255)),
+            heights: digits(23, 0, height_max as usize),
+            amount: [digits(31, 0, (1 << AMOUNT_BITS) - 1), digits(30, AMOUNT_BITS - 8, 255)],
+            signer,
+        }
+    }
+
+    pub(crate) fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
+    /// Public key number `number` of an output.
+    pub(crate) fn public_key(&self, id: &KeyId, number: u8) -> PublicKey {
+        self.sum(id, number).unwrap_or_else(|| self.signer.public_key(&id.secret(number)))
+    }
+
+    /// None where a part is beyond its table.
+    fn sum(&self, id: &KeyId, number: u8) -> Option<PublicKey> {
+        let index = u64::from(id.index);
+        let parts = [
+            self.heights.get(u64::from(id.height))?,
+            self.amount[0].get(id.amount & ((1 << AMOUNT_BITS) - 1))?,
+            self.amount[1].get(id.amount >> AMOUNT_BITS)?,
+            self.numbers.get(u64::from(number))?,
+            self.index[0].get(index & ((1 << INDEX_BITS) - 1))?,
+            self.index[1].get(index >> INDEX_BITS)?,
+            self.vouts.get(u64::from(id.vout))?,
+        ];
+        let mut summands = [&self.heights.multiples[0]; 7];
+        let mut count = 0;
+        for point in parts.into_iter().flatten() {
+            summands[count] = point;
+            count += 1;
+        }
+        PublicKey::combine_keys(&summands[..count]).ok()
+    }
+}
+
+/// The multiples 1, 2, 3 … of the generator times a power of two.
+struct Digits {
+    multiples: Vec<PublicKey>,
+}
+
+impl Digits {
+    /// `byte` and `shift` place the unit: bit `shift` of big-endian byte `byte`.
+    fn new(signer: &Signer, byte: usize, shift: u32, count: usize) -> Self {
+        let mut unit = [0u8; 32];
+        unit[byte] = 1 << shift;
+        let unit = signer.public_key(&unit);
+        let mut multiples = Vec::with_capacity(count);
+        let mut point = unit;
+        for _ in 0..count {
+            multiples.push(point);
+            point =
+                point.combine(&unit).expect("small multiples of a point are never its negation");
+        }
+        Self { multiples }
+    }
+
+    /// The point of a digit: none for zero, which adds nothing. `None` where the table ends.
+    fn get(&self, digit: u64) -> Option<&[PublicKey]> {
+        match digit as usize {
+            0 => Some(&[]),
+            n => self.multiples.get(n - 1..n),
+        }
+    }
+}
+
+/// Low bits of an amount that one table covers; the next 8 are the other table's.
+const AMOUNT_BITS: u32 = 12;
+/// Low bits of a transaction index that one table covers; the next 12 are the other table's.
+const INDEX_BITS: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summed_points_equal_multiplied_ones() {
+        let points = Points::new(150, true);
+        let amounts =
+            [1, 546, 1612, 4095, 4096, 4097, 850_000, 1_048_575, 1_048_576, 5_000_000_000];
+        for (i, amount) in amounts.into_iter().enumerate() {
+            for (height, index, vout) in
+                [(1, 0, 0), (101, 1, 25), (132, 1024, 1), (150, 1_200_000, 199)]
+            {
+                let id = KeyId { height, amount, index, vout };
+                let number = (i % 3) as u8;
+                let expected = points.signer().public_key(&id.secret(number));
+                assert_eq!(points.public_key(&id, number), expected, "{id:?} key {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn published_formula() {
+        let secret = KeyId::published(101, 546).secret(0);
+        assert_eq!(secret[..16], [0; 16]);
+        assert_eq!(secret[16..24], 101u64.to_be_bytes());
+        assert_eq!(secret[24..], 546u64.to_be_bytes());
+    }
+}

@@ -1,0 +1,144 @@
+//! Script kinds: what a forged output is locked with, and what its spending may cost at most.
+
+/// How an output is locked. The discriminants are stored, one byte per coin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    /// Pay to public key hash, ECDSA.
+    P2pkh = 0,
+    /// P2WPKH nested in P2SH (BIP141), ECDSA.
+    P2shP2wpkh = 1,
+    /// Pay to witness public key hash (BIP141), ECDSA.
+    P2wpkh = 2,
+    /// Pay to witness script hash: 2-of-3 CHECKMULTISIG (BIP141), ECDSA.
+    P2wsh = 3,
+    /// Taproot, spent by the key path (BIP341), Schnorr.
+    P2trKey = 4,
+    /// Taproot, spent by a one-leaf script `<key> CHECKSIG` (BIP342), Schnorr.
+    P2trScript = 5,
+}
+
+impl Kind {
+    /// All kinds, in the order of their discriminants.
+    pub const ALL: [Self; 6] =
+        [Self::P2pkh, Self::P2shP2wpkh, Self::P2wpkh, Self::P2wsh, Self::P2trKey, Self::P2trScript];
+
+    /// Bytes of an output of this kind: value, script length and script.
+    pub fn output_bytes(self) -> u64 {
+        9 + match self {
+            Self::P2pkh => 25,
+            Self::P2shP2wpkh => 23,
+            Self::P2wpkh => 22,
+            Self::P2wsh | Self::P2trKey | Self::P2trScript => 34,
+        }
+    }
+
+    /// Upper bound of the bytes of an input without its witness. A low-S DER signature with its hash type has at most 72 bytes.
+    pub fn input_bytes_max(self) -> u64 {
+        match self {
+            Self::P2pkh => 36 + 1 + 73 + 34 + 4,
+            Self::P2shP2wpkh => 36 + 1 + 23 + 4,
+            _ => 36 + 1 + 4,
+        }
+    }
+
+    /// Upper bound of the bytes of its witness, the item count included.
+    pub fn witness_bytes_max(self) -> u64 {
+        match self {
+            Self::P2pkh => 1,
+            Self::P2shP2wpkh | Self::P2wpkh => 1 + 73 + 34,
+            Self::P2wsh => 1 + 1 + 73 + 73 + 106,
+            Self::P2trKey => 1 + 65,
+            Self::P2trScript => 1 + 65 + 35 + 34,
+        }
+    }
+
+    /// Valid signatures that spending one such output verifies.
+    pub fn signatures(self) -> u64 {
+        if self == Self::P2wsh { 2 } else { 1 }
+    }
+
+    /// Signature-operation cost that spending adds (Core, `GetTransactionSigOpCost`).
+    pub fn input_sigops_cost(self) -> u64 {
+        match self {
+            Self::P2shP2wpkh | Self::P2wpkh => 1,
+            Self::P2wsh => 3,
+            Self::P2pkh | Self::P2trKey | Self::P2trScript => 0,
+        }
+    }
+
+    /// Signature-operation cost that creating adds: a bare CHECKSIG counts four times (BIP141).
+    pub fn output_sigops_cost(self) -> u64 {
+        if self == Self::P2pkh { 4 } else { 0 }
+    }
+
+    pub(crate) fn has_witness(self) -> bool {
+        self != Self::P2pkh
+    }
+
+    pub(crate) fn is_taproot(self) -> bool {
+        matches!(self, Self::P2trKey | Self::P2trScript)
+    }
+
+    /// The kind in the low bits of a stored byte.
+    pub(crate) fn from_stored(byte: u8) -> Self {
+        Self::ALL[usize::from(byte & !FUNDING)]
+    }
+}
+
+/// Flag beside a stored kind: this output pays the key of the coinbase that funded its block, not a key of its own
+/// (the published generator pays split and change outputs so).
+pub(crate) const FUNDING: u8 = 0x80;
+
+/// The size bound of a transaction that is being planned.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bound {
+    inputs: u64,
+    outputs: u64,
+    base: u64,
+    witness: u64,
+    any_witness: bool,
+    sigops_cost: u64,
+}
+
+impl Bound {
+    pub(crate) fn input(&mut self, kind: Kind) {
+        self.inputs += 1;
+        self.base += kind.input_bytes_max();
+        self.witness += kind.witness_bytes_max();
+        self.any_witness |= kind.has_witness();
+        self.sigops_cost += kind.input_sigops_cost();
+    }
+
+    pub(crate) fn outputs(&mut self, kinds: &[Kind]) {
+        for kind in kinds {
+            self.output(*kind);
+        }
+    }
+
+    pub(crate) fn output(&mut self, kind: Kind) {
+        self.outputs += 1;
+        self.base += kind.output_bytes();
+        self.sigops_cost += kind.output_sigops_cost();
+    }
+
+    /// Upper bound of the weight; without witnesses that is four times the size.
+    pub(crate) fn weight(&self) -> u64 {
+        let counts = compact_len(self.inputs) + compact_len(self.outputs);
+        let witness = if self.any_witness { self.witness + 2 } else { 0 };
+        4 * (self.base + counts + 8) + witness
+    }
+
+    /// Upper bound of the virtual size (BIP141), on which fees are paid.
+    pub(crate) fn vsize(&self) -> u64 {
+        self.weight().div_ceil(4)
+    }
+
+    pub(crate) fn sigops_cost(&self) -> u64 {
+        self.sigops_cost
+    }
+}
+
+fn compact_len(n: u64) -> u64 {
+    assay_wire::encode::compact_size_len(n) as u64
+}

@@ -1,0 +1,219 @@
+//! The ledger: exact counts of everything in a forged chain, as JSON lines.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A phase of a scaling chain, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Coinbases only.
+    Maturity,
+    /// One input, many outputs, in chains.
+    FanOut,
+    /// Many inputs, two outputs.
+    #[serde(rename = "steady-1")]
+    Steady1,
+    /// Many inputs, one output.
+    FanIn,
+    /// One input, two outputs.
+    #[serde(rename = "steady-2")]
+    Steady2,
+    /// Two inputs, two outputs.
+    #[serde(rename = "steady-3")]
+    Steady3,
+}
+
+impl Phase {
+    /// The name as ledgers write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Maturity => "maturity",
+            Self::FanOut => "fan-out",
+            Self::Steady1 => "steady-1",
+            Self::FanIn => "fan-in",
+            Self::Steady2 => "steady-2",
+            Self::Steady3 => "steady-3",
+        }
+    }
+}
+
+/// First line: what was forged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChainLine {
+    /// Version of this format: 1.
+    pub format: u32,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Name of the chain.
+    pub chain: String,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// Scale asked for.
+    pub scale: f64,
+    /// `intended` or `faithful`.
+    pub variant: String,
+    /// Whether no key repeats.
+    pub distinct_keys: bool,
+    /// The last height, where the forge was told to stop early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_height: Option<u32>,
+    /// Time of the last block of the whole recipe.
+    pub end_time: u32,
+    /// The four bytes in front of each block, in hex.
+    pub magic: String,
+    /// Version of the forge.
+    pub assay_version: String,
+    /// SHA-256 of the recipe's text.
+    pub recipe_sha256: String,
+}
+
+/// One block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockLine {
+    /// Height; genesis, height 0, is not listed.
+    pub height: u32,
+    /// Hash, as nodes print it.
+    pub hash: String,
+    /// Phase it belongs to.
+    pub phase: Phase,
+    /// Block file, relative to the ledger.
+    pub file: String,
+    /// Where the raw block begins in that file.
+    pub offset: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// Its weight; four times the length where there are no witnesses.
+    pub weight: u64,
+    /// Transactions, with the coinbase.
+    pub txs: u64,
+    /// Inputs, without the coinbase's.
+    pub inputs: u64,
+    /// Outputs, with the coinbase's (and its witness commitment where there is one).
+    pub outputs: u64,
+    /// Valid signatures to verify.
+    pub signatures: u64,
+    /// Time in the header.
+    pub time: u32,
+}
+
+/// Last line: where the chain ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TipLine {
+    /// Height of the last block.
+    pub height: u32,
+    /// Its hash, as nodes print it.
+    pub hash: String,
+    /// Unspent outputs (unspendable ones and genesis' not counted).
+    pub utxo_count: u64,
+    /// Their sum in satoshi.
+    pub utxo_amount: u64,
+    /// Their MuHash, as `gettxoutsetinfo muhash` prints it.
+    pub utxo_muhash: String,
+    /// Sum of the blocks' `txs`.
+    pub txs: u64,
+    /// Sum of the blocks' `inputs`.
+    pub inputs: u64,
+    /// Sum of the blocks' `outputs`.
+    pub outputs: u64,
+    /// Sum of the blocks' `bytes`.
+    pub bytes: u64,
+    /// Sum of the blocks' `signatures`.
+    pub signatures: u64,
+}
+
+/// A line of `ledger.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Line {
+    /// First line.
+    Chain(ChainLine),
+    /// One for each block.
+    Block(BlockLine),
+    /// Last line.
+    Tip(TipLine),
+}
+
+/// A whole ledger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ledger {
+    /// What was forged.
+    pub chain: ChainLine,
+    /// The blocks from height 1 on.
+    pub blocks: Vec<BlockLine>,
+    /// Where the chain ends.
+    pub tip: TipLine,
+}
+
+impl Ledger {
+    /// Reads the ledger of a chain directory.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, if it does not read, or if the forge did not finish.
+    pub fn read(dir: &Path) -> Result<Self, LedgerError> {
+        let path = dir.join(LEDGER);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && dir.join(LEDGER_PART).exists() =>
+            {
+                return Err(LedgerError::Incomplete { path: dir.join(LEDGER_PART) });
+            }
+            Err(source) => return Err(LedgerError::Read { path, source }),
+        };
+        let (mut chain, mut tip, mut blocks) = (None, None, Vec::new());
+        for (number, line) in text.lines().enumerate() {
+            let syntax =
+                |source| LedgerError::Syntax { path: path.clone(), line: number + 1, source };
+            match serde_json::from_str(line).map_err(syntax)? {
+                Line::Chain(line) => chain = Some(line),
+                Line::Block(line) => blocks.push(line),
+                Line::Tip(line) => tip = Some(line),
+            }
+        }
+        match (chain, tip) {
+            (Some(chain), Some(tip)) => Ok(Self { chain, blocks, tip }),
+            _ => Err(LedgerError::Incomplete { path }),
+        }
+    }
+}
+
+/// Why a ledger cannot be used.
+#[derive(Debug, Error)]
+pub enum LedgerError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The ledger.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line is not one of a ledger.
+    #[error("{} line {line} is not a ledger line", path.display())]
+    Syntax {
+        /// The ledger.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// The forge was interrupted.
+    #[error("{} has no tip line: the forge did not finish; forge again", path.display())]
+    Incomplete {
+        /// The ledger.
+        path: PathBuf,
+    },
+}
+
+/// File name of a finished ledger.
+pub const LEDGER: &str = "ledger.jsonl";
+/// File name of a ledger while the forge is at work.
+pub const LEDGER_PART: &str = "ledger.jsonl.part";

@@ -1,0 +1,52 @@
+//! Makes deterministic chains from a recipe and a seed.
+//!
+//! A recipe says what a chain consists of; the forge writes it out as a node would accept it: real signatures, valid blocks, trivial proof
+//! of work. The same recipe, seed and scale give the same bytes on any machine and for any number of threads.
+//!
+//! ```
+//! use assay_forge::{ForgeOptions, Recipe, forge};
+//! let recipe = Recipe::builtin("bch-scaling")?;
+//! let options = ForgeOptions { scale: 0.0001, stop_height: Some(101), ..ForgeOptions::default() };
+//! let dir = tempfile::tempdir()?;
+//! let summary = forge(&recipe, &options, dir.path(), &mut ())?;
+//! assert_eq!(summary.ledger.tip.height, 101);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A chain directory holds `blocks/blk*.dat` in Bitcoin Core's framing, `order/<height>.bin` with the transactions of each block as they were
+//! generated (parents before children), and `ledger.jsonl` with exact counts ([`Ledger`]).
+//!
+//! Signatures are made by libsecp256k1 over hashes computed here, apart from the interpreter that will verify them, so each
+//! chain is also a differential test. Deliberately absent: validation, and sending anything anywhere.
+
+mod block;
+mod coins;
+mod forge;
+mod keys;
+mod kind;
+pub mod ledger;
+mod lock;
+mod network;
+mod options;
+mod output;
+mod phases;
+mod plan;
+mod progress;
+mod random;
+mod raw;
+mod recipe;
+mod sighash;
+mod sign;
+mod utxo;
+mod writer;
+pub mod yardstick;
+
+pub use forge::{ForgeError, PhaseTime, Summary, estimate, forge};
+pub use keys::KeyId;
+pub use kind::Kind;
+pub use ledger::{BlockLine, ChainLine, Ledger, LedgerError, Phase, TipLine};
+pub use network::Network;
+pub use options::{ForgeOptions, OptionsError, Variant};
+pub use output::OutputError;
+pub use progress::{Estimate, Progress};
+pub use recipe::{Recipe, RecipeError};

@@ -1,0 +1,209 @@
+//! The chain directory: block files, generation orders and the ledger.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use thiserror::Error;
+
+use crate::ledger::{LEDGER, LEDGER_PART, Line};
+
+/// Why the chain directory could not be written.
+#[derive(Debug, Error)]
+pub enum OutputError {
+    /// The directory holds a finished chain.
+    #[error("{} already holds a forged chain; choose another directory or remove this one", path.display())]
+    Finished {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The directory holds something that is not a forge's.
+    #[error("{} holds files that no forge wrote, such as {}; choose an empty directory", path.display(), entry.display())]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// The entry met.
+        entry: PathBuf,
+    },
+    /// No space is left.
+    #[error("the disk is full: cannot write {}; free space or choose another directory, then forge again", path.display())]
+    DiskFull {
+        /// The file being written.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Anything else.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+impl OutputError {
+    pub(crate) fn new(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { path, source }
+            }
+            _ => Self::Write { path, source },
+        }
+    }
+}
+
+/// Where a block was put.
+pub(crate) struct BlockPlace {
+    pub(crate) file: String,
+    pub(crate) offset: u64,
+}
+
+/// A chain directory being written.
+pub(crate) struct Output {
+    dir: PathBuf,
+    magic: [u8; 4],
+    ledger: Sink,
+    blocks: Option<Sink>,
+    block_files: u32,
+}
+
+impl Output {
+    /// Starts a chain directory; what an interrupted forge left there is removed.
+    pub(crate) fn create(dir: &Path, magic: [u8; 4]) -> Result<Self, OutputError> {
+        let fail = |path: &Path, source| OutputError::new(path, source);
+        fs::create_dir_all(dir).map_err(|e| fail(dir, e))?;
+        if dir.join(LEDGER).exists() {
+            return Err(OutputError::Finished { path: dir.to_owned() });
+        }
+        let ledger = dir.join(LEDGER_PART);
+        let interrupted = ledger.exists();
+        for entry in fs::read_dir(dir).map_err(|e| fail(dir, e))? {
+            let name = entry.map_err(|e| fail(dir, e))?.file_name();
+            let ours = [LEDGER_PART, BLOCKS, ORDER].iter().any(|own| name == *own);
+            if !ours || !interrupted {
+                return Err(OutputError::Foreign { path: dir.to_owned(), entry: name.into() });
+            }
+        }
+        for sub in [BLOCKS, ORDER] {
+            let sub = dir.join(sub);
+            if sub.exists() {
+                fs::remove_dir_all(&sub).map_err(|e| fail(&sub, e))?;
+            }
+        }
+        // The ledger comes first: it marks the rest as a forge's.
+        let ledger = Sink::create(ledger)?;
+        for sub in [BLOCKS, ORDER] {
+            let sub = dir.join(sub);
+            fs::create_dir(&sub).map_err(|e| fail(&sub, e))?;
+        }
+        Ok(Self { dir: dir.to_owned(), magic, ledger, blocks: None, block_files: 0 })
+    }
+
+    /// Appends a block of `bytes` bytes, given in pieces.
+    pub(crate) fn block<'a>(
+        &mut self,
+        bytes: u64,
+        pieces: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<BlockPlace, OutputError> {
+        let full =
+            self.blocks.as_ref().is_none_or(|file| file.written + 8 + bytes > BLOCK_FILE_MAX);
+        if full {
+            if let Some(file) = self.blocks.take() {
+                file.close()?;
+            }
+            let path = self.dir.join(BLOCKS).join(block_file_name(self.block_files));
+            self.blocks = Some(Sink::create(path)?);
+            self.block_files += 1;
+        }
+        let file = self.blocks.as_mut().expect("opened above");
+        file.write(&self.magic)?;
+        file.write(&(bytes as u32).to_le_bytes())?;
+        let offset = file.written;
+        for piece in pieces {
+            file.write(piece)?;
+        }
+        assert_eq!(file.written - offset, bytes, "the pieces are the block");
+        let name = block_file_name(self.block_files - 1);
+        Ok(BlockPlace { file: format!("{BLOCKS}/{name}"), offset })
+    }
+
+    /// Writes the generation order of a block.
+    pub(crate) fn order(&self, height: u32, records: &[u8]) -> Result<(), OutputError> {
+        let path = self.dir.join(ORDER).join(format!("{height:06}.bin"));
+        fs::write(&path, records).map_err(|e| OutputError::new(&path, e))
+    }
+
+    /// Appends a line to the ledger.
+    pub(crate) fn line(&mut self, line: &Line) -> Result<(), OutputError> {
+        let mut text =
+            serde_json::to_vec(line).expect("ledger lines have string keys and finite numbers");
+        text.push(b'\n');
+        self.ledger.write(&text)
+    }
+
+    /// Makes everything durable and gives the ledger its final name.
+    pub(crate) fn finish(mut self) -> Result<(), OutputError> {
+        if let Some(file) = self.blocks.take() {
+            file.close()?;
+        }
+        self.ledger.close()?;
+        let (from, to) = (self.dir.join(LEDGER_PART), self.dir.join(LEDGER));
+        fs::rename(&from, &to).map_err(|e| OutputError::new(&to, e))
+    }
+}
+
+/// A file written from front to end.
+struct Sink {
+    path: PathBuf,
+    file: BufWriter<File>,
+    written: u64,
+}
+
+impl Sink {
+    fn create(path: PathBuf) -> Result<Self, OutputError> {
+        let file = File::create(&path).map_err(|e| OutputError::new(&path, e))?;
+        Ok(Self { path, file: BufWriter::with_capacity(1 << 20, file), written: 0 })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
+        self.file.write_all(bytes).map_err(|e| OutputError::new(&self.path, e))?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn close(mut self) -> Result<(), OutputError> {
+        let done = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
+        done.map_err(|e| OutputError::new(&self.path, e))
+    }
+}
+
+fn block_file_name(number: u32) -> String {
+    format!("blk{number:05}.dat")
+}
+
+const BLOCKS: &str = "blocks";
+const ORDER: &str = "order";
+/// Bitcoin Core starts a new block file at this size (`MAX_BLOCKFILE_SIZE`).
+const BLOCK_FILE_MAX: u64 = 128 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_named() {
+        if !Path::new("/dev/full").exists() {
+            println!("skipped: no /dev/full");
+            return;
+        }
+        let mut sink = Sink::create(PathBuf::from("/dev/full")).unwrap();
+        let error = sink.write(&vec![0; 2 << 20]).and_then(|()| sink.close()).unwrap_err();
+        assert!(matches!(&error, OutputError::DiskFull { .. }), "{error}");
+        assert!(error.to_string().contains("/dev/full"), "{error}");
+    }
+}

@@ -1,0 +1,281 @@
+//! Fan-out: chains of transactions with one input and many outputs, grown from a split coinbase.
+//!
+//! On the BCH chain the split is in the same block and a chain goes on until its coin (at scale 1), or the scale's share of it, is
+//! spent. On Bitcoin the split is confirmed one block earlier and chains are short, because a mempool limits how many
+//! unconfirmed transactions may hang together; there are as many chains as the block takes.
+
+use crate::{
+    coins::CoinRef,
+    keys::KeyId,
+    kind::{Bound, Kind},
+    network::{DUST, Network},
+    options::Shape,
+    plan::Plan,
+    random::{BLOCK_STREAM, Stream},
+};
+
+/// The random choices of one chain.
+pub(crate) struct Draw {
+    /// Satoshi at the start.
+    start: u64,
+    start_kind: Kind,
+    /// `outputs` for each transaction.
+    amounts: Vec<u32>,
+    /// The kinds of its outputs and of its change.
+    kinds: Vec<Kind>,
+    fees: Vec<u64>,
+}
+
+/// What a block of short chains may still take.
+#[derive(Clone, Copy)]
+struct Left {
+    weight: u64,
+    sigops: u64,
+}
+
+impl Left {
+    fn take(&mut self, bound: &Bound) -> bool {
+        if bound.weight() > self.weight || bound.sigops_cost() > self.sigops {
+            return false;
+        }
+        self.weight -= bound.weight();
+        self.sigops -= bound.sigops_cost();
+        true
+    }
+}
+
+/// A planned fan-out block: its strands are lists of transactions, one for each chain.
+pub(crate) struct FanOutPlan {
+    pub(crate) plan: Plan,
+    pub(crate) strands: Vec<Vec<u32>>,
+}
+
+/// Height of the fan-out block `block`, counted from 0.
+fn height(shape: &Shape, block: u32) -> u32 {
+    shape.maturity + 1 + block
+}
+
+/// Plans a block of the BCH chain.
+pub(crate) fn plan_long_chains(shape: &Shape, block: u32) -> FanOutPlan {
+    let network = shape.network();
+    let height = height(shape, block);
+    let coinbase = block + 1;
+    let subsidy = network.subsidy(coinbase);
+    let chains = shape.recipe.fan_out.chains.expect("checked with the recipe");
+    let start = subsidy / u64::from(chains) - SPLIT_FEE;
+    let mut plan = Plan::new(height, network.subsidy(height), KeyId::published(coinbase, subsidy));
+    plan.input(CoinRef { height: coinbase, tx: 0, vout: 0 });
+    (0..chains).for_each(|_| plan.funding_output(start, Kind::P2pkh));
+    let split = plan.end_tx();
+    plan.first_ordinary = split + 1;
+    let starts: Vec<_> = (0..chains).map(|vout| CoinRef { height, tx: split, vout }).collect();
+    let weight =
+        (shape.weight_max - BLOCK_OVERHEAD_WEIGHT - split_weight(chains)) / u64::from(chains);
+    let draws: Vec<_> = (0..chains)
+        .map(|chain| draw_long(shape, &mut Stream::new(shape, height, chain), start, weight))
+        .collect();
+    let strands = interleave(shape, &mut plan, &starts, &draws, true);
+    FanOutPlan { plan, strands }
+}
+
+fn split_weight(chains: u32) -> u64 {
+    let mut bound = Bound::default();
+    bound.input(Kind::P2pkh);
+    (0..chains).for_each(|_| bound.output(Kind::P2pkh));
+    bound.weight()
+}
+
+/// A chain that ends when the scale's share of its coin is spent, or before its change would be dust.
+fn draw_long(shape: &Shape, stream: &mut Stream, start: u64, mut weight: u64) -> Draw {
+    let fan_out = &shape.recipe.fan_out;
+    let mut bound = Bound::default();
+    bound.input(Kind::P2pkh);
+    (0..=fan_out.outputs).for_each(|_| bound.output(Kind::P2pkh));
+    let fee = shape.fee(&bound);
+    let target = ((start as f64 * shape.scale) as u64).min(start - DUST);
+    let mut draw = Draw {
+        start,
+        start_kind: Kind::P2pkh,
+        amounts: Vec::new(),
+        kinds: Vec::new(),
+        fees: Vec::new(),
+    };
+    let mut spent = 0;
+    while bound.weight() <= weight {
+        let before = draw.amounts.len();
+        draw.amounts.extend((0..fan_out.outputs).map(|_| amount(shape, stream)));
+        spent += draw.amounts[before..].iter().copied().map(u64::from).sum::<u64>() + fee;
+        if spent > target {
+            draw.amounts.truncate(before);
+            break;
+        }
+        draw.kinds.extend((0..=fan_out.outputs).map(|_| Kind::P2pkh));
+        draw.fees.push(fee);
+        weight -= bound.weight();
+    }
+    draw
+}
+
+fn amount(shape: &Shape, stream: &mut Stream) -> u32 {
+    let fan_out = &shape.recipe.fan_out;
+    fan_out.amount_min as u32 + stream.below(fan_out.amount_span)
+}
+
+/// Plans all fan-out blocks of a Bitcoin chain, and before them the block that confirms the first split.
+pub(crate) fn plan_short_chains(shape: &Shape) -> Vec<FanOutPlan> {
+    let mut plans = Vec::new();
+    let mut splits: Option<Vec<Draw>> = None;
+    // A block holds the split for the next one, whose size follows from the next one's chains: so the last comes first.
+    for block in (0..shape.fan_out).rev() {
+        let split = splits.map(|draws| (block + 1, draws));
+        let (plan, draws) = plan_short_block(shape, Some(block), split.as_ref());
+        plans.push(plan);
+        splits = Some(draws);
+    }
+    let first = splits.map(|draws| (0, draws));
+    plans.push(plan_short_block(shape, None, first.as_ref()).0);
+    plans.reverse();
+    plans
+}
+
+/// One block: the split for the next block, if there is one, and the chains of fan-out block `block`, if it is one.
+fn plan_short_block(
+    shape: &Shape,
+    block: Option<u32>,
+    split: Option<&(u32, Vec<Draw>)>,
+) -> (FanOutPlan, Vec<Draw>) {
+    let height = block.map_or(shape.maturity, |block| height(shape, block));
+    let subsidy = shape.network().subsidy(height);
+    let mut plan = Plan::new(height, subsidy, KeyId::published(height, subsidy));
+    let mut left = Left {
+        weight: shape.weight_max - BLOCK_OVERHEAD_WEIGHT,
+        sigops: shape.sigops_max - Kind::P2pkh.output_sigops_cost(),
+    };
+    if let Some((next, draws)) = split {
+        let bound = plan_split(shape, &mut plan, *next, draws);
+        assert!(left.take(&bound), "a split is a few per cent of a block");
+        plan.first_ordinary = 2;
+    }
+    let Some(block) = block else {
+        return (FanOutPlan { plan, strands: Vec::new() }, Vec::new());
+    };
+    let mut draws = Vec::new();
+    loop {
+        let mut stream = Stream::new(shape, height, draws.len() as u32);
+        let (draw, full) = draw_short(shape, &mut stream, &mut left);
+        if !draw.fees.is_empty() {
+            draws.push(draw);
+        }
+        if full {
+            break;
+        }
+    }
+    let split_height = shape.maturity + block;
+    let starts: Vec<_> =
+        (0..draws.len() as u32).map(|vout| CoinRef { height: split_height, tx: 1, vout }).collect();
+    let strands = interleave(shape, &mut plan, &starts, &draws, false);
+    (FanOutPlan { plan, strands }, draws)
+}
+
+/// Plans the transaction that spends a coinbase for the chains of fan-out block `block`; what they do not need is change.
+fn plan_split(shape: &Shape, plan: &mut Plan, block: u32, draws: &[Draw]) -> Bound {
+    let coinbase = block + 1;
+    plan.input(CoinRef { height: coinbase, tx: 0, vout: 0 });
+    let change_kind = Stream::new(shape, plan.height, BLOCK_STREAM).kind();
+    let mut bound = Bound::default();
+    bound.input(Kind::P2pkh);
+    let mut total = 0;
+    for draw in draws {
+        plan.output(draw.start, draw.start_kind);
+        bound.output(draw.start_kind);
+        total += draw.start;
+    }
+    bound.output(change_kind);
+    let subsidy = shape.network().subsidy(coinbase);
+    let change = subsidy
+        .checked_sub(total + shape.fee(&bound))
+        .expect("a block of chains spends less than half a coin");
+    plan.output(change, change_kind);
+    plan.end_tx();
+    bound
+}
+
+/// A chain of the recipe's depth, or shorter where the block is full (the second value).
+fn draw_short(shape: &Shape, stream: &mut Stream, left: &mut Left) -> (Draw, bool) {
+    let fan_out = &shape.recipe.fan_out;
+    let start_kind = stream.kind();
+    let mut draw = Draw {
+        start: CHAIN_REST,
+        start_kind,
+        amounts: Vec::new(),
+        kinds: Vec::new(),
+        fees: Vec::new(),
+    };
+    let mut spent_kind = start_kind;
+    for _ in 0..fan_out.chain_depth.expect("checked with the recipe") {
+        let mut bound = Bound::default();
+        bound.input(spent_kind);
+        let kinds: Vec<_> = (0..=fan_out.outputs).map(|_| stream.kind()).collect();
+        bound.outputs(&kinds);
+        if !left.take(&bound) {
+            return (draw, true);
+        }
+        spent_kind = *kinds.last().expect("the change is always there");
+        let before = draw.amounts.len();
+        draw.amounts.extend((0..fan_out.outputs).map(|_| amount(shape, stream)));
+        let fee = shape.fee(&bound);
+        draw.start += draw.amounts[before..].iter().copied().map(u64::from).sum::<u64>() + fee;
+        draw.kinds.extend(kinds);
+        draw.fees.push(fee);
+    }
+    (draw, false)
+}
+
+/// Adds the transactions of all chains to the plan, one of each chain in turn.
+fn interleave(
+    shape: &Shape,
+    plan: &mut Plan,
+    starts: &[CoinRef],
+    draws: &[Draw],
+    change_to_funding: bool,
+) -> Vec<Vec<u32>> {
+    let outputs = shape.recipe.fan_out.outputs as usize;
+    let mut strands: Vec<Vec<u32>> =
+        draws.iter().map(|draw| Vec::with_capacity(draw.fees.len())).collect();
+    let mut change: Vec<u64> = draws.iter().map(|draw| draw.start).collect();
+    let depth = draws.iter().map(|draw| draw.fees.len()).max().unwrap_or(0);
+    for at in 0..depth {
+        for (chain, draw) in draws.iter().enumerate() {
+            let Some(fee) = draw.fees.get(at) else { continue };
+            plan.input(match strands[chain].last() {
+                None => starts[chain],
+                Some(tx) => CoinRef { height: plan.height, tx: *tx, vout: outputs as u32 },
+            });
+            let amounts = &draw.amounts[at * outputs..(at + 1) * outputs];
+            let kinds = &draw.kinds[at * (outputs + 1)..(at + 1) * (outputs + 1)];
+            for (amount, kind) in amounts.iter().zip(kinds) {
+                plan.output(u64::from(*amount), *kind);
+            }
+            change[chain] -= amounts.iter().copied().map(u64::from).sum::<u64>() + fee;
+            if change_to_funding {
+                plan.funding_output(change[chain], kinds[outputs]);
+            } else {
+                plan.output(change[chain], kinds[outputs]);
+            }
+            strands[chain].push(plan.end_tx());
+        }
+    }
+    strands
+}
+
+/// True where chains are short and their splits confirmed before.
+pub(crate) fn short_chains(network: Network) -> bool {
+    network == Network::Regtest
+}
+
+/// What the published split leaves for its fee, for each output.
+pub(crate) const SPLIT_FEE: u64 = 250;
+/// What a short chain leaves in its last change: enough for a later phase to split a few times.
+pub(crate) const CHAIN_REST: u64 = 20_000;
+/// Upper bound for header, transaction count and coinbase.
+pub(crate) const BLOCK_OVERHEAD_WEIGHT: u64 = 4 * (80 + 9 + 200);

@@ -1,0 +1,131 @@
+//! The phases: each plans the transactions of its blocks; signing and writing are the same for all.
+
+pub(crate) mod fan_in;
+pub(crate) mod fan_out;
+pub(crate) mod steady_1;
+pub(crate) mod steady_2;
+pub(crate) mod steady_3;
+
+use crate::{
+    coins::{CoinRef, Coins},
+    kind::Bound,
+    network::DUST,
+    options::Shape,
+    plan::Plan,
+    random::Stream,
+};
+
+/// What planning looks at.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) shape: &'a Shape,
+    pub(crate) coins: &'a Coins,
+}
+
+/// Plans the transactions of one block, as many as the block takes.
+pub(crate) trait Source {
+    /// Adds one transaction to the end of `plan`; false if nothing is left to spend.
+    fn next(&mut self, view: View<'_>, plan: &mut Plan) -> bool;
+}
+
+/// Adds a transaction that spends `inputs` and pays what is left after the fee in equal shares, the remainder to the first.
+/// False, with `plan` unchanged, if a share would be less than `least`.
+pub(crate) fn pay_evenly(
+    view: View<'_>,
+    plan: &mut Plan,
+    kinds: &mut Stream,
+    inputs: &[CoinRef],
+    shares: u32,
+    least: u64,
+) -> bool {
+    let mut bound = Bound::default();
+    let mut total = 0;
+    for coin in inputs {
+        let block = view.coins.block(coin.height);
+        bound.input(block.kind(coin.tx, coin.vout));
+        total += block.amount(coin.tx, coin.vout);
+    }
+    let paid: Vec<_> = (0..shares).map(|_| kinds.kind()).collect();
+    bound.outputs(&paid);
+    let Some(left) = total.checked_sub(view.shape.fee(&bound)) else {
+        return false;
+    };
+    let share = left / u64::from(shares);
+    if share < least.max(DUST) {
+        return false;
+    }
+    for coin in inputs {
+        plan.input(*coin);
+    }
+    let remainder = left - share * u64::from(shares);
+    for (i, kind) in paid.into_iter().enumerate() {
+        plan.output(if i == 0 { share + remainder } else { share }, kind);
+    }
+    plan.end_tx();
+    true
+}
+
+/// The transactions of some blocks in block order, restricted to a part of each block: the first and last position of the part,
+/// as fractions of the block's transaction count.
+pub(crate) struct Walk {
+    parts: Vec<Part>,
+    next: usize,
+    evenly: bool,
+}
+
+struct Part {
+    height: u32,
+    position: u32,
+    end: u32,
+}
+
+impl Walk {
+    /// Part `part` of `parts` equal parts of each of `heights`; either one transaction of each block in turn (`evenly`), or one
+    /// block after another.
+    pub(crate) fn new(
+        coins: &Coins,
+        heights: std::ops::Range<u32>,
+        part: u32,
+        parts: u32,
+        evenly: bool,
+    ) -> Self {
+        let parts = heights
+            .map(|height| {
+                let block = coins.block(height);
+                // The published ranges are of the whole block; a split that leads it is nobody's.
+                let split = block.order[1..].iter().take_while(|tx| **tx < block.first_ordinary);
+                let base = split.count() as u64;
+                let count = u64::from(block.tx_count()) - base;
+                let at = |part: u32| {
+                    let at = (1 + u64::from(part) * count / u64::from(parts)).min(count);
+                    (base + at) as u32
+                };
+                Part { height, position: at(part), end: at(part + 1) }
+            })
+            .collect();
+        Self { parts, next: 0, evenly }
+    }
+
+    /// Height and index of the next ordinary transaction.
+    pub(crate) fn next(&mut self, coins: &Coins) -> Option<(u32, u32)> {
+        let mut exhausted = 0;
+        while exhausted < self.parts.len() {
+            let part = &mut self.parts[self.next];
+            let block = coins.block(part.height);
+            let mut found = None;
+            while part.position < part.end && found.is_none() {
+                let tx = block.order[part.position as usize];
+                part.position += 1;
+                found = (tx >= block.first_ordinary).then_some((part.height, tx));
+            }
+            if self.evenly || found.is_none() {
+                self.next = (self.next + 1) % self.parts.len();
+            }
+            if found.is_some() {
+                return found;
+            }
+            exhausted += 1;
+        }
+        None
+    }
+}

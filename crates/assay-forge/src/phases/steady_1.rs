@@ -1,0 +1,52 @@
+//! Steady 1: each transaction spends all derivable outputs of one fan-out transaction and pays two.
+//!
+//! Block k takes the k-th part of the first half of every fan-out block. The intended chain takes a transaction of each block in turn; the
+//! published generator offers the first block's transactions first, and the block is full before it comes to the later ones.
+
+use super::{Source, View, Walk};
+use crate::{
+    coins::CoinRef,
+    kind::Bound,
+    ledger::Phase,
+    options::Variant,
+    plan::Plan,
+    random::{BLOCK_STREAM, Stream},
+};
+
+pub(crate) struct Steady1 {
+    walk: Walk,
+    kinds: Stream,
+}
+
+impl Steady1 {
+    pub(crate) fn new(view: View<'_>, block: u32) -> Self {
+        let shape = view.shape;
+        let first = shape.first_height(Phase::FanOut);
+        let heights = first..first + shape.fan_out;
+        let evenly = shape.variant == Variant::Intended;
+        let walk = Walk::new(view.coins, heights, block, 2 * shape.steady_1, evenly);
+        Self { walk, kinds: Stream::new(shape, view.coins.next_height(), BLOCK_STREAM) }
+    }
+}
+
+impl Source for Steady1 {
+    fn next(&mut self, view: View<'_>, plan: &mut Plan) -> bool {
+        let Some((height, tx)) = self.walk.next(view.coins) else { return false };
+        let block = view.coins.block(height);
+        let mut bound = Bound::default();
+        let mut total = 0;
+        for vout in 0..view.shape.recipe.fan_out.outputs {
+            plan.input(CoinRef { height, tx, vout });
+            bound.input(block.kind(tx, vout));
+            total += block.amount(tx, vout);
+        }
+        let kinds = [self.kinds.kind(), self.kinds.kind()];
+        bound.outputs(&kinds);
+        let half = total / 2;
+        plan.output(half, kinds[0]);
+        // The recipe was checked to leave more than dust here.
+        plan.output(total - half - view.shape.fee(&bound), kinds[1]);
+        plan.end_tx();
+        true
+    }
+}

@@ -1,0 +1,52 @@
+//! Random choices: one stream for each (height, chain), so that no choice depends on the order of the work.
+
+use assay_hash::Sha256;
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng as _, SeedableRng as _},
+};
+
+use crate::{kind::Kind, options::Shape};
+
+/// A stream of random numbers and script kinds.
+pub(crate) struct Stream {
+    rng: ChaCha8Rng,
+    /// Cumulated weights of the kinds; empty where every output is P2PKH.
+    mix: Vec<u32>,
+}
+
+impl Stream {
+    pub(crate) fn new(shape: &Shape, height: u32, chain: u32) -> Self {
+        let mut seed = Sha256::new();
+        seed.update(b"assay forge stream");
+        seed.update(&shape.seed.to_le_bytes());
+        seed.update(&height.to_le_bytes());
+        seed.update(&chain.to_le_bytes());
+        let mut total = 0;
+        let mix = shape.recipe.scripts.map_or(Vec::new(), |scripts| {
+            let cumulate = scripts.weights().into_iter().map(|weight| {
+                total += weight;
+                total
+            });
+            cumulate.collect()
+        });
+        Self { rng: ChaCha8Rng::from_seed(seed.finalize()), mix }
+    }
+
+    /// A number below `end`, by multiplication: the bias is below 2^-12 for the spans in use.
+    pub(crate) fn below(&mut self, end: u32) -> u32 {
+        ((u64::from(self.rng.next_u32()) * u64::from(end)) >> 32) as u32
+    }
+
+    /// A script kind by the weights of the recipe.
+    pub(crate) fn kind(&mut self) -> Kind {
+        let Some(total) = self.mix.last().copied() else {
+            return Kind::P2pkh;
+        };
+        let drawn = self.below(total);
+        Kind::ALL[self.mix.partition_point(|end| *end <= drawn)]
+    }
+}
+
+/// The stream of choices that belong to a block rather than to one of its chains.
+pub(crate) const BLOCK_STREAM: u32 = u32::MAX;

@@ -1,0 +1,131 @@
+//! Signature hashes for transactions whose inputs all sign everything.
+//!
+//! The forge knows the shape of what it signs (version 2, no lock time, final sequences), so it computes its own hashes from the
+//! pieces it writes. Nothing is shared with the interpreter that verifies them: a forged chain is a test of both.
+
+use assay_hash::{Sha256, TaggedHasher, sha256};
+
+/// Transaction version of everything forged.
+pub(crate) const VERSION: [u8; 4] = 2u32.to_le_bytes();
+/// Lock time of everything forged.
+pub(crate) const LOCK_TIME: [u8; 4] = [0; 4];
+/// Sequence number of every input.
+pub(crate) const SEQUENCE: [u8; 4] = [0xff; 4];
+/// `SIGHASH_ALL`.
+pub(crate) const ALL: u8 = 0x01;
+/// `SIGHASH_ALL | SIGHASH_FORKID` of Bitcoin Cash.
+pub(crate) const ALL_FORKID: u8 = 0x41;
+
+/// The parts of one transaction that its signature hashes cover, as serialised bytes.
+#[derive(Default)]
+pub(crate) struct Parts {
+    /// 36 bytes for each input.
+    pub(crate) outpoints: Vec<u8>,
+    /// Serialised outputs without their count.
+    pub(crate) outputs: Vec<u8>,
+    /// Spent amounts, 8 bytes for each input (taproot only).
+    pub(crate) amounts: Vec<u8>,
+    /// Spent scripts with their lengths (taproot only).
+    pub(crate) scripts: Vec<u8>,
+    pub(crate) input_count: usize,
+    pub(crate) output_count: usize,
+}
+
+/// BIP143, and the same digest under the FORKID hash type: the parts shared by all inputs hashed once.
+pub(crate) struct Bip143 {
+    head: Sha256,
+    tail: [u8; 40],
+}
+
+impl Bip143 {
+    pub(crate) fn new(parts: &Parts, hash_type: u8) -> Self {
+        let mut head = Sha256::new();
+        head.update(&VERSION);
+        head.update(&assay_hash::sha256d(&parts.outpoints));
+        head.update(&sha256(&sequences_hash(parts.input_count)));
+        let mut tail = [0u8; 40];
+        tail[..32].copy_from_slice(&assay_hash::sha256d(&parts.outputs));
+        tail[32..36].copy_from_slice(&LOCK_TIME);
+        tail[36] = hash_type;
+        Self { head, tail }
+    }
+
+    /// `script_code` comes with its length.
+    pub(crate) fn digest(&self, outpoint: &[u8], script_code: &[u8], amount: u64) -> [u8; 32] {
+        let mut hasher = self.head.clone();
+        hasher.update(outpoint);
+        hasher.update(script_code);
+        hasher.update(&amount.to_le_bytes());
+        hasher.update(&SEQUENCE);
+        hasher.update(&self.tail);
+        hasher.finalize_double()
+    }
+}
+
+/// BIP341 for `SIGHASH_DEFAULT`, key path and (BIP342) script path.
+pub(crate) struct Bip341 {
+    head: Sha256,
+}
+
+impl Bip341 {
+    pub(crate) fn new(parts: &Parts) -> Self {
+        let mut head = TaggedHasher::new("TapSighash").start();
+        head.update(&[0, 0]); // epoch, SIGHASH_DEFAULT
+        head.update(&VERSION);
+        head.update(&LOCK_TIME);
+        head.update(&sha256(&parts.outpoints));
+        head.update(&sha256(&parts.amounts));
+        head.update(&sha256(&parts.scripts));
+        head.update(&sequences_hash(parts.input_count));
+        head.update(&sha256(&parts.outputs));
+        Self { head }
+    }
+
+    pub(crate) fn digest(&self, input: usize, leaf_hash: Option<&[u8; 32]>) -> [u8; 32] {
+        let mut hasher = self.head.clone();
+        hasher.update(&[if leaf_hash.is_some() { 2 } else { 0 }]); // ext_flag in the upper bits, no annex
+        hasher.update(&(input as u32).to_le_bytes());
+        if let Some(hash) = leaf_hash {
+            hasher.update(hash);
+            hasher.update(&[0]); // key version
+            hasher.update(&[0xff; 4]); // no OP_CODESEPARATOR
+        }
+        hasher.finalize()
+    }
+}
+
+/// The original signature hash for one P2PKH input, `SIGHASH_ALL`.
+pub(crate) fn legacy(parts: &Parts, input: usize, script_code: &[u8]) -> [u8; 32] {
+    let mut counts = Vec::with_capacity(8);
+    let mut hasher = Sha256::new();
+    hasher.update(&VERSION);
+    assay_wire::encode::compact_size(&mut counts, parts.input_count as u64);
+    hasher.update(&counts);
+    for (i, outpoint) in parts.outpoints.chunks_exact(36).enumerate() {
+        hasher.update(outpoint);
+        hasher.update(if i == input { script_code } else { &[0] });
+        hasher.update(&SEQUENCE);
+    }
+    counts.clear();
+    assay_wire::encode::compact_size(&mut counts, parts.output_count as u64);
+    hasher.update(&counts);
+    hasher.update(&parts.outputs);
+    hasher.update(&LOCK_TIME);
+    hasher.update(&u32::from(ALL).to_le_bytes());
+    hasher.finalize_double()
+}
+
+/// SHA-256 of all sequence numbers.
+fn sequences_hash(count: usize) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    let mut left = 4 * count;
+    while left > 0 {
+        let now = left.min(FINAL_SEQUENCES.len());
+        hasher.update(&FINAL_SEQUENCES[..now]);
+        left -= now;
+    }
+    hasher.finalize()
+}
+
+/// Sixty-four final sequence numbers in a row.
+const FINAL_SEQUENCES: [u8; 256] = [0xff; 256];

@@ -1,0 +1,222 @@
+//! Signs planned transactions on all threads; what comes out does not depend on how many there are.
+
+use std::ops::Range;
+
+use rayon::{ThreadPool, prelude::*};
+
+use crate::{
+    coins::Coins,
+    lock::LockBook,
+    network::Network,
+    plan::Plan,
+    progress::Progress,
+    writer::{Pay, Spend, TxWriter, Written},
+};
+
+/// What signing needs to look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Desk<'a> {
+    pub(crate) threads: &'a ThreadPool,
+    pub(crate) network: Network,
+    pub(crate) distinct: bool,
+    pub(crate) locks: &'a LockBook,
+    pub(crate) coins: &'a Coins,
+}
+
+/// Where a transaction lies among the chunks of its block.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub(crate) chunk: u32,
+    pub(crate) offset: u32,
+    pub(crate) bytes: u32,
+}
+
+/// The signed transactions of a block by their index in the plan; index 0, the coinbase, is left empty.
+pub(crate) struct Signed {
+    pub(crate) chunks: Vec<Vec<u8>>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) txids: Vec<[u8; 32]>,
+    pub(crate) wtxids: Vec<[u8; 32]>,
+    pub(crate) weight: u64,
+    pub(crate) signatures: u64,
+}
+
+impl Signed {
+    pub(crate) fn new() -> Self {
+        Self {
+            chunks: Vec::new(),
+            places: vec![Place::default()],
+            txids: vec![[0; 32]],
+            wtxids: vec![[0; 32]],
+            weight: 0,
+            signatures: 0,
+        }
+    }
+
+    /// The bytes of transaction `tx`.
+    pub(crate) fn tx(&self, tx: u32) -> &[u8] {
+        let place = self.places[tx as usize];
+        &self.chunks[place.chunk as usize][place.offset as usize..][..place.bytes as usize]
+    }
+
+    /// Takes over what a chunk holds.
+    pub(crate) fn absorb(&mut self, chunk: Chunk) {
+        let number = self.chunks.len() as u32;
+        let len = chunk.written.iter().map(|(tx, _)| *tx as usize + 1).max().unwrap_or(0);
+        if self.places.len() < len {
+            self.places.resize(len, Place::default());
+            self.txids.resize(len, [0; 32]);
+            self.wtxids.resize(len, [0; 32]);
+        }
+        let mut offset = 0;
+        for (tx, written) in chunk.written {
+            let tx = tx as usize;
+            self.places[tx] = Place { chunk: number, offset, bytes: written.bytes };
+            self.txids[tx] = written.txid;
+            self.wtxids[tx] = written.wtxid;
+            self.weight += u64::from(written.weight);
+            self.signatures += u64::from(written.signatures);
+            offset += written.bytes;
+        }
+        self.chunks.push(chunk.bytes);
+    }
+}
+
+/// Some transactions in the order in which one thread wrote them.
+#[derive(Default)]
+pub(crate) struct Chunk {
+    bytes: Vec<u8>,
+    written: Vec<(u32, Written)>,
+}
+
+/// Signs the transactions `range` of a plan, whose inputs must all be in earlier blocks, and adds them to `signed`.
+pub(crate) fn sign_range(
+    desk: Desk<'_>,
+    plan: &Plan,
+    range: Range<u32>,
+    signed: &mut Signed,
+    progress: &mut dyn Progress,
+) {
+    let cuts = cut(plan, range);
+    for step in cuts.chunks(CHUNKS_PER_STEP) {
+        let chunks: Vec<Chunk> = desk.threads.install(|| {
+            step.par_iter().map(|range| sign_chunk(desk, plan, range.clone())).collect()
+        });
+        let before = signed.signatures;
+        for chunk in chunks {
+            signed.absorb(chunk);
+        }
+        progress.signed(signed.signatures - before);
+    }
+}
+
+/// Cuts a range of transactions into pieces of about [`CHUNK_INPUTS`] inputs.
+fn cut(plan: &Plan, range: Range<u32>) -> Vec<Range<u32>> {
+    let mut cuts = Vec::new();
+    let (mut start, mut inputs) = (range.start, 0);
+    for tx in range.clone() {
+        inputs += plan.inputs(tx).len();
+        if inputs >= CHUNK_INPUTS {
+            cuts.push(start..tx + 1);
+            (start, inputs) = (tx + 1, 0);
+        }
+    }
+    if start < range.end {
+        cuts.push(start..range.end);
+    }
+    cuts
+}
+
+fn sign_chunk(desk: Desk<'_>, plan: &Plan, range: Range<u32>) -> Chunk {
+    let mut writer = TxWriter::new(desk.network, desk.locks);
+    let (mut spends, mut pays): (Vec<Spend>, Vec<Pay>) = (Vec::new(), Vec::new());
+    let weight: u64 = range.clone().map(|tx| plan.bound(desk.coins, tx).vsize()).sum();
+    let mut chunk = Chunk {
+        bytes: Vec::with_capacity(weight as usize),
+        written: Vec::with_capacity(range.len()),
+    };
+    for tx in range {
+        spends.clear();
+        spends.extend(plan.inputs(tx).iter().map(|coin| desk.coins.spend_of(desk.distinct, *coin)));
+        plan.pays(desk.distinct, tx, &mut pays);
+        let written = writer.write(&spends, &pays, &mut chunk.bytes);
+        debug_assert!(u64::from(written.weight) <= plan.bound(desk.coins, tx).weight());
+        chunk.written.push((tx, written));
+    }
+    chunk
+}
+
+/// A chain of transactions inside one block: each spends an output of the one before, so one thread must write them in order.
+pub(crate) struct Strand {
+    /// Which plan the transactions belong to.
+    pub(crate) plan: usize,
+    /// Their indices there.
+    pub(crate) txs: Vec<u32>,
+    /// What the first of them spends.
+    pub(crate) start: Spend,
+    /// Which output of each is spent by the next.
+    pub(crate) link: u32,
+    next: usize,
+    chunk: Chunk,
+}
+
+impl Strand {
+    pub(crate) fn new(plan: usize, txs: Vec<u32>, start: Spend, link: u32) -> Self {
+        Self { plan, txs, start, link, next: 0, chunk: Chunk::default() }
+    }
+
+    fn advance(&mut self, desk: Desk<'_>, plan: &Plan) -> u64 {
+        let mut writer = TxWriter::new(desk.network, desk.locks);
+        let mut pays = Vec::new();
+        let mut signatures = 0;
+        let end = self.txs.len().min(self.next + STRAND_STEP);
+        for at in self.next..end {
+            let tx = self.txs[at];
+            let spend = match self.chunk.written.last() {
+                None => self.start,
+                Some((parent, written)) => {
+                    let paid = plan.pay(desk.distinct, *parent, self.link);
+                    Spend {
+                        txid: written.txid,
+                        vout: self.link,
+                        amount: paid.amount,
+                        kind: paid.kind,
+                        key: paid.key,
+                    }
+                }
+            };
+            plan.pays(desk.distinct, tx, &mut pays);
+            let written = writer.write(&[spend], &pays, &mut self.chunk.bytes);
+            signatures += u64::from(written.signatures);
+            self.chunk.written.push((tx, written));
+        }
+        self.next = end;
+        signatures
+    }
+}
+
+/// Signs strands side by side, some transactions of each at a time, and adds them to the blocks of their plans.
+pub(crate) fn sign_strands(
+    desk: Desk<'_>,
+    plans: &[Plan],
+    mut strands: Vec<Strand>,
+    signed: &mut [Signed],
+    progress: &mut dyn Progress,
+) {
+    while strands.iter().any(|strand| strand.next < strand.txs.len()) {
+        let made: u64 = desk.threads.install(|| {
+            strands.par_iter_mut().map(|strand| strand.advance(desk, &plans[strand.plan])).sum()
+        });
+        progress.signed(made);
+    }
+    for strand in strands {
+        signed[strand.plan].absorb(strand.chunk);
+    }
+}
+
+/// Inputs of one unit of work, about two milliseconds.
+const CHUNK_INPUTS: usize = 128;
+/// Units between two reports of progress.
+const CHUNKS_PER_STEP: usize = 512;
+/// Transactions of a strand between two reports of progress.
+const STRAND_STEP: usize = 2048;

@@ -1,0 +1,114 @@
+//! The UTXO set at the tip: count, amount and MuHash as `gettxoutsetinfo muhash` has them.
+
+use std::ops::Range;
+
+use assay_hash::MuHash3072;
+use rayon::{ThreadPool, prelude::*};
+
+use crate::{
+    coins::{BlockCoins, Coins},
+    lock::LockBook,
+    progress::Progress,
+};
+
+/// What is unspent at the tip.
+pub(crate) struct UtxoSet {
+    pub(crate) count: u64,
+    pub(crate) amount: u64,
+    /// In the order in which nodes print it.
+    pub(crate) muhash: [u8; 32],
+}
+
+/// Hashes all unspent outputs, on all threads.
+pub(crate) fn summarise(
+    coins: &Coins,
+    locks: &LockBook,
+    distinct: bool,
+    threads: &ThreadPool,
+    progress: &mut dyn Progress,
+) -> UtxoSet {
+    let total: u64 = coins.blocks().iter().map(BlockCoins::unspent_count).sum();
+    let cuts: Vec<_> = coins
+        .blocks()
+        .iter()
+        .flat_map(|block| cut(block).map(move |range| (block, range)))
+        .collect();
+    let mut set = Partial::new();
+    for step in cuts.chunks(CUTS_PER_STEP) {
+        let part = threads.install(|| {
+            step.par_iter()
+                .map(|(block, range)| Partial::of(block, range.clone(), locks, distinct))
+                .reduce(Partial::new, Partial::join)
+        });
+        set = set.join(part);
+        progress.utxo(set.count, total);
+    }
+    let mut muhash = set.hash.finalize();
+    muhash.reverse();
+    UtxoSet { count: set.count, amount: set.amount, muhash }
+}
+
+/// Pieces of a block of about [`CUT_OUTPUTS`] outputs.
+fn cut(block: &BlockCoins) -> impl Iterator<Item = Range<u32>> + '_ {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let (first, mut outputs, mut end) = (start, 0, start);
+        while end < block.tx_count() && outputs < CUT_OUTPUTS {
+            outputs += block.output_count(end);
+            end += 1;
+        }
+        start = end;
+        (first < end).then_some(first..end)
+    })
+}
+
+struct Partial {
+    hash: MuHash3072,
+    count: u64,
+    amount: u64,
+}
+
+impl Partial {
+    fn new() -> Self {
+        Self { hash: MuHash3072::new(), count: 0, amount: 0 }
+    }
+
+    fn of(block: &BlockCoins, txs: Range<u32>, locks: &LockBook, distinct: bool) -> Self {
+        let mut part = Self::new();
+        let mut bytes = Vec::with_capacity(96);
+        for tx in txs {
+            for vout in 0..block.output_count(tx) {
+                if block.is_spent(tx, vout) {
+                    continue;
+                }
+                let amount = block.amount(tx, vout);
+                // Bitcoin Core, kernel/coinstats.cpp, TxOutSer.
+                bytes.clear();
+                bytes.extend_from_slice(&block.txids[tx as usize]);
+                bytes.extend_from_slice(&vout.to_le_bytes());
+                bytes.extend_from_slice(&(block.height * 2 + u32::from(tx == 0)).to_le_bytes());
+                bytes.extend_from_slice(&amount.to_le_bytes());
+                let key = block.key(distinct, tx, vout);
+                locks.with(block.kind(tx, vout), &key, |lock| {
+                    bytes.push(lock.script().len() as u8);
+                    bytes.extend_from_slice(lock.script());
+                });
+                part.hash.insert(&bytes);
+                part.count += 1;
+                part.amount += amount;
+            }
+        }
+        part
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "the shape that `reduce` wants")]
+    fn join(mut self, other: Self) -> Self {
+        self.hash.combine(&other.hash);
+        self.count += other.count;
+        self.amount += other.amount;
+        self
+    }
+}
+
+const CUT_OUTPUTS: u32 = 1024;
+const CUTS_PER_STEP: usize = 256;

@@ -1,0 +1,115 @@
+//! What libsecp256k1 does on one thread of this machine: the measure beside which a forge's or a node's rate is shown.
+
+use std::{hint::black_box, time::Instant};
+
+use secp256k1::{Keypair, PublicKey, SecretKey, XOnlyPublicKey, ecdsa, schnorr};
+
+use crate::raw::Signer;
+
+/// Operations per second on one thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// ECDSA.
+    pub ecdsa_per_s: f64,
+    /// BIP340.
+    pub schnorr_per_s: f64,
+}
+
+/// The rate of signing: the C library's functions alone, without re-blinding, on distinct keys and messages.
+///
+/// Short rounds of both algorithms alternate; each rate is the median of its rounds. Takes about a quarter of a second.
+pub fn sign_rate() -> Rates {
+    let signer = Signer::new();
+    let work = samples(&signer);
+    interleave(
+        || {
+            for sample in &work {
+                black_box(signer.ecdsa(&sample.message, &sample.secret));
+            }
+        },
+        || {
+            for sample in &work {
+                black_box(signer.schnorr(&sample.message, &sample.keypair));
+            }
+        },
+    )
+}
+
+/// The rate of verifying one signature: parsing the public key and the signature, and the equation.
+///
+/// Measured like [`sign_rate`].
+pub fn verify_rate() -> Rates {
+    let signer = Signer::new();
+    let work = samples(&signer);
+    interleave(
+        || {
+            for sample in &work {
+                let key = PublicKey::from_byte_array_compressed(sample.public_key);
+                let key = key.expect("serialised by the same library");
+                let signature = ecdsa::Signature::from_der(&sample.der);
+                let signature = signature.expect("serialised by the same library");
+                let message = secp256k1::Message::from_digest(sample.message);
+                assert!(black_box(ecdsa::verify(&signature, message, &key)).is_ok());
+            }
+        },
+        || {
+            for sample in &work {
+                let key = XOnlyPublicKey::from_byte_array(sample.x_only);
+                let key = key.expect("serialised by the same library");
+                let signature = schnorr::Signature::from_byte_array(sample.schnorr);
+                assert!(black_box(schnorr::verify(&signature, &sample.message, &key)).is_ok());
+            }
+        },
+    )
+}
+
+struct Sample {
+    message: [u8; 32],
+    secret: [u8; 32],
+    keypair: Keypair,
+    public_key: [u8; 33],
+    x_only: [u8; 32],
+    der: Vec<u8>,
+    schnorr: [u8; 64],
+}
+
+fn samples(signer: &Signer) -> Vec<Sample> {
+    let sample = |number: usize| {
+        let message = assay_hash::sha256(&number.to_le_bytes());
+        let secret = assay_hash::sha256(&message);
+        let key = SecretKey::from_secret_bytes(secret).expect("a hash is a key but once in 2^127");
+        let keypair = Keypair::from_secret_key(&key);
+        Sample {
+            message,
+            secret,
+            public_key: keypair.public_key().serialize(),
+            x_only: keypair.x_only_public_key().0.to_byte_array(),
+            der: signer.ecdsa(&message, &secret).serialize_der().to_vec(),
+            schnorr: signer.schnorr(&message, &keypair),
+            keypair,
+        }
+    };
+    (0..SAMPLES).map(sample).collect()
+}
+
+fn interleave(mut ecdsa: impl FnMut(), mut schnorr: impl FnMut()) -> Rates {
+    let mut rounds = [Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        rounds[0].push(rate(&mut ecdsa));
+        rounds[1].push(rate(&mut schnorr));
+    }
+    let [ecdsa_per_s, schnorr_per_s] = rounds.map(|mut rates| {
+        rates.sort_by(f64::total_cmp);
+        rates[rates.len() / 2]
+    });
+    Rates { ecdsa_per_s, schnorr_per_s }
+}
+
+fn rate(work: &mut impl FnMut()) -> f64 {
+    let begun = Instant::now();
+    work();
+    SAMPLES as f64 / begun.elapsed().as_secs_f64()
+}
+
+const SAMPLES: usize = 256;
+const ROUNDS: usize = 31;

@@ -1,0 +1,104 @@
+//! Recipes and options that cannot be followed, with what the user is told.
+
+use std::fmt::Write as _;
+
+use assay_forge::{ForgeOptions, Phase, Recipe, estimate};
+
+/// The built-in recipe with one text replaced by another.
+fn changed(name: &str, from: &str, to: &str) -> String {
+    let text = Recipe::builtin_text(name).expect("built in");
+    assert!(text.contains(from), "{name} contains {from}");
+    text.replacen(from, to, 1)
+}
+
+#[test]
+fn bad_recipes_say_what_where_and_what_to_do() {
+    let cases = [
+        ("bch-scaling", "chains = 4", "chians = 4"),
+        ("bch-scaling", "[fan_in]", "[fan_inn]"),
+        ("bch-scaling", "blocks = 100", "blocks = 99"),
+        ("bch-scaling", "blocks = 100", "blocks = -1"),
+        ("bch-scaling", "format = 1", "format = 2"),
+        ("bch-scaling", "name = \"bch-scaling\"", "name = \"../etc\""),
+        ("bch-scaling", "chain = \"bch-regtest\"", "chain = \"main\""),
+        ("bch-scaling", "chain = \"bch-regtest\"", "chain = \"regtest\""),
+        ("bch-scaling", "fee_sat_per_kb = 1_000", "fee_sat_per_kb = 999"),
+        ("bch-scaling", "fee_sat_per_kb = 1_000", "fee_sat_per_kb = 12_000"),
+        ("bch-scaling", "amount_min = 546", "amount_min = 545"),
+        ("bch-scaling", "outputs = 25", "outputs = 251"),
+        ("bch-scaling", "outputs = 25", "outputs = 1"),
+        ("bch-scaling", "chains = 4", "chains = 0"),
+        ("bch-scaling", "block_bytes_max = 256_000_000", ""),
+        ("bch-scaling", "[fan_in]\nblocks = 2", "[fan_in]\nblocks = 6"),
+        ("bch-scaling", "inputs = 64", "inputs = 1"),
+        ("bch-scaling", "block_interval_s = 600", "block_interval_s = 0"),
+        ("bitcoin-scaling", "chain = \"regtest\"", "chain = \"bch-regtest\""),
+        ("bitcoin-scaling", "chain_depth = 20", "chain_depth = 25"),
+        ("bitcoin-scaling", "chain_depth = 20", "chains = 4\nchain_depth = 20"),
+        ("bitcoin-scaling", "block_weight_max = 4_000_000", "block_weight_max = 8_000_000"),
+        ("bitcoin-scaling", "amount_span = 1_067", "amount_span = 900_000"),
+        ("bitcoin-scaling", "outputs = 25\n", "outputs = 3\n"),
+        ("bitcoin-scaling", "p2pkh = 15", "p2pk = 15"),
+        ("bitcoin-scaling", "blocks = 101", "blocks = 100"),
+    ];
+    let mut told = String::new();
+    for (name, from, to) in cases {
+        let error = match Recipe::from_toml(&changed(name, from, to)) {
+            Ok(_) => "accepted".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        writeln!(
+            told,
+            "## {name}: {} -> {}\n{}\n",
+            from.escape_debug(),
+            to.escape_debug(),
+            error.trim_end()
+        )
+        .expect("strings take all");
+    }
+    let error = Recipe::builtin("bsv-scaling").expect_err("there is none");
+    writeln!(told, "## bsv-scaling\n{error}").expect("strings take all");
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn bad_options_say_what_is_possible() {
+    let default = ForgeOptions::default();
+    let cases = [
+        ("bch-scaling", ForgeOptions { scale: 1.5, ..default.clone() }),
+        ("bch-scaling", ForgeOptions { scale: 0.00001, ..default.clone() }),
+        ("bch-scaling", ForgeOptions { scale: f64::NAN, ..default.clone() }),
+        ("bch-scaling", ForgeOptions { scale: -1.0, ..default.clone() }),
+        ("bch-scaling", ForgeOptions { stop_height: Some(0), ..default.clone() }),
+        ("bch-scaling", ForgeOptions { stop_height: Some(133), ..default.clone() }),
+        ("bch-scaling", ForgeOptions { end_time: Some(1_296_688_602), ..default.clone() }),
+        ("bch-scaling", ForgeOptions { threads: 2000, ..default.clone() }),
+        ("bitcoin-scaling", ForgeOptions { scale: 0.001, ..default.clone() }),
+        ("bitcoin-scaling", ForgeOptions { scale: 8.0, ..default }),
+    ];
+    let mut told = String::new();
+    for (name, options) in cases {
+        let recipe = Recipe::builtin(name).expect("built in");
+        let error = estimate(&recipe, &options).expect_err("impossible");
+        writeln!(told, "{error}").expect("strings take all");
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn the_smallest_possible_scale_is_possible() {
+    for name in Recipe::builtin_names() {
+        let recipe = Recipe::builtin(name).expect("built in");
+        let error = estimate(&recipe, &ForgeOptions { scale: 0.0, ..ForgeOptions::default() });
+        let Err(assay_forge::OptionsError::Scale { min, .. }) = error else {
+            panic!("{name}: scale 0 was accepted");
+        };
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let options = ForgeOptions { scale: min, ..ForgeOptions::default() };
+        let made = assay_forge::forge(&recipe, &options, dir.path(), &mut ()).expect("forged");
+        for phase in [Phase::FanOut, Phase::Steady1, Phase::FanIn, Phase::Steady2, Phase::Steady3] {
+            let mut blocks = made.ledger.blocks.iter().filter(|line| line.phase == phase);
+            assert!(blocks.any(|line| line.inputs > 0), "{name} at {min}: {phase:?}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Measures every function on every backend of this machine.
+//!
+//! Rounds of all cases are interleaved, so that a slow moment of the machine hits all of them; the
+//! figure is the median over rounds, with the range of the middle half beside it. Each case also
+//! yields a number that must not depend on the backend: a benchmark that computes something else
+//! fails instead of looking fast.
+//!
+//! `cargo run --release -p assay-hash --example throughput [rounds]`
+
+#![expect(clippy::print_stdout, reason = "the table is this program's output")]
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use assay_hash::{
+    Backend, MuHash3072, Sha256, SipHash13, SipHash24, TaggedHasher, hash160, merkle_root_with,
+    ripemd160, sha1, sha256d_64_many_with, sha256d_many_with,
+};
+
+/// Something to measure.
+struct Case {
+    name: &'static str,
+    backend: &'static str,
+    /// Operations per call of `run`.
+    operations: usize,
+    /// Message bytes per operation; zero where a figure per byte means nothing.
+    bytes: usize,
+    run: Box<dyn Fn() -> u64>,
+    elapsed_ns: Vec<f64>,
+}
+
+fn main() -> ExitCode {
+    let rounds = std::env::args().nth(1).map_or(Ok(51), |text| text.parse());
+    let Ok(rounds @ 1..) = rounds else {
+        println!("usage: throughput [rounds]");
+        return ExitCode::from(2);
+    };
+    let mut cases = single_cases();
+    for backend in Backend::available() {
+        cases.extend(backend_cases(backend));
+    }
+    check_answers(&cases);
+    for _ in 0..rounds {
+        for case in &mut cases {
+            let start = Instant::now();
+            black_box((case.run)());
+            case.elapsed_ns.push(start.elapsed().as_nanos() as f64);
+        }
+    }
+    println!("detected backend: {}; {rounds} interleaved rounds", assay_hash::backend());
+    println!(
+        "{:<34} {:<9} {:>11} {:>11} {:>19}",
+        "work", "backend", "ns/op", "ns/byte", "middle half, ns/op"
+    );
+    for case in &mut cases {
+        print_case(case);
+    }
+    ExitCode::SUCCESS
+}
+
+/// Functions with one implementation.
+fn single_cases() -> Vec<Case> {
+    let data = pattern(4096);
+    let mut cases = Vec::new();
+    let mut add = |name, bytes, hash: fn(&[u8]) -> u64| {
+        let data = data.clone();
+        let run = move || (0..256).map(|i| hash(black_box(&data[i..i + bytes]))).fold(0, mix);
+        cases.push(Case::new(name, "-", 256, bytes, run));
+    };
+    add("SipHash-1-3, 36 bytes", 36, |data| SipHash13::new(1, 2).hash(data));
+    add("SipHash-1-3, outpoint path", 36, |data| {
+        let txid = data.first_chunk().expect("36 bytes hold a txid");
+        assay_hash::hash_outpoint(1, 2, txid, u32::from(data[32]))
+    });
+    add("SipHash-2-4, 36 bytes", 36, |data| SipHash24::new(1, 2).hash(data));
+    add("RIPEMD-160, 32 bytes", 32, |data| word(&ripemd160(data)));
+    add("SHA-1, 32 bytes", 32, |data| word(&sha1(data)));
+    add("hash160, 33 bytes", 33, |data| word(&hash160(data)));
+    add("SHA-256, 32 bytes, one shot", 32, |data| word(&assay_hash::sha256(data)));
+    add("SHA-256d, 80 bytes, one shot", 80, |data| word(&assay_hash::sha256d(data)));
+    add("SHA-256d, 250 bytes, one shot", 250, |data| word(&assay_hash::sha256d(data)));
+    add("tagged hash, 64 bytes", 64, |data| word(&TaggedHasher::TAP_BRANCH.hash(&[data])));
+    cases
+}
+
+/// Functions that exist once per backend.
+fn backend_cases(backend: Backend) -> Vec<Case> {
+    let name = backend.name();
+    // A round stays far below a scheduler's time slice, so that few rounds are interrupted.
+    let bytes = pattern(1 << 16);
+    let long = bytes.clone();
+    let transactions = bytes.clone();
+    let mixed = bytes.clone();
+    let leaves: Vec<[u8; 32]> = bytes.as_chunks::<32>().0[..1001].to_vec();
+    let mut spent = MuHash3072::with_backend(backend);
+    spent.insert(&bytes[..60]);
+    spent.remove(&bytes[100..160]);
+    vec![
+        Case::new("SHA-256, 64 KiB", name, 1, 1 << 16, move || {
+            let mut hasher = Sha256::with_backend(backend);
+            hasher.update(black_box(&long));
+            word(&hasher.finalize())
+        }),
+        Case::new("SHA-256d, 250 bytes, streamed", name, 256, 250, move || {
+            let hash = |i: usize| {
+                let mut hasher = Sha256::with_backend(backend);
+                hasher.update(black_box(&transactions[i..i + 100]));
+                hasher.update(black_box(&transactions[i + 100..i + 250]));
+                word(&hasher.finalize_double())
+            };
+            (0..256).map(hash).fold(0, mix)
+        }),
+        Case::new("SHA-256d, 200..400 bytes, many", name, 256, 300, move || {
+            let messages: Vec<&[u8]> =
+                (0..256).map(|i| &mixed[i..i + 200 + 3 * (mixed[i] as usize % 67)]).collect();
+            let mut digests = vec![[0; 32]; 256];
+            sha256d_many_with(backend, black_box(&messages), &mut digests);
+            digests.iter().map(|digest| word(digest)).fold(0, mix)
+        }),
+        Case::new("SHA-256d, 64 bytes, many", name, 1 << 10, 64, move || {
+            let mut digests = vec![0; 1 << 15];
+            sha256d_64_many_with(backend, black_box(&bytes), &mut digests);
+            digests.as_chunks::<32>().0.iter().map(|digest| word(digest)).fold(0, mix)
+        }),
+        Case::new("merkle root, per leaf of 1001", name, 1001, 0, move || {
+            word(&merkle_root_with(backend, black_box(leaves.clone())).0)
+        }),
+        Case::new("MuHash insert, 60 bytes", name, 64, 0, move || {
+            let mut set = MuHash3072::with_backend(backend);
+            for i in 0..64u8 {
+                set.insert(black_box(&[i; 60]));
+            }
+            word(&set.to_bytes())
+        }),
+        Case::new("MuHash finalize", name, 1, 0, move || {
+            word(&black_box(spent.clone()).finalize())
+        }),
+    ]
+}
+
+impl Case {
+    fn new(
+        name: &'static str,
+        backend: &'static str,
+        operations: usize,
+        bytes: usize,
+        run: impl Fn() -> u64 + 'static,
+    ) -> Self {
+        Self { name, backend, operations, bytes, run: Box::new(run), elapsed_ns: Vec::new() }
+    }
+}
+
+/// Cases of one name must agree whatever their backend.
+fn check_answers(cases: &[Case]) {
+    let mut answers = BTreeMap::new();
+    for case in cases {
+        let answer = (case.run)();
+        let expected = *answers.entry(case.name).or_insert(answer);
+        assert_eq!(answer, expected, "{} differs on {}", case.name, case.backend);
+    }
+}
+
+fn print_case(case: &mut Case) {
+    case.elapsed_ns.sort_by(f64::total_cmp);
+    let quantile = |quarters: usize| {
+        let last = case.elapsed_ns.len() - 1;
+        case.elapsed_ns[last * quarters / 4] / case.operations as f64
+    };
+    let per_byte = match case.bytes {
+        0 => String::from("-"),
+        bytes => format!("{:.3}", quantile(2) / bytes as f64),
+    };
+    let half = format!("{:.1} .. {:.1}", quantile(1), quantile(3));
+    println!(
+        "{:<34} {:<9} {:>11.1} {per_byte:>11} {half:>19}",
+        case.name,
+        case.backend,
+        quantile(2)
+    );
+}
+
+/// Bytes without structure, the same in every run.
+fn pattern(length: usize) -> Vec<u8> {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+/// The first eight bytes as a number.
+fn word(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(*bytes.first_chunk().expect("digests have at least eight bytes"))
+}
+
+fn mix(sum: u64, value: u64) -> u64 {
+    sum.rotate_left(5) ^ value
+}

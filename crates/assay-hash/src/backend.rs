@@ -1,0 +1,186 @@
+//! Chooses the kernels once per process; the kernels live in the modules below.
+//!
+//! The portable kernels are the oracle: `tests/it/backends.rs` runs one body over every backend of
+//! the machine. Only the submodules contain `unsafe`.
+
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use crate::num3072::LIMBS;
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod ifma;
+pub(crate) mod portable;
+#[cfg(target_arch = "x86_64")]
+mod sha_ni;
+
+/// A set of kernels; all sets compute the same functions.
+///
+/// A value always names kernels this machine can run: beside the portable set, only functions
+/// that have asked the CPU hand values out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backend(Kernels);
+
+/// What a [`Backend`] stands for; private, so that holding one proves the CPU has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kernels {
+    Portable,
+    /// SHA extensions, one message or two interleaved; everything else portable.
+    #[cfg(target_arch = "x86_64")]
+    ShaNi,
+    /// As `ShaNi`, with sixteen messages in AVX-512 lanes and MuHash on 52-bit multipliers.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+/// Index into [`ALL`] of the backend in use plus one; zero before the first detection.
+static IN_USE: AtomicU8 = AtomicU8::new(0);
+
+/// Every backend of this architecture, slowest first.
+#[cfg(target_arch = "x86_64")]
+const ALL: &[Backend] = &[Backend::PORTABLE, Backend(Kernels::ShaNi), Backend(Kernels::Avx512)];
+
+/// Every backend of this architecture, slowest first.
+#[cfg(not(target_arch = "x86_64"))]
+const ALL: &[Backend] = &[Backend::PORTABLE];
+
+impl Backend {
+    /// Plain Rust; runs everywhere and is the oracle for the others.
+    pub const PORTABLE: Self = Self(Kernels::Portable);
+
+    /// The backend of all functions that take none: the fastest of this machine, found once per
+    /// process, or the one [`select`](Self::select)ed.
+    #[inline]
+    pub fn detect() -> Self {
+        // Relaxed suffices: any value read is a backend that runs here.
+        match IN_USE.load(Ordering::Relaxed) {
+            0 => Self::detect_slow(),
+            index => ALL[usize::from(index) - 1],
+        }
+    }
+
+    /// Every backend this machine can run, portable first, fastest last.
+    pub fn available() -> Vec<Self> {
+        ALL.iter().copied().filter(|backend| backend.runs_here()).collect()
+    }
+
+    /// The backend called `name` if this machine can run it.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::available().into_iter().find(|backend| backend.name() == name)
+    }
+
+    /// A short stable name for reports: `"portable"`, `"sha-ni"` or `"avx512"`.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Kernels::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Kernels::ShaNi => "sha-ni",
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => "avx512",
+        }
+    }
+
+    /// Makes this the backend of all functions that take none, from now on and for all threads.
+    ///
+    /// Results do not depend on it, only speed does; for measuring and for ruling a backend out.
+    pub fn select(self) {
+        let index = ALL.iter().position(|&backend| backend == self).unwrap_or(0);
+        IN_USE.store(index as u8 + 1, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn detect_slow() -> Self {
+        let fastest = ALL.iter().copied().rfind(|backend| backend.runs_here());
+        let fastest = fastest.unwrap_or(Self::PORTABLE);
+        fastest.select();
+        fastest
+    }
+
+    fn runs_here(self) -> bool {
+        match self.0 {
+            Kernels::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Kernels::ShaNi => sha_ni::available(),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => sha_ni::available() && avx512::available() && ifma::available(),
+        }
+    }
+
+    /// Absorbs whole blocks into a SHA-256 state.
+    #[inline]
+    pub(crate) fn compress(self, state: &mut [u32; 8], blocks: &[[u8; 64]]) {
+        match self.0 {
+            Kernels::Portable => portable::sha256::compress(state, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::ShaNi | Kernels::Avx512 => sha_ni::compress(state, blocks),
+        }
+    }
+
+    /// The SHA-256 of the digest that `state` stands for: the outer half of a double hash.
+    #[inline]
+    pub(crate) fn rehash(self, state: &[u32; 8]) -> [u8; 32] {
+        match self.0 {
+            Kernels::Portable => portable::sha256::rehash(state),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::ShaNi | Kernels::Avx512 => sha_ni::rehash(state),
+        }
+    }
+
+    /// Double SHA-256 of each message into the digest of the same index.
+    #[inline]
+    pub(crate) fn double_64(self, messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
+        assert_eq!(messages.len(), digests.len(), "one digest per message");
+        match self.0 {
+            Kernels::Portable => portable::sha256::double_64(messages, digests),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::ShaNi => sha_ni::double_64(messages, digests),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => {
+                let done = avx512::double_64(messages, digests);
+                sha_ni::double_64(&messages[done..], &mut digests[done..]);
+            }
+        }
+    }
+
+    /// The most messages [`double_group`](Self::double_group) takes.
+    pub(crate) const GROUP_MAX: usize = 16;
+
+    /// Double SHA-256 of some of the first messages; returns how many, at least one.
+    ///
+    /// `messages` has 1 to [`GROUP_MAX`](Self::GROUP_MAX) entries, those with the most blocks
+    /// first, and `digests` has as many.
+    #[inline]
+    pub(crate) fn double_group(self, messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
+        match self.0 {
+            Kernels::Portable => portable::sha256::double_group(messages, digests),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::ShaNi => sha_ni::double_group(messages, digests),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => match avx512::double_group(messages, digests) {
+                0 => sha_ni::double_group(messages, digests),
+                done => done,
+            },
+        }
+    }
+
+    /// The first 384 bytes of the `ChaCha20` key stream with nonce and counter zero.
+    #[inline]
+    pub(crate) fn keystream(self, key: &[u8; 32]) -> [u8; 384] {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => ifma::keystream(key),
+            _ => portable::chacha20::keystream(key),
+        }
+    }
+
+    /// The double-width product of two numbers.
+    #[inline]
+    pub(crate) fn mul_wide(self, a: &[u64; LIMBS], b: &[u64; LIMBS]) -> [u64; 2 * LIMBS] {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => ifma::mul_wide(a, b),
+            _ => portable::mul3072::mul_wide(a, b),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! SHA-256 compression in plain Rust: the oracle of the other backends.
+
+use crate::many::Padded;
+use crate::sha256::{INITIAL, to_bytes};
+
+/// Round constants, FIPS 180-4 section 4.2.2.
+pub(crate) const K: [u32; 64] = [
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
+];
+
+/// Schedule plus round constants of the second block of any 64-byte message, which is padding only.
+pub(crate) const PADDING_64: [u32; 64] = {
+    let mut w = [0u32; 16];
+    w[0] = 0x8000_0000;
+    w[15] = 512;
+    let mut kw = [0u32; 64];
+    let mut i = 0;
+    while i < 64 {
+        if i >= 16 && i % 16 == 0 {
+            expand(&mut w);
+        }
+        kw[i] = K[i].wrapping_add(w[i % 16]);
+        i += 1;
+    }
+    kw
+};
+
+/// Absorbs whole blocks into `state`.
+pub(crate) fn compress(state: &mut [u32; 8], blocks: &[[u8; 64]]) {
+    for block in blocks {
+        compress_words(state, words(block));
+    }
+}
+
+/// Double SHA-256 of each message.
+pub(crate) fn double_64(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
+    for (message, digest) in messages.iter().zip(digests) {
+        let mut state = INITIAL;
+        compress_words(&mut state, words(message));
+        compress_scheduled(&mut state, &PADDING_64);
+        *digest = rehash(&state);
+    }
+}
+
+/// Double SHA-256 of the first message; returns 1.
+pub(crate) fn double_group(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
+    let message = Padded::new(messages[0]);
+    let mut state = INITIAL;
+    for i in 0..message.blocks() {
+        compress_words(&mut state, words(message.block(i)));
+    }
+    digests[0] = rehash(&state);
+    1
+}
+
+/// The SHA-256 of the digest that `state` stands for.
+pub(crate) fn rehash(state: &[u32; 8]) -> [u8; 32] {
+    let mut words = [0u32; 16];
+    words[..8].copy_from_slice(state);
+    words[8] = 0x8000_0000;
+    words[15] = 256;
+    let mut outer = INITIAL;
+    compress_words(&mut outer, words);
+    to_bytes(outer)
+}
+
+/// The compression function on one block of big-endian words, FIPS 180-4 section 6.2.2.
+#[inline]
+pub(crate) const fn compress_words(state: &mut [u32; 8], mut w: [u32; 16]) {
+    let mut vars = *state;
+    let (k, _) = K.as_chunks::<16>();
+    // A macro, because constant indices let the variables live in registers.
+    macro_rules! steps {
+        ($k:expr, $($index:literal)*) => {$(
+            step::<$index>(&mut vars, w[$index].wrapping_add($k[$index]));
+        )*};
+    }
+    steps!(k[0], 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    let mut group = 1;
+    while group < 4 {
+        expand(&mut w);
+        steps!(k[group], 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        group += 1;
+    }
+    let mut i = 0;
+    while i < 8 {
+        state[i] = state[i].wrapping_add(vars[i]);
+        i += 1;
+    }
+}
+
+/// The same for a block whose schedule plus constants is `kw`.
+#[inline]
+fn compress_scheduled(state: &mut [u32; 8], kw: &[u32; 64]) {
+    let mut vars = *state;
+    for kw in kw.as_chunks::<8>().0 {
+        step::<0>(&mut vars, kw[0]);
+        step::<1>(&mut vars, kw[1]);
+        step::<2>(&mut vars, kw[2]);
+        step::<3>(&mut vars, kw[3]);
+        step::<4>(&mut vars, kw[4]);
+        step::<5>(&mut vars, kw[5]);
+        step::<6>(&mut vars, kw[6]);
+        step::<7>(&mut vars, kw[7]);
+    }
+    for (word, add) in state.iter_mut().zip(vars) {
+        *word = word.wrapping_add(add);
+    }
+}
+
+/// The sixteen words of a block.
+#[inline]
+fn words(block: &[u8; 64]) -> [u32; 16] {
+    let (quads, _) = block.as_chunks::<4>();
+    core::array::from_fn(|i| u32::from_be_bytes(quads[i]))
+}
+
+/// Round `I` modulo 8; the eight variables stay in place and their names rotate instead.
+#[inline(always)]
+const fn step<const I: usize>(vars: &mut [u32; 8], kw: u32) {
+    let [a, b, c] = [vars[place(I, 0)], vars[place(I, 1)], vars[place(I, 2)]];
+    let [e, f, g] = [vars[place(I, 4)], vars[place(I, 5)], vars[place(I, 6)]];
+    let sigma1 = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
+    let choose = g ^ (e & (f ^ g));
+    let t1 = vars[place(I, 7)].wrapping_add(kw).wrapping_add(sigma1).wrapping_add(choose);
+    let sigma0 = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
+    let majority = (a & b) | (c & (a | b));
+    vars[place(I, 3)] = vars[place(I, 3)].wrapping_add(t1);
+    vars[place(I, 7)] = t1.wrapping_add(sigma0).wrapping_add(majority);
+}
+
+/// Where the variable that started at `variable` lies in round `round`.
+#[inline(always)]
+pub(crate) const fn place(round: usize, variable: usize) -> usize {
+    (variable + 8 - round % 8) % 8
+}
+
+/// Replaces sixteen schedule words by the next sixteen.
+#[inline]
+const fn expand(w: &mut [u32; 16]) {
+    let mut i = 0;
+    while i < 16 {
+        let x = w[(i + 1) % 16];
+        let y = w[(i + 14) % 16];
+        let sigma0 = x.rotate_right(7) ^ x.rotate_right(18) ^ (x >> 3);
+        let sigma1 = y.rotate_right(17) ^ y.rotate_right(19) ^ (y >> 10);
+        w[i] = w[i].wrapping_add(sigma0).wrapping_add(w[(i + 9) % 16]).wrapping_add(sigma1);
+        i += 1;
+    }
+}

@@ -1,0 +1,179 @@
+//! SHA-256 (FIPS 180-4), one message, streaming, double, and many 64-byte messages at a time.
+
+use crate::backend::Backend;
+
+/// The state before any block, FIPS 180-4 section 5.3.3.
+pub(crate) const INITIAL: [u32; 8] = [
+    0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
+];
+
+/// An incremental SHA-256 computation.
+///
+/// Bytes may arrive in pieces of any length; whole 64-byte blocks inside a piece are compressed in
+/// place without being copied.
+#[derive(Clone)]
+pub struct Sha256 {
+    state: [u32; 8],
+    buffer: [u8; 64],
+    /// Total message bytes so far; `bytes % 64` of them wait in `buffer`.
+    bytes: u64,
+    backend: Backend,
+}
+
+impl Default for Sha256 {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl core::fmt::Debug for Sha256 {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Sha256").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl Sha256 {
+    /// Starts an empty message on the fastest backend of this machine.
+    #[inline]
+    pub fn new() -> Self {
+        Self::with_backend(Backend::detect())
+    }
+
+    /// Starts an empty message on a given backend.
+    #[inline]
+    pub fn with_backend(backend: Backend) -> Self {
+        Self { state: INITIAL, buffer: [0; 64], bytes: 0, backend }
+    }
+
+    /// Continues from a saved compression state.
+    ///
+    /// `bytes_hashed` is the number of message bytes already absorbed.
+    ///
+    /// # Panics
+    ///
+    /// If `bytes_hashed` is not a multiple of 64: a compression state exists only between blocks.
+    #[inline]
+    pub fn from_midstate(state: [u32; 8], bytes_hashed: u64) -> Self {
+        assert!(bytes_hashed.is_multiple_of(64), "a midstate lies between two 64-byte blocks");
+        Self { state, buffer: [0; 64], bytes: bytes_hashed, backend: Backend::detect() }
+    }
+
+    /// Absorbs `data`.
+    #[inline]
+    pub fn update(&mut self, mut data: &[u8]) {
+        let used = (self.bytes % 64) as usize;
+        self.bytes = self.bytes.wrapping_add(data.len() as u64);
+        if used != 0 {
+            let room = 64 - used;
+            if data.len() < room {
+                self.buffer[used..used + data.len()].copy_from_slice(data);
+                return;
+            }
+            let (head, rest) = data.split_at(room);
+            self.buffer[used..].copy_from_slice(head);
+            self.backend.compress(&mut self.state, core::slice::from_ref(&self.buffer));
+            data = rest;
+        }
+        let (blocks, rest) = data.as_chunks::<64>();
+        if !blocks.is_empty() {
+            self.backend.compress(&mut self.state, blocks);
+        }
+        self.buffer[..rest.len()].copy_from_slice(rest);
+    }
+
+    /// Pads and returns the digest.
+    #[inline]
+    pub fn finalize(self) -> [u8; 32] {
+        to_bytes(self.finish())
+    }
+
+    /// Pads and returns the SHA-256 of the digest, the family's usual "double" hash.
+    #[inline]
+    pub fn finalize_double(self) -> [u8; 32] {
+        let backend = self.backend;
+        backend.rehash(&self.finish())
+    }
+
+    /// Appends the padding of FIPS 180-4 section 5.1.1 and returns the state words.
+    #[inline]
+    fn finish(mut self) -> [u32; 8] {
+        let used = (self.bytes % 64) as usize;
+        self.buffer[used..].fill(0);
+        pad(self.backend, &mut self.state, &mut self.buffer, used, self.bytes);
+        self.state
+    }
+}
+
+/// Absorbs the `used` last bytes of a message of `bytes`, which wait in `buffer` before zeros, and
+/// the padding.
+#[inline]
+fn pad(backend: Backend, state: &mut [u32; 8], buffer: &mut [u8; 64], used: usize, bytes: u64) {
+    buffer[used] = 0x80;
+    if used >= 56 {
+        backend.compress(state, core::slice::from_ref(buffer));
+        *buffer = [0; 64];
+    }
+    buffer[56..].copy_from_slice(&bytes.wrapping_mul(8).to_be_bytes());
+    backend.compress(state, core::slice::from_ref(buffer));
+}
+
+/// The state after all of `data` and its padding.
+#[inline]
+fn one_shot(backend: Backend, data: &[u8]) -> [u32; 8] {
+    let mut state = INITIAL;
+    let (blocks, rest) = data.as_chunks::<64>();
+    if !blocks.is_empty() {
+        backend.compress(&mut state, blocks);
+    }
+    let mut buffer = [0u8; 64];
+    buffer[..rest.len()].copy_from_slice(rest);
+    pad(backend, &mut state, &mut buffer, rest.len(), data.len() as u64);
+    state
+}
+
+/// The digest: state words in big-endian order.
+#[inline]
+pub(crate) fn to_bytes(state: [u32; 8]) -> [u8; 32] {
+    let mut out = [0u8; 32];
+    for (bytes, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(state) {
+        *bytes = word.to_be_bytes();
+    }
+    out
+}
+
+/// SHA-256 of `data`.
+#[inline]
+pub fn sha256(data: &[u8]) -> [u8; 32] {
+    to_bytes(one_shot(Backend::detect(), data))
+}
+
+/// SHA-256 of the SHA-256 of `data`: txids, block hashes, checksums.
+pub fn sha256d(data: &[u8]) -> [u8; 32] {
+    let backend = Backend::detect();
+    backend.rehash(&one_shot(backend, data))
+}
+
+/// Double SHA-256 of each of many 64-byte messages.
+///
+/// `input` holds `n` messages of 64 bytes one after another, `output` receives `n` digests of 32
+/// bytes in the same order. This is what the inner nodes of a merkle tree need.
+///
+/// # Panics
+///
+/// If `input` is not a multiple of 64 bytes long or `output` is not half as long.
+pub fn sha256d_64_many(input: &[u8], output: &mut [u8]) {
+    sha256d_64_many_with(Backend::detect(), input, output);
+}
+
+/// [`sha256d_64_many`] on a given backend.
+///
+/// # Panics
+///
+/// As [`sha256d_64_many`].
+pub fn sha256d_64_many_with(backend: Backend, input: &[u8], output: &mut [u8]) {
+    let (messages, rest) = input.as_chunks::<64>();
+    assert!(rest.is_empty(), "input is a whole number of 64-byte messages");
+    let (digests, rest) = output.as_chunks_mut::<32>();
+    assert!(rest.is_empty() && digests.len() == messages.len(), "one 32-byte digest per message");
+    backend.double_64(messages, digests);
+}

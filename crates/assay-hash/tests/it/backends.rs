@@ -1,0 +1,185 @@
+//! One body over every backend of the machine, against the portable one.
+
+use assay_hash::{
+    Backend, MuHash3072, Sha256, merkle_root_with, sha256, sha256d, sha256d_64_many,
+    sha256d_64_many_with, sha256d_many, sha256d_many_with,
+};
+use proptest::collection::vec;
+use proptest::prelude::{any, proptest};
+
+/// Bytes without structure.
+fn pattern(length: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+        (state >> 56) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+/// Hashes `data` in the pieces that `cuts` give.
+fn streamed(backend: Backend, data: &[u8], cuts: &[usize]) -> Sha256 {
+    let mut hasher = Sha256::with_backend(backend);
+    let mut rest = data;
+    for cut in cuts {
+        let (piece, after) = rest.split_at((*cut).min(rest.len()));
+        hasher.update(piece);
+        rest = after;
+    }
+    hasher.update(rest);
+    hasher
+}
+
+fn check_stream(data: &[u8], cuts: &[usize]) {
+    let expected = streamed(Backend::PORTABLE, data, &[]).finalize();
+    assert_eq!(sha256(data), expected, "{} bytes", data.len());
+    assert_eq!(sha256d(data), sha256(&expected), "{} bytes", data.len());
+    for backend in Backend::available() {
+        let hasher = streamed(backend, data, cuts);
+        assert_eq!(hasher.clone().finalize(), expected, "{backend:?}, {} bytes", data.len());
+        assert_eq!(hasher.finalize_double(), sha256(&expected), "{backend:?}");
+    }
+}
+
+#[test]
+fn names() {
+    let available = Backend::available();
+    assert_eq!(available[0], Backend::PORTABLE);
+    assert_eq!(available.last(), Some(&Backend::detect()));
+    assert_eq!(assay_hash::backend(), Backend::detect().name());
+    let fastest = Backend::detect();
+    for backend in available {
+        assert_eq!(Backend::by_name(backend.name()), Some(backend));
+        backend.select();
+        assert_eq!(Backend::detect(), backend);
+    }
+    assert_eq!(Backend::detect(), fastest);
+    assert_eq!(Backend::by_name("abacus"), None);
+}
+
+#[test]
+fn every_length() {
+    let data = pattern(1025);
+    for length in (0..=260).chain([511, 512, 513, 1023, 1024, 1025]) {
+        check_stream(&data[..length], &[1, 63, 64, 65]);
+    }
+}
+
+#[test]
+fn every_split() {
+    let data = pattern(192);
+    for first in 0..=129 {
+        check_stream(&data, &[first]);
+        check_stream(&data[..130], &[first, 1]);
+    }
+}
+
+#[test]
+fn midstate_continues() {
+    // The state after the first block of BIP-340's challenge tag, as in libsecp256k1.
+    let state = [
+        0x9cecba11, 0x23925381, 0x11679112, 0xd1627e0f, 0x97c87550, 0x003cc765, 0x90f61164,
+        0x33e9b66a,
+    ];
+    let digest = sha256(b"BIP0340/challenge");
+    let data = pattern(150);
+    let mut hasher = Sha256::from_midstate(state, 64);
+    hasher.update(&data);
+    assert_eq!(hasher.finalize(), sha256(&[&digest[..], &digest, &data].concat()));
+}
+
+fn check_64_many(input: &[u8]) {
+    let expected: Vec<u8> = input.chunks(64).flat_map(sha256d).collect();
+    let mut output = vec![0; input.len() / 2];
+    sha256d_64_many(input, &mut output);
+    assert_eq!(output, expected, "{} messages", input.len() / 64);
+    for backend in Backend::available() {
+        output.fill(0);
+        sha256d_64_many_with(backend, input, &mut output);
+        assert_eq!(output, expected, "{backend:?}, {} messages", input.len() / 64);
+    }
+}
+
+#[test]
+fn many_of_64_bytes() {
+    let input = pattern(64 * 130);
+    for count in (0..=50).chain([63, 64, 65, 127, 128, 129]) {
+        // An odd offset, so that nothing is aligned.
+        check_64_many(&input[1..=64 * count]);
+    }
+}
+
+fn check_many(messages: &[&[u8]]) {
+    let expected: Vec<[u8; 32]> = messages.iter().map(|message| sha256d(message)).collect();
+    let mut digests = vec![[0; 32]; messages.len()];
+    sha256d_many(messages, &mut digests);
+    assert_eq!(digests, expected);
+    for backend in Backend::available() {
+        digests.fill([0; 32]);
+        sha256d_many_with(backend, messages, &mut digests);
+        assert_eq!(digests, expected, "{backend:?}");
+    }
+}
+
+#[test]
+fn many_of_mixed_lengths() {
+    let data = pattern(20_000);
+    for count in (0..=40).chain([100, 257]) {
+        // Around every padding boundary, and one message far longer than all others.
+        let mut messages: Vec<&[u8]> = (0..count).map(|i| &data[i..i + i * 7 % 400]).collect();
+        check_many(&messages);
+        if let Some(last) = messages.last_mut() {
+            *last = &data;
+        }
+        check_many(&messages);
+    }
+    let boundaries: Vec<&[u8]> = (0..140).map(|length| &data[..length]).collect();
+    check_many(&boundaries);
+    let long: Vec<&[u8]> = (0..20).map(|i| &data[i * 10..5000 + i * 300]).collect();
+    check_many(&long);
+}
+
+#[test]
+fn merkle() {
+    let data = pattern(32 * 300);
+    for count in (0..=70).chain([299, 300]) {
+        let leaves = data.as_chunks::<32>().0[..count].to_vec();
+        let expected = merkle_root_with(Backend::PORTABLE, leaves.clone());
+        for backend in Backend::available() {
+            assert_eq!(merkle_root_with(backend, leaves.clone()), expected, "{backend:?}");
+        }
+    }
+}
+
+/// A chain of products: every number depends on all before it.
+#[test]
+fn muhash() {
+    let run = |backend| {
+        let mut set = MuHash3072::with_backend(backend);
+        let mut states = Vec::new();
+        for i in 0..200u32 {
+            set.insert(&i.to_le_bytes());
+            set.remove(&i.to_be_bytes());
+            states.push(set.to_bytes());
+        }
+        (states, set.finalize())
+    };
+    let expected = run(Backend::PORTABLE);
+    for backend in Backend::available() {
+        assert!(run(backend) == expected, "{backend:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn streams(data in vec(any::<u8>(), 0..600), cuts in vec(0usize..140, 0..8)) {
+        check_stream(&data, &cuts);
+    }
+
+    #[test]
+    fn lists(lengths in vec(0usize..700, 0..60), offset in 0usize..64) {
+        let data = pattern(800);
+        let messages: Vec<&[u8]> = lengths.iter().map(|n| &data[offset..offset + n]).collect();
+        check_many(&messages);
+    }
+}

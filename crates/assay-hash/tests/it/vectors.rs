@@ -1,0 +1,126 @@
+//! Published vectors of the single-message functions.
+
+use assay_hash::{TaggedHasher, hash160, ripemd160, sha1, sha256, sha256d, tagged_hash};
+
+use crate::hex;
+
+const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz";
+const ALPHANUMERIC: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const NIST_448: &str = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+const NIST_896: &str = "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmn\
+                        hijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu";
+
+#[track_caller]
+fn check<const N: usize>(hash: fn(&[u8]) -> [u8; N], message: &[u8], expected: &str) {
+    assert_eq!(hex::encode(&hash(message)), expected);
+}
+
+/// FIPS 180 example messages and the million letters of NIST's example document.
+#[test]
+fn sha256_nist() {
+    let million = "a".repeat(1_000_000);
+    let table = [
+        ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+        ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        (NIST_448, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"),
+        (NIST_896, "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"),
+        (&million, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"),
+    ];
+    for (message, expected) in table {
+        check(sha256, message.as_bytes(), expected);
+    }
+}
+
+#[test]
+fn sha1_nist() {
+    let million = "a".repeat(1_000_000);
+    let table = [
+        ("", "da39a3ee5e6b4b0d3255bfef95601890afd80709"),
+        ("abc", "a9993e364706816aba3e25717850c26c9cd0d89d"),
+        (NIST_448, "84983e441c3bd26ebaae4aa1f95129e5e54670f1"),
+        (NIST_896, "a49b2446a02c645bf419f995b67091253a04a259"),
+        (&million, "34aa973cd4c4daa4f61eeb2bdbad27316534016f"),
+    ];
+    for (message, expected) in table {
+        check(sha1, message.as_bytes(), expected);
+    }
+}
+
+/// The table of the RIPEMD-160 paper, all nine entries.
+#[test]
+fn ripemd160_authors() {
+    let million = "a".repeat(1_000_000);
+    let digits = "1234567890".repeat(8);
+    let table = [
+        ("", "9c1185a5c5e9fc54612808977ee8f548b2258d31"),
+        ("a", "0bdc9d2d256b3ee9daae347be6f4dc835a467ffe"),
+        ("abc", "8eb208f7e05d987a9b044a8e98c6b087f15a0bfc"),
+        ("message digest", "5d0689ef49d2fae572b881b123a85ffa21595f36"),
+        (ALPHABET, "f71c27109c692c1b56bbdceb5b9d2865b3708dbc"),
+        (NIST_448, "12a053384a9c0c88e405a06c27dcf49ada62eb2b"),
+        (ALPHANUMERIC, "b0e20b6e3116640286ed3a87a5713079b21f5189"),
+        (&digits, "9b752e45573d4b39f4dbd3323cab82bf63326bfb"),
+        (&million, "52783243c1697bdbe16d37f97f68f08325dc1528"),
+    ];
+    for (message, expected) in table {
+        check(ripemd160, message.as_bytes(), expected);
+    }
+}
+
+/// The key of the first coin, whose address is 1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa.
+#[test]
+fn hash160_of_the_genesis_key() {
+    let key = hex::decode(
+        "04678afdb0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb6\
+         49f6bc3f4cef38c4f35504e51ec112de5c384df7ba0b8d578a4c702b6bf11d5f",
+    );
+    check(hash160, &key, "62e907b15cbf27d5425399ebf6f0fb50ebb88f18");
+}
+
+#[test]
+fn sha256d_of_the_genesis_header() {
+    let header = hex::decode(
+        "0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd\
+         7a7b12b27ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4a29ab5f49ffff001d1dac2b7c",
+    );
+    let hash = "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f";
+    assert_eq!(sha256d(&header), hex::decode_reversed(hash));
+}
+
+/// The constants computed at compile time are what the definition gives at run time.
+#[test]
+fn tags() {
+    let table = [
+        ("TapLeaf", TaggedHasher::TAP_LEAF),
+        ("TapBranch", TaggedHasher::TAP_BRANCH),
+        ("TapTweak", TaggedHasher::TAP_TWEAK),
+        ("TapSighash", TaggedHasher::TAP_SIGHASH),
+        ("BIP0340/challenge", TaggedHasher::BIP340_CHALLENGE),
+    ];
+    for (tag, constant) in table {
+        assert_eq!(constant, TaggedHasher::new(tag), "{tag}");
+        check_tag(tag, &[b"", b"some ", b"data"]);
+    }
+    for length in [0, 1, 55, 56, 64, 200] {
+        check_tag(&"t".repeat(length), &[b"data"]);
+    }
+}
+
+/// BIP-340: the tag's hash twice, then the data.
+fn check_tag(tag: &str, data: &[&[u8]]) {
+    let digest = sha256(tag.as_bytes());
+    let whole = [&digest[..], &digest[..], &data.concat()].concat();
+    assert_eq!(tagged_hash(tag, data), sha256(&whole), "{tag}");
+    assert_eq!(TaggedHasher::new(tag).hash(data), sha256(&whole), "{tag}");
+}
+
+/// The root of the script tree of BIP-341's second wallet vector: one leaf, version 0xc0.
+#[test]
+fn tap_leaf_of_bip341() {
+    let script = "20d85a959b0290bf19bb89ed43c916be835475d013da4b362117393e25a48229b8ac";
+    let leaf = [vec![0xc0, 34], hex::decode(script)].concat();
+    assert_eq!(
+        hex::encode(&TaggedHasher::TAP_LEAF.hash(&[&leaf])),
+        "5b75adecf53548f3ec6ad7d78383bf84cc57b55a3127c72b9a2481752dd88b21"
+    );
+}

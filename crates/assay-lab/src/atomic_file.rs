@@ -1,0 +1,72 @@
+//! Files that are either whole or absent.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A file or folder that could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}", path.display())]
+pub struct WriteError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Why not.
+    pub source: io::Error,
+}
+
+/// Writes `bytes` beside `path`, syncs them, and moves them into place.
+///
+/// A full disk leaves whatever was at `path` before, and no litter.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    let fail = |source| WriteError { path: path.to_owned(), source };
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    let written = File::create(&part).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    if let Err(error) = written.and_then(|()| fs::rename(&part, path)) {
+        // The error that matters is the first one; a leftover part file is overwritten next time.
+        let _ = fs::remove_file(&part);
+        return Err(fail(error));
+    }
+    Ok(())
+}
+
+/// Creates a folder and everything above it.
+pub(crate) fn create_folder(path: &Path) -> Result<(), WriteError> {
+    fs::create_dir_all(path).map_err(|source| WriteError { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaces_whole_files() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.json");
+        write(&path, b"one").expect("writable");
+        write(&path, b"two").expect("writable");
+        assert_eq!(fs::read(&path).expect("readable"), b"two");
+        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 1);
+    }
+
+    #[test]
+    fn full_disk_names_the_path() {
+        // A device that is always full stands for a full disk where there is one.
+        let full = Path::new("/dev/full");
+        if !full.exists() {
+            eprintln!("skipped: no /dev/full");
+            return;
+        }
+        let error = File::options().write(true).open(full).and_then(|mut file| {
+            file.write_all(b"x")?;
+            file.sync_all()
+        });
+        assert!(error.is_err());
+        let error = write(Path::new("/dev/full/report.md"), b"x").expect_err("not a folder");
+        assert!(error.to_string().contains("/dev/full/report.md"));
+    }
+}

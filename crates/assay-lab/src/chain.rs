@@ -1,0 +1,399 @@
+//! Reads what the forge writes: block files, generation order, ledger.
+//!
+//! A chain directory holds `ledger.jsonl` (a chain line, one line per block, a tip line), block
+//! files in Bitcoin Core's framing under `blocks/`, and under `order/` one file per block with a
+//! 40-byte record per transaction in generation order. A ledger without a tip line is unfinished.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The directory format this version reads.
+const FORMAT: u32 = 1;
+/// Bytes of one record of an order file: txid, offset, length.
+const ORDER_RECORD_BYTES: usize = 40;
+
+/// A complete chain directory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chain {
+    /// The directory.
+    pub dir: PathBuf,
+    /// The first line of the ledger.
+    pub header: ChainHeader,
+    /// One entry per block from height 1.
+    pub blocks: Vec<BlockEntry>,
+    /// The last line of the ledger.
+    pub tip: TipEntry,
+}
+
+/// First line of the ledger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChainHeader {
+    /// Version of the directory format.
+    pub format: u32,
+    /// Recipe.
+    pub recipe: String,
+    /// Chain parameters for the nodes: `regtest` or `bch-regtest`.
+    pub chain: String,
+    /// Seed.
+    pub seed: u64,
+    /// Scale.
+    pub scale: f64,
+    /// `intended` or `faithful`.
+    pub variant: String,
+    /// Whether every output has a key of its own.
+    pub distinct_keys: bool,
+    /// Version of the forge.
+    pub assay_version: String,
+    /// Hash of the recipe text.
+    #[serde(default)]
+    pub recipe_sha256: Option<String>,
+}
+
+/// A block line of the ledger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BlockEntry {
+    /// Height, from 1.
+    pub height: u32,
+    /// Block hash as RPC prints it.
+    pub hash: String,
+    /// Phase.
+    pub phase: String,
+    /// Block file, relative to the directory.
+    pub file: PathBuf,
+    /// Where the raw block starts in that file.
+    pub offset: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// Transactions, with the coinbase.
+    pub txs: u64,
+    /// Inputs, without the coinbase's.
+    pub inputs: u64,
+    /// Outputs.
+    pub outputs: u64,
+    /// Valid signatures.
+    pub signatures: u64,
+}
+
+/// Last line of the ledger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TipEntry {
+    /// Height.
+    pub height: u32,
+    /// Block hash as RPC prints it.
+    pub hash: String,
+    /// Unspent outputs.
+    pub utxo_count: u64,
+    /// Their amount, in satoshi.
+    pub utxo_amount: u64,
+    /// Their `MuHash` as `gettxoutsetinfo` prints it.
+    pub utxo_muhash: String,
+    /// Transactions, with coinbases.
+    pub txs: u64,
+    /// Inputs, without those of coinbases.
+    pub inputs: u64,
+    /// Outputs.
+    pub outputs: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Valid signatures.
+    pub signatures: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Line {
+    Chain(ChainHeader),
+    Block(BlockEntry),
+    Tip(TipEntry),
+}
+
+/// One transaction in generation order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrderEntry {
+    /// Transaction identifier, internal byte order.
+    pub txid: [u8; 32],
+    /// Where it starts in the raw block.
+    pub offset: u32,
+    /// Its length.
+    pub length: u32,
+}
+
+/// Why a chain directory was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ChainError {
+    /// A file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A line of the ledger is not what it should be.
+    #[error("{}, line {line}: not a ledger line", path.display())]
+    Line {
+        /// The ledger.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What the JSON library says.
+        source: serde_json::Error,
+    },
+    /// The ledger contradicts itself or is of another format.
+    #[error("{}, line {line}: {what}", path.display())]
+    Ledger {
+        /// The ledger.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The forge did not finish: there is no tip line.
+    #[error("{} has no tip line: the chain is unfinished", path.display())]
+    Unfinished {
+        /// The ledger.
+        path: PathBuf,
+    },
+    /// A file is shorter than the ledger says, or has broken records.
+    #[error("{}: block {height} {what}", path.display())]
+    Contents {
+        /// The file.
+        path: PathBuf,
+        /// The block.
+        height: u32,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+impl Chain {
+    /// Reads the ledger of a complete chain directory.
+    ///
+    /// # Errors
+    /// When the ledger is missing, malformed, inconsistent or unfinished.
+    pub fn open(dir: &Path) -> Result<Self, ChainError> {
+        let path = dir.join("ledger.jsonl");
+        let read_error = |source| ChainError::Read { path: path.clone(), source };
+        let file = File::open(&path).map_err(read_error)?;
+        let (mut header, mut blocks, mut tip) = (None, Vec::new(), None);
+        for (index, line) in BufReader::new(file).lines().enumerate() {
+            let text = line.map_err(read_error)?;
+            let line = index + 1;
+            let wrong = |what| ChainError::Ledger { path: path.clone(), line, what };
+            let parsed = serde_json::from_str(&text).map_err(|source| ChainError::Line {
+                path: path.clone(),
+                line,
+                source,
+            })?;
+            match parsed {
+                _ if tip.is_some() => return Err(wrong("something follows the tip")),
+                Line::Chain(first) if header.is_none() => {
+                    check_header(&first).map_err(wrong)?;
+                    header = Some(first);
+                }
+                Line::Chain(_) => return Err(wrong("a second chain line")),
+                Line::Block(_) | Line::Tip(_) if header.is_none() => {
+                    return Err(wrong("no chain line before it"));
+                }
+                Line::Block(block) => {
+                    check_block(&block, blocks.len()).map_err(wrong)?;
+                    blocks.push(block);
+                }
+                Line::Tip(last) => {
+                    check_tip(&last, &blocks).map_err(wrong)?;
+                    tip = Some(last);
+                }
+            }
+        }
+        match (header, tip) {
+            (Some(header), Some(tip)) => Ok(Self { dir: dir.to_owned(), header, blocks, tip }),
+            _ => Err(ChainError::Unfinished { path }),
+        }
+    }
+
+    /// Replaces `out` with the order file of a block.
+    ///
+    /// # Errors
+    /// When the file cannot be read or does not fit the block.
+    pub fn read_order(
+        &self,
+        block: &BlockEntry,
+        out: &mut Vec<OrderEntry>,
+    ) -> Result<(), ChainError> {
+        let path = self.dir.join("order").join(format!("{:06}.bin", block.height));
+        let bytes =
+            fs::read(&path).map_err(|source| ChainError::Read { path: path.clone(), source })?;
+        let wrong = |what| ChainError::Contents { path: path.clone(), height: block.height, what };
+        let (records, rest) = bytes.as_chunks::<ORDER_RECORD_BYTES>();
+        if !rest.is_empty() || records.len() as u64 + 1 != block.txs {
+            return Err(wrong("has another number of transactions"));
+        }
+        out.clear();
+        out.extend(records.iter().map(OrderEntry::from_record));
+        let inside = |entry: &OrderEntry| {
+            u64::from(entry.offset) + u64::from(entry.length) <= block.bytes && entry.length > 0
+        };
+        if out.iter().all(inside) { Ok(()) } else { Err(wrong("does not hold a transaction")) }
+    }
+
+    /// Reads a block piece by piece; `each` gets the pieces in order.
+    ///
+    /// # Errors
+    /// When the file cannot be read or ends too early.
+    pub fn read_block(
+        &self,
+        block: &BlockEntry,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<(), ChainError> {
+        let path = self.dir.join(&block.file);
+        let read_error = |source| ChainError::Read { path: path.clone(), source };
+        let mut file = File::open(&path).map_err(read_error)?;
+        file.seek(SeekFrom::Start(block.offset)).map_err(read_error)?;
+        let mut file = file.take(block.bytes);
+        let mut piece = vec![0_u8; (1 << 20).min(block.bytes as usize)];
+        let mut left = block.bytes as usize;
+        while left > 0 {
+            let length = file.read(&mut piece).map_err(read_error)?;
+            if length == 0 {
+                let what = "ends too early";
+                return Err(ChainError::Contents {
+                    path: path.clone(),
+                    height: block.height,
+                    what,
+                });
+            }
+            each(&piece[..length]);
+            left -= length;
+        }
+        Ok(())
+    }
+}
+
+impl OrderEntry {
+    fn from_record(record: &[u8; ORDER_RECORD_BYTES]) -> Self {
+        let word = |at: usize| {
+            u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
+        };
+        let mut txid = [0; 32];
+        txid.copy_from_slice(&record[..32]);
+        Self { txid, offset: word(32), length: word(36) }
+    }
+}
+
+fn check_header(header: &ChainHeader) -> Result<(), &'static str> {
+    if header.format == FORMAT { Ok(()) } else { Err("only chain format 1 is known") }
+}
+
+fn check_block(block: &BlockEntry, before: usize) -> Result<(), &'static str> {
+    if block.height as usize != before + 1 {
+        return Err("heights must rise by one from 1");
+    }
+    // Offsets in order files and the block itself are 32-bit on every chain of the family.
+    if block.txs == 0 || block.bytes == 0 || block.bytes > u64::from(u32::MAX) {
+        return Err("a block has a coinbase and at most 4 GiB");
+    }
+    let plain = |part| matches!(part, Component::Normal(_));
+    if !block.file.components().all(plain) {
+        return Err("a block file lies inside the directory");
+    }
+    Ok(())
+}
+
+fn check_tip(tip: &TipEntry, blocks: &[BlockEntry]) -> Result<(), &'static str> {
+    let Some(last) = blocks.last() else { return Err("a tip without blocks") };
+    if tip.height != last.height || tip.hash != last.hash {
+        return Err("the tip is not the last block");
+    }
+    let sum = |count: fn(&BlockEntry) -> u64| blocks.iter().map(count).sum::<u64>();
+    let agrees = tip.txs == sum(|block| block.txs)
+        && tip.inputs == sum(|block| block.inputs)
+        && tip.outputs == sum(|block| block.outputs)
+        && tip.bytes == sum(|block| block.bytes)
+        && tip.signatures == sum(|block| block.signatures);
+    if agrees { Ok(()) } else { Err("the totals are not the sums of the blocks") }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    const HEADER: &str = r#"{"kind":"chain","format":1,"recipe":"r","chain":"regtest","seed":7,"scale":0.5,"variant":"intended","distinct_keys":false,"magic":"fabfb5da","assay_version":"0.1.0","recipe_sha256":"00"}"#;
+    const BLOCK: &str = r#"{"kind":"block","height":1,"hash":"aa","phase":"maturity","file":"blocks/blk00000.dat","offset":8,"bytes":5,"weight":20,"txs":2,"inputs":1,"outputs":3,"signatures":1,"time":1}"#;
+    const TIP: &str = r#"{"kind":"tip","height":1,"hash":"aa","utxo_count":3,"utxo_amount":5,"utxo_muhash":"bb","txs":2,"inputs":1,"outputs":3,"bytes":5,"signatures":1}"#;
+
+    fn directory(lines: &[&str]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        fs::write(dir.path().join("ledger.jsonl"), lines.join("\n")).expect("writable");
+        fs::create_dir_all(dir.path().join("blocks")).expect("writable");
+        fs::create_dir_all(dir.path().join("order")).expect("writable");
+        dir
+    }
+
+    fn refuse(lines: &[&str]) -> String {
+        let dir = directory(lines);
+        let error = Chain::open(dir.path()).expect_err("must be refused").to_string();
+        error.replace(&dir.path().display().to_string(), "DIR")
+    }
+
+    #[test]
+    fn ledgers() {
+        let dir = directory(&[HEADER, BLOCK, TIP]);
+        let chain = Chain::open(dir.path()).expect("a whole ledger");
+        assert_eq!((chain.blocks.len(), chain.tip.utxo_count), (1, 3));
+        let said = [
+            refuse(&[]),
+            refuse(&[HEADER, BLOCK]),
+            refuse(&[BLOCK]),
+            refuse(&["nonsense"]),
+            refuse(&[HEADER, BLOCK, TIP, BLOCK]),
+            refuse(&[HEADER, BLOCK, BLOCK]),
+            refuse(&[HEADER, TIP]),
+            refuse(&[&HEADER.replace("\"format\":1", "\"format\":2"), BLOCK, TIP]),
+            refuse(&[HEADER, &BLOCK.replace("blocks/", "../"), TIP]),
+            refuse(&[HEADER, &BLOCK.replace("\"txs\":2", "\"txs\":3"), TIP]),
+        ];
+        insta::assert_snapshot!(said.join("\n"), @r#"
+        DIR/ledger.jsonl has no tip line: the chain is unfinished
+        DIR/ledger.jsonl has no tip line: the chain is unfinished
+        DIR/ledger.jsonl, line 1: no chain line before it
+        DIR/ledger.jsonl, line 1: not a ledger line
+        DIR/ledger.jsonl, line 4: something follows the tip
+        DIR/ledger.jsonl, line 3: heights must rise by one from 1
+        DIR/ledger.jsonl, line 2: a tip without blocks
+        DIR/ledger.jsonl, line 1: only chain format 1 is known
+        DIR/ledger.jsonl, line 2: a block file lies inside the directory
+        DIR/ledger.jsonl, line 3: the totals are not the sums of the blocks
+        "#);
+    }
+
+    #[test]
+    fn blocks_and_orders() {
+        let dir = directory(&[HEADER, BLOCK, TIP]);
+        let chain = Chain::open(dir.path()).expect("a whole ledger");
+        let mut order = Vec::new();
+        assert!(chain.read_order(&chain.blocks[0], &mut order).is_err(), "no file yet");
+        let mut record = vec![9_u8; 32];
+        record.extend([1, 0, 0, 0, 4, 0, 0, 0]);
+        fs::write(dir.path().join("order/000001.bin"), &record).expect("writable");
+        chain.read_order(&chain.blocks[0], &mut order).expect("one record");
+        assert_eq!(order, [OrderEntry { txid: [9; 32], offset: 1, length: 4 }]);
+        record[36] = 5;
+        fs::write(dir.path().join("order/000001.bin"), &record).expect("writable");
+        assert!(chain.read_order(&chain.blocks[0], &mut order).is_err(), "out of the block");
+
+        let file = dir.path().join("blocks/blk00000.dat");
+        fs::write(&file, b"magcsize12345tail").expect("writable");
+        let mut bytes = Vec::new();
+        chain
+            .read_block(&chain.blocks[0], |piece| bytes.extend_from_slice(piece))
+            .expect("long enough");
+        assert_eq!(bytes, b"12345");
+        fs::write(&file, b"magcsize1234").expect("writable");
+        let error = chain.read_block(&chain.blocks[0], |_| ()).expect_err("too short");
+        assert!(error.to_string().ends_with("block 1 ends too early"), "{error}");
+    }
+}

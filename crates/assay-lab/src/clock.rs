@@ -1,0 +1,74 @@
+//! The one clock of a run.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A monotonic clock with one wall-clock anchor, shared by every thread of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    start: Instant,
+    start_unix_ms: u64,
+}
+
+impl Clock {
+    /// Starts at zero now.
+    pub(crate) fn start() -> Self {
+        Self { start: Instant::now(), start_unix_ms: unix_ms() }
+    }
+
+    /// Seconds since the start.
+    pub(crate) fn now_s(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    /// The start as the wall clock had it.
+    pub(crate) const fn start_unix_ms(&self) -> u64 {
+        self.start_unix_ms
+    }
+}
+
+/// The wall clock, in milliseconds since 1970.
+pub(crate) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    since.as_millis() as u64
+}
+
+/// A date and time in UTC, to the second, as ISO 8601.
+pub(crate) fn iso8601(unix_ms: u64) -> String {
+    let seconds = unix_ms / 1000;
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// Gregorian date of a day number since 1970, by counting in 400-year eras that start in March.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        let cases = [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400_000, "2000-02-29T00:00:00Z"),
+            (1_231_006_505_000, "2009-01-03T18:15:05Z"),
+            (1_651_113_031_999, "2022-04-28T02:30:31Z"),
+            (4_102_444_799_000, "2099-12-31T23:59:59Z"),
+        ];
+        for (ms, text) in cases {
+            assert_eq!(iso8601(ms), text);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The journal: one file per run, written whole at once, so that a plan can go on after a crash.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::atomic_file::{self, WriteError};
+use crate::plan::{FeedPlan, Plan, percent};
+use crate::results::{ChainSummary, Machine, Run, SCHEMA, Status};
+use crate::target::{Family, Fingerprint, Target};
+
+/// Everything that must be equal for a finished run to stand for one that was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    chain: ChainSummary,
+    feed: FeedPlan,
+    family: Family,
+    version: String,
+    program: Fingerprint,
+    args: Vec<String>,
+    seen: f64,
+    repeat: u32,
+    lab: String,
+    cpu: Option<String>,
+    cores: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RunFile {
+    schema: u32,
+    settings: Settings,
+    run: Run,
+}
+
+impl Settings {
+    /// The settings of one run.
+    pub(crate) fn new(
+        plan: &Plan,
+        chain: &ChainSummary,
+        machine: &Machine,
+        lab: &str,
+        target: &Target,
+        (seen, repeat): (f64, u32),
+    ) -> Self {
+        // Ports and folders differ from run to run, so a fixed example stands for the command.
+        let launch = target.launch(&chain.chain, Path::new("datadir"), 0, &plan.target);
+        let words = std::iter::once(&launch.program).chain(&launch.args);
+        Self {
+            chain: ChainSummary { forge_s: None, ..chain.clone() },
+            // How many shares a plan asks for does not change what one of them is.
+            feed: FeedPlan { seen: vec![seen], ..plan.feed.clone() },
+            family: target.family,
+            version: target.version.clone(),
+            program: target.fingerprint.clone(),
+            args: words.map(|word| word.to_string_lossy().into_owned()).collect(),
+            seen,
+            repeat,
+            lab: lab.to_owned(),
+            cpu: machine.cpu.clone(),
+            cores: machine.cores,
+        }
+    }
+}
+
+/// Name of a run: target, share in percent, and the repeat where there are several.
+pub(crate) fn run_id(target: &str, seen: f64, repeat: u32, repeats: u32) -> String {
+    let id = format!("{target}-{}", percent(seen));
+    if repeats > 1 { format!("{id}-{}", repeat + 1) } else { id }
+}
+
+/// The folder of finished runs.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    folder: PathBuf,
+}
+
+impl Journal {
+    /// Opens `out_dir/runs`. Without `resume`, runs of before are moved aside, not overwritten.
+    pub(crate) fn open(out_dir: &Path, resume: bool) -> Result<Self, WriteError> {
+        let folder = out_dir.join("runs");
+        if !resume && !is_empty(&folder) {
+            let aside = (1..).map(|number| out_dir.join(format!("runs.{number}")));
+            for place in aside {
+                match fs::rename(&folder, &place) {
+                    Ok(()) => break,
+                    Err(error) if !is_taken(&error) => {
+                        return Err(WriteError { path: place, source: error });
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
+        atomic_file::create_folder(&folder)?;
+        Ok(Self { folder })
+    }
+
+    /// A valid finished run of that name with equal settings. A file that cannot be read as one is
+    /// no finished run: the run is made again.
+    pub(crate) fn finished(&self, id: &str, settings: &Settings) -> Option<Run> {
+        let text = fs::read(self.path(id)).ok()?;
+        let file: RunFile = serde_json::from_slice(&text).ok()?;
+        let same = file.schema == SCHEMA && file.settings == *settings;
+        (same && file.run.status == Status::Valid).then_some(file.run)
+    }
+
+    /// Writes a run down.
+    pub(crate) fn record(&self, settings: &Settings, run: &Run) -> Result<(), WriteError> {
+        let path = self.path(&run.id);
+        let file = RunFile { schema: SCHEMA, settings: settings.clone(), run: run.clone() };
+        let json = serde_json::to_vec(&file)
+            .map_err(|error| WriteError { path: path.clone(), source: error.into() })?;
+        atomic_file::write(&path, &json)
+    }
+
+    pub(crate) fn path(&self, id: &str) -> PathBuf {
+        self.folder.join(format!("{id}.json"))
+    }
+}
+
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+    use crate::target::TargetSpec;
+
+    fn settings(seen: f64) -> Settings {
+        let results = fixture::results();
+        let target =
+            Target::detect(&TargetSpec::Assay, &["assay".into()], "0.1.0").expect("our own node");
+        Settings::new(&results.plan, &results.chain, &results.machine, "0.1.0", &target, (seen, 0))
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(run_id("assay", 0.9, 0, 1), "assay-90");
+        assert_eq!(run_id("bchn-28.0.1", 0.0, 2, 3), "bchn-28.0.1-0-3");
+    }
+
+    #[test]
+    fn only_equal_valid_runs_are_finished() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let journal = Journal::open(folder.path(), false).expect("writable");
+        let mut run = fixture::results().targets[0].runs[0].clone();
+        let id = run.id.clone();
+        assert!(journal.finished(&id, &settings(0.0)).is_none(), "nothing there");
+        journal.record(&settings(0.0), &run).expect("writable");
+        assert_eq!(journal.finished(&id, &settings(0.0)), Some(run.clone()));
+        assert!(journal.finished(&id, &settings(0.5)).is_none(), "other settings");
+        run.status = Status::Void;
+        journal.record(&settings(0.0), &run).expect("writable");
+        assert!(journal.finished(&id, &settings(0.0)).is_none(), "void");
+        fs::write(journal.path(&id), b"{\"schema\":1,").expect("writable");
+        assert!(journal.finished(&id, &settings(0.0)).is_none(), "torn");
+    }
+
+    #[test]
+    fn former_runs_are_moved_aside() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let run = fixture::results().targets[0].runs[0].clone();
+        for _ in 0..3 {
+            let journal = Journal::open(folder.path(), false).expect("writable");
+            assert!(journal.finished(&run.id, &settings(0.0)).is_none());
+            journal.record(&settings(0.0), &run).expect("writable");
+        }
+        assert!(folder.path().join("runs.1").exists() && folder.path().join("runs.2").exists());
+        let journal = Journal::open(folder.path(), true).expect("writable");
+        assert!(journal.finished(&run.id, &settings(0.0)).is_some());
+    }
+}

@@ -1,0 +1,43 @@
+//! Runs plans: starts targets, samples, compares, plots, reports.
+//!
+//! A *plan* is a small TOML file that says which chain to forge, how much of each block the node has
+//! seen beforehand, and which nodes to measure. The laboratory forges the chain (with a command it
+//! is given), starts every target as a process of its own, feeds it over JSON-RPC, stamps events on
+//! one monotonic clock, samples the process from outside, compares the end state with the ledger of
+//! the chain, and writes the report.
+//!
+//! ```
+//! let plan = assay_lab::plan::Plan::builtin("bch-scaling")?;
+//! assert_eq!(plan.feed.seen, [0.0, 0.9]);
+//! # Ok::<(), assay_lab::plan::PlanError>(())
+//! ```
+//!
+//! Deliberately absent: everything that is measured. This crate links no code of the engine, the
+//! node or the forge; it knows them as command lines, as it knows any other node. It therefore reads
+//! the forge's directory format with a reader of its own ([`chain`]), and it hashes nothing: block
+//! and transaction identifiers come from the ledger.
+
+mod aggregate;
+mod atomic_file;
+pub mod chain;
+mod clock;
+mod control;
+mod feed;
+mod forge;
+mod journal;
+mod machine;
+mod one_run;
+pub mod plan;
+mod process;
+pub mod progress;
+pub mod report;
+pub mod results;
+mod rpc;
+pub mod run;
+mod sample;
+mod seen;
+mod stats;
+pub mod target;
+mod tip_watch;
+mod verify;
+mod yardstick;

@@ -1,0 +1,304 @@
+//! One run: one fresh node, one seen share, the whole chain.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::aggregate;
+use crate::atomic_file::{self, WriteError};
+use crate::chain::Chain;
+use crate::clock::{Clock, iso8601};
+use crate::control::time_control_load_ns;
+use crate::feed::{FeedError, FeedJob, Feeder};
+use crate::plan::Plan;
+use crate::process::{Process, ProcessError, free_port};
+use crate::progress::{Event, Reporter};
+use crate::results::{BlockRecord, Check, PhaseResult, Run, Samples, Status};
+use crate::rpc::{Client, RpcError};
+use crate::sample::Sampler;
+use crate::target::Target;
+use crate::tip_watch::TipWatch;
+use crate::verify::{self, EndState};
+
+/// Why a run is void.
+#[derive(Debug, thiserror::Error)]
+pub enum RunFault {
+    /// Its folders cannot be made.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The target did not start or stop as it should.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// The target ended in mid-run.
+    #[error("at block {height} of {of} ({phase})")]
+    Died {
+        /// The block that was being fed.
+        height: u32,
+        /// Height of the chain.
+        of: u32,
+        /// Its phase.
+        phase: String,
+        /// How it ended.
+        source: ProcessError,
+    },
+    /// The caller ended the run.
+    #[error("interrupted at block {height}")]
+    Interrupted {
+        /// The block that would have been next, or was being fed.
+        height: u32,
+    },
+    /// A block could not be fed.
+    #[error(transparent)]
+    Feed(#[from] FeedError),
+    /// The end state could not be asked for.
+    #[error("the end state could not be read")]
+    EndState {
+        /// Why not.
+        source: RpcError,
+    },
+    /// The target ended while its end state was compared.
+    #[error("while the end state was compared")]
+    DiedAtEnd {
+        /// How it ended.
+        source: ProcessError,
+    },
+}
+
+/// What to run.
+#[derive(Clone, Copy)]
+pub(crate) struct RunJob<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) chain: &'a Chain,
+    pub(crate) target: &'a Target,
+    pub(crate) seen: f64,
+    pub(crate) repeat: u32,
+    pub(crate) id: &'a str,
+    pub(crate) out_dir: &'a Path,
+    pub(crate) keep_datadir: bool,
+    pub(crate) interrupted: &'a AtomicBool,
+    pub(crate) reporter: &'a dyn Reporter,
+}
+
+/// What is known so far about a run; whatever happens, this is kept.
+#[derive(Default)]
+struct Findings {
+    command: Vec<String>,
+    blocks: Vec<BlockRecord>,
+    tx_errors: BTreeMap<String, u64>,
+    end: EndState,
+    startup_s: Option<f64>,
+    shutdown_s: Option<f64>,
+    samples: Samples,
+}
+
+impl RunJob<'_> {
+    /// Makes the run. A run with a fault is void, and so is one that differs from the ledger.
+    pub(crate) fn execute(&self) -> (Run, Option<RunFault>) {
+        let mut control_ns = vec![time_control_load_ns()];
+        let clock = Clock::start();
+        let mut findings = Findings::default();
+        let fault = self.with_folders(clock, &mut findings).err();
+        control_ns.push(time_control_load_ns());
+        let void_reason = match &fault {
+            Some(fault) => Some(whole_story(fault)),
+            None => difference(&findings.end.checks),
+        };
+        let total = aggregate::total(self.plan, &findings.blocks);
+        let run = Run {
+            id: self.id.to_owned(),
+            status: if void_reason.is_some() { Status::Void } else { Status::Valid },
+            void_reason,
+            seen_requested: self.seen,
+            seen_measured: total.seen_measured,
+            repeat: self.repeat,
+            started: iso8601(clock.start_unix_ms()),
+            tip: findings.end.tip,
+            utxo_muhash: findings.end.utxo_muhash,
+            command: findings.command,
+            phases: aggregate::phases(&findings.blocks),
+            total: PhaseResult { name: "total".to_owned(), ..total },
+            blocks: findings.blocks,
+            checks: findings.end.checks,
+            tx_errors: findings.tx_errors,
+            startup_s: findings.startup_s,
+            shutdown_s: findings.shutdown_s,
+            samples: findings.samples,
+            control_ns,
+        };
+        (run, fault)
+    }
+
+    /// Makes the folders, runs, and leaves only the logs.
+    fn with_folders(&self, clock: Clock, findings: &mut Findings) -> Result<(), RunFault> {
+        let datadir = self.out_dir.join("work").join(self.id);
+        let logs = self.out_dir.join("logs");
+        remove_folder(&datadir)?;
+        atomic_file::create_folder(&datadir)?;
+        atomic_file::create_folder(&logs)?;
+        let log = logs.join(format!("{}.log", self.id));
+        let result = self.with_target(clock, &datadir, &log, findings);
+        if !self.keep_datadir {
+            remove_folder(&datadir)?;
+        }
+        result
+    }
+
+    fn with_target(
+        &self,
+        clock: Clock,
+        datadir: &Path,
+        log: &Path,
+        findings: &mut Findings,
+    ) -> Result<(), RunFault> {
+        let port = free_port()?;
+        let chain = &self.chain.header.chain;
+        // A node that changes its working folder must still find its data.
+        let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
+        let launch = self.target.launch(chain, &datadir, port, &self.plan.target);
+        let node_log = launch.node_log.clone();
+        let start_s = clock.now_s();
+        let mut process = Process::start(launch, port, log)?;
+        process.command().clone_into(&mut findings.command);
+        let sampler = Sampler::start(process.pid(), clock);
+        let outcome = self.feed_and_compare(clock, start_s, &mut process, findings);
+        let stopped = outcome.and_then(|client| {
+            self.reporter.event(&Event::Stopping);
+            process.stop(&client).map_err(RunFault::Process)
+        });
+        findings.samples = sampler.finish();
+        if let Some(node_log) = node_log {
+            // A node that wrote no log, or a full disk: the run stands without the copy.
+            let _ = fs::copy(node_log, log.with_extension("debug.log"));
+        }
+        findings.shutdown_s = Some(stopped?.as_secs_f64());
+        Ok(())
+    }
+
+    /// Feeds the chain and compares the end state; gives back the connection.
+    fn feed_and_compare(
+        &self,
+        clock: Clock,
+        start_s: f64,
+        process: &mut Process,
+        findings: &mut Findings,
+    ) -> Result<Client, RunFault> {
+        let credentials = process.wait_ready()?;
+        let startup_s = clock.now_s() - start_s;
+        findings.startup_s = Some(startup_s);
+        self.reporter.event(&Event::TargetReady { seconds: startup_s });
+        let watch = TipWatch::start(process.client(&credentials), clock);
+        let job = FeedJob {
+            chain: self.chain,
+            plan: &self.plan.feed,
+            share: self.seen,
+            reporter: self.reporter,
+        };
+        let client = process.client(&credentials);
+        let mut feeder = Feeder::new(job, clock, client, watch, process.pid());
+        findings.blocks.reserve(self.chain.blocks.len());
+        for block in &self.chain.blocks {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(RunFault::Interrupted { height: block.height });
+            }
+            match feeder.feed(block) {
+                Ok(record) => {
+                    let phase = self.plan.phase_title(&record.phase);
+                    self.reporter.event(&Event::Block { block: &record, phase });
+                    findings.blocks.push(record);
+                }
+                Err(error) => {
+                    findings.tx_errors = feeder.finish().1;
+                    return Err(self.explain(error, block.height, &block.phase, process));
+                }
+            }
+        }
+        let (client, tx_errors) = feeder.finish();
+        findings.tx_errors = tx_errors;
+        self.reporter.event(&Event::Verifying);
+        findings.end = verify::end_state(&client, self.chain).map_err(|error| {
+            match process.death(&error) {
+                Some(source) => RunFault::DiedAtEnd { source },
+                None => RunFault::EndState { source: error },
+            }
+        })?;
+        Ok(client)
+    }
+
+    /// A broken connection is often the end of the process; then that is what happened.
+    fn explain(
+        &self,
+        error: FeedError,
+        height: u32,
+        phase: &str,
+        process: &mut Process,
+    ) -> RunFault {
+        if self.interrupted.load(Ordering::Relaxed) {
+            // The same signal may have ended the target too; that is no fault of the target.
+            return RunFault::Interrupted { height };
+        }
+        if let FeedError::Rpc { source, .. } = &error
+            && let Some(source) = process.death(source)
+        {
+            let of = self.chain.tip.height;
+            return RunFault::Died { height, of, phase: phase.to_owned(), source };
+        }
+        RunFault::Feed(error)
+    }
+}
+
+/// The first contradiction to the ledger.
+fn difference(checks: &[Check]) -> Option<String> {
+    let check = checks.iter().find(|check| check.differs())?;
+    let found = check.found.as_deref().unwrap_or_default();
+    Some(format!("{} is {found}, the ledger says {}", check.what, check.expected))
+}
+
+/// An error with everything that caused it.
+fn whole_story(error: &dyn Error) -> String {
+    let mut story = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let text = source.to_string();
+        if !story.ends_with(&text) {
+            story.push_str(": ");
+            story.push_str(&text);
+        }
+        cause = source.source();
+    }
+    story
+}
+
+fn remove_folder(path: &PathBuf) -> Result<(), WriteError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(WriteError { path: path.clone(), source: error })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stories_hold_every_cause() {
+        let source = RpcError::Status { method: "submitblock".to_owned(), status: 413 };
+        let error = RunFault::Feed(FeedError::Rpc { height: 7, source });
+        assert_eq!(whole_story(&error), "block 7: submitblock: HTTP status 413");
+    }
+
+    #[test]
+    fn differences_are_told() {
+        let check = |found: Option<&str>| Check {
+            what: "tip".to_owned(),
+            expected: "aa".to_owned(),
+            found: found.map(str::to_owned),
+        };
+        assert_eq!(difference(&[check(None), check(Some("aa"))]), None);
+        let told = difference(&[check(Some("aa")), check(Some("bb"))]);
+        assert_eq!(told.as_deref(), Some("tip is bb, the ledger says aa"));
+    }
+}

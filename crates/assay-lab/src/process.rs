@@ -1,0 +1,303 @@
+//! A target as a process: started, awaited, stopped, and asked what happened when it dies.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use crate::rpc::{Client, RpcError};
+use crate::target::Launch;
+
+/// Longest wait for the first RPC answer.
+const READY_TIMEOUT: Duration = Duration::from_mins(2);
+/// Longest wait for a clean end after `stop`.
+const STOP_TIMEOUT: Duration = Duration::from_mins(30);
+/// After a broken connection, how long the end of the process may take to show.
+const DEATH_NOTICE: Duration = Duration::from_secs(5);
+/// Bytes and lines of a log that an error quotes.
+const TAIL_BYTES: u64 = 8192;
+const TAIL_LINES: usize = 20;
+
+/// Why a target could not be started or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The program cannot be started.
+    #[error("cannot start {program}")]
+    Spawn {
+        /// The program.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Its log file cannot be made.
+    #[error("cannot write {}", path.display())]
+    Log {
+        /// The log file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// No port is free.
+    #[error("no free port on 127.0.0.1")]
+    Port {
+        /// Why not.
+        source: io::Error,
+    },
+    /// It ended by itself.
+    #[error("the target ended by itself ({status}); its last words:\n{log_tail}")]
+    Exited {
+        /// Exit code or signal.
+        status: String,
+        /// End of its log.
+        log_tail: String,
+    },
+    /// It never answered.
+    #[error("the target did not answer within {seconds} s ({last}); its last words:\n{log_tail}")]
+    NotReady {
+        /// How long it was given.
+        seconds: u64,
+        /// The last failure.
+        last: String,
+        /// End of its log.
+        log_tail: String,
+    },
+    /// It is not at the beginning of the right chain.
+    #[error("the target is on chain {chain:?} at height {blocks}, not at the start of regtest")]
+    NotFresh {
+        /// The chain it names.
+        chain: String,
+        /// Its height.
+        blocks: u64,
+    },
+    /// It did not end after `stop`.
+    #[error("the target did not end within {seconds} s after stop and was killed")]
+    NotStopped {
+        /// How long it was given.
+        seconds: u64,
+    },
+}
+
+/// A running target. Dropping it kills the process.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    log: PathBuf,
+    node_log: Option<PathBuf>,
+    cookie: PathBuf,
+    port: u16,
+    command: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct ChainInfo {
+    chain: String,
+    blocks: u64,
+}
+
+/// A port of the loopback interface that nobody uses now.
+pub(crate) fn free_port() -> Result<u16, ProcessError> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|source| ProcessError::Port { source })
+}
+
+impl Process {
+    /// Starts `launch`; whatever it prints goes to `log`.
+    pub(crate) fn start(launch: Launch, port: u16, log: &Path) -> Result<Self, ProcessError> {
+        let log_error = |source| ProcessError::Log { path: log.to_owned(), source };
+        let out = File::create(log).map_err(log_error)?;
+        let err = out.try_clone().map_err(log_error)?;
+        let program = launch.program.to_string_lossy().into_owned();
+        let child = Command::new(&launch.program)
+            .args(&launch.args)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .map_err(|source| ProcessError::Spawn { program: program.clone(), source })?;
+        let args = launch.args.iter().map(|arg| arg.to_string_lossy().into_owned());
+        Ok(Self {
+            child,
+            log: log.to_owned(),
+            node_log: launch.node_log,
+            cookie: launch.cookie,
+            port,
+            command: std::iter::once(program).chain(args).collect(),
+        })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn command(&self) -> &[String] {
+        &self.command
+    }
+
+    /// Waits until the node answers, and returns its credentials.
+    pub(crate) fn wait_ready(&mut self) -> Result<String, ProcessError> {
+        let start = Instant::now();
+        let mut last = "no cookie file yet".to_owned();
+        while start.elapsed() < READY_TIMEOUT {
+            if let Some(status) = self.exit_status() {
+                return Err(self.exited(status));
+            }
+            if let Ok(cookie) = fs::read_to_string(&self.cookie)
+                && cookie.contains(':')
+            {
+                let cookie = cookie.trim().to_owned();
+                match Client::new(self.port, &cookie).call::<ChainInfo>("getblockchaininfo", "[]") {
+                    Ok(info) if info.blocks == 0 && info.chain.ends_with("regtest") => {
+                        return Ok(cookie);
+                    }
+                    Ok(ChainInfo { chain, blocks }) => {
+                        return Err(ProcessError::NotFresh { chain, blocks });
+                    }
+                    Err(error) => last = error.to_string(),
+                }
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let (seconds, log_tail) = (READY_TIMEOUT.as_secs(), self.log_tail());
+        Err(ProcessError::NotReady { seconds, last, log_tail })
+    }
+
+    /// A new connection.
+    pub(crate) fn client(&self, credentials: &str) -> Client {
+        Client::new(self.port, credentials)
+    }
+
+    /// Asks the node to stop and waits for its end; returns how long that took.
+    pub(crate) fn stop(mut self, client: &Client) -> Result<Duration, ProcessError> {
+        let start = Instant::now();
+        // A node that dies of the request has stopped as well; the wait below decides.
+        let answer = client.call::<serde::de::IgnoredAny>("stop", "[]");
+        if answer.is_err_and(|error| error.is_answer()) {
+            self.terminate();
+        }
+        while start.elapsed() < STOP_TIMEOUT {
+            if let Some(status) = self.exit_status() {
+                let elapsed = start.elapsed();
+                return if status.success() { Ok(elapsed) } else { Err(self.exited(status)) };
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Err(ProcessError::NotStopped { seconds: STOP_TIMEOUT.as_secs() })
+    }
+
+    /// Asks by signal where the request by RPC was refused.
+    fn terminate(&self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid {
+            // A process that is already gone needs no signal.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+    }
+
+    /// After a failed call: whether the process is the reason.
+    pub(crate) fn death(&mut self, error: &RpcError) -> Option<ProcessError> {
+        if error.is_answer() {
+            return None;
+        }
+        let start = Instant::now();
+        while start.elapsed() < DEATH_NOTICE {
+            if let Some(status) = self.exit_status() {
+                return Some(self.exited(status));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        None
+    }
+
+    /// The end of everything the target wrote.
+    pub(crate) fn log_tail(&self) -> String {
+        let paths = std::iter::once(&self.log).chain(&self.node_log);
+        let tails: Vec<String> = paths.map(|path| tail(path)).filter(|t| !t.is_empty()).collect();
+        if tails.is_empty() { "(its logs are empty)".to_owned() } else { tails.join("\n") }
+    }
+
+    fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    fn exited(&self, status: ExitStatus) -> ProcessError {
+        ProcessError::Exited { status: status.to_string(), log_tail: self.log_tail() }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        // Both fail only when the process is gone, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The last lines of a file; empty when it cannot be read.
+pub(crate) fn tail(path: &Path) -> String {
+    let read = || -> io::Result<String> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let text = read().unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tails() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("log");
+        assert_eq!(tail(&path), "");
+        let text: Vec<String> = (0..1000).map(|line| format!("line {line}")).collect();
+        fs::write(&path, text.join("\n")).expect("writable");
+        let end = tail(&path);
+        assert_eq!(end.lines().count(), TAIL_LINES);
+        assert!(end.ends_with("line 999"));
+    }
+
+    #[test]
+    fn missing_program_is_named() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let launch = Launch {
+            program: "/nonexistent/bitcoind".into(),
+            args: Vec::new(),
+            cookie: folder.path().join(".cookie"),
+            node_log: None,
+        };
+        let error = Process::start(launch, 1, &folder.path().join("log")).expect_err("no program");
+        assert_eq!(error.to_string(), "cannot start /nonexistent/bitcoind");
+    }
+
+    #[test]
+    fn early_end_is_told_with_last_words() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let launch = Launch {
+            program: "sh".into(),
+            args: ["-c", "echo no space left; exit 3"].map(Into::into).to_vec(),
+            cookie: folder.path().join(".cookie"),
+            node_log: None,
+        };
+        let mut process =
+            Process::start(launch, 1, &folder.path().join("log")).expect("there is a shell");
+        let error = process.wait_ready().expect_err("it ends").to_string();
+        assert!(error.contains("exit status: 3") && error.contains("no space left"), "{error}");
+    }
+}

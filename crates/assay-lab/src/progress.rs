@@ -1,0 +1,235 @@
+//! What the laboratory is doing, as events, and a reporter for terminals.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::chain::Chain;
+use crate::plan::Plan;
+use crate::results::{BlockRecord, Run, Status};
+
+/// Something that happened. Sent by the laboratory's main thread to the caller's [`Reporter`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A complete chain of the plan was found.
+    ChainReused {
+        /// Its directory.
+        dir: &'a Path,
+        /// The chain.
+        chain: &'a Chain,
+    },
+    /// The forge was started.
+    ForgeStarted {
+        /// The plan.
+        plan: &'a Plan,
+        /// Where it writes.
+        dir: &'a Path,
+    },
+    /// The forge is at work.
+    ForgeProgress {
+        /// Bytes of block files so far.
+        bytes: u64,
+        /// Seconds so far.
+        seconds: f64,
+    },
+    /// The forge finished.
+    ChainForged {
+        /// The chain.
+        chain: &'a Chain,
+        /// Seconds it took.
+        seconds: f64,
+    },
+    /// The reference signature library is being measured.
+    Yardstick,
+    /// A run begins.
+    RunStarted {
+        /// Its name; warm-up runs have one too.
+        id: &'a str,
+        /// Its number, from 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+        /// Blocks to feed.
+        blocks: usize,
+    },
+    /// The run was finished before; its figures are taken.
+    RunSkipped {
+        /// The run.
+        run: &'a Run,
+    },
+    /// The target answers.
+    TargetReady {
+        /// Seconds from its start.
+        seconds: f64,
+    },
+    /// Transactions of a block were sent.
+    Transactions {
+        /// The block.
+        height: u32,
+        /// Sent so far.
+        sent: u64,
+        /// To send.
+        total: u64,
+    },
+    /// A block is the tip.
+    Block {
+        /// What was measured.
+        block: &'a BlockRecord,
+        /// Title of its phase.
+        phase: &'a str,
+    },
+    /// The end state is being compared.
+    Verifying,
+    /// The target was told to stop.
+    Stopping,
+    /// A run ended.
+    RunFinished {
+        /// The run.
+        run: &'a Run,
+    },
+    /// The report is written.
+    ReportWritten {
+        /// Where.
+        dir: &'a Path,
+    },
+}
+
+/// Takes events. Called between timed sections, except for [`Event::Transactions`]; an
+/// implementation should return fast.
+pub trait Reporter {
+    /// Takes one event.
+    fn event(&self, event: &Event<'_>);
+}
+
+/// A reporter that says nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Reporter for Silent {
+    fn event(&self, _: &Event<'_>) {}
+}
+
+/// Reports to standard error: a bar on a terminal, one line per step elsewhere.
+#[derive(Debug)]
+pub struct Terminal {
+    bar: Mutex<Option<ProgressBar>>,
+    interactive: bool,
+}
+
+impl Default for Terminal {
+    fn default() -> Self {
+        Self { bar: Mutex::new(None), interactive: std::io::stderr().is_terminal() }
+    }
+}
+
+impl Terminal {
+    /// A line that stays.
+    fn say(&self, line: &str) {
+        self.clear();
+        // Progress is a courtesy: a closed standard error must not end a run.
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+
+    fn clear(&self) {
+        let bar = self.bar.lock().ok().and_then(|mut bar| bar.take());
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn spin(&self, message: String) {
+        self.with_bar(None, |bar| bar.set_message(message));
+    }
+
+    /// Uses the bar, which is made on first use; `length` turns a spinner into a bar.
+    fn with_bar(&self, length: Option<u64>, update: impl FnOnce(&ProgressBar)) {
+        if !self.interactive {
+            return;
+        }
+        let Ok(mut slot) = self.bar.lock() else { return };
+        let bar = slot.get_or_insert_with(|| {
+            let bar = ProgressBar::new_spinner();
+            bar.enable_steady_tick(Duration::from_millis(250));
+            bar
+        });
+        if let Some(length) = length {
+            let style = ProgressStyle::with_template("  {bar:28} {pos}/{len} blocks  {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_length(length);
+        }
+        update(bar);
+    }
+}
+
+impl Reporter for Terminal {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::ChainReused { dir, chain } => {
+                self.say(&format!("chain: {} (found in {})", describe(chain), dir.display()));
+            }
+            Event::ForgeStarted { plan, dir } => {
+                let chain = &plan.chain;
+                let (recipe, seed, scale) = (&chain.recipe, chain.seed, chain.scale);
+                let dir = dir.display();
+                self.say(&format!("forging {recipe}, seed {seed}, scale {scale}, into {dir}"));
+                self.spin("forging".to_owned());
+            }
+            Event::ForgeProgress { bytes, seconds } => {
+                let mib = *bytes as f64 / 1_048_576.0;
+                self.spin(format!("forging: {mib:.1} MiB in {seconds:.0} s"));
+            }
+            Event::ChainForged { chain, seconds } => {
+                let rate = crate::stats::rate(chain.tip.signatures as f64, *seconds);
+                let what = describe(chain);
+                self.say(&format!("chain: {what}, in {seconds:.1} s ({rate:.0} signatures/s)"));
+            }
+            Event::Yardstick => self.spin("measuring the reference signature library".to_owned()),
+            Event::RunStarted { id, number, of, blocks } => {
+                self.say(&format!("run {number}/{of}: {id}"));
+                self.with_bar(Some(*blocks as u64), |bar| bar.set_message("starting"));
+            }
+            Event::RunSkipped { run } => self.say(&format!("run {}: finished before", run.id)),
+            Event::TargetReady { .. } => self.with_bar(None, |bar| bar.set_message("ready")),
+            Event::Transactions { height, sent, total } => self.with_bar(None, |bar| {
+                bar.set_message(format!("block {height}: {sent} of {total} transactions sent"));
+            }),
+            Event::Block { block, phase } => self.with_bar(None, |bar| {
+                bar.set_position(u64::from(block.height));
+                bar.set_message(format!("{phase}: {:.3} s", block.service_s));
+            }),
+            Event::Verifying => self.with_bar(None, |bar| bar.set_message("comparing end state")),
+            Event::Stopping => self.with_bar(None, |bar| bar.set_message("stopping")),
+            Event::RunFinished { run } => self.say(&finished(run)),
+            Event::ReportWritten { dir } => {
+                self.say(&format!("report: {}", dir.join("report.html").display()));
+            }
+        }
+    }
+}
+
+fn describe(chain: &Chain) -> String {
+    let (tip, mib) = (&chain.tip, chain.tip.bytes as f64 / 1_048_576.0);
+    let (height, txs, signatures) = (tip.height, tip.txs, tip.signatures);
+    format!("{height} blocks, {txs} transactions, {signatures} signatures, {mib:.1} MiB")
+}
+
+fn finished(run: &Run) -> String {
+    let total = &run.total;
+    match run.status {
+        Status::Valid => format!(
+            "  {} valid: {:.0} tx/s, {:.2} MiB/s, {:.1} % seen",
+            run.id,
+            total.tx_per_s,
+            total.mib_per_s,
+            run.seen_measured * 100.0
+        ),
+        Status::Void => {
+            let reason = run.void_reason.as_deref().unwrap_or_default();
+            format!("  {} VOID: {}", run.id, reason.lines().next().unwrap_or_default())
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Charts as SVG that takes its colours from the page.
+//!
+//! The plotting library writes fixed colours. It is given a palette of marker colours that occur
+//! nowhere else, and each marker is then replaced by the style variable it stands for, so that one
+//! drawing serves a light and a dark page.
+
+use std::error::Error;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::table::escape;
+
+type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn Error>>;
+
+/// Stands for `currentColor`.
+const INK: RGBColor = RGBColor(1, 2, 3);
+/// Colours of series the page defines as `--series-0` and so on.
+pub(super) const SERIES_COLOURS: usize = 8;
+/// Width and height of a drawing; the page scales it.
+const SIZE: (u32, u32) = (560, 340);
+const FONT: &str = "sans-serif";
+const FONT_SIZE: i32 = 14;
+
+/// A drawing with what stands around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chart {
+    pub(super) title: String,
+    pub(super) svg: String,
+    pub(super) legend: Vec<Key>,
+    pub(super) has_bars: bool,
+}
+
+/// One entry of a legend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) label: String,
+    pub(super) look: Look,
+}
+
+/// How a series looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Look {
+    /// Number of the colour; `None` is the colour of text, for figures that are not ours.
+    pub(super) colour: Option<usize>,
+    pub(super) dashed: bool,
+}
+
+impl Look {
+    fn rgb(self) -> RGBColor {
+        self.colour.map_or(INK, |number| RGBColor(250, 251, (number % SERIES_COLOURS) as u8))
+    }
+
+    /// How solid a bar is. Figures that are not ours stand back; dashed ones a little less.
+    pub(super) fn solidity(self) -> f64 {
+        match (self.colour, self.dashed) {
+            (None, false) => 0.25,
+            (None, true) => 0.5,
+            (Some(_), _) => 0.9,
+        }
+    }
+
+    /// The style variable of the page.
+    pub(super) fn css(self) -> String {
+        match self.colour {
+            None => "currentColor".to_owned(),
+            Some(number) => format!("var(--series-{})", number % SERIES_COLOURS),
+        }
+    }
+}
+
+/// Lines over a common axis.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LineChart {
+    pub(super) title: String,
+    pub(super) x_label: String,
+    pub(super) y_label: String,
+    pub(super) logarithmic: bool,
+    pub(super) series: Vec<Line>,
+    /// Named parts of the x axis.
+    pub(super) bands: Vec<Band>,
+}
+
+/// One series of lines; each piece is drawn by itself.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    pub(super) label: String,
+    pub(super) look: Look,
+    pub(super) pieces: Vec<Vec<(f64, f64)>>,
+    pub(super) points: bool,
+}
+
+/// A named part of the x axis.
+#[derive(Debug, Clone)]
+pub(super) struct Band {
+    pub(super) name: String,
+    pub(super) from: f64,
+    pub(super) to: f64,
+}
+
+/// Bars in groups.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BarChart {
+    pub(super) title: String,
+    pub(super) y_label: String,
+    pub(super) groups: Vec<String>,
+    pub(super) series: Vec<Bars>,
+}
+
+/// One bar per group.
+#[derive(Debug, Clone)]
+pub(super) struct Bars {
+    pub(super) label: String,
+    pub(super) look: Look,
+    pub(super) values: Vec<Option<f64>>,
+}
+
+impl LineChart {
+    /// Draws; a chart without a point above zero is left out.
+    pub(super) fn draw(&self) -> Option<Chart> {
+        let points = || self.series.iter().flat_map(|line| line.pieces.iter().flatten());
+        let (x_min, x_max) = range(points().map(|point| point.0))?;
+        let positive = points().map(|point| point.1).filter(|y| !self.logarithmic || *y > 0.0);
+        let (y_min, y_max) = range(positive).filter(|(_, y_max)| *y_max > 0.0)?;
+        let x_min = self.bands.iter().map(|band| band.from).fold(x_min, f64::min);
+        let x_max = self.bands.iter().map(|band| band.to).fold(x_max, f64::max);
+        let x = x_min..x_max.max(x_min + 1e-3);
+        let drawing = |canvas: &Canvas<'_>| {
+            let mut builder = ChartBuilder::on(canvas);
+            builder.margin(6).margin_top(if self.bands.is_empty() { 10 } else { 24 });
+            builder.margin_right(14).x_label_area_size(42).y_label_area_size(66);
+            if self.logarithmic {
+                let y = (y_min / 1.5)..(y_max * 1.5);
+                self.draw_on(canvas, builder.build_cartesian_2d(x, y.log_scale())?)
+            } else {
+                let y = 0.0..headroom(y_max);
+                self.draw_on(canvas, builder.build_cartesian_2d(x, y)?)
+            }
+        };
+        let keys = self.series.iter().map(|line| (&line.label, line.look));
+        finish(&self.title, keys, false, drawing)
+    }
+
+    fn draw_on<Y>(
+        &self,
+        canvas: &Canvas<'_>,
+        mut chart: ChartContext<'_, SVGBackend<'_>, Cartesian2d<RangedX, Y>>,
+    ) -> Drawn
+    where
+        Y: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
+    {
+        chart
+            .configure_mesh()
+            .x_desc(&self.x_label)
+            .y_desc(&self.y_label)
+            .axis_style(INK.mix(0.5))
+            .bold_line_style(INK.mix(0.12))
+            .light_line_style(TRANSPARENT)
+            .label_style(text())
+            .axis_desc_style(text())
+            .x_label_formatter(&|x| tick(*x))
+            .y_label_formatter(&|y| tick(*y))
+            .draw()?;
+        let area = chart.plotting_area();
+        let (left, right) = ends(&area.get_x_axis_pixel_range());
+        let (top, bottom) = ends(&area.get_y_axis_pixel_range());
+        let scale =
+            f64::from(right - left) / (area.get_x_range().end - area.get_x_range().start).max(1e-9);
+        let pixel = |x: f64| left + ((x - area.get_x_range().start) * scale).round() as i32;
+        for (number, band) in self.bands.iter().enumerate() {
+            let (from, to) = (pixel(band.from), pixel(band.to));
+            if number % 2 == 1 {
+                let shade = INK.mix(0.05).filled();
+                canvas.draw(&Rectangle::new([(from, top), (to, bottom)], shade))?;
+            }
+            let style = small().pos(Pos::new(HPos::Center, VPos::Bottom));
+            // Neighbours take turns in height where names are wider than their bands.
+            let lift = if number % 2 == 1 { 2 } else { 12 };
+            canvas.draw(&Text::new(
+                band.name.clone(),
+                (i32::midpoint(from, to), top - lift),
+                style,
+            ))?;
+        }
+        for line in &self.series {
+            let style = line.look.rgb().stroke_width(2);
+            for piece in &line.pieces {
+                let points = piece.iter().copied();
+                if line.look.dashed {
+                    chart.draw_series(DashedLineSeries::new(points, 6, 4, style))?;
+                } else {
+                    chart.draw_series(LineSeries::new(points, style))?;
+                }
+                if line.points {
+                    let dot = |point: &(f64, f64)| Circle::new(*point, 3, style.filled());
+                    chart.draw_series(piece.iter().map(dot))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The type of every x axis here.
+type RangedX = plotters::coord::types::RangedCoordf64;
+
+/// Both ends of a pixel range, the smaller first: vertical ranges run upwards.
+fn ends(range: &std::ops::Range<i32>) -> (i32, i32) {
+    (range.start.min(range.end), range.start.max(range.end))
+}
+
+impl BarChart {
+    /// Draws; a chart without a bar above zero is left out.
+    pub(super) fn draw(&self) -> Option<Chart> {
+        let values = self.series.iter().flat_map(|bars| bars.values.iter().flatten().copied());
+        let (_, y_max) = range(values).filter(|(_, y_max)| *y_max > 0.0)?;
+        let drawing = |canvas: &Canvas<'_>| {
+            let mut builder = ChartBuilder::on(canvas);
+            builder.margin(6).margin_top(10).margin_right(14);
+            builder.x_label_area_size(30).y_label_area_size(66);
+            let x = 0.0..self.groups.len() as f64;
+            let mut chart = builder.build_cartesian_2d(x, 0.0..headroom(y_max))?;
+            chart
+                .configure_mesh()
+                .disable_x_mesh()
+                .x_labels(0)
+                .y_desc(&self.y_label)
+                .axis_style(INK.mix(0.5))
+                .bold_line_style(INK.mix(0.12))
+                .light_line_style(TRANSPARENT)
+                .label_style(text())
+                .axis_desc_style(text())
+                .y_label_formatter(&|y| tick(*y))
+                .draw()?;
+            for (number, bars) in self.series.iter().enumerate() {
+                chart.draw_series(self.bars_of(number, bars))?;
+            }
+            for (number, group) in self.groups.iter().enumerate() {
+                let middle = chart.plotting_area().map_coordinate(&(number as f64 + 0.5, 0.0));
+                let style = small().pos(Pos::new(HPos::Center, VPos::Top));
+                canvas.draw(&Text::new(group.clone(), (middle.0, middle.1 + 8), style))?;
+            }
+            Ok(())
+        };
+        let keys = self.series.iter().map(|bars| (&bars.label, bars.look));
+        finish(&self.title, keys, true, drawing)
+    }
+
+    fn bars_of(&self, number: usize, bars: &Bars) -> Vec<Rectangle<(f64, f64)>> {
+        let width = 0.84 / self.series.len() as f64;
+        let style = bars.look.rgb().mix(bars.look.solidity()).filled();
+        let bar = |(group, value): (usize, &Option<f64>)| {
+            let left = group as f64 + 0.08 + width * number as f64;
+            value.map(|value| Rectangle::new([(left, 0.0), (left + width * 0.92, value)], style))
+        };
+        bars.values.iter().enumerate().filter_map(bar).collect()
+    }
+}
+
+/// Draws into a string and hands the colours over to the page.
+fn finish<'k>(
+    title: &str,
+    keys: impl Iterator<Item = (&'k String, Look)>,
+    has_bars: bool,
+    drawing: impl FnOnce(&Canvas<'_>) -> Drawn,
+) -> Option<Chart> {
+    let mut svg = String::new();
+    {
+        let canvas = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        // Drawing into a string fails only on impossible ranges; then the chart is left out.
+        drawing(&canvas).ok()?;
+        canvas.present().ok()?;
+    }
+    let (width, height) = SIZE;
+    let head = format!("<svg width=\"{width}\" height=\"{height}\"");
+    let mut svg = svg.replacen(&head, "<svg role=\"img\"", 1);
+    if let Some(end) = svg.find('>') {
+        svg.insert_str(end + 1, &format!("<title>{}</title>", escape(title)));
+    }
+    svg = svg.replace("#010203", "currentColor");
+    for number in 0..SERIES_COLOURS {
+        svg = svg.replace(&format!("#FAFB{number:02X}"), &format!("var(--series-{number})"));
+    }
+    let legend = keys.map(|(label, look)| Key { label: label.clone(), look }).collect();
+    Some(Chart { title: title.to_owned(), svg, legend, has_bars })
+}
+
+fn text() -> TextStyle<'static> {
+    (FONT, FONT_SIZE).into_font().color(&INK.mix(0.85))
+}
+
+fn small() -> TextStyle<'static> {
+    (FONT, FONT_SIZE - 2).into_font().color(&INK.mix(0.85))
+}
+
+/// Smallest and largest value; `None` of nothing or of values that are no numbers.
+fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let ends = values.fold(None, |ends: Option<(f64, f64)>, value| {
+        let (low, high) = ends.unwrap_or((value, value));
+        Some((low.min(value), high.max(value)))
+    });
+    ends.filter(|(low, high)| low.is_finite() && high.is_finite())
+}
+
+fn headroom(largest: f64) -> f64 {
+    largest * 1.08
+}
+
+/// An axis label: short, and exact where it can be.
+fn tick(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        size if size >= 1e9 => format!("{}G", plain(value / 1e9)),
+        size if size >= 1e6 => format!("{}M", plain(value / 1e6)),
+        size if size >= 1e4 => format!("{}k", plain(value / 1e3)),
+        _ => plain(value),
+    }
+}
+
+fn plain(value: f64) -> String {
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text.is_empty() || text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(look: Look) -> Line {
+        let pieces = vec![vec![(1.0, 10.0), (2.0, 1000.0)], vec![(3.0, 5.0)]];
+        Line { label: "a & b".to_owned(), look, pieces, points: true }
+    }
+
+    #[test]
+    fn colours_come_from_the_page() {
+        for logarithmic in [false, true] {
+            let look = Look { colour: Some(1), dashed: logarithmic };
+            let chart = LineChart {
+                title: "Rate".to_owned(),
+                logarithmic,
+                series: vec![line(look), line(Look { colour: None, dashed: false })],
+                bands: vec![Band { name: "one".to_owned(), from: 0.5, to: 3.5 }],
+                ..LineChart::default()
+            };
+            let svg = chart.draw().expect("there are points").svg;
+            assert!(svg.contains("var(--series-1)") && svg.contains("currentColor"));
+            assert!(!svg.contains("=\"#"), "a fixed colour is left");
+            assert!(!svg.contains("width=\"560\" height"), "the page sets the size");
+        }
+    }
+
+    #[test]
+    fn bars_with_gaps() {
+        let look = Look { colour: Some(0), dashed: false };
+        let values = vec![Some(5.0), None];
+        let chart = BarChart {
+            groups: vec!["x".to_owned(), "y".to_owned()],
+            series: vec![Bars { label: "a".to_owned(), look, values }],
+            ..BarChart::default()
+        };
+        let svg = chart.draw().expect("there is a bar").svg;
+        assert_eq!(svg.matches("var(--series-0)").count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_left_out() {
+        assert!(LineChart::default().draw().is_none());
+        assert!(BarChart::default().draw().is_none());
+        let look = Look { colour: Some(0), dashed: false };
+        let zero =
+            Line { label: String::new(), look, pieces: vec![vec![(1.0, 0.0)]], points: false };
+        let chart = LineChart { series: vec![zero], logarithmic: true, ..LineChart::default() };
+        assert!(chart.draw().is_none(), "zero has no place on a logarithmic axis");
+    }
+
+    #[test]
+    fn ticks() {
+        let shown = [0.0, 0.05, 12.5, 9000.0, 25_000.0, 1_500_000.0, 2e9].map(tick);
+        assert_eq!(shown, ["0", "0.05", "12.5", "9000", "25k", "1.5M", "2G"]);
+    }
+}

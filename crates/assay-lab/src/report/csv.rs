@@ -1,0 +1,85 @@
+//! `blocks.csv`: one row per block per run.
+
+use std::fmt::Write;
+
+use crate::results::{Results, Status};
+
+const HEAD: &str = "target,run,status,seen_requested,repeat,height,phase,txs,inputs,outputs,bytes,\
+signatures,txs_sent,txs_accepted,txs_in_mempool,first_tx_at_s,last_tx_at_s,send_at_s,reply_at_s,\
+tip_at_s,service_s,queue_s,cpu_s\n";
+
+/// All blocks of all runs. Missing values are empty fields.
+pub(super) fn blocks(results: &Results) -> String {
+    let mut out = HEAD.to_owned();
+    for target in &results.targets {
+        for run in &target.runs {
+            let status = if run.status == Status::Valid { "valid" } else { "void" };
+            let (seen, repeat) = (run.seen_requested, run.repeat);
+            let head =
+                format!("{},{},{status},{seen},{repeat}", field(&target.name), field(&run.id));
+            for block in &run.blocks {
+                // Writing to a string cannot fail.
+                let _ = writeln!(
+                    out,
+                    "{head},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                    block.height,
+                    field(&block.phase),
+                    block.txs,
+                    block.inputs,
+                    block.outputs,
+                    block.bytes,
+                    block.signatures,
+                    block.txs_sent,
+                    block.txs_accepted,
+                    block.txs_in_mempool,
+                    optional(block.first_tx_at_s),
+                    optional(block.last_tx_at_s),
+                    block.send_at_s,
+                    block.reply_at_s,
+                    block.tip_at_s,
+                    block.service_s,
+                    block.queue_s,
+                    optional(block.cpu_s),
+                );
+            }
+        }
+    }
+    out
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+/// Quoted where RFC 4180 asks for it.
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn one_row_per_block_per_run() {
+        let results = fixture::results();
+        let text = blocks(&results);
+        let rows: usize = results.runs().map(|run| run.blocks.len()).sum();
+        assert_eq!(text.lines().count(), rows + 1);
+        let commas = |line: &str| line.matches(',').count();
+        assert!(text.lines().all(|line| commas(line) == commas(HEAD)));
+        let shown: Vec<&str> = text.lines().take(4).collect();
+        insta::assert_snapshot!(shown.join("\n"));
+    }
+
+    #[test]
+    fn quoting() {
+        assert_eq!(field("plain"), "plain");
+        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
+    }
+}

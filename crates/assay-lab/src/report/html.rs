@@ -1,0 +1,164 @@
+//! `report.html`: one page that needs nothing but itself.
+
+use std::fmt::{self, Write};
+
+use super::Section;
+use super::chart::{Chart, Look};
+use super::table::escape;
+use crate::results::Results;
+
+const STYLE: &str = include_str!("page.css");
+
+/// The whole page.
+pub(super) fn page(results: &Results, sections: &[Section]) -> String {
+    let title = escape(&results.plan.title);
+    let mut out = String::with_capacity(256 * 1024);
+    out.push_str("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    out.push_str("<meta name=\"color-scheme\" content=\"light dark\">\n");
+    put(
+        &mut out,
+        format_args!("<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"),
+    );
+    put(&mut out, format_args!("<header>\n<h1>{title}</h1>\n"));
+    put(&mut out, format_args!("<p>{}</p>\n", escape(results.plan.summary.trim())));
+    put(&mut out, format_args!("<p class=\"quiet\">{}</p>\n", escape(&results.created)));
+    out.push_str("<nav>");
+    for section in sections {
+        put(&mut out, format_args!("<a href=\"#{}\">{}</a>", section.id, escape(&section.title)));
+    }
+    out.push_str("</nav>\n</header>\n<main>\n");
+    for section in sections {
+        section_html(section, &mut out);
+    }
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+/// Writing to a string cannot fail.
+fn put(out: &mut String, text: fmt::Arguments<'_>) {
+    let _ = out.write_fmt(text);
+}
+
+fn section_html(section: &Section, out: &mut String) {
+    put(out, format_args!("<section id=\"{}\">\n<h2>", section.id));
+    out.push_str(&escape(&section.title));
+    out.push_str("</h2>\n");
+    prose(&section.prose, out);
+    section.tables.iter().for_each(|table| table.html(out));
+    if !section.charts.is_empty() {
+        out.push_str("<div class=\"charts\">\n");
+        section.charts.iter().for_each(|chart| chart_html(chart, out));
+        out.push_str("</div>\n");
+    }
+    out.push_str("</section>\n");
+}
+
+/// Paragraphs and lists. Text between backquotes is code.
+fn prose(paragraphs: &[String], out: &mut String) {
+    let mut in_list = false;
+    for paragraph in paragraphs {
+        let point = paragraph.strip_prefix("- ");
+        if point.is_some() != in_list {
+            out.push_str(if in_list { "</ul>\n" } else { "<ul>\n" });
+            in_list = !in_list;
+        }
+        let (tag, text) = point.map_or(("p", paragraph.as_str()), |point| ("li", point));
+        put(out, format_args!("<{tag}>{}</{tag}>\n", inline(text)));
+    }
+    if in_list {
+        out.push_str("</ul>\n");
+    }
+}
+
+fn inline(text: &str) -> String {
+    let mut out = String::new();
+    for (index, part) in text.split('`').enumerate() {
+        let part = escape(part);
+        if index % 2 == 1 {
+            put(&mut out, format_args!("<code>{part}</code>"));
+        } else {
+            out.push_str(&part);
+        }
+    }
+    out
+}
+
+fn chart_html(chart: &Chart, out: &mut String) {
+    put(out, format_args!("<figure>\n<figcaption>{}</figcaption>\n", escape(&chart.title)));
+    out.push_str("<div class=\"legend\">");
+    for key in &chart.legend {
+        let swatch = swatch(key.look, chart.has_bars);
+        put(out, format_args!("<span>{swatch}{}</span>", escape(&key.label)));
+    }
+    out.push_str("</div>\n");
+    out.push_str(&chart.svg);
+    out.push_str("</figure>\n");
+}
+
+fn swatch(look: Look, is_bar: bool) -> String {
+    let (class, opacity) = match (is_bar, look.dashed) {
+        (true, _) => ("swatch bar", look.solidity()),
+        (false, true) => ("swatch dashed", 1.0),
+        (false, false) => ("swatch", 1.0),
+    };
+    format!("<i class=\"{class}\" style=\"--c:{};opacity:{opacity}\"></i>", look.css())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::chart::SERIES_COLOURS;
+    use crate::report::{fixture, sections};
+
+    #[test]
+    fn page_needs_nothing_but_itself() {
+        let results = fixture::results();
+        let page = page(&results, &sections(&results));
+        for outside in ["http://", "https://", "<script", "<link", "@import", "url(", "src="] {
+            let found = page.matches(outside).count();
+            // The name of the SVG language is an address that nobody fetches.
+            let names = page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count();
+            assert_eq!(found, if outside == "http://" { names } else { 0 }, "{outside}");
+        }
+    }
+
+    #[test]
+    fn elements_are_closed() {
+        let results = fixture::results();
+        let page = page(&results, &sections(&results));
+        for tag in ["section", "table", "tr", "td", "ul", "li", "p", "figure", "svg", "span", "div"]
+        {
+            let open = page.matches(&format!("<{tag}>")).count()
+                + page.matches(&format!("<{tag} ")).count();
+            assert_eq!(open, page.matches(&format!("</{tag}>")).count(), "{tag}");
+        }
+    }
+
+    #[test]
+    fn hostile_words_stay_words() {
+        let mut results = fixture::results();
+        results.targets[0].version = "<script>alert(1)</script>".to_owned();
+        results.targets[0].runs[0].void_reason = Some("`<b>` & \"x\"".to_owned());
+        let page = page(&results, &sections(&results));
+        assert!(!page.contains("<script") && !page.contains("<b>"));
+    }
+
+    #[test]
+    fn style_defines_the_colours() {
+        for number in 0..SERIES_COLOURS {
+            assert_eq!(STYLE.matches(&format!("--series-{number}:")).count(), 2, "{number}");
+        }
+    }
+
+    #[test]
+    fn lists_open_and_close() {
+        let mut out = String::new();
+        let said = ["a", "- b", "- `c`", "d", "- e"].map(str::to_owned);
+        prose(&said, &mut out);
+        assert_eq!(
+            out.replace('\n', ""),
+            "<p>a</p><ul><li>b</li><li><code>c</code></li></ul><p>d</p><ul><li>e</li></ul>"
+        );
+    }
+}

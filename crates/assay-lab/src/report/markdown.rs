@@ -1,0 +1,37 @@
+//! `report.md`.
+
+use super::Section;
+use crate::results::Results;
+
+/// The whole page. Charts are in the HTML report only.
+pub(super) fn page(results: &Results, sections: &[Section]) -> String {
+    let mut out = format!("# {}\n\n{}\n\n", results.plan.title, results.plan.summary.trim());
+    for section in sections {
+        out.push_str("## ");
+        out.push_str(&section.title);
+        out.push_str("\n\n");
+        for (index, paragraph) in section.prose.iter().enumerate() {
+            out.push_str(paragraph);
+            out.push('\n');
+            let next_is_point =
+                section.prose.get(index + 1).is_some_and(|next| next.starts_with("- "));
+            if !(paragraph.starts_with("- ") && next_is_point) {
+                out.push('\n');
+            }
+        }
+        section.tables.iter().for_each(|table| table.markdown(&mut out));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{fixture, sections};
+
+    #[test]
+    fn whole_page() {
+        let results = fixture::results();
+        insta::assert_snapshot!(page(&results, &sections(&results)));
+    }
+}

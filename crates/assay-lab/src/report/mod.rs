@@ -1,0 +1,235 @@
+//! The report: `results.json`, `blocks.csv`, `report.md` and `report.html` from results.
+//!
+//! All four are made from [`Results`] alone, so a report can be rebuilt from `results.json` at any
+//! time: [`load`] and [`write_all`].
+
+mod chart;
+mod charts;
+mod csv;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod html;
+mod markdown;
+mod number;
+mod prose;
+mod series;
+mod table;
+mod tables;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use crate::atomic_file::WriteError;
+use crate::atomic_file::{self};
+use crate::results::{Results, SCHEMA};
+use chart::Chart;
+use table::Table;
+
+/// The files of a report.
+pub const FILES: [&str; 4] = ["results.json", "blocks.csv", "report.md", "report.html"];
+
+/// A part of the report, whatever its form.
+struct Section {
+    id: &'static str,
+    title: String,
+    /// Paragraphs; an entry that starts with `- ` is a point of a list.
+    prose: Vec<String>,
+    tables: Vec<Table>,
+    charts: Vec<Chart>,
+}
+
+/// Why results could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file is no results file.
+    #[error("{} is no results file", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// What the JSON library says.
+        source: serde_json::Error,
+    },
+    /// The file is of another schema version.
+    #[error("{}: schema {found}, this program knows schema {SCHEMA}", path.display())]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: u64,
+    },
+}
+
+/// Writes the four files into `dir`, each whole or not at all; the results come first.
+///
+/// # Errors
+/// When a file cannot be written; it names the file.
+pub fn write_all(results: &Results, dir: &Path) -> Result<(), WriteError> {
+    atomic_file::create_folder(dir)?;
+    let json_path = dir.join(FILES[0]);
+    let json = serde_json::to_vec_pretty(results)
+        .map_err(|error| WriteError { path: json_path.clone(), source: error.into() })?;
+    atomic_file::write(&json_path, &json)?;
+    atomic_file::write(&dir.join(FILES[1]), csv::blocks(results).as_bytes())?;
+    let sections = sections(results);
+    atomic_file::write(&dir.join(FILES[2]), markdown::page(results, &sections).as_bytes())?;
+    atomic_file::write(&dir.join(FILES[3]), html::page(results, &sections).as_bytes())
+}
+
+/// Reads `results.json` from `dir`.
+///
+/// # Errors
+/// When it is missing, malformed or of another schema version.
+pub fn load(dir: &Path) -> Result<Results, LoadError> {
+    let path = dir.join(FILES[0]);
+    let text = fs::read(&path).map_err(|source| LoadError::Read { path: path.clone(), source })?;
+    let json = |source| LoadError::Json { path: path.clone(), source };
+    // The version is read first: another schema is no malformed file.
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(json)?;
+    match value.get("schema").and_then(serde_json::Value::as_u64) {
+        Some(found) if found != u64::from(SCHEMA) => Err(LoadError::Schema { path, found }),
+        _ => serde_json::from_value(value).map_err(json),
+    }
+}
+
+/// What a terminal prints at the end: the phase tables and the comparison with the yardstick.
+pub fn terminal(results: &Results) -> String {
+    let mut out = String::new();
+    for target in &results.targets {
+        tables::side_by_side(results, target).text(&mut out);
+        out.push('\n');
+    }
+    for line in prose::headlines(results) {
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out
+}
+
+fn sections(results: &Results) -> Vec<Section> {
+    let section = |id, title: &str, prose, tables, charts| Section {
+        id,
+        title: title.to_owned(),
+        prose,
+        tables,
+        charts,
+    };
+    let per_target = |make: fn(&Results, &crate::results::TargetResults) -> Table| {
+        results.targets.iter().map(|target| make(results, target)).collect::<Vec<_>>()
+    };
+    let mut throughput = per_target(tables::side_by_side);
+    throughput.extend(tables::between_targets(results));
+    let all = [
+        section("summary", "Summary", prose::summary(results), tables::outcome(results), vec![]),
+        section(
+            "throughput",
+            "Throughput per phase",
+            prose::throughput(results),
+            throughput,
+            charts::per_phase(results),
+        ),
+        section(
+            "blocks",
+            "Block by block",
+            vec![prose::BLOCKS.to_owned()],
+            per_target(tables::detail),
+            charts::per_block(results),
+        ),
+        section(
+            "admission",
+            "Transactions before their block",
+            prose::admission(results),
+            per_target(tables::admission),
+            charts::admission(results),
+        ),
+        section(
+            "resources",
+            "Resources, start and stop",
+            vec![prose::RESOURCES.to_owned()],
+            vec![tables::resources(results)],
+            charts::resources(results),
+        ),
+        section(
+            "verification",
+            "Verification",
+            vec![prose::VERIFICATION.to_owned()],
+            vec![tables::verification(results)],
+            vec![],
+        ),
+        section(
+            "published",
+            "Published figures",
+            prose::published(results),
+            tables::published(results),
+            vec![],
+        ),
+        section(
+            "machine",
+            "Machine, software, chain",
+            prose::rerun(results),
+            vec![tables::machine(results), tables::chain(results), tables::commands(results)],
+            vec![],
+        ),
+        section("method", "Method", prose::method(results), vec![], vec![]),
+        section("limitations", "Limitations", prose::limitations(results), vec![], vec![]),
+    ];
+    let is_filled = |section: &Section| {
+        !(section.prose.is_empty() && section.tables.is_empty() && section.charts.is_empty())
+    };
+    all.into_iter().filter(is_filled).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_can_be_rebuilt() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let results = fixture::results();
+        write_all(&results, folder.path()).expect("writable");
+        let first: Vec<_> =
+            FILES.iter().map(|file| fs::read(folder.path().join(file)).expect("there")).collect();
+        let again = load(folder.path()).expect("results");
+        assert!(again == results, "nothing is lost in results.json");
+        write_all(&again, folder.path()).expect("writable");
+        for (file, before) in FILES.iter().zip(first) {
+            assert_eq!(fs::read(folder.path().join(file)).expect("there"), before, "{file}");
+        }
+        if let Some(keep) = std::env::var_os("ASSAY_REPORT_FIXTURE_DIR") {
+            write_all(&results, Path::new(&keep)).expect("writable");
+        }
+    }
+
+    #[test]
+    fn bad_results_are_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("results.json");
+        assert!(matches!(load(folder.path()), Err(LoadError::Read { .. })));
+        fs::write(&path, b"{}").expect("writable");
+        assert!(matches!(load(folder.path()), Err(LoadError::Json { .. })));
+        fs::write(&path, b"{\"schema\":99}").expect("writable");
+        let error = load(folder.path()).expect_err("another schema").to_string();
+        assert!(error.ends_with("schema 99, this program knows schema 1"), "{error}");
+    }
+
+    #[test]
+    fn unwritable_folder_names_the_path() {
+        let error = write_all(&fixture::results(), Path::new("/dev/null/report"));
+        let error = error.expect_err("not a folder").to_string();
+        assert!(error.contains("/dev/null/report"), "{error}");
+    }
+
+    #[test]
+    fn terminal_tables() {
+        insta::assert_snapshot!(terminal(&fixture::results()));
+    }
+}

@@ -1,0 +1,268 @@
+//! The sentences of the report.
+
+use super::number::{count, percent, rate, ratio, seconds, whole_percent};
+use super::series;
+use crate::plan::SeenMode;
+use crate::results::{Results, Run};
+use crate::stats::{median, rate as divide};
+
+pub(super) const BLOCKS: &str = "Service time runs from sending the first byte of a block to its \
+being the tip, as a second connection sees it; it includes transfer, hexadecimal and JSON decoding. \
+Waiting is the time a block was due but not sent: the laboratory reads and encodes it, and asks for \
+the mempool. Waiting is not part of any rate. Vertical axes are logarithmic.";
+
+pub(super) const RESOURCES: &str = "Sampled ten times a second from outside. Read and written count \
+what reached the disk, not the page cache. Start runs from starting the process to its first answer; \
+stop from the call of `stop` to the end of the process, so it includes what the node writes out at \
+the end. The control load is a fixed integer loop of the laboratory, run before and after.";
+
+pub(super) const VERIFICATION: &str = "A run counts only if the target ends on the tip of the \
+ledger, with its UTXO set and its number of transactions in every block. The tip's hash commits to \
+the contents of every block, hence to the inputs and outputs counted here.";
+
+/// The first section.
+pub(super) fn summary(results: &Results) -> Vec<String> {
+    let chain = &results.chain;
+    let mut out = vec![format!(
+        "{} blocks with {} transactions, {} inputs, {} outputs and {} signatures ({} at scale {}, \
+         seed {}), validated by {} in {}.",
+        count(u64::from(chain.height)),
+        count(chain.txs),
+        count(chain.inputs),
+        count(chain.outputs),
+        count(chain.signatures),
+        chain.recipe,
+        chain.scale,
+        chain.seed,
+        results.targets.iter().map(|target| target.version.as_str()).collect::<Vec<_>>().join(", "),
+        match results.runs().count() {
+            1 => "one run".to_owned(),
+            runs => format!("{runs} runs"),
+        },
+    )];
+    for run in results.void_runs() {
+        let reason = run.void_reason.as_deref().unwrap_or("no reason was kept");
+        out.push(format!("VOID: {} counts for nothing: {reason}", run.id));
+    }
+    out.extend(headlines(results).into_iter().map(|line| format!("- {line}")));
+    out
+}
+
+/// The few lines that say it all; also printed at the end of a run.
+pub(super) fn headlines(results: &Results) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for series in series::all(results) {
+        let value = |figure| series.phase("total", figure).unwrap_or_default();
+        out.push(format!(
+            "{}: {} tx/s, {} inputs/s, {} MiB/s over {} s of service time; {} of the transactions \
+             were really in the mempool",
+            series.label,
+            rate(value(|phase| phase.tx_per_s)),
+            rate(value(|phase| phase.inputs_per_s)),
+            rate(value(|phase| phase.mib_per_s)),
+            seconds(value(|phase| phase.seconds)),
+            percent(value(|phase| phase.seen_measured)),
+        ));
+    }
+    out.extend(yardstick(results));
+    out.extend(noise(results));
+    out
+}
+
+/// Signatures per second beside what the reference library does on all cores.
+fn yardstick(results: &Results) -> Vec<String> {
+    let mean = |rate: fn(&crate::results::Yardstick) -> Option<f64>| {
+        let rates: Vec<f64> = results.yardsticks.iter().filter_map(rate).collect();
+        (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+    };
+    let cores = results.machine.cores;
+    let mut out = Vec::new();
+    if let Some(verify) = mean(|yardstick| yardstick.ecdsa_verify_per_s) {
+        let all = verify * cores as f64;
+        out.push(format!(
+            "reference library, one thread: {} ECDSA verifications/s; times {cores} cores: {}",
+            rate(verify),
+            rate(all)
+        ));
+        for series in series::all(results).iter().filter(|series| series.seen <= 0.0) {
+            let ours = series.phase("total", |phase| phase.signatures_per_s).unwrap_or_default();
+            out.push(format!(
+                "{}: {} signatures/s measured from outside = {} of cores × reference library",
+                series.label,
+                rate(ours),
+                percent(divide(ours, all))
+            ));
+        }
+    }
+    let forged = results.chain.forge_s.filter(|seconds| *seconds > 0.0);
+    if let Some((sign, forge_s)) = mean(|yardstick| yardstick.ecdsa_sign_per_s).zip(forged) {
+        let ours = results.chain.signatures as f64 / forge_s;
+        let all = sign * cores as f64;
+        out.push(format!(
+            "forge: {} signatures/s over the whole of forging = {} of cores × the reference \
+             library's signing rate ({} per thread)",
+            rate(ours),
+            percent(divide(ours, all)),
+            rate(sign)
+        ));
+    }
+    out
+}
+
+/// What the control load says about the machine.
+fn noise(results: &Results) -> Option<String> {
+    let times: Vec<f64> =
+        results.runs().flat_map(|run| &run.control_ns).map(|ns| *ns as f64).collect();
+    let spread = crate::stats::spread(&times)?;
+    let (ms, times) = (median(&times) / 1e6, times.len());
+    Some(format!(
+        "machine noise: the control load took {ms:.1} ms (median of {times}), with a spread of {}",
+        percent(spread)
+    ))
+}
+
+/// What to know before reading the main tables.
+pub(super) fn throughput(results: &Results) -> Vec<String> {
+    let mut out = vec![
+        "Counts of the blocks of a phase divided by the sum of their service times. Transactions \
+         include coinbases; inputs and signatures do not. MiB is 2^20 bytes."
+            .to_owned(),
+    ];
+    if let Some(published) = &results.plan.published {
+        out.push(format!(
+            "Published: {} ({}), measured on: {}. Ratio is our figure divided by the published one; \
+             it compares two machines, two clocks and two sizes of blocks, and is no comparison of \
+             programs.",
+            published.title, published.source, published.machine
+        ));
+    }
+    out
+}
+
+/// What was sent before the blocks, and how that went.
+pub(super) fn admission(results: &Results) -> Vec<String> {
+    let mode = match results.plan.feed.seen_mode {
+        SeenMode::Prefix => "the front of the order in which they were generated",
+        SeenMode::Random => "a seeded random choice, closed under ancestors inside the block",
+    };
+    let mut out = vec![format!(
+        "Sent with `sendrawtransaction` in batches of {} over one connection, each batch as soon as \
+         the previous one was answered; which: {mode}. The share in the mempool is that of \
+         `getrawmempool` just before the block.",
+        results.plan.feed.batch
+    )];
+    let errors = |run: &Run| {
+        let id = run.id.clone();
+        run.tx_errors
+            .iter()
+            .map(move |(message, times)| format!("- {id}: {} × `{message}`", count(*times)))
+            .collect::<Vec<_>>()
+    };
+    out.extend(results.runs().flat_map(errors));
+    out
+}
+
+/// Notes on the published figures.
+pub(super) fn published(results: &Results) -> Vec<String> {
+    let Some(published) = &results.plan.published else { return Vec::new() };
+    let head = format!(
+        "{}: {}. Machine: {}. Published heights are ours plus {} on the chain as published; the \
+         table below has the heights of each phase.",
+        published.title, published.source, published.machine, published.height_offset
+    );
+    std::iter::once(head).chain(published.notes.iter().map(|note| format!("- {note}"))).collect()
+}
+
+/// How to make it again.
+pub(super) fn rerun(results: &Results) -> Vec<String> {
+    if results.rerun.is_empty() {
+        return Vec::new();
+    }
+    vec![format!("To make these results again: `{}`", results.rerun)]
+}
+
+/// How it was measured.
+pub(super) fn method(results: &Results) -> Vec<String> {
+    let seen = &results.plan.feed.seen;
+    let shares: Vec<String> = seen.iter().map(|share| whole_percent(*share)).collect();
+    let points = [
+        format!(
+            "Every target is a process of its own with a fresh data folder, fed over JSON-RPC. One \
+             run per seen share ({}), {} per share, {} warm-up.",
+            shares.join(", "),
+            match results.plan.runs.repeat {
+                1 => "once".to_owned(),
+                repeats => format!("{repeats} times, every second round in reverse order"),
+            },
+            match results.plan.runs.warmup {
+                0 => "no".to_owned(),
+                runs => format!("{runs} unrecorded runs as"),
+            },
+        ),
+        "All times are from one monotonic clock of the laboratory. The tip is watched with \
+         `waitforblockheight` on a second connection, asked before the block is sent."
+            .to_owned(),
+        "The body of a block is read and encoded before its clock starts, in the gap after its \
+         predecessor became the tip; the transactions sent beforehand are parts of the same encoded \
+         body. While a block is in flight the laboratory waits on its sockets; one thread samples \
+         the target."
+            .to_owned(),
+        "A block is sent when its predecessor is the tip and all its transactions sent beforehand \
+         are answered, so one block is in flight at a time and no service time contains another."
+            .to_owned(),
+        "Signatures in the blocks are counted by the forge. With transactions seen beforehand many \
+         of them were verified on admission, so signatures per second of service time is then not a \
+         rate of verification."
+            .to_owned(),
+        "Figures over several runs are medians; spread is largest minus smallest, relative to the \
+         median. Curves show the run in the middle."
+            .to_owned(),
+    ];
+    points.into_iter().map(|point| format!("- {point}")).collect()
+}
+
+/// What these figures cannot say.
+pub(super) fn limitations(results: &Results) -> Vec<String> {
+    let mut points = Vec::new();
+    if results.plan.runs.repeat < 3 {
+        points.push(format!(
+            "Runs per target and share: {}. That is too few to say how far a difference is chance.",
+            results.plan.runs.repeat
+        ));
+    }
+    if results.chain.scale < 1.0 && results.plan.published.is_some() {
+        points.push(format!(
+            "The chain is {} of the published size; caches hold more of it.",
+            ratio(results.chain.scale)
+        ));
+    }
+    points.push(
+        "Laboratory and target share one machine: sending, the kernel's copying of the block and \
+         the target's decoding compete for the same cores."
+            .to_owned(),
+    );
+    if !results.chain.distinct_keys && results.chain.recipe.starts_with("bch-scaling") {
+        points.push(
+            "Keys are derived from height and amount as published, so that few addresses receive \
+             most outputs. A validating node does not care; an index of addresses would."
+                .to_owned(),
+        );
+    }
+    if results.machine.virtual_machine {
+        points.push(
+            "The machine is virtual: neighbours on the same host may have slowed single blocks."
+                .to_owned(),
+        );
+    }
+    if results.runs().any(|run| run.checks.iter().any(|check| check.found.is_none())) {
+        points.push(
+            "Some targets cannot tell everything that is compared; see the table of verification."
+                .to_owned(),
+        );
+    }
+    points.push(
+        "CPU time comes in ticks of 10 ms; for blocks shorter than that only sums mean something."
+            .to_owned(),
+    );
+    points.into_iter().map(|point| format!("- {point}")).collect()
+}

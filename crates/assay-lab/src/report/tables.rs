@@ -1,0 +1,402 @@
+//! Which tables there are, and what they say.
+
+use super::number::{
+    UNAVAILABLE, count, mib, or_unavailable, percent, rate, ratio, seconds, whole_percent,
+};
+use super::series::{
+    has_valid, measured_phases, of_phase, phase_of, published as published_figure, spread_of_phase,
+};
+use super::table::Table;
+use crate::plan::Figure;
+use crate::results::{PhaseResult, Results, Run, Status, TargetResults};
+use crate::stats::median;
+
+const NONE: &str = "–";
+
+/// One of the four rates that the published report prints.
+struct Metric {
+    unit: &'static str,
+    ours: fn(&PhaseResult) -> f64,
+    published: fn(&Figure) -> Option<f64>,
+}
+
+const METRICS: [Metric; 4] = [
+    Metric { unit: "tx/s", ours: |p| p.tx_per_s, published: |f| f.tx_per_s },
+    Metric { unit: "inputs/s", ours: |p| p.inputs_per_s, published: |f| f.inputs_per_s },
+    Metric { unit: "outputs/s", ours: |p| p.outputs_per_s, published: |f| f.outputs_per_s },
+    Metric { unit: "MiB/s", ours: |p| p.mib_per_s, published: |f| f.mib_per_s },
+];
+
+/// All seen shares side by side, the published figure beside ours.
+pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
+    let shares = target.seen_shares();
+    let is_published = results.plan.published.is_some();
+    let mut head = vec!["Phase".to_owned(), "Per second".to_owned()];
+    for seen in &shares {
+        head.push(format!("{} seen", whole_percent(*seen)));
+        if is_published {
+            head.extend(["published".to_owned(), "ratio".to_owned()]);
+        }
+    }
+    let ends = shares.first().zip(shares.last()).filter(|_| shares.len() > 1);
+    if let Some((first, last)) = ends {
+        head.push(format!("{} / {}", whole_percent(*last), whole_percent(*first)));
+    }
+    let caption = format!("{}: service rate per phase", target.name);
+    let mut table = Table { caption, head, rows: Vec::new(), word_columns: 2 };
+    let mut phases = measured_phases(results);
+    phases.push(("total".to_owned(), "All of these".to_owned()));
+    for (name, title) in &phases {
+        for (index, metric) in METRICS.iter().enumerate() {
+            let ours = |seen: f64| of_phase(&target.valid_runs(seen), name, metric.ours);
+            let title = if index == 0 { title.clone() } else { String::new() };
+            let mut row = vec![title, metric.unit.to_owned()];
+            for seen in &shares {
+                let value = ours(*seen);
+                row.push(with_spread(target, *seen, name, metric));
+                if is_published {
+                    row.extend(beside(published_figure(results, name, *seen), metric, value));
+                }
+            }
+            if let Some((first, last)) = ends {
+                row.push(quotient(ours(*last), ours(*first)));
+            }
+            table.rows.push(row);
+        }
+    }
+    table
+}
+
+/// Our figure, with its spread where there are several runs.
+fn with_spread(target: &TargetResults, seen: f64, phase: &str, metric: &Metric) -> String {
+    let runs = target.valid_runs(seen);
+    let Some(value) = of_phase(&runs, phase, metric.ours) else { return "void".to_owned() };
+    match spread_of_phase(&runs, phase, metric.ours) {
+        Some(spread) => format!("{} (spread {})", rate(value), percent(spread)),
+        None => rate(value),
+    }
+}
+
+/// The published figure, and ours relative to it.
+fn beside(figure: Option<&Figure>, metric: &Metric, ours: Option<f64>) -> [String; 2] {
+    match figure.and_then(metric.published) {
+        Some(published) => [rate(published), quotient(ours, Some(published))],
+        None => [NONE.to_owned(), NONE.to_owned()],
+    }
+}
+
+fn quotient(above: Option<f64>, below: Option<f64>) -> String {
+    match above.zip(below) {
+        Some((above, below)) if below > 0.0 => ratio(above / below),
+        _ => NONE.to_owned(),
+    }
+}
+
+/// Several targets on the same chain; nothing when there is only one.
+pub(super) fn between_targets(results: &Results) -> Option<Table> {
+    let targets: Vec<&TargetResults> =
+        results.targets.iter().filter(|target| has_valid(target)).collect();
+    let (first, others) = targets.split_first().filter(|(_, others)| !others.is_empty())?;
+    let mut head = vec!["Phase".to_owned(), "Seen".to_owned(), first.name.clone()];
+    for other in others {
+        head.extend([other.name.clone(), format!("{} / {}", first.name, other.name)]);
+    }
+    let caption = "Targets beside each other: transactions per second of service time".to_owned();
+    let mut table = Table { caption, head, rows: Vec::new(), word_columns: 2 };
+    let mut phases = measured_phases(results);
+    phases.push(("total".to_owned(), "All of these".to_owned()));
+    for (name, title) in &phases {
+        for seen in first.seen_shares() {
+            let value = |target: &TargetResults| {
+                of_phase(&target.valid_runs(seen), name, |phase| phase.tx_per_s)
+            };
+            let ours = value(first);
+            let mut row = vec![title.clone(), whole_percent(seen), or_unavailable(ours, rate)];
+            for other in others {
+                let theirs = value(other);
+                row.extend([or_unavailable(theirs, rate), quotient(ours, theirs)]);
+            }
+            table.rows.push(row);
+        }
+    }
+    Some(table)
+}
+
+/// The runs and how they ended.
+pub(super) fn outcome(results: &Results) -> Vec<Table> {
+    let head = ["Run", "Outcome", "Seen", "Blocks", "Seconds", "tx/s", "MiB/s", "Signatures/s"];
+    let mut table = Table::new("Runs (sums over the measured phases)", &head, 2);
+    for run in results.runs() {
+        let total = &run.total;
+        table.push([
+            run.id.clone(),
+            match run.status {
+                Status::Valid => "valid".to_owned(),
+                Status::Void => "VOID".to_owned(),
+            },
+            percent(run.seen_measured),
+            count(total.blocks),
+            seconds(total.seconds),
+            rate(total.tx_per_s),
+            rate(total.mib_per_s),
+            rate(total.signatures_per_s),
+        ]);
+    }
+    vec![table]
+}
+
+/// Everything about each phase.
+pub(super) fn detail(results: &Results, target: &TargetResults) -> Table {
+    let head = [
+        "Phase",
+        "Seen",
+        "Blocks",
+        "Transactions",
+        "Inputs",
+        "Outputs",
+        "MiB",
+        "Service, s",
+        "Median block, s",
+        "Longest block, s",
+        "Until reply, s",
+        "Waiting, s",
+        "CPU, s",
+        "Cores in use",
+        "Signatures/s",
+    ];
+    let mut table = Table::new(&format!("{}: phases in detail", target.name), &head, 2);
+    let valid = target.runs.iter().filter(|run| run.status == Status::Valid);
+    for (run, phase) in valid.flat_map(|run| run.phases.iter().map(move |phase| (run, phase))) {
+        table.push([
+            results.plan.phase_title(&phase.name).to_owned(),
+            run_share(target, run),
+            count(phase.blocks),
+            count(phase.txs),
+            count(phase.inputs),
+            count(phase.outputs),
+            mib(phase.bytes),
+            seconds(phase.seconds),
+            seconds(phase.service_s_median),
+            seconds(phase.service_s_max),
+            seconds(phase.rpc_s),
+            seconds(phase.queue_s),
+            or_unavailable(phase.cpu_s, |cpu| format!("{cpu:.2}")),
+            cores_in_use(phase),
+            rate(phase.signatures_per_s),
+        ]);
+    }
+    table
+}
+
+/// CPU time per service time. Ticks of 10 ms say nothing about phases that take less than a second
+/// over all their blocks.
+fn cores_in_use(phase: &PhaseResult) -> String {
+    match phase.cpu_s {
+        Some(cpu_s) if phase.seconds >= 0.5 => format!("{:.2}", cpu_s / phase.seconds),
+        Some(_) => NONE.to_owned(),
+        None => UNAVAILABLE.to_owned(),
+    }
+}
+
+/// The seen share of a run, with its repeat where there are several.
+fn run_share(target: &TargetResults, run: &Run) -> String {
+    let share = whole_percent(run.seen_requested);
+    let repeated = target.runs.iter().any(|other| other.repeat > 0);
+    if repeated { format!("{share}, run {}", run.repeat + 1) } else { share }
+}
+
+/// Transactions sent beforehand.
+pub(super) fn admission(results: &Results, target: &TargetResults) -> Table {
+    let head = [
+        "Phase",
+        "Asked for",
+        "In the mempool",
+        "Sent",
+        "Accepted",
+        "Refused",
+        "Seconds",
+        "tx/s",
+        "MiB/s",
+    ];
+    let caption = format!("{}: transactions before their block", target.name);
+    let mut table = Table::new(&caption, &head, 2);
+    let sent = |run: &&Run| run.status == Status::Valid && run.total.admission.sent > 0;
+    for run in target.runs.iter().filter(sent) {
+        for (name, title) in measured_phases(results) {
+            let Some(phase) = phase_of(run, &name) else { continue };
+            let admission = &phase.admission;
+            let mib_per_s =
+                crate::stats::rate(admission.bytes as f64 / 1_048_576.0, admission.seconds);
+            table.push([
+                title,
+                run_share(target, run),
+                percent(phase.seen_measured),
+                count(admission.sent),
+                count(admission.accepted),
+                count(admission.sent - admission.accepted),
+                seconds(admission.seconds),
+                rate(admission.tx_per_s),
+                rate(mib_per_s),
+            ]);
+        }
+    }
+    table
+}
+
+/// Start, stop, memory, CPU, disk.
+pub(super) fn resources(results: &Results) -> Table {
+    let head = [
+        "Run",
+        "Start, s",
+        "Stop, s",
+        "CPU, s",
+        "Peak memory, MiB",
+        "Written, MiB",
+        "Read, MiB",
+        "Threads, most",
+        "Control load, ms",
+    ];
+    let mut table = Table::new("Resources of the target, per run", &head, 1);
+    for run in results.runs() {
+        let samples = &run.samples;
+        let last = |column: &[Option<u64>]| column.iter().rev().find_map(|value| *value);
+        let cpu_s = samples.cpu_s.iter().rev().find_map(|value| *value);
+        let control: Vec<f64> = run.control_ns.iter().map(|ns| *ns as f64 / 1e6).collect();
+        table.push([
+            run.id.clone(),
+            or_unavailable(run.startup_s, seconds),
+            or_unavailable(run.shutdown_s, seconds),
+            or_unavailable(cpu_s, |cpu| format!("{cpu:.2}")),
+            or_unavailable(samples.rss_peak_bytes, mib),
+            or_unavailable(last(&samples.write_bytes), mib),
+            or_unavailable(last(&samples.read_bytes), mib),
+            or_unavailable(samples.threads.iter().copied().max().flatten(), count),
+            format!("{:.1}", median(&control)),
+        ]);
+    }
+    table
+}
+
+/// The comparisons with the ledger.
+pub(super) fn verification(results: &Results) -> Table {
+    let mut table =
+        Table::new("End state against the ledger", &["Run", "What", "Verdict", "Ledger"], 4);
+    for run in results.runs() {
+        for check in &run.checks {
+            let verdict = match &check.found {
+                None => "the target cannot tell".to_owned(),
+                Some(found) if check.differs() => format!("DIFFERS: {found}"),
+                Some(_) => "equal".to_owned(),
+            };
+            let (id, what) = (run.id.clone(), check.what.clone());
+            table.push([id, what, verdict, check.expected.clone()]);
+        }
+    }
+    table
+}
+
+/// Everything the publication says, also about software that this plan does not run.
+pub(super) fn published(results: &Results) -> Vec<Table> {
+    let Some(published) = &results.plan.published else { return Vec::new() };
+    let head = ["Software", "Phase", "Seen", "Note", "tx/s", "inputs/s", "outputs/s", "MiB/s"];
+    let mut table = Table::new(&published.title, &head, 4);
+    for figure in &published.figures {
+        let value = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), rate);
+        table.push([
+            figure.subject.clone(),
+            results.plan.phase_title(&figure.phase).to_owned(),
+            whole_percent(figure.seen),
+            figure.note.clone().unwrap_or_default(),
+            value(figure.tx_per_s),
+            value(figure.inputs_per_s),
+            value(figure.outputs_per_s),
+            value(figure.mib_per_s),
+        ]);
+    }
+    let head = ["Phase", "Published heights", "Heights here", "Blocks here"];
+    let mut heights = Table::new("Heights", &head, 1);
+    for phase in &results.plan.phases {
+        let here = results.runs().next().map(|run| {
+            let of_phase = run.blocks.iter().filter(|block| block.phase == phase.name);
+            of_phase.map(|block| block.height).collect::<Vec<_>>()
+        });
+        let here = here.unwrap_or_default();
+        let range = |ends: Option<(u32, u32)>| {
+            ends.map_or_else(|| NONE.to_owned(), |(first, last)| format!("{first}–{last}"))
+        };
+        heights.push([
+            phase.title.clone(),
+            range(phase.published_heights.map(|[first, last]| (first, last))),
+            range(here.first().copied().zip(here.last().copied())),
+            count(here.len() as u64),
+        ]);
+    }
+    vec![table, heights]
+}
+
+/// The machine and the software.
+pub(super) fn machine(results: &Results) -> Table {
+    let (machine, software) = (&results.machine, &results.software);
+    let mut table = Table::new("Machine and software", &["What", "Value"], 2);
+    let text = |value: &Option<String>| or_unavailable(value.clone(), |value| value);
+    let rows = [
+        ("Processor", text(&machine.cpu)),
+        ("Cores", count(machine.cores as u64)),
+        ("Virtual machine", if machine.virtual_machine { "yes" } else { "not known" }.to_owned()),
+        ("Memory, MiB", or_unavailable(machine.memory_bytes, mib)),
+        ("Swap, MiB", or_unavailable(machine.swap_bytes, mib)),
+        ("System", text(&machine.system)),
+        ("Kernel", text(&machine.kernel)),
+        ("Frequency governor", text(&machine.governor)),
+        ("Transparent huge pages", text(&machine.transparent_huge_pages)),
+        ("Filesystem of the nodes' data", text(&machine.filesystem)),
+        ("Assay", format!("{} ({})", software.assay, software.profile)),
+        ("Compiler", software.rustc.clone()),
+    ];
+    for (what, value) in rows {
+        table.push([what.to_owned(), value]);
+    }
+    for target in &results.targets {
+        table.push([format!("Target {}", target.name), target.version.clone()]);
+    }
+    table
+}
+
+/// The chain.
+pub(super) fn chain(results: &Results) -> Table {
+    let chain = &results.chain;
+    let mut table = Table::new("Chain", &["What", "Value"], 2);
+    let keys = if chain.distinct_keys { "one per output" } else { "as published" };
+    let rows = [
+        ("Recipe", chain.recipe.clone()),
+        ("Chain parameters", chain.chain.clone()),
+        ("Seed", chain.seed.to_string()),
+        ("Scale", chain.scale.to_string()),
+        ("Variant", chain.variant.clone()),
+        ("Keys", keys.to_owned()),
+        ("Blocks", count(u64::from(chain.height))),
+        ("Transactions", count(chain.txs)),
+        ("Inputs", count(chain.inputs)),
+        ("Outputs", count(chain.outputs)),
+        ("Signatures", count(chain.signatures)),
+        ("MiB", mib(chain.bytes)),
+        ("Tip", chain.tip.clone()),
+        ("UTXO count", count(chain.utxo_count)),
+        ("UTXO MuHash", chain.utxo_muhash.clone()),
+        ("Forged by version", chain.assay_version.clone()),
+        ("Forged in, s", chain.forge_s.map_or_else(|| "found, not forged now".to_owned(), seconds)),
+    ];
+    for (what, value) in rows {
+        table.push([what.to_owned(), value]);
+    }
+    table
+}
+
+/// How each target was started.
+pub(super) fn commands(results: &Results) -> Table {
+    let mut table = Table::new("Command lines of the targets", &["Run", "Command"], 2);
+    for run in results.runs() {
+        table.push([run.id.clone(), run.command.join(" ")]);
+    }
+    table
+}

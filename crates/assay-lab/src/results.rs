@@ -1,0 +1,377 @@
+//! The results of a plan: `results.json`, schema version 1.
+//!
+//! Times are seconds; those ending in `_at_s` are on the run's own clock, which starts when the
+//! target is started. Sizes are bytes; MiB is 2^20 bytes. `txs` counts coinbases, `inputs` and
+//! `signatures` do not. What could not be measured is `null`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Plan;
+
+/// The schema version of `results.json` and of the files under `runs/`.
+pub const SCHEMA: u32 = 1;
+
+/// Everything known about one execution of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// See [`SCHEMA`].
+    pub schema: u32,
+    /// When these results were put together, as ISO 8601 in UTC.
+    pub created: String,
+    /// The plan, with the seed and scale that were used.
+    pub plan: Plan,
+    /// The chain that was fed.
+    pub chain: ChainSummary,
+    /// The machine.
+    pub machine: Machine,
+    /// The software of the laboratory.
+    pub software: Software,
+    /// Signature rates of one thread of the reference library, measured in the same execution.
+    #[serde(default)]
+    pub yardsticks: Vec<Yardstick>,
+    /// One entry per target, in the order of the plan.
+    pub targets: Vec<TargetResults>,
+    /// The command line that makes these results again.
+    pub rerun: String,
+}
+
+/// The chain that was fed, from its ledger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChainSummary {
+    /// Recipe of the chain.
+    pub recipe: String,
+    /// Chain parameters the nodes run with.
+    pub chain: String,
+    /// Seed.
+    pub seed: u64,
+    /// Scale.
+    pub scale: f64,
+    /// `intended` or `faithful`.
+    pub variant: String,
+    /// Whether every output has a key of its own.
+    pub distinct_keys: bool,
+    /// Version of the forge.
+    pub assay_version: String,
+    /// Hash of the recipe text, where the forge gives it.
+    pub recipe_sha256: Option<String>,
+    /// Height of the tip.
+    pub height: u32,
+    /// Hash of the tip.
+    pub tip: String,
+    /// Unspent outputs at the tip.
+    pub utxo_count: u64,
+    /// Their amount, in satoshi.
+    pub utxo_amount: u64,
+    /// Their `MuHash`.
+    pub utxo_muhash: String,
+    /// Transactions, with coinbases.
+    pub txs: u64,
+    /// Inputs, without those of coinbases.
+    pub inputs: u64,
+    /// Outputs.
+    pub outputs: u64,
+    /// Bytes of all blocks.
+    pub bytes: u64,
+    /// Valid signatures.
+    pub signatures: u64,
+    /// Seconds the forge took, from outside; absent when the chain was there already.
+    pub forge_s: Option<f64>,
+}
+
+/// The machine a run was made on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Processor model.
+    pub cpu: Option<String>,
+    /// Cores available to this process.
+    pub cores: usize,
+    /// Main memory.
+    pub memory_bytes: Option<u64>,
+    /// Swap space.
+    pub swap_bytes: Option<u64>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// Operating system.
+    pub system: Option<String>,
+    /// Frequency governor of the first core.
+    pub governor: Option<String>,
+    /// Setting of transparent huge pages.
+    pub transparent_huge_pages: Option<String>,
+    /// Whether the processor says that it is virtual.
+    pub virtual_machine: bool,
+    /// Type of the filesystem that held the nodes' data.
+    pub filesystem: Option<String>,
+}
+
+/// The software of the laboratory.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Software {
+    /// Version of Assay.
+    pub assay: String,
+    /// Compiler it was built with.
+    pub rustc: String,
+    /// `release` or `debug`.
+    pub profile: String,
+}
+
+/// Signature rates of one thread of the reference library.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Yardstick {
+    /// The library and its version.
+    #[serde(default)]
+    pub library: Option<String>,
+    /// ECDSA verifications per second, one thread.
+    #[serde(default)]
+    pub ecdsa_verify_per_s: Option<f64>,
+    /// Schnorr verifications per second, one thread.
+    #[serde(default)]
+    pub schnorr_verify_per_s: Option<f64>,
+    /// ECDSA signatures made per second, one thread.
+    #[serde(default)]
+    pub ecdsa_sign_per_s: Option<f64>,
+    /// Schnorr signatures made per second, one thread.
+    #[serde(default)]
+    pub schnorr_sign_per_s: Option<f64>,
+}
+
+/// All runs of one target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TargetResults {
+    /// Name of the target in file names and tables.
+    pub name: String,
+    /// `assay`, `bitcoin-core`, `bitcoin-knots` or `bchn`.
+    pub family: String,
+    /// What the program says about its version.
+    pub version: String,
+    /// Its runs, in order of seen share and repeat.
+    pub runs: Vec<Run>,
+}
+
+/// Whether a run counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// The target did the work: tip, UTXO set and counts agree with the ledger.
+    Valid,
+    /// It did not; the figures are kept, and count for nothing.
+    Void,
+}
+
+/// One run: one target, one seen share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Name of the run and of its file under `runs/`.
+    pub id: String,
+    /// Whether it counts.
+    pub status: Status,
+    /// Why not.
+    pub void_reason: Option<String>,
+    /// Share of each block's transactions that was to be sent beforehand.
+    pub seen_requested: f64,
+    /// Share found in the target's mempool just before the block, over all measured phases.
+    pub seen_measured: f64,
+    /// Number of the repeat, from 0.
+    pub repeat: u32,
+    /// Start of the run's clock, as ISO 8601 in UTC.
+    pub started: String,
+    /// Hash of the target's tip at the end.
+    pub tip: Option<String>,
+    /// `MuHash` of the target's UTXO set at the end, where it can tell.
+    pub utxo_muhash: Option<String>,
+    /// Command line of the target.
+    pub command: Vec<String>,
+    /// Figures per phase, in the order of the chain.
+    pub phases: Vec<PhaseResult>,
+    /// Figures over all measured phases.
+    pub total: PhaseResult,
+    /// One record per block.
+    pub blocks: Vec<BlockRecord>,
+    /// Comparisons with the ledger.
+    pub checks: Vec<Check>,
+    /// Errors on sent transactions: message and how often.
+    pub tx_errors: BTreeMap<String, u64>,
+    /// From starting the process to its first answer.
+    pub startup_s: Option<f64>,
+    /// From the `stop` call to the end of the process.
+    pub shutdown_s: Option<f64>,
+    /// Resources over time.
+    pub samples: Samples,
+    /// Control load before and after, in nanoseconds.
+    pub control_ns: Vec<u64>,
+}
+
+/// Figures of one phase.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseResult {
+    /// Name in the ledger.
+    pub name: String,
+    /// Blocks.
+    pub blocks: u64,
+    /// Transactions, with coinbases.
+    pub txs: u64,
+    /// Inputs, without those of coinbases.
+    pub inputs: u64,
+    /// Outputs.
+    pub outputs: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Valid signatures.
+    pub signatures: u64,
+    /// Service time: from sending the first byte of each block to its being the tip, summed.
+    pub seconds: f64,
+    /// Transactions per second of service time.
+    pub tx_per_s: f64,
+    /// Inputs per second of service time.
+    pub inputs_per_s: f64,
+    /// Outputs per second of service time.
+    pub outputs_per_s: f64,
+    /// MiB per second of service time.
+    pub mib_per_s: f64,
+    /// Signatures in the blocks per second of service time.
+    pub signatures_per_s: f64,
+    /// Median service time of a block.
+    pub service_s_median: f64,
+    /// Longest service time of a block.
+    pub service_s_max: f64,
+    /// From sending the first byte of each block to the reply, summed.
+    pub rpc_s: f64,
+    /// Waiting of blocks before they were sent, summed: see [`BlockRecord::queue_s`].
+    pub queue_s: f64,
+    /// CPU time of the target during the service times (granularity 10 ms), summed.
+    pub cpu_s: Option<f64>,
+    /// Transactions sent before their blocks.
+    pub admission: Admission,
+    /// Share of transactions found in the mempool just before their block.
+    pub seen_measured: f64,
+}
+
+/// Transactions sent before their blocks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Admission {
+    /// Sent.
+    pub sent: u64,
+    /// Answered with a txid.
+    pub accepted: u64,
+    /// Bytes sent (of transactions, not of JSON).
+    pub bytes: u64,
+    /// From the first transaction to the last reply of each block, summed.
+    pub seconds: f64,
+    /// Accepted per second.
+    pub tx_per_s: f64,
+}
+
+/// One block of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BlockRecord {
+    /// Height.
+    pub height: u32,
+    /// Phase.
+    pub phase: String,
+    /// Transactions, with the coinbase.
+    pub txs: u64,
+    /// Inputs, without the coinbase's.
+    pub inputs: u64,
+    /// Outputs.
+    pub outputs: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Valid signatures.
+    pub signatures: u64,
+    /// Transactions sent beforehand.
+    pub txs_sent: u64,
+    /// Of those, answered with a txid.
+    pub txs_accepted: u64,
+    /// Bytes of the transactions sent beforehand.
+    pub txs_sent_bytes: u64,
+    /// Of the block's transactions, found in the mempool just before the block.
+    pub txs_in_mempool: u64,
+    /// First transaction sent.
+    pub first_tx_at_s: Option<f64>,
+    /// Last reply to a transaction.
+    pub last_tx_at_s: Option<f64>,
+    /// First byte of the block sent.
+    pub send_at_s: f64,
+    /// `submitblock` answered.
+    pub reply_at_s: f64,
+    /// The block is the tip, as a second connection sees it.
+    pub tip_at_s: f64,
+    /// `tip_at_s - send_at_s`.
+    pub service_s: f64,
+    /// From the moment the block was due (its predecessor is the tip, and its own transactions are
+    /// answered) to `send_at_s`: preparing the body and looking at the mempool.
+    pub queue_s: f64,
+    /// CPU time of the target during the service time (granularity 10 ms).
+    pub cpu_s: Option<f64>,
+}
+
+/// One comparison with the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// What is compared.
+    pub what: String,
+    /// What the ledger says.
+    pub expected: String,
+    /// What the target says; absent when it cannot tell.
+    pub found: Option<String>,
+}
+
+impl Check {
+    /// Whether the target contradicts the ledger.
+    pub fn differs(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| *found != self.expected)
+    }
+}
+
+/// Resources over time, as columns of equal length.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Samples {
+    /// Time between samples.
+    pub period_s: f64,
+    /// Time of each sample.
+    pub time_s: Vec<f64>,
+    /// User and system time so far.
+    pub cpu_s: Vec<Option<f64>>,
+    /// Resident memory.
+    pub rss_bytes: Vec<Option<u64>>,
+    /// Bytes read from disk so far.
+    pub read_bytes: Vec<Option<u64>>,
+    /// Bytes written to disk so far.
+    pub write_bytes: Vec<Option<u64>>,
+    /// Threads.
+    pub threads: Vec<Option<u64>>,
+    /// Highest resident memory, as the kernel keeps it.
+    pub rss_peak_bytes: Option<u64>,
+}
+
+impl Results {
+    /// All runs of all targets.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.targets.iter().flat_map(|target| &target.runs)
+    }
+
+    /// The runs that do not count. A command that made results with any of these has failed.
+    pub fn void_runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs().filter(|run| run.status == Status::Void)
+    }
+}
+
+impl TargetResults {
+    /// The valid runs with this seen share.
+    pub fn valid_runs(&self, seen: f64) -> Vec<&Run> {
+        let wanted = crate::plan::percent(seen);
+        let counts = |run: &&Run| {
+            run.status == Status::Valid && crate::plan::percent(run.seen_requested) == wanted
+        };
+        self.runs.iter().filter(counts).collect()
+    }
+
+    /// The seen shares of its runs, ascending.
+    pub fn seen_shares(&self) -> Vec<f64> {
+        let mut shares: Vec<f64> = self.runs.iter().map(|run| run.seen_requested).collect();
+        shares.sort_by(f64::total_cmp);
+        shares.dedup_by_key(|share| crate::plan::percent(*share));
+        shares
+    }
+}

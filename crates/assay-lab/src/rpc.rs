@@ -1,0 +1,249 @@
+//! A JSON-RPC client for nodes: keep-alive, cookie authentication, prepared bodies, batches.
+//!
+//! Bodies are given as slices and pass through one small buffer of the HTTP library on their way
+//! to the socket; nothing here ever holds a second copy of a 512 MB block.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use ureq::Agent;
+
+/// Longest reply accepted; a mempool of a million transactions lists in about 70 MB.
+const REPLY_BYTES_MAX: u64 = 1 << 30;
+/// Size of the buffer between a body and the socket.
+const SEND_BUFFER_BYTES: usize = 256 * 1024;
+
+/// One keep-alive connection to a node.
+#[derive(Debug)]
+pub(crate) struct Client {
+    agent: Agent,
+    url: String,
+    authorization: String,
+}
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RpcError {
+    /// The connection failed, or the reply is not HTTP.
+    #[error("{method}: {source}")]
+    Transport {
+        /// The method called.
+        method: String,
+        /// What the HTTP library says.
+        source: Box<ureq::Error>,
+    },
+    /// The node refused the request before looking at it.
+    #[error("{method}: HTTP status {status}")]
+    Status {
+        /// The method called.
+        method: String,
+        /// The status.
+        status: u16,
+    },
+    /// The node answered with an error object.
+    #[error("{method}: error {code}: {message}")]
+    Node {
+        /// The method called.
+        method: String,
+        /// JSON-RPC error code.
+        code: i64,
+        /// The node's words.
+        message: String,
+    },
+    /// The reply is not the JSON expected.
+    #[error("{method}: unexpected reply")]
+    Reply {
+        /// The method called.
+        method: String,
+        /// What the JSON library says.
+        source: serde_json::Error,
+    },
+}
+
+#[derive(Deserialize)]
+struct ReplyObject<'a> {
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    error: Option<ErrorObject>,
+}
+
+#[derive(Deserialize)]
+struct ErrorObject {
+    code: i64,
+    message: String,
+}
+
+impl Client {
+    /// A client for `127.0.0.1:port`. `credentials` is `user:password`. It connects when first used.
+    pub(crate) fn new(port: u16, credentials: &str) -> Self {
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            // A proxy from the environment must never stand between the clock and the node.
+            .proxy(None)
+            .max_redirects(0)
+            .output_buffer_size(SEND_BUFFER_BYTES)
+            .max_idle_connections_per_host(1)
+            .build()
+            .new_agent();
+        Self {
+            agent,
+            url: format!("http://127.0.0.1:{port}/"),
+            authorization: format!("Basic {}", base64(credentials.as_bytes())),
+        }
+    }
+
+    /// Calls `method` with parameters given as a JSON array.
+    pub(crate) fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &str,
+    ) -> Result<T, RpcError> {
+        let body = format!(
+            r#"{{"jsonrpc":"1.0","id":"assay-lab","method":"{method}","params":{params}}}"#
+        );
+        let reply = self.post(method, body.as_bytes(), None)?;
+        read_result(method, &reply)
+    }
+
+    /// Posts a prepared body and returns the whole reply.
+    pub(crate) fn post(
+        &self,
+        method: &str,
+        body: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<Vec<u8>, RpcError> {
+        let fail =
+            |source| RpcError::Transport { method: method.to_owned(), source: Box::new(source) };
+        let mut response = self
+            .agent
+            .post(&self.url)
+            .config()
+            .timeout_recv_response(timeout)
+            .build()
+            .header("Authorization", &self.authorization)
+            .header("Content-Type", "application/json")
+            .send(body)
+            .map_err(fail)?;
+        let status = response.status().as_u16();
+        let reply =
+            response.body_mut().with_config().limit(REPLY_BYTES_MAX).read_to_vec().map_err(fail)?;
+        // A node puts JSON-RPC errors into replies of status 500 and 404; 401, 403, 413 and 503
+        // come from its HTTP layer and say nothing in JSON.
+        let has_json = reply.first().is_some_and(|byte| matches!(byte, b'{' | b'['));
+        if status != 200 && !has_json {
+            return Err(RpcError::Status { method: method.to_owned(), status });
+        }
+        Ok(reply)
+    }
+}
+
+/// The result in a reply; an error object becomes [`RpcError::Node`].
+pub(crate) fn read_result<T: DeserializeOwned>(method: &str, reply: &[u8]) -> Result<T, RpcError> {
+    let unexpected = |source| RpcError::Reply { method: method.to_owned(), source };
+    let object: ReplyObject<'_> = serde_json::from_slice(reply).map_err(unexpected)?;
+    if let Some(error) = object.error {
+        return Err(RpcError::Node {
+            method: method.to_owned(),
+            code: error.code,
+            message: error.message,
+        });
+    }
+    let result = object.result.map_or("null", RawValue::get);
+    serde_json::from_str(result).map_err(unexpected)
+}
+
+/// Walks the replies of a batch; `each` gets the error of every entry that has one.
+/// Returns how many entries there are.
+pub(crate) fn read_batch(
+    method: &str,
+    reply: &[u8],
+    mut each: impl FnMut(i64, &str),
+) -> Result<usize, RpcError> {
+    let unexpected = |source| RpcError::Reply { method: method.to_owned(), source };
+    if reply.first() == Some(&b'{') {
+        // One object for a whole batch is an error about the batch itself.
+        read_result::<serde::de::IgnoredAny>(method, reply)?;
+        let source = serde::de::Error::custom("one object in reply to a batch");
+        return Err(unexpected(source));
+    }
+    let entries: Vec<ReplyObject<'_>> = serde_json::from_slice(reply).map_err(unexpected)?;
+    for error in entries.iter().filter_map(|entry| entry.error.as_ref()) {
+        each(error.code, &error.message);
+    }
+    Ok(entries.len())
+}
+
+impl RpcError {
+    /// Whether the node itself answered, rather than the connection failing.
+    pub(crate) const fn is_answer(&self) -> bool {
+        !matches!(self, Self::Transport { .. })
+    }
+}
+
+/// Base64 with padding, RFC 4648 section 4.
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let group = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for position in 0..4 {
+            if position <= chunk.len() {
+                out.push(char::from(ALPHABET[(group >> (18 - 6 * position) & 63) as usize]));
+            } else {
+                out.push('=');
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_of_rfc4648() {
+        let cases = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ];
+        for (plain, encoded) in cases {
+            assert_eq!(base64(plain.as_bytes()), encoded);
+        }
+    }
+
+    #[test]
+    fn replies() {
+        let reply = br#"{"result":5,"error":null,"id":1}"#;
+        assert_eq!(read_result::<u32>("m", reply).expect("a number"), 5);
+        let reply = br#"{"jsonrpc":"2.0","result":5,"id":1}"#;
+        assert_eq!(read_result::<u32>("m", reply).expect("a number"), 5);
+        let reply = br#"{"result":null,"error":{"code":-8,"message":"no"},"id":1}"#;
+        let error = read_result::<u32>("m", reply).expect_err("an error");
+        assert_eq!(error.to_string(), "m: error -8: no");
+        assert!(matches!(read_result::<u32>("m", b"<html>"), Err(RpcError::Reply { .. })));
+        assert!(read_result::<Option<String>>("m", br#"{"result":null}"#).expect("null").is_none());
+    }
+
+    #[test]
+    fn batches() {
+        let reply = br#"[{"result":"a","error":null,"id":0},
+            {"result":null,"error":{"code":-26,"message":"dust"},"id":1}]"#;
+        let mut errors = Vec::new();
+        let count =
+            read_batch("m", reply, |code, message| errors.push(format!("{code} {message}")));
+        assert_eq!(count.expect("a batch"), 2);
+        assert_eq!(errors, ["-26 dust"]);
+        let whole = br#"{"result":null,"error":{"code":-32600,"message":"too big"},"id":null}"#;
+        let error = read_batch("m", whole, |_, _| ()).expect_err("an error");
+        assert_eq!(error.to_string(), "m: error -32600: too big");
+    }
+}

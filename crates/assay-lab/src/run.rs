@@ -1,0 +1,384 @@
+//! Runs a plan from the forge to the report.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::atomic_file::{self, WriteError};
+use crate::chain::Chain;
+use crate::clock::{iso8601, unix_ms};
+use crate::forge::{ForgeError, ForgeJob};
+use crate::journal::{Journal, Settings, run_id};
+use crate::machine;
+use crate::one_run::{RunFault, RunJob};
+use crate::plan::{Plan, check_scale};
+use crate::progress::{Event, Reporter};
+use crate::report;
+use crate::results::{
+    ChainSummary, Machine, Results, Run, SCHEMA, Software, TargetResults, Yardstick,
+};
+use crate::target::{Target, TargetError, TargetSpec};
+use crate::yardstick::{self, YardstickError};
+
+/// How to run a plan.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// Where results go. Created if missing.
+    pub out_dir: PathBuf,
+    /// Where the chain is, or goes; `out_dir/chain` if not given.
+    pub chain_dir: Option<PathBuf>,
+    /// Scale instead of the plan's.
+    pub scale: Option<f64>,
+    /// Seed instead of the plan's.
+    pub seed: Option<u64>,
+    /// Targets instead of the plan's.
+    pub targets: Vec<TargetSpec>,
+    /// Keep finished runs of an earlier execution with the same settings.
+    pub resume: bool,
+    /// Leave the nodes' data folders under `out_dir/work`.
+    pub keep_datadirs: bool,
+    /// How to call the forge; recipe, `--seed`, `--scale` and `--out` are added.
+    pub forge_command: Vec<OsString>,
+    /// How to call our node; `--chain`, `--datadir` and `--rpc` are added.
+    pub node_command: Vec<OsString>,
+    /// How to measure the reference signature library; empty if it is not to be measured. The
+    /// command prints a JSON object with `ecdsa_verify_per_s` and the like, for one thread.
+    pub yardstick_command: Vec<OsString>,
+    /// Version of the program that calls.
+    pub assay_version: String,
+    /// The compiler it was built with.
+    pub rustc_version: String,
+    /// The command line that makes these results again.
+    pub rerun: String,
+    /// Set by the caller, say from a signal handler, to end the run at the next block.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// Why a plan could not be run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The scale on the command line is impossible.
+    #[error("scale {scale}: {rule}")]
+    Scale {
+        /// The scale.
+        scale: f64,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
+    /// Something in the output folder cannot be written; finished runs are kept.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// Another laboratory works in this folder.
+    #[error("{} is in use by another run", path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// There is no chain.
+    #[error(transparent)]
+    Forge(#[from] ForgeError),
+    /// A target cannot be used.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// There is no yardstick.
+    #[error(transparent)]
+    Yardstick(#[from] YardstickError),
+    /// A run is void because its target failed. Earlier runs are kept.
+    #[error("run {id} is void; finished runs are kept in {}, go on with --resume", kept.display())]
+    Void {
+        /// The run.
+        id: String,
+        /// Where the finished runs are.
+        kept: PathBuf,
+        /// What happened.
+        source: Box<RunFault>,
+    },
+}
+
+/// Runs a plan: forges the chain, measures every target, writes the report.
+///
+/// Runs whose end state differs from the ledger are in the results, marked void; ask
+/// [`Results::void_runs`] before calling the whole a success.
+///
+/// # Errors
+/// When something cannot be written or started, or when a target fails in mid-run. Finished runs
+/// are on disk, and a later call with `resume` takes them.
+pub fn run(
+    mut plan: Plan,
+    options: &RunOptions,
+    reporter: &dyn Reporter,
+) -> Result<Results, LabError> {
+    if let Some(scale) = options.scale {
+        check_scale(scale).map_err(|rule| LabError::Scale { scale, rule })?;
+        plan.chain.scale = scale;
+    }
+    plan.chain.seed = options.seed.unwrap_or(plan.chain.seed);
+    atomic_file::create_folder(&options.out_dir)?;
+    let _lock = lock(&options.out_dir)?;
+    let targets = detect(&plan, options)?;
+    let (chain, forge_s) = forge(&plan, options, reporter)?;
+    for target in &targets {
+        target.check_chain(&chain.header.chain)?;
+    }
+    let machine = machine::record(&options.out_dir);
+    let session = Session {
+        summary: summarise(&chain, forge_s),
+        plan: &plan,
+        options,
+        chain: &chain,
+        targets: &targets,
+        machine,
+        journal: Journal::open(&options.out_dir, options.resume)?,
+        reporter,
+    };
+    session.run()
+}
+
+/// One execution of a plan, with everything that stays the same during it.
+struct Session<'a> {
+    plan: &'a Plan,
+    options: &'a RunOptions,
+    chain: &'a Chain,
+    summary: ChainSummary,
+    targets: &'a [Target],
+    machine: Machine,
+    journal: Journal,
+    reporter: &'a dyn Reporter,
+}
+
+/// One entry of the schedule.
+#[derive(Clone, Copy)]
+struct Slot {
+    target: usize,
+    seen: f64,
+    repeat: u32,
+}
+
+impl Session<'_> {
+    fn run(&self) -> Result<Results, LabError> {
+        let mut yardsticks = Vec::new();
+        self.measure_yardstick(&mut yardsticks)?;
+        let mut runs: BTreeMap<usize, Vec<Run>> = BTreeMap::new();
+        let schedule = self.schedule();
+        let mut warm = vec![false; self.targets.len()];
+        for (index, slot) in schedule.iter().enumerate() {
+            let target = &self.targets[slot.target];
+            let id = run_id(&target.name, slot.seen, slot.repeat, self.plan.runs.repeat);
+            let settings = Settings::new(
+                self.plan,
+                &self.summary,
+                &self.machine,
+                &self.options.assay_version,
+                target,
+                (slot.seen, slot.repeat),
+            );
+            let finished =
+                if self.options.resume { self.journal.finished(&id, &settings) } else { None };
+            if let Some(run) = finished {
+                self.reporter.event(&Event::RunSkipped { run: &run });
+                runs.entry(slot.target).or_default().push(run);
+                continue;
+            }
+            if !std::mem::replace(&mut warm[slot.target], true) {
+                self.warm_up(*slot, target)?;
+            }
+            let (number, of) = (index + 1, schedule.len());
+            let (run, fault) = self.execute(*slot, target, &id, (number, of));
+            self.journal.record(&settings, &run)?;
+            self.reporter.event(&Event::RunFinished { run: &run });
+            runs.entry(slot.target).or_default().push(run);
+            if let Some(fault) = fault {
+                // What there is makes a report; the fault is what the caller must hear of.
+                let _ = self.finish(runs, yardsticks);
+                return Err(self.void(id, fault));
+            }
+        }
+        self.measure_yardstick(&mut yardsticks)?;
+        self.finish(runs, yardsticks)
+    }
+
+    /// Targets and shares in the order of the plan; backwards in every second round, so that slow
+    /// drift of the machine does not always charge the same one.
+    fn schedule(&self) -> Vec<Slot> {
+        let mut schedule = Vec::new();
+        for repeat in 0..self.plan.runs.repeat {
+            let mut round: Vec<Slot> = (0..self.targets.len())
+                .flat_map(|target| {
+                    self.plan.feed.seen.iter().map(move |&seen| Slot { target, seen, repeat })
+                })
+                .collect();
+            if repeat % 2 == 1 {
+                round.reverse();
+            }
+            schedule.extend(round);
+        }
+        schedule
+    }
+
+    fn warm_up(&self, slot: Slot, target: &Target) -> Result<(), LabError> {
+        for number in 1..=self.plan.runs.warmup {
+            let id = format!("{}-warmup-{number}", target.name);
+            let of = self.plan.runs.warmup as usize;
+            let (_, fault) = self.execute(slot, target, &id, (number as usize, of));
+            if let Some(fault) = fault {
+                return Err(self.void(id, fault));
+            }
+        }
+        Ok(())
+    }
+
+    fn execute(
+        &self,
+        slot: Slot,
+        target: &Target,
+        id: &str,
+        (number, of): (usize, usize),
+    ) -> (Run, Option<RunFault>) {
+        let blocks = self.chain.blocks.len();
+        self.reporter.event(&Event::RunStarted { id, number, of, blocks });
+        let job = RunJob {
+            plan: self.plan,
+            chain: self.chain,
+            target,
+            seen: slot.seen,
+            repeat: slot.repeat,
+            id,
+            out_dir: &self.options.out_dir,
+            keep_datadir: self.options.keep_datadirs,
+            interrupted: &self.options.interrupted,
+            reporter: self.reporter,
+        };
+        job.execute()
+    }
+
+    fn void(&self, id: String, fault: RunFault) -> LabError {
+        let kept = self.options.out_dir.join("runs");
+        LabError::Void { id, kept, source: Box::new(fault) }
+    }
+
+    fn measure_yardstick(&self, yardsticks: &mut Vec<Yardstick>) -> Result<(), LabError> {
+        if !self.options.yardstick_command.is_empty() {
+            self.reporter.event(&Event::Yardstick);
+        }
+        yardsticks.extend(yardstick::measure(&self.options.yardstick_command)?);
+        Ok(())
+    }
+
+    /// Puts the results together and writes the report.
+    fn finish(
+        &self,
+        mut runs: BTreeMap<usize, Vec<Run>>,
+        yardsticks: Vec<Yardstick>,
+    ) -> Result<Results, LabError> {
+        let of_target = |(index, target): (usize, &Target)| {
+            let mut runs = runs.remove(&index).unwrap_or_default();
+            runs.sort_by(|a, b| {
+                a.seen_requested.total_cmp(&b.seen_requested).then(a.repeat.cmp(&b.repeat))
+            });
+            TargetResults {
+                name: target.name.clone(),
+                family: target.family.as_str().to_owned(),
+                version: target.version.clone(),
+                runs,
+            }
+        };
+        let targets = self.targets.iter().enumerate().map(of_target).collect();
+        let results = Results {
+            schema: SCHEMA,
+            created: iso8601(unix_ms()),
+            plan: self.plan.clone(),
+            chain: self.summary.clone(),
+            machine: self.machine.clone(),
+            software: Software {
+                assay: self.options.assay_version.clone(),
+                rustc: self.options.rustc_version.clone(),
+                profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+            },
+            yardsticks,
+            targets,
+            rerun: self.options.rerun.clone(),
+        };
+        report::write_all(&results, &self.options.out_dir)?;
+        self.reporter.event(&Event::ReportWritten { dir: &self.options.out_dir });
+        Ok(results)
+    }
+}
+
+/// Holds the output folder until dropped.
+fn lock(out_dir: &Path) -> Result<File, LabError> {
+    let path = out_dir.join(".lock");
+    let write_error = |source| WriteError { path: path.clone(), source };
+    let file = File::create(&path).map_err(write_error)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(LabError::Busy { path: out_dir.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(write_error(source).into()),
+    }
+}
+
+fn detect(plan: &Plan, options: &RunOptions) -> Result<Vec<Target>, LabError> {
+    let of_plan = plan.runs.targets.iter().filter_map(|target| target.parse().ok());
+    let specs: Vec<TargetSpec> =
+        if options.targets.is_empty() { of_plan.collect() } else { options.targets.clone() };
+    let mut targets: Vec<Target> = Vec::with_capacity(specs.len());
+    for spec in &specs {
+        let mut target = Target::detect(spec, &options.node_command, &options.assay_version)?;
+        let base = target.name.clone();
+        let mut number = 2;
+        while targets.iter().any(|other| other.name == target.name) {
+            target.name = format!("{base}-{number}");
+            number += 1;
+        }
+        targets.push(target);
+    }
+    Ok(targets)
+}
+
+fn forge(
+    plan: &Plan,
+    options: &RunOptions,
+    reporter: &dyn Reporter,
+) -> Result<(Chain, Option<f64>), LabError> {
+    let own = options.out_dir.join("chain");
+    let logs = options.out_dir.join("logs");
+    atomic_file::create_folder(&logs)?;
+    let job = ForgeJob {
+        plan,
+        dir: options.chain_dir.as_deref().unwrap_or(&own),
+        own_dir: options.chain_dir.is_none(),
+        command: &options.forge_command,
+        assay_version: &options.assay_version,
+        log: &logs.join("forge.log"),
+        interrupted: &options.interrupted,
+        reporter,
+    };
+    Ok(job.chain()?)
+}
+
+fn summarise(chain: &Chain, forge_s: Option<f64>) -> ChainSummary {
+    let (header, tip) = (chain.header.clone(), chain.tip.clone());
+    ChainSummary {
+        recipe: header.recipe,
+        chain: header.chain,
+        seed: header.seed,
+        scale: header.scale,
+        variant: header.variant,
+        distinct_keys: header.distinct_keys,
+        assay_version: header.assay_version,
+        recipe_sha256: header.recipe_sha256,
+        height: tip.height,
+        tip: tip.hash,
+        utxo_count: tip.utxo_count,
+        utxo_amount: tip.utxo_amount,
+        utxo_muhash: tip.utxo_muhash,
+        txs: tip.txs,
+        inputs: tip.inputs,
+        outputs: tip.outputs,
+        bytes: tip.bytes,
+        signatures: tip.signatures,
+        forge_s,
+    }
+}

@@ -1,0 +1,432 @@
+//! Targets: how each kind of node is recognised, named and started.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::TargetsPlan;
+
+/// A target as the command line and plans name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetSpec {
+    /// Our own node: `assay`.
+    Assay,
+    /// A program of the Bitcoin Core family: `bitcoind=PATH`.
+    Bitcoind(PathBuf),
+}
+
+/// Why a target was not understood.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetSpecError {
+    /// It is of no known kind.
+    #[error("unknown target {text:?}: use assay or bitcoind=PATH")]
+    Unknown {
+        /// What was given.
+        text: String,
+    },
+}
+
+impl FromStr for TargetSpec {
+    type Err = TargetSpecError;
+
+    fn from_str(text: &str) -> Result<Self, TargetSpecError> {
+        match text.split_once('=') {
+            None if text == "assay" => Ok(Self::Assay),
+            Some(("bitcoind", path)) if !path.is_empty() => Ok(Self::Bitcoind(path.into())),
+            _ => Err(TargetSpecError::Unknown { text: text.to_owned() }),
+        }
+    }
+}
+
+impl fmt::Display for TargetSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Assay => f.write_str("assay"),
+            Self::Bitcoind(path) => write!(f, "bitcoind={}", path.display()),
+        }
+    }
+}
+
+/// Why a target cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The program cannot be run.
+    #[error("cannot run {}", program.display())]
+    Run {
+        /// The program.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The program does not say that it belongs to a known family.
+    #[error("{} is of no known family; it calls itself {banner:?}", program.display())]
+    UnknownFamily {
+        /// The program.
+        program: PathBuf,
+        /// First line of its `-version` output.
+        banner: String,
+    },
+    /// The family does not speak the rules of the chain.
+    #[error("{name} ({family}) cannot take chain {chain}")]
+    WrongChain {
+        /// The target.
+        name: String,
+        /// Its family.
+        family: &'static str,
+        /// The chain.
+        chain: String,
+    },
+}
+
+/// What a target is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// Our own node.
+    Assay,
+    /// Bitcoin Core.
+    BitcoinCore,
+    /// Bitcoin Knots.
+    BitcoinKnots,
+    /// Bitcoin Cash Node.
+    Bchn,
+}
+
+impl Family {
+    /// The name used in results.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Assay => "assay",
+            Self::BitcoinCore => "bitcoin-core",
+            Self::BitcoinKnots => "bitcoin-knots",
+            Self::Bchn => "bchn",
+        }
+    }
+
+    /// Reads the first line of `-version`.
+    fn of_banner(banner: &str) -> Option<Self> {
+        let small = banner.to_ascii_lowercase();
+        if small.contains("bitcoin cash node") {
+            Some(Self::Bchn)
+        } else if small.contains("knots") {
+            Some(Self::BitcoinKnots)
+        } else if small.contains("bitcoin core") {
+            Some(Self::BitcoinCore)
+        } else {
+            None
+        }
+    }
+
+    fn takes(self, chain: &str) -> bool {
+        match self {
+            Self::Assay => true,
+            Self::Bchn => chain == "bch-regtest",
+            Self::BitcoinCore | Self::BitcoinKnots => chain == "regtest",
+        }
+    }
+}
+
+/// A target that was found and asked for its version.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) family: Family,
+    pub(crate) version: String,
+    /// Program and the arguments that always come first.
+    command: Vec<OsString>,
+    /// Size and time of the program file, so that a rebuilt program is measured anew.
+    pub(crate) fingerprint: Fingerprint,
+    /// Options a Core-family program lists in its help.
+    options: BTreeSet<String>,
+}
+
+/// Tells two builds of a program apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Fingerprint {
+    bytes: u64,
+    modified_unix_ms: u64,
+}
+
+/// Everything needed to start one process.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    pub(crate) program: OsString,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) cookie: PathBuf,
+    /// The log the node writes itself, where it does.
+    pub(crate) node_log: Option<PathBuf>,
+}
+
+impl Target {
+    /// Finds out what `spec` is. `node_command` is how to call our own node.
+    pub(crate) fn detect(
+        spec: &TargetSpec,
+        node_command: &[OsString],
+        assay_version: &str,
+    ) -> Result<Self, TargetError> {
+        match spec {
+            TargetSpec::Assay => Ok(Self {
+                name: "assay".to_owned(),
+                family: Family::Assay,
+                version: format!("Assay {assay_version}"),
+                command: node_command.to_vec(),
+                fingerprint: node_command.first().map(fingerprint).unwrap_or_default(),
+                options: BTreeSet::new(),
+            }),
+            TargetSpec::Bitcoind(program) => Self::detect_bitcoind(program),
+        }
+    }
+
+    fn detect_bitcoind(program: &Path) -> Result<Self, TargetError> {
+        let version = output_of(program, "-version")?;
+        let banner = version.lines().next().unwrap_or_default().trim().to_owned();
+        let Some(family) = Family::of_banner(&banner) else {
+            return Err(TargetError::UnknownFamily { program: program.to_owned(), banner });
+        };
+        let help = output_of(program, "-help-debug")?;
+        let number = version_number(&banner);
+        Ok(Self {
+            name: format!("{}-{number}", family.as_str()).trim_end_matches('-').to_owned(),
+            family,
+            version: banner,
+            command: vec![program.as_os_str().to_owned()],
+            fingerprint: fingerprint(&program.as_os_str().to_owned()),
+            options: options_in_help(&help),
+        })
+    }
+
+    /// Refuses chains that the family does not know.
+    pub(crate) fn check_chain(&self, chain: &str) -> Result<(), TargetError> {
+        if self.family.takes(chain) {
+            return Ok(());
+        }
+        Err(TargetError::WrongChain {
+            name: self.name.clone(),
+            family: self.family.as_str(),
+            chain: chain.to_owned(),
+        })
+    }
+
+    /// The command line for a fresh `datadir` and an RPC port.
+    pub(crate) fn launch(
+        &self,
+        chain: &str,
+        datadir: &Path,
+        port: u16,
+        plan: &TargetsPlan,
+    ) -> Launch {
+        let (program, first_args) = match self.command.split_first() {
+            Some((program, args)) => (program.clone(), args.to_vec()),
+            None => (OsString::new(), Vec::new()),
+        };
+        let mut args = first_args;
+        let subfolder = datadir.join("regtest");
+        let node_log = match self.family {
+            Family::Assay => {
+                args.extend(["--chain", chain, "--datadir"].map(OsString::from));
+                args.push(datadir.as_os_str().to_owned());
+                args.extend(["--rpc".into(), format!("127.0.0.1:{port}").into()]);
+                args.extend(plan.assay.args.iter().map(OsString::from));
+                None
+            }
+            Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn => {
+                args.extend(self.bitcoind_args(datadir, port, plan));
+                Some(subfolder.join("debug.log"))
+            }
+        };
+        Launch { program, args, cookie: subfolder.join(".cookie"), node_log }
+    }
+
+    fn bitcoind_args(&self, datadir: &Path, port: u16, plan: &TargetsPlan) -> Vec<OsString> {
+        let mut datadir_arg = OsString::from("-datadir=");
+        datadir_arg.push(datadir);
+        let mut args: Vec<OsString> = vec!["-regtest".into(), datadir_arg];
+        let must = [
+            "-server".to_owned(),
+            format!("-rpcport={port}"),
+            "-rpcbind=127.0.0.1".to_owned(),
+            "-rpcallowip=127.0.0.1".to_owned(),
+            "-listen=0".to_owned(),
+            "-connect=0".to_owned(),
+            "-printtoconsole=0".to_owned(),
+            format!("-dbcache={}", plan.bitcoind.dbcache_mib),
+            format!("-maxmempool={}", plan.bitcoind.maxmempool_mb),
+        ];
+        args.extend(must.map(OsString::from));
+        // Given only to programs whose help lists them: older and newer ones refuse what they do
+        // not know. A regtest node checks its whole mempool and block index after every change
+        // unless told otherwise; BCHN refuses to serve after its expiry date unless told otherwise.
+        let may = [
+            "-disablewallet",
+            "-logtimemicros=1",
+            "-listenonion=0",
+            "-dnsseed=0",
+            "-fixedseeds=0",
+            "-discover=0",
+            "-persistmempool=0",
+            "-checkmempool=0",
+            "-checkblockindex=0",
+            "-checkblockreads=0",
+            "-maxtipage=3153600000",
+            "-rpcthreads=8",
+            "-rpcworkqueue=64",
+            "-rpcservertimeout=86400",
+            "-expire=0",
+        ];
+        args.extend(may.iter().filter(|arg| self.knows(arg)).map(OsString::from));
+        if self.family == Family::Bchn {
+            // The smallest it takes: zero is refused.
+            args.push("-minrelaytxfee=0.00000001".into());
+            if let Some(bytes) = plan.bitcoind.excessive_block_bytes {
+                args.push(format!("-excessiveblocksize={bytes}").into());
+            }
+        }
+        args.extend(plan.bitcoind.args.iter().map(OsString::from));
+        args
+    }
+
+    fn knows(&self, arg: &str) -> bool {
+        let name = arg.trim_start_matches('-').split('=').next().unwrap_or_default();
+        self.options.contains(name)
+    }
+}
+
+fn output_of(program: &Path, arg: &str) -> Result<String, TargetError> {
+    let output = Command::new(program)
+        .arg(arg)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|source| TargetError::Run { program: program.to_owned(), source })?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn fingerprint(program: &OsString) -> Fingerprint {
+    let Ok(metadata) = std::fs::metadata(program) else { return Fingerprint::default() };
+    let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    Fingerprint {
+        bytes: metadata.len(),
+        modified_unix_ms: modified.map_or(0, |since| since.as_millis() as u64),
+    }
+}
+
+/// The names of the options in a help text: lines that start with two blanks and a dash. Deeper
+/// lines belong to the descriptions.
+fn options_in_help(help: &str) -> BTreeSet<String> {
+    help.lines()
+        .filter_map(|line| line.strip_prefix("  -"))
+        .map(|rest| rest.chars().take_while(char::is_ascii_alphanumeric).collect::<String>())
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+/// `31.99.0` out of `Bitcoin Core daemon version v31.99.0-unk`, fit for file names; what follows a
+/// dash tells commits apart, and is in the version that results carry.
+fn version_number(banner: &str) -> String {
+    let word = banner
+        .split_ascii_whitespace()
+        .map(|word| word.trim_start_matches('v'))
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let allowed = |c: &char| c.is_ascii_alphanumeric() || *c == '.';
+    word.unwrap_or_default().chars().take_while(allowed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs() {
+        assert_eq!("assay".parse::<TargetSpec>().expect("known"), TargetSpec::Assay);
+        let bitcoind = "bitcoind=/opt/a=b/bitcoind".parse::<TargetSpec>().expect("known");
+        assert_eq!(bitcoind, TargetSpec::Bitcoind("/opt/a=b/bitcoind".into()));
+        assert_eq!(bitcoind.to_string(), "bitcoind=/opt/a=b/bitcoind");
+        for bad in ["", "assay=x", "bitcoind", "bitcoind=", "btcd=/x"] {
+            assert!(bad.parse::<TargetSpec>().is_err(), "{bad:?} is refused");
+        }
+    }
+
+    #[test]
+    fn families() {
+        let cases = [
+            ("Bitcoin Core daemon version v31.99.0-unk bitcoind", Some(Family::BitcoinCore)),
+            ("Bitcoin Core version v0.21.1", Some(Family::BitcoinCore)),
+            ("Bitcoin Knots daemon version v29.1.knots20250903", Some(Family::BitcoinKnots)),
+            ("Bitcoin Core version v0.21.1.knots20210629", Some(Family::BitcoinKnots)),
+            ("Bitcoin Cash Node Daemon version v28.0.1-631badbf6", Some(Family::Bchn)),
+            ("btcd version 0.24", None),
+        ];
+        for (banner, family) in cases {
+            assert_eq!(Family::of_banner(banner), family, "{banner}");
+        }
+        assert_eq!(version_number(cases[0].0), "31.99.0");
+        assert_eq!(version_number(cases[4].0), "28.0.1");
+    }
+
+    fn example(family: Family, help: &str) -> Target {
+        Target {
+            name: "example".to_owned(),
+            family,
+            version: String::new(),
+            command: vec!["bitcoind".into()],
+            fingerprint: Fingerprint::default(),
+            options: options_in_help(help),
+        }
+    }
+
+    fn line(target: &Target, chain: &str) -> String {
+        let plan = crate::plan::Plan::builtin("bch-scaling").expect("valid").target;
+        let launch = target.launch(chain, Path::new("data"), 18_443, &plan);
+        let args: Vec<_> = launch.args.iter().map(|arg| arg.to_string_lossy()).collect();
+        args.join("\n")
+    }
+
+    #[test]
+    fn command_lines() {
+        let help =
+            "Options:\n\n  -expire\n  -checkmempool=<n>\n       -maxtipage is no option here\n";
+        let bchn = example(Family::Bchn, help);
+        insta::assert_snapshot!(line(&bchn, "bch-regtest"), @r#"
+        -regtest
+        -datadir=data
+        -server
+        -rpcport=18443
+        -rpcbind=127.0.0.1
+        -rpcallowip=127.0.0.1
+        -listen=0
+        -connect=0
+        -printtoconsole=0
+        -dbcache=2048
+        -maxmempool=4000
+        -checkmempool=0
+        -expire=0
+        -minrelaytxfee=0
+        -excessiveblocksize=256000000
+        "#);
+        let assay = Target { command: vec!["assay".into(), "node".into()], ..bchn };
+        let assay = Target { family: Family::Assay, ..assay };
+        insta::assert_snapshot!(line(&assay, "bch-regtest"), @r#"
+        node
+        --chain
+        bch-regtest
+        --datadir
+        data
+        --rpc
+        127.0.0.1:18443
+        "#);
+    }
+
+    #[test]
+    fn chains_and_families() {
+        assert!(example(Family::Bchn, "").check_chain("bch-regtest").is_ok());
+        assert!(example(Family::Bchn, "").check_chain("regtest").is_err());
+        assert!(example(Family::BitcoinCore, "").check_chain("regtest").is_ok());
+        assert!(example(Family::Assay, "").check_chain("bch-regtest").is_ok());
+    }
+}

@@ -1,0 +1,73 @@
+//! The yardstick: what one thread of the reference signature library does on this machine, told by
+//! a process that prints one line of JSON.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::{Command, Stdio};
+
+use crate::results::Yardstick;
+
+/// Why there is no yardstick.
+#[derive(Debug, thiserror::Error)]
+pub enum YardstickError {
+    /// The command cannot be run.
+    #[error("cannot run the yardstick {program}")]
+    Run {
+        /// The program.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The command failed.
+    #[error("the yardstick failed ({status}):\n{stderr}")]
+    Failed {
+        /// Exit code or signal.
+        status: String,
+        /// What it said.
+        stderr: String,
+    },
+    /// The command printed something else.
+    #[error("the yardstick printed no JSON object with rates")]
+    Output {
+        /// What the JSON library says.
+        source: serde_json::Error,
+    },
+}
+
+/// Runs `command`; without a command there is no yardstick.
+pub(crate) fn measure(command: &[OsString]) -> Result<Option<Yardstick>, YardstickError> {
+    let Some((program, args)) = command.split_first() else { return Ok(None) };
+    let output =
+        Command::new(program).args(args).stdin(Stdio::null()).output().map_err(|source| {
+            YardstickError::Run { program: program.to_string_lossy().into_owned(), source }
+        })?;
+    if !output.status.success() {
+        return Err(YardstickError::Failed {
+            status: output.status.to_string(),
+            stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        });
+    }
+    serde_json::from_slice(&output.stdout)
+        .map(Some)
+        .map_err(|source| YardstickError::Output { source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(script: &str) -> Result<Option<Yardstick>, YardstickError> {
+        measure(&["sh", "-c", script].map(OsString::from))
+    }
+
+    #[test]
+    fn reads_rates() {
+        assert!(measure(&[]).expect("nothing to run").is_none());
+        let yardstick = run(r#"echo '{"ecdsa_verify_per_s": 38000, "threads": 1}'"#);
+        let rate = yardstick.expect("JSON").expect("a yardstick").ecdsa_verify_per_s;
+        assert!(rate.is_some_and(|rate| (rate - 38000.0).abs() < 1e-9));
+        let error = run("echo broken >&2; exit 4").expect_err("it fails").to_string();
+        assert!(error.contains("exit status: 4") && error.contains("broken"), "{error}");
+        assert!(matches!(run("echo hello"), Err(YardstickError::Output { .. })));
+    }
+}

@@ -1,0 +1,310 @@
+//! The whole way, from a plan to a report, with a fake forge and a fake node as real processes.
+//!
+//! This program is its own forge and its own node: called with `forge` or `node` it acts as one,
+//! otherwise it runs the tests. That is why it has no harness.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a test program prints")]
+
+#[path = "fake/forge.rs"]
+mod forge;
+#[path = "fake/node.rs"]
+mod node;
+
+use std::ffi::OsString;
+use std::fs;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use assay_lab::plan::Plan;
+use assay_lab::progress::{Event, Reporter, Silent};
+use assay_lab::report;
+use assay_lab::results::{Results, Run, Status};
+use assay_lab::run::{LabError, RunOptions, run};
+
+const PLAN: &str = r#"
+format = 1
+name = "tiny"
+title = "Tiny"
+summary = "A chain of five blocks."
+
+[chain]
+recipe = "tiny"
+seed = 3
+scale = 0.5
+
+[feed]
+seen = [0.0, 0.9]
+batch = 7
+
+[runs]
+
+[[phase]]
+name = "maturity"
+title = "Maturity"
+measured = false
+
+[[phase]]
+name = "fan-out"
+title = "Fan-out"
+"#;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let acted = match args.first().map(String::as_str) {
+        Some("forge") => forge::main(&args[1..]),
+        Some("node") => node::main(&args[1..]),
+        _ => return run_tests(&args),
+    };
+    match acted {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the tests whose names contain the first argument that is no option.
+fn run_tests(args: &[String]) -> ExitCode {
+    let tests: [(&str, fn(&Path)); 12] = [
+        ("plan_becomes_report", plan_becomes_report),
+        ("random_share_is_sent", random_share_is_sent),
+        ("connections_are_kept", connections_are_kept),
+        ("repeats_turn_around", repeats_turn_around),
+        ("dead_target_voids_its_run_and_resume_completes", dead_target),
+        ("interrupted_run_is_void", interrupted),
+        ("refused_block_is_told", refused_block),
+        ("other_utxo_set_voids_the_run", other_utxo_set),
+        ("target_without_muhash_is_compared_otherwise", no_muhash),
+        ("target_that_does_not_start", target_does_not_start),
+        ("chains_are_reused_and_checked", chains),
+        ("unwritable_folders_are_named", unwritable_folders),
+    ];
+    let filter = args.iter().find(|arg| !arg.starts_with('-')).map_or("", String::as_str);
+    let mut failed = 0;
+    for (name, test) in tests.iter().filter(|(name, _)| name.contains(filter)) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let ok = panic::catch_unwind(AssertUnwindSafe(|| test(folder.path()))).is_ok();
+        println!("test {name} ... {}", if ok { "ok" } else { "FAILED" });
+        failed += u32::from(!ok);
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn plan() -> Plan {
+    Plan::parse(PLAN, "test").expect("a valid plan")
+}
+
+fn options(folder: &Path, wrongs: &[&str]) -> RunOptions {
+    let this = std::env::current_exe().expect("this program has a path").into_os_string();
+    let mut node_command: Vec<OsString> = vec![this.clone(), "node".into()];
+    node_command.extend(wrongs.iter().map(OsString::from));
+    RunOptions {
+        out_dir: folder.join("out"),
+        forge_command: vec![this, "forge".into()],
+        node_command,
+        assay_version: "test".to_owned(),
+        rustc_version: "rustc".to_owned(),
+        rerun: "again".to_owned(),
+        ..RunOptions::default()
+    }
+}
+
+fn whole(folder: &Path, wrongs: &[&str]) -> Results {
+    run(plan(), &options(folder, wrongs), &Silent).expect("the plan runs")
+}
+
+fn story(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+fn plan_becomes_report(folder: &Path) {
+    let results = whole(folder, &["--refuse-tx", "9"]);
+    assert_eq!(results.void_runs().count(), 0);
+    let [unseen, seen] = &results.targets[0].runs[..] else { panic!("two runs") };
+    assert_eq!((unseen.id.as_str(), seen.id.as_str()), ("assay-0", "assay-90"));
+    for run in [unseen, seen] {
+        assert_eq!(run.tip.as_deref(), Some(results.chain.tip.as_str()));
+        assert_eq!(run.utxo_muhash, Some(forge::muhash()));
+        assert!(run.checks.iter().all(|check| check.found.as_ref() == Some(&check.expected)));
+        let names: Vec<_> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
+        assert_eq!(names, ["maturity", "fan-out", "steady-1"]);
+        assert_eq!((run.total.blocks, run.total.txs), (3, 53));
+        assert!(run.total.seconds > 0.0 && run.startup_s.is_some() && run.shutdown_s.is_some());
+        assert_eq!(run.control_ns.len(), 2);
+        for block in &run.blocks {
+            assert!(block.service_s > 0.0 && block.queue_s >= 0.0, "{block:?}");
+            assert!(block.last_tx_at_s.is_none_or(|last_s| last_s <= block.send_at_s));
+        }
+    }
+    assert!(unseen.seen_measured.abs() < 1e-9 && unseen.tx_errors.is_empty());
+    // 18 + 18 + 9 were sent, and every ninth of them was refused.
+    let admission = seen.total.admission;
+    assert_eq!((admission.sent, admission.accepted, admission.bytes), (45, 40, 4500));
+    assert!((seen.seen_measured - 40.0 / 50.0).abs() < 1e-9);
+    assert_eq!(seen.tx_errors.get("-26: dust"), Some(&5));
+
+    let out = folder.join("out");
+    for file in report::FILES {
+        assert!(out.join(file).exists(), "{file}");
+    }
+    assert_eq!(report::load(&out).expect("results"), results);
+    assert!(!out.join("work/assay-0").exists(), "data folders are removed");
+}
+
+fn random_share_is_sent(folder: &Path) {
+    let text = PLAN.replace("batch = 7", "batch = 1000\nseen_mode = \"random\"");
+    let plan = Plan::parse(&text, "test").expect("a valid plan");
+    let results = run(plan, &options(folder, &[]), &Silent).expect("the plan runs");
+    let seen = &results.targets[0].runs[1];
+    assert!((seen.seen_measured - 0.9).abs() < 1e-9);
+}
+
+fn connections_are_kept(folder: &Path) {
+    whole(folder, &[]);
+    let log = fs::read_to_string(folder.join("out/logs/assay-90.log")).expect("a log");
+    // One that waited for the start, one that feeds, one that watches the tip.
+    assert_eq!(log.matches("connection").count(), 3);
+}
+
+/// Remembers the order of runs.
+#[derive(Default)]
+struct Order(Mutex<Vec<String>>);
+
+impl Reporter for Order {
+    fn event(&self, event: &Event<'_>) {
+        let entry = match event {
+            Event::RunStarted { id, .. } => (*id).to_owned(),
+            Event::RunSkipped { run } => format!("skipped {}", run.id),
+            _ => return,
+        };
+        self.0.lock().expect("not poisoned").push(entry);
+    }
+}
+
+fn repeats_turn_around(folder: &Path) {
+    let mut plan = plan();
+    (plan.runs.repeat, plan.runs.warmup) = (2, 1);
+    let order = Order::default();
+    let results = run(plan, &options(folder, &[]), &order).expect("the plan runs");
+    let expected = ["assay-warmup-1", "assay-0-1", "assay-90-1", "assay-90-2", "assay-0-2"];
+    assert_eq!(*order.0.lock().expect("not poisoned"), expected);
+    let sorted: Vec<_> = results.runs().map(|run| run.id.as_str()).collect();
+    assert_eq!(sorted, ["assay-0-1", "assay-0-2", "assay-90-1", "assay-90-2"]);
+}
+
+fn dead_target(folder: &Path) {
+    // The first run is made by a healthy node, the second by one that dies.
+    let mut first = plan();
+    first.feed.seen = vec![0.0];
+    run(first, &options(folder, &[]), &Silent).expect("the plan runs");
+    let fresh = folder.join("out/runs/assay-0.json");
+    let before = fs::read(&fresh).expect("kept");
+
+    let mut dying = options(folder, &["--die-at", "4"]);
+    dying.resume = true;
+    // Other arguments are other settings, so this makes both runs anew, and the first one dies.
+    let error = run(plan(), &dying, &Silent).expect_err("the target dies");
+    assert!(matches!(error, LabError::Void { .. }));
+    let told = story(&error);
+    for part in
+        ["assay-0 is void", "block 4 of 5 (fan-out)", "signal: 6", "about to abort", "--resume"]
+    {
+        assert!(told.contains(part), "{part} is not in: {told}");
+    }
+    let void = report::load(&folder.join("out")).expect("a report all the same");
+    assert_eq!(void.runs().map(|run| run.status).collect::<Vec<_>>(), [Status::Void]);
+    assert_eq!(void.targets[0].runs[0].blocks.len(), 3, "what was measured is kept");
+
+    // A void run is made again; a valid one is kept.
+    let mut healthy = options(folder, &[]);
+    healthy.resume = true;
+    fs::write(&fresh, before).expect("writable");
+    let order = Order::default();
+    let results = run(plan(), &healthy, &order).expect("the plan runs");
+    assert_eq!(*order.0.lock().expect("not poisoned"), ["skipped assay-0", "assay-90"]);
+    assert!(results.runs().all(|run: &Run| run.status == Status::Valid));
+}
+
+fn interrupted(folder: &Path) {
+    let options = options(folder, &[]);
+    options.interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
+    // A forge that is faster than the first look has finished all the same.
+    let told = story(&run(plan(), &options, &Silent).expect_err("interrupted"));
+    assert!(told.contains("interrupted"), "{told}");
+}
+
+fn refused_block(folder: &Path) {
+    let error = run(plan(), &options(folder, &["--refuse-at", "3"]), &Silent);
+    let told = story(&error.expect_err("a block is refused"));
+    assert!(
+        told.contains("block 3 (") && told.contains("bad-txns-inputs-missingorspent"),
+        "{told}"
+    );
+}
+
+fn other_utxo_set(folder: &Path) {
+    let results = whole(folder, &["--other-muhash"]);
+    assert_eq!(results.void_runs().count(), 2);
+    let reason = results.targets[0].runs[0].void_reason.clone().expect("a reason");
+    assert!(reason.starts_with("UTXO MuHash is eeee"), "{reason}");
+    let page = fs::read_to_string(folder.join("out/report.md")).expect("a report");
+    assert!(page.contains("VOID: assay-0 counts for nothing"));
+}
+
+fn no_muhash(folder: &Path) {
+    let results = whole(folder, &["--no-muhash"]);
+    assert_eq!(results.void_runs().count(), 0);
+    let run = &results.targets[0].runs[0];
+    assert_eq!(run.utxo_muhash, None);
+    let told: Vec<_> = run.checks.iter().filter(|check| check.found.is_some()).collect();
+    assert_eq!(told.len(), run.checks.len() - 1);
+}
+
+fn target_does_not_start(folder: &Path) {
+    let error = run(plan(), &options(folder, &["--never-ready"]), &Silent);
+    let told = story(&error.expect_err("it does not start"));
+    assert!(told.contains("exit status: 1") && told.contains("no space left"), "{told}");
+}
+
+fn chains(folder: &Path) {
+    let chain = folder.join("chain");
+    let with_chain = |seed: u64| RunOptions {
+        chain_dir: Some(chain.clone()),
+        seed: Some(seed),
+        ..options(folder, &[])
+    };
+    let forged = run(plan(), &with_chain(5), &Silent).expect("the plan runs");
+    assert!(forged.chain.forge_s.is_some());
+    let reused = run(plan(), &with_chain(5), &Silent).expect("the plan runs");
+    assert!(reused.chain.forge_s.is_none());
+    let told = story(&run(plan(), &with_chain(6), &Silent).expect_err("another chain"));
+    assert!(told.contains("holds another chain: seed is 5"), "{told}");
+    assert!(folder.join("out/runs.1").exists(), "earlier runs are moved aside");
+
+    // Unfinished: forged again. Something else: left alone.
+    let ledger = fs::read_to_string(chain.join("ledger.jsonl")).expect("a ledger");
+    let cut: Vec<&str> = ledger.lines().take(3).collect();
+    fs::write(chain.join("ledger.jsonl"), cut.join("\n")).expect("writable");
+    let again = run(plan(), &with_chain(5), &Silent).expect("the plan runs");
+    assert!(again.chain.forge_s.is_some());
+    fs::remove_file(chain.join("ledger.jsonl")).expect("removable");
+    fs::write(chain.join("mine.txt"), "keep me").expect("writable");
+    let told = story(&run(plan(), &with_chain(5), &Silent).expect_err("no chain"));
+    assert!(told.contains("is not empty and holds no chain"), "{told}");
+
+    let mut impossible = plan();
+    impossible.chain.recipe = "impossible".to_owned();
+    let told = story(&run(impossible, &options(folder, &[]), &Silent).expect_err("no recipe"));
+    assert!(told.contains("a coin of 5 cannot pay 6"), "{told}");
+}
+
+fn unwritable_folders(folder: &Path) {
+    let mut options = options(folder, &[]);
+    options.out_dir = "/dev/null/out".into();
+    let told = story(&run(plan(), &options, &Silent).expect_err("not a folder"));
+    assert!(told.contains("cannot write /dev/null/out"), "{told}");
+}

@@ -1,0 +1,108 @@
+//! How a node is set up.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use assay_consensus::params::ChainParams;
+
+use crate::http::{Limits, RpcAuth, Subnet};
+use crate::log::LogConfig;
+
+/// Everything a node needs to know before it starts.
+#[derive(Debug, Clone)]
+pub struct NodeConfig {
+    /// The chain.
+    pub params: Arc<ChainParams>,
+    /// The data directory. All but the main chain live in folders of their own below it, named as Bitcoin
+    /// Core names them.
+    pub datadir: PathBuf,
+    /// The RPC server.
+    pub rpc: RpcConfig,
+    /// Memory for coins before they are written out, bytes; `None` for the engine's default.
+    pub cache_bytes_max: Option<usize>,
+    /// Threads that verify scripts; `None` for one per core.
+    pub threads: Option<usize>,
+    /// Memory for unconfirmed transactions, bytes; `None` for the engine's default.
+    pub mempool_bytes_max: Option<u64>,
+    /// Least fee rate for relay, satoshi per 1,000 virtual bytes; `None` for the engine's default.
+    pub min_relay_fee_sat_per_kvb: Option<u64>,
+    /// Where the log goes; `None` leaves events to whoever listens in this process.
+    pub log: Option<LogConfig>,
+    /// Whether SIGTERM and SIGINT stop the node.
+    pub handle_signals: bool,
+}
+
+/// How the RPC server is set up.
+#[derive(Debug, Clone)]
+pub struct RpcConfig {
+    /// Addresses to listen on. Others than loopback need [`RpcConfig::allow`].
+    pub bind: Vec<SocketAddr>,
+    /// From where clients may connect besides this machine.
+    pub allow: Vec<Subnet>,
+    /// A user name with a password in clear text. With it no cookie is written, as with Bitcoin Core.
+    pub password: Option<(String, String)>,
+    /// Users with hashed passwords.
+    pub auth: Vec<RpcAuth>,
+    /// How much the server takes on.
+    pub limits: Limits,
+}
+
+/// A chain that this node does not know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown chain {name:?}; known are {}", ChainParams::NAMES.join(", "))]
+pub struct UnknownChain {
+    /// The name as given.
+    pub name: String,
+}
+
+impl NodeConfig {
+    /// The defaults for the chain called `chain` with its data below `datadir`.
+    ///
+    /// # Errors
+    /// There is no such chain.
+    pub fn new(chain: &str, datadir: impl Into<PathBuf>) -> Result<Self, UnknownChain> {
+        let params = ChainParams::by_name(chain);
+        let params = params.ok_or_else(|| UnknownChain { name: chain.to_owned() })?;
+        let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, params.rpc_port));
+        Ok(Self {
+            params: Arc::new(params),
+            datadir: datadir.into(),
+            rpc: RpcConfig {
+                bind: vec![bind],
+                allow: Vec::new(),
+                password: None,
+                auth: Vec::new(),
+                limits: Limits::default(),
+            },
+            cache_bytes_max: None,
+            threads: None,
+            mempool_bytes_max: None,
+            min_relay_fee_sat_per_kvb: None,
+            log: Some(LogConfig::default()),
+            handle_signals: true,
+        })
+    }
+
+    /// The folder of the chain: blocks, coins, log, cookie and lock are in it.
+    pub fn chain_dir(&self) -> PathBuf {
+        self.datadir.join(self.params.datadir_subfolder)
+    }
+
+    pub(crate) fn engine_config(&self) -> assay_engine::Config {
+        let mut config = assay_engine::Config::new(self.chain_dir(), Arc::clone(&self.params));
+        if let Some(bytes) = self.cache_bytes_max {
+            config.cache_bytes_max = bytes;
+        }
+        if let Some(threads) = self.threads {
+            config.threads = threads;
+        }
+        if let Some(bytes) = self.mempool_bytes_max {
+            config.mempool_bytes_max = bytes;
+        }
+        if let Some(rate) = self.min_relay_fee_sat_per_kvb {
+            config.min_relay_fee_sat_per_kvb = rate;
+        }
+        config
+    }
+}

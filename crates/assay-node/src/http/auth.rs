@@ -1,0 +1,275 @@
+//! Who the caller is: the cookie file, `rpcuser`/`rpcpassword` and `rpcauth` of Bitcoin Core
+//! (`httprpc.cpp`, `rpc/request.cpp`, `share/rpcauth/rpcauth.py`).
+
+use std::fs::{self, OpenOptions};
+use std::hint::black_box;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+/// The user name that goes with the cookie.
+const COOKIE_USER: &str = "__cookie__";
+
+/// Decides whether credentials are good.
+#[derive(Debug, Default)]
+pub struct Authenticator {
+    entries: Vec<RpcAuth>,
+}
+
+/// A user with a salted hash of the password: what Bitcoin Core's `rpcauth` option holds,
+/// `user:salt$hash` with the hash being HMAC-SHA-256 of the password under the salt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RpcAuth {
+    user: String,
+    /// Used as text, not decoded.
+    salt: String,
+    hash: [u8; 32],
+}
+
+/// Why a text is no [`RpcAuth`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid rpcauth entry for user {user:?}: expected user:salt$hash with a hash of 64 hexadecimal digits"
+)]
+pub struct RpcAuthParseError {
+    /// What stands before the first colon; the rest may be secret.
+    pub user: String,
+}
+
+/// Why credentials could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// The system gives no random bytes.
+    #[error("no random bytes for the password salt or the cookie: {0}")]
+    Random(getrandom::Error),
+    /// The cookie could not be written.
+    #[error("cannot write the cookie file {}: {source}", path.display())]
+    Cookie {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Authenticator {
+    /// Accepts nobody yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Accepts `user` with `password`; only a salted hash is kept.
+    ///
+    /// # Errors
+    /// No random bytes for the salt.
+    pub fn add_password(&mut self, user: &str, password: &str) -> Result<(), AuthError> {
+        let salt = random_hex::<16>()?;
+        let hash = keyed(&salt, password).finalize().into_bytes().into();
+        self.entries.push(RpcAuth { user: user.to_owned(), salt, hash });
+        Ok(())
+    }
+
+    /// Accepts the user of an `rpcauth` entry.
+    pub fn add_entry(&mut self, entry: RpcAuth) {
+        self.entries.push(entry);
+    }
+
+    /// Judges the value of an `Authorization` header, and returns the user's name if it is good.
+    /// Takes the same time for every wrong password of a user.
+    pub(crate) fn check(&self, header: &[u8]) -> Option<String> {
+        let encoded = header.strip_prefix(b"Basic ")?.trim_ascii();
+        let decoded = STANDARD.decode(encoded).ok()?;
+        let colon = decoded.iter().position(|&byte| byte == b':')?;
+        let (user, password) = (&decoded[..colon], &decoded[colon + 1..]);
+        let known = self.entries.iter().any(|entry| {
+            equal_in_constant_time(entry.user.as_bytes(), user)
+                && keyed(&entry.salt, password).verify_slice(&entry.hash).is_ok()
+        });
+        known.then(|| String::from_utf8_lossy(user).into_owned())
+    }
+}
+
+impl FromStr for RpcAuth {
+    type Err = RpcAuthParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let user = text.split(':').next().unwrap_or_default().to_owned();
+        let parse = || {
+            let (_, secret) = text.split_once(':')?;
+            let (salt, hash_hex) = secret.split_once('$')?;
+            let mut hash = [0; 32];
+            if secret.contains(':') || hash_hex.len() != 64 {
+                return None;
+            }
+            faster_hex::hex_decode(hash_hex.as_bytes(), &mut hash).ok()?;
+            Some((salt.to_owned(), hash))
+        };
+        match parse() {
+            Some((salt, hash)) => Ok(Self { user, salt, hash }),
+            None => Err(RpcAuthParseError { user }),
+        }
+    }
+}
+
+/// The cookie: a password of the day in a file that only the owner of the data directory can read.
+/// The file goes away with this value.
+#[derive(Debug)]
+pub struct CookieFile {
+    path: PathBuf,
+}
+
+impl CookieFile {
+    /// Writes a fresh cookie to `path`, with permissions 0600 and in one step: readers see a whole cookie
+    /// or none. Registers it with `authenticator`.
+    ///
+    /// # Errors
+    /// No random bytes, or the file cannot be written.
+    pub fn create(path: &Path, authenticator: &mut Authenticator) -> Result<Self, AuthError> {
+        let secret = random_hex::<32>()?;
+        let temporary = path.with_extension("tmp");
+        let write = || -> io::Result<()> {
+            // A leftover of a killed process could carry wider permissions: create it afresh.
+            match fs::remove_file(&temporary) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut file =
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            file.write_all(format!("{COOKIE_USER}:{secret}").as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&temporary, path)
+        };
+        write().map_err(|source| AuthError::Cookie { path: path.to_owned(), source })?;
+        authenticator.add_password(COOKIE_USER, &secret)?;
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// Where the cookie is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for CookieFile {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!("Unable to remove the cookie file {}: {error}", self.path.display());
+        }
+    }
+}
+
+fn keyed(salt: &str, password: impl AsRef<[u8]>) -> Hmac<Sha256> {
+    let mut mac = Hmac::new_from_slice(salt.as_bytes()).expect("HMAC takes keys of any length");
+    mac.update(password.as_ref());
+    mac
+}
+
+fn random_hex<const N: usize>() -> Result<String, AuthError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(AuthError::Random)?;
+    Ok(faster_hex::hex_string(&bytes))
+}
+
+/// Compares without stopping at the first difference. The length is not hidden.
+fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len()
+        && black_box(a.iter().zip(b).fold(0, |acc, (x, y)| black_box(acc | (x ^ y)))) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn basic(credentials: &str) -> Vec<u8> {
+        format!("Basic {}", STANDARD.encode(credentials)).into_bytes()
+    }
+
+    #[test]
+    fn rpcauth_entries_of_bitcoin_core_are_understood() {
+        // Salt and hash as `rpcauth.py` prints them: HMAC-SHA-256 under the salt's text.
+        let hash = keyed("8c3f5a1d0e", "hunter2").finalize().into_bytes();
+        let entry = format!("alice:8c3f5a1d0e${}", faster_hex::hex_string(&hash));
+        let mut authenticator = Authenticator::new();
+        authenticator.add_entry(entry.parse().unwrap());
+        for (header, user) in [
+            (basic("alice:hunter2"), Some("alice")),
+            (basic("alice:hunter3"), None),
+            (basic("alice:"), None),
+            (basic("bob:hunter2"), None),
+            (basic("alicehunter2"), None),
+            (b"Basic !!".to_vec(), None),
+            (b"Bearer abc".to_vec(), None),
+            (Vec::new(), None),
+        ] {
+            assert_eq!(authenticator.check(&header).as_deref(), user);
+        }
+    }
+
+    #[test]
+    fn hmac_agrees_with_rfc_4231() {
+        // RFC 4231, test case 2.
+        let mac = keyed("Jefe", "what do ya want for nothing?").finalize().into_bytes();
+        let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        assert_eq!(faster_hex::hex_string(&mac), expected);
+    }
+
+    #[test]
+    fn passwords_may_contain_colons_and_users_may_not() {
+        let mut authenticator = Authenticator::new();
+        authenticator.add_password("u", "a:b:c").unwrap();
+        assert_eq!(authenticator.check(&basic("u:a:b:c")).as_deref(), Some("u"));
+        assert_eq!(authenticator.check(&basic("u:a:b")), None);
+    }
+
+    #[test]
+    fn malformed_rpcauth_entries_name_the_user_and_hide_the_rest() {
+        let hash = "0".repeat(64);
+        for text in [
+            "alice".to_owned(),
+            "alice:salt".to_owned(),
+            "alice:salt$12".to_owned(),
+            format!("alice:sa:lt${hash}"),
+            format!("alice:salt${}", "g".repeat(64)),
+            format!("alice:salt$x${hash}"),
+        ] {
+            let error = text.parse::<RpcAuth>().unwrap_err();
+            assert_eq!(error.user, "alice");
+            assert!(!error.to_string().contains("sa:lt"));
+        }
+        assert!(format!("alice:salt${hash}").parse::<RpcAuth>().is_ok());
+    }
+
+    #[test]
+    fn the_cookie_is_private_whole_and_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".cookie");
+        fs::write(path.with_extension("tmp"), "leftover").unwrap();
+        let mut authenticator = Authenticator::new();
+        let cookie = CookieFile::create(&path, &mut authenticator).unwrap();
+        let text = fs::read_to_string(cookie.path()).unwrap();
+        let (user, secret) = text.split_once(':').unwrap();
+        assert_eq!((user, secret.len()), (COOKIE_USER, 64));
+        assert!(secret.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(authenticator.check(&basic(&text)).as_deref(), Some(COOKIE_USER));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        drop(cookie);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_cookie_that_cannot_be_written_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("missing").join(".cookie");
+        let error = CookieFile::create(&path, &mut Authenticator::new()).unwrap_err();
+        assert!(matches!(error, AuthError::Cookie { path: p, .. } if p == path));
+    }
+}

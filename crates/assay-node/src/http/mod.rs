@@ -1,0 +1,10 @@
+//! The HTTP/1.1 server: who may talk to it, how much it takes, and where the work runs.
+
+mod auth;
+mod body;
+mod server;
+mod subnet;
+
+pub use self::auth::{AuthError, Authenticator, CookieFile, RpcAuth, RpcAuthParseError};
+pub use self::server::{BindError, Limits, Server};
+pub use self::subnet::{Subnet, SubnetParseError};

@@ -1,0 +1,476 @@
+//! Accepting connections and answering requests.
+//!
+//! The order of the checks and the status codes are Bitcoin Core's (`httpserver.cpp`, `httprpc.cpp`):
+//! peer address (403), HTTP method (405), path (404), credentials (401), then the body.
+//! Network work is asynchronous; calls run on threads of their own, in two lanes, so that
+//! calls that wait for a block never keep calls that do something from running.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::auth::Authenticator;
+use super::body::{self, BodyError};
+use super::subnet::Subnet;
+use crate::jsonrpc::intake::Text;
+use crate::jsonrpc::{CallContext, Handler, Plan, Reply};
+
+/// How much the server takes on.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// The largest request body in bytes.
+    pub body_bytes_max: usize,
+    /// The calls that run at once, waiting calls aside.
+    pub threads: usize,
+    /// The requests that may queue for those threads before callers are turned away.
+    pub queue_max: usize,
+    /// The calls that may wait for an event at once.
+    pub waiters_max: usize,
+    /// The open connections.
+    pub connections_max: usize,
+    /// How long a connection may stay silent between and within requests.
+    pub idle: Duration,
+}
+
+impl Default for Limits {
+    /// A 256 MB block in hexadecimal with room to spare; otherwise Bitcoin Core's defaults
+    /// (`httpserver.h`).
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 640 << 20,
+            threads: 16,
+            queue_max: 64,
+            waiters_max: 64,
+            connections_max: 256,
+            idle: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A server could not start to listen.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address} for JSON-RPC: {source}")]
+pub struct BindError {
+    /// The address asked for.
+    pub address: SocketAddr,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// Listens, and answers once [`Server::serve`] runs.
+#[derive(Debug)]
+pub struct Server {
+    listeners: Vec<TcpListener>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Server {
+    /// Binds to every one of `addresses`.
+    ///
+    /// # Errors
+    /// The first address that cannot be bound.
+    pub async fn bind(addresses: &[SocketAddr]) -> Result<Self, BindError> {
+        let mut listeners = Vec::new();
+        let mut bound = Vec::new();
+        for &address in addresses {
+            let failed = |source| BindError { address, source };
+            let listener = TcpListener::bind(address).await.map_err(failed)?;
+            bound.push(listener.local_addr().map_err(failed)?);
+            listeners.push(listener);
+        }
+        Ok(Self { listeners, addresses: bound })
+    }
+
+    /// The addresses that clients can connect to; a port given as 0 is resolved here.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Answers requests until `shutdown` becomes true; then accepts no more connections, lets
+    /// calls that wait return, finishes what runs, and returns.
+    pub async fn serve<H: Handler>(
+        self,
+        handler: Arc<H>,
+        authenticator: Authenticator,
+        allowed: Vec<Subnet>,
+        limits: Limits,
+        mut shutdown: watch::Receiver<bool>,
+    ) {
+        let shared = Arc::new(Shared::new(handler, authenticator, allowed, limits));
+        let mut listeners = JoinSet::new();
+        for listener in self.listeners {
+            listeners.spawn(accept(listener, Arc::clone(&shared), shutdown.clone()));
+        }
+        asked_to_stop(&mut shutdown).await;
+        shared.stopping.store(true, Ordering::Relaxed);
+        while listeners.join_next().await.is_some() {}
+    }
+}
+
+async fn asked_to_stop(shutdown: &mut watch::Receiver<bool>) {
+    // An error means that the sender is gone: then nobody could ask any more, and it is time to go.
+    let _ = shutdown.wait_for(|stop| *stop).await;
+}
+
+struct Shared<H> {
+    handler: Arc<H>,
+    authenticator: Authenticator,
+    allowed: Vec<Subnet>,
+    limits: Limits,
+    connections: Arc<Semaphore>,
+    work: Arc<Semaphore>,
+    queued: AtomicUsize,
+    waiters: Arc<Semaphore>,
+    /// Room for bodies in transit, in units of [`BODY_UNIT`]: two of the largest.
+    bodies: Arc<Semaphore>,
+    /// Held while a wrong password is made to wait, so guessing does not go faster in parallel.
+    penalty: Mutex<()>,
+    stopping: Arc<AtomicBool>,
+}
+
+impl<H> Shared<H> {
+    fn new(
+        handler: Arc<H>,
+        authenticator: Authenticator,
+        allowed: Vec<Subnet>,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            handler,
+            authenticator,
+            allowed,
+            connections: Arc::new(Semaphore::new(limits.connections_max)),
+            work: Arc::new(Semaphore::new(limits.threads)),
+            queued: AtomicUsize::new(0),
+            waiters: Arc::new(Semaphore::new(limits.waiters_max)),
+            bodies: Arc::new(Semaphore::new(2 * body_units(limits.body_bytes_max))),
+            penalty: Mutex::new(()),
+            stopping: Arc::default(),
+            limits,
+        }
+    }
+
+    /// Loopback is always allowed.
+    fn admits(&self, peer: IpAddr) -> bool {
+        peer.to_canonical().is_loopback() || self.allowed.iter().any(|range| range.contains(peer))
+    }
+}
+
+async fn accept<H: Handler>(
+    listener: TcpListener,
+    shared: Arc<Shared<H>>,
+    mut shutdown: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = asked_to_stop(&mut shutdown) => break,
+        };
+        // Reap what has ended, or the set grows with every connection ever made.
+        while connections.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, peer)) => match Arc::clone(&shared.connections).try_acquire_owned() {
+                Ok(permit) => {
+                    let serving =
+                        connection(stream, peer, Arc::clone(&shared), shutdown.clone(), permit);
+                    connections.spawn(serving);
+                }
+                Err(_) => turn_away(&stream, peer),
+            },
+            Err(error) => {
+                // Out of descriptors, most likely: retrying at once would only spin.
+                tracing::warn!("Cannot accept an RPC connection: {error}");
+                sleep(ACCEPT_RETRY).await;
+            }
+        }
+    }
+    drop(listener);
+    let finish = async { while connections.join_next().await.is_some() {} };
+    if timeout(DRAIN, finish).await.is_err() {
+        tracing::warn!("Some RPC connections did not finish in time and are cut");
+    }
+}
+
+/// Best effort: the socket buffer of a fresh connection takes a short answer at once.
+fn turn_away(stream: &TcpStream, peer: SocketAddr) {
+    tracing::warn!("Too many RPC connections; {peer} is turned away");
+    let _ = stream.try_write(
+        b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+    );
+}
+
+async fn connection<H: Handler>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    shared: Arc<Shared<H>>,
+    mut shutdown: watch::Receiver<bool>,
+    permit: OwnedSemaphorePermit,
+) {
+    let _permit = permit;
+    // Answers are small and awaited: never hold them back to fill a packet.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(|request| {
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(exchange(&shared, peer, request).await) }
+    });
+    let serving = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(shared.limits.idle)
+        .max_buf_size(READ_BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(serving);
+    let ended = tokio::select! {
+        ended = &mut serving => ended,
+        () = asked_to_stop(&mut shutdown) => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(target: "http", "Connection of {peer} ended: {error}");
+    }
+}
+
+/// One request and its answer.
+async fn exchange<H: Handler>(
+    shared: &Arc<Shared<H>>,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+) -> Answer {
+    match admit(shared, peer, &request).await {
+        Ok(()) => {}
+        Err(refusal) => return dismiss(request, refusal),
+    }
+    let announced = request.body().size_hint().upper().and_then(|bytes| bytes.try_into().ok());
+    let limit = shared.limits.body_bytes_max;
+    if announced.is_some_and(|bytes: usize| bytes > limit) {
+        let refusal = refused_body(&BodyError::TooLarge { limit });
+        return dismiss(request, refusal);
+    }
+    // A body of unknown length may become as large as the limit.
+    let Some(room) = body_room(shared, announced.unwrap_or(limit)).await else {
+        return dismiss(request, plain(StatusCode::SERVICE_UNAVAILABLE, "Too many large requests"));
+    };
+    let mut incoming = request.into_body();
+    let length = announced.unwrap_or(0);
+    let body = match body::read(&mut incoming, length, limit, shared.limits.idle).await {
+        Ok(body) => body,
+        Err(error) => {
+            tokio::spawn(body::linger(incoming, LINGER));
+            return closing(refused_body(&error));
+        }
+    };
+    let context = CallContext::new(Arc::clone(&shared.stopping));
+    let _guard = context.guard();
+    match run(shared, body, room, &context).await {
+        Ok(Reply { status, body: Some(body) }) => {
+            let mut answer = Response::new(Full::new(Bytes::from(body)));
+            *answer.status_mut() = status;
+            let json = HeaderValue::from_static("application/json");
+            answer.headers_mut().insert(header::CONTENT_TYPE, json);
+            answer
+        }
+        Ok(Reply { status, body: None }) => plain(status, ""),
+        Err(answer) => answer,
+    }
+}
+
+/// The checks that need no body.
+async fn admit<H: Handler>(
+    shared: &Shared<H>,
+    peer: SocketAddr,
+    request: &Request<Incoming>,
+) -> Result<(), Answer> {
+    if !shared.admits(peer.ip()) {
+        tracing::debug!(target: "http", "{peer} is not allowed RPC access");
+        return Err(plain(StatusCode::FORBIDDEN, ""));
+    }
+    let known = [Method::GET, Method::POST, Method::HEAD, Method::PUT];
+    if !known.contains(request.method()) {
+        return Err(plain(StatusCode::METHOD_NOT_ALLOWED, ""));
+    }
+    if request.uri().path_and_query().is_none_or(|path| path.as_str() != "/") {
+        return Err(plain(StatusCode::NOT_FOUND, ""));
+    }
+    if request.method() != Method::POST {
+        let text = "JSONRPC server handles only POST requests";
+        return Err(plain(StatusCode::METHOD_NOT_ALLOWED, text));
+    }
+    let Some(credentials) = request.headers().get(header::AUTHORIZATION) else {
+        return Err(unauthorized());
+    };
+    if shared.authenticator.check(credentials.as_bytes()).is_none() {
+        tracing::warn!("Incorrect RPC password attempt from {peer}");
+        let _turn = shared.penalty.lock().await;
+        sleep(PENALTY).await;
+        return Err(unauthorized());
+    }
+    Ok(())
+}
+
+/// Waits for memory for a body, but not for ever.
+async fn body_room<H>(shared: &Shared<H>, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    let units = u32::try_from(body_units(bytes)).ok()?;
+    let room = Arc::clone(&shared.bodies).acquire_many_owned(units);
+    timeout(shared.limits.idle, room).await.ok()?.ok()
+}
+
+/// Reads the calls out of `body`, frees it, and runs them in the lane they belong to.
+async fn run<H: Handler>(
+    shared: &Arc<Shared<H>>,
+    body: Text,
+    room: OwnedSemaphorePermit,
+    context: &CallContext,
+) -> Result<Reply, Answer> {
+    let permit = work_permit(shared).await?;
+    let (handler, worker_context) = (Arc::clone(&shared.handler), context.clone());
+    let outcome = tokio::task::spawn_blocking(move || {
+        let plan = Plan::new(&*handler, &body);
+        drop(body);
+        drop(room);
+        if plan.waits(&*handler) {
+            return Err(plan);
+        }
+        let reply = plan.run(&*handler, &worker_context);
+        drop(permit);
+        Ok(reply)
+    })
+    .await
+    .map_err(|_| internal_error())?;
+    let plan = match outcome {
+        Ok(reply) => return Ok(reply),
+        Err(plan) => plan,
+    };
+    let Ok(permit) = Arc::clone(&shared.waiters).try_acquire_owned() else {
+        tracing::warn!("Request rejected because too many calls wait already");
+        return Err(plain(StatusCode::SERVICE_UNAVAILABLE, "Too many waiting calls"));
+    };
+    let (handler, context) = (Arc::clone(&shared.handler), context.clone());
+    tokio::task::spawn_blocking(move || {
+        let reply = plan.run(&*handler, &context);
+        drop(permit);
+        reply
+    })
+    .await
+    .map_err(|_| internal_error())
+}
+
+async fn work_permit<H>(shared: &Shared<H>) -> Result<OwnedSemaphorePermit, Answer> {
+    if let Ok(permit) = Arc::clone(&shared.work).try_acquire_owned() {
+        return Ok(permit);
+    }
+    let queued = QueueSlot::take(&shared.queued);
+    if queued.position > shared.limits.queue_max {
+        tracing::warn!("Request rejected because the RPC work queue is full");
+        return Err(plain(StatusCode::SERVICE_UNAVAILABLE, "Work queue depth exceeded"));
+    }
+    Arc::clone(&shared.work).acquire_owned().await.map_err(|_| internal_error())
+}
+
+/// A place in the queue; given back also when the client hangs up while it waits.
+struct QueueSlot<'a> {
+    queued: &'a AtomicUsize,
+    position: usize,
+}
+
+impl<'a> QueueSlot<'a> {
+    fn take(queued: &'a AtomicUsize) -> Self {
+        Self { queued, position: queued.fetch_add(1, Ordering::Relaxed) + 1 }
+    }
+}
+
+impl Drop for QueueSlot<'_> {
+    fn drop(&mut self) {
+        self.queued.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+type Answer = Response<Full<Bytes>>;
+
+fn plain(status: StatusCode, text: &'static str) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+    *answer.status_mut() = status;
+    if status != StatusCode::NO_CONTENT {
+        let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+        answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    }
+    answer
+}
+
+fn unauthorized() -> Answer {
+    let mut answer = plain(StatusCode::UNAUTHORIZED, "");
+    let realm = HeaderValue::from_static("Basic realm=\"jsonrpc\"");
+    answer.headers_mut().insert(header::WWW_AUTHENTICATE, realm);
+    answer
+}
+
+fn internal_error() -> Answer {
+    closing(plain(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "The call failed inside the node; see its log",
+    ))
+}
+
+fn refused_body(error: &BodyError) -> Answer {
+    let status = match error {
+        BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyError::Stalled { .. } => StatusCode::REQUEST_TIMEOUT,
+        BodyError::NoMemory { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        BodyError::Transport(_) => StatusCode::BAD_REQUEST,
+    };
+    tracing::warn!("RPC request refused: {error}");
+    let mut answer = Response::new(Full::new(Bytes::from(format!("{error}\n"))));
+    *answer.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}
+
+fn closing(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+/// Answers without having read the body. A small rest is read and forgotten so that the connection
+/// lives on; of a large one only as much as the client sends within [`LINGER`], unless it
+/// waits for permission to send (`Expect`), which it then does not get.
+fn dismiss(request: Request<Incoming>, answer: Answer) -> Answer {
+    let rest = request.body().size_hint().upper();
+    if rest == Some(0) {
+        return answer;
+    }
+    if !request.headers().contains_key(header::EXPECT) {
+        tokio::spawn(body::linger(request.into_body(), LINGER));
+    }
+    if rest.is_some_and(|bytes| bytes <= SMALL_REST) { answer } else { closing(answer) }
+}
+
+fn body_units(bytes: usize) -> usize {
+    bytes.div_ceil(BODY_UNIT)
+}
+
+/// Wrong passwords cost this much time each (Bitcoin Core: 250 ms).
+const PENALTY: Duration = Duration::from_millis(250);
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+/// How long running calls may take when the server stops. Block connection is let finish.
+const DRAIN: Duration = Duration::from_mins(5);
+const LINGER: Duration = Duration::from_secs(2);
+const SMALL_REST: u64 = 64 << 10;
+const BODY_UNIT: usize = 64 << 10;
+/// Blocks arrive in few large reads.
+const READ_BUFFER: usize = 1 << 20;

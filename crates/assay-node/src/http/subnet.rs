@@ -1,0 +1,93 @@
+//! Address ranges from which clients may connect.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// A range of addresses: those that agree with `address` in the first `prefix` bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subnet {
+    address: IpAddr,
+    prefix: u8,
+}
+
+/// Why a text is no [`Subnet`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid subnet {text:?}: expected an address such as 10.0.0.7, or a range such as 10.0.0.0/8 or fd00::/8"
+)]
+pub struct SubnetParseError {
+    /// The text as given.
+    pub text: String,
+}
+
+impl Subnet {
+    /// Whether `address` lies in the range. An IPv4 address mapped into IPv6 counts as IPv4.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let bits = |ip: IpAddr| match ip.to_canonical() {
+            IpAddr::V4(ip) => (u128::from(ip.to_bits()) << 96, 32),
+            IpAddr::V6(ip) => (ip.to_bits(), 128),
+        };
+        let ((ours, our_len), (theirs, their_len)) = (bits(self.address), bits(address));
+        let mask = u128::MAX.checked_shl(128 - u32::from(self.prefix)).unwrap_or(0);
+        our_len == their_len && (ours ^ theirs) & mask == 0
+    }
+}
+
+impl FromStr for Subnet {
+    type Err = SubnetParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let (address, prefix) = match text.split_once('/') {
+                Some((address, prefix)) => (address, Some(prefix)),
+                None => (text, None),
+            };
+            let address: IpAddr = address.parse().ok()?;
+            let address_bits = if address.is_ipv4() { 32 } else { 128 };
+            let prefix = match prefix {
+                Some(prefix) => prefix.parse().ok().filter(|bits| *bits <= address_bits)?,
+                None => address_bits,
+            };
+            Some(Self { address, prefix })
+        };
+        parse().ok_or_else(|| SubnetParseError { text: text.to_owned() })
+    }
+}
+
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_contain_what_agrees_in_the_prefix() {
+        for (range, address, inside) in [
+            ("10.0.0.0/8", "10.255.1.2", true),
+            ("10.0.0.0/8", "11.0.0.0", false),
+            ("10.0.0.7", "10.0.0.7", true),
+            ("10.0.0.7", "10.0.0.6", false),
+            ("0.0.0.0/0", "203.0.113.9", true),
+            ("0.0.0.0/0", "::1", false),
+            ("10.0.0.0/8", "::ffff:10.1.2.3", true),
+            ("fd00::/8", "fd12::1", true),
+            ("fd00::/8", "fe80::1", false),
+            ("::/0", "2001:db8::1", true),
+        ] {
+            let range: Subnet = range.parse().unwrap();
+            assert_eq!(range.contains(address.parse().unwrap()), inside, "{range} {address}");
+        }
+    }
+
+    #[test]
+    fn bad_ranges_are_refused() {
+        for text in ["", "10.0.0", "10.0.0.0/33", "::/129", "10.0.0.0/x", "10.0.0.0/-1", "host"] {
+            assert_eq!(text.parse::<Subnet>().unwrap_err().text, text);
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Taking in a request text as it arrives, with long hexadecimal strings decoded on the way.
+//!
+//! A 256 MB block travels as one JSON string of 512 million digits. Keeping that text would double the memory
+//! and put decoding after the last byte. So strings of nothing but hexadecimal digits that grow
+//! beyond [`BLOB_DIGITS_MIN`] leave the text: their bytes are kept apart as a *blob*, and an
+//! empty string stands in their place. Which empty strings those are is known by position, which no client can
+//! forge. A string that turns out to be something else goes back into the text.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::TryReserveError;
+
+use memchr::{memchr, memchr2};
+use serde_json::value::RawValue;
+
+/// Collects a request text piece by piece.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    text: Vec<u8>,
+    blobs: Vec<Blob>,
+    state: State,
+    /// Bytes taken in so far.
+    taken: usize,
+    /// Bytes that will come in all, as far as the client said so.
+    announced: usize,
+}
+
+/// A request text that is complete.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    text: Vec<u8>,
+    /// In the order of their positions. Shared because [`Text::take`] empties them one by one while
+    /// values borrow from the text.
+    blobs: RefCell<Vec<Blob>>,
+}
+
+#[derive(Debug)]
+struct Blob {
+    /// Position in the text of the quotation mark that opens the empty string.
+    at: usize,
+    bytes: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Outside,
+    /// Inside a string whose content begins at `start` in the text.
+    InString {
+        start: usize,
+        /// The next character is escaped.
+        escaped: bool,
+        /// It may still become a blob.
+        candidate: bool,
+    },
+    /// Inside a string whose digits go to the last blob.
+    InBlob {
+        /// A digit whose partner has not arrived.
+        odd: Option<u8>,
+    },
+}
+
+impl Intake {
+    /// For a text of `announced` bytes; 0 when that is not known.
+    pub(crate) fn new(announced: usize) -> Self {
+        let text = Vec::with_capacity(announced.min(TEXT_RESERVE_MAX));
+        Self { text, blobs: Vec::new(), state: State::Outside, taken: 0, announced }
+    }
+
+    /// Bytes taken in so far.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// Takes in the next piece; pieces may be cut anywhere.
+    ///
+    /// # Errors
+    /// No memory for it.
+    pub(crate) fn push(&mut self, mut piece: &[u8]) -> Result<(), TryReserveError> {
+        self.taken += piece.len();
+        while !piece.is_empty() {
+            let used = match self.state {
+                State::Outside => self.push_outside(piece)?,
+                State::InString { start, escaped, candidate } => {
+                    self.push_string(piece, start, escaped, candidate)?
+                }
+                State::InBlob { odd } => self.push_blob(piece, odd)?,
+            };
+            piece = &piece[used..];
+        }
+        Ok(())
+    }
+
+    /// The text and its blobs.
+    pub(crate) fn finish(self) -> Text {
+        Text { text: self.text, blobs: RefCell::new(self.blobs) }
+    }
+
+    fn push_outside(&mut self, piece: &[u8]) -> Result<usize, TryReserveError> {
+        let quote = memchr(b'"', piece);
+        let used = quote.map_or(piece.len(), |at| at + 1);
+        self.append(&piece[..used])?;
+        if quote.is_some() {
+            let start = self.text.len();
+            self.state = State::InString { start, escaped: false, candidate: true };
+        }
+        Ok(used)
+    }
+
+    fn push_string(
+        &mut self,
+        piece: &[u8],
+        start: usize,
+        escaped: bool,
+        candidate: bool,
+    ) -> Result<usize, TryReserveError> {
+        if escaped {
+            self.append(&piece[..1])?;
+            self.state = State::InString { start, escaped: false, candidate };
+            return Ok(1);
+        }
+        let stop = memchr2(b'"', b'\\', piece);
+        let run = stop.unwrap_or(piece.len());
+        self.append(&piece[..run])?;
+        if candidate && self.text.len() - start >= BLOB_DIGITS_MIN {
+            self.begin_blob(start)?;
+            return Ok(run);
+        }
+        let Some(stop) = stop else { return Ok(run) };
+        self.append(&piece[stop..=stop])?;
+        self.state = if piece[stop] == b'"' {
+            State::Outside
+        } else {
+            // No hexadecimal digit is written with an escape by anyone who sends megabytes of them.
+            State::InString { start, escaped: true, candidate: false }
+        };
+        Ok(stop + 1)
+    }
+
+    /// Moves the digits from `start` on into a blob, if digits they are.
+    fn begin_blob(&mut self, start: usize) -> Result<(), TryReserveError> {
+        let digits = &self.text[start..];
+        let even = digits.len() & !1;
+        let odd = digits.get(even).copied();
+        let mut bytes = Vec::new();
+        // What is still to come is most likely the rest of this string.
+        let rest = self.announced.saturating_sub(self.taken);
+        bytes.try_reserve_exact(even / 2 + rest.div_ceil(2))?;
+        bytes.resize(even / 2, 0);
+        let decoded = faster_hex::hex_decode(&digits[..even], &mut bytes).is_ok();
+        if !decoded || odd.is_some_and(|digit| !digit.is_ascii_hexdigit()) {
+            self.state = State::InString { start, escaped: false, candidate: false };
+            return Ok(());
+        }
+        self.text.truncate(start);
+        self.blobs.push(Blob { at: start - 1, bytes });
+        self.state = State::InBlob { odd };
+        Ok(())
+    }
+
+    fn push_blob(&mut self, piece: &[u8], odd: Option<u8>) -> Result<usize, TryReserveError> {
+        let quote = memchr(b'"', piece);
+        let digits = &piece[..quote.unwrap_or(piece.len())];
+        let blob = self.blobs.last_mut().expect("a blob is being filled");
+        let (pair, rest) = match odd {
+            Some(first) => match digits.split_first() {
+                Some((&second, rest)) => (Some([first, second]), rest),
+                None => (None, digits),
+            },
+            None => (None, digits),
+        };
+        let (even, left) = rest.split_at(rest.len() & !1);
+        let before = blob.bytes.len();
+        blob.bytes.try_reserve(even.len() / 2 + 1)?;
+        let mut good = left.iter().all(u8::is_ascii_hexdigit);
+        for part in [pair.as_ref().map_or(&[][..], |pair| pair), even] {
+            let start = blob.bytes.len();
+            blob.bytes.resize(start + part.len() / 2, 0);
+            good &= faster_hex::hex_decode(part, &mut blob.bytes[start..]).is_ok();
+        }
+        let pending = left.first().copied().or(odd.filter(|_| pair.is_none()));
+        if !good || quote.is_some() && pending.is_some() {
+            blob.bytes.truncate(before);
+            self.return_blob(odd)?;
+            return Ok(0);
+        }
+        let Some(quote) = quote else {
+            self.state = State::InBlob { odd: pending };
+            return Ok(piece.len());
+        };
+        self.append(b"\"")?;
+        self.state = State::Outside;
+        Ok(quote + 1)
+    }
+
+    /// Puts the digits of the last blob back into the text: the string is no hexadecimal data after
+    /// all. Their case is lost, which nothing depends on in a string that no method accepts.
+    fn return_blob(&mut self, odd: Option<u8>) -> Result<(), TryReserveError> {
+        let blob = self.blobs.pop().expect("a blob is being filled");
+        let start = self.text.len();
+        self.text.try_reserve(blob.bytes.len() * 2 + 1)?;
+        super::json::push_hex(&mut self.text, &blob.bytes);
+        self.text.extend(odd);
+        self.state = State::InString { start, escaped: false, candidate: false };
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), TryReserveError> {
+        self.text.try_reserve(bytes.len())?;
+        self.text.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Text {
+    /// The text, with empty strings in place of blobs.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Takes out the blob that `value`, which must be part of this text, stands for.
+    pub(crate) fn take(&self, value: &RawValue) -> Option<Vec<u8>> {
+        let at = self.position(value)?;
+        let mut blobs = self.blobs.borrow_mut();
+        let index = blobs.iter().position(|blob| blob.at == at)?;
+        Some(blobs.remove(index).bytes)
+    }
+
+    /// `value` as the client wrote it, up to the case of digits.
+    pub(crate) fn original<'a>(&self, value: &'a RawValue) -> Cow<'a, str> {
+        let json = value.get();
+        let Some(start) = self.position(value) else { return Cow::Borrowed(json) };
+        let blobs = self.blobs.borrow();
+        let inside = blobs.iter().filter(|blob| (start..start + json.len()).contains(&blob.at));
+        let (mut out, mut done) = (String::new(), 0);
+        for blob in inside {
+            let open = blob.at - start + 1;
+            out.push_str(&json[done..open]);
+            out.push_str(&faster_hex::hex_string(&blob.bytes));
+            done = open;
+        }
+        if done == 0 {
+            return Cow::Borrowed(json);
+        }
+        out.push_str(&json[done..]);
+        Cow::Owned(out)
+    }
+
+    /// Where `value` begins in the text; `None` if it is not part of it.
+    fn position(&self, value: &RawValue) -> Option<usize> {
+        let at = value.get().as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
+        (at < self.text.len()).then_some(at)
+    }
+}
+
+impl From<&[u8]> for Text {
+    /// A text that is there already; nothing leaves it.
+    fn from(text: &[u8]) -> Self {
+        Self { text: text.to_vec(), blobs: RefCell::default() }
+    }
+}
+
+/// Strings of at least this many digits become blobs: longer than any transaction but blocks.
+const BLOB_DIGITS_MIN: usize = 1 << 20;
+/// Nothing but blobs makes texts long, as a rule.
+const TEXT_RESERVE_MAX: usize = BLOB_DIGITS_MIN + (1 << 20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take_in(text: &[u8], piece: usize) -> Text {
+        let mut intake = Intake::new(text.len());
+        for piece in text.chunks(piece) {
+            intake.push(piece).unwrap();
+        }
+        assert_eq!(intake.taken(), text.len());
+        intake.finish()
+    }
+
+    fn values(text: &Text) -> Vec<&RawValue> {
+        serde_json::from_slice(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn long_hexadecimal_strings_become_bytes() {
+        let data: Vec<u8> = (0..BLOB_DIGITS_MIN).map(|i| (i % 251) as u8).collect();
+        let hex = faster_hex::hex_string(&data);
+        let upper = hex.to_uppercase();
+        let json = format!(r#"["{hex}", "ab", "", "{upper}", {{"x\"y":"{hex}"}}, "{hex}"]"#);
+        for piece in [json.len(), 65_536, 65_537, 4095] {
+            let text = take_in(json.as_bytes(), piece);
+            assert!(text.as_bytes().len() < 100);
+            let values = values(&text);
+            assert!(text.original(values[4]).contains(&hex));
+            for (index, expected) in [
+                (0, Some(&data)),
+                (1, None),
+                (2, None),
+                (3, Some(&data)),
+                (4, None),
+                (5, Some(&data)),
+            ] {
+                assert!(text.take(values[index]).as_ref() == expected, "{piece} {index}");
+            }
+            assert!(text.take(values[0]).is_none());
+            assert_eq!((values[1].get(), values[2].get()), ("\"ab\"", "\"\""));
+        }
+    }
+
+    #[test]
+    fn strings_that_are_something_else_stay_in_the_text() {
+        let hex = "5a".repeat(BLOB_DIGITS_MIN);
+        let odd = format!("{hex}0");
+        let late = format!("{hex}xy");
+        let late_odd = format!("{hex}1x");
+        let early = format!("x{hex}");
+        let escaped = format!("{hex}\\n\\\"{hex}");
+        let leading = format!("\\u0035{hex}");
+        for content in [&odd, &late, &late_odd, &early, &escaped, &leading] {
+            let json = format!(r#"["{content}","ab"]"#);
+            for piece in [json.len(), 65_537, 65_536] {
+                let text = take_in(json.as_bytes(), piece);
+                assert!(text.as_bytes() == json.as_bytes(), "{piece} {}", &content[..8]);
+                let first = values(&text)[0];
+                assert!(text.take(first).is_none());
+                assert!(matches!(text.original(first), Cow::Borrowed(_)));
+            }
+        }
+    }
+
+    #[test]
+    fn cuts_at_every_place_around_the_threshold_and_the_end_agree() {
+        let data: Vec<u8> = (0..BLOB_DIGITS_MIN / 2 + 40).map(|i| (i * 7 % 256) as u8).collect();
+        let json = format!(r#"["{}"]"#, faster_hex::hex_string(&data));
+        let (head, tail) = json.split_at(BLOB_DIGITS_MIN - 8);
+        for cut in 0..tail.len() {
+            let mut intake = Intake::new(0);
+            for piece in [head, &tail[..cut], &tail[cut..]] {
+                intake.push(piece.as_bytes()).unwrap();
+            }
+            let text = intake.finish();
+            assert!(text.take(values(&text)[0]).as_ref() == Some(&data), "{cut}");
+        }
+        // Digit by digit.
+        let mut intake = Intake::new(0);
+        intake.push(head.as_bytes()).unwrap();
+        for byte in tail.bytes() {
+            intake.push(&[byte]).unwrap();
+        }
+        let text = intake.finish();
+        assert!(text.take(values(&text)[0]) == Some(data));
+    }
+
+    #[test]
+    fn texts_that_end_too_early_are_no_json() {
+        let json = format!(r#"["{}"#, "00".repeat(BLOB_DIGITS_MIN));
+        let text = take_in(json.as_bytes(), 1 << 16);
+        assert!(serde_json::from_slice::<&RawValue>(text.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn values_from_elsewhere_are_no_part_of_the_text() {
+        let text = take_in(br#"[""]"#, 1);
+        let other: &RawValue = serde_json::from_str(r#""""#).unwrap();
+        assert!(text.take(other).is_none());
+        assert_eq!(text.original(other), r#""""#);
+    }
+}

@@ -1,0 +1,311 @@
+//! JSON-RPC 1.0, 1.1 and 2.0 as Bitcoin Core speaks them (`httprpc.cpp`, `rpc/request.cpp`), without
+//! any knowledge of the methods: those are behind [`Handler`].
+
+pub(crate) mod error;
+pub(crate) mod intake;
+pub(crate) mod json;
+pub(crate) mod request;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hyper::StatusCode;
+
+pub use self::error::{Code, RpcError};
+pub use self::json::{Array, Json, Object};
+pub use self::request::{Params, Value};
+
+use self::intake::Text;
+use self::request::{Body, Envelope, ReplyTo, Version};
+
+/// The methods behind the server.
+///
+/// A call happens in two steps, because the arguments borrow from the request body, which can be
+/// large: [`Handler::prepare`] takes out of the body what the call needs, the server
+/// frees the body, and [`Handler::execute`] does the work.
+pub trait Handler: Send + Sync + 'static {
+    /// A call whose arguments are checked and owned.
+    type Job: Send + 'static;
+
+    /// Looks the method up and checks its arguments.
+    ///
+    /// # Errors
+    /// No such method, or arguments that it does not take.
+    fn prepare(&self, method: &str, params: Params<'_>) -> Result<Self::Job, RpcError>;
+
+    /// Whether the job mostly waits for something to happen. Such jobs run apart, so that they
+    /// hold up no others.
+    fn waits(&self, job: &Self::Job) -> bool;
+
+    /// Whether the job gains from being run together with its neighbours of the same kind.
+    fn groups(&self, job: &Self::Job) -> bool;
+
+    /// Does the work and writes the result as one JSON value to the end of `out`. What has been written
+    /// before an error is discarded by the caller.
+    ///
+    /// # Errors
+    /// What the method reports.
+    fn execute(
+        &self,
+        job: Self::Job,
+        context: &CallContext,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RpcError>;
+
+    /// Does the work of consecutive jobs of one batch for which [`Handler::groups`] is true, and
+    /// returns their results in the same order.
+    fn execute_group(
+        &self,
+        jobs: Vec<Self::Job>,
+        context: &CallContext,
+    ) -> Vec<Result<Vec<u8>, RpcError>>;
+}
+
+/// What a running call can ask about its caller.
+#[derive(Debug, Clone, Default)]
+pub struct CallContext {
+    gone: Arc<AtomicBool>,
+    stopping: Arc<AtomicBool>,
+}
+
+impl CallContext {
+    /// A context for calls of one HTTP request; `stopping` is set when the server goes down.
+    pub(crate) fn new(stopping: Arc<AtomicBool>) -> Self {
+        Self { gone: Arc::default(), stopping }
+    }
+
+    /// Marks the caller as gone when dropped.
+    pub(crate) fn guard(&self) -> GoneGuard {
+        GoneGuard(Arc::clone(&self.gone))
+    }
+
+    /// Whether nobody waits for the answer any more: the client hung up or the server stops.
+    /// Calls that wait look at it several times a second.
+    pub fn interrupted(&self) -> bool {
+        self.gone.load(Ordering::Relaxed) || self.stopping.load(Ordering::Relaxed)
+    }
+}
+
+/// Lives as long as the HTTP exchange.
+#[derive(Debug)]
+pub(crate) struct GoneGuard(Arc<AtomicBool>);
+
+impl Drop for GoneGuard {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// An HTTP answer to a request body.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    /// JSON text and a line feed; nothing at all for notifications.
+    pub(crate) body: Option<Vec<u8>>,
+}
+
+/// A request body turned into jobs. It owns everything, so the body can be freed before [`Plan::run`].
+#[derive(Debug)]
+pub(crate) enum Plan<J> {
+    Unreadable(RpcError),
+    Single(Step<J>),
+    Batch(Vec<Step<J>>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Step<J> {
+    reply_to: ReplyTo,
+    job: Result<J, Refusal>,
+}
+
+/// Why a request does not come to be run. The two differ only in the HTTP status under JSON-RPC 2.0.
+#[derive(Debug)]
+enum Refusal {
+    /// It is no proper request object.
+    Malformed(RpcError),
+    /// The method or its arguments are wrong.
+    Unfit(RpcError),
+}
+
+impl<J> Plan<J> {
+    /// Reads a request body.
+    pub(crate) fn new<H: Handler<Job = J>>(handler: &H, body: &Text) -> Self {
+        match Body::parse(body.as_bytes()) {
+            Err(error) => Self::Unreadable(error),
+            Ok(Body::Single(envelope)) => Self::Single(Step::new(handler, envelope, body)),
+            Ok(Body::Batch(envelopes)) => {
+                Self::Batch(envelopes.into_iter().map(|e| Step::new(handler, e, body)).collect())
+            }
+        }
+    }
+
+    /// Whether any of the jobs waits.
+    pub(crate) fn waits<H: Handler<Job = J>>(&self, handler: &H) -> bool {
+        let waits = |step: &Step<J>| step.job.as_ref().is_ok_and(|job| handler.waits(job));
+        match self {
+            Self::Unreadable(_) => false,
+            Self::Single(step) => waits(step),
+            Self::Batch(steps) => steps.iter().any(waits),
+        }
+    }
+
+    /// Runs the jobs in order.
+    pub(crate) fn run<H: Handler<Job = J>>(self, handler: &H, context: &CallContext) -> Reply {
+        match self {
+            Self::Unreadable(error) => error_reply(&ReplyTo::unknown(), &error),
+            Self::Single(step) => run_single(step, handler, context),
+            Self::Batch(steps) => run_batch(steps, handler, context),
+        }
+    }
+}
+
+impl<J> Step<J> {
+    fn new<H: Handler<Job = J>>(handler: &H, envelope: Envelope<'_>, text: &Text) -> Self {
+        let (reply_to, request) = envelope.judge(text);
+        let job = match request {
+            Err(error) => Err(Refusal::Malformed(error)),
+            Ok(request) => handler.prepare(&request.method, request.params).map_err(Refusal::Unfit),
+        };
+        Self { reply_to, job }
+    }
+}
+
+fn run_single<H: Handler>(step: Step<H::Job>, handler: &H, context: &CallContext) -> Reply {
+    let Step { reply_to, job } = step;
+    let mut out = Vec::new();
+    let failure = match job {
+        Err(Refusal::Malformed(error)) => return error_reply(&reply_to, &error),
+        Err(Refusal::Unfit(error)) => Some(error),
+        Ok(job) => {
+            begin_result(&reply_to, &mut out);
+            handler.execute(job, context, &mut out).err()
+        }
+    };
+    if reply_to.is_notification() {
+        return Reply { status: StatusCode::NO_CONTENT, body: None };
+    }
+    match failure {
+        None => {
+            end_result(&reply_to, &mut out);
+            out.push(b'\n');
+            Reply { status: StatusCode::OK, body: Some(out) }
+        }
+        Some(error) if reply_to.version == Version::Legacy => error_reply(&reply_to, &error),
+        Some(error) => Reply { status: StatusCode::OK, ..error_reply(&reply_to, &error) },
+    }
+}
+
+fn run_batch<H: Handler>(steps: Vec<Step<H::Job>>, handler: &H, context: &CallContext) -> Reply {
+    let asked = !steps.is_empty();
+    let mut out = vec![b'['];
+    let mut steps = steps.into_iter().peekable();
+    while let Some(step) = steps.next() {
+        match step.job {
+            Err(Refusal::Malformed(error) | Refusal::Unfit(error)) => {
+                push_answer(&step.reply_to, Err(&error), &mut out);
+            }
+            Ok(job) if handler.groups(&job) => {
+                let mut callers = vec![step.reply_to];
+                let mut jobs = vec![job];
+                let same = |next: &Step<H::Job>| next.job.as_ref().is_ok_and(|j| handler.groups(j));
+                while let Some(next) = steps.next_if(same) {
+                    callers.push(next.reply_to);
+                    jobs.extend(next.job.ok());
+                }
+                let results = handler.execute_group(jobs, context);
+                debug_assert_eq!(results.len(), callers.len());
+                for (reply_to, result) in callers.iter().zip(&results) {
+                    push_answer(reply_to, result.as_deref(), &mut out);
+                }
+            }
+            Ok(job) => {
+                let start = out.len();
+                begin_element(&mut out);
+                begin_result(&step.reply_to, &mut out);
+                let result = handler.execute(job, context, &mut out);
+                if result.is_ok() && !step.reply_to.is_notification() {
+                    end_result(&step.reply_to, &mut out);
+                    continue;
+                }
+                out.truncate(start);
+                if let Err(error) = result {
+                    push_answer(&step.reply_to, Err(&error), &mut out);
+                }
+            }
+        }
+    }
+    if out.len() == 1 && asked {
+        return Reply { status: StatusCode::NO_CONTENT, body: None };
+    }
+    out.extend_from_slice(b"]\n");
+    Reply { status: StatusCode::OK, body: Some(out) }
+}
+
+fn begin_element(out: &mut Vec<u8>) {
+    if out.len() > 1 {
+        out.push(b',');
+    }
+}
+
+/// Adds the answer to one element of a batch, unless it was a notification.
+fn push_answer(reply_to: &ReplyTo, result: Result<&[u8], &RpcError>, out: &mut Vec<u8>) {
+    if reply_to.is_notification() {
+        return;
+    }
+    begin_element(out);
+    match result {
+        Ok(json) => {
+            begin_result(reply_to, out);
+            out.extend_from_slice(json);
+            end_result(reply_to, out);
+        }
+        Err(error) => push_error(reply_to, error, out),
+    }
+}
+
+fn begin_result(reply_to: &ReplyTo, out: &mut Vec<u8>) {
+    out.extend_from_slice(match reply_to.version {
+        Version::Legacy => b"{\"result\":",
+        Version::V2 => b"{\"jsonrpc\":\"2.0\",\"result\":",
+    });
+}
+
+fn end_result(reply_to: &ReplyTo, out: &mut Vec<u8>) {
+    if reply_to.version == Version::Legacy {
+        out.extend_from_slice(b",\"error\":null");
+    }
+    push_id(reply_to, out);
+}
+
+fn push_id(reply_to: &ReplyTo, out: &mut Vec<u8>) {
+    if let Some(id) = &reply_to.id {
+        out.extend_from_slice(b",\"id\":");
+        out.extend_from_slice(id.as_bytes());
+    }
+    out.push(b'}');
+}
+
+fn push_error(reply_to: &ReplyTo, error: &RpcError, out: &mut Vec<u8>) {
+    out.extend_from_slice(match reply_to.version {
+        Version::Legacy => b"{\"result\":null,\"error\":",
+        Version::V2 => b"{\"jsonrpc\":\"2.0\",\"error\":",
+    });
+    let mut object = Json::new(out).object();
+    object.key("code").int(error.code.number());
+    object.key("message").string(&error.message);
+    object.end();
+    push_id(reply_to, out);
+}
+
+/// The HTTP form of an error, with the statuses of `JSONErrorReply`.
+fn error_reply(reply_to: &ReplyTo, error: &RpcError) -> Reply {
+    let status = match error.code {
+        Code::InvalidRequest => StatusCode::BAD_REQUEST,
+        Code::MethodNotFound => StatusCode::NOT_FOUND,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    let mut body = Vec::new();
+    push_error(reply_to, error, &mut body);
+    body.push(b'\n');
+    Reply { status, body: Some(body) }
+}

@@ -1,0 +1,479 @@
+//! Reading request objects.
+//!
+//! The text is scanned once, and everything found borrows from it. What a field means is decided
+//! later, per request: one bad request in a batch must not spoil the others.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use memchr::memchr;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::error::{Code, RpcError};
+use super::intake::Text;
+
+/// The body of one HTTP request.
+#[derive(Debug)]
+pub(crate) enum Body<'a> {
+    /// One request object, or something else where one was due.
+    Single(Envelope<'a>),
+    /// An array of them.
+    Batch(Vec<Envelope<'a>>),
+}
+
+impl<'a> Body<'a> {
+    /// Scans `text`.
+    ///
+    /// # Errors
+    /// The text is not one JSON value followed by nothing, or it is a bare string, number or the like.
+    pub(crate) fn parse(text: &'a [u8]) -> Result<Self, RpcError> {
+        let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+        let malformed = |_| RpcError::new(Code::ParseError, "Parse error");
+        match first {
+            Some(b'[') => serde_json::from_slice(text).map(Body::Batch).map_err(malformed),
+            Some(b'{') => serde_json::from_slice(text).map(Body::Single).map_err(malformed),
+            _ => {
+                serde_json::from_slice::<&RawValue>(text).map_err(malformed)?;
+                Err(RpcError::new(Code::ParseError, "Top-level object parse error"))
+            }
+        }
+    }
+}
+
+/// A request object before its fields are judged.
+#[derive(Debug, Default)]
+pub(crate) struct Envelope<'a> {
+    is_object: bool,
+    id: Option<&'a RawValue>,
+    version: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: RawParams<'a>,
+}
+
+/// Which set of conventions the caller follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Version {
+    /// JSON-RPC 1.0 or 1.1: errors are HTTP errors, both `result` and `error` are always there.
+    #[default]
+    Legacy,
+    /// JSON-RPC 2.0: HTTP status 200, one of `result` and `error`; no id means no answer.
+    V2,
+}
+
+/// How a reply is to be addressed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReplyTo {
+    /// The id as the caller wrote it; `None` when there was none.
+    pub(crate) id: Option<Box<str>>,
+    pub(crate) version: Version,
+}
+
+impl ReplyTo {
+    /// For requests so broken that no id is known.
+    pub(crate) fn unknown() -> Self {
+        Self { id: Some("null".into()), version: Version::Legacy }
+    }
+
+    /// Whether the caller wants no answer.
+    pub(crate) fn is_notification(&self) -> bool {
+        self.id.is_none() && self.version == Version::V2
+    }
+}
+
+/// A request that can be looked up and run.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) method: Cow<'a, str>,
+    pub(crate) params: Params<'a>,
+}
+
+/// Arguments as given: by position, by name, or not at all.
+#[derive(Debug)]
+pub enum Params<'a> {
+    /// No arguments.
+    None,
+    /// An array.
+    Positional(Vec<Value<'a>>),
+    /// An object, in the order written.
+    Named(Vec<(String, Value<'a>)>),
+}
+
+/// One argument: a JSON value inside the request text.
+#[derive(Debug, Clone, Copy)]
+pub struct Value<'a> {
+    raw: &'a RawValue,
+    text: &'a Text,
+}
+
+impl<'a> Value<'a> {
+    /// The value as JSON text. Long hexadecimal strings read as empty ones here; [`Value::hex`] and
+    /// [`Value::string`] know what they are.
+    pub fn json(self) -> &'a str {
+        self.raw.get()
+    }
+
+    /// The name of its type, as `UniValue` has it.
+    pub fn type_name(self) -> &'static str {
+        match self.json().as_bytes().first() {
+            Some(b'"') => "string",
+            Some(b'{') => "object",
+            Some(b'[') => "array",
+            Some(b't' | b'f') => "bool",
+            Some(b'n') => "null",
+            _ => "number",
+        }
+    }
+
+    /// Whether it is null.
+    pub fn is_null(self) -> bool {
+        is_null(self.raw)
+    }
+
+    /// The text of a string; `None` for other values.
+    pub fn string(self) -> Option<Cow<'a, str>> {
+        match self.text.original(self.raw) {
+            Cow::Borrowed(_) => unquote(self.raw),
+            Cow::Owned(long) => Some(Cow::Owned(long.trim_matches('"').to_owned())),
+        }
+    }
+
+    /// The bytes of a string of hexadecimal digits; `None` for other values. Long ones come once.
+    pub fn hex(self) -> Option<Vec<u8>> {
+        if let Some(bytes) = self.text.take(self.raw) {
+            return Some(bytes);
+        }
+        let digits = unquote(self.raw)?;
+        let mut bytes = vec![0; digits.len() / 2];
+        let even = digits.len().is_multiple_of(2);
+        (even && faster_hex::hex_decode(digits.as_bytes(), &mut bytes).is_ok()).then_some(bytes)
+    }
+
+    /// The elements of an array; `None` for other values.
+    pub fn elements(self) -> Option<Vec<Self>> {
+        let list: Vec<&'a RawValue> = serde_json::from_str(self.json()).ok()?;
+        Some(list.into_iter().map(|raw| Self { raw, text: self.text }).collect())
+    }
+}
+
+/// Arguments before they are wrapped.
+#[derive(Debug, Default)]
+enum RawParams<'a> {
+    #[default]
+    None,
+    Positional(Vec<&'a RawValue>),
+    Named(Vec<(String, &'a RawValue)>),
+    /// Neither an array nor an object.
+    Wrong,
+}
+
+impl<'a> Envelope<'a> {
+    /// Judges the fields in the order in which Bitcoin Core does (`JSONRPCRequest::parse`), so that
+    /// of several faults the same one is reported.
+    ///
+    /// A batch element that is no object is answered with a null id; Bitcoin Core repeats the id
+    /// of the element before it, which would answer one request twice.
+    pub(crate) fn judge(self, text: &'a Text) -> (ReplyTo, Result<Request<'a>, RpcError>) {
+        let mut reply_to = ReplyTo::unknown();
+        if !self.is_object {
+            return (reply_to, Err(invalid("Invalid Request object")));
+        }
+        reply_to.id = self.id.map(|id| text.original(id).into());
+        match self.version.filter(|version| !is_null(version)) {
+            None => {}
+            Some(version) => match unquote(version) {
+                None => return (reply_to, Err(invalid("jsonrpc field must be a string"))),
+                Some(version) => match &*version {
+                    "1.0" => {}
+                    "2.0" => reply_to.version = Version::V2,
+                    _ => return (reply_to, Err(invalid("JSON-RPC version not supported"))),
+                },
+            },
+        }
+        let request = match self.method.filter(|method| !is_null(method)) {
+            None => Err(invalid("Missing method")),
+            Some(method) => match (unquote(method), self.params.wrap(text)) {
+                (None, _) => Err(invalid("Method must be a string")),
+                (_, None) => Err(invalid("Params must be an array or object")),
+                (Some(method), Some(params)) => Ok(Request { method, params }),
+            },
+        };
+        (reply_to, request)
+    }
+}
+
+impl<'a> RawParams<'a> {
+    fn wrap(self, text: &'a Text) -> Option<Params<'a>> {
+        let wrap = |raw| Value { raw, text };
+        Some(match self {
+            Self::None => Params::None,
+            Self::Positional(values) => Params::Positional(values.into_iter().map(wrap).collect()),
+            Self::Named(members) => {
+                Params::Named(members.into_iter().map(|(name, raw)| (name, wrap(raw))).collect())
+            }
+            Self::Wrong => return None,
+        })
+    }
+}
+
+/// The text of a JSON string, borrowed unless it contains escapes; `None` for other values.
+fn unquote(value: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
+    if memchr(b'\\', inner.as_bytes()).is_some() {
+        return serde_json::from_str::<String>(value.get()).ok().map(Cow::Owned);
+    }
+    Some(Cow::Borrowed(inner))
+}
+
+fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
+}
+
+fn invalid(message: &'static str) -> RpcError {
+    RpcError::new(Code::InvalidRequest, message)
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(EnvelopeVisitor)
+    }
+}
+
+struct EnvelopeVisitor;
+
+impl<'de> Visitor<'de> for EnvelopeVisitor {
+    type Value = Envelope<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a request object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut envelope = Envelope { is_object: true, ..Envelope::default() };
+        while let Some(field) = map.next_key::<Field>()? {
+            // Of a name that appears twice the first counts, as in Bitcoin Core.
+            match field {
+                Field::Id if envelope.id.is_none() => envelope.id = Some(map.next_value()?),
+                Field::Version if envelope.version.is_none() => {
+                    envelope.version = Some(map.next_value()?);
+                }
+                Field::Method if envelope.method.is_none() => {
+                    envelope.method = Some(map.next_value()?);
+                }
+                Field::Params if matches!(envelope.params, RawParams::None) => {
+                    envelope.params = map.next_value()?;
+                }
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(envelope)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Envelope::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Envelope::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Envelope::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Envelope::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Envelope::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Envelope::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(Envelope::default())
+    }
+}
+
+enum Field {
+    Id,
+    Version,
+    Method,
+    Params,
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Field {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldVisitor;
+        impl Visitor<'_> for FieldVisitor {
+            type Value = Field;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a member name")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Field, E> {
+                Ok(match name {
+                    "id" => Field::Id,
+                    "jsonrpc" => Field::Version,
+                    "method" => Field::Method,
+                    "params" => Field::Params,
+                    _ => Field::Other,
+                })
+            }
+        }
+        deserializer.deserialize_identifier(FieldVisitor)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for RawParams<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ParamsVisitor)
+    }
+}
+
+struct ParamsVisitor;
+
+impl<'de> Visitor<'de> for ParamsVisitor {
+    type Value = RawParams<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("arguments")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = seq.next_element()? {
+            values.push(value);
+        }
+        Ok(RawParams::Positional(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(RawParams::Named(members))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(RawParams::None)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(RawParams::Wrong)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(RawParams::Wrong)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(RawParams::Wrong)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(RawParams::Wrong)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(RawParams::Wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn single(text: &str) -> (ReplyTo, Result<String, String>) {
+        let Ok(Body::Single(envelope)) = Body::parse(text.as_bytes()) else {
+            panic!("not a single request: {text}");
+        };
+        let source = Text::from(text.as_bytes());
+        let (reply_to, request) = envelope.judge(&source);
+        (reply_to, request.map(|r| r.method.into_owned()).map_err(|e| e.message.into_owned()))
+    }
+
+    #[test]
+    fn fields_are_judged_in_order() {
+        for (text, expected) in [
+            (r#"{"method":"a"}"#, Ok("a")),
+            (r#"{"method":"a\u0062"}"#, Ok("ab")),
+            (r#"{"method":"a","method":"b"}"#, Ok("a")),
+            (r#"{"method":"a","params":null}"#, Ok("a")),
+            (r#"{"method":"a","jsonrpc":null}"#, Ok("a")),
+            (r#"{"method":"a","jsonrpc":"1.0"}"#, Ok("a")),
+            (r#"{"method":"a","jsonrpc":"1.1"}"#, Err("JSON-RPC version not supported")),
+            (r#"{"jsonrpc":2}"#, Err("jsonrpc field must be a string")),
+            (r"{}", Err("Missing method")),
+            (r#"{"method":null}"#, Err("Missing method")),
+            (r#"{"method":["a"]}"#, Err("Method must be a string")),
+            (r#"{"method":"a","params":"x"}"#, Err("Params must be an array or object")),
+            (r#"{"method":"a","params":-1}"#, Err("Params must be an array or object")),
+        ] {
+            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(single(text).1, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_are_echoed_as_written() {
+        for (text, id) in [
+            (r#"{"id":7}"#, Some("7")),
+            (r#"{"id":"x\"y"}"#, Some(r#""x\"y""#)),
+            (r#"{"id":null}"#, Some("null")),
+            (r#"{"id":{"a":[1]}}"#, Some(r#"{"a":[1]}"#)),
+            (r#"{"method":"a"}"#, None),
+        ] {
+            assert_eq!(single(text).0.id.as_deref(), id, "{text}");
+        }
+        assert!(single(r#"{"jsonrpc":"2.0","method":"a"}"#).0.is_notification());
+        assert!(!single(r#"{"jsonrpc":"2.0","method":"a","id":null}"#).0.is_notification());
+        assert!(!single(r#"{"method":"a"}"#).0.is_notification());
+    }
+
+    #[test]
+    fn bodies_that_are_no_request_are_refused() {
+        for (text, message) in [
+            ("", "Parse error"),
+            ("{", "Parse error"),
+            ("{} x", "Parse error"),
+            ("[1,]", "Parse error"),
+            ("{\"method\":\"\u{1}\"}", "Parse error"),
+            ("nonsense", "Parse error"),
+            ("null", "Top-level object parse error"),
+            ("17", "Top-level object parse error"),
+            (" \"text\" ", "Top-level object parse error"),
+        ] {
+            assert_eq!(Body::parse(text.as_bytes()).unwrap_err().message, message, "{text}");
+        }
+        assert!(Body::parse(b"{\"method\":\"\xff\"}").is_err());
+    }
+
+    #[test]
+    fn batches_keep_bad_elements_apart() {
+        let text = br#"[{"method":"a","id":1}, 5, null, "x", [], true, 1.5, {"id":2}]"#;
+        let Ok(Body::Batch(elements)) = Body::parse(text) else { panic!("a batch") };
+        let source = Text::from(&text[..]);
+        let judged: Vec<_> = elements.into_iter().map(|e| e.judge(&source).1.is_ok()).collect();
+        assert_eq!(judged, [true, false, false, false, false, false, false, false]);
+        assert!(matches!(Body::parse(b" [ ] "), Ok(Body::Batch(list)) if list.is_empty()));
+    }
+
+    #[test]
+    fn deep_nesting_does_not_overflow_the_stack() {
+        let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+        let text = format!(r#"{{"method":"a","params":[{deep}]}}"#);
+        assert!(matches!(Body::parse(text.as_bytes()), Ok(Body::Single(_)) | Err(_)));
+        assert!(Body::parse(deep.as_bytes()).is_ok());
+    }
+}

@@ -1,0 +1,28 @@
+//! Connects the engine to users over JSON-RPC.
+//!
+//! A node is an [`Engine`](assay_engine::Engine) in a data directory, with an HTTP server in front that speaks JSON-RPC as
+//! Bitcoin Core does: the same methods, fields, error codes and status codes, so that tools made for
+//! Bitcoin Core work against it.
+//!
+//! ```no_run
+//! use assay_node::NodeConfig;
+//!
+//! let mut config = NodeConfig::new("regtest", "data")?;
+//! config.rpc.bind = vec!["127.0.0.1:0".parse()?];
+//! assay_node::run(&config)?; // returns after SIGTERM, SIGINT, or the RPC method `stop`
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`jsonrpc`] is the protocol and [`http`] the transport; neither knows the methods. Deliberately absent:
+//! peers, a wallet, TLS (put a proxy in front), and configuration files.
+
+mod config;
+pub mod http;
+pub mod jsonrpc;
+mod log;
+mod node;
+mod rpc;
+
+pub use config::{NodeConfig, RpcConfig, UnknownChain};
+pub use log::{LogConfig, LogError};
+pub use node::{Node, NodeError, StopHandle, run};

@@ -1,0 +1,319 @@
+//! The life of a node: start, serve, stop.
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use assay_engine::{Engine, EngineError, OpenError};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::config::{NodeConfig, RpcConfig};
+use crate::http::{AuthError, Authenticator, BindError, CookieFile, Server};
+use crate::log::{self, LogError};
+use crate::rpc::Rpc;
+
+/// Why a node could not start, or did not stop cleanly.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The chain's folder cannot be made.
+    #[error("cannot make the folder {}: {source}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another node uses the folder.
+    #[error("cannot lock {}: another node is probably running on it", path.display())]
+    AlreadyRunning {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file that marks the running node cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Marker {
+        /// The lock file or the file with the process id.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// No threads for the RPC server, or no signals.
+    #[error("cannot set up the RPC server's threads: {0}")]
+    Runtime(io::Error),
+    /// The RPC server would be reachable from other machines though nobody asked for it.
+    #[error(
+        "refusing to serve RPC on {address}, which other machines can reach, unless the addresses allowed to connect are given"
+    )]
+    Exposed {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The credentials cannot be set up.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The RPC server cannot listen.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The engine cannot open.
+    #[error("cannot open the chain in {}: {source}", path.display())]
+    Open {
+        /// The folder.
+        path: PathBuf,
+        /// What the engine said.
+        source: OpenError,
+    },
+    /// The engine could not write everything out.
+    #[error("could not write everything out: {0}")]
+    Flush(#[from] EngineError),
+}
+
+/// Starts a node and returns when it has stopped: on SIGTERM, on SIGINT, or by the RPC method `stop`.
+///
+/// # Errors
+/// The node could not start, or could not write everything out at the end.
+pub fn run(config: &NodeConfig) -> Result<(), NodeError> {
+    Node::start(config)?.wait()
+}
+
+/// A running node.
+pub struct Node {
+    runtime: Runtime,
+    serving: JoinHandle<()>,
+    engine: Arc<Engine>,
+    addresses: Vec<SocketAddr>,
+    stop: watch::Sender<bool>,
+    cookie: Option<CookieFile>,
+    // Released in this order, last of all.
+    _pid: PidFile,
+    _lock: File,
+}
+
+/// Stops a node from another thread.
+#[derive(Debug, Clone)]
+pub struct StopHandle {
+    stop: watch::Sender<bool>,
+}
+
+impl StopHandle {
+    /// Asks the node to stop; [`Node::wait`] returns when it has.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("rpc_addresses", &self.addresses).finish_non_exhaustive()
+    }
+}
+
+impl Node {
+    /// Opens the chain and begins to serve. While the chain opens, RPC calls are answered with the
+    /// error that says so.
+    ///
+    /// # Errors
+    /// Anything in the way of that.
+    pub fn start(config: &NodeConfig) -> Result<Self, NodeError> {
+        let dir = config.chain_dir();
+        refuse_exposure(&config.rpc)?;
+        let folder = |source| NodeError::Folder { path: dir.clone(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(folder)?;
+        let lock = lock(&dir)?;
+        let log_path = dir.join(LOG_FILE);
+        if let Some(log) = &config.log {
+            log::install(log, &log_path)?;
+        }
+        announce(config, &dir);
+        let pid = PidFile::create(dir.join(PID_FILE))?;
+        let limits = &config.rpc.limits;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(IO_THREADS)
+            .max_blocking_threads(limits.threads + limits.waiters_max)
+            .thread_name("rpc")
+            .enable_all()
+            .build()
+            .map_err(NodeError::Runtime)?;
+        let (stop, stopping) = watch::channel(false);
+        if config.handle_signals {
+            // The handlers must be in place before anyone can know that the node runs.
+            let _context = runtime.enter();
+            let watching = stop_on_signals(stop.clone()).map_err(NodeError::Runtime)?;
+            runtime.spawn(watching);
+        }
+        let mut authenticator = Authenticator::new();
+        let cookie = credentials(&config.rpc, &dir, &mut authenticator)?;
+        let server = runtime.block_on(Server::bind(&config.rpc.bind))?;
+        let addresses = server.addresses().to_vec();
+        for address in &addresses {
+            tracing::info!("Binding RPC on address {} port {}", address.ip(), address.port());
+        }
+        let rpc = Arc::new(Rpc::new(Arc::clone(&config.params), log_path, stop.clone()));
+        let serving = runtime.spawn(server.serve(
+            Arc::clone(&rpc),
+            authenticator,
+            config.rpc.allow.clone(),
+            limits.clone(),
+            stopping,
+        ));
+        let engine = Engine::open(config.engine_config())
+            .map_err(|source| NodeError::Open { path: dir, source })?;
+        let engine = Arc::new(engine);
+        let tip = engine.tip();
+        rpc.set_engine(Arc::clone(&engine));
+        tracing::info!("Done loading: height={} best={}", tip.height, tip.hash);
+        Ok(Self { runtime, serving, engine, addresses, stop, cookie, _pid: pid, _lock: lock })
+    }
+
+    /// Where the RPC server listens.
+    pub fn rpc_addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// The engine inside.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// What stops this node.
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle { stop: self.stop.clone() }
+    }
+
+    /// Returns when the node was asked to stop and has: calls are finished, everything is written
+    /// out, and the files that mark a running node are gone.
+    ///
+    /// # Errors
+    /// Not everything could be written out.
+    pub fn wait(self) -> Result<(), NodeError> {
+        let Self { runtime, serving, engine, addresses: _, stop, cookie, _pid: pid, _lock: lock } =
+            self;
+        let served = runtime.block_on(async {
+            let mut stopping = stop.subscribe();
+            // Cannot fail: this very function holds a sender.
+            let _ = stopping.wait_for(|stop| *stop).await;
+            tracing::info!("Shutdown: In progress...");
+            serving.await
+        });
+        if let Err(error) = served {
+            tracing::error!("The RPC server ended abnormally: {error}");
+        }
+        drop(cookie);
+        let flushed = engine.shutdown();
+        // Calls that outlived the server's patience run on into a closed engine, and are not waited for.
+        runtime.shutdown_background();
+        drop(engine);
+        drop(pid);
+        match &flushed {
+            Ok(()) => tracing::info!("Shutdown: done"),
+            Err(error) => tracing::error!("Shutdown: could not write everything out: {error}"),
+        }
+        drop(lock);
+        Ok(flushed?)
+    }
+}
+
+/// The server speaks no TLS and knows a password at best: other machines are let in on request only.
+fn refuse_exposure(rpc: &RpcConfig) -> Result<(), NodeError> {
+    let exposed = rpc.bind.iter().find(|address| !address.ip().is_loopback());
+    match exposed {
+        Some(&address) if rpc.allow.is_empty() => Err(NodeError::Exposed { address }),
+        _ => Ok(()),
+    }
+}
+
+fn lock(dir: &Path) -> Result<File, NodeError> {
+    let path = dir.join(LOCK_FILE);
+    let failed = |source| NodeError::Marker { path: path.clone(), source };
+    let file = OpenOptions::new().create(true).write(true).truncate(false).open(&path);
+    let file = file.map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(NodeError::AlreadyRunning { path: dir.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+fn announce(config: &NodeConfig, dir: &Path) {
+    tracing::info!("Assay version v{}", env!("CARGO_PKG_VERSION"));
+    tracing::info!("Chain {}, data directory {}", config.params.name, dir.display());
+    let engine = config.engine_config();
+    let cache_mib = engine.cache_bytes_max >> 20;
+    tracing::info!("Script verification uses {} threads", engine.threads);
+    tracing::info!("Using {cache_mib} MiB for the in-memory UTXO set");
+}
+
+/// Sets up who may call, as Bitcoin Core does: a password in clear text replaces the cookie,
+/// hashed ones stand beside it.
+fn credentials(
+    rpc: &RpcConfig,
+    dir: &Path,
+    authenticator: &mut Authenticator,
+) -> Result<Option<CookieFile>, NodeError> {
+    for entry in &rpc.auth {
+        authenticator.add_entry(entry.clone());
+    }
+    if let Some((user, password)) = &rpc.password {
+        tracing::info!("Using rpcuser/rpcpassword authentication.");
+        authenticator.add_password(user, password)?;
+        return Ok(None);
+    }
+    let cookie = CookieFile::create(&dir.join(COOKIE_FILE), authenticator)?;
+    tracing::info!("Using random cookie authentication, {}", cookie.path().display());
+    Ok(Some(cookie))
+}
+
+fn stop_on_signals(stop: watch::Sender<bool>) -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        loop {
+            let name = tokio::select! {
+                Some(()) = terminate.recv() => "SIGTERM",
+                Some(()) = interrupt.recv() => "SIGINT",
+                else => return,
+            };
+            tracing::info!("Received {name}");
+            stop.send_replace(true);
+        }
+    })
+}
+
+/// The process id in a file, for scripts; removed at the end.
+#[derive(Debug)]
+struct PidFile {
+    path: PathBuf,
+}
+
+impl PidFile {
+    fn create(path: PathBuf) -> Result<Self, NodeError> {
+        match fs::write(&path, format!("{}\n", std::process::id())) {
+            Ok(()) => Ok(Self { path }),
+            Err(source) => Err(NodeError::Marker { path, source }),
+        }
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!("Unable to remove {}: {error}", self.path.display());
+        }
+    }
+}
+
+const LOCK_FILE: &str = ".lock";
+const PID_FILE: &str = "assay.pid";
+const COOKIE_FILE: &str = ".cookie";
+const LOG_FILE: &str = "debug.log";
+/// Moving bytes is all they do.
+const IO_THREADS: usize = 2;

@@ -1,0 +1,404 @@
+//! Arguments of a call: put in order, checked for type, and read.
+//!
+//! The rules and the wording of the errors are Bitcoin Core's (`rpc/server.cpp`, `rpc/util.cpp`), because
+//! client libraries match on them.
+
+use std::borrow::Cow;
+use std::fmt::{Display, Write as _};
+
+use super::table::{ArgSpec, Kind, Method};
+use crate::jsonrpc::{Code, Params, RpcError, Value};
+use assay_wire::{BlockHash, Txid};
+
+/// The arguments of one call in the order of the method's specification; `None` where one is missing
+/// or null.
+#[derive(Debug)]
+pub(crate) struct Args<'a> {
+    method: &'static Method,
+    values: Vec<Option<Value<'a>>>,
+}
+
+impl<'a> Args<'a> {
+    /// Orders and checks what the caller gave.
+    pub(crate) fn new(method: &'static Method, params: Params<'a>) -> Result<Self, RpcError> {
+        let values = match params {
+            Params::None => Vec::new(),
+            Params::Positional(values) => values.into_iter().map(Some).collect(),
+            Params::Named(members) => order_by_name(method.args, &members)?,
+        };
+        let required = method.args.iter().rposition(|arg| !arg.optional()).map_or(0, |at| at + 1);
+        if !(required..=method.args.len()).contains(&values.len()) {
+            return Err(RpcError::new(Code::Misc, method.help()));
+        }
+        let mut values: Vec<_> =
+            values.into_iter().map(|value| value.filter(|value| !value.is_null())).collect();
+        values.resize(method.args.len(), None);
+        let args = Self { method, values };
+        args.check_types()?;
+        Ok(args)
+    }
+
+    fn check_types(&self) -> Result<(), RpcError> {
+        let mut mismatches = String::new();
+        for (index, spec) in self.method.args.iter().enumerate() {
+            let found = self.values[index].map_or("null", Value::type_name);
+            let fits = match spec.kind.json_type() {
+                _ if found == "null" && spec.optional() => true,
+                None => true,
+                Some(expected) => expected == found,
+            };
+            if !fits {
+                let comma = if mismatches.is_empty() { "" } else { "," };
+                let expected = spec.kind.json_type().unwrap_or_default();
+                let (position, names) = (index + 1, spec.names);
+                write!(
+                    mismatches,
+                    "{comma}\n    \"Position {position} ({names})\": \"JSON value of type {found} is not of expected type {expected}\""
+                )
+                .expect("writing to a string does not fail");
+            }
+        }
+        if mismatches.is_empty() {
+            return Ok(());
+        }
+        Err(RpcError::new(Code::Type, format!("Wrong type passed:\n{{{mismatches}\n}}")))
+    }
+
+    /// The name of the method.
+    pub(crate) fn method(&self) -> &'static str {
+        self.method.name
+    }
+
+    /// The argument; `None` when it is missing.
+    pub(crate) fn value(&self, index: usize) -> Option<Value<'a>> {
+        self.values[index]
+    }
+
+    /// The bytes of a string of hexadecimal digits; `None` when it is something else.
+    pub(crate) fn hex(&self, index: usize) -> Option<Vec<u8>> {
+        self.values[index]?.hex()
+    }
+
+    /// A string.
+    pub(crate) fn string(&self, index: usize) -> Result<Cow<'a, str>, RpcError> {
+        let value = self.values[index];
+        value.and_then(Value::string).ok_or_else(|| wrong_type(value, "string"))
+    }
+
+    /// A string, if given.
+    pub(crate) fn optional_string(&self, index: usize) -> Result<Option<Cow<'a, str>>, RpcError> {
+        self.values[index].map(|_| self.string(index)).transpose()
+    }
+
+    /// An integer that fits `T`.
+    pub(crate) fn integer<T: TryFrom<i64>>(&self, index: usize) -> Result<T, RpcError> {
+        let value = self.values[index];
+        let number = value.filter(|value| value.type_name() == "number");
+        let text = number.ok_or_else(|| wrong_type(value, "number"))?.json();
+        // Not -0, not 1e3, not 1.0: an integer is written as one.
+        let parsed = text.parse::<i64>().ok().and_then(|number| T::try_from(number).ok());
+        parsed.ok_or_else(|| RpcError::new(Code::Misc, "JSON integer out of range"))
+    }
+
+    /// An integer, or `default`.
+    pub(crate) fn integer_or<T: TryFrom<i64>>(
+        &self,
+        index: usize,
+        default: T,
+    ) -> Result<T, RpcError> {
+        self.values[index].map_or(Ok(default), |_| self.integer(index))
+    }
+
+    /// A truth value, or `default`.
+    pub(crate) fn bool_or(&self, index: usize, default: bool) -> Result<bool, RpcError> {
+        match self.values[index].map(Value::json) {
+            None => Ok(default),
+            Some("true") => Ok(true),
+            Some("false") => Ok(false),
+            Some(_) => Err(wrong_type(self.values[index], "bool")),
+        }
+    }
+
+    /// How much to say: a number, or `true` for 1 and `false` for 0.
+    pub(crate) fn verbosity(&self, index: usize, default: i32) -> Result<i32, RpcError> {
+        match self.values[index].map(Value::type_name) {
+            Some("bool") => Ok(i32::from(self.bool_or(index, false)?)),
+            _ => self.integer_or(index, default),
+        }
+    }
+
+    /// A block hash; `name` is what the error calls it.
+    pub(crate) fn block_hash(&self, index: usize, name: &str) -> Result<BlockHash, RpcError> {
+        let text = self.string(index)?;
+        text.parse().map_err(|_| bad_hash(&text, name))
+    }
+
+    /// A transaction id; `name` is what the error calls it.
+    pub(crate) fn txid(&self, index: usize, name: &str) -> Result<Txid, RpcError> {
+        let text = self.string(index)?;
+        text.parse().map_err(|_| bad_hash(&text, name))
+    }
+
+    /// An amount in coins, as a number or a string, in satoshis; `None` when it is missing.
+    pub(crate) fn amount(&self, index: usize) -> Result<Option<i64>, RpcError> {
+        let Some(value) = self.values[index] else { return Ok(None) };
+        let text = match value.type_name() {
+            "string" => self.string(index)?,
+            "number" => Cow::Borrowed(value.json()),
+            _ => return Err(RpcError::new(Code::Type, "Amount is not a number or string")),
+        };
+        let sat = parse_amount(&text).ok_or_else(|| RpcError::new(Code::Type, "Invalid amount"))?;
+        if !(0..=MONEY_MAX_SAT).contains(&sat) {
+            return Err(RpcError::new(Code::Type, "Amount out of range"));
+        }
+        Ok(Some(sat))
+    }
+
+    /// A fee rate in coins per 1,000 virtual bytes, in satoshis, or `default`.
+    pub(crate) fn fee_rate_or(&self, index: usize, default: i64) -> Result<i64, RpcError> {
+        let rate = self.amount(index)?.unwrap_or(default);
+        if rate >= COIN {
+            return Err(RpcError::new(
+                Code::InvalidParameter,
+                "Fee rates larger than or equal to 1BTC/kvB are not accepted",
+            ));
+        }
+        Ok(rate)
+    }
+}
+
+/// Puts named arguments in the places the method has for them. An argument called `args` holds
+/// positional ones that come first.
+fn order_by_name<'a>(
+    specs: &[ArgSpec],
+    members: &[(String, Value<'a>)],
+) -> Result<Vec<Option<Value<'a>>>, RpcError> {
+    let bad = |message: String| Err(RpcError::new(Code::InvalidParameter, message));
+    let mut values = vec![None; specs.len()];
+    let mut positional = None;
+    for (index, (name, value)) in members.iter().enumerate() {
+        if members[..index].iter().any(|(earlier, _)| earlier == name) {
+            return bad(format!("Parameter {name} specified multiple times"));
+        }
+        let place = specs.iter().position(|spec| spec.names.split('|').any(|known| known == name));
+        match place {
+            // A second name of the same argument is as unknown as any other once the first is used.
+            Some(place) if values[place].is_none() => values[place] = Some(*value),
+            None if name == "args" && value.type_name() == "array" => positional = Some(*value),
+            _ => return bad(format!("Unknown named parameter {name}")),
+        }
+    }
+    if let Some(positional) = positional {
+        let given = positional.elements().unwrap_or_default();
+        for (index, value) in given.into_iter().enumerate() {
+            match values.get_mut(index) {
+                None => values.push(Some(value)),
+                Some(place @ None) => *place = Some(value),
+                Some(Some(_)) => {
+                    return bad(format!(
+                        "Parameter {} specified twice both as positional and named argument",
+                        specs[index].names
+                    ));
+                }
+            }
+        }
+    }
+    let given = values.iter().rposition(Option::is_some).map_or(0, |at| at + 1);
+    values.truncate(given);
+    Ok(values)
+}
+
+fn wrong_type(value: Option<Value<'_>>, expected: impl Display) -> RpcError {
+    let found = value.map_or("null", Value::type_name);
+    RpcError::new(
+        Code::Type,
+        format!("JSON value of type {found} is not of expected type {expected}"),
+    )
+}
+
+fn bad_hash(text: &str, name: &str) -> RpcError {
+    let message = if text.len() == 64 {
+        format!("{name} must be hexadecimal string (not '{text}')")
+    } else {
+        // Keep what is echoed short: the text may be a whole block put in the wrong place.
+        let shown: String = text.chars().take(128).collect();
+        format!("{name} must be of length 64 (not {}, for '{shown}')", text.len())
+    };
+    RpcError::new(Code::InvalidParameter, message)
+}
+
+/// A JSON number with at most eight decimals, times 10^8 (`ParseFixedPoint`).
+fn parse_amount(text: &str) -> Option<i64> {
+    let (negative, unsigned) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (unsigned, 0),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((_, "")) => return None,
+        Some(parts) => parts,
+        None => (mantissa, ""),
+    };
+    let digits_only = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let padded = whole.len() > 1 && whole.starts_with('0');
+    if whole.is_empty() || padded || !digits_only(whole) || !digits_only(fraction) {
+        return None;
+    }
+    let digits = format!("{whole}{fraction}");
+    // Trailing zeros do not count as decimals.
+    let significant = digits.trim_end_matches('0');
+    if significant.is_empty() {
+        return Some(0);
+    }
+    let dropped = i32::try_from(digits.len() - significant.len()).ok()?;
+    let scale = exponent
+        .checked_sub(i32::try_from(fraction.len()).ok()?)?
+        .checked_add(dropped)?
+        .checked_add(AMOUNT_DECIMALS)?;
+    let factor = 10i64.checked_pow(u32::try_from(scale).ok()?)?;
+    let magnitude = significant.parse::<i64>().ok()?.checked_mul(factor)?;
+    Some(if negative { -magnitude } else { magnitude })
+}
+
+impl Kind {
+    /// The JSON type that is checked before the method sees the argument.
+    fn json_type(self) -> Option<&'static str> {
+        match self {
+            Self::Text | Self::Hex => Some("string"),
+            Self::Number => Some("number"),
+            Self::Bool => Some("bool"),
+            Self::HexArray => Some("array"),
+            Self::Amount | Self::Verbosity | Self::HashOrHeight => None,
+        }
+    }
+}
+
+const COIN: i64 = 100_000_000;
+const AMOUNT_DECIMALS: i32 = 8;
+const MONEY_MAX_SAT: i64 = 21_000_000 * COIN;
+
+#[cfg(test)]
+mod tests {
+    use super::super::table;
+    use super::*;
+    use crate::jsonrpc::intake::Text;
+    use crate::jsonrpc::request::Body;
+
+    /// The arguments of a call in the order of the method's specification.
+    fn args(method: &str, params: &str) -> Result<Vec<Option<String>>, RpcError> {
+        let method = table::find(method).unwrap();
+        let text = format!(r#"{{"method":"x","params":{params}}}"#);
+        let text = Text::from(text.as_bytes());
+        let Ok(Body::Single(envelope)) = Body::parse(text.as_bytes()) else { panic!("{params}") };
+        let request = envelope.judge(&text).1.unwrap();
+        let args = Args::new(method, request.params)?;
+        Ok(args.values.iter().map(|value| value.map(|v| v.json().to_owned())).collect())
+    }
+
+    fn message(method: &str, params: &str) -> (i32, String) {
+        let error = args(method, params).unwrap_err();
+        (error.code.number(), error.message.into_owned())
+    }
+
+    #[test]
+    fn arguments_are_ordered_by_position_or_name() {
+        let hash = "\"00\"";
+        let given = |values: &[Option<&str>]| values.iter().map(|v| v.map(str::to_owned)).collect();
+        for (params, expected) in [
+            (r#"["00"]"#, [Some(hash), None]),
+            (r#"["00",2]"#, [Some(hash), Some("2")]),
+            (r#"["00",null]"#, [Some(hash), None]),
+            (r#"{"blockhash":"00"}"#, [Some(hash), None]),
+            (r#"{"verbosity":2,"blockhash":"00"}"#, [Some(hash), Some("2")]),
+            (r#"{"verbose":true,"blockhash":"00"}"#, [Some(hash), Some("true")]),
+            (r#"{"args":["00"],"verbosity":0}"#, [Some(hash), Some("0")]),
+        ] {
+            let expected: Vec<Option<String>> = given(&expected);
+            assert_eq!(args("getblock", params).unwrap(), expected, "{params}");
+        }
+    }
+
+    #[test]
+    fn bad_arguments_are_reported_in_bitcoin_cores_words() {
+        for (method, params, code, text) in [
+            (
+                "getblockhash",
+                r#"{"height":1,"height":2}"#,
+                -8,
+                "Parameter height specified multiple times",
+            ),
+            ("getblockhash", r#"{"hight":1}"#, -8, "Unknown named parameter hight"),
+            (
+                "getblockhash",
+                r#"{"args":[1],"height":2}"#,
+                -8,
+                "Parameter height specified twice both as positional and named argument",
+            ),
+            (
+                "getblock",
+                r#"{"blockhash":"00","verbose":1,"verbosity":1}"#,
+                -8,
+                "Unknown named parameter verbosity",
+            ),
+            (
+                "getblockhash",
+                r#"["x"]"#,
+                -3,
+                "Wrong type passed:\n{\n    \"Position 1 (height)\": \"JSON value of type string is not of expected type number\"\n}",
+            ),
+            (
+                "getblockhash",
+                "[null]",
+                -3,
+                "Wrong type passed:\n{\n    \"Position 1 (height)\": \"JSON value of type null is not of expected type number\"\n}",
+            ),
+            (
+                "gettxout",
+                "[1,true]",
+                -3,
+                "Wrong type passed:\n{\n    \"Position 1 (txid)\": \"JSON value of type number is not of expected type string\",\n    \"Position 2 (n)\": \"JSON value of type bool is not of expected type number\"\n}",
+            ),
+        ] {
+            assert_eq!(message(method, params), (code, text.to_owned()), "{params}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_number_of_arguments_gets_the_help() {
+        for (method, params) in
+            [("getblockhash", "[]"), ("getblockhash", "[1,2]"), ("uptime", "[1]")]
+        {
+            let (code, text) = message(method, params);
+            assert!(code == -1 && text.starts_with(method), "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_parse_exactly() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("0.00000001", Some(1)),
+            ("1", Some(COIN)),
+            ("1.10000000000", Some(110_000_000)),
+            ("21000000", Some(MONEY_MAX_SAT)),
+            ("1e-8", Some(1)),
+            ("1.5E2", Some(15_000_000_000)),
+            ("-1", Some(-COIN)),
+            ("0.000000001", None),
+            ("01", None),
+            (".5", None),
+            ("5.", None),
+            ("", None),
+            ("+1", None),
+            ("1e99", None),
+            ("0x1", None),
+            ("99999999999999999999", None),
+            ("1e-2147483648", None),
+        ] {
+            assert_eq!(parse_amount(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Blocks and headers by hash.
+
+use assay_consensus::params::ChainParams;
+use assay_engine::{BlockEntry, Tip};
+use assay_wire::{Block, BlockHash, Coin, Tx};
+
+use super::chain::{difficulty, target};
+use super::table::{Kind, Method, Need, optional, required};
+use super::tx_json::{Spent, write_tx};
+use super::{Job, Node, block_not_found, engine_failed};
+use crate::jsonrpc::{Code, Json, Object, RpcError};
+
+pub(super) const GETBLOCKHEADER: Method = Method {
+    name: "getblockheader",
+    category: "blockchain",
+    about: "A block header, decoded or as hexadecimal data.",
+    args: &[
+        required("blockhash", Kind::Hex, "The block hash"),
+        optional("verbose", Kind::Bool, Need::Default("true"), "Decoded, or hexadecimal data"),
+    ],
+    result: "With verbose=true the members of getblock from \"hash\" to \"nextblockhash\" that do not \
+             need the block itself;\nwith verbose=false the 80 bytes as a hexadecimal string",
+    example: "\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\"",
+    prepare: |_, args| {
+        let hash = args.block_hash(0, "hash")?;
+        let verbose = args.bool_or(1, true)?;
+        Ok(Job::call(args, move |node, out| {
+            let tip = node.engine.tip();
+            let entry = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
+            if !verbose {
+                Json::new(out).hex(&entry.header.to_bytes());
+                return Ok(());
+            }
+            let mut object = Json::new(out).object();
+            write_header(&tip, &entry, &mut object);
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const GETBLOCK: Method = Method {
+    name: "getblock",
+    category: "blockchain",
+    about: "A block: as hexadecimal data (verbosity 0), with the ids of its transactions (1), with its \
+            transactions decoded (2), or also with the outputs they spend (3).",
+    args: &[
+        required("blockhash", Kind::Hex, "The block hash"),
+        optional("verbosity|verbose", Kind::Verbosity, Need::Default("1"), "How much to show, 0 to 3"),
+    ],
+    result: "\
+\"hex\"    (string) With verbosity 0, the serialised block. Otherwise:
+{                                   (json object)
+  \"hash\" : \"hex\",                   (string) The block hash
+  \"confirmations\" : n,              (numeric) Blocks from it to the tip, both counted; -1 off the active chain
+  \"height\" : n,                     (numeric) The height
+  \"version\" : n,                    (numeric) The version
+  \"versionHex\" : \"hex\",             (string) The version in hexadecimal
+  \"merkleroot\" : \"hex\",             (string) The merkle root
+  \"time\" : xxx,                     (numeric) The time, seconds since 1970
+  \"mediantime\" : xxx,               (numeric) The median time past, seconds since 1970
+  \"nonce\" : n,                      (numeric) The nonce
+  \"bits\" : \"hex\",                   (string) The target in compact form
+  \"target\" : \"hex\",                 (string) The target
+  \"difficulty\" : n,                 (numeric) The difficulty
+  \"chainwork\" : \"hex\",              (string) Work of the chain up to this block
+  \"nTx\" : n,                        (numeric) Number of transactions
+  \"previousblockhash\" : \"hex\",      (string, optional) The block before it
+  \"nextblockhash\" : \"hex\",          (string, optional) The block after it on the active chain
+  \"strippedsize\" : n,               (numeric) Bytes without witnesses
+  \"size\" : n,                       (numeric) Bytes
+  \"weight\" : n,                     (numeric) Weight (BIP141)
+  \"coinbase_tx\" : {...},            (json object) version, locktime, sequence, coinbase and witness of the coinbase
+  \"tx\" : [...]                      (json array) Ids, or transactions as getrawtransaction shows them with their fee
+}",
+    example: "\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\"",
+    prepare: |_, args| {
+        let hash = args.block_hash(0, "blockhash")?;
+        let verbosity = args.verbosity(1, 1)?;
+        Ok(Job::call(args, move |node, out| block(node, &hash, verbosity, out)))
+    },
+};
+
+fn block(
+    node: &Node<'_>,
+    hash: &BlockHash,
+    verbosity: i32,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    let tip = node.engine.tip();
+    let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
+    let raw = read_block(node, hash)?;
+    if verbosity <= 0 {
+        Json::new(out).hex(&raw);
+        return Ok(());
+    }
+    let params = &node.rpc.params;
+    let block = parse(params, hash, raw)?;
+    let spent = if verbosity >= 2 {
+        node.engine.read_spent(hash).map_err(|error| engine_failed(&error))?
+    } else {
+        None
+    };
+    let mut object = Json::new(out).object();
+    write_header(&tip, &entry, &mut object);
+    object.key("strippedsize").count(block.stripped_size());
+    object.key("size").count(block.bytes().len());
+    object.key("weight").count(block.weight());
+    let mut coinbase = object.key("coinbase_tx").object();
+    write_coinbase(block.tx(0), &mut coinbase);
+    coinbase.end();
+    let mut txs = object.key("tx").array();
+    for (index, tx) in block.txs().enumerate() {
+        if verbosity == 1 {
+            txs.item().text(tx.txid());
+            continue;
+        }
+        let coins = spent_by(spent.as_deref(), index);
+        let spent = match coins {
+            None => Spent::Unknown,
+            Some(coins) if verbosity == 2 => Spent::Fee(coins),
+            Some(coins) => Spent::Show(coins),
+        };
+        let mut object = txs.item().object();
+        write_tx(params, tx, spent, &mut object);
+        object.end();
+    }
+    txs.end();
+    object.end();
+    Ok(())
+}
+
+/// The coins that the transaction at `index` spends. The coinbase, which has none, comes first.
+pub(super) fn spent_by(spent: Option<&[Vec<Coin>]>, index: usize) -> Option<&[Coin]> {
+    spent?.get(index.checked_sub(1)?).map(Vec::as_slice)
+}
+
+/// The raw block, or the error that tells why there is none.
+pub(super) fn read_block(node: &Node<'_>, hash: &BlockHash) -> Result<Vec<u8>, RpcError> {
+    let missing = || RpcError::new(Code::Misc, "Block not available (not fully downloaded)");
+    let raw = node.engine.read_block(hash).map_err(|error| engine_failed(&error))?;
+    raw.ok_or_else(missing)
+}
+
+/// Parses a block that was read from disk.
+pub(super) fn parse(
+    params: &ChainParams,
+    hash: &BlockHash,
+    raw: Vec<u8>,
+) -> Result<Block, RpcError> {
+    Block::parse(raw, params.encoding).map_err(|error| {
+        tracing::error!("Stored block {hash} does not parse: {error}");
+        RpcError::new(Code::InternalError, format!("Stored block {hash} does not parse: {error}"))
+    })
+}
+
+/// Blocks from the one of `entry` to the tip, both counted.
+pub(super) fn confirmations(tip: &Tip, entry: &BlockEntry) -> i64 {
+    // The tip may have moved between the two look-ups; a block above it counts as just connected.
+    if entry.in_active_chain {
+        (i64::from(tip.height) - i64::from(entry.height)).max(0) + 1
+    } else {
+        -1
+    }
+}
+
+fn write_header(tip: &Tip, entry: &BlockEntry, object: &mut Object<'_>) {
+    let header = &entry.header;
+    object.key("hash").text(entry.hash);
+    object.key("confirmations").int(confirmations(tip, entry));
+    object.key("height").int(entry.height);
+    object.key("version").int(header.version);
+    object.key("versionHex").text(format_args!("{:08x}", header.version));
+    object.key("merkleroot").text(BlockHash(header.merkle_root));
+    object.key("time").int(header.time);
+    object.key("mediantime").int(entry.median_time);
+    object.key("nonce").int(header.nonce);
+    object.key("bits").text(format_args!("{:08x}", header.bits));
+    object.key("target").text(target(header.bits));
+    object.key("difficulty").real(difficulty(header.bits));
+    object.key("chainwork").hex(&entry.chain_work);
+    object.key("nTx").int(entry.tx_count);
+    if entry.height > 0 {
+        object.key("previousblockhash").text(header.prev_block);
+    }
+    if let Some(next) = entry.next {
+        object.key("nextblockhash").text(next);
+    }
+}
+
+fn write_coinbase(coinbase: Tx<'_>, object: &mut Object<'_>) {
+    let input = coinbase.input(0);
+    object.key("version").int(coinbase.version().cast_unsigned());
+    object.key("locktime").int(coinbase.lock_time());
+    object.key("sequence").int(input.sequence);
+    object.key("coinbase").hex(input.script_sig);
+    if let Some(item) = coinbase.witness(0).iter().next() {
+        object.key("witness").hex(item);
+    }
+}

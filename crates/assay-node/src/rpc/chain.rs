@@ -1,0 +1,288 @@
+//! The state of the chain, and waiting for it to change.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use assay_consensus::pow::decode_compact;
+use assay_engine::Tip;
+use assay_wire::BlockHash;
+
+use super::args::Args;
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Node, engine_failed};
+use crate::jsonrpc::{Code, Json, RpcError};
+
+pub(super) const GETBLOCKCOUNT: Method = Method {
+    name: "getblockcount",
+    category: "blockchain",
+    about: "Height of the tip of the active chain. The genesis block has height 0.",
+    args: &[],
+    result: "n    (numeric) The height",
+    example: "",
+    prepare: |_, args| {
+        Ok(Job::call(args, |node, out| {
+            Json::new(out).int(node.engine.tip().height);
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const GETBESTBLOCKHASH: Method = Method {
+    name: "getbestblockhash",
+    category: "blockchain",
+    about: "Hash of the tip of the active chain.",
+    args: &[],
+    result: "\"hex\"    (string) The block hash",
+    example: "",
+    prepare: |_, args| {
+        Ok(Job::call(args, |node, out| {
+            Json::new(out).text(node.engine.tip().hash);
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const GETBLOCKHASH: Method = Method {
+    name: "getblockhash",
+    category: "blockchain",
+    about: "Hash of the block of the active chain at a height.",
+    args: &[required("height", Kind::Number, "The height")],
+    result: "\"hex\"    (string) The block hash",
+    example: "1000",
+    prepare: |_, args| {
+        let height: i32 = args.integer(0)?;
+        Ok(Job::call(args, move |node, out| {
+            let height = u32::try_from(height).ok();
+            let hash = height.and_then(|height| node.engine.block_hash_at(height));
+            let missing = || RpcError::new(Code::InvalidParameter, "Block height out of range");
+            Json::new(out).text(hash.ok_or_else(missing)?);
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const GETDIFFICULTY: Method = Method {
+    name: "getdifficulty",
+    category: "blockchain",
+    about: "Proof-of-work difficulty of the tip as a multiple of the minimum difficulty.",
+    args: &[],
+    result: "n    (numeric) The difficulty",
+    example: "",
+    prepare: |_, args| {
+        Ok(Job::call(args, |node, out| {
+            Json::new(out).real(difficulty(node.engine.tip().bits));
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const GETBLOCKCHAININFO: Method = Method {
+    name: "getblockchaininfo",
+    category: "blockchain",
+    about: "State of block processing.",
+    args: &[],
+    result: "\
+{                                         (json object)
+  \"chain\" : \"str\",                        (string) Name of the network
+  \"blocks\" : n,                           (numeric) Height of the tip of the active chain
+  \"headers\" : n,                          (numeric) The same: headers come with their blocks here
+  \"bestblockhash\" : \"hex\",                (string) Hash of the tip
+  \"bits\" : \"hex\",                         (string) Its target in compact form
+  \"target\" : \"hex\",                       (string) Its target
+  \"difficulty\" : n,                       (numeric) Its difficulty
+  \"time\" : xxx,                           (numeric) Its time, seconds since 1970
+  \"mediantime\" : xxx,                     (numeric) Its median time past, seconds since 1970
+  \"verificationprogress\" : n,             (numeric) Estimate of the share of the chain that is verified, 0 to 1
+  \"initialblockdownload\" : true|false,    (boolean) Whether the tip is more than a day old
+  \"chainwork\" : \"hex\",                    (string) Work of the active chain
+  \"size_on_disk\" : n,                     (numeric) Bytes of block, undo and coin data on disk
+  \"pruned\" : true|false,                  (boolean) Whether old blocks are deleted
+  \"signet_challenge\" : \"hex\",             (string, optional) The block challenge, on signets
+  \"warnings\" : []                         (json array) Nothing
+}",
+    example: "",
+    prepare: |_, args| Ok(Job::call(args, blockchain_info)),
+};
+
+pub(super) const WAITFORNEWBLOCK: Method = Method {
+    name: "waitfornewblock",
+    category: "blockchain",
+    about: "Waits for another tip, and says which it is. \
+            After the timeout, and when the node stops, the current tip is returned.",
+    args: &[
+        optional("timeout", Kind::Number, Need::Default("0"), "Milliseconds; 0 for no limit"),
+        optional("current_tip", Kind::Hex, Need::Optional, "Wait until the tip differs from this"),
+    ],
+    result: TIP_RESULT,
+    example: "1000",
+    prepare: |_, args| {
+        let timeout = timeout_ms(args, 0)?;
+        let from = match args.value(1) {
+            Some(_) => Some(args.block_hash(1, "current_tip")?),
+            None => None,
+        };
+        Ok(Job::wait(args, move |node, out| {
+            let from = from.unwrap_or_else(|| node.engine.tip().hash);
+            write_tip(&wait_until(node, timeout, |tip| tip.hash != from), out);
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const WAITFORBLOCK: Method = Method {
+    name: "waitforblock",
+    category: "blockchain",
+    about: "Waits until a block is the tip, and says which block is. \
+            After the timeout, and when the node stops, the current tip is returned.",
+    args: &[
+        required("blockhash", Kind::Hex, "Hash of the block to wait for"),
+        optional("timeout", Kind::Number, Need::Default("0"), "Milliseconds; 0 for no limit"),
+    ],
+    result: TIP_RESULT,
+    example: "\"0000000000079f8ef3d2c688c244eb7a4570b24c9ed7b4a8c619eb02596f8862\", 1000",
+    prepare: |_, args| {
+        let hash: BlockHash = args.block_hash(0, "blockhash")?;
+        let timeout = timeout_ms(args, 1)?;
+        Ok(Job::wait(args, move |node, out| {
+            write_tip(&wait_until(node, timeout, |tip| tip.hash == hash), out);
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const WAITFORBLOCKHEIGHT: Method = Method {
+    name: "waitforblockheight",
+    category: "blockchain",
+    about: "Waits until the tip has at least a height, and says which block it is. \
+            After the timeout, and when the node stops, the current tip is returned.",
+    args: &[
+        required("height", Kind::Number, "Height to wait for"),
+        optional("timeout", Kind::Number, Need::Default("0"), "Milliseconds; 0 for no limit"),
+    ],
+    result: TIP_RESULT,
+    example: "100, 1000",
+    prepare: |_, args| {
+        let height: i32 = args.integer(0)?;
+        let timeout = timeout_ms(args, 1)?;
+        Ok(Job::wait(args, move |node, out| {
+            let reached = |tip: &Tip| i64::from(tip.height) >= i64::from(height);
+            write_tip(&wait_until(node, timeout, reached), out);
+            Ok(())
+        }))
+    },
+};
+
+const TIP_RESULT: &str = "\
+{                    (json object)
+  \"hash\" : \"hex\",    (string) Hash of the tip
+  \"height\" : n       (numeric) Its height
+}";
+
+fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let params = &node.rpc.params;
+    let tip = node.engine.tip();
+    let size = node.engine.disk_bytes().map_err(|error| engine_failed(&error))?;
+    let mut object = Json::new(out).object();
+    object.key("chain").string(params.rpc_name);
+    object.key("blocks").int(tip.height);
+    object.key("headers").int(tip.height);
+    object.key("bestblockhash").text(tip.hash);
+    object.key("bits").text(format_args!("{:08x}", tip.bits));
+    object.key("target").text(target(tip.bits));
+    object.key("difficulty").real(difficulty(tip.bits));
+    object.key("time").int(tip.time);
+    object.key("mediantime").int(tip.median_time);
+    object.key("verificationprogress").real(progress(&tip, params.genesis.time));
+    object.key("initialblockdownload").bool(node.engine.is_initial_block_download());
+    object.key("chainwork").hex(&tip.chain_work);
+    object.key("size_on_disk").int(size);
+    object.key("pruned").bool(false);
+    if let Some(challenge) = &params.signet_challenge {
+        object.key("signet_challenge").hex(challenge);
+    }
+    object.key("warnings").array().end();
+    object.end();
+    Ok(())
+}
+
+/// Difficulty as Bitcoin Core computes it (`rpc/blockchain.cpp`), in floats and step by step, so
+/// that even the last digit agrees.
+pub(super) fn difficulty(bits: u32) -> f64 {
+    let mut shift = bits >> 24;
+    let mut difficulty = f64::from(0xffff) / f64::from(bits & 0xff_ffff);
+    while shift < 29 {
+        difficulty *= 256.0;
+        shift += 1;
+    }
+    while shift > 29 {
+        difficulty /= 256.0;
+        shift -= 1;
+    }
+    difficulty
+}
+
+/// The target that `bits` stand for, printed like a hash: most significant digit first.
+pub(super) fn target(bits: u32) -> BlockHash {
+    BlockHash(decode_compact(bits).target.to_le_bytes())
+}
+
+/// The share of today's chain that is verified, if the chain grew on at its average rate since the
+/// tip. Bitcoin Core knows a rate per chain; this needs none.
+fn progress(tip: &Tip, genesis_time: u32) -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let covered = tip.time.saturating_sub(genesis_time).max(1);
+    let missing = now.saturating_sub(u64::from(tip.time));
+    f64::from(covered) / (f64::from(covered) + missing as f64)
+}
+
+fn timeout_ms(args: &Args<'_>, index: usize) -> Result<Option<Duration>, RpcError> {
+    let timeout: i32 = args.integer_or(index, 0)?;
+    let timeout =
+        u64::try_from(timeout).map_err(|_| RpcError::new(Code::Misc, "Negative timeout"))?;
+    Ok((timeout > 0).then(|| Duration::from_millis(timeout)))
+}
+
+/// Waits on the engine until `reached`, the timeout, the end of the node, or the caller's departure.
+fn wait_until(node: &Node<'_>, timeout: Option<Duration>, reached: impl Fn(&Tip) -> bool) -> Tip {
+    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut tip = node.engine.tip();
+    while !reached(&tip) && !node.context.interrupted() {
+        let left =
+            deadline.map_or(LOOK_AROUND, |end| end.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            break;
+        }
+        tip = node.engine.wait_for_tip_change(tip.hash, Some(left.min(LOOK_AROUND)));
+    }
+    tip
+}
+
+fn write_tip(tip: &Tip, out: &mut Vec<u8>) {
+    let mut object = Json::new(out).object();
+    object.key("hash").text(tip.hash);
+    object.key("height").int(tip.height);
+    object.end();
+}
+
+/// How often a waiting call looks whether anyone still wants its answer.
+const LOOK_AROUND: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn difficulty_and_target_of_well_known_bits() {
+        assert!((difficulty(0x1d00_ffff) - 1.0).abs() < f64::EPSILON);
+        let mut out = Vec::new();
+        Json::new(&mut out).real(difficulty(0x207f_ffff));
+        assert_eq!(out, b"4.656542373906925e-10");
+        assert_eq!(
+            target(0x1d00_ffff).to_string(),
+            "00000000ffff0000000000000000000000000000000000000000000000000000"
+        );
+        assert_eq!(
+            target(0x207f_ffff).to_string(),
+            "7fffff0000000000000000000000000000000000000000000000000000000000"
+        );
+    }
+}

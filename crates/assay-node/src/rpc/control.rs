@@ -1,0 +1,189 @@
+//! The node itself.
+
+use std::sync::PoisonError;
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::table::{self, Kind, Method, Need, optional};
+use super::{Job, Node};
+use crate::jsonrpc::{Json, RpcError};
+
+pub(super) const HELP: Method = Method {
+    name: "help",
+    category: "control",
+    about: "Lists all methods, or explains one.",
+    args: &[optional(
+        "command",
+        Kind::Text,
+        Need::Default("all commands"),
+        "The method to explain",
+    )],
+    result: "\"str\"    (string) The text",
+    example: "\"getblock\"",
+    prepare: |_, args| {
+        let command = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
+        Ok(Job::call(args, move |_, out| {
+            let text = match command.as_deref() {
+                None | Some("") => table::overview(),
+                Some(name) => match table::find(name) {
+                    Some(method) => method.help(),
+                    None => format!("help: unknown command: {name}"),
+                },
+            };
+            Json::new(out).string(&text);
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const STOP: Method = Method {
+    name: "stop",
+    category: "control",
+    about: "Asks the node to write everything out and end.",
+    args: &[optional(
+        "wait",
+        Kind::Number,
+        Need::Optional,
+        "Milliseconds to wait before answering",
+    )],
+    result: "\"str\"    (string) The text \"Assay stopping\"",
+    example: "",
+    prepare: |_, args| {
+        let number = args.value(0).is_some_and(|value| value.type_name() == "number");
+        let wait_ms: u32 = if number { args.integer(0)? } else { 0 };
+        Ok(Job::wait(args, move |node, out| {
+            node.rpc.stop.send_replace(true);
+            sleep(Duration::from_millis(u64::from(wait_ms)).min(STOP_WAIT_MAX));
+            Json::new(out).string("Assay stopping");
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const UPTIME: Method = Method {
+    name: "uptime",
+    category: "control",
+    about: "How long the node has been running.",
+    args: &[],
+    result: "n    (numeric) Seconds",
+    example: "",
+    prepare: |_, args| {
+        Ok(Job::call(args, |node, out| {
+            Json::new(out).int(node.rpc.started.elapsed().as_secs());
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const GETRPCINFO: Method = Method {
+    name: "getrpcinfo",
+    category: "control",
+    about: "State of the RPC server.",
+    args: &[],
+    result: "\
+{                            (json object)
+  \"active_commands\" : [      (json array) Calls that run at this moment
+    {                        (json object)
+      \"method\" : \"str\",      (string) The method
+      \"duration\" : n         (numeric) Microseconds since it began
+    },
+    ...
+  ],
+  \"logpath\" : \"str\"          (string) The log file
+}",
+    example: "",
+    prepare: |_, args| Ok(Job::call(args, rpc_info)),
+};
+
+pub(super) const GETNETWORKINFO: Method = Method {
+    name: "getnetworkinfo",
+    category: "network",
+    about: "State of the peer-to-peer network, which this node does not take part in.",
+    args: &[],
+    result: "\
+{                                (json object)
+  \"version\" : n,                 (numeric) Version of the node, as a number
+  \"subversion\" : \"str\",          (string) Name and version of the node
+  \"protocolversion\" : n,         (numeric) Version of the peer-to-peer protocol
+  \"localservices\" : \"hex\",       (string) Services offered to peers: none
+  \"localservicesnames\" : [],     (json array) The same by name
+  \"localrelay\" : true|false,     (boolean) Whether transactions are relayed
+  \"timeoffset\" : n,              (numeric) Always 0
+  \"networkactive\" : true|false,  (boolean) Always false
+  \"connections\" : n,             (numeric) Always 0
+  \"connections_in\" : n,          (numeric) Always 0
+  \"connections_out\" : n,         (numeric) Always 0
+  \"networks\" : [ {...}, ... ],   (json array) Name, limited, reachable, proxy and proxy_randomize_credentials per network
+  \"relayfee\" : n,                (numeric) Least fee rate of the mempool, per 1,000 virtual bytes
+  \"incrementalfee\" : n,          (numeric) The same
+  \"localaddresses\" : [],         (json array) Nothing
+  \"warnings\" : []                (json array) Nothing
+}",
+    example: "",
+    prepare: |_, args| Ok(Job::call(args, network_info)),
+};
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
+fn rpc_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let mut object = Json::new(out).object();
+    let mut commands = object.key("active_commands").array();
+    let active = node.rpc.active.lock().unwrap_or_else(PoisonError::into_inner);
+    for (_, method, since) in &active.calls {
+        let mut command = commands.item().object();
+        command.key("method").string(method);
+        let duration_us = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        command.key("duration").int(duration_us);
+        command.end();
+    }
+    drop(active);
+    commands.end();
+    object.key("logpath").string(&node.rpc.log_path.to_string_lossy());
+    object.end();
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
+fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let fee_rate = node.engine.mempool_info().min_relay_fee_sat_per_kvb.cast_signed();
+    let mut object = Json::new(out).object();
+    object.key("version").int(version_number());
+    object.key("subversion").string(concat!("/Assay:", env!("CARGO_PKG_VERSION"), "/"));
+    object.key("protocolversion").int(PROTOCOL_VERSION);
+    object.key("localservices").text("0000000000000000");
+    object.key("localservicesnames").array().end();
+    object.key("localrelay").bool(false);
+    object.key("timeoffset").int(0);
+    object.key("networkactive").bool(false);
+    for name in ["connections", "connections_in", "connections_out"] {
+        object.key(name).int(0);
+    }
+    let mut networks = object.key("networks").array();
+    for name in ["ipv4", "ipv6", "onion", "i2p", "cjdns"] {
+        let mut network = networks.item().object();
+        network.key("name").string(name);
+        network.key("limited").bool(true);
+        network.key("reachable").bool(false);
+        network.key("proxy").string("");
+        network.key("proxy_randomize_credentials").bool(false);
+        network.end();
+    }
+    networks.end();
+    object.key("relayfee").amount(fee_rate);
+    object.key("incrementalfee").amount(fee_rate);
+    object.key("localaddresses").array().end();
+    object.key("warnings").array().end();
+    object.end();
+    Ok(())
+}
+
+/// Major, minor and patch as Bitcoin Core packs them.
+fn version_number() -> u32 {
+    let part = |text: &str| text.parse::<u32>().unwrap_or(0);
+    10_000 * part(env!("CARGO_PKG_VERSION_MAJOR"))
+        + 100 * part(env!("CARGO_PKG_VERSION_MINOR"))
+        + part(env!("CARGO_PKG_VERSION_PATCH"))
+}
+
+/// `node/protocol_version.h`; blocks and transactions are those of this version.
+const PROTOCOL_VERSION: u32 = 70016;
+const STOP_WAIT_MAX: Duration = Duration::from_mins(1);

@@ -1,0 +1,264 @@
+//! The mempool.
+
+use std::collections::{HashMap, HashSet};
+
+use assay_engine::MempoolEntryInfo;
+use assay_wire::Txid;
+
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Node};
+use crate::jsonrpc::{Code, Json, Object, RpcError};
+
+pub(super) const GETMEMPOOLINFO: Method = Method {
+    name: "getmempoolinfo",
+    category: "blockchain",
+    about: "State of the mempool.",
+    args: &[],
+    result: "\
+{                                (json object)
+  \"loaded\" : true|false,         (boolean) Always true: nothing is loaded at start
+  \"size\" : n,                    (numeric) Number of transactions
+  \"bytes\" : n,                   (numeric) Sum of their virtual sizes
+  \"usage\" : n,                   (numeric) Memory they are charged with
+  \"total_fee\" : n,               (numeric) Sum of their fees
+  \"maxmempool\" : n,              (numeric) Limit of usage
+  \"mempoolminfee\" : n,           (numeric) Least fee rate that is admitted, per 1,000 virtual bytes
+  \"minrelaytxfee\" : n,           (numeric) The same
+  \"incrementalrelayfee\" : n,     (numeric) The same
+  \"unbroadcastcount\" : n,        (numeric) Always 0
+  \"limitclustercount\" : n,       (numeric, optional) Most transactions that may be connected
+  \"limitclustersize\" : n         (numeric, optional) Largest sum of virtual sizes of connected transactions
+}",
+    example: "",
+    prepare: |_, args| Ok(Job::call(args, info)),
+};
+
+pub(super) const GETRAWMEMPOOL: Method = Method {
+    name: "getrawmempool",
+    category: "blockchain",
+    about: "The ids of all transactions in the mempool, or what is known of each.",
+    args: &[
+        optional("verbose", Kind::Bool, Need::Default("false"), "An object with one entry per id"),
+        optional(
+            "mempool_sequence",
+            Kind::Bool,
+            Need::Default("false"),
+            "Not available: changes are not numbered",
+        ),
+    ],
+    result: "[ \"hex\", ... ]    (json array) The ids; with verbose=true, an object of entries as getmempoolentry shows them",
+    example: "true",
+    prepare: |_, args| {
+        let verbose = args.bool_or(0, false)?;
+        if args.bool_or(1, false)? {
+            let message = if verbose {
+                "Verbose results cannot contain mempool sequence values."
+            } else {
+                "Mempool sequence values are not available"
+            };
+            return Err(RpcError::new(Code::InvalidParameter, message));
+        }
+        Ok(Job::call(args, move |node, out| {
+            if verbose {
+                list_entries(node, out);
+            } else {
+                let mut ids = Json::new(out).array();
+                for txid in node.engine.mempool_txids() {
+                    ids.item().text(txid);
+                }
+                ids.end();
+            }
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const GETMEMPOOLENTRY: Method = Method {
+    name: "getmempoolentry",
+    category: "blockchain",
+    about: "What is known of a transaction in the mempool. Unlike Bitcoin Core's, entries have no chunk \
+            figures; on chains without a limit of connected transactions they have none of ancestors and \
+            descendants either.",
+    args: &[required("txid", Kind::Hex, "The transaction id")],
+    result: "\
+{                                (json object)
+  \"vsize\" : n,                   (numeric) Virtual size (BIP141)
+  \"weight\" : n,                  (numeric) Weight (BIP141)
+  \"time\" : xxx,                  (numeric) When it entered, seconds since 1970
+  \"height\" : n,                  (numeric) Height of the tip then
+  \"descendantcount\" : n,         (numeric, optional) Descendants, itself included
+  \"descendantsize\" : n,          (numeric, optional) Their virtual size
+  \"ancestorcount\" : n,           (numeric, optional) Ancestors, itself included
+  \"ancestorsize\" : n,            (numeric, optional) Their virtual size
+  \"wtxid\" : \"hex\",               (string) Hash with witnesses
+  \"fees\" : {                     (json object)
+    \"base\" : n,                  (numeric) The fee
+    \"modified\" : n,              (numeric) The same: fees are not modified here
+    \"ancestor\" : n,              (numeric, optional) Fees of the ancestors, itself included
+    \"descendant\" : n             (numeric, optional) Fees of the descendants, itself included
+  },
+  \"depends\" : [ \"hex\", ... ],    (json array) Unconfirmed transactions it spends
+  \"spentby\" : [ \"hex\", ... ],    (json array) Unconfirmed transactions that spend it
+  \"unbroadcast\" : true|false     (boolean) Always false
+}",
+    example: "\"mytxid\"",
+    prepare: |_, args| {
+        let txid = args.txid(0, "txid")?;
+        Ok(Job::call(args, move |node, out| {
+            let missing = || RpcError::new(Code::InvalidAddressOrKey, "Transaction not in mempool");
+            let entry = node.engine.mempool_entry(&txid).ok_or_else(missing)?;
+            let relatives = Relatives::of_one(node, &entry);
+            let mut object = Json::new(out).object();
+            write_entry(&entry, relatives.as_ref(), &mut object);
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
+fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let info = node.engine.mempool_info();
+    let fee_rate = info.min_relay_fee_sat_per_kvb.cast_signed();
+    let mut object = Json::new(out).object();
+    object.key("loaded").bool(true);
+    object.key("size").count(info.size);
+    object.key("bytes").int(info.bytes);
+    object.key("usage").int(info.usage);
+    object.key("total_fee").amount(info.total_fee_sat);
+    object.key("maxmempool").int(info.max_bytes);
+    object.key("mempoolminfee").amount(fee_rate);
+    object.key("minrelaytxfee").amount(fee_rate);
+    object.key("incrementalrelayfee").amount(fee_rate);
+    object.key("unbroadcastcount").int(0);
+    if let Some(count) = info.cluster_count_max {
+        object.key("limitclustercount").count(count);
+    }
+    if let Some(vsize) = info.cluster_vsize_max {
+        object.key("limitclustersize").int(vsize);
+    }
+    object.end();
+    Ok(())
+}
+
+fn list_entries(node: &Node<'_>, out: &mut Vec<u8>) {
+    let entries = node.engine.mempool_entries();
+    let limited = node.engine.mempool_info().cluster_count_max.is_some();
+    let by_id: HashMap<Txid, &MempoolEntryInfo> =
+        entries.iter().map(|entry| (entry.txid, entry)).collect();
+    let mut object = Json::new(out).object();
+    for entry in &entries {
+        // Without a limit the ancestors of all entries together can be as many as the square of their
+        // number.
+        let relatives =
+            limited.then(|| Relatives::new(entry, |id| by_id.get(id).copied().cloned()));
+        let mut member = object.key(entry.txid).object();
+        write_entry(entry, relatives.as_ref(), &mut member);
+        member.end();
+    }
+    object.end();
+}
+
+/// Sums over ancestors and descendants, the transaction itself included.
+#[derive(Debug, PartialEq, Eq)]
+struct Relatives {
+    ancestors: Sum,
+    descendants: Sum,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sum {
+    count: usize,
+    vsize: u64,
+    fee_sat: i64,
+}
+
+impl Relatives {
+    fn of_one(node: &Node<'_>, entry: &MempoolEntryInfo) -> Option<Self> {
+        node.engine.mempool_info().cluster_count_max?;
+        Some(Self::new(entry, |id| node.engine.mempool_entry(id)))
+    }
+
+    fn new(entry: &MempoolEntryInfo, find: impl Fn(&Txid) -> Option<MempoolEntryInfo>) -> Self {
+        let walk = |next: fn(&MempoolEntryInfo) -> &[Txid]| {
+            let mut sum = Sum::default();
+            let mut seen = HashSet::from([entry.txid]);
+            let mut open = vec![entry.clone()];
+            while let Some(entry) = open.pop() {
+                sum.count += 1;
+                sum.vsize += u64::from(entry.vsize);
+                sum.fee_sat += entry.fee_sat;
+                let fresh = next(&entry).iter().filter(|id| seen.insert(**id));
+                open.extend(fresh.filter_map(&find));
+            }
+            sum
+        };
+        Self { ancestors: walk(|entry| &entry.depends), descendants: walk(|entry| &entry.spent_by) }
+    }
+}
+
+fn write_entry(entry: &MempoolEntryInfo, relatives: Option<&Relatives>, object: &mut Object<'_>) {
+    object.key("vsize").int(entry.vsize);
+    object.key("weight").int(entry.weight);
+    object.key("time").int(entry.time);
+    object.key("height").int(entry.height);
+    if let Some(Relatives { ancestors, descendants }) = relatives {
+        object.key("descendantcount").count(descendants.count);
+        object.key("descendantsize").int(descendants.vsize);
+        object.key("ancestorcount").count(ancestors.count);
+        object.key("ancestorsize").int(ancestors.vsize);
+    }
+    object.key("wtxid").text(entry.wtxid);
+    let mut fees = object.key("fees").object();
+    fees.key("base").amount(entry.fee_sat);
+    fees.key("modified").amount(entry.fee_sat);
+    if let Some(Relatives { ancestors, descendants }) = relatives {
+        fees.key("ancestor").amount(ancestors.fee_sat);
+        fees.key("descendant").amount(descendants.fee_sat);
+    }
+    fees.end();
+    for (name, ids) in [("depends", &entry.depends), ("spentby", &entry.spent_by)] {
+        let mut list = object.key(name).array();
+        for txid in ids {
+            list.item().text(txid);
+        }
+        list.end();
+    }
+    object.key("unbroadcast").bool(false);
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_wire::Wtxid;
+
+    use super::*;
+
+    #[test]
+    fn relatives_are_counted_once_each() {
+        // A diamond: 1 <- 2, 1 <- 3, 2 and 3 <- 4.
+        let entry = |id: u8, depends: &[u8], spent_by: &[u8]| MempoolEntryInfo {
+            txid: Txid([id; 32]),
+            wtxid: Wtxid([id; 32]),
+            vsize: 100 * u32::from(id),
+            weight: 400,
+            fee_sat: i64::from(id),
+            time: 0,
+            height: 1,
+            depends: depends.iter().map(|&id| Txid([id; 32])).collect(),
+            spent_by: spent_by.iter().map(|&id| Txid([id; 32])).collect(),
+        };
+        let pool = [
+            entry(1, &[], &[2, 3]),
+            entry(2, &[1], &[4]),
+            entry(3, &[1], &[4]),
+            entry(4, &[2, 3], &[]),
+        ];
+        let find = |id: &Txid| pool.iter().find(|entry| entry.txid == *id).cloned();
+        let sums: Vec<_> = pool.iter().map(|entry| Relatives::new(entry, find)).collect();
+        let all = Sum { count: 4, vsize: 1000, fee_sat: 10 };
+        assert_eq!(sums[0].ancestors, Sum { count: 1, vsize: 100, fee_sat: 1 });
+        assert_eq!(sums[0].descendants, all);
+        assert_eq!(sums[1].descendants, Sum { count: 2, vsize: 600, fee_sat: 6 });
+        assert_eq!(sums[3].ancestors, all);
+    }
+}

@@ -1,0 +1,197 @@
+//! The methods: what Bitcoin Core's RPC interface offers, as far as this node has it.
+//!
+//! Results carry Bitcoin Core's fields in its order. Where something is missing, the method's help says so.
+
+mod address;
+mod args;
+mod blocks;
+mod chain;
+mod coins;
+mod control;
+mod mempool;
+mod script;
+mod submit;
+mod table;
+mod transactions;
+mod tx_json;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use assay_consensus::params::ChainParams;
+use assay_engine::{Engine, EngineError};
+use tokio::sync::watch;
+
+use self::args::Args;
+use crate::jsonrpc::{CallContext, Code, Handler, Params, RpcError};
+
+/// The node as seen through RPC.
+pub(crate) struct Rpc {
+    params: Arc<ChainParams>,
+    /// Empty while the node starts.
+    engine: OnceLock<Arc<Engine>>,
+    started: Instant,
+    log_path: PathBuf,
+    stop: watch::Sender<bool>,
+    active: Mutex<Active>,
+}
+
+/// Calls that run at this moment.
+#[derive(Default)]
+struct Active {
+    next_id: u64,
+    calls: Vec<(u64, &'static str, Instant)>,
+}
+
+/// A call with its arguments read.
+pub(crate) struct Job {
+    method: &'static str,
+    waits: bool,
+    work: Work,
+}
+
+enum Work {
+    Call(Call),
+    /// Kept apart, so that neighbours in a batch can be handed to the engine together.
+    SendTransaction(submit::SendTransaction),
+}
+
+type Call = Box<dyn FnOnce(&Node<'_>, &mut Vec<u8>) -> Result<(), RpcError> + Send>;
+
+/// What a running call works with.
+pub(crate) struct Node<'a> {
+    pub(crate) rpc: &'a Rpc,
+    pub(crate) engine: &'a Engine,
+    pub(crate) context: &'a CallContext,
+}
+
+impl Rpc {
+    /// `stop` is set to true when a caller asks for shutdown.
+    pub(crate) fn new(
+        params: Arc<ChainParams>,
+        log_path: PathBuf,
+        stop: watch::Sender<bool>,
+    ) -> Self {
+        let active = Mutex::default();
+        Self { params, engine: OnceLock::new(), started: Instant::now(), log_path, stop, active }
+    }
+
+    /// Ends the warm-up: from now on calls are answered.
+    pub(crate) fn set_engine(&self, engine: Arc<Engine>) {
+        assert!(self.engine.set(engine).is_ok(), "the engine is opened once");
+    }
+
+    fn node<'a>(&'a self, context: &'a CallContext) -> Result<Node<'a>, RpcError> {
+        let engine = self.engine.get().ok_or_else(warming_up)?;
+        Ok(Node { rpc: self, engine, context })
+    }
+
+    fn enter(&self, method: &'static str) -> Running<'_> {
+        let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
+        active.next_id += 1;
+        let id = active.next_id;
+        active.calls.push((id, method, Instant::now()));
+        Running { rpc: self, id }
+    }
+}
+
+/// An entry among the active calls, for as long as it lives.
+struct Running<'a> {
+    rpc: &'a Rpc,
+    id: u64,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let mut active = self.rpc.active.lock().unwrap_or_else(PoisonError::into_inner);
+        active.calls.retain(|(id, ..)| *id != self.id);
+    }
+}
+
+impl Job {
+    /// An ordinary call.
+    fn call(
+        args: &Args<'_>,
+        call: impl FnOnce(&Node<'_>, &mut Vec<u8>) -> Result<(), RpcError> + Send + 'static,
+    ) -> Self {
+        Self { method: args.method(), waits: false, work: Work::Call(Box::new(call)) }
+    }
+
+    /// A call that mostly waits.
+    fn wait(
+        args: &Args<'_>,
+        call: impl FnOnce(&Node<'_>, &mut Vec<u8>) -> Result<(), RpcError> + Send + 'static,
+    ) -> Self {
+        Self { waits: true, ..Self::call(args, call) }
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl Handler for Rpc {
+    type Job = Job;
+
+    fn prepare(&self, method: &str, params: Params<'_>) -> Result<Job, RpcError> {
+        if self.engine.get().is_none() {
+            return Err(warming_up());
+        }
+        let unknown = || RpcError::new(Code::MethodNotFound, "Method not found");
+        let method = table::find(method).ok_or_else(unknown)?;
+        (method.prepare)(self, &Args::new(method, params)?)
+    }
+
+    fn waits(&self, job: &Job) -> bool {
+        job.waits
+    }
+
+    fn groups(&self, job: &Job) -> bool {
+        matches!(job.work, Work::SendTransaction(_))
+    }
+
+    fn execute(&self, job: Job, context: &CallContext, out: &mut Vec<u8>) -> Result<(), RpcError> {
+        let node = self.node(context)?;
+        let _running = self.enter(job.method);
+        match job.work {
+            Work::Call(call) => call(&node, out),
+            Work::SendTransaction(send) => send.run(&node, out),
+        }
+    }
+
+    fn execute_group(
+        &self,
+        jobs: Vec<Job>,
+        context: &CallContext,
+    ) -> Vec<Result<Vec<u8>, RpcError>> {
+        let single = |job: Job| {
+            let mut out = Vec::new();
+            self.execute(job, context, &mut out).map(|()| out)
+        };
+        let Ok(node) = self.node(context) else { return jobs.into_iter().map(single).collect() };
+        let _running = self.enter("sendrawtransaction");
+        let sends = jobs.into_iter().filter_map(|job| match job.work {
+            Work::SendTransaction(send) => Some(send),
+            Work::Call(_) => None,
+        });
+        submit::run_group(&node, sends.collect())
+    }
+}
+
+fn warming_up() -> RpcError {
+    RpcError::new(Code::InWarmup, "Loading block index…")
+}
+
+/// The engine failed, not the caller.
+fn engine_failed(error: &EngineError) -> RpcError {
+    tracing::error!("RPC call failed: {error}");
+    RpcError::new(Code::InternalError, error.to_string())
+}
+
+fn block_not_found() -> RpcError {
+    RpcError::new(Code::InvalidAddressOrKey, "Block not found")
+}

@@ -1,0 +1,504 @@
+//! Scripts for people: assembly, type, address and descriptor, as Bitcoin Core prints them
+//! (`core_io.cpp`, `script/solver.cpp`, `script/descriptor.cpp`).
+
+use std::fmt::Write as _;
+
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::opcode::{
+    Instruction, Instructions, is_minimal_push, is_p2sh, is_push_only, op, witness_program,
+};
+
+use super::address::{self, CHARSET, Destination};
+use crate::jsonrpc::{Json, Object};
+
+/// What kind of output a script makes, with what identifies its owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind<'a> {
+    NonStandard,
+    Pubkey(&'a [u8]),
+    PubkeyHash(&'a [u8]),
+    ScriptHash(&'a [u8]),
+    Multisig { required: u8, keys: Vec<&'a [u8]> },
+    NullData,
+    Anchor(&'a [u8]),
+    WitnessKeyHash(&'a [u8]),
+    WitnessScriptHash(&'a [u8]),
+    Taproot(&'a [u8]),
+    WitnessUnknown { version: u8, program: &'a [u8] },
+}
+
+/// Writes the members of a `scriptPubKey` object into `object`.
+pub(crate) fn write_script_pubkey(params: &ChainParams, script: &[u8], object: &mut Object<'_>) {
+    let kind = classify(params, script);
+    let address = kind.destination().map(|destination| address::encode(params, destination));
+    object.key("asm").string(&asm(params, script, false));
+    object.key("desc").string(&descriptor(&kind, address.as_deref(), script));
+    object.key("hex").hex(script);
+    if let Some(address) = &address {
+        object.key("address").string(address);
+    }
+    object.key("type").string(kind.name());
+}
+
+/// Writes a `scriptSig` object.
+pub(crate) fn write_script_sig(params: &ChainParams, script: &[u8], json: Json<'_>) {
+    let mut object = json.object();
+    object.key("asm").string(&asm(params, script, true));
+    object.key("hex").hex(script);
+    object.end();
+}
+
+/// Whether an output with this script can never be spent, or holds what no interpreter reads:
+/// what `maxburnamount` guards against (`CScript::IsUnspendable`, `HasValidOps`).
+pub(crate) fn burns(params: &ChainParams, script: &[u8]) -> bool {
+    let opcode_max = if params.cash.is_some() { CASH_OPCODE_MAX } else { op::NOP10 };
+    script.first() == Some(&op::RETURN)
+        || script.len() > SCRIPT_BYTES_MAX
+        || Instructions::new(script).any(|instruction| {
+            instruction.is_none_or(|i| i.opcode > opcode_max || i.data.len() > ELEMENT_BYTES_MAX)
+        })
+}
+
+/// Recognises the script templates.
+pub(crate) fn classify<'a>(params: &ChainParams, script: &'a [u8]) -> Kind<'a> {
+    if is_p2sh(script) {
+        return Kind::ScriptHash(&script[2..22]);
+    }
+    if params.cash.is_some() {
+        // Pay to a 32-byte script hash, on Bitcoin Cash since May 2023.
+        if let [op::HASH256, 32, hash @ .., op::EQUAL] = script
+            && hash.len() == 32
+        {
+            return Kind::ScriptHash(hash);
+        }
+    } else if let Some((version, program)) = witness_program(script) {
+        return match (version, program.len()) {
+            (0, 20) => Kind::WitnessKeyHash(program),
+            (0, 32) => Kind::WitnessScriptHash(program),
+            (0, _) => Kind::NonStandard,
+            (1, 32) => Kind::Taproot(program),
+            (1, 2) if program == ANCHOR_PROGRAM => Kind::Anchor(program),
+            _ => Kind::WitnessUnknown { version, program },
+        };
+    }
+    match script {
+        [op::RETURN, rest @ ..] if is_push_only(rest) => Kind::NullData,
+        [65 | 33, key @ .., op::CHECKSIG] if script.len() == usize::from(script[0]) + 2 => {
+            if has_key_size(key) {
+                Kind::Pubkey(key)
+            } else {
+                Kind::NonStandard
+            }
+        }
+        [op::DUP, op::HASH160, 20, hash @ .., op::EQUALVERIFY, op::CHECKSIG]
+            if hash.len() == 20 =>
+        {
+            Kind::PubkeyHash(hash)
+        }
+        _ => multisig(script).unwrap_or(Kind::NonStandard),
+    }
+}
+
+impl<'a> Kind<'a> {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::NonStandard => "nonstandard",
+            Self::Pubkey(_) => "pubkey",
+            Self::PubkeyHash(_) => "pubkeyhash",
+            Self::ScriptHash(_) => "scripthash",
+            Self::Multisig { .. } => "multisig",
+            Self::NullData => "nulldata",
+            Self::Anchor(_) => "anchor",
+            Self::WitnessKeyHash(_) => "witness_v0_keyhash",
+            Self::WitnessScriptHash(_) => "witness_v0_scripthash",
+            Self::Taproot(_) => "witness_v1_taproot",
+            Self::WitnessUnknown { .. } => "witness_unknown",
+        }
+    }
+
+    fn destination(&self) -> Option<Destination<'a>> {
+        Some(match *self {
+            Self::PubkeyHash(hash) => Destination::PubkeyHash(hash),
+            Self::ScriptHash(hash) => Destination::ScriptHash(hash),
+            Self::WitnessKeyHash(program) | Self::WitnessScriptHash(program) => {
+                Destination::Witness { version: 0, program }
+            }
+            Self::Taproot(program) | Self::Anchor(program) => {
+                Destination::Witness { version: 1, program }
+            }
+            Self::WitnessUnknown { version, program } => Destination::Witness { version, program },
+            Self::NonStandard | Self::Pubkey(_) | Self::Multisig { .. } | Self::NullData => {
+                return None;
+            }
+        })
+    }
+}
+
+fn multisig(script: &[u8]) -> Option<Kind<'_>> {
+    let (&op::CHECKMULTISIG, _) = script.split_last()? else { return None };
+    let mut instructions = Instructions::new(script);
+    let required = small_number(instructions.next()??)?;
+    let mut keys = Vec::new();
+    let total = loop {
+        let instruction = instructions.next()??;
+        if !has_key_size(instruction.data) {
+            break small_number(instruction)?;
+        }
+        keys.push(instruction.data);
+    };
+    let last = instructions.next()??;
+    let complete = instructions.next().is_none() && last.opcode == op::CHECKMULTISIG;
+    let fits = (1..=MULTISIG_KEYS_MAX).contains(&required)
+        && (required..=MULTISIG_KEYS_MAX).contains(&total)
+        && keys.len() == usize::from(total);
+    (complete && fits).then_some(Kind::Multisig { required, keys })
+}
+
+/// A number up to 127, pushed in the shortest form.
+fn small_number(instruction: Instruction<'_>) -> Option<u8> {
+    match instruction {
+        Instruction { opcode: opcode @ op::PUSH1..=op::PUSH16, .. } => Some(opcode - op::PUSH1 + 1),
+        Instruction { opcode, data: &[byte @ 17..=0x7f] } if is_minimal_push(opcode, &[byte]) => {
+            Some(byte)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the length agrees with what the first byte announces (`CPubKey::ValidSize`).
+fn has_key_size(key: &[u8]) -> bool {
+    match key.first() {
+        Some(2 | 3) => key.len() == 33,
+        Some(4 | 6 | 7) => key.len() == 65,
+        _ => false,
+    }
+}
+
+/// The output descriptor that Bitcoin Core infers without knowing any keys, with its checksum.
+///
+/// A taproot output key is taken to be a point of the curve; Bitcoin Core prints `addr(…)` where it
+/// is not, which nobody can spend.
+fn descriptor(kind: &Kind<'_>, address: Option<&str>, script: &[u8]) -> String {
+    let plain = |key: &[u8]| matches!(key.first(), Some(2..=4));
+    let hex = faster_hex::hex_string;
+    let text = match (kind, address) {
+        (Kind::Pubkey(key), _) if plain(key) => format!("pk({})", hex(key)),
+        (Kind::Multisig { required, keys }, _) if keys.iter().all(|key| plain(key)) => {
+            let keys: Vec<_> = keys.iter().map(|key| hex(key)).collect();
+            format!("multi({required},{})", keys.join(","))
+        }
+        (Kind::Taproot(key), _) => format!("rawtr({})", hex(key)),
+        (_, Some(address)) => format!("addr({address})"),
+        (_, None) => format!("raw({})", hex(script)),
+    };
+    let checksum = descriptor_checksum(&text);
+    text + "#" + &checksum
+}
+
+/// The checksum of BIP380.
+fn descriptor_checksum(text: &str) -> String {
+    let step = |state: u64, value: u64| {
+        let top = state >> 35;
+        let shifted = (state & 0x7_ffff_ffff) << 5 ^ value;
+        CHECKSUM_GENERATOR.into_iter().enumerate().fold(shifted, |acc, (bit, generator)| {
+            if top >> bit & 1 == 1 { acc ^ generator } else { acc }
+        })
+    };
+    let (mut state, mut class, mut pending) = (1, 0, 0);
+    for byte in text.bytes() {
+        let position = CHECKSUM_INPUT.iter().position(|&c| c == byte);
+        let position = position.expect("descriptors are made of characters of the set") as u64;
+        state = step(state, position & 31);
+        class = class * 3 + (position >> 5);
+        pending += 1;
+        if pending == 3 {
+            state = step(state, class);
+            (class, pending) = (0, 0);
+        }
+    }
+    if pending > 0 {
+        state = step(state, class);
+    }
+    let state = (0..8).fold(state, |state, _| step(state, 0)) ^ 1;
+    (0..8).map(|i| char::from(CHARSET[(state >> (5 * (7 - i)) & 31) as usize])).collect()
+}
+
+/// The assembly of a script. With `signatures`, pushes that look like signatures have their
+/// hash type spelt out, which is right for unlocking scripts only.
+pub(crate) fn asm(params: &ChainParams, script: &[u8], signatures: bool) -> String {
+    let cash = params.cash.is_some();
+    let unspendable = script.first() == Some(&op::RETURN) || script.len() > SCRIPT_BYTES_MAX;
+    let mut text = String::new();
+    for instruction in Instructions::new(script) {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        let Some(Instruction { opcode, data }) = instruction else {
+            text.push_str("[error]");
+            break;
+        };
+        if opcode > op::PUSHDATA4 {
+            push_opcode_name(opcode, cash, &mut text);
+        } else if data.len() <= 4 {
+            // Small pushes are numbers: sign and magnitude, least significant byte first.
+            write!(text, "{}", script_number(data)).expect("writing to a string does not fail");
+        } else {
+            let hash_type = (signatures && !unspendable).then(|| hash_type_name(data, cash));
+            match hash_type.flatten() {
+                Some(name) => {
+                    text.push_str(&faster_hex::hex_string(&data[..data.len() - 1]));
+                    write!(text, "[{name}]").expect("writing to a string does not fail");
+                }
+                None => text.push_str(&faster_hex::hex_string(data)),
+            }
+        }
+    }
+    text
+}
+
+fn script_number(data: &[u8]) -> i64 {
+    let magnitude = data.iter().rev().fold(0i64, |acc, &byte| acc << 8 | i64::from(byte));
+    match data.last() {
+        Some(top) if top & 0x80 != 0 => -(magnitude & !(0x80 << (8 * (data.len() - 1)))),
+        _ => magnitude,
+    }
+}
+
+/// The name of the hash type if `push` is an ECDSA signature in strict DER (BIP66) with a defined
+/// hash type, or on Bitcoin Cash also a Schnorr signature.
+fn hash_type_name(push: &[u8], cash: bool) -> Option<&'static str> {
+    let (&hash_type, signature) = push.split_last()?;
+    let schnorr = cash && signature.len() == 64;
+    if !schnorr && !is_strict_der(signature) {
+        return None;
+    }
+    Some(match (hash_type, cash) {
+        (0x01, _) => "ALL",
+        (0x81, _) => "ALL|ANYONECANPAY",
+        (0x02, _) => "NONE",
+        (0x82, _) => "NONE|ANYONECANPAY",
+        (0x03, _) => "SINGLE",
+        (0x83, _) => "SINGLE|ANYONECANPAY",
+        (0x41, true) => "ALL|FORKID",
+        (0xc1, true) => "ALL|FORKID|ANYONECANPAY",
+        (0x42, true) => "NONE|FORKID",
+        (0xc2, true) => "NONE|FORKID|ANYONECANPAY",
+        (0x43, true) => "SINGLE|FORKID",
+        (0xc3, true) => "SINGLE|FORKID|ANYONECANPAY",
+        _ => return None,
+    })
+}
+
+/// BIP66: a sequence of two positive integers without needless padding, nothing after it.
+fn is_strict_der(signature: &[u8]) -> bool {
+    let integer = |bytes: &[u8]| -> Option<usize> {
+        let [2, length, rest @ ..] = bytes else { return None };
+        let value = rest.get(..usize::from(*length))?;
+        let shortest = match value {
+            [] => false,
+            [0, next, ..] => *next >= 0x80,
+            [first, ..] => *first < 0x80,
+        };
+        shortest.then_some(2 + value.len())
+    };
+    let [0x30, length, body @ ..] = signature else { return false };
+    (8..=72).contains(&signature.len())
+        && usize::from(*length) == body.len()
+        && integer(body).is_some_and(|first| integer(&body[first..]) == Some(body.len() - first))
+}
+
+/// Appends the name that Bitcoin Core gives an opcode that pushes no data of its own, or on
+/// Bitcoin Cash the one of its nodes.
+fn push_opcode_name(opcode: u8, cash: bool, text: &mut String) {
+    let name = match opcode {
+        op::NEGATE1 => "-1",
+        op::PUSH1..=op::PUSH16 => {
+            write!(text, "{}", opcode - op::PUSH1 + 1).expect("writing to a string does not fail");
+            return;
+        }
+        op::SPLIT if cash => "OP_SPLIT",
+        op::NUM2BIN if cash => "OP_NUM2BIN",
+        op::BIN2NUM if cash => "OP_BIN2NUM",
+        op::CHECKDATASIG if cash => "OP_CHECKDATASIG",
+        op::CHECKDATASIGVERIFY if cash => "OP_CHECKDATASIGVERIFY",
+        op::REVERSEBYTES if cash => "OP_REVERSEBYTES",
+        op::RESERVED..=op::CHECKSIGADD => NAMES[usize::from(opcode - op::RESERVED)],
+        0xff => "OP_INVALIDOPCODE",
+        _ => "OP_UNKNOWN",
+    };
+    text.push_str(name);
+}
+
+/// Names of the opcodes 0x50 to 0xba; the numbers 1 to 16 among them are printed as numbers.
+#[rustfmt::skip]
+const NAMES: [&str; 107] = [
+    "OP_RESERVED", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16",
+    "OP_NOP", "OP_VER", "OP_IF", "OP_NOTIF", "OP_VERIF", "OP_VERNOTIF", "OP_ELSE", "OP_ENDIF",
+    "OP_VERIFY", "OP_RETURN", "OP_TOALTSTACK", "OP_FROMALTSTACK", "OP_2DROP", "OP_2DUP", "OP_3DUP",
+    "OP_2OVER", "OP_2ROT", "OP_2SWAP", "OP_IFDUP", "OP_DEPTH", "OP_DROP", "OP_DUP", "OP_NIP",
+    "OP_OVER", "OP_PICK", "OP_ROLL", "OP_ROT", "OP_SWAP", "OP_TUCK", "OP_CAT", "OP_SUBSTR",
+    "OP_LEFT", "OP_RIGHT", "OP_SIZE", "OP_INVERT", "OP_AND", "OP_OR", "OP_XOR", "OP_EQUAL",
+    "OP_EQUALVERIFY", "OP_RESERVED1", "OP_RESERVED2", "OP_1ADD", "OP_1SUB", "OP_2MUL", "OP_2DIV",
+    "OP_NEGATE", "OP_ABS", "OP_NOT", "OP_0NOTEQUAL", "OP_ADD", "OP_SUB", "OP_MUL", "OP_DIV",
+    "OP_MOD", "OP_LSHIFT", "OP_RSHIFT", "OP_BOOLAND", "OP_BOOLOR", "OP_NUMEQUAL",
+    "OP_NUMEQUALVERIFY", "OP_NUMNOTEQUAL", "OP_LESSTHAN", "OP_GREATERTHAN", "OP_LESSTHANOREQUAL",
+    "OP_GREATERTHANOREQUAL", "OP_MIN", "OP_MAX", "OP_WITHIN", "OP_RIPEMD160", "OP_SHA1",
+    "OP_SHA256", "OP_HASH160", "OP_HASH256", "OP_CODESEPARATOR", "OP_CHECKSIG",
+    "OP_CHECKSIGVERIFY", "OP_CHECKMULTISIG", "OP_CHECKMULTISIGVERIFY", "OP_NOP1",
+    "OP_CHECKLOCKTIMEVERIFY", "OP_CHECKSEQUENCEVERIFY", "OP_NOP4", "OP_NOP5", "OP_NOP6",
+    "OP_NOP7", "OP_NOP8", "OP_NOP9", "OP_NOP10", "OP_CHECKSIGADD",
+];
+
+const ANCHOR_PROGRAM: [u8; 2] = [0x4e, 0x73];
+/// The last introspection opcode of Bitcoin Cash.
+const CASH_OPCODE_MAX: u8 = 0xd3;
+const SCRIPT_BYTES_MAX: usize = 10_000;
+const ELEMENT_BYTES_MAX: usize = 520;
+const MULTISIG_KEYS_MAX: u8 = 20;
+const CHECKSUM_INPUT: &[u8; 95] = b"0123456789()[],'/*abcdefgh@:$%{}IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~ijklmnopqrstuvwxyzABCDEFGH`#\"\\ ";
+const CHECKSUM_GENERATOR: [u64; 5] =
+    [0xf5_dee5_1989, 0xa9_fdca_3312, 0x1b_ab10_e32d, 0x37_06b1_677a, 0x64_4d62_6ffd];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let mut out = vec![0; hex.len() / 2];
+        faster_hex::hex_decode(hex.as_bytes(), &mut out).unwrap();
+        out
+    }
+
+    /// A signature in strict DER.
+    fn der() -> String {
+        format!("30440220{}0220{}", "11".repeat(32), "22".repeat(32))
+    }
+
+    fn described(chain: &str, script_hex: &str) -> String {
+        let params = ChainParams::by_name(chain).unwrap();
+        let mut out = Vec::new();
+        let mut object = Json::new(&mut out).object();
+        write_script_pubkey(&params, &bytes(script_hex), &mut object);
+        object.end();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn field(json: &str, name: &str) -> String {
+        let value: serde_json::Value = serde_json::from_str(json).unwrap();
+        value[name].as_str().unwrap_or("-").to_owned()
+    }
+
+    #[test]
+    fn templates_are_recognised_on_their_chains() {
+        let key = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+        for (chain, script, kind, has_address) in [
+            ("main", format!("21{key}ac"), "pubkey", false),
+            ("main", format!("21{}ac", key.replacen("02", "05", 1)), "nonstandard", false),
+            ("main", format!("76a914{}88ac", "11".repeat(20)), "pubkeyhash", true),
+            ("main", format!("a914{}87", "11".repeat(20)), "scripthash", true),
+            ("main", format!("aa20{}87", "11".repeat(32)), "nonstandard", false),
+            ("bch-regtest", format!("aa20{}87", "11".repeat(32)), "scripthash", true),
+            ("main", format!("0014{}", "11".repeat(20)), "witness_v0_keyhash", true),
+            ("main", format!("0020{}", "11".repeat(32)), "witness_v0_scripthash", true),
+            ("main", format!("0015{}", "11".repeat(21)), "nonstandard", false),
+            ("main", format!("5120{}", "11".repeat(32)), "witness_v1_taproot", true),
+            ("main", "51024e73".to_owned(), "anchor", true),
+            ("main", "5202abcd".to_owned(), "witness_unknown", true),
+            ("bch-regtest", format!("5120{}", "11".repeat(32)), "nonstandard", false),
+            ("main", "6a".to_owned(), "nulldata", false),
+            ("main", "6a0401020304".to_owned(), "nulldata", false),
+            ("main", "6a04010203".to_owned(), "nonstandard", false),
+            ("main", format!("5121{key}21{key}52ae"), "multisig", false),
+            ("main", format!("5321{key}21{key}52ae"), "nonstandard", false),
+            ("main", format!("5121{key}21{key}53ae"), "nonstandard", false),
+            ("main", format!("5121{key}51aeae"), "nonstandard", false),
+            ("main", format!("5121{key}51"), "nonstandard", false),
+            ("main", "00ae".to_owned(), "nonstandard", false),
+            ("main", String::new(), "nonstandard", false),
+        ] {
+            let json = described(chain, &script);
+            assert_eq!(field(&json, "type"), kind, "{chain} {script}");
+            assert_eq!(field(&json, "address") != "-", has_address, "{chain} {script}");
+        }
+    }
+
+    #[test]
+    fn descriptor_checksums_agree_with_bip380_and_bitcoin_core() {
+        assert_eq!(descriptor_checksum("raw(deadbeef)"), "89f8spxm");
+        // Bitcoin Core, doc/descriptors.md.
+        assert_eq!(
+            descriptor_checksum(
+                "pkh(02c6047f9441ed7d6d3045406e95c07cd85c778e4b8cef3ca7abac09b95c709ee5)"
+            ),
+            "8fhd9pwu"
+        );
+    }
+
+    #[test]
+    fn the_first_coinbase_output_reads_as_bitcoin_core_prints_it() {
+        let key = "04678afdb0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb649f6bc3f4cef38c4f35504e51ec112de5c384df7ba0b8d578a4c702b6bf11d5f";
+        let json = described("main", &format!("41{key}ac"));
+        assert_eq!(field(&json, "asm"), format!("{key} OP_CHECKSIG"));
+        assert!(field(&json, "desc").starts_with(&format!("pk({key})#")));
+    }
+
+    #[test]
+    fn assembly_spells_numbers_errors_and_hash_types() {
+        let main = ChainParams::by_name("main").unwrap();
+        let der = der();
+        for (script, signatures, expected) in [
+            ("", false, String::new()),
+            ("00", false, "0".to_owned()),
+            ("4f5160", false, "-1 1 16".to_owned()),
+            ("02ff00", false, "255".to_owned()),
+            ("0181", false, "-1".to_owned()),
+            ("0180", false, "0".to_owned()),
+            ("04ffffffff", false, "-2147483647".to_owned()),
+            ("050102030405", false, "0102030405".to_owned()),
+            (
+                "76a9bafbff",
+                false,
+                "OP_DUP OP_HASH160 OP_CHECKSIGADD OP_UNKNOWN OP_INVALIDOPCODE".to_owned(),
+            ),
+            ("5105", false, "1 [error]".to_owned()),
+            (&format!("47{der}01"), true, format!("{der}[ALL]")),
+            (&format!("47{der}83"), true, format!("{der}[SINGLE|ANYONECANPAY]")),
+            (&format!("47{der}01"), false, format!("{der}01")),
+            (&format!("47{der}04"), true, format!("{der}04")),
+            (&format!("6a47{der}01"), true, format!("OP_RETURN {der}01")),
+        ] {
+            assert_eq!(asm(&main, &bytes(script), signatures), expected, "{script}");
+        }
+        let cash = ChainParams::by_name("bch-regtest").unwrap();
+        assert_eq!(asm(&cash, &bytes(&format!("47{der}41")), true), format!("{der}[ALL|FORKID]"));
+        assert_eq!(asm(&cash, &bytes("7fbabc"), false), "OP_SPLIT OP_CHECKDATASIG OP_REVERSEBYTES");
+    }
+
+    #[test]
+    fn strict_der_refuses_what_bip66_refuses() {
+        let good = bytes(&der());
+        assert!(is_strict_der(&good));
+        for index in [0, 1, 2, 3, 36, 37] {
+            let mut bad = good.clone();
+            bad[index] ^= 1;
+            assert!(!is_strict_der(&bad), "byte {index}");
+        }
+        for (index, value) in [(4, 0x80), (4, 0), (38, 0x80), (38, 0)] {
+            let mut bad = good.clone();
+            bad[index] = value;
+            assert!(!is_strict_der(&bad), "byte {index}");
+        }
+        assert!(!is_strict_der(&[]) && !is_strict_der(&good[..10]));
+    }
+
+    #[test]
+    fn burning_outputs_are_those_that_nobody_can_spend() {
+        let main = ChainParams::by_name("main").unwrap();
+        for (script, burning) in
+            [("6a", true), ("51", false), ("05", true), ("fe", true), ("ba", true), ("b9", false)]
+        {
+            assert_eq!(burns(&main, &bytes(script)), burning, "{script}");
+        }
+        assert!(burns(&main, &[0x61; 10_001]) && !burns(&main, &[0x61; 10_000]));
+    }
+}

@@ -1,0 +1,229 @@
+//! The methods by name, with what `help` says about them.
+
+use std::fmt::Write as _;
+
+use super::args::Args;
+use super::{Job, Rpc, blocks, chain, coins, control, mempool, submit, transactions};
+use crate::jsonrpc::RpcError;
+
+/// One method.
+#[derive(Debug)]
+pub(crate) struct Method {
+    pub(crate) name: &'static str,
+    pub(crate) category: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) args: &'static [ArgSpec],
+    /// What comes back, for people.
+    pub(crate) result: &'static str,
+    /// Arguments of the example.
+    pub(crate) example: &'static str,
+    pub(crate) prepare: fn(&Rpc, &Args<'_>) -> Result<Job, RpcError>,
+}
+
+/// One argument of a method.
+#[derive(Debug)]
+pub(crate) struct ArgSpec {
+    /// Its names; the first is the proper one, others follow after `|`.
+    pub(crate) names: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) need: Need,
+    pub(crate) about: &'static str,
+}
+
+/// What an argument is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Hex,
+    Number,
+    Bool,
+    /// A number or a string.
+    Amount,
+    /// A number or a truth value.
+    Verbosity,
+    /// A string or a number.
+    HashOrHeight,
+    /// An array of strings.
+    HexArray,
+}
+
+/// Whether an argument may be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    Required,
+    /// It may be left out, and nothing takes its place.
+    Optional,
+    /// It may be left out, and this takes its place.
+    Default(&'static str),
+}
+
+/// The method called `name`.
+pub(crate) fn find(name: &str) -> Option<&'static Method> {
+    METHODS.iter().copied().find(|method| method.name == name)
+}
+
+/// One line per method, by category.
+pub(crate) fn overview() -> String {
+    let mut methods = METHODS.to_vec();
+    methods.sort_by_key(|method| (method.category, method.name));
+    let mut text = String::new();
+    let mut category = "";
+    for method in methods {
+        if method.category != category {
+            let gap = if category.is_empty() { "" } else { "\n" };
+            category = method.category;
+            let (first, rest) = category.split_at(1);
+            writeln!(text, "{gap}== {}{rest} ==", first.to_uppercase())
+                .expect("writing to a string does not fail");
+        }
+        text.push_str(&method.synopsis());
+        text.push('\n');
+    }
+    text.pop();
+    text
+}
+
+impl Method {
+    /// Name and arguments in one line; optional ones in parentheses.
+    fn synopsis(&self) -> String {
+        let mut text = self.name.to_owned();
+        let mut optional = false;
+        for arg in self.args {
+            text.push(' ');
+            if arg.optional() != optional {
+                text.push_str(if optional { ") " } else { "( " });
+                optional = arg.optional();
+            }
+            let name = arg.first_name();
+            match arg.kind {
+                Kind::Text | Kind::Hex => {
+                    write!(text, "\"{name}\"").expect("writing to a string does not fail");
+                }
+                Kind::HexArray => text.push_str("[\"rawtx\",...]"),
+                _ => text.push_str(name),
+            }
+        }
+        if optional {
+            text.push_str(" )");
+        }
+        text
+    }
+
+    /// The whole help text.
+    pub(crate) fn help(&self) -> String {
+        let mut text = format!("{}\n\n{}\n", self.synopsis(), self.about);
+        if !self.args.is_empty() {
+            text.push_str("\nArguments:\n");
+            let width = self.args.iter().map(|arg| arg.first_name().len()).max().unwrap_or(0);
+            for (index, arg) in self.args.iter().enumerate() {
+                let need = match arg.need {
+                    Need::Required => ", required".to_owned(),
+                    Need::Optional => ", optional".to_owned(),
+                    Need::Default(default) => format!(", optional, default={default}"),
+                };
+                let (name, kind, about) = (arg.first_name(), arg.kind.describe(), arg.about);
+                writeln!(text, "{}. {name:width$}    ({kind}{need}) {about}", index + 1)
+                    .expect("writing to a string does not fail");
+            }
+        }
+        let (name, result, example) = (self.name, self.result, self.example);
+        write!(
+            text,
+            "\nResult:\n{result}\n\nExample:\n\
+             > curl --user myusername --data-binary '{{\"jsonrpc\": \"2.0\", \"id\": \"curltest\", \
+             \"method\": \"{name}\", \"params\": [{example}]}}' \
+             -H 'content-type: application/json' http://127.0.0.1:8332/"
+        )
+        .expect("writing to a string does not fail");
+        text
+    }
+}
+
+impl ArgSpec {
+    pub(crate) fn optional(&self) -> bool {
+        self.need != Need::Required
+    }
+
+    fn first_name(&self) -> &'static str {
+        self.names.split('|').next().unwrap_or_default()
+    }
+}
+
+impl Kind {
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Text | Self::Hex => "string",
+            Self::Number => "numeric",
+            Self::Bool => "boolean",
+            Self::Amount => "numeric or string",
+            Self::Verbosity => "numeric or boolean",
+            Self::HashOrHeight => "string or numeric",
+            Self::HexArray => "json array",
+        }
+    }
+}
+
+const METHODS: &[&Method] = &[
+    &chain::GETBESTBLOCKHASH,
+    &chain::GETBLOCKCHAININFO,
+    &chain::GETBLOCKCOUNT,
+    &chain::GETBLOCKHASH,
+    &chain::GETDIFFICULTY,
+    &chain::WAITFORBLOCK,
+    &chain::WAITFORBLOCKHEIGHT,
+    &chain::WAITFORNEWBLOCK,
+    &blocks::GETBLOCK,
+    &blocks::GETBLOCKHEADER,
+    &coins::GETTXOUT,
+    &coins::GETTXOUTSETINFO,
+    &mempool::GETMEMPOOLENTRY,
+    &mempool::GETMEMPOOLINFO,
+    &mempool::GETRAWMEMPOOL,
+    &control::GETRPCINFO,
+    &control::HELP,
+    &control::STOP,
+    &control::UPTIME,
+    &submit::SUBMITBLOCK,
+    &control::GETNETWORKINFO,
+    &transactions::GETRAWTRANSACTION,
+    &submit::SENDRAWTRANSACTION,
+    &submit::TESTMEMPOOLACCEPT,
+];
+
+/// An argument that must be given.
+pub(crate) const fn required(names: &'static str, kind: Kind, about: &'static str) -> ArgSpec {
+    ArgSpec { names, kind, need: Need::Required, about }
+}
+
+/// An argument that may be left out.
+pub(crate) const fn optional(
+    names: &'static str,
+    kind: Kind,
+    need: Need,
+    about: &'static str,
+) -> ArgSpec {
+    ArgSpec { names, kind, need, about }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_required_arguments_come_first() {
+        for (index, method) in METHODS.iter().enumerate() {
+            assert!(METHODS[..index].iter().all(|other| other.name != method.name));
+            let optional: Vec<bool> = method.args.iter().map(ArgSpec::optional).collect();
+            assert!(optional.is_sorted(), "{}", method.name);
+        }
+    }
+
+    #[test]
+    fn help_texts() {
+        insta::assert_snapshot!("help_overview", overview());
+        let mut names: Vec<_> = METHODS.iter().map(|method| method.name).collect();
+        names.sort_unstable();
+        let all: Vec<_> = names.iter().map(|name| find(name).unwrap().help()).collect();
+        insta::assert_snapshot!("help_methods", all.join("\n\n----\n\n"));
+    }
+}

@@ -1,0 +1,139 @@
+//! Transactions by id.
+
+use assay_consensus::params::ChainParams;
+use assay_wire::{BlockHash, Txid};
+
+use super::blocks::{confirmations, parse, read_block, spent_by};
+use super::table::{Kind, Method, Need, optional, required};
+use super::tx_json::{Spent, write_tx};
+use super::{Job, Node, engine_failed};
+use crate::jsonrpc::{Code, Json, RpcError};
+
+pub(super) const GETRAWTRANSACTION: Method = Method {
+    name: "getrawtransaction",
+    category: "rawtransactions",
+    about: "A transaction of the mempool or, when a block is given, of that block: as hexadecimal data \
+            (verbosity 0), decoded (1), or also with its fee and the outputs it spends (2).",
+    args: &[
+        required("txid", Kind::Hex, "The transaction id"),
+        optional("verbosity|verbose", Kind::Verbosity, Need::Default("0"), "How much to show, 0 to 2"),
+        optional("blockhash", Kind::Hex, Need::Optional, "The block to look in"),
+    ],
+    result: "\
+\"hex\"    (string) With verbosity 0, the serialised transaction. Otherwise:
+{                                    (json object)
+  \"in_active_chain\" : true|false,    (boolean, optional) Whether the given block is on the active chain
+  \"txid\" : \"hex\",                    (string) The transaction id
+  \"hash\" : \"hex\",                    (string) Hash with witnesses
+  \"version\" : n,                     (numeric) The version
+  \"size\" : n,                        (numeric) Bytes
+  \"vsize\" : n,                       (numeric) Virtual size (BIP141)
+  \"weight\" : n,                      (numeric) Weight (BIP141)
+  \"locktime\" : xxx,                  (numeric) The lock time
+  \"vin\" : [                          (json array) Inputs: coinbase, or txid, vout, scriptSig; txinwitness, prevout, sequence
+    {...}, ...
+  ],
+  \"vout\" : [                         (json array) Outputs: value, n, scriptPubKey
+    {...}, ...
+  ],
+  \"fee\" : n,                         (numeric, optional) The fee, with verbosity 2 if known
+  \"hex\" : \"hex\",                     (string) The serialised transaction
+  \"blockhash\" : \"hex\",               (string, optional) The block
+  \"confirmations\" : n,               (numeric, optional) Blocks from it to the tip, both counted
+  \"time\" : xxx,                      (numeric, optional) Time of the block
+  \"blocktime\" : xxx                  (numeric, optional) The same
+}",
+    example: "\"mytxid\", 1, \"myblockhash\"",
+    prepare: |rpc, args| {
+        let txid = args.txid(0, "parameter 1")?;
+        // The genesis block's only transaction: its id is the block's merkle root.
+        if is_genesis_coinbase(&rpc.params, &txid) {
+            return Err(RpcError::new(
+                Code::InvalidAddressOrKey,
+                "The genesis block coinbase is not considered an ordinary transaction and cannot be retrieved",
+            ));
+        }
+        let verbosity = args.verbosity(1, 0)?;
+        let block = match args.value(2) {
+            Some(_) => Some(args.block_hash(2, "parameter 3")?),
+            None => None,
+        };
+        Ok(Job::call(args, move |node, out| match block {
+            Some(block) => confirmed(node, &txid, &block, verbosity, out),
+            None => unconfirmed(node, &txid, verbosity, out),
+        }))
+    },
+};
+
+fn is_genesis_coinbase(params: &ChainParams, txid: &Txid) -> bool {
+    let genesis = params.genesis_block();
+    let root: Option<&[u8]> = genesis.get(36..68);
+    root == Some(&txid.0)
+}
+
+fn unconfirmed(
+    node: &Node<'_>,
+    txid: &Txid,
+    verbosity: i32,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    let missing = || {
+        RpcError::new(
+            Code::InvalidAddressOrKey,
+            "No such mempool transaction. Use -txindex or provide a block hash to enable \
+             blockchain transaction queries. Use gettransaction for wallet transactions.",
+        )
+    };
+    let tx = node.engine.mempool_tx(txid).ok_or_else(missing)?;
+    if verbosity <= 0 {
+        Json::new(out).hex(tx.bytes());
+        return Ok(());
+    }
+    let mut object = Json::new(out).object();
+    write_tx(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);
+    object.end();
+    Ok(())
+}
+
+fn confirmed(
+    node: &Node<'_>,
+    txid: &Txid,
+    hash: &BlockHash,
+    verbosity: i32,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    let missing = |text| move || RpcError::new(Code::InvalidAddressOrKey, text);
+    let tip = node.engine.tip();
+    let entry = node.engine.block_entry(hash).ok_or_else(missing("Block hash not found"))?;
+    if !entry.has_data {
+        return Err(RpcError::new(Code::Misc, "Block not available"));
+    }
+    let block = parse(&node.rpc.params, hash, read_block(node, hash)?)?;
+    let found = block.txs().enumerate().find(|(_, tx)| tx.txid() == *txid);
+    let (index, tx) = found.ok_or_else(missing(
+        "No such transaction found in the provided block. Use gettransaction for wallet transactions.",
+    ))?;
+    if verbosity <= 0 {
+        Json::new(out).hex(tx.raw());
+        return Ok(());
+    }
+    let spent = if verbosity >= 2 && index > 0 {
+        node.engine.read_spent(hash).map_err(|error| engine_failed(&error))?
+    } else {
+        None
+    };
+    let spent = spent_by(spent.as_deref(), index).map_or(Spent::Unknown, Spent::Show);
+    let mut object = Json::new(out).object();
+    object.key("in_active_chain").bool(entry.in_active_chain);
+    write_tx(&node.rpc.params, tx, spent, &mut object);
+    object.key("blockhash").text(hash);
+    if entry.in_active_chain {
+        object.key("confirmations").int(confirmations(&tip, &entry));
+        object.key("time").int(entry.header.time);
+        object.key("blocktime").int(entry.header.time);
+    } else {
+        object.key("confirmations").int(0);
+    }
+    object.end();
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! The node from outside: over sockets, as its users see it.
+
+mod chain;
+mod http;
+mod node;
+mod process;
+mod support;

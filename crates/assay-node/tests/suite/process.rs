@@ -1,0 +1,54 @@
+//! What belongs to the process: the log and the signals. One test, because a process has one of each.
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+
+use assay_node::{LogConfig, Node, NodeConfig};
+use assay_wire::{Block, Encoding};
+
+use crate::chain::{block, hex, regtest_genesis};
+use crate::support::Client;
+
+#[test]
+fn the_log_is_bitcoin_cores_and_sigterm_stops_the_node() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = NodeConfig::new("regtest", dir.path()).unwrap();
+    config.rpc.bind = vec!["127.0.0.1:0".parse().unwrap()];
+    config.log = Some(LogConfig::default());
+    let node = Node::start(&config).unwrap();
+    let chain_dir = config.chain_dir();
+    let cookie = fs::read_to_string(chain_dir.join(".cookie")).unwrap();
+    let mut client = Client::connect(node.rpc_addresses()[0], &cookie);
+    let genesis = node.engine().read_block(&regtest_genesis()).unwrap().unwrap();
+    let first = block(&Block::parse(genesis, Encoding::Segwit).unwrap(), 1, &[]);
+    let reply = client.call("submitblock", &format!("[\"{}\"]", hex(first.bytes())));
+    assert_eq!(reply.unwrap(), serde_json::Value::Null);
+    let running = thread::spawn(move || node.wait());
+    let pid = fs::read_to_string(chain_dir.join("assay.pid")).unwrap();
+    let killed = Command::new("kill").args(["-TERM", pid.trim()]).status().unwrap();
+    assert!(killed.success());
+    running.join().unwrap().unwrap();
+    assert!(!chain_dir.join(".cookie").exists());
+
+    let log = fs::read_to_string(chain_dir.join("debug.log")).unwrap();
+    let update = log
+        .lines()
+        .find(|line| line.contains(&format!("UpdateTip: new best={}", first.hash())))
+        .unwrap_or_else(|| panic!("no UpdateTip line in:\n{log}"));
+    let (time, rest) = update.split_at(28);
+    let shape: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    assert_eq!(shape, "0000-00-00T00:00:00.000000Z ");
+    for field in [
+        " height=1 ",
+        " version=0x20000000 ",
+        " log2_work=",
+        " tx=2 ",
+        " date='",
+        " progress=",
+        " cache=",
+    ] {
+        assert!(rest.contains(field), "{field} in {rest}");
+    }
+    assert!(log.contains("Received SIGTERM") && log.trim_end().ends_with("Shutdown: done"));
+}

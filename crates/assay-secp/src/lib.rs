@@ -1,0 +1,58 @@
+//! Verifies secp256k1 ECDSA and Schnorr signatures, one by one.
+//!
+//! The answers are those of Bitcoin Core (`CPubKey`, `XOnlyPubKey`) and, for [`verify_schnorr_bch`],
+//! of BCHN. libsecp256k1 does the arithmetic; nothing is allocated and no context is made per call
+//! (each thread makes one when it first verifies).
+//!
+//! ```
+//! let mut key = [0x79; 33];
+//! key[0] = 2;
+//! assert!(!assay_secp::verify_ecdsa(&key, &[0x30, 0], &[1; 32]));
+//! ```
+//!
+//! Deliberately absent: secret keys, signing, and any knowledge of scripts or transactions.
+
+mod bch;
+mod jacobi;
+
+pub use bch::verify_schnorr_bch;
+
+use secp256k1::{Message, Parity, PublicKey, Scalar, XOnlyPublicKey, ecdsa, schnorr};
+
+/// Verifies an ECDSA signature as Bitcoin's oldest blocks need it.
+///
+/// `der` is without hash type and may be any "lax" DER; a high S counts as its negation; `pubkey` is
+/// compressed, uncompressed or hybrid (Core `CPubKey::Verify`). Stricter rules are the caller's.
+#[inline]
+pub fn verify_ecdsa(pubkey: &[u8], der: &[u8], msg: &[u8; 32]) -> bool {
+    let Ok(key) = PublicKey::from_slice(pubkey) else { return false };
+    let Ok(mut sig) = ecdsa::Signature::from_der_lax(der) else { return false };
+    sig.normalize_s();
+    ecdsa::verify(&sig, Message::from_digest(*msg), &key).is_ok()
+}
+
+/// Verifies a Schnorr signature by BIP-0340.
+#[inline]
+pub fn verify_schnorr(xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
+    let Ok(key) = XOnlyPublicKey::from_byte_array(*xonly) else { return false };
+    schnorr::verify(&schnorr::Signature::from_byte_array(*sig), msg, &key).is_ok()
+}
+
+/// Whether `internal + tweak * G` has the x coordinate `output` and a y coordinate of the given
+/// parity (`true` is odd), as BIP-0341 asks of a Taproot output key.
+#[inline]
+pub fn taproot_tweak_ok(
+    internal: &[u8; 32],
+    tweak: &[u8; 32],
+    output: &[u8; 32],
+    output_parity: bool,
+) -> bool {
+    let Ok(key) = XOnlyPublicKey::from_byte_array(*internal) else { return false };
+    let Ok(tweak) = Scalar::from_be_bytes(*tweak) else { return false };
+    key.add_tweak(&tweak).is_ok_and(|(tweaked, parity)| {
+        (parity == Parity::Odd) == output_parity && tweaked.to_byte_array() == *output
+    })
+}
+
+#[cfg(test)]
+mod tests;

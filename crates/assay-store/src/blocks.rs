@@ -1,0 +1,533 @@
+//! Block files in Bitcoin Core's framing, and the undo files beside them.
+//!
+//! Both only grow. A position comes from an append and is kept in the block index; bytes that no position names are not
+//! data. Layouts and the durability contract: `docs/formats.md`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use assay_hash::Sha256;
+use assay_wire::BlockHash;
+
+use crate::io::{Io, IoFile};
+
+/// Where a raw block lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockPos {
+    /// Number of the block file.
+    pub file: u32,
+    /// Offset of the raw block in it, after the eight bytes of framing.
+    pub offset: u32,
+    /// Length of the raw block.
+    pub size: u32,
+    /// CRC-32 (IEEE) of the raw block, which its framing lacks.
+    pub crc: u32,
+}
+
+impl BlockPos {
+    /// Offset just after the block.
+    pub fn end(&self) -> u64 {
+        u64::from(self.offset) + u64::from(self.size)
+    }
+}
+
+/// Where a block's undo data lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UndoPos {
+    /// Number of the undo file; equals the number of the block's file.
+    pub file: u32,
+    /// Offset of the undo data in it, after the eight bytes of framing.
+    pub offset: u32,
+    /// Length of the undo data, without framing and checksum.
+    pub size: u32,
+}
+
+impl UndoPos {
+    /// Offset just after the checksum.
+    pub fn end(&self) -> u64 {
+        u64::from(self.offset) + u64::from(self.size) + CHECKSUM_BYTES as u64
+    }
+}
+
+/// Why block or undo data could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum BlockFileError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file ends before the record does.
+    #[error("{}: the record at {offset} ends after the file", path.display())]
+    Short {
+        /// The file.
+        path: PathBuf,
+        /// Offset of the record's data.
+        offset: u64,
+    },
+    /// The eight bytes before the data are not its framing.
+    #[error("{}: no record of {size} bytes of this network at {offset}", path.display())]
+    Framing {
+        /// The file.
+        path: PathBuf,
+        /// Offset of the record's data.
+        offset: u64,
+        /// Length that was expected.
+        size: u32,
+    },
+    /// The data are not those that were written.
+    #[error("{}: the record at {offset} does not have its checksum", path.display())]
+    Checksum {
+        /// The file.
+        path: PathBuf,
+        /// Offset of the record's data.
+        offset: u64,
+    },
+    /// A record too long for its framing, or a part outside its block.
+    #[error("a record of {size} bytes does not fit")]
+    Size {
+        /// Its length.
+        size: u64,
+    },
+    /// Files are numbered with five digits.
+    #[error("there is no block file number {file}")]
+    FileNumber {
+        /// The number after the last.
+        file: u32,
+    },
+}
+
+impl BlockFileError {
+    /// Whether the record is lost or damaged, as after a power cut, while the device itself works.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Short { .. } | Self::Framing { .. } | Self::Checksum { .. })
+    }
+}
+
+/// Appends and reads blocks and undo data. All methods may be called from several threads.
+pub struct BlockStore {
+    io: Arc<dyn Io>,
+    dir: PathBuf,
+    magic: [u8; 4],
+    file_bytes_max: u64,
+    writer: Mutex<Writer>,
+    handles: Mutex<HashMap<FileId, Arc<dyn IoFile>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum FileId {
+    Block(u32),
+    Undo(u32),
+}
+
+impl FileId {
+    fn parse(name: &str) -> Option<Self> {
+        let digits = name.get(3..8)?;
+        let number = digits.parse().ok().filter(|_| digits.bytes().all(|b| b.is_ascii_digit()))?;
+        match (&name[..3], &name[8..]) {
+            ("blk", ".dat") => Some(Self::Block(number)),
+            ("rev", ".dat") => Some(Self::Undo(number)),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    /// The block file that grows, and its length.
+    file: u32,
+    end: u64,
+    /// Lengths of the undo files up to the last undo data that the index knows.
+    undo_ends: BTreeMap<u32, u64>,
+    undo_touched: BTreeSet<u32>,
+    /// Files written since the last sync, and whether one of them is new.
+    dirty: BTreeSet<FileId>,
+    names_dirty: bool,
+}
+
+/// Where the data known to the block index end, per file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownEnds {
+    pub(crate) blocks: BTreeMap<u32, u64>,
+    pub(crate) undo: BTreeMap<u32, u64>,
+}
+
+/// What lies in the block files beyond the data that the index knows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tails {
+    pub(crate) unindexed: Vec<BlockPos>,
+    pub(crate) bytes_dropped: u64,
+}
+
+impl BlockStore {
+    /// Opens the files in `dir`, finds whole frames after `known`, and cuts what follows the last of them.
+    pub(crate) fn open(
+        io: Arc<dyn Io>,
+        dir: &Path,
+        magic: [u8; 4],
+        file_bytes_max: u64,
+        known: &KnownEnds,
+    ) -> Result<(Self, Tails), BlockFileError> {
+        let failed = |source| BlockFileError::Io { path: dir.to_path_buf(), source };
+        io.create_dir_all(dir).map_err(failed)?;
+        let mut numbers: BTreeSet<u32> = known.blocks.keys().copied().collect();
+        for name in io.list(dir).map_err(failed)? {
+            if let Some(FileId::Block(number)) = FileId::parse(&name) {
+                numbers.insert(number);
+            }
+        }
+        let store = Self {
+            io,
+            dir: dir.to_path_buf(),
+            magic,
+            file_bytes_max,
+            writer: Mutex::default(),
+            handles: Mutex::default(),
+        };
+        let mut tails = Tails::default();
+        let mut writer =
+            Writer { undo_ends: known.undo.clone(), names_dirty: true, ..Writer::default() };
+        for &number in &numbers {
+            let start = known.blocks.get(&number).copied().unwrap_or(0);
+            writer.file = number;
+            writer.end = store.scan_tail(number, start, &mut tails)?;
+        }
+        if let Some(&last) = numbers.last() {
+            store.cut(FileId::Block(last), writer.end)?;
+        }
+        *store.writer() = writer;
+        Ok((store, tails))
+    }
+
+    /// Walks the frames of a file from `start`; returns where the last whole one ends, `start` if there is none.
+    fn scan_tail(&self, number: u32, start: u64, tails: &mut Tails) -> Result<u64, BlockFileError> {
+        let id = FileId::Block(number);
+        let file = match self.handle(id, false) {
+            Ok(file) => file,
+            // The index knows a file that is gone: its blocks are found damaged when they are read.
+            Err(BlockFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(start);
+            }
+            Err(error) => return Err(error),
+        };
+        let size = file.size().map_err(|source| self.io_error(id, source))?;
+        let mut end = start;
+        while size.saturating_sub(end) >= FRAME_BYTES as u64 {
+            let mut frame = [0u8; FRAME_BYTES];
+            self.read(id, &*file, &mut frame, end)?;
+            let block_size = u32::from_le_bytes([frame[4], frame[5], frame[6], frame[7]]);
+            let offset = end + FRAME_BYTES as u64;
+            let block_end = offset + u64::from(block_size);
+            let Ok(offset) = u32::try_from(offset) else { break };
+            if frame[..4] != self.magic || block_end > size || block_size == 0 {
+                break;
+            }
+            let mut raw = vec![0u8; block_size as usize];
+            self.read(id, &*file, &mut raw, u64::from(offset))?;
+            let crc = crc32fast::hash(&raw);
+            tails.unindexed.push(BlockPos { file: number, offset, size: block_size, crc });
+            end = block_end;
+        }
+        tails.bytes_dropped += size.saturating_sub(end);
+        Ok(end)
+    }
+
+    fn cut(&self, id: FileId, end: u64) -> Result<(), BlockFileError> {
+        let file = self.handle(id, true)?;
+        let size = file.size().map_err(|source| self.io_error(id, source))?;
+        // A file shorter than the index says lost data in a power cut; the gap keeps positions apart.
+        if size > end {
+            file.set_size(end).map_err(|source| self.io_error(id, source))?;
+        }
+        Ok(())
+    }
+
+    /// Appends a raw block. When this returns, the block survives the death of the process.
+    ///
+    /// # Errors
+    /// On an I/O error nothing was appended.
+    pub fn append_block(&self, raw: &[u8]) -> Result<BlockPos, BlockFileError> {
+        let too_long = BlockFileError::Size { size: raw.len() as u64 };
+        let Ok(size) = u32::try_from(raw.len()) else { return Err(too_long) };
+        let crc = crc32fast::hash(raw);
+        let mut writer = self.writer();
+        let record_bytes = FRAME_BYTES as u64 + u64::from(size);
+        if writer.end > 0 && writer.end + record_bytes > self.file_bytes_max {
+            let file = writer.file + 1;
+            if file > FILE_NUMBER_MAX {
+                return Err(BlockFileError::FileNumber { file });
+            }
+            writer.file = file;
+            writer.end = 0;
+        }
+        let start = writer.end;
+        let Ok(offset) = u32::try_from(start + FRAME_BYTES as u64) else { return Err(too_long) };
+        let id = FileId::Block(writer.file);
+        let file = self.handle(id, true)?;
+        writer.names_dirty |= start == 0;
+        writer.dirty.insert(id);
+        let written = file
+            .write_all_at(&self.frame(size), start)
+            .and_then(|()| file.write_all_at(raw, u64::from(offset)));
+        if let Err(source) = written {
+            // What was written lies after the end, is not data, and is overwritten; cutting only spares the disk.
+            file.set_size(start).ok();
+            return Err(self.io_error(id, source));
+        }
+        writer.end = start + record_bytes;
+        Ok(BlockPos { file: writer.file, offset, size, crc })
+    }
+
+    /// Reads a block and checks its framing and its CRC.
+    ///
+    /// # Errors
+    /// Damage (see [`BlockFileError::is_damage`]) or an I/O error.
+    pub fn read_block(&self, pos: BlockPos) -> Result<Vec<u8>, BlockFileError> {
+        let id = FileId::Block(pos.file);
+        let raw = self.read_record(id, u64::from(pos.offset), pos.size, pos.size as usize)?;
+        if crc32fast::hash(&raw) != pos.crc {
+            let path = self.path(id);
+            return Err(BlockFileError::Checksum { path, offset: u64::from(pos.offset) });
+        }
+        Ok(raw)
+    }
+
+    /// Reads `length` bytes from `offset` of a block, such as one transaction, without checking anything.
+    ///
+    /// # Errors
+    /// [`BlockFileError::Size`] if the part is not inside the block; damage; or an I/O error.
+    pub fn read_block_part(
+        &self,
+        pos: BlockPos,
+        offset: u32,
+        length: u32,
+    ) -> Result<Vec<u8>, BlockFileError> {
+        let end = u64::from(offset) + u64::from(length);
+        if end > u64::from(pos.size) {
+            return Err(BlockFileError::Size { size: end });
+        }
+        let id = FileId::Block(pos.file);
+        let mut part = vec![0u8; length as usize];
+        let at = u64::from(pos.offset) + u64::from(offset);
+        self.read(id, &*self.handle(id, false)?, &mut part, at)?;
+        Ok(part)
+    }
+
+    /// Appends the undo data of the block `block_hash` beside block file `file`, with a checksum over both.
+    ///
+    /// # Errors
+    /// On an I/O error nothing was appended.
+    pub fn append_undo(
+        &self,
+        file: u32,
+        block_hash: &BlockHash,
+        undo: &[u8],
+    ) -> Result<UndoPos, BlockFileError> {
+        let too_long = BlockFileError::Size { size: undo.len() as u64 };
+        let Ok(size) = u32::try_from(undo.len()) else { return Err(too_long) };
+        let checksum = undo_checksum(block_hash, undo);
+        let id = FileId::Undo(file);
+        let mut writer = self.writer();
+        let start = writer.undo_ends.get(&file).copied().unwrap_or(0);
+        let Ok(offset) = u32::try_from(start + FRAME_BYTES as u64) else { return Err(too_long) };
+        let handle = self.handle(id, true)?;
+        if writer.undo_touched.insert(file) {
+            // Undo data that the index does not know cannot be reached any more.
+            self.cut(id, start)?;
+        }
+        writer.names_dirty |= start == 0;
+        writer.dirty.insert(id);
+        let mut record = Vec::with_capacity(FRAME_BYTES + undo.len() + CHECKSUM_BYTES);
+        record.extend_from_slice(&self.frame(size));
+        record.extend_from_slice(undo);
+        record.extend_from_slice(&checksum);
+        if let Err(source) = handle.write_all_at(&record, start) {
+            handle.set_size(start).ok();
+            return Err(self.io_error(id, source));
+        }
+        let pos = UndoPos { file, offset, size };
+        writer.undo_ends.insert(file, pos.end());
+        Ok(pos)
+    }
+
+    /// Reads the undo data of the block `block_hash` and checks framing and checksum.
+    ///
+    /// # Errors
+    /// Damage (see [`BlockFileError::is_damage`]) or an I/O error.
+    pub fn read_undo(
+        &self,
+        pos: UndoPos,
+        block_hash: &BlockHash,
+    ) -> Result<Vec<u8>, BlockFileError> {
+        let id = FileId::Undo(pos.file);
+        let offset = u64::from(pos.offset);
+        let length = pos.size as usize;
+        let mut record = self.read_record(id, offset, pos.size, length + CHECKSUM_BYTES)?;
+        let (undo, checksum) = record.split_at(length);
+        if undo_checksum(block_hash, undo) != *checksum {
+            return Err(BlockFileError::Checksum { path: self.path(id), offset });
+        }
+        record.truncate(length);
+        Ok(record)
+    }
+
+    /// Makes everything appended so far survive a power cut.
+    ///
+    /// # Errors
+    /// After an I/O error the data are still considered unsynced.
+    pub fn sync(&self) -> Result<(), BlockFileError> {
+        let (dirty, names_dirty) = {
+            let mut writer = self.writer();
+            (std::mem::take(&mut writer.dirty), std::mem::take(&mut writer.names_dirty))
+        };
+        // Not under the lock: appending goes on while the disk works.
+        let result = self.sync_files(&dirty, names_dirty);
+        if result.is_err() {
+            let mut writer = self.writer();
+            writer.dirty.extend(dirty);
+            writer.names_dirty |= names_dirty;
+        }
+        result
+    }
+
+    /// [`BlockStore::sync`] of all files, whoever wrote them.
+    pub(crate) fn sync_all(&self) -> Result<(), BlockFileError> {
+        let failed = |source| BlockFileError::Io { path: self.dir.clone(), source };
+        let names = self.io.list(&self.dir).map_err(failed)?;
+        self.writer().dirty.extend(names.iter().filter_map(|name| FileId::parse(name)));
+        self.sync()
+    }
+
+    fn sync_files(
+        &self,
+        dirty: &BTreeSet<FileId>,
+        names_dirty: bool,
+    ) -> Result<(), BlockFileError> {
+        for &id in dirty {
+            let file = self.handle(id, false)?;
+            file.sync_data().map_err(|source| self.io_error(id, source))?;
+        }
+        if names_dirty {
+            let failed = |source| BlockFileError::Io { path: self.dir.clone(), source };
+            self.io.sync_dir(&self.dir).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Total length of the block and undo files.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn disk_bytes(&self) -> Result<u64, BlockFileError> {
+        let failed = |source| BlockFileError::Io { path: self.dir.clone(), source };
+        let mut total = 0;
+        for name in self.io.list(&self.dir).map_err(failed)? {
+            let Some(id) = FileId::parse(&name) else { continue };
+            total += self.handle(id, false)?.size().map_err(|source| self.io_error(id, source))?;
+        }
+        Ok(total)
+    }
+
+    /// Checks the framing at `offset - 8` and returns `length` bytes from `offset`.
+    fn read_record(
+        &self,
+        id: FileId,
+        offset: u64,
+        size: u32,
+        length: usize,
+    ) -> Result<Vec<u8>, BlockFileError> {
+        let wrong = || BlockFileError::Framing { path: self.path(id), offset, size };
+        let start = offset.checked_sub(FRAME_BYTES as u64).ok_or_else(wrong)?;
+        let file = match self.handle(id, false) {
+            Err(BlockFileError::Io { source, path }) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(BlockFileError::Short { path, offset });
+            }
+            other => other?,
+        };
+        let mut frame = [0u8; FRAME_BYTES];
+        self.read(id, &*file, &mut frame, start)?;
+        if frame != self.frame(size) {
+            return Err(wrong());
+        }
+        let mut data = vec![0u8; length];
+        self.read(id, &*file, &mut data, offset)?;
+        Ok(data)
+    }
+
+    fn read(
+        &self,
+        id: FileId,
+        file: &dyn IoFile,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), BlockFileError> {
+        file.read_exact_at(buffer, offset).map_err(|source| {
+            if source.kind() == io::ErrorKind::UnexpectedEof {
+                BlockFileError::Short { path: self.path(id), offset }
+            } else {
+                self.io_error(id, source)
+            }
+        })
+    }
+
+    fn frame(&self, size: u32) -> [u8; FRAME_BYTES] {
+        let mut frame = [0u8; FRAME_BYTES];
+        frame[..4].copy_from_slice(&self.magic);
+        frame[4..].copy_from_slice(&size.to_le_bytes());
+        frame
+    }
+
+    fn handle(&self, id: FileId, create: bool) -> Result<Arc<dyn IoFile>, BlockFileError> {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = handles.get(&id) {
+            return Ok(Arc::clone(file));
+        }
+        if handles.len() >= HANDLES_MAX {
+            handles.clear();
+        }
+        let opened = self.io.open(&self.path(id), create);
+        let file = opened.map_err(|source| self.io_error(id, source))?;
+        handles.insert(id, Arc::clone(&file));
+        Ok(file)
+    }
+
+    fn path(&self, id: FileId) -> PathBuf {
+        self.dir.join(match id {
+            FileId::Block(number) => format!("blk{number:05}.dat"),
+            FileId::Undo(number) => format!("rev{number:05}.dat"),
+        })
+    }
+
+    fn io_error(&self, id: FileId, source: io::Error) -> BlockFileError {
+        BlockFileError::Io { path: self.path(id), source }
+    }
+
+    // A panic while appending leaves at worst bytes after the end, so a poisoned lock holds good state.
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn undo_checksum(block_hash: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let mut hasher = Sha256::new();
+    hasher.update(&block_hash.0);
+    hasher.update(undo);
+    hasher.finalize_double()
+}
+
+
+/// Magic and length, as Core writes them before each record.
+pub(crate) const FRAME_BYTES: usize = 8;
+
+const CHECKSUM_BYTES: usize = 32;
+
+/// What five digits can say.
+const FILE_NUMBER_MAX: u32 = 99_999;
+
+/// Open files kept; far below any limit of descriptors.
+const HANDLES_MAX: usize = 64;

@@ -1,0 +1,325 @@
+//! Compact bytes of a coin, shared by the coin tier and the undo files.
+//!
+//! The integers and the amount follow Bitcoin Core's `serialize.h` (`VARINT`) and `compressor.cpp`; the script templates
+//! are our own list, because it needs no curve arithmetic. Layouts: `docs/formats.md`.
+
+use assay_wire::{Coin, Script};
+
+/// A coin by reference, as it comes out of a block or out of this store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoinRef<'a> {
+    /// Satoshi.
+    pub value: i64,
+    /// Height of the block that created it, below 2^31.
+    pub height: u32,
+    /// Whether a coinbase created it.
+    pub coinbase: bool,
+    /// The script that locks it.
+    pub script_pubkey: &'a [u8],
+}
+
+impl CoinRef<'_> {
+    /// An owned copy.
+    #[inline]
+    pub fn to_coin(&self) -> Coin {
+        Coin {
+            value: self.value,
+            height: self.height,
+            coinbase: self.coinbase,
+            script_pubkey: Script::from(self.script_pubkey),
+        }
+    }
+}
+
+impl<'a> From<&'a Coin> for CoinRef<'a> {
+    fn from(coin: &'a Coin) -> Self {
+        Self {
+            value: coin.value,
+            height: coin.height,
+            coinbase: coin.coinbase,
+            script_pubkey: &coin.script_pubkey,
+        }
+    }
+}
+
+/// Why stored bytes are not a coin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CodecError {
+    /// The bytes end inside a field.
+    #[error("the bytes end inside a field")]
+    Short,
+    /// A variable-length integer exceeds 64 bits, or a height 31.
+    #[error("a number is out of range")]
+    Range,
+    /// Bytes are left over.
+    #[error("{count} bytes are left over")]
+    Trailing {
+        /// How many.
+        count: usize,
+    },
+}
+
+/// Longest script that a template expands to.
+pub(crate) const TEMPLATE_MAX: usize = 35;
+
+/// Room for an expanded template.
+pub(crate) type Scratch = [u8; TEMPLATE_MAX];
+
+/// Appends a coin.
+pub(crate) fn write_coin(out: &mut Vec<u8>, coin: CoinRef<'_>) {
+    write_varint(out, u64::from(coin.height) << 1 | u64::from(coin.coinbase));
+    write_amount(out, coin.value);
+    write_script(out, coin.script_pubkey);
+}
+
+/// Takes one coin from the front of `input`; a template script is expanded into `scratch`.
+pub(crate) fn read_coin<'s, 'a: 's>(
+    input: &mut &'a [u8],
+    scratch: &'s mut Scratch,
+) -> Result<CoinRef<'s>, CodecError> {
+    let code = read_varint(input)?;
+    let height = u32::try_from(code >> 1).map_err(|_| CodecError::Range)?;
+    if height > i32::MAX as u32 {
+        return Err(CodecError::Range);
+    }
+    let value = read_amount(input)?;
+    let script_pubkey = read_script(input, scratch)?;
+    Ok(CoinRef { value, height, coinbase: code & 1 == 1, script_pubkey })
+}
+
+/// Decodes bytes that hold exactly one coin.
+pub(crate) fn decode_coin<'s, 'a: 's>(
+    mut input: &'a [u8],
+    scratch: &'s mut Scratch,
+) -> Result<CoinRef<'s>, CodecError> {
+    let coin = read_coin(&mut input, scratch)?;
+    if input.is_empty() { Ok(coin) } else { Err(CodecError::Trailing { count: input.len() }) }
+}
+
+/// Appends a number in base 128, most significant digit first, so that each number has one encoding.
+pub(crate) fn write_varint(out: &mut Vec<u8>, mut n: u64) {
+    let mut digits = [0u8; 10];
+    let mut at = digits.len() - 1;
+    digits[at] = (n & 0x7f) as u8;
+    while n > 0x7f {
+        n = (n >> 7) - 1;
+        at -= 1;
+        digits[at] = (n & 0x7f) as u8 | 0x80;
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Inverse of [`write_varint`].
+pub(crate) fn read_varint(input: &mut &[u8]) -> Result<u64, CodecError> {
+    let mut n = 0u64;
+    loop {
+        let (&byte, rest) = input.split_first().ok_or(CodecError::Short)?;
+        *input = rest;
+        if n > u64::MAX >> 7 {
+            return Err(CodecError::Range);
+        }
+        n = n << 7 | u64::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            return Ok(n);
+        }
+        n = n.checked_add(1).ok_or(CodecError::Range)?;
+    }
+}
+
+/// Amounts below this are compressed; money stays far below it, so the escape is for completeness.
+const AMOUNT_COMPRESSIBLE: u64 = 1 << 60;
+
+/// Announces eight raw bytes; no compressible amount gives this code.
+const AMOUNT_RAW: u64 = u64::MAX;
+
+fn write_amount(out: &mut Vec<u8>, value: i64) {
+    match u64::try_from(value) {
+        Ok(amount) if amount < AMOUNT_COMPRESSIBLE => write_varint(out, compress_amount(amount)),
+        _ => {
+            write_varint(out, AMOUNT_RAW);
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+    }
+}
+
+fn read_amount(input: &mut &[u8]) -> Result<i64, CodecError> {
+    let code = read_varint(input)?;
+    if code == AMOUNT_RAW {
+        let raw = take(input, 8)?.try_into().map_err(|_| CodecError::Short)?;
+        return Ok(i64::from_le_bytes(raw));
+    }
+    decompress_amount(code).and_then(|n| i64::try_from(n).ok()).ok_or(CodecError::Range)
+}
+
+/// Moves trailing decimal zeros into one digit, because people pay round amounts (Core, `CompressAmount`).
+fn compress_amount(mut n: u64) -> u64 {
+    if n == 0 {
+        return 0;
+    }
+    let mut exponent = 0;
+    while n.is_multiple_of(10) && exponent < 9 {
+        n /= 10;
+        exponent += 1;
+    }
+    if exponent < 9 {
+        let digit = n % 10;
+        1 + (n / 10 * 9 + digit - 1) * 10 + exponent
+    } else {
+        1 + (n - 1) * 10 + 9
+    }
+}
+
+/// Inverse of [`compress_amount`]; `None` for codes that no amount gives.
+fn decompress_amount(code: u64) -> Option<u64> {
+    let Some(mut rest) = code.checked_sub(1) else { return Some(0) };
+    let exponent = rest % 10;
+    rest /= 10;
+    let n = if exponent < 9 {
+        let digit = rest % 9 + 1;
+        (rest / 9).checked_mul(10)?.checked_add(digit)?
+    } else {
+        rest.checked_add(1)?
+    };
+    n.checked_mul(10u64.pow(exponent as u32))
+}
+
+/// A script that is fixed bytes around a hash or key: the tag is its index here.
+struct Template {
+    prefix: &'static [u8],
+    hole: usize,
+    suffix: &'static [u8],
+}
+
+const TEMPLATES: [Template; 7] = [
+    Template { prefix: &[0x76, 0xa9, 20], hole: 20, suffix: &[0x88, 0xac] }, // P2PKH
+    Template { prefix: &[0xa9, 20], hole: 20, suffix: &[0x87] },             // P2SH
+    Template { prefix: &[33, 2], hole: 32, suffix: &[0xac] },                // P2PK, even key
+    Template { prefix: &[33, 3], hole: 32, suffix: &[0xac] },                // P2PK, odd key
+    Template { prefix: &[0, 20], hole: 20, suffix: &[] },                    // P2WPKH
+    Template { prefix: &[0, 32], hole: 32, suffix: &[] },                    // P2WSH
+    Template { prefix: &[0x51, 32], hole: 32, suffix: &[] },                 // P2TR
+];
+
+fn write_script(out: &mut Vec<u8>, script: &[u8]) {
+    let template = if script.len() > TEMPLATE_MAX { None } else { find_template(script) };
+    if let Some((tag, hole)) = template {
+        write_varint(out, tag as u64);
+        out.extend_from_slice(hole);
+    } else {
+        write_varint(out, (script.len() + TEMPLATES.len()) as u64);
+        out.extend_from_slice(script);
+    }
+}
+
+fn find_template(script: &[u8]) -> Option<(usize, &[u8])> {
+    TEMPLATES.iter().enumerate().find_map(|(tag, template)| {
+        let hole = script.strip_prefix(template.prefix)?.strip_suffix(template.suffix)?;
+        (hole.len() == template.hole).then_some((tag, hole))
+    })
+}
+
+fn read_script<'s, 'a: 's>(
+    input: &mut &'a [u8],
+    scratch: &'s mut Scratch,
+) -> Result<&'s [u8], CodecError> {
+    let tag = usize::try_from(read_varint(input)?).map_err(|_| CodecError::Range)?;
+    let Some(template) = TEMPLATES.get(tag) else {
+        return take(input, tag - TEMPLATES.len());
+    };
+    let hole = take(input, template.hole)?;
+    let start = template.prefix.len();
+    let end = start + hole.len();
+    let length = end + template.suffix.len();
+    scratch[..start].copy_from_slice(template.prefix);
+    scratch[start..end].copy_from_slice(hole);
+    scratch[end..length].copy_from_slice(template.suffix);
+    Ok(&scratch[..length])
+}
+
+fn take<'a>(input: &mut &'a [u8], count: usize) -> Result<&'a [u8], CodecError> {
+    let (head, rest) = input.split_at_checked(count).ok_or(CodecError::Short)?;
+    *input = rest;
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn round_trip(coin: CoinRef<'_>) -> usize {
+        let mut bytes = Vec::new();
+        write_coin(&mut bytes, coin);
+        assert_eq!(decode_coin(&bytes, &mut [0; TEMPLATE_MAX]), Ok(coin));
+        for cut in 0..bytes.len() {
+            assert!(decode_coin(&bytes[..cut], &mut [0; TEMPLATE_MAX]).is_err());
+        }
+        bytes.push(0);
+        let mut scratch = [0; TEMPLATE_MAX];
+        let trailing = decode_coin(&bytes, &mut scratch);
+        assert_eq!(trailing, Err(CodecError::Trailing { count: 1 }));
+        bytes.len() - 1
+    }
+
+    #[test]
+    fn templates_are_short() {
+        let hash = [7u8; 32];
+        for template in &TEMPLATES {
+            let hole = &hash[..template.hole];
+            let script = [template.prefix, hole, template.suffix].concat();
+            let coin =
+                CoinRef { value: 50_0000_0000, height: 1, coinbase: true, script_pubkey: &script };
+            assert_eq!(round_trip(coin), 3 + template.hole);
+        }
+    }
+
+    #[test]
+    fn extreme_values_survive() {
+        for value in [0, 1, -1, 21_000_000 * 100_000_000, i64::MIN, i64::MAX, 1 << 60] {
+            for height in [0, i32::MAX as u32] {
+                round_trip(CoinRef { value, height, coinbase: false, script_pubkey: &[0x6a; 300] });
+            }
+        }
+    }
+
+    #[test]
+    fn amounts_follow_core() {
+        // src/test/compress_tests.cpp
+        let pairs = [(0, 0), (1, 1), (1_000_000, 7), (100_000_000, 9), (5_000_000_000, 0x32)];
+        for (amount, code) in pairs {
+            assert_eq!(compress_amount(amount), code);
+            assert_eq!(decompress_amount(code), Some(amount));
+        }
+        assert_eq!(compress_amount(21_000_000 * 100_000_000), 0x0140_6f40);
+    }
+
+    proptest! {
+        #[test]
+        fn any_coin_survives(
+            value: i64, height in 0u32..1 << 31, coinbase: bool,
+            script in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            round_trip(CoinRef { value, height, coinbase, script_pubkey: &script });
+        }
+
+        #[test]
+        fn any_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let mut scratch = [0; TEMPLATE_MAX];
+            if let Ok(coin) = decode_coin(&bytes, &mut scratch) {
+                let mut again = Vec::new();
+                write_coin(&mut again, coin);
+                let mut second = [0; TEMPLATE_MAX];
+                prop_assert_eq!(decode_coin(&again, &mut second), Ok(coin));
+            }
+        }
+
+        #[test]
+        fn varint_round_trip(n: u64) {
+            let mut bytes = Vec::new();
+            write_varint(&mut bytes, n);
+            let mut input = &bytes[..];
+            prop_assert_eq!(read_varint(&mut input), Ok(n));
+            prop_assert!(input.is_empty());
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Storage of the cached coins: records appended to large chunks, freed records reused for others of their size.
+//!
+//! A record is 52 bytes and the script, rounded up to 8. It is found by a locator, its offset in units of 8 bytes, and the
+//! records of a chunk can be walked one after the other.
+
+use assay_wire::{OutPoint, Txid};
+
+use crate::codec::CoinRef;
+
+use super::hints::zeroed;
+use super::table::LOCATOR_BITS;
+
+const CHUNK_LOG2: u32 = 25;
+
+/// Bytes per chunk; only touched pages are resident.
+const CHUNK_BYTES: usize = 1 << CHUNK_LOG2;
+
+const UNIT: usize = 8;
+
+// Layout of a record: txid, vout, height * 2 + coinbase, value, script length | flags, script.
+const AT_VOUT: usize = 32;
+const AT_CODE: usize = 36;
+const AT_VALUE: usize = 40;
+const AT_META: usize = 48;
+const HEAD_BYTES: usize = 52;
+
+/// Differs from what the disk has.
+pub(super) const DIRTY: u32 = 1 << 31;
+/// The disk has no coin with this outpoint.
+pub(super) const FRESH: u32 = 1 << 30;
+/// The disk has the coin, but it is spent.
+pub(super) const SPENT: u32 = 1 << 29;
+const FREE: u32 = 1 << 28;
+const LENGTH_MASK: u32 = FREE - 1;
+
+/// Longest script that can be stored, 16 MiB; consensus makes outputs with scripts over 10,000 bytes unspendable.
+pub const SCRIPT_BYTES_MAX: usize = 1 << 24;
+
+/// Sizes (in units) whose freed records are reused; larger ones wait for the next rebuild.
+const CLASSES: usize = 128;
+
+/// Records of coins; see the module.
+pub(super) struct Arena {
+    chunks: Vec<Chunk>,
+    /// First free record per size, linked through the value field; 0 ends.
+    free: [u64; CLASSES],
+    live_bytes: usize,
+}
+
+struct Chunk {
+    bytes: Box<[u8]>,
+    used: usize,
+}
+
+/// A record as it lies in the arena.
+#[derive(Clone, Copy)]
+pub(super) struct Record<'a> {
+    head: &'a [u8; HEAD_BYTES],
+    script: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    #[inline]
+    pub(super) fn is(&self, outpoint: &OutPoint) -> bool {
+        // The index first: the outputs of one transaction differ in nothing else.
+        self.u32_at(AT_VOUT) == outpoint.vout && self.head[..AT_VOUT] == outpoint.txid.0
+    }
+
+    #[inline]
+    pub(super) fn outpoint(&self) -> OutPoint {
+        let mut txid = [0u8; 32];
+        txid.copy_from_slice(&self.head[..AT_VOUT]);
+        OutPoint { txid: Txid(txid), vout: self.u32_at(AT_VOUT) }
+    }
+
+    #[inline]
+    pub(super) fn coin(&self) -> CoinRef<'a> {
+        let code = self.u32_at(AT_CODE);
+        CoinRef {
+            value: self.value() as i64,
+            height: code >> 1,
+            coinbase: code & 1 == 1,
+            script_pubkey: self.script,
+        }
+    }
+
+    #[inline]
+    pub(super) fn height(&self) -> u32 {
+        self.u32_at(AT_CODE) >> 1
+    }
+
+    #[inline]
+    pub(super) fn flags(&self) -> u32 {
+        self.u32_at(AT_META) & (DIRTY | FRESH | SPENT)
+    }
+
+    fn is_free(&self) -> bool {
+        self.u32_at(AT_META) & FREE != 0
+    }
+
+    #[inline]
+    fn value(&self) -> u64 {
+        u64::from(self.u32_at(AT_VALUE)) | u64::from(self.u32_at(AT_VALUE + 4)) << 32
+    }
+
+    #[inline]
+    fn u32_at(&self, at: usize) -> u32 {
+        let bytes = self.head;
+        u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        record_bytes(self.script.len())
+    }
+}
+
+/// Bytes of a record with such a script.
+#[inline]
+pub(super) fn record_bytes(script_bytes: usize) -> usize {
+    (HEAD_BYTES + script_bytes).next_multiple_of(UNIT)
+}
+
+impl Arena {
+    pub(super) fn new() -> Self {
+        Self { chunks: Vec::new(), free: [0; CLASSES], live_bytes: 0 }
+    }
+
+    /// Bytes taken from the chunks so far, with freed records.
+    pub(super) fn used_bytes(&self) -> usize {
+        let full = self.chunks.len().saturating_sub(1) * CHUNK_BYTES;
+        full + self.chunks.last().map_or(0, |chunk| chunk.used)
+    }
+
+    /// Bytes of the records that are not freed.
+    pub(super) fn live_bytes(&self) -> usize {
+        self.live_bytes
+    }
+
+    /// Stores a record and returns its locator; `None` if the arena has reached its addressable size.
+    ///
+    /// The caller has checked that the script is at most [`SCRIPT_BYTES_MAX`] long.
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        outpoint: &OutPoint,
+        coin: CoinRef<'_>,
+        flags: u32,
+    ) -> Option<u64> {
+        let length = record_bytes(coin.script_pubkey.len());
+        let locator = self.allocate(length)?;
+        let record = self.slice_mut(locator);
+        let (head, script) = record.split_first_chunk_mut::<HEAD_BYTES>()?;
+        head[..AT_VOUT].copy_from_slice(&outpoint.txid.0);
+        head[AT_VOUT..AT_CODE].copy_from_slice(&outpoint.vout.to_le_bytes());
+        let code = coin.height << 1 | u32::from(coin.coinbase);
+        head[AT_CODE..AT_VALUE].copy_from_slice(&code.to_le_bytes());
+        head[AT_VALUE..AT_META].copy_from_slice(&coin.value.to_le_bytes());
+        let meta = coin.script_pubkey.len() as u32 | flags;
+        head[AT_META..].copy_from_slice(&meta.to_le_bytes());
+        script[..coin.script_pubkey.len()].copy_from_slice(coin.script_pubkey);
+        self.live_bytes += length;
+        Some(locator)
+    }
+
+    #[inline]
+    fn allocate(&mut self, length: usize) -> Option<u64> {
+        if let Some(&locator) = self.free.get(length / UNIT)
+            && locator != 0
+        {
+            self.free[length / UNIT] = self.record(locator).value();
+            return Some(locator);
+        }
+        match self.chunks.last() {
+            Some(chunk) if chunk.used + length <= CHUNK_BYTES => {}
+            _ => self.add_chunk(length)?,
+        }
+        let index = self.chunks.len() - 1;
+        let chunk = &mut self.chunks[index];
+        let offset = index << CHUNK_LOG2 | chunk.used;
+        chunk.used += length;
+        Some((offset / UNIT) as u64)
+    }
+
+    #[cold]
+    fn add_chunk(&mut self, length: usize) -> Option<()> {
+        debug_assert!(length < CHUNK_BYTES);
+        if self.chunks.len() + 1 > (UNIT << LOCATOR_BITS) >> CHUNK_LOG2 {
+            return None;
+        }
+        // Locator 0 means "none", so the first record does not start at 0.
+        let used = if self.chunks.is_empty() { UNIT } else { 0 };
+        self.chunks.push(Chunk { bytes: zeroed(CHUNK_BYTES).into_boxed_slice(), used });
+        Some(())
+    }
+
+    /// The record at a locator that [`Arena::add`] gave out and that was not freed since.
+    #[inline]
+    pub(super) fn record(&self, locator: u64) -> Record<'_> {
+        let offset = locator as usize * UNIT;
+        let bytes = &self.chunks[offset >> CHUNK_LOG2].bytes[offset & (CHUNK_BYTES - 1)..];
+        split(bytes)
+    }
+
+    /// Where a record starts, for the CPU's prefetcher.
+    #[inline]
+    pub(super) fn start(&self, locator: u64) -> &u8 {
+        let offset = locator as usize * UNIT;
+        &self.chunks[offset >> CHUNK_LOG2].bytes[offset & (CHUNK_BYTES - 1)]
+    }
+
+    /// The last byte of a record's fixed part, for the same purpose.
+    #[inline]
+    pub(super) fn end_of_head(&self, locator: u64) -> &u8 {
+        let offset = locator as usize * UNIT;
+        &self.chunks[offset >> CHUNK_LOG2].bytes[(offset & (CHUNK_BYTES - 1)) + HEAD_BYTES - 1]
+    }
+
+    #[inline]
+    fn slice_mut(&mut self, locator: u64) -> &mut [u8] {
+        let offset = locator as usize * UNIT;
+        &mut self.chunks[offset >> CHUNK_LOG2].bytes[offset & (CHUNK_BYTES - 1)..]
+    }
+
+    #[inline]
+    pub(super) fn set_flags(&mut self, locator: u64, flags: u32) {
+        let meta = self.record(locator).u32_at(AT_META) & LENGTH_MASK | flags;
+        self.slice_mut(locator)[AT_META..HEAD_BYTES].copy_from_slice(&meta.to_le_bytes());
+    }
+
+    /// Gives a record's place to later ones of its size.
+    #[inline]
+    pub(super) fn free(&mut self, locator: u64) {
+        let length = self.record(locator).bytes();
+        self.live_bytes -= length;
+        self.set_flags(locator, FREE);
+        if let Some(&next) = self.free.get(length / UNIT) {
+            self.slice_mut(locator)[AT_VALUE..AT_META].copy_from_slice(&next.to_le_bytes());
+            self.free[length / UNIT] = locator;
+        }
+    }
+
+    /// All records with their locators, in the order they lie.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Record<'_>)> {
+        self.chunks.iter().enumerate().flat_map(|(index, chunk)| chunk.iter(index))
+    }
+
+    /// All records chunk by chunk, giving each chunk's memory back before the next.
+    pub(super) fn drain(self, mut visit: impl FnMut(Record<'_>)) {
+        for (index, chunk) in self.chunks.into_iter().enumerate() {
+            chunk.iter(index).for_each(|(_, record)| visit(record));
+        }
+    }
+}
+
+impl Chunk {
+    fn iter(&self, index: usize) -> impl Iterator<Item = (u64, Record<'_>)> {
+        let mut at = if index == 0 { UNIT } else { 0 };
+        std::iter::from_fn(move || {
+            while at < self.used {
+                let record = split(&self.bytes[at..]);
+                let locator = ((index << CHUNK_LOG2 | at) / UNIT) as u64;
+                at += record.bytes();
+                if !record.is_free() {
+                    return Some((locator, record));
+                }
+            }
+            None
+        })
+    }
+}
+
+#[inline]
+fn split(bytes: &[u8]) -> Record<'_> {
+    let (head, rest) =
+        bytes.split_first_chunk::<HEAD_BYTES>().expect("a record never crosses the chunk's end");
+    let mut record = Record { head, script: &[] };
+    record.script = &rest[..(record.u32_at(AT_META) & LENGTH_MASK) as usize];
+    record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outpoint(n: u32) -> OutPoint {
+        OutPoint { txid: Txid([n as u8; 32]), vout: n }
+    }
+
+    #[test]
+    fn records_keep_their_coin_and_freed_places_are_reused() {
+        let mut arena = Arena::new();
+        let script = [9u8; 25];
+        let coin =
+            |value| CoinRef { value, height: 7, coinbase: true, script_pubkey: &script[..] };
+        let locators: Vec<u64> = (0..1000)
+            .map(|n| arena.add(&outpoint(n), coin(n.into()), DIRTY).expect("there is room"))
+            .collect();
+        let used = arena.used_bytes();
+        for &locator in locators.iter().step_by(2) {
+            arena.free(locator);
+        }
+        assert_eq!(arena.live_bytes(), 500 * record_bytes(25));
+        assert_eq!(arena.iter().count(), 500);
+        for n in 1000..1500 {
+            arena.add(&outpoint(n), coin(n.into()), DIRTY | FRESH).expect("there is room");
+        }
+        assert_eq!(arena.used_bytes(), used);
+        assert_eq!(arena.iter().count(), 1000);
+        for (locator, record) in arena.iter() {
+            let outpoint = record.outpoint();
+            assert!(record.is(&outpoint));
+            assert_eq!(record.coin(), coin(outpoint.vout.into()));
+            assert_eq!(arena.record(locator).outpoint(), outpoint);
+            assert_eq!(record.flags() & FRESH != 0, outpoint.vout >= 1000);
+        }
+    }
+
+    #[test]
+    fn records_never_cross_chunks() {
+        let mut arena = Arena::new();
+        let script = vec![3u8; SCRIPT_BYTES_MAX];
+        for n in 0..5 {
+            let coin = CoinRef { value: 1, height: 1, coinbase: false, script_pubkey: &script };
+            let locator = arena.add(&outpoint(n), coin, 0).expect("there is room");
+            assert_eq!(arena.record(locator).coin(), coin);
+        }
+        let mut seen = 0;
+        arena.drain(|record| {
+            assert_eq!(record.coin().script_pubkey.len(), SCRIPT_BYTES_MAX);
+            seen += 1;
+        });
+        assert_eq!(seen, 5);
+    }
+}

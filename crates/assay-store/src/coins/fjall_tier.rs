@@ -1,0 +1,211 @@
+//! The coin tier on fjall, a log-structured merge tree in Rust. Why it: `docs/adr/0002-coin-tier.md`.
+
+use std::path::Path;
+
+use fjall::config::{BlockSizePolicy, CompressionPolicy};
+use fjall::{
+    Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable, Snapshot,
+};
+
+use super::tier::{CoinTier, TierBatch, TierError, TierSnapshot, Visit};
+
+/// Coins in a fjall keyspace.
+///
+/// A large batch is written as sorted tables that enter the tree all at once, without passing the journal and the
+/// memtable; a small one goes through the journal, which takes one sync.
+pub struct FjallTier {
+    db: Database,
+    coins: Keyspace,
+    ingest_min: usize,
+}
+
+impl FjallTier {
+    /// Opens or creates the database in `dir`, with `cache_bytes` for its block cache. The directory is locked meanwhile.
+    ///
+    /// # Errors
+    /// The directory is in use, damaged, or cannot be read or written.
+    pub fn open(dir: &Path, cache_bytes: usize) -> Result<Self, TierError> {
+        let db = Database::builder(dir)
+            .cache_size(cache_bytes as u64)
+            .worker_threads(2)
+            .open()
+            .map_err(|e| TierError::new("open the database", e))?;
+        // Hashes do not compress, so nothing is.
+        let options = || {
+            KeyspaceCreateOptions::default()
+                .manual_journal_persist(true)
+                .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
+                .data_block_compression_policy(CompressionPolicy::disabled())
+                .index_block_compression_policy(CompressionPolicy::disabled())
+        };
+        let coins =
+            db.keyspace("coins", options).map_err(|e| TierError::new("open the keyspace", e))?;
+        Ok(Self { db, coins, ingest_min: INGEST_MIN })
+    }
+}
+
+impl CoinTier for FjallTier {
+    fn get(&self, key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, TierError> {
+        let value = self.coins.get(key).map_err(|e| TierError::new("read", e))?;
+        Ok(value.map(|value| found(&value)).is_some())
+    }
+
+    fn batch(&self, changes: usize) -> Result<Box<dyn TierBatch + '_>, TierError> {
+        if changes >= self.ingest_min {
+            let tables = Tables::start(&self.coins);
+            return Ok(Box::new(tables.map_err(|e| TierError::new("start a batch", e))?));
+        }
+        let batch = OwnedWriteBatch::with_capacity(self.db.clone(), changes)
+            .durability(Some(PersistMode::SyncData));
+        Ok(Box::new(Journaled { batch, coins: &self.coins }))
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn TierSnapshot>, TierError> {
+        Ok(Box::new(FjallSnapshot { view: self.db.snapshot(), coins: self.coins.clone() }))
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        // The whole database, with its journal; a figure for people, so a failure is no reason to stop.
+        self.db.disk_space().unwrap_or_else(|_| self.coins.disk_space())
+    }
+}
+
+/// A batch as sorted tables. The engine does not name its type for that, so it is held in a closure.
+struct Tables<'t> {
+    apply: Box<dyn FnMut(Step<'_>) -> fjall::Result<()> + 't>,
+}
+
+enum Step<'s> {
+    Put(&'s [u8], &'s [u8]),
+    Delete(&'s [u8]),
+    Finish,
+}
+
+impl<'t> Tables<'t> {
+    fn start(coins: &'t Keyspace) -> fjall::Result<Self> {
+        let mut ingestion = Some(coins.start_ingestion()?);
+        let apply = Box::new(move |step: Step<'_>| match (step, &mut ingestion) {
+            (Step::Put(key, value), Some(ingestion)) => ingestion.write(key, value),
+            (Step::Delete(key), Some(ingestion)) => ingestion.write_tombstone(key),
+            (Step::Finish, ingestion) => ingestion.take().map_or(Ok(()), |i| i.finish()),
+            (_, None) => Ok(()),
+        });
+        Ok(Self { apply })
+    }
+}
+
+impl TierBatch for Tables<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), TierError> {
+        (self.apply)(Step::Put(key, value)).map_err(|e| TierError::new("write", e))
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<(), TierError> {
+        (self.apply)(Step::Delete(key)).map_err(|e| TierError::new("delete", e))
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<(), TierError> {
+        (self.apply)(Step::Finish).map_err(|e| TierError::new("commit", e))
+    }
+}
+
+/// A batch through the journal.
+struct Journaled<'t> {
+    batch: OwnedWriteBatch,
+    coins: &'t Keyspace,
+}
+
+impl TierBatch for Journaled<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), TierError> {
+        self.batch.insert(self.coins, key, value);
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<(), TierError> {
+        self.batch.remove(self.coins, key);
+        Ok(())
+    }
+
+    fn commit(self: Box<Self>) -> Result<(), TierError> {
+        self.batch.commit().map_err(|e| TierError::new("commit", e))
+    }
+}
+
+struct FjallSnapshot {
+    view: Snapshot,
+    coins: Keyspace,
+}
+
+impl TierSnapshot for FjallSnapshot {
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), TierError> {
+        let entries = match to {
+            Some(to) => self.view.range(&self.coins, from..to),
+            None => self.view.range(&self.coins, from..),
+        };
+        for entry in entries {
+            let (key, value) = entry.into_inner().map_err(|e| TierError::new("scan", e))?;
+            if visit(&key, &value).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a data block.
+const BLOCK_BYTES: u32 = 4096;
+
+/// Changes from which a batch is written as tables.
+const INGEST_MIN: usize = 50_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coins::tests::{Step, check_against_model, step};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+        // Batches of four changes and more become tables, smaller ones go through the journal, in any order.
+        #[test]
+        fn agrees_with_a_map(steps in proptest::collection::vec(step(), 1..160)) {
+            let dir = tempfile::tempdir().expect("a temporary directory");
+            check_against_model(&steps, 1 << 20, || {
+                let mut tier = FjallTier::open(dir.path(), 1 << 20).expect("the tier opens");
+                tier.ingest_min = 4;
+                Box::new(tier)
+            });
+        }
+    }
+
+    #[test]
+    fn tables_and_journal_alternate_across_reopening() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mut steps = Vec::new();
+        for round in 0..12 {
+            steps.extend((0..40).map(|n| Step::Add(n, round)));
+            steps.push(Step::Flush);
+            steps.push(Step::Spend(round));
+            steps.push(Step::Flush);
+            steps.push(Step::Reopen);
+            steps.extend((0..20).map(|n| Step::Spend(n * 2)));
+            steps.push(Step::Flush);
+        }
+        check_against_model(&steps, 0, || {
+            let mut tier = FjallTier::open(dir.path(), 1 << 20).expect("the tier opens");
+            tier.ingest_min = 10;
+            Box::new(tier)
+        });
+    }
+
+    #[test]
+    fn a_directory_in_use_is_refused() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let _first = FjallTier::open(dir.path(), 1 << 20).expect("the tier opens");
+        assert!(FjallTier::open(dir.path(), 1 << 20).is_err());
+    }
+}

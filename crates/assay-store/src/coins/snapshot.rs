@@ -1,0 +1,149 @@
+//! A consistent view of all coins while the store goes on changing.
+
+use std::ops::ControlFlow;
+
+use assay_wire::OutPoint;
+
+use crate::codec::{self, CoinRef, TEMPLATE_MAX};
+
+use super::arena::SPENT;
+use super::tier::{KEY_BYTES, TierSnapshot, coin_key, outpoint_of};
+use super::{CoinError, CoinStore};
+
+/// The coins at one moment: a snapshot of the disk, and a copy of what memory had changed.
+pub struct CoinSnapshot {
+    disk: Box<dyn TierSnapshot>,
+    overlay: Overlay,
+    disk_bytes: u64,
+}
+
+/// Changes in ascending order of keys, each a key and an encoded coin; no coin means "spent".
+#[derive(Default)]
+struct Overlay {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Overlay {
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn entry(&self, index: usize) -> (&[u8], &[u8]) {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        self.bytes[start..self.ends[index]].split_at(KEY_BYTES)
+    }
+
+    /// Index of the first key that is not less than `key`.
+    fn lower_bound(&self, key: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.entry(middle).0 < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+impl CoinStore {
+    /// The coins as they are now, in memory and on disk. Copies what is not flushed; the store may go on changing.
+    ///
+    /// # Errors
+    /// A failure of the tier.
+    pub fn snapshot(&self) -> Result<CoinSnapshot, CoinError> {
+        let mut overlay = Overlay::default();
+        overlay.ends.reserve(self.dirty);
+        self.for_each_change(|record| {
+            overlay.bytes.extend_from_slice(&coin_key(&record.outpoint()));
+            if record.flags() & SPENT == 0 {
+                codec::write_coin(&mut overlay.bytes, record.coin());
+            }
+            overlay.ends.push(overlay.bytes.len());
+            Ok::<(), CoinError>(())
+        })?;
+        Ok(CoinSnapshot {
+            disk: self.tier.snapshot()?,
+            overlay,
+            disk_bytes: self.tier.disk_bytes(),
+        })
+    }
+}
+
+impl CoinSnapshot {
+    /// Bytes of the coins on disk when the snapshot was made.
+    pub fn disk_bytes(&self) -> u64 {
+        self.disk_bytes
+    }
+
+    /// Visits each coin once, ordered by txid (as stored) and then by output index.
+    ///
+    /// # Errors
+    /// A failure of the tier, or damage; coins may have been visited.
+    pub fn for_each(
+        &self,
+        visit: impl FnMut(&OutPoint, CoinRef<'_>),
+    ) -> Result<(), CoinError> {
+        self.for_each_in_shard(0, 1, visit)
+    }
+
+    /// Visits one of `of` parts of the coins. The parts `0..of`, at most 65,536, hold each coin once, and in this order
+    /// they keep the order of [`CoinSnapshot::for_each`]. Several threads may each take a part.
+    ///
+    /// # Errors
+    /// As [`CoinSnapshot::for_each`].
+    ///
+    /// # Panics
+    /// If `shard` is not less than `of`, or `of` exceeds 65,536.
+    pub fn for_each_in_shard(
+        &self,
+        shard: u32,
+        of: u32,
+        mut visit: impl FnMut(&OutPoint, CoinRef<'_>),
+    ) -> Result<(), CoinError> {
+        assert!(shard < of && of <= 1 << 16, "no shard {shard} of {of}");
+        let bound = |shard: u32| ((u64::from(shard) << 16) / u64::from(of)) as u16;
+        // Two bytes are more than the marker's one, and not more than any coin's key that starts with them.
+        let from = bound(shard).to_be_bytes();
+        let to = (shard + 1 < of).then(|| bound(shard + 1).to_be_bytes());
+        let to = to.as_ref().map(<[u8; 2]>::as_slice);
+
+        let mut next = self.overlay.lower_bound(&from);
+        let end = to.map_or(self.overlay.len(), |to| self.overlay.lower_bound(to));
+        let mut result = Ok(());
+        self.disk.scan(&from, to, &mut |key, value| {
+            while next < end && self.overlay.entry(next).0 < key {
+                result = emit(self.overlay.entry(next), &mut visit);
+                if result.is_err() {
+                    return ControlFlow::Break(());
+                }
+                next += 1;
+            }
+            let covered = next < end && self.overlay.entry(next).0 == key;
+            let entry = if covered { self.overlay.entry(next) } else { (key, value) };
+            next += usize::from(covered);
+            result = emit(entry, &mut visit);
+            if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        result?;
+        (next..end).try_for_each(|index| emit(self.overlay.entry(index), &mut visit))
+    }
+}
+
+fn emit(
+    (key, value): (&[u8], &[u8]),
+    visit: &mut impl FnMut(&OutPoint, CoinRef<'_>),
+) -> Result<(), CoinError> {
+    let outpoint = outpoint_of(key).ok_or(CoinError::UnknownEntry { key_bytes: key.len() })?;
+    if value.is_empty() {
+        return Ok(());
+    }
+    let mut scratch = [0; TEMPLATE_MAX];
+    let coin = codec::decode_coin(value, &mut scratch)
+        .map_err(|source| CoinError::Damaged { outpoint, source })?;
+    visit(&outpoint, coin);
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! The index of the coin cache: from a hash to the place of a record.
+//!
+//! One `u64` per slot: the upper 31 bits are the top of the salted hash, the lower 33 the record's locator. Collisions go to
+//! the next slots, and slots are kept sorted by their hash bits, so a search stops at the first greater one, deletion
+//! shifts back instead of leaving tombstones, and growing is one sequential merge. There is no wrap-around: the array has
+//! some spare slots at its end instead.
+
+use super::hints::zeroed;
+
+/// Bits of the hash that a slot keeps.
+const TAG_BITS: u32 = 31;
+
+/// Bits of a locator.
+pub(super) const LOCATOR_BITS: u32 = 64 - TAG_BITS;
+
+const LOCATOR_MASK: u64 = (1 << LOCATOR_BITS) - 1;
+
+/// Slots after the last home slot. A run of full slots longer than this is improbable; if one comes, the table grows.
+const SPARE_SLOTS: usize = 1024;
+
+const SIZE_LOG2_MIN: u32 = 10;
+
+/// Grows when more than 13/16 of the home slots are full: runs stay short and a slot costs under 10 bytes per coin at best.
+const LOAD_NUMERATOR: usize = 13;
+const LOAD_DENOMINATOR: usize = 16;
+
+/// Sorted open addressing; see the module.
+pub(super) struct Table {
+    slots: Vec<u64>,
+    size_log2: u32,
+    length: usize,
+}
+
+impl Table {
+    pub(super) fn new() -> Self {
+        Self::with_size_log2(SIZE_LOG2_MIN)
+    }
+
+    fn with_size_log2(size_log2: u32) -> Self {
+        Self { slots: zeroed((1 << size_log2) + SPARE_SLOTS), size_log2, length: 0 }
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.len() * size_of::<u64>()
+    }
+
+    /// The slot where a search for `hash` starts; a reference for the CPU's prefetcher.
+    #[inline]
+    pub(super) fn home_slot(&self, hash: u64) -> &u64 {
+        &self.slots[self.home(hash)]
+    }
+
+    /// The locator of the first slot with the hash bits of `hash`, most likely that of the record sought.
+    #[inline]
+    pub(super) fn first_candidate(&self, hash: u64) -> Option<u64> {
+        self.find(hash, |_| true).map(|(_, locator)| locator)
+    }
+
+    /// The slot and locator of the record for which `is_it` holds, among those with the hash bits of `hash`.
+    #[inline]
+    pub(super) fn find(
+        &self,
+        hash: u64,
+        mut is_it: impl FnMut(u64) -> bool,
+    ) -> Option<(usize, u64)> {
+        let tag = hash >> LOCATOR_BITS;
+        let mut at = self.home(hash);
+        loop {
+            let slot = *self.slots.get(at)?;
+            // An empty slot is 0 and no locator is 0, so an empty slot never has the tag sought together with a locator.
+            if slot == 0 || slot >> LOCATOR_BITS > tag {
+                return None;
+            }
+            if slot >> LOCATOR_BITS == tag && is_it(slot & LOCATOR_MASK) {
+                return Some((at, slot & LOCATOR_MASK));
+            }
+            at += 1;
+        }
+    }
+
+    /// Enters a locator, which is not 0, under `hash`.
+    #[inline]
+    pub(super) fn insert(&mut self, hash: u64, locator: u64) {
+        debug_assert!(locator != 0 && locator <= LOCATOR_MASK);
+        if self.length >= max_length(self.size_log2) {
+            self.grow();
+        }
+        let slot = (hash & !LOCATOR_MASK) | locator;
+        while !self.try_insert(slot) {
+            self.grow();
+        }
+        self.length += 1;
+    }
+
+    #[inline]
+    fn try_insert(&mut self, slot: u64) -> bool {
+        let mut at = self.home(slot);
+        while at < self.slots.len() && self.slots[at] != 0 && self.slots[at] < slot {
+            at += 1;
+        }
+        let Some(free) = self.slots[at..].iter().position(|&s| s == 0) else { return false };
+        self.slots.copy_within(at..at + free, at + 1);
+        self.slots[at] = slot;
+        true
+    }
+
+    /// Points the entry in `at`, from [`Table::find`], to another record.
+    #[inline]
+    pub(super) fn set_locator(&mut self, at: usize, hash: u64, locator: u64) {
+        // Entries with equal hash bits are sorted by locator; keep that.
+        if self.slots[at] & LOCATOR_MASK != locator {
+            self.remove(at);
+            self.insert(hash, locator);
+        }
+    }
+
+    /// Removes the entry in `at`, from [`Table::find`].
+    #[inline]
+    pub(super) fn remove(&mut self, at: usize) {
+        let mut hole = at;
+        while let Some(&next) = self.slots.get(hole + 1) {
+            // An entry at home must stay; so must all after it.
+            if next == 0 || self.home(next) == hole + 1 {
+                break;
+            }
+            self.slots[hole] = next;
+            hole += 1;
+        }
+        self.slots[hole] = 0;
+        self.length -= 1;
+    }
+
+    #[inline]
+    fn home(&self, hash: u64) -> usize {
+        (hash >> (64 - self.size_log2)) as usize
+    }
+
+    fn grow(&mut self) {
+        assert!(self.size_log2 < TAG_BITS, "the arena is full long before the table");
+        let mut larger = Self::with_size_log2(self.size_log2 + 1);
+        larger.length = self.length;
+        let mut next = 0;
+        for &slot in self.slots.iter().filter(|&&slot| slot != 0) {
+            let at = larger.home(slot).max(next);
+            if at >= larger.slots.len() {
+                // A run overflowed the spare slots: keep the entries, with a few more spare slots.
+                larger.slots.push(0);
+            }
+            larger.slots[at] = slot;
+            next = at + 1;
+        }
+        *self = larger;
+    }
+}
+
+fn max_length(size_log2: u32) -> usize {
+    (1usize << size_log2) / LOAD_DENOMINATOR * LOAD_NUMERATOR
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn check(table: &Table, model: &BTreeMap<(u64, u64), ()>) {
+        let entries: Vec<u64> = table.slots.iter().copied().filter(|&s| s != 0).collect();
+        let expected: Vec<u64> =
+            model.keys().map(|&(hash, locator)| (hash & !LOCATOR_MASK) | locator).collect();
+        let mut sorted = expected.clone();
+        sorted.sort_unstable();
+        assert_eq!(entries, sorted);
+        assert_eq!(table.len(), model.len());
+        for &(hash, locator) in model.keys() {
+            let found = table.find(hash, |l| l == locator);
+            assert_eq!(found.map(|(_, l)| l), Some(locator));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        // Few distinct hash bits, many of them at the end of the table: long runs, equal tags, use of the spare slots.
+        #[test]
+        fn agrees_with_a_map(steps in proptest::collection::vec((any::<u8>(), any::<bool>(), any::<bool>()), 0..1500)) {
+            let mut table = Table::new();
+            let mut model = BTreeMap::new();
+            for (i, (byte, high, remove)) in steps.into_iter().enumerate() {
+                let base = if high { u64::MAX << 40 } else { 0 };
+                let hash = base | u64::from(byte % 32) << 33;
+                if remove {
+                    if let Some(&(hash, locator)) = model.range((hash, 0)..).next().map(|(k, ())| k) {
+                        let (at, _) = table.find(hash, |l| l == locator).expect("the model has it");
+                        table.remove(at);
+                        model.remove(&(hash, locator));
+                    }
+                } else {
+                    let locator = i as u64 + 1;
+                    table.insert(hash, locator);
+                    model.insert((hash, locator), ());
+                }
+            }
+            check(&table, &model);
+        }
+    }
+
+    #[test]
+    fn grows_in_order() {
+        let mut table = Table::new();
+        let mut model = BTreeMap::new();
+        for i in 1..20_000u64 {
+            let hash = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            table.insert(hash, i);
+            model.insert((hash, i), ());
+        }
+        check(&table, &model);
+        assert_eq!(table.find(5, |_| true), None);
+        assert!(table.bytes() < 20_000 * 8 * 4);
+    }
+}

@@ -1,0 +1,219 @@
+//! The store against a plain map, on any tier.
+
+use std::collections::BTreeMap;
+
+use assay_wire::Txid;
+use proptest::prelude::*;
+
+use super::*;
+
+/// One change or question; outpoints are numbered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// Adds outpoint .0 at height .1, without leave to overwrite.
+    Add(u8, u8),
+    Overwrite(u8, u8),
+    Spend(u8),
+    Get(u8),
+    Load(u8),
+    Flush,
+    Snapshot,
+    Reopen,
+}
+
+pub(crate) fn step() -> impl Strategy<Value = Step> {
+    let n = 0u8..40;
+    prop_oneof![
+        8 => (n.clone(), 0u8..8).prop_map(|(n, height)| Step::Add(n, height)),
+        2 => (n.clone(), 0u8..8).prop_map(|(n, height)| Step::Overwrite(n, height)),
+        8 => n.clone().prop_map(Step::Spend),
+        4 => n.clone().prop_map(Step::Get),
+        1 => n.prop_map(Step::Load),
+        2 => Just(Step::Flush),
+        1 => Just(Step::Snapshot),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+/// Eight txids with five outputs each; all txids share their first 12 bytes with three others, and differ later.
+fn outpoint(n: u8) -> OutPoint {
+    let mut txid = [n / 20 * 77; 32];
+    txid[31] = 9 - n / 5;
+    OutPoint { txid: Txid(txid), vout: u32::from(n % 5) * 100 }
+}
+
+fn coin(n: u8, height: u8, script: &[u8]) -> CoinRef<'_> {
+    let value = i64::from(n) * 1_000_000 + i64::from(height);
+    CoinRef { value, height: height.into(), coinbase: n.is_multiple_of(3), script_pubkey: script }
+}
+
+type Model = BTreeMap<OutPoint, Coin>;
+
+/// Runs `steps` on a store over the tier that `open` opens again and again, and on a map.
+pub(crate) fn check_against_model(
+    steps: &[Step],
+    cache_bytes_max: usize,
+    open: impl Fn() -> Box<dyn CoinTier>,
+) {
+    let open = || CoinStore::open(open(), cache_bytes_max).expect("the store opens");
+    let mut store = open();
+    let (mut now, mut on_disk) = (Model::new(), Model::new());
+    let mut marker = None;
+    for (i, &step) in steps.iter().enumerate() {
+        match step {
+            Step::Add(n, height) => {
+                let (outpoint, script) = (outpoint(n), vec![n; usize::from(n) + i % 40]);
+                let cached = store.get_cached(&outpoint);
+                if matches!(cached, Cached::Unknown) && now.contains_key(&outpoint) {
+                    continue; // the caller's promise would be broken
+                }
+                let added = store.add(outpoint, coin(n, height, &script), false);
+                assert_eq!(added.is_ok(), !now.contains_key(&outpoint));
+                now.entry(outpoint).or_insert_with(|| coin(n, height, &script).to_coin());
+            }
+            Step::Overwrite(n, height) => {
+                let script = vec![n; i % 40];
+                store.add(outpoint(n), coin(n, height, &script), true).expect("it may overwrite");
+                now.insert(outpoint(n), coin(n, height, &script).to_coin());
+            }
+            Step::Spend(n) => {
+                let at = store.locate(&outpoint(n));
+                store.warm(&at);
+                assert_eq!(store.spend_at(&at).expect("no I/O error"), now.remove(&outpoint(n)));
+            }
+            Step::Get(n) => {
+                let outpoint = outpoint(n);
+                assert_eq!(store.get(&outpoint).expect("no I/O error"), now.get(&outpoint).cloned());
+                assert_eq!(store.have(&outpoint).expect("no I/O error"), now.contains_key(&outpoint));
+            }
+            Step::Load(n) => {
+                let outpoints: Vec<OutPoint> = (0..=n).map(outpoint).collect();
+                store.load(&outpoints, 2).expect("no I/O error");
+                for outpoint in outpoints {
+                    let cached = matches!(store.get_cached(&outpoint), Cached::Unspent(_));
+                    assert_eq!(cached, now.contains_key(&outpoint));
+                }
+            }
+            Step::Flush => {
+                let hash = BlockHash([i as u8; 32]);
+                let stats = store.flush(i as u32, &hash).expect("the flush succeeds");
+                assert_eq!(stats.kept, store.cached_coins() as u64);
+                assert_eq!(store.dirty_coins(), 0);
+                marker = Some(Marker { height: i as u32, hash });
+                on_disk.clone_from(&now);
+            }
+            Step::Snapshot => check_snapshot(&mut store, &now),
+            Step::Reopen => {
+                // Two stores cannot have one tier open.
+                drop(store);
+                store = open();
+                now.clone_from(&on_disk);
+            }
+        }
+        assert_eq!(store.tip(), marker);
+    }
+    check_snapshot(&mut store, &now);
+}
+
+/// Takes a snapshot, changes the store, and compares what the snapshot shows with `expected`, whole and in shards.
+fn check_snapshot(store: &mut CoinStore, expected: &Model) {
+    let snapshot = store.snapshot().expect("no I/O error");
+    let absent = OutPoint { txid: Txid([0xee; 32]), vout: 7 };
+    store.add(absent, coin(1, 1, &[1]), false).expect("it is absent");
+    for of in [1, 3, 256, 65_536] {
+        let mut seen = Vec::new();
+        for shard in (0..of).filter(|shard| of < 1000 || shard % 0x4d == 0 || *shard == 0x4d4d) {
+            let visit = |outpoint: &OutPoint, coin: CoinRef<'_>| seen.push((*outpoint, coin.to_coin()));
+            snapshot.for_each_in_shard(shard, of, visit).expect("no I/O error");
+        }
+        let expected: Vec<_> = expected.iter().map(|(o, c)| (*o, c.clone())).collect();
+        assert_eq!(seen, expected);
+    }
+    assert!(store.spend(&absent).expect("no I/O error").is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn agrees_with_a_map(
+        steps in proptest::collection::vec(step(), 1..200),
+        cache_bytes_max in prop_oneof![Just(0), Just(40_000), Just(1 << 30)],
+    ) {
+        let tier = MemTier::new();
+        check_against_model(&steps, cache_bytes_max, || Box::new(tier.clone()));
+    }
+}
+
+#[test]
+fn what_lives_between_flushes_never_reaches_the_disk() {
+    let tier = MemTier::new();
+    let mut store = CoinStore::open(Box::new(tier.clone()), 0).expect("the store opens");
+    store.add(outpoint(1), coin(1, 1, &[1]), false).expect("it is absent");
+    store.add(outpoint(2), coin(2, 1, &[2]), false).expect("it is absent");
+    assert!(store.spend(&outpoint(1)).expect("no I/O error").is_some());
+    assert_eq!((store.cached_coins(), store.dirty_coins()), (1, 1));
+    let stats = store.flush(1, &BlockHash([1; 32])).expect("the flush succeeds");
+    assert_eq!((stats.added, stats.deleted, stats.evicted), (1, 0, 1));
+    assert!(store.spend(&outpoint(2)).expect("no I/O error").is_some());
+    let stats = store.flush(2, &BlockHash([2; 32])).expect("the flush succeeds");
+    assert_eq!((stats.added, stats.deleted), (0, 1));
+    assert_eq!(tier.disk_bytes(), 38, "only the marker is left");
+}
+
+#[test]
+fn a_shrinking_cache_keeps_the_youngest() {
+    let mut store = CoinStore::open(Box::new(MemTier::new()), 2 << 20).expect("the store opens");
+    for n in 0..20_000u32 {
+        let at = OutPoint { txid: Txid(assay_hash::sha256(&n.to_le_bytes())), vout: n };
+        let coin =
+            CoinRef { value: 1, height: n / 1000, coinbase: false, script_pubkey: &[0; 25] };
+        store.add(at, coin, false).expect("it is absent");
+    }
+    let stats = store.flush(20, &BlockHash([1; 32])).expect("the flush succeeds");
+    assert_eq!((stats.added, stats.kept, stats.evicted), (20_000, 10_000, 10_000));
+    assert!(store.cache_bytes() <= 1 << 20);
+    assert!(!store.needs_flush());
+    for n in [0u32, 9_999, 10_000, 19_999] {
+        let at = OutPoint { txid: Txid(assay_hash::sha256(&n.to_le_bytes())), vout: n };
+        assert_eq!(store.get_cached(&at) == Cached::Unknown, n < 10_000);
+        assert_eq!(store.get(&at).expect("no I/O error").map(|c| c.height), Some(n / 1000));
+    }
+}
+
+#[test]
+fn out_of_range_coins_are_refused_and_change_nothing() {
+    let mut store = CoinStore::open(Box::new(MemTier::new()), 0).expect("the store opens");
+    let long = vec![0u8; SCRIPT_BYTES_MAX + 1];
+    let too_long = store.add(outpoint(1), coin(1, 1, &long), false);
+    assert!(matches!(too_long, Err(CoinError::ScriptTooLong { .. })));
+    let too_high = CoinRef { height: 1 << 31, ..coin(1, 1, &[]) };
+    let too_high = store.add(outpoint(1), too_high, false);
+    assert!(matches!(too_high, Err(CoinError::Height { height: 0x8000_0000, .. })));
+    assert_eq!(store.get_cached(&outpoint(1)), Cached::Unknown);
+    store.add(outpoint(1), coin(1, 1, &[]), false).expect("it is absent");
+    let twice = store.add(outpoint(1), coin(2, 2, &[]), false);
+    assert!(matches!(twice, Err(CoinError::Exists { .. })));
+    assert_eq!(store.get_cached(&outpoint(1)), Cached::Unspent(coin(1, 1, &[])));
+}
+
+#[test]
+fn foreign_entries_on_disk_are_reported() {
+    let put = |key: &[u8], value: &[u8]| {
+        let tier = MemTier::new();
+        let mut batch = tier.batch(1).expect("memory does not fail");
+        batch.put(key, value).expect("memory does not fail");
+        batch.commit().expect("memory does not fail");
+        tier
+    };
+    let open = |tier: MemTier| CoinStore::open(Box::new(tier), 0);
+    let marker = open(put(MARKER_KEY, &[2; 37]));
+    assert!(matches!(marker, Err(CoinError::Marker { bytes: 37, version: 2 })));
+    let key = coin_key(&outpoint(1));
+    let mut store = open(put(&key, &[0xff])).expect("the marker is absent");
+    assert!(matches!(store.get(&outpoint(1)), Err(CoinError::Damaged { .. })));
+    assert!(matches!(store.spend(&outpoint(1)), Err(CoinError::Damaged { .. })));
+    let store = open(put(&[1, 2, 3], &[])).expect("the marker is absent");
+    let snapshot = store.snapshot().expect("no I/O error");
+    let unknown = snapshot.for_each(|_, _| ());
+    assert!(matches!(unknown, Err(CoinError::UnknownEntry { key_bytes: 3 })));
+}

@@ -1,0 +1,112 @@
+//! What the coin cache asks of the engine below it.
+
+use std::error::Error;
+use std::ops::ControlFlow;
+
+use assay_wire::{OutPoint, Txid};
+
+/// Bytes of a coin's key.
+pub const KEY_BYTES: usize = 36;
+
+/// The key of a coin: txid, then output index in big endian, so that keys sort by (txid, vout).
+pub type CoinKey = [u8; KEY_BYTES];
+
+/// A failure inside a coin tier.
+#[derive(Debug, thiserror::Error)]
+#[error("coin tier: cannot {operation}: {source}")]
+pub struct TierError {
+    /// What was attempted.
+    pub operation: &'static str,
+    /// What the engine said.
+    pub source: Box<dyn Error + Send + Sync>,
+}
+
+impl TierError {
+    pub(crate) fn new(
+        operation: &'static str,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self { operation, source: source.into() }
+    }
+}
+
+/// A persistent ordered map with atomic sorted batches and snapshots.
+///
+/// Keys are coin keys, and [`MARKER_KEY`], which sorts before all of them.
+pub trait CoinTier: Send + Sync {
+    /// Gives the value of `key` to `found`; tells whether there is one.
+    ///
+    /// # Errors
+    /// A failure of the engine.
+    fn get(&self, key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, TierError>;
+
+    /// Starts a batch of about `changes` changes.
+    ///
+    /// # Errors
+    /// A failure of the engine.
+    fn batch(&self, changes: usize) -> Result<Box<dyn TierBatch + '_>, TierError>;
+
+    /// The map as it is now, unaffected by later batches.
+    ///
+    /// # Errors
+    /// A failure of the engine.
+    fn snapshot(&self) -> Result<Box<dyn TierSnapshot>, TierError>;
+
+    /// Bytes on disk.
+    fn disk_bytes(&self) -> u64;
+}
+
+/// Changes in strictly ascending order of keys; without [`TierBatch::commit`] none of them happens.
+pub trait TierBatch {
+    /// Sets a value.
+    ///
+    /// # Errors
+    /// A failure of the engine.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), TierError>;
+
+    /// Removes a key, which may be absent.
+    ///
+    /// # Errors
+    /// A failure of the engine.
+    fn delete(&mut self, key: &[u8]) -> Result<(), TierError>;
+
+    /// Makes all changes at once. When this returns they survive a power cut.
+    ///
+    /// # Errors
+    /// A failure of the engine; then none of the changes is visible.
+    fn commit(self: Box<Self>) -> Result<(), TierError>;
+}
+
+/// What a scan tells for each entry: key, value; it may stop the scan.
+pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
+
+/// An unchanging view of a tier.
+pub trait TierSnapshot: Send + Sync {
+    /// Visits the entries with `from <= key < to` in order; without `to`, to the end.
+    ///
+    /// # Errors
+    /// A failure of the engine.
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), TierError>;
+}
+
+/// Key of the marker: one zero byte is less than every 36-byte key.
+pub const MARKER_KEY: &[u8] = &[0];
+
+/// The key of a coin.
+pub(crate) fn coin_key(outpoint: &OutPoint) -> CoinKey {
+    let mut key = [0u8; KEY_BYTES];
+    key[..32].copy_from_slice(&outpoint.txid.0);
+    key[32..].copy_from_slice(&outpoint.vout.to_be_bytes());
+    key
+}
+
+/// Inverse of [`coin_key`]; `None` for other keys.
+pub(crate) fn outpoint_of(key: &[u8]) -> Option<OutPoint> {
+    let (txid, vout) = key.split_first_chunk::<32>()?;
+    Some(OutPoint { txid: Txid(*txid), vout: u32::from_be_bytes(vout.try_into().ok()?) })
+}

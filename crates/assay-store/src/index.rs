@@ -1,0 +1,361 @@
+//! The block index: what is known of every header, as an append-only log of groups with checksums.
+//!
+//! The log is small (137 bytes per record), is read whole at open and rewritten when most of it is out of date. The
+//! records in memory belong to the caller. Layout: `docs/formats.md`.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use assay_wire::{BlockHash, Header};
+
+use crate::blocks::{BlockPos, KnownEnds, UndoPos};
+use crate::io::{Io, IoFile};
+
+/// What is known of one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockRecord {
+    /// Its header.
+    pub header: Header,
+    /// Its height.
+    pub height: u32,
+    /// The caller's flags; opaque here.
+    pub status: u32,
+    /// Its transactions; 0 as long as only the header is known.
+    pub tx_count: u32,
+    /// Transactions in the chain up to and with it.
+    pub chain_tx_count: u64,
+    /// Order of arrival, for choosing between chains of equal work.
+    pub sequence: u64,
+    /// Where the block lies, if it is archived.
+    pub block: Option<BlockPos>,
+    /// Where its undo data lie, if it was ever connected.
+    pub undo: Option<UndoPos>,
+}
+
+/// Why the block index could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file is something else, or of a later version.
+    #[error("{}: not a block index of version {VERSION}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file belongs to another network.
+    #[error("{}: belongs to network {found:02x?}, not {expected:02x?}", path.display())]
+    Network {
+        /// The file.
+        path: PathBuf,
+        /// The message start in it.
+        found: [u8; 4],
+        /// The message start of this network.
+        expected: [u8; 4],
+    },
+}
+
+/// The log; see the module. Methods may be called from several threads.
+pub struct BlockIndex {
+    path: PathBuf,
+    log: Mutex<Log>,
+}
+
+struct Log {
+    file: Arc<dyn IoFile>,
+    end: u64,
+}
+
+/// What a log held when it was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    /// The last record of each header, in order of first appearance.
+    pub(crate) records: Vec<BlockRecord>,
+    /// For each record, whether it was written after the last checkpoint, so that its data may be lost.
+    pub(crate) unsure: Vec<bool>,
+    /// Bytes after the last whole group.
+    pub(crate) bytes_dropped: u64,
+    /// Records in the log, with those that were replaced.
+    logged: usize,
+}
+
+impl Loaded {
+    /// Where the blocks and undo data end that the records name, per file.
+    pub(crate) fn known_ends(&self) -> KnownEnds {
+        let mut ends = KnownEnds::default();
+        for record in &self.records {
+            if let Some(pos) = record.block {
+                let end = ends.blocks.entry(pos.file).or_default();
+                *end = pos.end().max(*end);
+            }
+            if let Some(pos) = record.undo {
+                let end = ends.undo.entry(pos.file).or_default();
+                *end = pos.end().max(*end);
+            }
+        }
+        ends
+    }
+
+    fn absorb(&mut self, group: Vec<BlockRecord>, places: &mut HashMap<BlockHash, usize>) {
+        self.logged += group.len();
+        for record in group {
+            let next = self.records.len();
+            let place = *places.entry(record.header.hash()).or_insert(next);
+            if place == next {
+                self.records.push(record);
+                self.unsure.push(true);
+            } else {
+                self.records[place] = record;
+                self.unsure[place] = true;
+            }
+        }
+    }
+
+    /// Whether most of the log is records that later ones replaced.
+    pub(crate) fn is_mostly_stale(&self) -> bool {
+        self.logged > 2 * self.records.len() + STALE_MIN
+    }
+}
+
+impl BlockIndex {
+    /// Opens the log in `dir`, or starts one. A damaged group and all after it are dropped.
+    pub(crate) fn open(
+        io: &dyn Io,
+        dir: &Path,
+        magic: [u8; 4],
+    ) -> Result<(Self, Loaded), IndexError> {
+        let path = dir.join(FILE_NAME);
+        let dir_failed = |source| IndexError::Io { path: dir.to_path_buf(), source };
+        io.create_dir_all(dir).map_err(dir_failed)?;
+        let failed = |source| IndexError::Io { path: path.clone(), source };
+        let file = io.open(&path, true).map_err(failed)?;
+        let size = file.size().map_err(failed)?;
+        let mut bytes = vec![0u8; usize::try_from(size).map_err(|e| failed(io::Error::other(e)))?];
+        file.read_exact_at(&mut bytes, 0).map_err(failed)?;
+
+        let mut loaded = Loaded::default();
+        let end = if is_torn_head(&bytes, magic) {
+            file.set_size(0).and_then(|()| file.write_all_at(&head(magic), 0)).map_err(failed)?;
+            file.sync_data().map_err(failed)?;
+            io.sync_dir(dir).map_err(dir_failed)?;
+            HEAD_BYTES
+        } else {
+            check_head(&path, &bytes, magic)?;
+            let end = load_groups(&bytes, &mut loaded);
+            loaded.bytes_dropped = (bytes.len() - end) as u64;
+            if loaded.bytes_dropped > 0 {
+                file.set_size(end as u64).map_err(failed)?;
+            }
+            end
+        };
+        let log = Mutex::new(Log { file, end: end as u64 });
+        Ok((Self { path, log }, loaded))
+    }
+
+    /// Replaces the log by one that holds just `records`. Their data must be synced.
+    pub(crate) fn rewrite(
+        &self,
+        io: &dyn Io,
+        magic: [u8; 4],
+        records: &[BlockRecord],
+    ) -> Result<(), IndexError> {
+        let failed = |source| self.io_error(source);
+        let fresh = self.path.with_extension("new");
+        let mut bytes = head(magic).to_vec();
+        for group in records.chunks(GROUP_MAX) {
+            write_group(&mut bytes, KIND_RECORDS, &encode_records(group));
+        }
+        write_group(&mut bytes, KIND_CHECKPOINT, &[]);
+        let mut log = self.lock();
+        let file = io.open(&fresh, true).map_err(failed)?;
+        file.set_size(0).map_err(failed)?;
+        file.write_all_at(&bytes, 0).map_err(failed)?;
+        file.sync_data().map_err(failed)?;
+        io.rename(&fresh, &self.path).map_err(failed)?;
+        *log = Log { file, end: bytes.len() as u64 };
+        self.path.parent().map_or(Ok(()), |dir| io.sync_dir(dir)).map_err(failed)
+    }
+
+    /// Writes records as one group: after a crash all of them are there or none. When this returns they survive the
+    /// death of the process. A later record of the same header replaces the earlier one.
+    ///
+    /// # Errors
+    /// On an I/O error nothing was written.
+    pub fn put(&self, records: &[BlockRecord]) -> Result<(), IndexError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.append(KIND_RECORDS, &encode_records(records)).map(|_| ())
+    }
+
+    /// Makes all records survive a power cut, and notes that the data they name are synced: call
+    /// [`BlockStore::sync`](crate::BlockStore::sync) first, or use [`commit`](crate::commit).
+    ///
+    /// # Errors
+    /// After an I/O error the records are still considered unsynced.
+    pub fn sync(&self) -> Result<(), IndexError> {
+        let file = self.append(KIND_CHECKPOINT, &[])?;
+        file.sync_data().map_err(|source| self.io_error(source))
+    }
+
+    fn append(&self, kind: u8, payload: &[u8]) -> Result<Arc<dyn IoFile>, IndexError> {
+        let mut group = Vec::with_capacity(payload.len() + GROUP_HEAD_BYTES);
+        write_group(&mut group, kind, payload);
+        let mut log = self.lock();
+        if let Err(source) = log.file.write_all_at(&group, log.end) {
+            // The rest of a torn group would be taken for the tail of the log only until the next append.
+            log.file.set_size(log.end).ok();
+            return Err(self.io_error(source));
+        }
+        log.end += group.len() as u64;
+        Ok(Arc::clone(&log.file))
+    }
+
+    fn io_error(&self, source: io::Error) -> IndexError {
+        IndexError::Io { path: self.path.clone(), source }
+    }
+
+    // A panic cannot leave the log half changed: `end` moves after the write.
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the file is new, or died while its head was written.
+fn is_torn_head(bytes: &[u8], magic: [u8; 4]) -> bool {
+    bytes.len() < HEAD_BYTES && (head(magic).starts_with(bytes) || bytes.iter().all(|&b| b == 0))
+        || bytes.len() == HEAD_BYTES && bytes.iter().all(|&b| b == 0)
+}
+
+fn head(magic: [u8; 4]) -> [u8; HEAD_BYTES] {
+    let mut head = [0u8; HEAD_BYTES];
+    head[..8].copy_from_slice(FILE_TAG);
+    head[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    head[12..].copy_from_slice(&magic);
+    head
+}
+
+fn check_head(path: &Path, bytes: &[u8], magic: [u8; 4]) -> Result<(), IndexError> {
+    let Some(found) = bytes.first_chunk::<HEAD_BYTES>() else {
+        return Err(IndexError::Format { path: path.to_path_buf() });
+    };
+    if found[..12] != head(magic)[..12] {
+        return Err(IndexError::Format { path: path.to_path_buf() });
+    }
+    let found = [found[12], found[13], found[14], found[15]];
+    if found != magic {
+        return Err(IndexError::Network { path: path.to_path_buf(), found, expected: magic });
+    }
+    Ok(())
+}
+
+/// Reads groups until one is torn; returns where the last whole one ends.
+fn load_groups(bytes: &[u8], loaded: &mut Loaded) -> usize {
+    let mut places = HashMap::new();
+    let mut end = HEAD_BYTES;
+    while let Some((kind, payload)) = read_group(&bytes[end..]) {
+        match kind {
+            KIND_CHECKPOINT => loaded.unsure.fill(false),
+            KIND_RECORDS => match decode_records(payload) {
+                Some(group) => loaded.absorb(group, &mut places),
+                None => break,
+            },
+            _ => break,
+        }
+        end += GROUP_HEAD_BYTES + payload.len();
+    }
+    end
+}
+
+/// Appends payload length, CRC-32 of kind and payload, kind, payload.
+fn write_group(out: &mut Vec<u8>, kind: u8, payload: &[u8]) {
+    out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+    out.extend_from_slice(&group_crc(kind, payload).to_le_bytes());
+    out.push(kind);
+    out.extend_from_slice(payload);
+}
+
+fn read_group(bytes: &[u8]) -> Option<(u8, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<GROUP_HEAD_BYTES>()?;
+    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    let crc = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+    let payload = rest.get(..length)?;
+    (group_crc(head[8], payload) == crc).then_some((head[8], payload))
+}
+
+fn group_crc(kind: u8, payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&[kind]);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+fn encode_records(records: &[BlockRecord]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(records.len() * RECORD_BYTES);
+    for record in records {
+        out.extend_from_slice(&record.header.to_bytes());
+        for word in [record.height, record.status, record.tx_count] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out.extend_from_slice(&record.chain_tx_count.to_le_bytes());
+        out.extend_from_slice(&record.sequence.to_le_bytes());
+        out.push(u8::from(record.block.is_some()) | u8::from(record.undo.is_some()) << 1);
+        let block = record.block.map_or([0; 4], |pos| [pos.file, pos.offset, pos.size, pos.crc]);
+        let undo = record.undo.map_or([0; 3], |pos| [pos.file, pos.offset, pos.size]);
+        for word in block.into_iter().chain(undo) {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+    out
+}
+
+fn decode_records(payload: &[u8]) -> Option<Vec<BlockRecord>> {
+    let (records, rest) = payload.as_chunks::<RECORD_BYTES>();
+    rest.is_empty().then(|| records.iter().map(decode_record).collect())
+}
+
+fn decode_record(bytes: &[u8; RECORD_BYTES]) -> BlockRecord {
+    let u32_at = |at: usize| {
+        u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    };
+    let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+    let mut header = [0u8; Header::SIZE];
+    header.copy_from_slice(&bytes[..Header::SIZE]);
+    let has = bytes[108];
+    let block =
+        BlockPos { file: u32_at(109), offset: u32_at(113), size: u32_at(117), crc: u32_at(121) };
+    let undo = UndoPos { file: u32_at(125), offset: u32_at(129), size: u32_at(133) };
+    BlockRecord {
+        header: Header::parse(&header),
+        height: u32_at(80),
+        status: u32_at(84),
+        tx_count: u32_at(88),
+        chain_tx_count: u64_at(92),
+        sequence: u64_at(100),
+        block: (has & 1 != 0).then_some(block),
+        undo: (has & 2 != 0).then_some(undo),
+    }
+}
+
+const FILE_NAME: &str = "index.log";
+const FILE_TAG: &[u8; 8] = b"assayidx";
+const VERSION: u32 = 1;
+const HEAD_BYTES: usize = 16;
+const GROUP_HEAD_BYTES: usize = 9;
+const RECORD_BYTES: usize = 137;
+const KIND_RECORDS: u8 = 1;
+const KIND_CHECKPOINT: u8 = 2;
+
+/// Records per group when the log is rewritten.
+const GROUP_MAX: usize = 10_000;
+
+/// Replaced records that are not worth a rewrite.
+const STALE_MIN: usize = 10_000;

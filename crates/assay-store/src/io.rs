@@ -1,0 +1,175 @@
+//! The seam between this crate and the file system.
+//!
+//! Block files, undo files and the block index do all their I/O through [`Io`], so that tests can fail it at any step or
+//! lose what was not synced ([`SimIo`]). The coin tier has its own engine and its own durability rules.
+
+mod sim;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use sim::{Fault, Loss, SimIo};
+
+/// A file system, as far as this crate needs one.
+pub trait Io: Send + Sync {
+    /// Creates a directory and its parents.
+    ///
+    /// # Errors
+    /// As the operating system reports.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+
+    /// Opens a file for reading and writing; creates an empty one if `create`.
+    ///
+    /// # Errors
+    /// `NotFound` if it is absent and not to be created; else as the operating system reports.
+    fn open(&self, path: &Path, create: bool) -> io::Result<Arc<dyn IoFile>>;
+
+    /// Names of the files directly in `dir`, in no particular order.
+    ///
+    /// # Errors
+    /// As the operating system reports.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Atomically gives `from` the name `to`, replacing what was there.
+    ///
+    /// # Errors
+    /// As the operating system reports.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Makes creations and renames in `dir` durable.
+    ///
+    /// # Errors
+    /// As the operating system reports.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+}
+
+/// An open file, read and written at positions; methods may be called from several threads.
+pub trait IoFile: Send + Sync {
+    /// Current length in bytes.
+    ///
+    /// # Errors
+    /// As the operating system reports.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Fills `buffer` from `offset`.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file ends first.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Writes all of `data` at `offset`, extending the file if needed.
+    ///
+    /// # Errors
+    /// As the operating system reports; part of the data may have been written.
+    fn write_all_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Cuts or extends (with zeros) to `size` bytes.
+    ///
+    /// # Errors
+    /// As the operating system reports.
+    fn set_size(&self, size: u64) -> io::Result<()>;
+
+    /// Makes the contents and the length durable.
+    ///
+    /// # Errors
+    /// As the operating system reports.
+    fn sync_data(&self) -> io::Result<()>;
+}
+
+/// The file system of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealIo;
+
+impl Io for RealIo {
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(path)
+    }
+
+    fn open(&self, path: &Path, create: bool) -> io::Result<Arc<dyn IoFile>> {
+        let file =
+            OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path)?;
+        Ok(Arc::new(RealFile(file)))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir)? {
+            // A name that is not UTF-8 is none of ours.
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    #[cfg(unix)]
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    // Windows has no handle to sync for a directory; NTFS journals names itself.
+    #[cfg(not(unix))]
+    fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct RealFile(File);
+
+impl IoFile for RealFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    #[cfg(unix)]
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.0, buffer, offset)
+    }
+
+    #[cfg(unix)]
+    fn write_all_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(&self.0, data, offset)
+    }
+
+    #[cfg(windows)]
+    fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        use std::os::windows::fs::FileExt;
+        while !buffer.is_empty() {
+            let read = self.0.seek_read(buffer, offset)?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            buffer = &mut buffer[read..];
+            offset += read as u64;
+        }
+        Ok(())
+    }
+
+    #[cfg(windows)]
+    fn write_all_at(&self, mut data: &[u8], mut offset: u64) -> io::Result<()> {
+        use std::os::windows::fs::FileExt;
+        while !data.is_empty() {
+            let written = self.0.seek_write(data, offset)?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            data = &data[written..];
+            offset += written as u64;
+        }
+        Ok(())
+    }
+
+    fn set_size(&self, size: u64) -> io::Result<()> {
+        self.0.set_len(size)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}

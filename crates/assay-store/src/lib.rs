@@ -1,0 +1,55 @@
+//! Keeps coins, blocks, headers and undo data on disk, and survives crashes.
+//!
+//! Four parts, opened together by [`Store`] and committed together by [`commit`]:
+//!
+//! - [`BlockStore`]: raw blocks and undo data in append-only files;
+//! - [`BlockIndex`]: what is known of every header, as a log;
+//! - [`CoinStore`]: the unspent coins, a cache in memory over a persistent tier ([`CoinTier`]);
+//! - [`UndoWriter`] and [`UndoReader`]: the coins that a block spent, as bytes.
+//!
+//! A block may be acknowledged when [`BlockStore::append_block`] and [`BlockIndex::put`] have returned: it survives the
+//! death of the process then, and after [`commit`] a power cut too. After a crash, take [`CoinStore::tip`] and connect
+//! the archived blocks above it again. Byte layouts and the whole contract: `docs/formats.md`.
+//!
+//! ```
+//! use assay_store::{CoinRef, Store, StoreConfig, commit};
+//! use assay_wire::{BlockHash, OutPoint, Txid};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let config = StoreConfig::new(dir.path(), [0xfa, 0xbf, 0xb5, 0xda]);
+//! let outpoint = OutPoint { txid: Txid([7; 32]), vout: 0 };
+//! {
+//!     let mut store = Store::open(&config)?;
+//!     let coin = CoinRef { value: 50, height: 1, coinbase: true, script_pubkey: &[0x51] };
+//!     store.coins.add(outpoint, coin, false)?;
+//!     commit(&mut store.coins, &store.blocks, &store.index, 1, &BlockHash([1; 32]))?;
+//! }
+//! let mut store = Store::open(&config)?;
+//! assert_eq!(store.coins.tip().map(|marker| marker.height), Some(1));
+//! assert_eq!(store.coins.spend(&outpoint)?.map(|coin| coin.value), Some(50));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Deliberately absent: consensus rules (what may be spent, which chain is best), and threads of its own beyond those of
+//! the coin tier.
+
+mod blocks;
+mod codec;
+mod coins;
+mod index;
+pub mod io;
+mod reader;
+mod store;
+mod undo;
+
+pub use blocks::{BlockFileError, BlockPos, BlockStore, UndoPos};
+pub use codec::{CodecError, CoinRef};
+pub use coins::{
+    Cached, CoinError, CoinKey, CoinSnapshot, CoinStore, CoinTier, FjallTier, FlushStats,
+    KEY_BYTES, Located, MARKER_KEY, Marker, MemTier, SCRIPT_BYTES_MAX, TierBatch, TierError,
+    TierSnapshot, Visit,
+};
+pub use index::{BlockIndex, BlockRecord, IndexError};
+pub use reader::BlockFileReader;
+pub use store::{CommitError, OpenError, Recovery, Store, StoreConfig, commit};
+pub use undo::{UndoError, UndoReader, UndoWriter, decode_undo};

@@ -1,0 +1,211 @@
+//! The parts together: opening them in the right order, and committing in the right order.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use assay_wire::BlockHash;
+
+use crate::blocks::{BlockFileError, BlockPos, BlockStore};
+use crate::coins::{CoinError, CoinStore, CoinTier, FjallTier, FlushStats, TierError};
+use crate::index::{BlockIndex, BlockRecord, IndexError, Loaded};
+use crate::io::{Io, RealIo};
+
+/// Where and how to store.
+#[derive(Clone, Debug)]
+pub struct StoreConfig {
+    /// The directory; `blocks/`, `index/` and `coins/` are made in it.
+    pub dir: PathBuf,
+    /// Message start of the network, which frames the blocks.
+    pub magic: [u8; 4],
+    /// Limit of the coin cache in bytes, records and table; beyond it [`CoinStore::needs_flush`] asks for a flush.
+    pub cache_bytes_max: usize,
+    /// Bytes for the block cache of the coin tier.
+    pub tier_cache_bytes: usize,
+    /// Length that a block file does not exceed, unless a single block does.
+    pub block_file_bytes_max: u64,
+}
+
+impl StoreConfig {
+    /// The defaults: 450 MiB of coins, 64 MiB for the tier, block files of 128 MiB.
+    pub fn new(dir: impl Into<PathBuf>, magic: [u8; 4]) -> Self {
+        Self {
+            dir: dir.into(),
+            magic,
+            cache_bytes_max: 450 << 20,
+            tier_cache_bytes: 64 << 20,
+            block_file_bytes_max: 128 << 20,
+        }
+    }
+}
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The coin tier did not open.
+    #[error(transparent)]
+    Tier(#[from] TierError),
+    /// The coins are damaged.
+    #[error(transparent)]
+    Coins(#[from] CoinError),
+    /// The block or undo files failed.
+    #[error(transparent)]
+    Blocks(#[from] BlockFileError),
+    /// The block index failed.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
+
+/// Why a commit failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Block or undo files did not sync.
+    #[error(transparent)]
+    Blocks(#[from] BlockFileError),
+    /// The block index did not sync.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The coins were not written.
+    #[error(transparent)]
+    Coins(#[from] CoinError),
+}
+
+/// What opening found after an unclean end. All empty after a clean one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Bytes of torn groups dropped from the block index.
+    pub index_bytes_dropped: u64,
+    /// Bytes of torn blocks dropped from the block files.
+    pub block_bytes_dropped: u64,
+    /// Whole frames that the index does not know, because it lost its tail: not checked beyond their framing, so offer
+    /// them to the validator as new blocks, or leave them.
+    pub unindexed: Vec<BlockPos>,
+    /// Blocks that the index knows but whose data a power cut took: their records have lost the position.
+    pub blocks_lost: Vec<BlockHash>,
+    /// Blocks whose undo data a power cut took: their records have lost the position.
+    pub undo_lost: Vec<BlockHash>,
+}
+
+/// An open store; the parts may be moved out and used from different threads.
+pub struct Store {
+    /// The unspent coins.
+    pub coins: CoinStore,
+    /// Blocks and undo data.
+    pub blocks: BlockStore,
+    /// What is known of every header.
+    pub index: BlockIndex,
+    /// The records of the index, in order of first appearance.
+    pub records: Vec<BlockRecord>,
+    /// What opening found.
+    pub recovery: Recovery,
+}
+
+impl Store {
+    /// Opens the store in `config.dir`, or makes one.
+    ///
+    /// # Errors
+    /// I/O errors, a directory in use, another network's files, or files of another version.
+    pub fn open(config: &StoreConfig) -> Result<Self, OpenError> {
+        let io = Arc::new(RealIo);
+        // Before anything else: the tier locks its directory, which keeps a second process off the other files too.
+        let coins_dir = config.dir.join("coins");
+        io.create_dir_all(&config.dir)
+            .map_err(|source| BlockFileError::Io { path: config.dir.clone(), source })?;
+        let tier = FjallTier::open(&coins_dir, config.tier_cache_bytes)?;
+        Self::open_with(config, io, Box::new(tier))
+    }
+
+    /// [`Store::open`] over another file system and coin tier.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_with(
+        config: &StoreConfig,
+        io: Arc<dyn Io>,
+        tier: Box<dyn CoinTier>,
+    ) -> Result<Self, OpenError> {
+        let coins = CoinStore::open(tier, config.cache_bytes_max)?;
+        let (index, mut loaded) = BlockIndex::open(&*io, &config.dir.join("index"), config.magic)?;
+        let (blocks, tails) = BlockStore::open(
+            Arc::clone(&io),
+            &config.dir.join("blocks"),
+            config.magic,
+            config.block_file_bytes_max,
+            &loaded.known_ends(),
+        )?;
+        let mut recovery = Recovery {
+            index_bytes_dropped: loaded.bytes_dropped,
+            block_bytes_dropped: tails.bytes_dropped,
+            unindexed: tails.unindexed,
+            ..Recovery::default()
+        };
+        settle(&index, &blocks, &mut loaded, &mut recovery)?;
+        if loaded.is_mostly_stale() {
+            index.rewrite(&*io, config.magic, &loaded.records)?;
+        }
+        Ok(Self { coins, blocks, index, records: loaded.records, recovery })
+    }
+}
+
+/// Checks the data of the records written after the last checkpoint: a power cut may have kept the record and lost the
+/// data. Then makes what is left durable, so that it is not checked again.
+fn settle(
+    index: &BlockIndex,
+    blocks: &BlockStore,
+    loaded: &mut Loaded,
+    recovery: &mut Recovery,
+) -> Result<(), OpenError> {
+    let mut changed = Vec::new();
+    for (record, _) in loaded.records.iter_mut().zip(&loaded.unsure).filter(|(_, unsure)| **unsure)
+    {
+        let hash = record.header.hash();
+        let block = record.block;
+        let undo = record.undo;
+        if let Some(pos) = block
+            && is_lost(blocks.read_block(pos))?
+        {
+            record.block = None;
+            recovery.blocks_lost.push(hash);
+        }
+        if let Some(pos) = undo
+            && is_lost(blocks.read_undo(pos, &hash))?
+        {
+            record.undo = None;
+            recovery.undo_lost.push(hash);
+        }
+        if (record.block, record.undo) != (block, undo) {
+            changed.push(record.clone());
+        }
+    }
+    if loaded.unsure.contains(&true) {
+        blocks.sync_all()?;
+        index.put(&changed)?;
+        index.sync()?;
+    }
+    Ok(())
+}
+
+fn is_lost(read: Result<Vec<u8>, BlockFileError>) -> Result<bool, BlockFileError> {
+    match read {
+        Ok(_) => Ok(false),
+        Err(error) if error.is_damage() => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes everything up to block `(height, hash)` survive a power cut, in the only safe order: blocks and undo data, then
+/// the index that names them, then the coins with their marker. A crash in between leaves an older marker, whose following
+/// blocks are archived and can be connected again.
+///
+/// # Errors
+/// After a failed sync the kernel may have dropped the data, so do not retry: stop, and let the next start recover.
+pub fn commit(
+    coins: &mut CoinStore,
+    blocks: &BlockStore,
+    index: &BlockIndex,
+    height: u32,
+    hash: &BlockHash,
+) -> Result<FlushStats, CommitError> {
+    blocks.sync()?;
+    index.sync()?;
+    Ok(coins.flush(height, hash)?)
+}

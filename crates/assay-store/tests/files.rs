@@ -1,0 +1,119 @@
+//! The parts together on the real file system.
+
+use assay_store::{
+    BlockFileError, BlockFileReader, BlockRecord, BlockStore, CoinRef, Store, StoreConfig, commit,
+};
+use assay_wire::{BlockHash, Header, OutPoint, Txid};
+
+const MAGIC: [u8; 4] = [0xda, 0xb5, 0xbf, 0xfa];
+
+fn raw(n: u32) -> Vec<u8> {
+    (0..1000 + n).map(|i| (i ^ n) as u8).collect()
+}
+
+fn archive(blocks: &BlockStore, n: u32) -> BlockRecord {
+    let block = blocks.append_block(&raw(n)).expect("there is room");
+    let header = Header {
+        version: 1,
+        prev_block: BlockHash::ZERO,
+        merkle_root: [n as u8; 32],
+        time: n,
+        bits: 0,
+        nonce: 0,
+    };
+    let undo = blocks.append_undo(block.file, &header.hash(), &[n as u8; 9]).expect("room");
+    BlockRecord {
+        header,
+        height: n,
+        status: n,
+        tx_count: 1,
+        chain_tx_count: n.into(),
+        sequence: n.into(),
+        block: Some(block),
+        undo: Some(undo),
+    }
+}
+
+#[test]
+fn a_store_is_found_again_and_its_files_have_cores_framing() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config =
+        StoreConfig { block_file_bytes_max: 10_000, ..StoreConfig::new(dir.path(), MAGIC) };
+    let mut written = Vec::new();
+    for round in 0..3u32 {
+        let mut store = Store::open(&config).expect("the store opens");
+        assert_eq!(store.records, written);
+        assert_eq!(store.recovery, assay_store::Recovery::default());
+        for n in round * 10..round * 10 + 10 {
+            let record = archive(&store.blocks, n);
+            store.index.put(std::slice::from_ref(&record)).expect("there is room");
+            let at = OutPoint { txid: Txid([n as u8; 32]), vout: n };
+            let coin =
+                CoinRef { value: 5, height: n, coinbase: false, script_pubkey: &[n as u8; 40] };
+            store.coins.add(at, coin, false).expect("it is absent");
+            written.push(record);
+        }
+        let (height, hash) = (round * 10 + 9, BlockHash([round as u8; 32]));
+        commit(&mut store.coins, &store.blocks, &store.index, height, &hash).expect("it commits");
+        assert_eq!(store.coins.tip().map(|marker| marker.hash), Some(hash));
+    }
+    let store = Store::open(&config).expect("the store opens");
+    for record in &store.records {
+        let pos = record.block.expect("it is archived");
+        assert_eq!(store.blocks.read_block(pos).expect("whole"), raw(record.height));
+        let undo = store.blocks.read_undo(record.undo.expect("connected"), &record.header.hash());
+        assert_eq!(undo.expect("whole"), [record.height as u8; 9]);
+    }
+    let mut coins = 0;
+    store.coins.snapshot().expect("no I/O error").for_each(|_, _| coins += 1).expect("whole");
+    assert_eq!(coins, 30);
+
+    let mut read_back = Vec::new();
+    let mut files = 0;
+    for number in 0.. {
+        let path = dir.path().join(format!("blocks/blk{number:05}.dat"));
+        let Ok(reader) = BlockFileReader::open(&path, MAGIC) else { break };
+        assert!(path.metadata().expect("it exists").len() <= 10_000);
+        read_back.extend(reader.map(|block| block.expect("whole")));
+        files += 1;
+    }
+    assert!(files > 3);
+    assert_eq!(read_back, (0..30).map(raw).collect::<Vec<_>>());
+    let on_disk = store.blocks.disk_bytes().expect("no I/O error");
+    assert_eq!(on_disk, (0..30u64).map(|n| 1008 + n + 8 + 9 + 32).sum::<u64>());
+}
+
+#[test]
+fn a_directory_in_use_is_refused() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let config = StoreConfig::new(dir.path(), MAGIC);
+    let _first = Store::open(&config).expect("the store opens");
+    assert!(Store::open(&config).is_err());
+}
+
+#[test]
+fn foreign_block_files_are_read_to_their_whole_end() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("blk00007.dat");
+    let framed = |block: &[u8]| {
+        [&MAGIC[..], &(block.len() as u32).to_le_bytes(), block].concat()
+    };
+    let two = [framed(&raw(1)), framed(&raw(2))].concat();
+    let read = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).expect("there is room");
+        let reader = BlockFileReader::open(&path, MAGIC).expect("it exists");
+        reader.collect::<Result<Vec<_>, _>>()
+    };
+    assert_eq!(read(&two).expect("whole"), [raw(1), raw(2)]);
+    assert_eq!(read(&[&two[..], &[0; 100]].concat()).expect("padded"), [raw(1), raw(2)]);
+    assert_eq!(read(&two[..two.len() - 1]).expect("torn"), [raw(1)]);
+    assert_eq!(read(&[]).expect("empty"), Vec::<Vec<u8>>::new());
+    let foreign = read(&[&two[..], &[9; 100]].concat());
+    assert!(matches!(foreign, Err(BlockFileError::Framing { .. })));
+
+    let mut reader = BlockFileReader::open(&path, MAGIC).expect("it exists");
+    let second = framed(&raw(1)).len() as u64;
+    reader.seek(second).expect("inside");
+    assert_eq!(reader.next_block().expect("whole"), Some(raw(2)));
+    assert_eq!(reader.offset(), two.len() as u64);
+}

@@ -1,0 +1,116 @@
+//! A block that owns its bytes and knows where everything in them lies.
+
+use crate::Encoding;
+use crate::error::{ParseError, ParseErrorKind};
+use crate::header::Header;
+use crate::id::{BlockHash, Txid};
+use crate::layout::{Offsets, TX_BYTES_MIN, TxLayout, check_length, parse_tx};
+use crate::reader::Reader;
+use crate::transaction::Tx;
+
+/// A parsed block.
+#[derive(Clone, Debug)]
+pub struct Block {
+    bytes: Vec<u8>,
+    header: Header,
+    txs: Vec<TxLayout>,
+    offsets: Offsets,
+}
+
+impl Block {
+    /// Parses exactly one block.
+    ///
+    /// # Errors
+    /// When the bytes are not one block, or go on after it.
+    pub fn parse(bytes: Vec<u8>, encoding: Encoding) -> Result<Self, ParseError> {
+        check_length(&bytes)?;
+        let mut reader = Reader::new(&bytes, 0);
+        let header = Header::parse(reader.take::<80>()?);
+        let count = reader.count(TX_BYTES_MIN)?;
+        let mut txs = Vec::with_capacity(count);
+        let mut offsets = Offsets::default();
+        for _ in 0..count {
+            txs.push(parse_tx(&mut reader, encoding, &mut offsets)?);
+        }
+        if reader.remaining() != 0 {
+            return reader.fail(ParseErrorKind::TrailingBytes);
+        }
+        Ok(Self { bytes, header, txs, offsets })
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The hash of the header; computed at every call.
+    pub fn hash(&self) -> BlockHash {
+        self.header.hash()
+    }
+
+    /// Number of transactions, coinbase included.
+    pub fn tx_count(&self) -> usize {
+        self.txs.len()
+    }
+
+    /// The transaction at `index`; 0 is the coinbase.
+    ///
+    /// # Panics
+    /// When there is no such transaction.
+    pub fn tx(&self, index: usize) -> Tx<'_> {
+        Tx::new(&self.bytes, &self.txs[index], &self.offsets)
+    }
+
+    /// All transactions in block order.
+    pub fn txs(&self) -> impl ExactSizeIterator<Item = Tx<'_>> + Clone {
+        (0..self.txs.len()).map(move |index| self.tx(index))
+    }
+
+    /// Number of inputs of all transactions, the coinbase's included.
+    pub fn input_count(&self) -> usize {
+        self.offsets.inputs.len()
+    }
+
+    /// Number of outputs of all transactions.
+    pub fn output_count(&self) -> usize {
+        self.offsets.outputs.len()
+    }
+
+    /// Index, among all inputs of the block, of the first input of the transaction at `tx_index`.
+    pub fn first_input_of(&self, tx_index: usize) -> usize {
+        self.txs[tx_index].first_input as usize
+    }
+
+    /// Length without witnesses, as the size rule of BIP141 counts it.
+    pub fn stripped_size(&self) -> usize {
+        let witness_bytes: usize =
+            self.txs().map(|tx| tx.total_size() - tx.stripped_size()).sum();
+        self.bytes.len() - witness_bytes
+    }
+
+    /// BIP141 weight.
+    pub fn weight(&self) -> usize {
+        self.stripped_size() * 3 + self.bytes.len()
+    }
+
+    /// The serialised block.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Gives the serialised block back.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// The txid of the first transaction of a serialised block, of which only the beginning may be given; `None` when that
+/// transaction is not whole in it.
+pub fn first_tx(prefix: &[u8], encoding: Encoding) -> Option<Txid> {
+    let mut reader = Reader::new(prefix, 0);
+    reader.skip(Header::SIZE).ok()?;
+    reader.compact_size().ok()?;
+    let mut offsets = Offsets::default();
+    let layout = parse_tx(&mut reader, encoding, &mut offsets).ok()?;
+    Some(Tx::new(prefix, &layout, &offsets).txid())
+}

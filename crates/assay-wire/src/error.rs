@@ -1,0 +1,37 @@
+//! Why bytes are not a transaction or a block.
+
+/// What was wrong and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} at byte {offset}")]
+pub struct ParseError {
+    /// Position in the parsed bytes.
+    pub offset: usize,
+    /// The rule that was broken.
+    pub kind: ParseErrorKind,
+}
+
+/// The ways in which bytes fail to be a transaction or a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseErrorKind {
+    /// The bytes end inside a field.
+    #[error("the data ends early")]
+    Truncated,
+    /// Bytes remain after the last field.
+    #[error("there are bytes after the end")]
+    TrailingBytes,
+    /// A compact size that a shorter form could express (Core `serialize.h`, `ReadCompactSize`).
+    #[error("a compact size is not in its shortest form")]
+    NonCanonicalSize,
+    /// A compact size above 32 MiB (Core `serialize.h`, `MAX_SIZE`).
+    #[error("a compact size is above the limit")]
+    OversizedCount,
+    /// The witness flag is set, yet every witness is empty.
+    #[error("a witness is announced but every one is empty")]
+    SuperfluousWitness,
+    /// A flag byte other than 1 after the witness marker.
+    #[error("unknown optional transaction data")]
+    UnknownFlag,
+    /// More than 4 GiB: offsets are 32 bits wide.
+    #[error("the data is longer than 4 GiB")]
+    TooLong,
+}

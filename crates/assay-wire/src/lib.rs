@@ -1,0 +1,48 @@
+//! Transactions, blocks and headers as views over their bytes.
+//!
+//! A block is parsed in one pass that copies nothing: the parser walks the bytes once, checks every length against what is
+//! left, and records where each transaction, input, output and witness begins. Everything else ([`Tx`], [`TxIn`],
+//! [`TxOut`], [`Witness`]) is a `Copy` view that decodes a field when it is asked for.
+//!
+//! ```
+//! use assay_wire::{Encoding, Transaction};
+//! // One input without script, one output of 1 satoshi with an empty script.
+//! let mut raw = vec![2, 0, 0, 0, 1];
+//! raw.extend([7u8; 32]);
+//! raw.extend([0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1]);
+//! raw.extend(1i64.to_le_bytes());
+//! raw.extend([0, 0, 0, 0, 0]);
+//! let tx = Transaction::parse(raw, Encoding::Segwit)?;
+//! assert_eq!(tx.view().output(0).value, 1);
+//! # Ok::<(), assay_wire::ParseError>(())
+//! ```
+//!
+//! Deliberately absent: consensus rules (a view may hold nonsense amounts), P2P messages, and any I/O.
+
+mod block;
+mod coin;
+pub mod encode;
+mod error;
+mod header;
+mod id;
+mod layout;
+mod reader;
+mod transaction;
+mod witness;
+
+pub use block::{Block, first_tx};
+pub use coin::{Coin, Script};
+pub use error::{ParseError, ParseErrorKind};
+pub use header::Header;
+pub use id::{BlockHash, IdParseError, OutPoint, Txid, Wtxid};
+pub use transaction::{Transaction, Tx, TxIn, TxOut};
+pub use witness::{Witness, WitnessItems};
+
+/// How transactions are laid out on this chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Bitcoin since BIP144: an empty input vector followed by a non-zero flag announces witnesses.
+    Segwit,
+    /// The original layout, as Bitcoin Cash keeps it: an empty input vector is just that.
+    Legacy,
+}

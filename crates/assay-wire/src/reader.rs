@@ -1,0 +1,108 @@
+//! A cursor over bytes that never reads past the end.
+
+use crate::error::{ParseError, ParseErrorKind};
+
+/// Largest count or length that the format admits (Core `serialize.h`, `MAX_SIZE`).
+pub(crate) const COMPACT_SIZE_MAX: u64 = 0x0200_0000;
+
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8], position: usize) -> Self {
+        Self { bytes, position }
+    }
+
+    pub(crate) fn position(&self) -> usize {
+        self.position
+    }
+
+    pub(crate) fn remaining(&self) -> usize {
+        self.bytes.len() - self.position
+    }
+
+    pub(crate) fn fail<T>(&self, kind: ParseErrorKind) -> Result<T, ParseError> {
+        Err(ParseError { offset: self.position, kind })
+    }
+
+    #[inline]
+    pub(crate) fn skip(&mut self, count: usize) -> Result<(), ParseError> {
+        if count > self.remaining() {
+            return self.fail(ParseErrorKind::Truncated);
+        }
+        self.position += count;
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn take<const N: usize>(&mut self) -> Result<&'a [u8; N], ParseError> {
+        match self.bytes[self.position..].first_chunk::<N>() {
+            Some(chunk) => {
+                self.position += N;
+                Ok(chunk)
+            }
+            None => self.fail(ParseErrorKind::Truncated),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn compact_size(&mut self) -> Result<u64, ParseError> {
+        let first = self.take::<1>()?[0];
+        if first < 253 {
+            return Ok(u64::from(first));
+        }
+        self.long_compact_size(first)
+    }
+
+    fn long_compact_size(&mut self, first: u8) -> Result<u64, ParseError> {
+        let start = self.position - 1;
+        let (value, least) = match first {
+            253 => (u64::from(u16::from_le_bytes(*self.take()?)), 253),
+            254 => (u64::from(u32::from_le_bytes(*self.take()?)), 0x1_0000),
+            _ => (u64::from_le_bytes(*self.take()?), 0x1_0000_0000),
+        };
+        if value < least {
+            return Err(ParseError { offset: start, kind: ParseErrorKind::NonCanonicalSize });
+        }
+        if value > COMPACT_SIZE_MAX {
+            return Err(ParseError { offset: start, kind: ParseErrorKind::OversizedCount });
+        }
+        Ok(value)
+    }
+
+    /// A compact size followed by that many bytes, which are skipped.
+    #[inline]
+    pub(crate) fn skip_var_bytes(&mut self) -> Result<(), ParseError> {
+        let length = self.compact_size()?;
+        self.skip(length as usize)
+    }
+
+    /// A count of items that each take at least `item_bytes_min` bytes; refused when they cannot fit in what is left,
+    /// so that no count read from the data can make us reserve memory the data does not pay for.
+    #[inline]
+    pub(crate) fn count(&mut self, item_bytes_min: usize) -> Result<usize, ParseError> {
+        let start = self.position;
+        let count = self.compact_size()? as usize;
+        if count.saturating_mul(item_bytes_min) > self.remaining() {
+            return Err(ParseError { offset: start, kind: ParseErrorKind::Truncated });
+        }
+        Ok(count)
+    }
+}
+
+/// Decodes a compact size whose bounds the layout pass has already checked: (value, encoded length).
+#[inline]
+pub(crate) fn checked_compact_size(bytes: &[u8]) -> (usize, usize) {
+    match bytes[0] {
+        253 => (usize::from(u16::from_le_bytes([bytes[1], bytes[2]])), 3),
+        254 => (u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]) as usize, 5),
+        255 => {
+            let mut wide = [0u8; 8];
+            wide.copy_from_slice(&bytes[1..9]);
+            (u64::from_le_bytes(wide) as usize, 9)
+        }
+        small => (usize::from(small), 1),
+    }
+}

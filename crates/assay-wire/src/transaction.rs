@@ -1,0 +1,293 @@
+//! Transactions: an owned one, and the view that both it and a block hand out.
+
+use assay_hash::{Sha256, sha256d};
+
+use crate::error::{ParseError, ParseErrorKind};
+use crate::id::{OutPoint, Txid, Wtxid};
+use crate::layout::{Offsets, TxLayout, check_length, parse_tx};
+use crate::reader::{Reader, checked_compact_size};
+use crate::witness::Witness;
+use crate::{Encoding, Script};
+
+/// One transaction that owns its bytes.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    bytes: Box<[u8]>,
+    layout: TxLayout,
+    offsets: Offsets,
+}
+
+impl Transaction {
+    /// Parses exactly one transaction.
+    ///
+    /// # Errors
+    /// When the bytes are not one transaction, or go on after it.
+    pub fn parse(bytes: impl Into<Box<[u8]>>, encoding: Encoding) -> Result<Self, ParseError> {
+        let bytes = bytes.into();
+        check_length(&bytes)?;
+        let mut reader = Reader::new(&bytes, 0);
+        let mut offsets = Offsets::default();
+        let layout = parse_tx(&mut reader, encoding, &mut offsets)?;
+        if reader.remaining() != 0 {
+            return reader.fail(ParseErrorKind::TrailingBytes);
+        }
+        Ok(Self { bytes, layout, offsets })
+    }
+
+    /// The view through which everything is read.
+    pub fn view(&self) -> Tx<'_> {
+        Tx::new(&self.bytes, &self.layout, &self.offsets)
+    }
+
+    /// The serialised transaction.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A transaction inside some bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Tx<'a> {
+    bytes: &'a [u8],
+    layout: &'a TxLayout,
+    inputs: &'a [u32],
+    outputs: &'a [u32],
+    witnesses: &'a [u32],
+}
+
+/// An input, decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TxIn<'a> {
+    /// The output it spends.
+    pub prevout: OutPoint,
+    /// The script that unlocks it.
+    pub script_sig: &'a [u8],
+    /// Sequence number: BIP68 and lock-time finality.
+    pub sequence: u32,
+}
+
+/// An output, decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TxOut<'a> {
+    /// Satoshi; unchecked, so it may be negative or absurd.
+    pub value: i64,
+    /// The script that locks it.
+    pub script_pubkey: &'a [u8],
+}
+
+impl TxOut<'_> {
+    /// A copy of the locking script that lives on its own.
+    pub fn to_script(&self) -> Script {
+        Script::from(self.script_pubkey)
+    }
+}
+
+impl<'a> Tx<'a> {
+    pub(crate) fn new(bytes: &'a [u8], layout: &'a TxLayout, offsets: &'a Offsets) -> Self {
+        let range = |first: u32, count: u32| first as usize..first as usize + count as usize;
+        let witnesses = if layout.has_witness() {
+            &offsets.witnesses[range(layout.first_witness, layout.input_count)]
+        } else {
+            &[]
+        };
+        Self {
+            bytes,
+            layout,
+            inputs: &offsets.inputs[range(layout.first_input, layout.input_count)],
+            outputs: &offsets.outputs[range(layout.first_output, layout.output_count)],
+            witnesses,
+        }
+    }
+
+    fn i32_at(&self, position: u32) -> i32 {
+        let at = position as usize;
+        i32::from_le_bytes([
+            self.bytes[at],
+            self.bytes[at + 1],
+            self.bytes[at + 2],
+            self.bytes[at + 3],
+        ])
+    }
+
+    /// The version as the signed number that rules compare.
+    pub fn version(&self) -> i32 {
+        self.i32_at(self.layout.start)
+    }
+
+    /// The lock time: a height below 500,000,000, a time from there on.
+    pub fn lock_time(&self) -> u32 {
+        self.i32_at(self.layout.end - 4) as u32
+    }
+
+    /// Number of inputs.
+    pub fn input_count(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Number of outputs.
+    pub fn output_count(&self) -> usize {
+        self.outputs.len()
+    }
+
+    /// The input at `index`.
+    ///
+    /// # Panics
+    /// When there is no such input.
+    #[inline]
+    pub fn input(&self, index: usize) -> TxIn<'a> {
+        let at = self.inputs[index] as usize;
+        let rest = &self.bytes[at..];
+        let (script_length, size_bytes) = checked_compact_size(&rest[36..]);
+        let script = 36 + size_bytes;
+        let after = script + script_length;
+        let mut outpoint = [0u8; 36];
+        outpoint.copy_from_slice(&rest[..36]);
+        TxIn {
+            prevout: OutPoint::from_bytes(&outpoint),
+            script_sig: &rest[script..after],
+            sequence: u32::from_le_bytes([
+                rest[after],
+                rest[after + 1],
+                rest[after + 2],
+                rest[after + 3],
+            ]),
+        }
+    }
+
+    /// The output at `index`.
+    ///
+    /// # Panics
+    /// When there is no such output.
+    #[inline]
+    pub fn output(&self, index: usize) -> TxOut<'a> {
+        let at = self.outputs[index] as usize;
+        let rest = &self.bytes[at..];
+        let (script_length, size_bytes) = checked_compact_size(&rest[8..]);
+        let mut value = [0u8; 8];
+        value.copy_from_slice(&rest[..8]);
+        let script = 8 + size_bytes;
+        TxOut {
+            value: i64::from_le_bytes(value),
+            script_pubkey: &rest[script..script + script_length],
+        }
+    }
+
+    /// All inputs in order.
+    pub fn inputs(self) -> impl ExactSizeIterator<Item = TxIn<'a>> + Clone {
+        (0..self.inputs.len()).map(move |index| self.input(index))
+    }
+
+    /// All outputs in order.
+    pub fn outputs(self) -> impl ExactSizeIterator<Item = TxOut<'a>> + Clone {
+        (0..self.outputs.len()).map(move |index| self.output(index))
+    }
+
+    /// The witness of the input at `index`; empty when the transaction has none.
+    pub fn witness(&self, index: usize) -> Witness<'a> {
+        match self.witnesses.get(index) {
+            Some(at) => Witness::at(&self.bytes[*at as usize..]),
+            None => Witness::EMPTY,
+        }
+    }
+
+    /// Whether the serialisation carries witnesses.
+    pub fn has_witness(&self) -> bool {
+        self.layout.has_witness()
+    }
+
+    /// The whole serialisation, witnesses included.
+    pub fn raw(&self) -> &'a [u8] {
+        &self.bytes[self.layout.start as usize..self.layout.end as usize]
+    }
+
+    /// Where the transaction begins in the bytes that were parsed.
+    pub fn offset(&self) -> usize {
+        self.layout.start as usize
+    }
+
+    /// Length of the whole serialisation.
+    pub fn total_size(&self) -> usize {
+        (self.layout.end - self.layout.start) as usize
+    }
+
+    /// Length of the serialisation without marker, flag and witnesses.
+    pub fn stripped_size(&self) -> usize {
+        (self.layout.body_end - self.layout.body) as usize + 8
+    }
+
+    /// BIP141 weight.
+    pub fn weight(&self) -> usize {
+        self.stripped_size() * 3 + self.total_size()
+    }
+
+    /// Three slices that, put together, are the serialisation without witnesses.
+    pub fn stripped_parts(&self) -> [&'a [u8]; 3] {
+        let layout = self.layout;
+        [
+            &self.bytes[layout.start as usize..layout.start as usize + 4],
+            &self.bytes[layout.body as usize..layout.body_end as usize],
+            &self.bytes[layout.end as usize - 4..layout.end as usize],
+        ]
+    }
+
+    /// The serialised outputs, without their count: what `hashOutputs` covers (BIP143).
+    pub fn outputs_raw(&self) -> &'a [u8] {
+        match self.outputs.first() {
+            Some(first) => &self.bytes[*first as usize..self.layout.body_end as usize],
+            None => &[],
+        }
+    }
+
+    /// The outputs with their count, as legacy signature hashes serialise them.
+    pub fn outputs_with_count_raw(&self) -> &'a [u8] {
+        &self.bytes[self.layout.output_count_at as usize..self.layout.body_end as usize]
+    }
+
+    /// Hash without witnesses; computed at every call.
+    pub fn txid(&self) -> Txid {
+        if !self.has_witness() && self.layout.body == self.layout.start + 4 {
+            return Txid(sha256d(self.raw()));
+        }
+        let mut hasher = Sha256::new();
+        for part in self.stripped_parts() {
+            hasher.update(part);
+        }
+        Txid(hasher.finalize_double())
+    }
+
+    /// Hash with witnesses; computed at every call.
+    pub fn wtxid(&self) -> Wtxid {
+        if self.has_witness() { Wtxid(sha256d(self.raw())) } else { Wtxid(self.txid().0) }
+    }
+
+    /// Whether this is a coinbase: one input, which spends nothing.
+    pub fn is_coinbase(&self) -> bool {
+        self.inputs.len() == 1 && self.input(0).prevout.is_null()
+    }
+
+    /// A copy that owns its bytes.
+    pub fn to_owned_transaction(&self) -> Transaction {
+        let start = self.layout.start;
+        let shift = |offsets: &[u32]| offsets.iter().map(|at| at - start).collect();
+        let layout = TxLayout {
+            start: 0,
+            end: self.layout.end - start,
+            body: self.layout.body - start,
+            output_count_at: self.layout.output_count_at - start,
+            body_end: self.layout.body_end - start,
+            first_input: 0,
+            first_output: 0,
+            first_witness: 0,
+            ..*self.layout
+        };
+        Transaction {
+            bytes: self.raw().into(),
+            layout,
+            offsets: Offsets {
+                inputs: shift(self.inputs),
+                outputs: shift(self.outputs),
+                witnesses: shift(self.witnesses),
+            },
+        }
+    }
+}

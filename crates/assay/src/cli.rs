@@ -1,0 +1,232 @@
+//! Flags and arguments.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use assay_lab::target::TargetSpec;
+use assay_node::http::{RpcAuth, Subnet};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// How fast can this be verified, and why?
+///
+/// Assay forges Bitcoin-family chains, validates them with its own engine, feeds them to any node, measures from outside
+/// and reports. Data goes to standard output, everything else to standard error. Exit status: 0 success, 1 the answer is
+/// no (a run is void), 2 wrong usage or failure.
+#[derive(Debug, Parser)]
+#[command(name = "assay", version, propagate_version = true, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a plan: forge its chain, feed it to every target, measure, check, report.
+    Run(RunArguments),
+    /// Show the built-in plans.
+    Plan(PlanArguments),
+    /// Make chains.
+    Chain(ChainArguments),
+    /// Run the validating node.
+    Node(NodeArguments),
+    /// Write a report again from its results.json.
+    Report(ReportArguments),
+    /// Measure single things.
+    Bench(BenchArguments),
+}
+
+/// Run a plan.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Name of a built-in plan (`assay plan list`) or path of a TOML file.
+    pub(crate) plan: String,
+    /// Size of the chain instead of the plan's; 1 is the size of the published experiment.
+    #[arg(long, value_name = "F")]
+    pub(crate) scale: Option<f64>,
+    /// Seed of the chain instead of the plan's.
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// What to measure instead of the plan's targets: `assay`, or `bitcoind=PATH` for any program of the Bitcoin Core
+    /// family (Core, Knots, BCHN). May be given several times.
+    #[arg(long = "target", value_name = "NAME")]
+    pub(crate) targets: Vec<TargetSpec>,
+    /// Folder for results, made when missing [default: results/PLAN].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Folder of the chain; a complete one of the same recipe, seed and scale is used as it is [default: OUT/chain].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) chain: Option<PathBuf>,
+    /// Keep the finished runs in the results folder and do only what is missing.
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Keep the nodes' data folders.
+    #[arg(long)]
+    pub(crate) keep_datadirs: bool,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show plans.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArguments {
+    #[command(subcommand)]
+    pub(crate) command: PlanCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PlanCommand {
+    /// Names of the built-in plans.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The text of a built-in plan, to start one's own from.
+    Show {
+        /// Name of the plan.
+        name: String,
+    },
+}
+
+/// Make chains.
+#[derive(Debug, Args)]
+pub(crate) struct ChainArguments {
+    #[command(subcommand)]
+    pub(crate) command: ChainCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChainCommand {
+    /// Forge a chain from a recipe and a seed: same recipe, seed and scale, same bytes.
+    Forge(ForgeArguments),
+    /// Names of the built-in recipes.
+    Recipes {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The text of a built-in recipe, to start one's own from.
+    Recipe {
+        /// Name of the recipe.
+        name: String,
+    },
+}
+
+/// Which generator to copy where the report and the published program differ.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum VariantArgument {
+    /// What the report says the chain contains.
+    Intended,
+    /// What the published program made, its quirks included.
+    Faithful,
+}
+
+/// Forge a chain.
+#[derive(Debug, Args)]
+pub(crate) struct ForgeArguments {
+    /// Name of a built-in recipe (`assay chain recipes`) or path of a TOML file.
+    pub(crate) recipe: String,
+    /// Seed of all random choices.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Size; 1 is the size of the published experiment.
+    #[arg(long, value_name = "F", default_value_t = 0.02)]
+    pub(crate) scale: f64,
+    /// Folder to write to; must be new, empty, or left by an interrupted forge.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Which generator to copy.
+    #[arg(long, value_enum, default_value_t = VariantArgument::Intended)]
+    pub(crate) variant: VariantArgument,
+    /// Give every output a key of its own; the published chain repeats keys.
+    #[arg(long)]
+    pub(crate) distinct_keys: bool,
+    /// Threads that sign; 0 takes one for each core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Stop after this height.
+    #[arg(long, value_name = "HEIGHT")]
+    pub(crate) stop_height: Option<u32>,
+    /// Time of the last block, seconds since 1970, instead of the recipe's.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) end_time: Option<u32>,
+    /// Measure libsecp256k1's signing rate too and print it beside the forge's.
+    #[arg(long)]
+    pub(crate) yardstick: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Run the node.
+#[derive(Debug, Args)]
+pub(crate) struct NodeArguments {
+    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub(crate) chain: String,
+    /// Data folder; each chain has a folder of its own in it, named as Bitcoin Core names it.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) datadir: PathBuf,
+    /// Address to serve JSON-RPC on [default: 127.0.0.1 and the chain's port].
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) rpc: Option<SocketAddr>,
+    /// Clients that may connect besides those on this machine, as an address or subnet; without one only loopback
+    /// addresses are served. There is no encryption: put a tunnel in front. May be given several times.
+    #[arg(long, value_name = "SUBNET")]
+    pub(crate) rpc_allow: Vec<Subnet>,
+    /// User for RPC instead of the cookie; goes with --rpc-password.
+    #[arg(long, value_name = "NAME", requires = "rpc_password")]
+    pub(crate) rpc_user: Option<String>,
+    /// Password for --rpc-user; other users of this machine can see it, so prefer the environment.
+    #[arg(long, value_name = "TEXT", env = "ASSAY_RPC_PASSWORD", hide_env_values = true)]
+    pub(crate) rpc_password: Option<String>,
+    /// User with a salted password hash, as Bitcoin Core's rpcauth.py prints it. May be given several times.
+    #[arg(long, value_name = "USER:SALT$HASH")]
+    pub(crate) rpc_auth: Vec<RpcAuth>,
+    /// Largest RPC request, MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 640)]
+    pub(crate) rpc_max_body: usize,
+    /// Memory for coins before they are written out, MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    pub(crate) db_cache: usize,
+    /// Memory for unconfirmed transactions, MB [default: 300, on bch-regtest 4295].
+    #[arg(long, value_name = "MB")]
+    pub(crate) max_mempool: Option<u64>,
+    /// Threads that verify scripts; 0 takes one for each core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) par: usize,
+    /// Least fee rate for relay, satoshi per 1,000 virtual bytes [default: 100, on bch-regtest 1000].
+    #[arg(long, value_name = "SAT")]
+    pub(crate) min_relay_fee: Option<u64>,
+    /// Also print the log to standard output, as Bitcoin Core does.
+    #[arg(long)]
+    pub(crate) print_to_console: bool,
+}
+
+/// Write a report again.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// Folder that holds results.json.
+    pub(crate) dir: PathBuf,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Measure single things.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    #[command(subcommand)]
+    pub(crate) command: BenchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Rates of libsecp256k1 on one thread: what the forge's and the node's rates are compared with.
+    Libsecp {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}

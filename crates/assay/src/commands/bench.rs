@@ -1,0 +1,56 @@
+//! `assay bench`.
+
+use assay_forge::yardstick;
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::cli::{BenchArguments, BenchCommand};
+use crate::output;
+
+/// The library behind the crate of this name; its version is the crate's, which vendors the C code.
+const LIBRARY: &str = "libsecp256k1 0.8.0 (crate secp256k1 0.33)";
+
+/// Rates of one thread; the laboratory reads this form too.
+#[derive(Debug, Serialize)]
+pub(crate) struct LibsecpRates {
+    library: &'static str,
+    threads: u32,
+    pub(crate) ecdsa_sign_per_s: f64,
+    pub(crate) schnorr_sign_per_s: f64,
+    ecdsa_verify_per_s: f64,
+    schnorr_verify_per_s: f64,
+}
+
+impl LibsecpRates {
+    /// Measures; takes about half a second.
+    pub(crate) fn measure() -> Self {
+        let (sign, verify) = (yardstick::sign_rate(), yardstick::verify_rate());
+        Self {
+            library: LIBRARY,
+            threads: 1,
+            ecdsa_sign_per_s: sign.ecdsa_per_s,
+            schnorr_sign_per_s: sign.schnorr_per_s,
+            ecdsa_verify_per_s: verify.ecdsa_per_s,
+            schnorr_verify_per_s: verify.schnorr_per_s,
+        }
+    }
+}
+
+pub(crate) fn run(arguments: BenchArguments) -> anyhow::Result<Outcome> {
+    let BenchCommand::Libsecp { json } = arguments.command;
+    let rates = LibsecpRates::measure();
+    if json {
+        output::print_json(&rates)?;
+        return Ok(Outcome::Good);
+    }
+    let line = |name: &str, rate: f64| format!("{name:<16}{rate:>10.0} /s {:>8.2} us\n", 1e6 / rate);
+    output::print(&format!(
+        "{}, one thread, public keys parsed\n{}{}{}{}",
+        rates.library,
+        line("ECDSA verify", rates.ecdsa_verify_per_s),
+        line("Schnorr verify", rates.schnorr_verify_per_s),
+        line("ECDSA sign", rates.ecdsa_sign_per_s),
+        line("Schnorr sign", rates.schnorr_sign_per_s),
+    ))?;
+    Ok(Outcome::Good)
+}

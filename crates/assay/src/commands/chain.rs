@@ -1,0 +1,204 @@
+//! `assay chain`.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use assay_forge::{BlockLine, Estimate, ForgeOptions, Progress, Recipe, Summary, Variant, forge};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use super::bench::LibsecpRates;
+use crate::Outcome;
+use crate::cli::{ChainArguments, ChainCommand, ForgeArguments, VariantArgument};
+use crate::output;
+
+pub(crate) fn run(arguments: ChainArguments) -> anyhow::Result<Outcome> {
+    match arguments.command {
+        ChainCommand::Forge(arguments) => run_forge(&arguments)?,
+        ChainCommand::Recipes { json: true } => {
+            output::print_json(&Recipe::builtin_names().collect::<Vec<_>>())?;
+        }
+        ChainCommand::Recipes { json: false } => {
+            for name in Recipe::builtin_names() {
+                output::print(&format!("{name}\n"))?;
+            }
+        }
+        ChainCommand::Recipe { name } => match Recipe::builtin_text(&name) {
+            Some(text) => output::print(text)?,
+            None => bail!("there is no built-in recipe {name:?}; `assay chain recipes` shows them"),
+        },
+    }
+    Ok(Outcome::Good)
+}
+
+fn find_recipe(name: &str) -> anyhow::Result<Recipe> {
+    let path = Path::new(name);
+    if path.extension().is_none() && path.components().count() == 1 {
+        return Ok(Recipe::builtin(name)?);
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read recipe {name}"))?;
+    Recipe::from_toml(&text).with_context(|| format!("recipe {name}"))
+}
+
+fn run_forge(arguments: &ForgeArguments) -> anyhow::Result<()> {
+    let recipe = find_recipe(&arguments.recipe)?;
+    let options = ForgeOptions {
+        seed: arguments.seed,
+        scale: arguments.scale,
+        variant: match arguments.variant {
+            VariantArgument::Intended => Variant::Intended,
+            VariantArgument::Faithful => Variant::Faithful,
+        },
+        distinct_keys: arguments.distinct_keys,
+        threads: arguments.threads,
+        stop_height: arguments.stop_height,
+        end_time: arguments.end_time,
+    };
+    let before = arguments.yardstick.then(LibsecpRates::measure);
+    let summary = forge(&recipe, &options, &arguments.out, &mut Bar::new())?;
+    // The machine drifts: the yardstick is laid on before and after, and the mean of both is taken.
+    let sign_per_s = before.map(|before| {
+        let after = LibsecpRates::measure();
+        let ecdsa = f64::midpoint(before.ecdsa_sign_per_s, after.ecdsa_sign_per_s);
+        let schnorr = f64::midpoint(before.schnorr_sign_per_s, after.schnorr_sign_per_s);
+        // Where both algorithms occur the faster one is the stricter measure.
+        if summary.ledger.chain.chain == "bch-regtest" { ecdsa } else { ecdsa.max(schnorr) }
+    });
+    let report = Report::new(&summary, sign_per_s);
+    if arguments.json { output::print_json(&report) } else { output::print(&report.text()) }
+}
+
+/// What a forge came to, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: u32,
+    tip_height: u32,
+    tip_hash: String,
+    utxo_muhash: String,
+    utxo_count: u64,
+    txs: u64,
+    inputs: u64,
+    outputs: u64,
+    bytes: u64,
+    signatures: u64,
+    threads: usize,
+    making_s: f64,
+    utxo_s: f64,
+    wall_s: f64,
+    signatures_per_s: f64,
+    /// Signatures per second of one thread of libsecp256k1; absent unless asked for.
+    libsecp_sign_per_s: Option<f64>,
+    /// The forge's rate over threads times that one.
+    signing_efficiency: Option<f64>,
+}
+
+impl Report {
+    fn new(summary: &Summary, libsecp_sign_per_s: Option<f64>) -> Self {
+        let tip = &summary.ledger.tip;
+        let signatures_per_s = summary.signatures_per_second();
+        Self {
+            schema: 1,
+            tip_height: tip.height,
+            tip_hash: tip.hash.clone(),
+            utxo_muhash: tip.utxo_muhash.clone(),
+            utxo_count: tip.utxo_count,
+            txs: tip.txs,
+            inputs: tip.inputs,
+            outputs: tip.outputs,
+            bytes: tip.bytes,
+            signatures: summary.signatures,
+            threads: summary.threads,
+            making_s: summary.making_seconds,
+            utxo_s: summary.utxo_seconds,
+            wall_s: summary.wall_seconds,
+            signatures_per_s,
+            libsecp_sign_per_s,
+            signing_efficiency: libsecp_sign_per_s
+                .map(|rate| signatures_per_s / (rate * summary.threads as f64)),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!(
+            "tip          {} at height {}\nutxo muhash  {}\nutxo count   {}\ntransactions {}\ninputs       {}\noutputs      {}\n\
+             bytes        {}\nsignatures   {} in {:.2} s on {} threads: {:.0} /s\n",
+            self.tip_hash,
+            self.tip_height,
+            self.utxo_muhash,
+            self.utxo_count,
+            self.txs,
+            self.inputs,
+            self.outputs,
+            self.bytes,
+            self.signatures,
+            self.making_s,
+            self.threads,
+            self.signatures_per_s,
+        );
+        if let (Some(rate), Some(share)) = (self.libsecp_sign_per_s, self.signing_efficiency) {
+            text.push_str(&format!(
+                "libsecp256k1 {rate:.0} /s on one thread; the forge reaches {:.1} % of {} threads times that\n",
+                share * 100.0,
+                self.threads
+            ));
+        }
+        text
+    }
+}
+
+/// Progress of a forge on standard error.
+struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    fn new() -> Self {
+        let target = if std::io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr_with_hz(10)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        Self { bar: ProgressBar::with_draw_target(None, target) }
+    }
+}
+
+impl Progress for Bar {
+    fn start(&mut self, estimate: &Estimate) {
+        let style = ProgressStyle::with_template(
+            "{msg:<12} [{bar:30}] {human_pos}/{human_len} signatures  {per_sec}  ETA {eta}",
+        );
+        if let Ok(style) = style {
+            self.bar.set_style(style.progress_chars("=> "));
+        }
+        self.bar.set_length(estimate.signatures);
+    }
+
+    fn phase(&mut self, phase: assay_forge::Phase, _blocks: u32) {
+        self.bar.set_message(phase.name());
+    }
+
+    fn signed(&mut self, signatures: u64) {
+        self.bar.inc(signatures);
+    }
+
+    fn block(&mut self, _line: &BlockLine) {}
+
+    fn utxo(&mut self, done: u64, total: u64) {
+        if done == 0
+            && let Ok(style) = ProgressStyle::with_template(
+                "UTXO hash    [{bar:30}] {human_pos}/{human_len} coins  {per_sec}  ETA {eta}",
+            )
+        {
+            self.bar.set_style(style.progress_chars("=> "));
+            self.bar.set_length(total);
+        }
+        self.bar.set_position(done);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,33 @@
+//! `assay node`.
+
+use anyhow::ensure;
+use assay_node::NodeConfig;
+
+use crate::Outcome;
+use crate::cli::NodeArguments;
+
+pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
+    let mut config = NodeConfig::new(&arguments.chain, arguments.datadir)?;
+    if let Some(address) = arguments.rpc {
+        config.rpc.bind = vec![address];
+    }
+    config.rpc.allow = arguments.rpc_allow;
+    config.rpc.password = arguments.rpc_user.zip(arguments.rpc_password);
+    config.rpc.auth = arguments.rpc_auth;
+    config.rpc.limits.body_bytes_max = mebibytes("--rpc-max-body", arguments.rpc_max_body)?;
+    config.cache_bytes_max = Some(mebibytes("--db-cache", arguments.db_cache)?);
+    config.mempool_bytes_max = arguments.max_mempool.map(|megabytes| megabytes.saturating_mul(1_000_000));
+    config.threads = (arguments.par > 0).then_some(arguments.par);
+    config.min_relay_fee_sat_per_kvb = arguments.min_relay_fee;
+    if let Some(log) = &mut config.log {
+        log.stdout = arguments.print_to_console;
+    }
+    assay_node::run(&config)?;
+    Ok(Outcome::Good)
+}
+
+fn mebibytes(flag: &str, count: usize) -> anyhow::Result<usize> {
+    const MAX: usize = 1 << 20;
+    ensure!((1..=MAX).contains(&count), "{flag} {count}: give 1 to {MAX} MiB");
+    Ok(count << 20)
+}

@@ -1,0 +1,27 @@
+//! `assay plan`.
+
+use anyhow::bail;
+use assay_lab::plan::Plan;
+
+use crate::Outcome;
+use crate::cli::{PlanArguments, PlanCommand};
+use crate::output;
+
+pub(crate) fn run(arguments: PlanArguments) -> anyhow::Result<Outcome> {
+    match arguments.command {
+        PlanCommand::List { json: true } => {
+            output::print_json(&Plan::builtin_names().collect::<Vec<_>>())?;
+        }
+        PlanCommand::List { json: false } => {
+            for name in Plan::builtin_names() {
+                let plan = Plan::builtin(name)?;
+                output::print(&format!("{name:<20}{}\n", plan.title))?;
+            }
+        }
+        PlanCommand::Show { name } => match Plan::builtin_text(&name) {
+            Some(text) => output::print(text)?,
+            None => bail!("there is no built-in plan {name:?}; `assay plan list` shows them"),
+        },
+    }
+    Ok(Outcome::Good)
+}

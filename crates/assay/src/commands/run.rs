@@ -1,0 +1,72 @@
+//! `assay run`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use assay_lab::plan::Plan;
+use assay_lab::progress::Terminal;
+use assay_lab::report;
+use assay_lab::run::{RunOptions, run as run_plan};
+
+use crate::Outcome;
+use crate::cli::RunArguments;
+use crate::output;
+
+pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<Outcome> {
+    let plan = find_plan(&arguments.plan)?;
+    let out_dir = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
+    // Everything measured is a process, this program's own parts too.
+    let own_path = std::env::current_exe().context("cannot find the path of this program")?;
+    let own = |words: &[&str]| -> Vec<OsString> {
+        std::iter::once(own_path.clone().into_os_string())
+            .chain(words.iter().map(OsString::from))
+            .collect()
+    };
+    let options = RunOptions {
+        out_dir: out_dir.clone(),
+        chain_dir: arguments.chain.clone(),
+        scale: arguments.scale,
+        seed: arguments.seed,
+        targets: arguments.targets.clone(),
+        resume: arguments.resume,
+        keep_datadirs: arguments.keep_datadirs,
+        forge_command: own(&["chain", "forge"]),
+        node_command: own(&["node"]),
+        yardstick_command: own(&["bench", "libsecp", "--json"]),
+        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
+        rerun: rerun(&arguments),
+    };
+    let results = run_plan(plan, &options, &Terminal::default())?;
+    if arguments.json {
+        output::print_json(&results)?;
+    } else {
+        output::print(&report::terminal(&results))?;
+    }
+    output::complain(&format!("report: {}", out_dir.join("report.html").display()));
+    let is_void = results.void_runs().next().is_some();
+    Ok(if is_void { Outcome::Negative } else { Outcome::Good })
+}
+
+/// A path when it looks like one, else the name of a built-in plan.
+fn find_plan(name: &str) -> anyhow::Result<Plan> {
+    let path = Path::new(name);
+    let is_path = path.extension().is_some() || path.components().count() > 1;
+    Ok(if is_path { Plan::load(path)? } else { Plan::builtin(name)? })
+}
+
+/// The command line that repeats the measurement; folders are the reader's own choice.
+fn rerun(arguments: &RunArguments) -> String {
+    let mut words = vec!["assay run".to_owned(), arguments.plan.clone()];
+    if let Some(scale) = arguments.scale {
+        words.push(format!("--scale {scale}"));
+    }
+    if let Some(seed) = arguments.seed {
+        words.push(format!("--seed {seed}"));
+    }
+    for target in &arguments.targets {
+        words.push(format!("--target {target}"));
+    }
+    words.join(" ")
+}

@@ -1,0 +1,45 @@
+//! The command line: parses, wires, prints.
+
+mod cli;
+mod commands;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+
+/// Small allocations dominate mempool and coin work; `docs/adr/0006-allocator.md` has the comparison.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// What a command came to, apart from failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// All is well.
+    Good,
+    /// The command did its work and the answer is no.
+    Negative,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Command::Run(arguments) => commands::run::run(arguments),
+        Command::Plan(arguments) => commands::plan::run(arguments),
+        Command::Chain(arguments) => commands::chain::run(arguments),
+        Command::Node(arguments) => commands::node::run(arguments),
+        Command::Report(arguments) => commands::report::run(&arguments),
+        Command::Bench(arguments) => commands::bench::run(arguments),
+    };
+    match outcome {
+        Ok(Outcome::Good) => ExitCode::SUCCESS,
+        Ok(Outcome::Negative) => ExitCode::from(1),
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&format!("assay: {error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
