@@ -71,8 +71,7 @@ fn tracked_files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
 fn check_edges(root: &Path, findings: &mut Vec<String>) -> anyhow::Result<()> {
     let mut allowed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in read(&root.join("xtask/edges.txt"))?.lines() {
-        if let Some((name, dependencies)) =
-            line.split_once("<-").filter(|_| !line.starts_with('#'))
+        if let Some((name, dependencies)) = line.split_once("<-").filter(|_| !line.starts_with('#'))
         {
             allowed.insert(
                 name.trim().to_owned(),
@@ -124,7 +123,8 @@ fn check_unsafe(
     }
     for path in &found {
         if !listed.contains(path.as_str()) {
-            findings.push(format!("{path} holds unsafe code but xtask/unsafe.txt does not list it"));
+            findings
+                .push(format!("{path} holds unsafe code but xtask/unsafe.txt does not list it"));
         }
     }
     for path in listed {
@@ -149,7 +149,8 @@ fn check_sources(
         let text = read(&root.join(path))?;
         let lines = text.lines().count();
         if lines > FILE_LINES_MAX {
-            findings.push(format!("{} has {lines} lines, {FILE_LINES_MAX} at most", path.display()));
+            findings
+                .push(format!("{} has {lines} lines, {FILE_LINES_MAX} at most", path.display()));
         }
         for (number, line) in text.lines().enumerate() {
             if let Some(word) = words.iter().find(|word| line.contains(word.as_str())) {

@@ -148,15 +148,15 @@ impl Engine {
         let missing = EngineError::MissingData { hash, height, what: "undo data" };
         let undo_pos = node.undo.ok_or(missing)?;
         let undo = self.blocks.read_undo(undo_pos, &hash)?;
-        let spent =
-            decode_undo(&undo).map_err(|source| EngineError::Undo { hash, source })?;
+        let spent = decode_undo(&undo).map_err(|source| EngineError::Undo { hash, source })?;
         let moved = Moved { txs_added: prepared.block.tx_count(), spent };
         let outputs_first = self.params.cash.is_some();
-        unapply(&prepared.block, &prepared.txids, outputs_first, moved, &mut state.coins)
-            .map_err(|cause| match doubt(hash, cause) {
+        unapply(&prepared.block, &prepared.txids, outputs_first, moved, &mut state.coins).map_err(
+            |cause| match doubt(hash, cause) {
                 ConnectError::Engine(error) => error,
                 ConnectError::Rule(_) => unreachable!("taking back breaks no rule"),
-            })?;
+            },
+        )?;
         state.coinbases.disconnect(&prepared.txids[0]);
         state.tree.shrink_active();
         Ok(prepared)

@@ -69,10 +69,9 @@ impl Engine {
             tracing::warn!("{orphans} index records name unknown parents and are left out");
         }
         if let Some(marker) = store.coins.tip() {
-            let id = tree.find(&marker.hash).ok_or(OpenError::UnknownCoinTip {
-                hash: marker.hash,
-                height: marker.height,
-            })?;
+            let id = tree
+                .find(&marker.hash)
+                .ok_or(OpenError::UnknownCoinTip { hash: marker.hash, height: marker.height })?;
             tree.set_active(id);
         }
         let announced = Announced { tip: tip_of(&tree), is_closing: false };
@@ -114,7 +113,9 @@ impl Engine {
         }
         if to != from {
             let elapsed_ms = start.elapsed().as_millis();
-            tracing::info!("connected archived blocks from height {from} to {to} in {elapsed_ms} ms");
+            tracing::info!(
+                "connected archived blocks from height {from} to {to} in {elapsed_ms} ms"
+            );
         }
         Ok(())
     }
@@ -232,13 +233,13 @@ impl Engine {
             .into_iter();
         let block = Block::parse(raw, self.params.encoding)
             .map_err(|source| EngineError::StoredBlock { hash: *hash, source })?;
-        let spent: Vec<Vec<Coin>> = block
-            .txs()
-            .skip(1)
-            .map(|tx| coins.by_ref().take(tx.input_count()).collect())
-            .collect();
+        let spent: Vec<Vec<Coin>> =
+            block.txs().skip(1).map(|tx| coins.by_ref().take(tx.input_count()).collect()).collect();
         let is_whole = coins.next().is_none()
-            && spent.iter().zip(block.txs().skip(1)).all(|(coins, tx)| coins.len() == tx.input_count());
+            && spent
+                .iter()
+                .zip(block.txs().skip(1))
+                .all(|(coins, tx)| coins.len() == tx.input_count());
         if is_whole { Ok(Some(spent)) } else { Err(EngineError::UndoMismatch { hash: *hash }) }
     }
 
@@ -319,7 +320,8 @@ impl Engine {
         }
         let node = state.tree.tip_node();
         let (height, hash) = (node.height, node.hash);
-        let stats = assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash)?;
+        let stats =
+            assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash)?;
         tracing::debug!("flushed coins at height {height}: {stats:?}");
         Ok(())
     }

@@ -75,7 +75,8 @@ impl<'a> ScriptJob<'a> {
 
     /// The verdict, and the number of signature checks executed; call it when all batches have ended.
     pub(crate) fn finish(self) -> Result<u64, TxFailure> {
-        let failure = self.findings.failure.into_inner().unwrap_or_else(|poison| poison.into_inner());
+        let failure =
+            self.findings.failure.into_inner().unwrap_or_else(|poison| poison.into_inner());
         match failure {
             Some(failure) => Err(failure),
             None => Ok(self.findings.sigchecks.into_inner()),
@@ -96,8 +97,10 @@ impl<'a> ScriptJob<'a> {
             outputs.extend(
                 batch.coins[first_coin..first_coin + tx.input_count()].iter().map(Coin::as_tx_out),
             );
-            let verdict = verify_tx(tx, &outputs, self.rules.flags, &mut interpreter)
-                .and_then(|count| self.rules.check_tx_sigchecks(count).map(|()| count).map_err(Cause::SigChecks));
+            let verdict =
+                verify_tx(tx, &outputs, self.rules.flags, &mut interpreter).and_then(|count| {
+                    self.rules.check_tx_sigchecks(count).map(|()| count).map_err(Cause::SigChecks)
+                });
             match verdict {
                 Ok(count) => sigchecks += count,
                 Err(cause) => self.fail(TxFailure { tx_index: *tx_index, cause }),

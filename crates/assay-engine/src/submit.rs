@@ -40,7 +40,7 @@ impl Engine {
     ///
     /// On return an accepted block survives the death of the process.
     pub fn submit_block(&self, raw: Vec<u8>) -> SubmitOutcome {
-        let block = match Block::parse(raw, self.params.encoding) {
+        let block = match Block::parse_prefix(raw, self.params.encoding) {
             Ok(block) => block,
             Err(error) => return SubmitOutcome::Undecodable(error),
         };
@@ -196,6 +196,7 @@ impl Engine {
             while Some(state.tree.tip()) != fork {
                 disconnected.push(self.disconnect_tip(state)?);
             }
+            let mut has_failed = false;
             while let Some(id) = branch.pop() {
                 let block = match prepared.take_if(|_| id == candidate) {
                     Some(block) => block,
@@ -207,18 +208,24 @@ impl Engine {
                         let node = state.tree.get(id);
                         let (hash, height) = (node.hash, node.height);
                         let reason = error.reject_reason();
-                        tracing::warn!("invalid block {hash} at height {height}: {reason}: {error}");
+                        tracing::warn!(
+                            "invalid block {hash} at height {height}: {reason}: {error}"
+                        );
                         state.tree.set_failed(id);
                         self.index.put(&[state.tree.get(id).to_record()])?;
                         if id == candidate {
                             broken_rule = Some(error);
                         }
+                        has_failed = true;
                         break;
                     }
                     Err(ConnectError::Engine(error)) => return Err(error),
                 }
             }
-            // After a failure a branch left behind may be the best again.
+            if !has_failed {
+                break;
+            }
+            // A branch left behind may be the best again.
             target = state.tree.best_candidate();
         }
         if !disconnected.is_empty() {
@@ -240,10 +247,7 @@ impl Engine {
 
 /// Ranges of transactions for parallel tasks.
 fn task_ranges(count: usize) -> Vec<std::ops::Range<usize>> {
-    (0..count)
-        .step_by(TXS_PER_TASK)
-        .map(|start| start..(start + TXS_PER_TASK).min(count))
-        .collect()
+    (0..count).step_by(TXS_PER_TASK).map(|start| start..(start + TXS_PER_TASK).min(count)).collect()
 }
 
 /// Core `validation.cpp`, `ContextualCheckBlock`.

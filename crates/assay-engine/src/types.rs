@@ -247,7 +247,9 @@ pub enum OpenError {
     #[error("cannot open the store: {0}")]
     Store(#[from] assay_store::OpenError),
     /// The coins belong to a block that the index does not know.
-    #[error("the coins belong to block {hash} at height {height}, which the block index does not hold")]
+    #[error(
+        "the coins belong to block {hash} at height {height}, which the block index does not hold"
+    )]
     UnknownCoinTip {
         /// The block.
         hash: BlockHash,

@@ -29,6 +29,7 @@ use crate::{
     sign::{Desk, Signed, Strand, sign_range, sign_strands},
     utxo,
     writer::Spend,
+    yardstick::Rates,
 };
 
 /// Why a chain could not be forged.
@@ -59,6 +60,8 @@ pub struct Summary {
     pub threads: usize,
     /// Signatures made.
     pub signatures: u64,
+    /// Those of them that are Schnorr signatures.
+    pub schnorr_signatures: u64,
     /// Wall time of making blocks: planning, deriving keys, signing, ordering, writing. Only hashing the final UTXO set is left out.
     pub making_seconds: f64,
     /// Part of it in which signatures were made (with the hashes they cover).
@@ -75,6 +78,14 @@ impl Summary {
     /// Signatures per second over the whole making of blocks.
     pub fn signatures_per_second(&self) -> f64 {
         self.signatures as f64 / self.making_seconds.max(f64::MIN_POSITIVE)
+    }
+
+    /// The time that libsecp256k1 alone would take for these signatures on all threads, at the given rates of one thread
+    /// ([`yardstick::sign_rate`](crate::yardstick::sign_rate)), over the time of making the blocks. 1 is perfect.
+    pub fn efficiency(&self, one_thread: &Rates) -> f64 {
+        let ecdsa = (self.signatures - self.schnorr_signatures) as f64 / one_thread.ecdsa_per_s;
+        let schnorr = self.schnorr_signatures as f64 / one_thread.schnorr_per_s;
+        (ecdsa + schnorr) / self.threads as f64 / self.making_seconds.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -135,6 +146,7 @@ pub fn forge(
         output,
         previous,
         blocks: Vec::new(),
+        schnorr: 0,
         signing_seconds: 0.0,
         progress,
     };
@@ -148,6 +160,7 @@ pub fn forge(
     Ok(Summary {
         threads: works.shape.threads,
         signatures: tip.signatures,
+        schnorr_signatures: works.schnorr,
         making_seconds,
         signing_seconds: works.signing_seconds,
         utxo_seconds,
@@ -183,6 +196,7 @@ struct Works<'p> {
     output: Output,
     previous: [u8; 32],
     blocks: Vec<BlockLine>,
+    schnorr: u64,
     signing_seconds: f64,
     progress: &'p mut dyn Progress,
 }
@@ -192,9 +206,7 @@ impl Works<'_> {
         let mut times = Vec::new();
         let mut short = None;
         for phase in PHASES {
-            let first = self.shape.first_height(phase);
-            let blocks =
-                self.shape.blocks(phase).min((self.shape.stop_height + 1).saturating_sub(first));
+            let blocks = self.shape.blocks_made(phase);
             if blocks == 0 {
                 continue;
             }
@@ -412,6 +424,7 @@ impl Works<'_> {
         self.progress.block(&line);
         self.blocks.push(line);
         self.previous = mined.hash;
+        self.schnorr += signed.schnorr;
         self.remember(plan, signed.txids, order);
         Ok(())
     }

@@ -1,18 +1,5 @@
 //! Key derivation: every secret key is a number that anyone can compute from the output it locks.
 //!
-//! ```text
-//! byte  0        1..4    4..12             12..16      16..24           24..32
-//!       key no.  zero    transaction       output      height of the    amount in
-//!                        index, u64 BE     index,      output, u64 BE   satoshi, u64 BE
-//!                        (0 if not         u32 BE
-//!                        distinct)         (likewise)
-//! ```
-//!
-//! Without `distinct_keys` this is the published formula of the BCH scaling chain: 16 zero bytes, height, amount. With it, the index
-//! of the transaction within its block in generation order (coinbase: 0) and the index of the output are added, so that no key
-//! repeats. The key number is 0, except for the further keys of one script: 1 and 2 for the other keys of a 2-of-3, and
-//! 1 for the leaf key of a taproot script.
-//!
 //! Because keys are sums of small numbers times powers of two, their points are sums of points from short tables, which
 //! costs a quarter of a multiplication by the generator.
 
@@ -21,6 +8,22 @@ use secp256k1::PublicKey;
 use crate::raw::Signer;
 
 /// What the keys of one output are derived from.
+///
+/// A secret key is a number that anyone can compute from the output it locks, big endian:
+///
+/// ```text
+/// byte  0           1..4  4..12              12..16            16..24           24..32
+///       key number  zero  transaction index  output index      height of the    amount in satoshi
+///       u8                u64                u32               output, u64      u64
+/// ```
+///
+/// Without `distinct_keys` both indices are zero, and this is the published formula of the BCH scaling chain: 16 zero bytes, height,
+/// amount. With it, the index of the transaction within its block in generation order (coinbase: 0) and the index of the output are
+/// added, so that no key repeats. The key number is 0, except for the further keys of one script: 1 and 2 for the other keys of a
+/// 2-of-3, and 1 for the leaf key of a taproot script.
+///
+/// Exceptions, as published, without `distinct_keys` on the BCH chain: the outputs of the transaction that splits a coinbase for a fan-out block and
+/// the change (last) outputs of that block's transactions pay the key of that coinbase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId {
     /// Height of the block that holds the output.

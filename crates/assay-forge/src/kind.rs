@@ -12,7 +12,7 @@ pub enum Kind {
     P2wpkh = 2,
     /// Pay to witness script hash: 2-of-3 CHECKMULTISIG (BIP141), ECDSA.
     P2wsh = 3,
-    /// Taproot, spent by the key path (BIP341), Schnorr.
+    /// Taproot, spent by the key path (BIP341), Schnorr. The derived key is the output key, without a tweak.
     P2trKey = 4,
     /// Taproot, spent by a one-leaf script `<key> CHECKSIG` (BIP342), Schnorr.
     P2trScript = 5,

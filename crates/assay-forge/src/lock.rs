@@ -25,7 +25,7 @@ pub(crate) enum Unlock {
     Hash { public_key: [u8; 33], key_hash: [u8; 20] },
     /// The witness script of a 2-of-3.
     Multi(Box<[u8; 105]>),
-    /// The tweaked key pair of a taproot output.
+    /// The key pair of a taproot output.
     Key(Box<Keypair>),
     /// The leaf of a taproot output.
     Leaf(Box<Leaf>),
@@ -45,8 +45,9 @@ impl Lock {
             Kind::P2pkh | Kind::P2wpkh | Kind::P2shP2wpkh => Self::hash(points, kind, id),
             Kind::P2wsh => Self::multi(points, id),
             Kind::P2trKey => {
-                let (_, output, tweaked) = tweaked(points, id, &[]);
-                let unlock = Unlock::Key(Box::new(raw::keypair(tweaked, &output)));
+                // The derived key is the output key: BIP341 advises wallets to tweak it, but a key path shows nothing of that.
+                let output = points.public_key(id, 0);
+                let unlock = Unlock::Key(Box::new(raw::keypair(secret_key(id, 0), &output)));
                 Self::from_parts(&[0x51, 0x20], &x_only(&output), &[], unlock)
             }
             Kind::P2trScript => Self::leaf(points, id),
@@ -93,13 +94,11 @@ impl Lock {
         script[1..33].copy_from_slice(&x_only(&leaf_key));
         script[33] = 0xac; // OP_CHECKSIG
         let hash = tagged_hash("TapLeaf", &[&[LEAF_VERSION, 34], &script]);
-        let (internal, output, _) = tweaked(points, id, &hash);
+        let (internal, output) = tweaked(&points.public_key(id, 0), &hash);
         let mut control_block = [0u8; 33];
         control_block[0] = LEAF_VERSION | u8::from(output.serialize()[0] == 3);
         control_block[1..].copy_from_slice(&internal);
-        let secret =
-            SecretKey::from_secret_bytes(id.secret(1)).expect("forged keys are below the order");
-        let keypair = raw::keypair(secret, &leaf_key);
+        let keypair = raw::keypair(secret_key(id, 1), &leaf_key);
         let unlock = Unlock::Leaf(Box::new(Leaf { keypair, hash, script, control_block }));
         Self::from_parts(&[0x51, 0x20], &x_only(&output), &[], unlock)
     }
@@ -123,22 +122,18 @@ pub(crate) fn p2wpkh_program(key_hash: &[u8; 20]) -> [u8; 22] {
     script
 }
 
-/// Internal key, output key and output secret of BIP341 for a script tree with this root (empty: none).
-fn tweaked(points: &Points, id: &KeyId, root: &[u8]) -> ([u8; 32], PublicKey, SecretKey) {
-    let internal = points.public_key(id, 0);
-    let secret =
-        SecretKey::from_secret_bytes(id.secret(0)).expect("forged keys are below the order");
-    let (internal, secret) = if internal.serialize()[0] == 3 {
-        (internal.negate(), secret.negate())
-    } else {
-        (internal, secret)
-    };
-    let internal_x = x_only(&internal);
-    let tweak = Scalar::from_be_bytes(tagged_hash("TapTweak", &[&internal_x, root]))
+/// Internal key and output key of BIP341 for a script tree with this root.
+fn tweaked(key: &PublicKey, root: &[u8; 32]) -> ([u8; 32], PublicKey) {
+    let internal = x_only(key);
+    let even = if key.serialize()[0] == 3 { key.negate() } else { *key };
+    let tweak = Scalar::from_be_bytes(tagged_hash("TapTweak", &[&internal, root]))
         .expect("a hash is below the group order but once in 2^127");
-    let output = internal.add_exp_tweak(&tweak).expect("the tweak is a hash of the key");
-    let secret = secret.add_tweak(&tweak).expect("the tweak is a hash of the key");
-    (internal_x, output, secret)
+    let output = even.add_exp_tweak(&tweak).expect("the tweak is a hash of the key");
+    (internal, output)
+}
+
+fn secret_key(id: &KeyId, number: u8) -> SecretKey {
+    SecretKey::from_secret_bytes(id.secret(number)).expect("forged keys are below the order")
 }
 
 fn x_only(key: &PublicKey) -> [u8; 32] {

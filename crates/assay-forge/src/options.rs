@@ -217,6 +217,12 @@ impl Shape {
         }
     }
 
+    /// Blocks of a phase that are made before the stop height.
+    pub(crate) fn blocks_made(&self, phase: Phase) -> u32 {
+        let made = (self.stop_height + 1).saturating_sub(self.first_height(phase));
+        self.blocks(phase).min(made)
+    }
+
     /// Height of the first block of a phase.
     pub(crate) fn first_height(&self, phase: Phase) -> u32 {
         let before = PHASES.iter().take_while(|other| **other != phase);
@@ -268,14 +274,15 @@ impl Shape {
         let steady_3 = block / tx(2.0, 2.0);
         let fan_in_inputs = f64::from(recipe.fan_in.inputs);
         let phases = [
-            (self.fan_out, fan_out, 1.0, outputs + 1.0),
-            (self.steady_1, steady_1, outputs, 2.0),
-            (self.fan_in, fan_in, fan_in_inputs, 1.0),
-            (self.steady_2, steady_2, 1.0, 2.0),
-            (self.steady_3, steady_3, 2.0, 2.0),
+            (Phase::FanOut, fan_out, 1.0, outputs + 1.0),
+            (Phase::Steady1, steady_1, outputs, 2.0),
+            (Phase::FanIn, fan_in, fan_in_inputs, 1.0),
+            (Phase::Steady2, steady_2, 1.0, 2.0),
+            (Phase::Steady3, steady_3, 2.0, 2.0),
         ];
         let (mut signed, mut bytes) = (0.0, 0.0);
-        for (blocks, txs, inputs, outputs) in phases {
+        for (phase, txs, inputs, outputs) in phases {
+            let blocks = self.blocks_made(phase);
             signed += f64::from(blocks) * txs * inputs * signatures;
             bytes += f64::from(blocks) * txs * tx(inputs, outputs);
         }

@@ -3,6 +3,8 @@
 //! The forge knows the shape of what it signs (version 2, no lock time, final sequences), so it computes its own hashes from the
 //! pieces it writes. Nothing is shared with the interpreter that verifies them: a forged chain is a test of both.
 
+use std::sync::LazyLock;
+
 use assay_hash::{Sha256, TaggedHasher, sha256};
 
 /// Transaction version of everything forged.
@@ -69,7 +71,7 @@ pub(crate) struct Bip341 {
 
 impl Bip341 {
     pub(crate) fn new(parts: &Parts) -> Self {
-        let mut head = TaggedHasher::new("TapSighash").start();
+        let mut head = TAP_SIGHASH.start();
         head.update(&[0, 0]); // epoch, SIGHASH_DEFAULT
         head.update(&VERSION);
         head.update(&LOCK_TIME);
@@ -127,5 +129,7 @@ fn sequences_hash(count: usize) -> [u8; 32] {
     hasher.finalize()
 }
 
+/// The tag of BIP341, hashed once.
+static TAP_SIGHASH: LazyLock<TaggedHasher> = LazyLock::new(|| TaggedHasher::new("TapSighash"));
 /// Sixty-four final sequence numbers in a row.
 const FINAL_SEQUENCES: [u8; 256] = [0xff; 256];

@@ -39,6 +39,7 @@ pub(crate) struct Signed {
     pub(crate) wtxids: Vec<[u8; 32]>,
     pub(crate) weight: u64,
     pub(crate) signatures: u64,
+    pub(crate) schnorr: u64,
 }
 
 impl Signed {
@@ -50,6 +51,7 @@ impl Signed {
             wtxids: vec![[0; 32]],
             weight: 0,
             signatures: 0,
+            schnorr: 0,
         }
     }
 
@@ -76,6 +78,7 @@ impl Signed {
             self.wtxids[tx] = written.wtxid;
             self.weight += u64::from(written.weight);
             self.signatures += u64::from(written.signatures);
+            self.schnorr += u64::from(written.schnorr);
             offset += written.bytes;
         }
         self.chunks.push(chunk.bytes);

@@ -38,6 +38,8 @@ pub(crate) struct Written {
     pub(crate) bytes: u32,
     pub(crate) weight: u32,
     pub(crate) signatures: u32,
+    /// Those of them that are Schnorr signatures.
+    pub(crate) schnorr: u32,
 }
 
 /// The writer of one thread.
@@ -71,13 +73,14 @@ impl<'a> TxWriter<'a> {
             self.network.segwit() && spends.iter().any(|spend| spend.kind.has_witness());
         let start = out.len();
         if has_witness {
-            self.emit_segwit(out, start, signatures)
+            let schnorr = spends.iter().filter(|spend| spend.kind.is_taproot()).count() as u32;
+            Written { signatures, schnorr, ..self.emit_segwit(out, start) }
         } else {
             self.emit_base(out);
             let bytes = &out[start..];
             let txid = sha256d(bytes);
             let len = bytes.len() as u32;
-            Written { txid, wtxid: txid, bytes: len, weight: 4 * len, signatures }
+            Written { txid, wtxid: txid, bytes: len, weight: 4 * len, signatures, schnorr: 0 }
         }
     }
 
@@ -191,7 +194,7 @@ impl<'a> TxWriter<'a> {
         out.extend_from_slice(&sighash::LOCK_TIME);
     }
 
-    fn emit_segwit(&self, out: &mut Vec<u8>, start: usize, signatures: u32) -> Written {
+    fn emit_segwit(&self, out: &mut Vec<u8>, start: usize) -> Written {
         out.extend_from_slice(&sighash::VERSION);
         out.extend_from_slice(&[0, 1]);
         let body = out.len();
@@ -206,7 +209,7 @@ impl<'a> TxWriter<'a> {
         let bytes = (out.len() - start) as u32;
         let weight = bytes + 3 * (8 + body_end - body) as u32;
         let wtxid = sha256d(&out[start..]);
-        Written { txid: base.finalize_double(), wtxid, bytes, weight, signatures }
+        Written { txid: base.finalize_double(), wtxid, bytes, weight, signatures: 0, schnorr: 0 }
     }
 
     /// Inputs and outputs with their counts.

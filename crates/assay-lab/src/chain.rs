@@ -45,6 +45,9 @@ pub struct ChainHeader {
     pub variant: String,
     /// Whether every output has a key of its own.
     pub distinct_keys: bool,
+    /// Last height, where the forge was told to stop early.
+    #[serde(default)]
+    pub stop_height: Option<u32>,
     /// Version of the forge.
     pub assay_version: String,
     /// Hash of the recipe text.

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Rounds of the control load; about a tenth of a second on a machine of 2025.
+/// Rounds of the control load; about fifty milliseconds on a machine of 2025.
 const ROUNDS: u32 = 24_000_000;
 
 /// Runs the control load on one core and returns its time in nanoseconds.

@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,10 @@ use crate::progress::{Event, Reporter};
 
 /// Time between looks at a forge at work.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
+
+/// What a chain directory consists of. The first is the ledger of a forge that did not finish, and
+/// is removed last.
+const PARTS: [&str; 4] = ["ledger.jsonl.part", "ledger.jsonl", "blocks", "order"];
 
 /// Why there is no chain.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +85,6 @@ pub(crate) struct ForgeJob<'a> {
     pub(crate) command: &'a [OsString],
     pub(crate) assay_version: &'a str,
     pub(crate) log: &'a Path,
-    pub(crate) interrupted: &'a AtomicBool,
     pub(crate) reporter: &'a dyn Reporter,
 }
 
@@ -101,7 +103,9 @@ impl ForgeJob<'_> {
                 Some(_) => {}
             },
             Err(ChainError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                if fs::read_dir(self.dir).is_ok_and(|mut entries| entries.next().is_some()) {
+                let is_filled =
+                    fs::read_dir(self.dir).is_ok_and(|mut entries| entries.next().is_some());
+                if is_filled && !self.dir.join(PARTS[0]).exists() {
                     return Err(ForgeError::NotAChain { dir: self.dir.to_owned() });
                 }
             }
@@ -137,6 +141,13 @@ impl ForgeJob<'_> {
                 header.distinct_keys.to_string(),
             ),
             (
+                header.stop_height != plan.stop_height,
+                "stop_height",
+                header
+                    .stop_height
+                    .map_or_else(|| "not set".to_owned(), |height| height.to_string()),
+            ),
+            (
                 header.assay_version != self.assay_version,
                 "assay_version",
                 header.assay_version.clone(),
@@ -159,7 +170,7 @@ impl ForgeJob<'_> {
 
     /// Removes the parts of a chain, and nothing else that may lie in the directory.
     fn remove_old(&self) -> Result<(), ForgeError> {
-        for part in ["ledger.jsonl", "blocks", "order"] {
+        for part in PARTS.into_iter().rev() {
             let path = self.dir.join(part);
             let removed =
                 if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
@@ -219,6 +230,9 @@ impl ForgeJob<'_> {
         if chain.distinct_keys {
             args.push("--distinct-keys".into());
         }
+        if let Some(height) = chain.stop_height {
+            args.extend(["--stop-height".into(), height.to_string().into()]);
+        }
         args
     }
 
@@ -230,7 +244,7 @@ impl ForgeJob<'_> {
             if let Some(status) = forge.0.try_wait().map_err(lost)? {
                 return Ok(status);
             }
-            if self.interrupted.load(Ordering::Relaxed) {
+            if self.reporter.wants_stop() {
                 return Err(ForgeError::Interrupted { dir: self.dir.to_owned() });
             }
             thread::sleep(LOOK_PERIOD);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::aggregate;
 use crate::atomic_file::{self, WriteError};
@@ -17,7 +16,7 @@ use crate::process::{Process, ProcessError, free_port};
 use crate::progress::{Event, Reporter};
 use crate::results::{BlockRecord, Check, PhaseResult, Run, Samples, Status};
 use crate::rpc::{Client, RpcError};
-use crate::sample::Sampler;
+use crate::sample::{self, Sampler};
 use crate::target::Target;
 use crate::tip_watch::TipWatch;
 use crate::verify::{self, EndState};
@@ -77,7 +76,6 @@ pub(crate) struct RunJob<'a> {
     pub(crate) id: &'a str,
     pub(crate) out_dir: &'a Path,
     pub(crate) keep_datadir: bool,
-    pub(crate) interrupted: &'a AtomicBool,
     pub(crate) reporter: &'a dyn Reporter,
 }
 
@@ -99,7 +97,10 @@ impl RunJob<'_> {
         let mut control_ns = vec![time_control_load_ns()];
         let clock = Clock::start();
         let mut findings = Findings::default();
+        let own_cpu_s = || sample::cpu_s(std::process::id());
+        let cpu_before_s = own_cpu_s();
         let fault = self.with_folders(clock, &mut findings).err();
+        let lab_cpu_s = own_cpu_s().zip(cpu_before_s).map(|(after, before)| after - before);
         control_ns.push(time_control_load_ns());
         let void_reason = match &fault {
             Some(fault) => Some(whole_story(fault)),
@@ -125,6 +126,7 @@ impl RunJob<'_> {
             startup_s: findings.startup_s,
             shutdown_s: findings.shutdown_s,
             samples: findings.samples,
+            lab_cpu_s,
             control_ns,
         };
         (run, fault)
@@ -199,7 +201,7 @@ impl RunJob<'_> {
         let mut feeder = Feeder::new(job, clock, client, watch, process.pid());
         findings.blocks.reserve(self.chain.blocks.len());
         for block in &self.chain.blocks {
-            if self.interrupted.load(Ordering::Relaxed) {
+            if self.reporter.wants_stop() {
                 return Err(RunFault::Interrupted { height: block.height });
             }
             match feeder.feed(block) {
@@ -234,7 +236,7 @@ impl RunJob<'_> {
         phase: &str,
         process: &mut Process,
     ) -> RunFault {
-        if self.interrupted.load(Ordering::Relaxed) {
+        if self.reporter.wants_stop() {
             // The same signal may have ended the target too; that is no fault of the target.
             return RunFault::Interrupted { height };
         }

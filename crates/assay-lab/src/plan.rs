@@ -62,6 +62,9 @@ pub struct ChainPlan {
     /// Whether every output gets its own key.
     #[serde(default)]
     pub distinct_keys: bool,
+    /// Last height, to forge only the beginning of the chain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_height: Option<u32>,
 }
 
 /// Whether the forge copies the published generator's quirks.
@@ -356,6 +359,9 @@ impl Plan {
         if self.chain.recipe.is_empty() {
             return bad("chain.recipe", String::new(), "a recipe is needed");
         }
+        if self.chain.stop_height == Some(0) {
+            return bad("chain.stop_height", "0".to_owned(), "the first block has height 1");
+        }
         self.check_feed()?;
         if !(1..=100).contains(&self.runs.repeat) {
             return bad("runs.repeat", self.runs.repeat.to_string(), "use 1 to 100");
@@ -547,7 +553,7 @@ mod tests {
         insta::assert_snapshot!(
             [unknown_key, wrong_type, not_toml, bad_mode].join("\n---\n"),
             @r#"
-        plan.toml, line 17, column 1: unknown field `scael`, expected one of `recipe`, `seed`, `scale`, `variant`, `distinct_keys`
+        plan.toml, line 17, column 1: unknown field `scael`, expected one of `recipe`, `seed`, `scale`, `variant`, `distinct_keys`, `stop_height`
         ---
         plan.toml, line 16, column 8: invalid value: integer `-1`, expected u64
         ---
@@ -569,6 +575,7 @@ mod tests {
             ("seen = [0.0, 0.9]", "seen = [1.5]"),
             ("repeat = 1", "repeat = 0"),
             ("targets = [\"assay\"]", "targets = [\"btcd\"]"),
+            ("distinct_keys = false", "stop_height = 0"),
             ("format = 1", "format = 2"),
             ("name = \"bch-scaling\"", "name = \"../up\""),
         ];
@@ -590,6 +597,7 @@ mod tests {
         plan.toml: feed.seen = 1.5: a share lies between 0.0 and 1.0
         plan.toml: runs.repeat = 0: use 1 to 100
         plan.toml: runs.targets = btcd: use assay or bitcoind=PATH
+        plan.toml: chain.stop_height = 0: the first block has height 1
         plan.toml: format = 2: only format 1 is known
         plan.toml: name = ../up: use small letters, digits and '-'
         "#);

@@ -2,7 +2,8 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -103,6 +104,13 @@ pub enum Event<'a> {
 pub trait Reporter {
     /// Takes one event.
     fn event(&self, event: &Event<'_>);
+
+    /// Whether the caller wants the plan to end, say because of a signal. Asked before every block
+    /// and ten times a second while the forge is at work; the run then is void, and finished runs are
+    /// kept.
+    fn wants_stop(&self) -> bool {
+        false
+    }
 }
 
 /// A reporter that says nothing.
@@ -118,15 +126,21 @@ impl Reporter for Silent {
 pub struct Terminal {
     bar: Mutex<Option<ProgressBar>>,
     interactive: bool,
+    stop: Arc<AtomicBool>,
 }
 
 impl Default for Terminal {
     fn default() -> Self {
-        Self { bar: Mutex::new(None), interactive: std::io::stderr().is_terminal() }
+        Self::stopped_by(Arc::default())
     }
 }
 
 impl Terminal {
+    /// A reporter that ends the plan once `stop` is set, say by a signal handler.
+    pub fn stopped_by(stop: Arc<AtomicBool>) -> Self {
+        Self { bar: Mutex::new(None), interactive: std::io::stderr().is_terminal(), stop }
+    }
+
     /// A line that stays.
     fn say(&self, line: &str) {
         self.clear();
@@ -166,6 +180,10 @@ impl Terminal {
 }
 
 impl Reporter for Terminal {
+    fn wants_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     fn event(&self, event: &Event<'_>) {
         match event {
             Event::ChainReused { dir, chain } => {

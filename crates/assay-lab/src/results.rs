@@ -198,6 +198,8 @@ pub struct Run {
     pub shutdown_s: Option<f64>,
     /// Resources over time.
     pub samples: Samples,
+    /// CPU time the laboratory itself used during the run: what it took away from the target.
+    pub lab_cpu_s: Option<f64>,
     /// Control load before and after, in nanoseconds.
     pub control_ns: Vec<u64>,
 }

@@ -12,8 +12,9 @@ use ureq::Agent;
 
 /// Longest reply accepted; a mempool of a million transactions lists in about 70 MB.
 const REPLY_BYTES_MAX: u64 = 1 << 30;
-/// Size of the buffer between a body and the socket.
-const SEND_BUFFER_BYTES: usize = 256 * 1024;
+/// Size of the buffer between a body and the socket: small enough to stay in the core's own cache, so
+/// that the extra copy costs nothing that can be measured (docs/adr/0003-lab-libraries.md).
+const SEND_BUFFER_BYTES: usize = 32 * 1024;
 
 /// One keep-alive connection to a node.
 #[derive(Debug)]

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::atomic_file::{self, WriteError};
 use crate::chain::Chain;
@@ -53,8 +51,6 @@ pub struct RunOptions {
     pub rustc_version: String,
     /// The command line that makes these results again.
     pub rerun: String,
-    /// Set by the caller, say from a signal handler, to end the run at the next block.
-    pub interrupted: Arc<AtomicBool>,
 }
 
 /// Why a plan could not be run to its end.
@@ -248,7 +244,6 @@ impl Session<'_> {
             id,
             out_dir: &self.options.out_dir,
             keep_datadir: self.options.keep_datadirs,
-            interrupted: &self.options.interrupted,
             reporter: self.reporter,
         };
         job.execute()
@@ -352,7 +347,6 @@ fn forge(
         command: &options.forge_command,
         assay_version: &options.assay_version,
         log: &logs.join("forge.log"),
-        interrupted: &options.interrupted,
         reporter,
     };
     Ok(job.chain()?)

@@ -228,20 +228,19 @@ impl Target {
         };
         let mut args = first_args;
         let subfolder = datadir.join("regtest");
-        let node_log = match self.family {
+        match self.family {
             Family::Assay => {
                 args.extend(["--chain", chain, "--datadir"].map(OsString::from));
                 args.push(datadir.as_os_str().to_owned());
                 args.extend(["--rpc".into(), format!("127.0.0.1:{port}").into()]);
                 args.extend(plan.assay.args.iter().map(OsString::from));
-                None
             }
             Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn => {
                 args.extend(self.bitcoind_args(datadir, port, plan));
-                Some(subfolder.join("debug.log"))
             }
-        };
-        Launch { program, args, cookie: subfolder.join(".cookie"), node_log }
+        }
+        let (cookie, log) = (subfolder.join(".cookie"), subfolder.join("debug.log"));
+        Launch { program, args, cookie, node_log: Some(log) }
     }
 
     fn bitcoind_args(&self, datadir: &Path, port: u16, plan: &TargetsPlan) -> Vec<OsString> {
@@ -406,7 +405,7 @@ mod tests {
         -maxmempool=4000
         -checkmempool=0
         -expire=0
-        -minrelaytxfee=0
+        -minrelaytxfee=0.00000001
         -excessiveblocksize=256000000
         "#);
         let assay = Target { command: vec!["assay".into(), "node".into()], ..bchn };

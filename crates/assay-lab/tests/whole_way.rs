@@ -16,6 +16,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use assay_lab::plan::Plan;
 use assay_lab::progress::{Event, Reporter, Silent};
@@ -66,9 +67,12 @@ fn main() -> ExitCode {
     }
 }
 
+/// A test gets a fresh folder.
+type Test = fn(&Path);
+
 /// Runs the tests whose names contain the first argument that is no option.
 fn run_tests(args: &[String]) -> ExitCode {
-    let tests: [(&str, fn(&Path)); 12] = [
+    let tests: [(&str, Test); 12] = [
         ("plan_becomes_report", plan_becomes_report),
         ("random_share_is_sent", random_share_is_sent),
         ("connections_are_kept", connections_are_kept),
@@ -229,12 +233,26 @@ fn dead_target(folder: &Path) {
     assert!(results.runs().all(|run: &Run| run.status == Status::Valid));
 }
 
+/// Wants to stop when the first run has begun.
+#[derive(Default)]
+struct Impatient(AtomicBool);
+
+impl Reporter for Impatient {
+    fn event(&self, event: &Event<'_>) {
+        if matches!(event, Event::Block { block, .. } if block.height == 2) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn wants_stop(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 fn interrupted(folder: &Path) {
-    let options = options(folder, &[]);
-    options.interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
-    // A forge that is faster than the first look has finished all the same.
-    let told = story(&run(plan(), &options, &Silent).expect_err("interrupted"));
-    assert!(told.contains("interrupted"), "{told}");
+    let told = run(plan(), &options(folder, &[]), &Impatient::default());
+    let told = story(&told.expect_err("interrupted"));
+    assert!(told.contains("interrupted at block 3"), "{told}");
 }
 
 fn refused_block(folder: &Path) {
@@ -288,7 +306,8 @@ fn chains(folder: &Path) {
     // Unfinished: forged again. Something else: left alone.
     let ledger = fs::read_to_string(chain.join("ledger.jsonl")).expect("a ledger");
     let cut: Vec<&str> = ledger.lines().take(3).collect();
-    fs::write(chain.join("ledger.jsonl"), cut.join("\n")).expect("writable");
+    fs::write(chain.join("ledger.jsonl.part"), cut.join("\n")).expect("writable");
+    fs::remove_file(chain.join("ledger.jsonl")).expect("removable");
     let again = run(plan(), &with_chain(5), &Silent).expect("the plan runs");
     assert!(again.chain.forge_s.is_some());
     fs::remove_file(chain.join("ledger.jsonl")).expect("removable");
@@ -297,7 +316,7 @@ fn chains(folder: &Path) {
     assert!(told.contains("is not empty and holds no chain"), "{told}");
 
     let mut impossible = plan();
-    impossible.chain.recipe = "impossible".to_owned();
+    "impossible".clone_into(&mut impossible.chain.recipe);
     let told = story(&run(impossible, &options(folder, &[]), &Silent).expect_err("no recipe"));
     assert!(told.contains("a coin of 5 cannot pay 6"), "{told}");
 }

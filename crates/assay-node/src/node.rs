@@ -138,7 +138,7 @@ impl Node {
         let limits = &config.rpc.limits;
         let runtime = Builder::new_multi_thread()
             .worker_threads(IO_THREADS)
-            .max_blocking_threads(limits.threads + limits.waiters_max)
+            .max_blocking_threads(limits.threads.max(1) + limits.waiters_max)
             .thread_name("rpc")
             .enable_all()
             .build()

@@ -444,7 +444,9 @@ impl BlockStore {
         let wrong = || BlockFileError::Framing { path: self.path(id), offset, size };
         let start = offset.checked_sub(FRAME_BYTES as u64).ok_or_else(wrong)?;
         let file = match self.handle(id, false) {
-            Err(BlockFileError::Io { source, path }) if source.kind() == io::ErrorKind::NotFound => {
+            Err(BlockFileError::Io { source, path })
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
                 return Err(BlockFileError::Short { path, offset });
             }
             other => other?,
@@ -519,7 +521,6 @@ fn undo_checksum(block_hash: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
     hasher.update(undo);
     hasher.finalize_double()
 }
-
 
 /// Magic and length, as Core writes them before each record.
 pub(crate) const FRAME_BYTES: usize = 8;

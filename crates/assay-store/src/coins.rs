@@ -339,8 +339,7 @@ impl CoinStore {
         std::thread::scope(|scope| {
             let mut parts = wanted.chunks(share);
             let first = parts.next().unwrap_or_default();
-            let others: Vec<_> =
-                parts.map(|part| scope.spawn(move || read_all(part))).collect();
+            let others: Vec<_> = parts.map(|part| scope.spawn(move || read_all(part))).collect();
             coins.extend(read_all(first)?);
             for other in others {
                 coins.extend(other.join().unwrap_or_else(|p| std::panic::resume_unwind(p))?);

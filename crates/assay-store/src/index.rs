@@ -323,9 +323,8 @@ fn decode_records(payload: &[u8]) -> Option<Vec<BlockRecord>> {
 }
 
 fn decode_record(bytes: &[u8; RECORD_BYTES]) -> BlockRecord {
-    let u32_at = |at: usize| {
-        u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-    };
+    let u32_at =
+        |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
     let mut header = [0u8; Header::SIZE];
     header.copy_from_slice(&bytes[..Header::SIZE]);

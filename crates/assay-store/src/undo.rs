@@ -89,8 +89,7 @@ impl<'a> UndoReader<'a> {
     /// # Errors
     /// [`UndoError::Count`] if the count is not readable.
     pub fn new(mut input: &'a [u8]) -> Result<Self, UndoError> {
-        let count =
-            codec::read_varint(&mut input).map_err(|source| UndoError::Count { source })?;
+        let count = codec::read_varint(&mut input).map_err(|source| UndoError::Count { source })?;
         Ok(Self { input, index: 0, count })
     }
 

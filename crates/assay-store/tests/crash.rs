@@ -320,10 +320,8 @@ fn foreign_files_are_refused() {
     assert!(network);
     let path = Path::new("/store/index/index.log");
     io.set_contents(path, b"something else entirely".to_vec());
-    let format = matches!(
-        open(&io, &tier),
-        Err(OpenError::Index(assay_store::IndexError::Format { .. }))
-    );
+    let format =
+        matches!(open(&io, &tier), Err(OpenError::Index(assay_store::IndexError::Format { .. })));
     assert!(format);
     assert!(io.list(Path::new("/store/index")).is_ok_and(|names| names == ["index.log"]));
 }

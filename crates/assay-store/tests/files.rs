@@ -95,9 +95,7 @@ fn a_directory_in_use_is_refused() {
 fn foreign_block_files_are_read_to_their_whole_end() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("blk00007.dat");
-    let framed = |block: &[u8]| {
-        [&MAGIC[..], &(block.len() as u32).to_le_bytes(), block].concat()
-    };
+    let framed = |block: &[u8]| [&MAGIC[..], &(block.len() as u32).to_le_bytes(), block].concat();
     let two = [framed(&raw(1)), framed(&raw(2))].concat();
     let read = |bytes: &[u8]| {
         std::fs::write(&path, bytes).expect("there is room");

@@ -23,6 +23,21 @@ impl Block {
     /// # Errors
     /// When the bytes are not one block, or go on after it.
     pub fn parse(bytes: Vec<u8>, encoding: Encoding) -> Result<Self, ParseError> {
+        let length = bytes.len();
+        let block = Self::parse_prefix(bytes, encoding)?;
+        if block.bytes.len() < length {
+            let offset = block.bytes.len();
+            return Err(ParseError { offset, kind: ParseErrorKind::TrailingBytes });
+        }
+        Ok(block)
+    }
+
+    /// Parses the block that `bytes` begins with and drops what follows it, as Core does with blocks that users hand over
+    /// (`core_io.cpp`, `DecodeHexBlk`).
+    ///
+    /// # Errors
+    /// When the bytes do not begin with a block.
+    pub fn parse_prefix(mut bytes: Vec<u8>, encoding: Encoding) -> Result<Self, ParseError> {
         check_length(&bytes)?;
         let mut reader = Reader::new(&bytes, 0);
         let header = Header::parse(reader.take::<80>()?);
@@ -32,9 +47,8 @@ impl Block {
         for _ in 0..count {
             txs.push(parse_tx(&mut reader, encoding, &mut offsets)?);
         }
-        if reader.remaining() != 0 {
-            return reader.fail(ParseErrorKind::TrailingBytes);
-        }
+        let end = reader.position();
+        bytes.truncate(end);
         Ok(Self { bytes, header, txs, offsets })
     }
 
@@ -83,8 +97,7 @@ impl Block {
 
     /// Length without witnesses, as the size rule of BIP141 counts it.
     pub fn stripped_size(&self) -> usize {
-        let witness_bytes: usize =
-            self.txs().map(|tx| tx.total_size() - tx.stripped_size()).sum();
+        let witness_bytes: usize = self.txs().map(|tx| tx.total_size() - tx.stripped_size()).sum();
         self.bytes.len() - witness_bytes
     }
 

@@ -198,6 +198,12 @@ fn real_blocks_parse() {
     assert_eq!(txids[0], block.header().merkle_root);
     assert!(block.txs().any(|tx| tx.has_witness()));
     assert!(block.weight() <= 4_000_000);
+    let mut longer = block.bytes().to_vec();
+    longer.extend([1, 2, 3]);
+    let whole = Block::parse_prefix(longer.clone(), Encoding::Segwit).unwrap();
+    assert_eq!(whole.bytes(), block.bytes());
+    let error = Block::parse(longer, Encoding::Segwit).unwrap_err();
+    assert_eq!((error.kind, error.offset), (ParseErrorKind::TrailingBytes, block.bytes().len()));
     let first = assay_wire::first_tx(&block.bytes()[..4096], Encoding::Segwit);
     assert_eq!(first, Some(block.tx(0).txid()));
     assert_eq!(assay_wire::first_tx(&block.bytes()[..90], Encoding::Segwit), None);

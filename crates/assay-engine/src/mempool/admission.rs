@@ -34,7 +34,12 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn reject(&self, code: TxRejectCode, reason: impl Into<String>, debug: impl Into<String>) -> TxReject {
+    fn reject(
+        &self,
+        code: TxRejectCode,
+        reason: impl Into<String>,
+        debug: impl Into<String>,
+    ) -> TxReject {
         let (txid, wtxid) = (Some(self.txid), Some(self.wtxid));
         TxReject { code, reason: reason.into(), debug: debug.into(), txid, wtxid }
     }
@@ -196,8 +201,7 @@ impl Engine {
         if raws.len() < 2 * TXS_PER_TASK {
             return raws.into_iter().map(parse).collect();
         }
-        self.pool
-            .install(|| raws.into_par_iter().with_min_len(TXS_PER_TASK).map(parse).collect())
+        self.pool.install(|| raws.into_par_iter().with_min_len(TXS_PER_TASK).map(parse).collect())
     }
 
     fn parse_one(&self, raw: Vec<u8>) -> Result<Candidate, TxReject> {
@@ -230,7 +234,8 @@ impl Engine {
         let mut verdicts = Vec::with_capacity(candidates.len());
         let mut staged: Vec<(usize, Staged)> = Vec::new();
         for (place, candidate) in candidates.into_iter().enumerate() {
-            let verdict = match candidate.and_then(|candidate| self.stage(state, rules, candidate)) {
+            let verdict = match candidate.and_then(|candidate| self.stage(state, rules, candidate))
+            {
                 Ok(Stage::Staged(one)) => {
                     let verdict = Admitted::of(&one);
                     staged.push((place, *one));
@@ -245,7 +250,11 @@ impl Engine {
             staged.iter().map(|(_, one)| verify(rules, one)).collect()
         } else {
             self.pool.install(|| {
-                staged.par_iter().with_min_len(TXS_PER_TASK).map(|(_, one)| verify(rules, one)).collect()
+                staged
+                    .par_iter()
+                    .with_min_len(TXS_PER_TASK)
+                    .map(|(_, one)| verify(rules, one))
+                    .collect()
             })
         };
         for ((_, one), outcome) in staged.iter().zip(&checked) {
@@ -269,7 +278,12 @@ impl Engine {
     }
 
     /// Everything but scripts; on success the transaction is in the pool (Core `validation.cpp`, `PreChecks`).
-    fn stage(&self, state: &mut State, rules: &Rules, candidate: Candidate) -> Result<Stage, TxReject> {
+    fn stage(
+        &self,
+        state: &mut State,
+        rules: &Rules,
+        candidate: Candidate,
+    ) -> Result<Stage, TxReject> {
         let tx = candidate.tx.view();
         rules.block.check_tx(tx).map_err(|error| candidate.broken_rule(&error))?;
         if let Some(known) = state.mempool.get(&candidate.txid) {
@@ -290,7 +304,11 @@ impl Engine {
             .map_err(|reason| candidate.rejected(reason))?;
         if sigop_cost > SIGOP_COST_MAX {
             let debug = format!("{sigop_cost}");
-            return Err(candidate.reject(TxRejectCode::Rejected, "bad-txns-too-many-sigops", debug));
+            return Err(candidate.reject(
+                TxRejectCode::Rejected,
+                "bad-txns-too-many-sigops",
+                debug,
+            ));
         }
         let vsize = vsize(tx.weight(), sigop_cost);
         self.check_fee(rules, &candidate, fee, vsize)?;
@@ -426,18 +444,19 @@ fn verify(rules: &Rules, staged: &Staged) -> Result<u64, ScriptFailureOrLimit> {
     let spent: Vec<TxOut<'_>> = staged.coins.iter().map(Coin::as_tx_out).collect();
     let Candidate { tx, txid, wtxid } = &staged.candidate;
     let view = tx.view();
-    let sigchecks = verify_tx(view, &spent, rules.flags, &mut Interpreter::default()).map_err(
-        |cause| match cause {
-            Cause::SigChecks(error) => ScriptFailureOrLimit::Limit(error),
-            Cause::Script { input, error } => {
-                let input = input as usize;
-                let prevout = view.input(input).prevout;
-                let failure =
-                    ScriptFailure { txid: *txid, wtxid: *wtxid, input, prevout, error };
-                ScriptFailureOrLimit::Script(Box::new(failure))
+    let sigchecks =
+        verify_tx(view, &spent, rules.flags, &mut Interpreter::default()).map_err(|cause| {
+            match cause {
+                Cause::SigChecks(error) => ScriptFailureOrLimit::Limit(error),
+                Cause::Script { input, error } => {
+                    let input = input as usize;
+                    let prevout = view.input(input).prevout;
+                    let failure =
+                        ScriptFailure { txid: *txid, wtxid: *wtxid, input, prevout, error };
+                    ScriptFailureOrLimit::Script(Box::new(failure))
+                }
             }
-        },
-    )?;
+        })?;
     rules.block.check_tx_sigchecks(sigchecks).map_err(ScriptFailureOrLimit::Limit)?;
     Ok(sigchecks)
 }

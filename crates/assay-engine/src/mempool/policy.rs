@@ -214,7 +214,8 @@ fn is_taproot_witness_standard(items: &[&[u8]]) -> bool {
     const ANNEX_TAG: u8 = 0x50;
     /// Leaf version of tapscript (BIP342), the parity bit apart.
     const TAPSCRIPT_LEAF: u8 = 0xc0;
-    let has_annex = items.len() >= 2 && items.last().is_some_and(|last| last.first() == Some(&ANNEX_TAG));
+    let has_annex =
+        items.len() >= 2 && items.last().is_some_and(|last| last.first() == Some(&ANNEX_TAG));
     if has_annex {
         return false;
     }

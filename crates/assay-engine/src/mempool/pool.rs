@@ -52,10 +52,8 @@ const SPEND_OVERHEAD_BYTES: usize = 96;
 pub(crate) fn usage_bytes(tx: &Transaction) -> u32 {
     let view = tx.view();
     let offsets = 4 * (view.output_count() + 2 * view.input_count());
-    (tx.bytes().len()
-        + offsets
-        + ENTRY_OVERHEAD_BYTES
-        + SPEND_OVERHEAD_BYTES * view.input_count()) as u32
+    (tx.bytes().len() + offsets + ENTRY_OVERHEAD_BYTES + SPEND_OVERHEAD_BYTES * view.input_count())
+        as u32
 }
 
 impl Pool {
@@ -99,12 +97,7 @@ impl Pool {
         let index = outpoint.vout as usize;
         (index < view.output_count()).then(|| {
             let output = view.output(index);
-            Coin {
-                value: output.value,
-                height,
-                coinbase: false,
-                script_pubkey: output.to_script(),
-            }
+            Coin { value: output.value, height, coinbase: false, script_pubkey: output.to_script() }
         })
     }
 

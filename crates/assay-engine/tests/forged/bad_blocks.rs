@@ -101,7 +101,8 @@ fn a_flipped_signature_bit_on_bitcoin_leaves_false_on_the_stack() {
     let (forged, _dir, engine, raw) = before_last("bitcoin-scaling", 112);
     let params = forged.params();
     let block = Block::parse(raw.clone(), params.encoding).unwrap();
-    let victim = block.txs().skip(1).find(|tx| !tx.has_witness()).or_else(|| block.txs().nth(1)).unwrap();
+    let victim =
+        block.txs().skip(1).find(|tx| !tx.has_witness()).or_else(|| block.txs().nth(1)).unwrap();
     let at = if victim.has_witness() {
         // First witness item of the first input, some bytes into S.
         let witness_bytes: usize =
@@ -116,7 +117,8 @@ fn a_flipped_signature_bit_on_bitcoin_leaves_false_on_the_stack() {
     let found = reason(&engine, bad);
     // A witness is committed to, a script is not.
     assert!(
-        found == "bad-witness-merkle-match" || found.starts_with("block-script-verify-flag-failed ("),
+        found == "bad-witness-merkle-match"
+            || found.starts_with("block-script-verify-flag-failed ("),
         "{found}"
     );
     accept(&engine, raw);

@@ -61,7 +61,9 @@ fn refusals_say_why() {
     let verdicts = engine.submit_transactions(vec![forgery, offers[0].clone()], None);
     assert!(verdicts[0].is_err());
     assert_eq!(engine.mempool_info().size, usize::from(verdicts[1].is_ok()));
-    assert!(verdicts[1].is_ok() || verdicts[1].as_ref().unwrap_err().reason == "txn-mempool-conflict");
+    assert!(
+        verdicts[1].is_ok() || verdicts[1].as_ref().unwrap_err().reason == "txn-mempool-conflict"
+    );
 
     let trial = engine.test_accept(offers[..3].to_vec(), None);
     assert_eq!(engine.mempool_info().size, usize::from(verdicts[1].is_ok()));
@@ -98,7 +100,9 @@ fn a_cheap_or_too_long_chain_is_refused() {
     assert!(verdicts[0].is_ok());
     let admitted = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
     assert_eq!(admitted, 3);
-    assert!(verdicts.iter().flat_map(|v| v.as_ref().err()).any(|r| r.reason == "too-large-cluster"));
+    assert!(
+        verdicts.iter().flat_map(|v| v.as_ref().err()).any(|r| r.reason == "too-large-cluster")
+    );
     let capped = engine.test_accept(vec![offers[0].clone()], Some(1));
     assert_eq!(capped[0].reject.as_ref().unwrap().reason, "txn-already-in-mempool");
     drop(engine);

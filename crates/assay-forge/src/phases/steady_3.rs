@@ -7,7 +7,7 @@ use rayon::{ThreadPool, slice::ParallelSliceMut as _};
 
 use super::{Source, View, pay_evenly};
 use crate::{
-    coins::CoinRef,
+    coins::{BlockCoins, CoinRef},
     kind::Bound,
     ledger::Phase,
     network::DUST,
@@ -34,7 +34,8 @@ impl Pool {
     pub(crate) fn new(view: View<'_>, threads: &ThreadPool) -> Self {
         let first = view.shape.first_height(Phase::FanOut);
         let end = view.coins.next_height();
-        let mut coins = Vec::new();
+        let unspent: u64 = view.coins.blocks().iter().map(BlockCoins::unspent_count).sum();
+        let mut coins = Vec::with_capacity(unspent as usize);
         for height in first..end {
             let block = view.coins.block(height);
             for tx in block.first_ordinary..block.tx_count() {

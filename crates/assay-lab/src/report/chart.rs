@@ -160,6 +160,8 @@ impl LineChart {
             .light_line_style(TRANSPARENT)
             .label_style(text())
             .axis_desc_style(text())
+            // A logarithmic axis of less than a decade would otherwise label every digit.
+            .y_labels(if self.logarithmic { 5 } else { 10 })
             .x_label_formatter(&|x| tick(*x))
             .y_label_formatter(&|y| tick(*y))
             .draw()?;

@@ -46,8 +46,11 @@ fn phase_bars(
     let mut bars: Vec<Bars> = Vec::new();
     for series in &all {
         let value = |(name, _): &(String, String)| series.phase(name, ours);
-        let values = phases.iter().map(value).collect();
-        bars.push(Bars { label: series.label.clone(), look: series.look, values });
+        let values: Vec<Option<f64>> = phases.iter().map(value).collect();
+        // A run in which nothing of the kind happened has no place in the legend either.
+        if values.iter().flatten().any(|value| *value > 0.0) {
+            bars.push(Bars { label: series.label.clone(), look: series.look, values });
+        }
     }
     let mut shares: Vec<f64> = all.iter().map(|series| series.seen).collect();
     shares.sort_by(f64::total_cmp);

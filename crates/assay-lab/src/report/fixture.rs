@@ -119,6 +119,7 @@ fn run(plan: &Plan, target: &str, seen: f64, slowness: f64) -> Run {
         shutdown_s: Some(0.5 * slowness),
         samples: samples(blocks.last().map_or(0.0, |block| block.tip_at_s), has_muhash),
         blocks,
+        lab_cpu_s: Some(0.31),
         control_ns: vec![100_000_000, 101_500_000],
     }
 }

@@ -14,7 +14,8 @@ the mempool. Waiting is not part of any rate. Vertical axes are logarithmic.";
 pub(super) const RESOURCES: &str = "Sampled ten times a second from outside. Read and written count \
 what reached the disk, not the page cache. Start runs from starting the process to its first answer; \
 stop from the call of `stop` to the end of the process, so it includes what the node writes out at \
-the end. The control load is a fixed integer loop of the laboratory, run before and after.";
+the end. The laboratory's own CPU time during the run is shown because it shares the cores: reading \
+and encoding blocks, sending, sampling. The control load is a fixed integer loop of the laboratory, run before and after.";
 
 pub(super) const VERIFICATION: &str = "A run counts only if the target ends on the tip of the \
 ledger, with its UTXO set and its number of transactions in every block. The tip's hash commits to \
@@ -79,8 +80,10 @@ fn yardstick(results: &Results) -> Vec<String> {
     let mut out = Vec::new();
     if let Some(verify) = mean(|yardstick| yardstick.ecdsa_verify_per_s) {
         let all = verify * cores as f64;
+        let library = results.yardsticks.iter().find_map(|yardstick| yardstick.library.as_deref());
         out.push(format!(
-            "reference library, one thread: {} ECDSA verifications/s; times {cores} cores: {}",
+            "reference library ({}), one thread: {} ECDSA verifications/s; times {cores} cores: {}",
+            library.unwrap_or("unnamed"),
             rate(verify),
             rate(all)
         ));

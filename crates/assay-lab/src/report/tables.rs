@@ -254,6 +254,7 @@ pub(super) fn resources(results: &Results) -> Table {
         "Written, MiB",
         "Read, MiB",
         "Threads, most",
+        "Laboratory's CPU, s",
         "Control load, ms",
     ];
     let mut table = Table::new("Resources of the target, per run", &head, 1);
@@ -271,6 +272,7 @@ pub(super) fn resources(results: &Results) -> Table {
             or_unavailable(last(&samples.write_bytes), mib),
             or_unavailable(last(&samples.read_bytes), mib),
             or_unavailable(samples.threads.iter().copied().max().flatten(), count),
+            or_unavailable(run.lab_cpu_s, |cpu| format!("{cpu:.2}")),
             format!("{:.1}", median(&control)),
         ]);
     }

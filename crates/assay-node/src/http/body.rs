@@ -24,8 +24,8 @@ pub(crate) enum BodyError {
 /// Reads `body`, which announced `announced` bytes or 0, decoding block data on the way.
 ///
 /// # Errors
-/// The body is larger than `limit` (known at once when announced), nothing arrives for
-/// `idle`, memory is short, or the connection breaks.
+/// The body turns out to be larger than `limit`, nothing arrives for `idle`, memory is short, or
+/// the connection breaks.
 pub(crate) async fn read(
     body: &mut Incoming,
     announced: usize,

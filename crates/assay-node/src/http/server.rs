@@ -154,7 +154,7 @@ impl<H> Shared<H> {
             authenticator,
             allowed,
             connections: Arc::new(Semaphore::new(limits.connections_max)),
-            work: Arc::new(Semaphore::new(limits.threads)),
+            work: Arc::new(Semaphore::new(limits.threads.max(1))),
             queued: AtomicUsize::new(0),
             waiters: Arc::new(Semaphore::new(limits.waiters_max)),
             bodies: Arc::new(Semaphore::new(2 * body_units(limits.body_bytes_max))),

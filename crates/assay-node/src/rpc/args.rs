@@ -174,23 +174,24 @@ fn order_by_name<'a>(
     members: &[(String, Value<'a>)],
 ) -> Result<Vec<Option<Value<'a>>>, RpcError> {
     let bad = |message: String| Err(RpcError::new(Code::InvalidParameter, message));
-    let mut values = vec![None; specs.len()];
-    let mut positional = None;
-    for (index, (name, value)) in members.iter().enumerate() {
-        if members[..index].iter().any(|(earlier, _)| earlier == name) {
-            return bad(format!("Parameter {name} specified multiple times"));
+    let mut left: Vec<&(String, Value<'a>)> = Vec::new();
+    for member in members {
+        if left.iter().any(|earlier| earlier.0 == member.0) {
+            return bad(format!("Parameter {} specified multiple times", member.0));
         }
-        let place = specs.iter().position(|spec| spec.names.split('|').any(|known| known == name));
-        match place {
-            // A second name of the same argument is as unknown as any other once the first is used.
-            Some(place) if values[place].is_none() => values[place] = Some(*value),
-            None if name == "args" && value.type_name() == "array" => positional = Some(*value),
-            _ => return bad(format!("Unknown named parameter {name}")),
-        }
+        left.push(member);
     }
-    if let Some(positional) = positional {
-        let given = positional.elements().unwrap_or_default();
-        for (index, value) in given.into_iter().enumerate() {
+    let mut take = |name: &str| {
+        let at = left.iter().position(|member| member.0 == name)?;
+        Some(left.remove(at).1)
+    };
+    // Of several names of one argument the first in the specification counts, and the others are
+    // as unknown as any.
+    let mut values: Vec<_> =
+        specs.iter().map(|spec| spec.names.split('|').find_map(&mut take)).collect();
+    let positional = take("args");
+    if let Some(positional) = positional.filter(|value| value.type_name() == "array") {
+        for (index, value) in positional.elements().unwrap_or_default().into_iter().enumerate() {
             match values.get_mut(index) {
                 None => values.push(Some(value)),
                 Some(place @ None) => *place = Some(value),
@@ -202,6 +203,11 @@ fn order_by_name<'a>(
                 }
             }
         }
+    } else if positional.is_some() {
+        return bad("Unknown named parameter args".to_owned());
+    }
+    if let Some((name, _)) = left.first() {
+        return bad(format!("Unknown named parameter {name}"));
     }
     let given = values.iter().rposition(Option::is_some).map_or(0, |at| at + 1);
     values.truncate(given);
@@ -341,7 +347,7 @@ mod tests {
                 "getblock",
                 r#"{"blockhash":"00","verbose":1,"verbosity":1}"#,
                 -8,
-                "Unknown named parameter verbosity",
+                "Unknown named parameter verbose",
             ),
             (
                 "getblockhash",

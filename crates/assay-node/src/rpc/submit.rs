@@ -298,5 +298,5 @@ fn write_verdict(tx: &Transaction, verdict: &TestAccept, stopped: &mut bool, jso
 const DEFAULT_MAX_FEE_RATE_SAT_PER_KVB: i64 = 10_000_000;
 /// `policy/packages.h`, `MAX_PACKAGE_COUNT`.
 const PACKAGE_MAX: usize = 25;
-/// How much of undecodable data an error repeats.
-const SHOWN_MAX: usize = 256;
+/// How much of undecodable data an error repeats: more than any transaction that is relayed has.
+const SHOWN_MAX: usize = 1 << 20;

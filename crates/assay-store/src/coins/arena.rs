@@ -290,8 +290,7 @@ mod tests {
     fn records_keep_their_coin_and_freed_places_are_reused() {
         let mut arena = Arena::new();
         let script = [9u8; 25];
-        let coin =
-            |value| CoinRef { value, height: 7, coinbase: true, script_pubkey: &script[..] };
+        let coin = |value| CoinRef { value, height: 7, coinbase: true, script_pubkey: &script[..] };
         let locators: Vec<u64> = (0..1000)
             .map(|n| arena.add(&outpoint(n), coin(n.into()), DIRTY).expect("there is room"))
             .collect();

@@ -136,12 +136,7 @@ struct FjallSnapshot {
 }
 
 impl TierSnapshot for FjallSnapshot {
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visit<'_>,
-    ) -> Result<(), TierError> {
+    fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: &mut Visit<'_>) -> Result<(), TierError> {
         let entries = match to {
             Some(to) => self.view.range(&self.coins, from..to),
             None => self.view.range(&self.coins, from..),

@@ -84,12 +84,7 @@ impl TierBatch for MemBatch<'_> {
 struct MemSnapshot(Arc<Map>);
 
 impl TierSnapshot for MemSnapshot {
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visit<'_>,
-    ) -> Result<(), TierError> {
+    fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: &mut Visit<'_>) -> Result<(), TierError> {
         let to = to.map_or(Bound::Unbounded, Bound::Excluded);
         for (key, value) in self.0.range::<[u8], _>((Bound::Included(from), to)) {
             if visit(key, value).is_break() {

@@ -83,10 +83,7 @@ impl CoinSnapshot {
     ///
     /// # Errors
     /// A failure of the tier, or damage; coins may have been visited.
-    pub fn for_each(
-        &self,
-        visit: impl FnMut(&OutPoint, CoinRef<'_>),
-    ) -> Result<(), CoinError> {
+    pub fn for_each(&self, visit: impl FnMut(&OutPoint, CoinRef<'_>)) -> Result<(), CoinError> {
         self.for_each_in_shard(0, 1, visit)
     }
 

@@ -83,8 +83,14 @@ pub(crate) fn check_against_model(
             }
             Step::Get(n) => {
                 let outpoint = outpoint(n);
-                assert_eq!(store.get(&outpoint).expect("no I/O error"), now.get(&outpoint).cloned());
-                assert_eq!(store.have(&outpoint).expect("no I/O error"), now.contains_key(&outpoint));
+                assert_eq!(
+                    store.get(&outpoint).expect("no I/O error"),
+                    now.get(&outpoint).cloned()
+                );
+                assert_eq!(
+                    store.have(&outpoint).expect("no I/O error"),
+                    now.contains_key(&outpoint)
+                );
             }
             Step::Load(n) => {
                 let outpoints: Vec<OutPoint> = (0..=n).map(outpoint).collect();
@@ -123,7 +129,8 @@ fn check_snapshot(store: &mut CoinStore, expected: &Model) {
     for of in [1, 3, 256, 65_536] {
         let mut seen = Vec::new();
         for shard in (0..of).filter(|shard| of < 1000 || shard % 0x4d == 0 || *shard == 0x4d4d) {
-            let visit = |outpoint: &OutPoint, coin: CoinRef<'_>| seen.push((*outpoint, coin.to_coin()));
+            let visit =
+                |outpoint: &OutPoint, coin: CoinRef<'_>| seen.push((*outpoint, coin.to_coin()));
             snapshot.for_each_in_shard(shard, of, visit).expect("no I/O error");
         }
         let expected: Vec<_> = expected.iter().map(|(o, c)| (*o, c.clone())).collect();
@@ -165,8 +172,7 @@ fn a_shrinking_cache_keeps_the_youngest() {
     let mut store = CoinStore::open(Box::new(MemTier::new()), 2 << 20).expect("the store opens");
     for n in 0..20_000u32 {
         let at = OutPoint { txid: Txid(assay_hash::sha256(&n.to_le_bytes())), vout: n };
-        let coin =
-            CoinRef { value: 1, height: n / 1000, coinbase: false, script_pubkey: &[0; 25] };
+        let coin = CoinRef { value: 1, height: n / 1000, coinbase: false, script_pubkey: &[0; 25] };
         store.add(at, coin, false).expect("it is absent");
     }
     let stats = store.flush(20, &BlockHash([1; 32])).expect("the flush succeeds");

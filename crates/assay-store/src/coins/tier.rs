@@ -86,12 +86,7 @@ pub trait TierSnapshot: Send + Sync {
     ///
     /// # Errors
     /// A failure of the engine.
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visit<'_>,
-    ) -> Result<(), TierError>;
+    fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: &mut Visit<'_>) -> Result<(), TierError>;
 }
 
 /// Key of the marker: one zero byte is less than every 36-byte key.

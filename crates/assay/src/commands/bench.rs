@@ -43,7 +43,8 @@ pub(crate) fn run(arguments: BenchArguments) -> anyhow::Result<Outcome> {
         output::print_json(&rates)?;
         return Ok(Outcome::Good);
     }
-    let line = |name: &str, rate: f64| format!("{name:<16}{rate:>10.0} /s {:>8.2} us\n", 1e6 / rate);
+    let line =
+        |name: &str, rate: f64| format!("{name:<16}{rate:>10.0} /s {:>8.2} us\n", 1e6 / rate);
     output::print(&format!(
         "{}, one thread, public keys parsed\n{}{}{}{}",
         rates.library,

@@ -37,7 +37,8 @@ fn find_recipe(name: &str) -> anyhow::Result<Recipe> {
     if path.extension().is_none() && path.components().count() == 1 {
         return Ok(Recipe::builtin(name)?);
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read recipe {name}"))?;
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read recipe {name}"))?;
     Recipe::from_toml(&text).with_context(|| format!("recipe {name}"))
 }
 

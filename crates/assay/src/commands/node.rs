@@ -16,7 +16,8 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     config.rpc.auth = arguments.rpc_auth;
     config.rpc.limits.body_bytes_max = mebibytes("--rpc-max-body", arguments.rpc_max_body)?;
     config.cache_bytes_max = Some(mebibytes("--db-cache", arguments.db_cache)?);
-    config.mempool_bytes_max = arguments.max_mempool.map(|megabytes| megabytes.saturating_mul(1_000_000));
+    config.mempool_bytes_max =
+        arguments.max_mempool.map(|megabytes| megabytes.saturating_mul(1_000_000));
     config.threads = (arguments.par > 0).then_some(arguments.par);
     config.min_relay_fee_sat_per_kvb = arguments.min_relay_fee;
     if let Some(log) = &mut config.log {

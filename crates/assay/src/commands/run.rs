@@ -15,7 +15,8 @@ use crate::output;
 
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<Outcome> {
     let plan = find_plan(&arguments.plan)?;
-    let out_dir = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
+    let out_dir =
+        arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
     // Everything measured is a process, this program's own parts too.
     let own_path = std::env::current_exe().context("cannot find the path of this program")?;
     let own = |words: &[&str]| -> Vec<OsString> {

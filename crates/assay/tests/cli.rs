@@ -1,0 +1,109 @@
+//! The command line as a user meets it: help, exit status, errors that say what, where and what to do.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn assay(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(arguments)
+        .env("COLUMNS", "100")
+        .env_remove("ASSAY_RPC_PASSWORD")
+        .output()
+        .expect("the program starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+/// A refusal: exit status 2, nothing on standard output, and this in the message.
+fn refuses(arguments: &[&str], message: &str) {
+    let output = assay(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+    assert_eq!(stdout(&output), "", "{arguments:?}");
+    assert!(stderr(&output).contains(message), "{arguments:?}: {}", stderr(&output));
+}
+
+#[test]
+fn help_texts() {
+    for (name, arguments) in [
+        ("assay", vec!["--help"]),
+        ("run", vec!["run", "--help"]),
+        ("chain forge", vec!["chain", "forge", "--help"]),
+        ("node", vec!["node", "--help"]),
+    ] {
+        let output = assay(&arguments);
+        assert!(output.status.success());
+        insta::assert_snapshot!(name, stdout(&output));
+    }
+}
+
+#[test]
+fn wrong_names_and_numbers_are_refused() {
+    refuses(&["run", "no-such-plan"], "bch-scaling");
+    refuses(&["run", "./no-such-plan.toml"], "cannot read plan ./no-such-plan.toml");
+    refuses(&["run", "bch-scaling", "--target", "geth"], "unknown target");
+    refuses(&["plan", "show", "none"], "assay plan list");
+    refuses(&["chain", "recipe", "none"], "assay chain recipes");
+    let dir = tempfile::tempdir().expect("a folder");
+    let out = dir.path().join("chain").display().to_string();
+    refuses(&["chain", "forge", "no-such-recipe", "--out", &out], "bch-scaling");
+    for scale in ["0", "-1", "NaN", "1e9"] {
+        let scale = format!("--scale={scale}");
+        refuses(&["chain", "forge", "bch-scaling", &scale, "--out", &out], "scale");
+    }
+    assert!(!Path::new(&out).exists());
+    refuses(&["node", "--chain", "dogecoin", "--datadir", &out], "bch-regtest");
+    refuses(&["node", "--chain", "regtest", "--datadir", &out, "--db-cache", "0"], "--db-cache 0");
+    refuses(&["node", "--chain", "regtest", "--datadir", &out, "--rpc", "0.0.0.0:0"], "0.0.0.0");
+    refuses(&["report", &out], "results.json");
+}
+
+#[test]
+fn a_plan_with_an_unknown_key_is_refused_with_its_place() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("plan.toml");
+    let text = stdout(&assay(&["plan", "show", "bch-scaling"]));
+    std::fs::write(&path, format!("sede = 1\n{text}")).expect("a file");
+    let path = path.display().to_string();
+    refuses(&["run", &path], "sede");
+}
+
+#[test]
+fn lists_come_as_text_and_as_json() {
+    assert!(stdout(&assay(&["plan", "list"])).lines().any(|line| line.starts_with("bch-scaling ")));
+    let names: Vec<String> =
+        serde_json::from_slice(&assay(&["chain", "recipes", "--json"]).stdout).expect("JSON");
+    assert_eq!(names, ["bch-scaling", "bitcoin-scaling"]);
+    // What is shown can be used.
+    let recipe = stdout(&assay(&["chain", "recipe", "bitcoin-scaling"]));
+    assert!(recipe.contains("bitcoin-scaling"));
+}
+
+#[test]
+fn the_forge_prints_what_it_made() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let out = dir.path().join("chain").display().to_string();
+    let output = assay(&[
+        "chain",
+        "forge",
+        "bch-scaling",
+        "--scale",
+        "0.001",
+        "--stop-height",
+        "101",
+        "--out",
+        &out,
+        "--json",
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["tip_height"], 101);
+    // The folder is taken now.
+    let again = assay(&["chain", "forge", "bch-scaling", "--scale", "0.001", "--out", &out]);
+    assert_eq!(again.status.code(), Some(2));
+}
