@@ -76,7 +76,7 @@ impl<'a> ScriptJob<'a> {
     /// The verdict, and the number of signature checks executed; call it when all batches have ended.
     pub(crate) fn finish(self) -> Result<u64, TxFailure> {
         let failure =
-            self.findings.failure.into_inner().unwrap_or_else(|poison| poison.into_inner());
+            self.findings.failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         match failure {
             Some(failure) => Err(failure),
             None => Ok(self.findings.sigchecks.into_inner()),

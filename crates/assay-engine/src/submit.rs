@@ -229,7 +229,7 @@ impl Engine {
             target = state.tree.best_candidate();
         }
         if !disconnected.is_empty() {
-            self.readmit(state, disconnected);
+            self.readmit(state, &disconnected);
         }
         self.announce(state);
         Ok(broken_rule)

@@ -144,7 +144,6 @@ struct Writer {
     end: u64,
     /// Lengths of the undo files up to the last undo data that the index knows.
     undo_ends: BTreeMap<u32, u64>,
-    undo_touched: BTreeSet<u32>,
     /// Files written since the last sync, and whether one of them is new.
     dirty: BTreeSet<FileId>,
     names_dirty: bool,
@@ -333,13 +332,10 @@ impl BlockStore {
         let checksum = undo_checksum(block_hash, undo);
         let id = FileId::Undo(file);
         let mut writer = self.writer();
+        // Undo data after those that the index knows cannot be reached any more, and are overwritten.
         let start = writer.undo_ends.get(&file).copied().unwrap_or(0);
         let Ok(offset) = u32::try_from(start + FRAME_BYTES as u64) else { return Err(too_long) };
         let handle = self.handle(id, true)?;
-        if writer.undo_touched.insert(file) {
-            // Undo data that the index does not know cannot be reached any more.
-            self.cut(id, start)?;
-        }
         writer.names_dirty |= start == 0;
         writer.dirty.insert(id);
         let mut record = Vec::with_capacity(FRAME_BYTES + undo.len() + CHECKSUM_BYTES);

@@ -144,8 +144,6 @@ impl BlockIndex {
         let mut loaded = Loaded::default();
         let end = if is_torn_head(&bytes, magic) {
             file.set_size(0).and_then(|()| file.write_all_at(&head(magic), 0)).map_err(failed)?;
-            file.sync_data().map_err(failed)?;
-            io.sync_dir(dir).map_err(dir_failed)?;
             HEAD_BYTES
         } else {
             check_head(&path, &bytes, magic)?;
@@ -156,6 +154,9 @@ impl BlockIndex {
             }
             end
         };
+        // A process that died between writing a checkpoint and syncing it left a log that looks synced.
+        file.sync_data().map_err(failed)?;
+        io.sync_dir(dir).map_err(dir_failed)?;
         let log = Mutex::new(Log { file, end: end as u64 });
         Ok((Self { path, log }, loaded))
     }

@@ -105,13 +105,13 @@ impl Store {
     /// # Errors
     /// I/O errors, a directory in use, another network's files, or files of another version.
     pub fn open(config: &StoreConfig) -> Result<Self, OpenError> {
-        let io = Arc::new(RealIo);
+        let io: Arc<dyn Io> = Arc::new(RealIo);
         // Before anything else: the tier locks its directory, which keeps a second process off the other files too.
         let coins_dir = config.dir.join("coins");
         io.create_dir_all(&config.dir)
             .map_err(|source| BlockFileError::Io { path: config.dir.clone(), source })?;
         let tier = FjallTier::open(&coins_dir, config.tier_cache_bytes)?;
-        Self::open_with(config, io, Box::new(tier))
+        Self::open_with(config, &io, Box::new(tier))
     }
 
     /// [`Store::open`] over another file system and coin tier.
@@ -120,13 +120,13 @@ impl Store {
     /// As [`Store::open`].
     pub fn open_with(
         config: &StoreConfig,
-        io: Arc<dyn Io>,
+        io: &Arc<dyn Io>,
         tier: Box<dyn CoinTier>,
     ) -> Result<Self, OpenError> {
         let coins = CoinStore::open(tier, config.cache_bytes_max)?;
-        let (index, mut loaded) = BlockIndex::open(&*io, &config.dir.join("index"), config.magic)?;
+        let (index, mut loaded) = BlockIndex::open(&**io, &config.dir.join("index"), config.magic)?;
         let (blocks, tails) = BlockStore::open(
-            Arc::clone(&io),
+            Arc::clone(io),
             &config.dir.join("blocks"),
             config.magic,
             config.block_file_bytes_max,
@@ -140,7 +140,7 @@ impl Store {
         };
         settle(&index, &blocks, &mut loaded, &mut recovery)?;
         if loaded.is_mostly_stale() {
-            index.rewrite(&*io, config.magic, &loaded.records)?;
+            index.rewrite(&**io, config.magic, &loaded.records)?;
         }
         Ok(Self { coins, blocks, index, records: loaded.records, recovery })
     }

@@ -148,7 +148,7 @@ mod tests {
             proptest::collection::vec(any::<u8>(), 0..50),
             any::<[u8; 20]>().prop_map(|h| [&[0x76, 0xa9, 20], &h[..], &[0x88, 0xac]].concat()),
         ];
-        let origin = (0..21_000_000_0000_0000i64, 0u32..1 << 31, any::<bool>());
+        let origin = (0..2_100_000_000_000_000i64, 0u32..1 << 31, any::<bool>());
         (origin, script).prop_map(|((value, height, coinbase), script)| Coin {
             value,
             height,

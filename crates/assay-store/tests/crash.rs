@@ -17,8 +17,12 @@ fn config() -> StoreConfig {
     StoreConfig { block_file_bytes_max: 700, ..StoreConfig::new("/store", *b"asay") }
 }
 
+fn as_io(io: &SimIo) -> Arc<dyn Io> {
+    Arc::new(io.clone())
+}
+
 fn open(io: &SimIo, tier: &MemTier) -> Result<Store, OpenError> {
-    Store::open_with(&config(), Arc::new(io.clone()), Box::new(tier.clone()))
+    Store::open_with(&config(), &as_io(io), Box::new(tier.clone()))
 }
 
 fn header(height: u32) -> Header {
@@ -158,7 +162,41 @@ fn every_step_may_be_the_last() {
             for loss in [Loss::Nothing, Loss::Unsynced, Loss::Zeroed] {
                 // The tier is durable by itself; each restart gets the same one, as nothing is written to it.
                 check(&io.restart(loss), &tier, &progress, loss);
+                // The kernel may have written back one directory and not the other.
+                for kept in ["blocks", "index"] {
+                    let each = |path: &Path| {
+                        if path.starts_with(Path::new("/store").join(kept)) {
+                            Loss::Nothing
+                        } else {
+                            loss
+                        }
+                    };
+                    check(&io.restart_each(each), &tier, &progress, loss);
+                }
+                // Killed, started again, and then a power cut: recovery itself synced what it found.
+                let killed = io.restart(Loss::Nothing);
+                drop(open(&killed, &tier).expect("a restart opens what a crash left"));
+                check(&killed.restart(loss), &tier, &progress, Loss::Nothing);
             }
+        }
+    }
+}
+
+#[test]
+fn a_failed_sync_forgets_nothing() {
+    for step in 0.. {
+        let (io, tier) = (SimIo::new(), MemTier::new());
+        let store = open(&io, &tier).expect("an empty store opens");
+        let pos = store.blocks.append_block(&raw_block(1)).expect("there is room");
+        let before = io.steps();
+        io.fail_at(before + step, Fault::Error);
+        let failed = store.blocks.sync().is_err();
+        store.blocks.sync().expect("it works again");
+        let store = open(&io.restart(Loss::Unsynced), &tier).expect("the store opens");
+        assert_eq!(store.blocks.read_block(pos).expect("it was synced"), raw_block(1));
+        if !failed {
+            assert!(step >= 2, "the file and its name");
+            break;
         }
     }
 }
@@ -312,7 +350,7 @@ fn foreign_files_are_refused() {
     let (io, tier) = (SimIo::new(), MemTier::new());
     drop(open(&io, &tier).expect("an empty store opens"));
     let other = StoreConfig { magic: *b"main", ..config() };
-    let other = Store::open_with(&other, Arc::new(io.clone()), Box::new(tier.clone()));
+    let other = Store::open_with(&other, &as_io(&io), Box::new(tier.clone()));
     let network = matches!(
         other,
         Err(OpenError::Index(assay_store::IndexError::Network { found, .. })) if &found == b"asay"

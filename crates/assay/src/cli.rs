@@ -46,6 +46,9 @@ pub(crate) struct RunArguments {
     /// Seed of the chain instead of the plan's.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
+    /// Forge and feed only the blocks up to this height.
+    #[arg(long, value_name = "HEIGHT")]
+    pub(crate) stop_height: Option<u32>,
     /// What to measure instead of the plan's targets: `assay`, or `bitcoind=PATH` for any program of the Bitcoin Core
     /// family (Core, Knots, BCHN). May be given several times.
     #[arg(long = "target", value_name = "NAME")]

@@ -26,12 +26,12 @@ enum Outcome {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
-        Command::Run(arguments) => commands::run::run(arguments),
+        Command::Run(arguments) => commands::run::run(&arguments),
         Command::Plan(arguments) => commands::plan::run(arguments),
         Command::Chain(arguments) => commands::chain::run(arguments),
         Command::Node(arguments) => commands::node::run(arguments),
         Command::Report(arguments) => commands::report::run(&arguments),
-        Command::Bench(arguments) => commands::bench::run(arguments),
+        Command::Bench(arguments) => commands::bench::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

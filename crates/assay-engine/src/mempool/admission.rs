@@ -136,7 +136,7 @@ impl Engine {
 
     /// Offers transactions of disconnected blocks again, and whatever else was unconfirmed: a reorganisation may have made
     /// coinbases immature, locks unmet and inputs unknown.
-    pub(crate) fn readmit(&self, state: &mut State, disconnected: Vec<Prepared>) {
+    pub(crate) fn readmit(&self, state: &mut State, disconnected: &[Prepared]) {
         let mut offers: Vec<Candidate> = Vec::new();
         for prepared in disconnected.iter().rev() {
             for tx_index in self.topological_order(prepared) {

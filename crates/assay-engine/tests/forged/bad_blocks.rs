@@ -62,7 +62,9 @@ fn in_canonical_order(raw: &[u8], params: &ChainParams) -> Vec<u8> {
     let mut txs: Vec<_> = block.txs().collect();
     txs[1..].sort_by_key(|tx| tx.txid().to_string());
     let mut out = raw[..txs_start(raw)].to_vec();
-    txs.iter().for_each(|tx| out.extend_from_slice(tx.raw()));
+    for tx in &txs {
+        out.extend_from_slice(tx.raw());
+    }
     out
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine, SubmitOutcome, UtxoStats};
 use assay_forge::{ForgeOptions, Ledger, Recipe, forge};
-use assay_wire::{Block, Header};
+use assay_wire::{Block, BlockHash, Header};
 use tempfile::TempDir;
 
 /// A forged chain in a folder of its own.
@@ -87,7 +87,8 @@ impl Forged {
 
 /// A digest as RPC prints it: reversed.
 pub(crate) fn printed(digest: [u8; 32]) -> String {
-    digest.iter().rev().map(|byte| format!("{byte:02x}")).collect()
+    // An identifier prints just so.
+    BlockHash(digest).to_string()
 }
 
 pub(crate) fn accept(engine: &Engine, raw: Vec<u8>) {

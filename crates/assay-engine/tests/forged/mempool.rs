@@ -101,7 +101,7 @@ fn a_cheap_or_too_long_chain_is_refused() {
     let admitted = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
     assert_eq!(admitted, 3);
     assert!(
-        verdicts.iter().flat_map(|v| v.as_ref().err()).any(|r| r.reason == "too-large-cluster")
+        verdicts.iter().filter_map(|v| v.as_ref().err()).any(|r| r.reason == "too-large-cluster")
     );
     let capped = engine.test_accept(vec![offers[0].clone()], Some(1));
     assert_eq!(capped[0].reject.as_ref().unwrap().reason, "txn-already-in-mempool");

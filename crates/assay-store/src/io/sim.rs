@@ -51,6 +51,12 @@ struct Contents {
     durable: Vec<u8>,
 }
 
+impl Contents {
+    fn synced(bytes: Vec<u8>) -> Self {
+        Self { current: bytes.clone(), durable: bytes }
+    }
+}
+
 impl SimIo {
     /// An empty file system that works.
     pub fn new() -> Self {
@@ -70,20 +76,38 @@ impl SimIo {
     /// The file system as the next process finds it, working again and independent of this one.
     #[must_use]
     pub fn restart(&self, loss: Loss) -> Self {
+        self.restart_each(|_| loss)
+    }
+
+    /// [`SimIo::restart`] with a loss per file: the kernel writes back in an order of its own.
+    #[must_use]
+    pub fn restart_each(&self, loss: impl Fn(&Path) -> Loss) -> Self {
         let state = self.lock();
         let mut next = State::default();
-        let names = if loss == Loss::Unsynced { &state.names_durable } else { &state.names };
-        for (path, &id) in names {
+        let mut keep = |path: &PathBuf, contents: Contents, synced: bool| {
+            let id = next.contents.len();
+            next.contents.push(contents);
+            next.names.insert(path.clone(), id);
+            if synced {
+                next.names_durable.insert(path.clone(), id);
+            }
+        };
+        for (path, &id) in &state.names {
             let old = &state.contents[id];
-            let bytes = match loss {
-                Loss::Nothing => old.current.clone(),
-                Loss::Unsynced => old.durable.clone(),
-                Loss::Zeroed => zeroed(old),
-            };
-            next.names.insert(path.clone(), next.contents.len());
-            next.contents.push(Contents { current: bytes.clone(), durable: bytes });
+            match loss(path) {
+                // The kernel lives on, so what was not synced still is not.
+                Loss::Nothing => {
+                    keep(path, old.clone(), state.names_durable.get(path) == Some(&id));
+                }
+                Loss::Zeroed => keep(path, Contents::synced(zeroed(old)), true),
+                Loss::Unsynced => {}
+            }
         }
-        next.names_durable = next.names.clone();
+        for (path, &id) in &state.names_durable {
+            if loss(path) == Loss::Unsynced {
+                keep(path, Contents::synced(state.contents[id].durable.clone()), true);
+            }
+        }
         Self { state: Arc::new(Mutex::new(next)) }
     }
 
@@ -102,7 +126,7 @@ impl SimIo {
         });
         state.names.insert(path.to_path_buf(), id);
         state.names_durable.insert(path.to_path_buf(), id);
-        state.contents[id] = Contents { current: bytes.clone(), durable: bytes };
+        state.contents[id] = Contents::synced(bytes);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

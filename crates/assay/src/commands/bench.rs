@@ -36,10 +36,10 @@ impl LibsecpRates {
     }
 }
 
-pub(crate) fn run(arguments: BenchArguments) -> anyhow::Result<Outcome> {
-    let BenchCommand::Libsecp { json } = arguments.command;
+pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
+    let BenchCommand::Libsecp { json } = &arguments.command;
     let rates = LibsecpRates::measure();
-    if json {
+    if *json {
         output::print_json(&rates)?;
         return Ok(Outcome::Good);
     }

@@ -2,19 +2,23 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
 use assay_lab::report;
 use assay_lab::run::{RunOptions, run as run_plan};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::Outcome;
 use crate::cli::RunArguments;
 use crate::output;
 
-pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<Outcome> {
-    let plan = find_plan(&arguments.plan)?;
+pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
+    let mut plan = find_plan(&arguments.plan)?;
+    plan.chain.stop_height = arguments.stop_height.or(plan.chain.stop_height);
     let out_dir =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
     // Everything measured is a process, this program's own parts too.
@@ -25,7 +29,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<Outcome> {
             .collect()
     };
     let options = RunOptions {
-        out_dir: out_dir.clone(),
+        out_dir,
         chain_dir: arguments.chain.clone(),
         scale: arguments.scale,
         seed: arguments.seed,
@@ -37,17 +41,29 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<Outcome> {
         yardstick_command: own(&["bench", "libsecp", "--json"]),
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
-        rerun: rerun(&arguments),
+        rerun: rerun(arguments),
     };
-    let results = run_plan(plan, &options, &Terminal::default())?;
+    let results = run_plan(plan, &options, &Terminal::stopped_by(stop_flag()?))?;
     if arguments.json {
         output::print_json(&results)?;
     } else {
         output::print(&report::terminal(&results))?;
     }
-    output::complain(&format!("report: {}", out_dir.join("report.html").display()));
     let is_void = results.void_runs().next().is_some();
     Ok(if is_void { Outcome::Negative } else { Outcome::Good })
+}
+
+/// A flag that SIGTERM and SIGINT set, so that nodes are stopped and finished runs kept; a second signal ends at once.
+fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        let watch = || -> std::io::Result<()> {
+            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+            signal_hook::flag::register(signal, Arc::clone(&stop)).map(|_| ())
+        };
+        watch().with_context(|| format!("cannot watch for signal {signal}"))?;
+    }
+    Ok(stop)
 }
 
 /// A path when it looks like one, else the name of a built-in plan.
@@ -65,6 +81,9 @@ fn rerun(arguments: &RunArguments) -> String {
     }
     if let Some(seed) = arguments.seed {
         words.push(format!("--seed {seed}"));
+    }
+    if let Some(height) = arguments.stop_height {
+        words.push(format!("--stop-height {height}"));
     }
     for target in &arguments.targets {
         words.push(format!("--target {target}"));
