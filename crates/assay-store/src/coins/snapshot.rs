@@ -57,6 +57,7 @@ impl CoinStore {
     pub fn snapshot(&self) -> Result<CoinSnapshot, CoinError> {
         let mut overlay = Overlay::default();
         overlay.ends.reserve(self.dirty);
+        overlay.bytes.reserve(self.dirty * ENTRY_BYTES);
         self.for_each_change(|record| {
             overlay.bytes.extend_from_slice(&coin_key(&record.outpoint()));
             if record.flags() & SPENT == 0 {
@@ -129,6 +130,9 @@ impl CoinSnapshot {
         (next..end).try_for_each(|index| emit(self.overlay.entry(index), &mut visit))
     }
 }
+
+/// What an entry of the overlay takes, as an estimate: a key and a P2PKH coin.
+const ENTRY_BYTES: usize = KEY_BYTES + 30;
 
 fn emit(
     (key, value): (&[u8], &[u8]),
