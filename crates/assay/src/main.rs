@@ -10,10 +10,6 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command};
 
-/// Small allocations dominate mempool and coin work; `docs/adr/0006-allocator.md` has the comparison.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// What a command came to, apart from failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
