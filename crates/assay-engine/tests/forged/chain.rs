@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use assay_consensus::commitment::{witness_commitment, witness_commitment_index};
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine, SubmitOutcome, UtxoStats};
 use assay_forge::{ForgeOptions, Ledger, Recipe, forge};
@@ -104,8 +105,9 @@ pub(crate) fn reason(engine: &Engine, raw: Vec<u8>) -> String {
     }
 }
 
-/// Gives a changed block a header that commits to it, and proof of work.
+/// Gives a changed block commitments that fit it, and proof of work.
 pub(crate) fn repair(raw: &mut [u8], params: &ChainParams) {
+    repair_witness_commitment(raw, params);
     let block = Block::parse(raw.to_vec(), params.encoding).unwrap();
     let leaves = block.txs().map(|tx| tx.txid().0).collect();
     let mut header = Header { merkle_root: assay_hash::merkle_root(leaves).0, ..*block.header() };
@@ -113,4 +115,16 @@ pub(crate) fn repair(raw: &mut [u8], params: &ChainParams) {
         header.nonce += 1;
     }
     raw[..80].copy_from_slice(&header.to_bytes());
+}
+
+fn repair_witness_commitment(raw: &mut [u8], params: &ChainParams) {
+    let block = Block::parse(raw.to_vec(), params.encoding).unwrap();
+    let coinbase = block.tx(0);
+    let Some(index) = witness_commitment_index(coinbase) else { return };
+    let wtxids: Vec<_> = block.txs().map(|tx| tx.wtxid()).collect();
+    let reserved: [u8; 32] = coinbase.witness(0).iter().next().unwrap().try_into().unwrap();
+    let script = coinbase.output(index).script_pubkey;
+    let at = raw.windows(script.len()).position(|bytes| bytes == script).unwrap();
+    // Behind the opcode, the length and the four bytes that announce the commitment (BIP141).
+    raw[at + 6..at + 38].copy_from_slice(&witness_commitment(&wtxids, &reserved));
 }
