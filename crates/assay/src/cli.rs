@@ -23,6 +23,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a plan: forge its chain, feed it to every target, measure, check, report.
     Run(RunArguments),
+    /// Kill a node at random moments and see whether it loses anything.
+    Crash(CrashArguments),
     /// Show the built-in plans.
     Plan(PlanArguments),
     /// Make chains.
@@ -65,6 +67,40 @@ pub(crate) struct RunArguments {
     /// Keep the nodes' data folders.
     #[arg(long)]
     pub(crate) keep_datadirs: bool,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Kill a node at random moments.
+///
+/// Two forged chains that part at their first block take turns in the lead, so that the node extends, reorganises down to
+/// genesis, and turns back by `invalidateblock`, while SIGKILL comes at moments drawn from the seed. After every start the
+/// acknowledged blocks must still be there, and tip and UTXO MuHash must be those of a run that was never killed. Exit
+/// status 1 when anything was lost.
+#[derive(Debug, Args)]
+pub(crate) struct CrashArguments {
+    /// Built-in plan or TOML file whose recipe and node settings are used.
+    #[arg(default_value = "bitcoin-scaling")]
+    pub(crate) plan: String,
+    /// Processes to kill.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub(crate) kills: u32,
+    /// Size of the chains; 1 is the size of the plan's published experiment.
+    #[arg(long, value_name = "F", default_value_t = 0.02)]
+    pub(crate) scale: f64,
+    /// Seed of the chains, of the schedules and of the moments.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// What to kill: `assay`, or `bitcoind=PATH` for a program of the Bitcoin Core family.
+    #[arg(long, value_name = "NAME", default_value = "assay")]
+    pub(crate) target: TargetSpec,
+    /// Sizes of the coin cache in MiB, in turns: a small one writes coins often.
+    #[arg(long, value_name = "MIB", value_delimiter = ',', default_values_t = [4, 16, 256])]
+    pub(crate) db_cache: Vec<u32>,
+    /// Folder for crash.json, the chains and, when something was lost, the node's data.
+    #[arg(long, value_name = "DIR", default_value = "results/crash")]
+    pub(crate) out: PathBuf,
     /// Print the results as JSON.
     #[arg(long)]
     pub(crate) json: bool,
