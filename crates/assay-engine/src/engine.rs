@@ -101,9 +101,7 @@ impl Engine {
         let mut state = self.state.lock();
         self.rebuild_coinbase_log(&mut state)?;
         let from = state.tree.tip_node().height;
-        let best = state.tree.best_candidate();
-        self.activate(&mut state, best, None)?;
-        self.announce(&state);
+        self.activate(&mut state, None)?;
         let to = state.tree.tip_node().height;
         drop(state);
         for pos in unindexed {
