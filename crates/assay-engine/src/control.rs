@@ -104,12 +104,6 @@ impl Engine {
         };
         tree.leaves().into_iter().map(describe).collect()
     }
-
-    /// Height of the header with the most work that nothing speaks against.
-    pub fn best_header_height(&self) -> u32 {
-        let state = self.lock();
-        state.tree.get(state.tree.best_header()).height
-    }
 }
 
 /// Core's `getchaintips`, in its order.

@@ -100,6 +100,7 @@ impl Engine {
         }
         let accepted = self.accept_header(&mut state, header, &hash).and_then(|id| {
             self.put_records(&state, &[id])?;
+            self.announce(&state);
             Ok(())
         });
         match accepted {

@@ -5,6 +5,9 @@
 
 mod bad_blocks;
 mod chain;
+mod control;
+mod deep_reorg;
 mod mempool;
+mod mint;
 mod reorg;
 mod sync;
