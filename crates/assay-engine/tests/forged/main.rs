@@ -8,6 +8,7 @@ mod chain;
 mod control;
 mod deep_reorg;
 mod mempool;
+mod mempool_reorg;
 mod mint;
 mod reorg;
 mod sync;
