@@ -18,10 +18,12 @@
 //!
 //! Deliberately absent: sockets. Whoever has blocks, from peers, users or files, hands their bytes over.
 
+mod activate;
 mod apply;
 mod checker;
 mod config;
 mod connect;
+mod control;
 mod engine;
 mod log;
 mod mempool;
@@ -36,6 +38,6 @@ pub use config::Config;
 pub use engine::{Engine, UNCONFIRMED_HEIGHT};
 pub use log::iso_time;
 pub use types::{
-    BlockEntry, EngineError, MempoolEntryInfo, MempoolInfo, OpenError, SubmitOutcome, TestAccept,
-    Tip, TxReject, TxRejectCode, UtxoStats,
+    BlockEntry, ChainTip, ChainTipStatus, ControlError, EngineError, MempoolEntryInfo, MempoolInfo,
+    OpenError, SubmitOutcome, TestAccept, Tip, TxReject, TxRejectCode, UtxoStats,
 };
