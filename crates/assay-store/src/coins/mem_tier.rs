@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::tier::{CoinTier, TierBatch, TierError, TierSnapshot, Visit};
+use super::tier::{CoinTier, MARKER_KEY, TierBatch, TierError, TierSnapshot, Visit};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -41,6 +41,10 @@ impl CoinTier for MemTier {
 
     fn disk_bytes(&self) -> u64 {
         self.lock().iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
+    }
+
+    fn coins_estimate(&self) -> u64 {
+        self.lock().keys().filter(|key| key.as_slice() != MARKER_KEY).count() as u64
     }
 }
 
