@@ -19,6 +19,7 @@
 //! Deliberately absent: sockets. Whoever has blocks, from peers, users or files, hands their bytes over.
 
 mod apply;
+mod budget;
 mod checker;
 mod config;
 mod connect;
@@ -31,6 +32,8 @@ mod submit;
 mod tree;
 mod types;
 
+pub use assay_store::CoinUsage;
+pub use budget::default_cache_bytes;
 pub use checker::ImmediateChecker;
 pub use config::Config;
 pub use engine::{Engine, UNCONFIRMED_HEIGHT};

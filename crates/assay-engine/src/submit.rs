@@ -195,6 +195,7 @@ impl Engine {
             let fork = branch.last().and_then(|lowest| state.tree.get(*lowest).parent);
             while Some(state.tree.tip()) != fork {
                 disconnected.push(self.disconnect_tip(state)?);
+                self.keep_within_limits(state)?;
             }
             let mut has_failed = false;
             while let Some(id) = branch.pop() {
@@ -238,10 +239,7 @@ impl Engine {
     /// What follows every block that was connected.
     fn connected(&self, state: &mut State) -> Result<(), EngineError> {
         log::update_tip(&tip_of(&state.tree), state, &self.params);
-        if state.coins.needs_flush() {
-            self.flush_state(state)?;
-        }
-        Ok(())
+        self.keep_within_limits(state)
     }
 }
 

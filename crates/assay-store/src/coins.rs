@@ -10,6 +10,7 @@ mod hints;
 mod mem_tier;
 mod pages;
 mod room;
+mod sim_tier;
 mod snapshot;
 mod table;
 mod tier;
@@ -26,6 +27,7 @@ pub use fjall_tier::FjallTier;
 pub use flush::FlushStats;
 pub use mem_tier::MemTier;
 pub use room::{CoinUsage, Room};
+pub use sim_tier::SimTier;
 pub use snapshot::CoinSnapshot;
 pub use tier::{
     CoinKey, CoinTier, KEY_BYTES, MARKER_KEY, TierBatch, TierError, TierSnapshot, Visit,

@@ -20,6 +20,27 @@ impl MemTier {
         Self::default()
     }
 
+    /// An independent copy.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self { map: Arc::new(Mutex::new(Arc::clone(&self.lock()))) }
+    }
+
+    /// Sets or removes a value outside of any batch, for tests that damage what is stored.
+    pub fn set(&self, key: &[u8], value: Option<&[u8]>) {
+        let mut map = self.lock();
+        let map = Arc::make_mut(&mut map);
+        match value {
+            Some(value) => map.insert(key.to_vec(), value.to_vec()),
+            None => map.remove(key),
+        };
+    }
+
+    /// The entries in order.
+    pub fn entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.lock().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
     // Batches replace the map in one assignment, so a panic cannot leave it half changed.
     fn lock(&self) -> MutexGuard<'_, Arc<Map>> {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)

@@ -7,6 +7,7 @@
 
 use super::arena::{ARENA_BYTES_MAX, Arena, DIRTY, Record};
 use super::flush::CHANGE_BYTES;
+use super::snapshot::SNAPSHOT_BYTES;
 use super::table::Table;
 use super::{CoinError, CoinStore};
 
@@ -32,6 +33,13 @@ pub struct CoinUsage {
     pub coins_on_disk: u64,
     /// Bytes on disk.
     pub bytes_on_disk: u64,
+}
+
+impl CoinUsage {
+    /// Whether [`CoinStore::snapshot`] can copy the changes within the limit.
+    pub fn has_room_for_snapshot(&self) -> bool {
+        self.bytes + self.flush_bytes + self.dirty * SNAPSHOT_BYTES <= self.bytes_max
+    }
 }
 
 /// What [`CoinStore::make_room`] did.
