@@ -20,6 +20,7 @@
 
 mod activate;
 mod apply;
+mod budget;
 mod checker;
 mod config;
 mod connect;
@@ -33,6 +34,8 @@ mod submit;
 mod tree;
 mod types;
 
+pub use assay_store::CoinUsage;
+pub use budget::default_cache_bytes;
 pub use checker::ImmediateChecker;
 pub use config::Config;
 pub use engine::{Engine, UNCONFIRMED_HEIGHT};

@@ -226,9 +226,10 @@ pub(crate) struct NodeArguments {
     /// Largest RPC request, MiB.
     #[arg(long, value_name = "MIB", default_value_t = 640)]
     pub(crate) rpc_max_body: usize,
-    /// Memory for coins before they are written out, MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 1024)]
-    pub(crate) db_cache: usize,
+    /// Memory for coins, MiB: the cache, what writing it out takes, and the block cache of the coins on disk [default: a
+    /// quarter of the memory that is available, control groups respected, from 64 to 4096].
+    #[arg(long, value_name = "MIB")]
+    pub(crate) db_cache: Option<usize>,
     /// Memory for unconfirmed transactions, MB [default: 300, on bch-regtest 4295].
     #[arg(long, value_name = "MB")]
     pub(crate) max_mempool: Option<u64>,
