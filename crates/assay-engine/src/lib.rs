@@ -30,6 +30,7 @@ mod stats;
 mod submit;
 mod tree;
 mod types;
+mod verify;
 
 pub use checker::ImmediateChecker;
 pub use config::Config;
@@ -39,3 +40,4 @@ pub use types::{
     BlockEntry, EngineError, MempoolEntryInfo, MempoolInfo, OpenError, SubmitOutcome, TestAccept,
     Tip, TxReject, TxRejectCode, UtxoStats,
 };
+pub use verify::verify_tx_scripts;
