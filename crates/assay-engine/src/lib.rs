@@ -32,6 +32,10 @@ mod tree;
 mod types;
 mod verify;
 
+pub use assay_consensus::amount::format_money;
+pub use assay_consensus::block::BlockError;
+pub use assay_consensus::params::ChainParams;
+pub use assay_wire::{Block, BlockHash, TxOut};
 pub use checker::ImmediateChecker;
 pub use config::Config;
 pub use engine::{Engine, UNCONFIRMED_HEIGHT};
@@ -40,4 +44,7 @@ pub use types::{
     BlockEntry, EngineError, MempoolEntryInfo, MempoolInfo, OpenError, SubmitOutcome, TestAccept,
     Tip, TxReject, TxRejectCode, UtxoStats,
 };
-pub use verify::verify_tx_scripts;
+pub use verify::{
+    BlockVerifier, PrevoutsError, SpendSums, SpendType, TypeCount, TypeCounts, VerifyBlockError,
+    parse_prevouts, verify_tx_scripts,
+};

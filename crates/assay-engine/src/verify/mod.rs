@@ -1,5 +1,13 @@
 //! Verifying single things given the outputs they spend, without a chain: a transaction's scripts, a whole block.
 
+mod block;
+mod prevouts;
+mod spend_type;
+
+pub use block::{BlockVerifier, SpendSums, VerifyBlockError};
+pub use prevouts::{PrevoutsError, parse_prevouts};
+pub use spend_type::{SpendType, TypeCount, TypeCounts};
+
 use assay_consensus::script::{Flags, Interpreter, ScriptError, TxContext};
 use assay_wire::{Tx, TxOut};
 
