@@ -33,8 +33,13 @@ mod stats;
 mod submit;
 mod tree;
 mod types;
+mod verify;
 
+pub use assay_consensus::amount::format_money;
+pub use assay_consensus::block::BlockError;
+pub use assay_consensus::params::ChainParams;
 pub use assay_store::CoinUsage;
+pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
 pub use checker::ImmediateChecker;
 pub use config::Config;
@@ -43,4 +48,8 @@ pub use log::iso_time;
 pub use types::{
     BlockEntry, ChainTip, ChainTipStatus, ControlError, EngineError, MempoolEntryInfo, MempoolInfo,
     OpenError, SubmitOutcome, TestAccept, Tip, TxReject, TxRejectCode, UtxoStats,
+};
+pub use verify::{
+    BlockVerifier, PrevoutsError, SpendSums, SpendType, TypeCount, TypeCounts, VerifyBlockError,
+    parse_prevouts, verify_tx_scripts,
 };

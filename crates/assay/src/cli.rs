@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Chain(ChainArguments),
     /// Run the validating node.
     Node(NodeArguments),
+    /// Work on single blocks.
+    Block(BlockArguments),
     /// Write a report again from its results.json.
     Report(ReportArguments),
     /// Measure single things.
@@ -242,6 +244,44 @@ pub(crate) struct NodeArguments {
     /// Also print the log to standard output, as Bitcoin Core does.
     #[arg(long)]
     pub(crate) print_to_console: bool,
+}
+
+/// Work on single blocks.
+#[derive(Debug, Args)]
+pub(crate) struct BlockArguments {
+    #[command(subcommand)]
+    pub(crate) command: BlockCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BlockCommand {
+    /// Verify every script and signature of one block, given the outputs it spends, and all else that needs no chain.
+    ///
+    /// Exit status: 0 the block is valid as far as this can tell, 1 it is invalid, 2 the input is unusable.
+    Verify(BlockVerifyArguments),
+}
+
+/// Verify one block.
+#[derive(Debug, Args)]
+pub(crate) struct BlockVerifyArguments {
+    /// The serialised block.
+    pub(crate) file: PathBuf,
+    /// The outputs that its inputs spend, in block order without the coinbase's: value (8 bytes, little endian, satoshi),
+    /// length of the script (4 bytes, little endian), script.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prevouts: PathBuf,
+    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) chain: String,
+    /// Height of the block; with the chain and the block's hash it decides which rules are in force.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..i64::from(i32::MAX)))]
+    pub(crate) height: u32,
+    /// Median time past of its parent, seconds since 1970, for the rules about time.
+    #[arg(long, value_name = "T")]
+    pub(crate) median_time: Option<u32>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Write a report again.

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::Plan(arguments) => commands::plan::run(arguments),
         Command::Chain(arguments) => commands::chain::run(arguments),
         Command::Node(arguments) => commands::node::run(arguments),
+        Command::Block(arguments) => commands::block::run(&arguments),
         Command::Report(arguments) => commands::report::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
     };

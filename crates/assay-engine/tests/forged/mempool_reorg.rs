@@ -144,9 +144,8 @@ fn of_a_deep_invalidation_only_the_last_ten_blocks_return() {
 #[test]
 fn without_room_the_last_confirmed_are_dropped() {
     let mut f = Fixture::new(|config| config.disconnected_bytes_max = 3000);
-    let txs: Vec<_> = (1..=6)
-        .map(|height| tx(&[(f.coinbase(height), u32::MAX)], &[90_000_000], 0))
-        .collect();
+    let txs: Vec<_> =
+        (1..=6).map(|height| tx(&[(f.coinbase(height), u32::MAX)], &[90_000_000], 0)).collect();
     let block = f.mine(&txs);
     let orphan = child(&txs[5], 80_000_000);
     let kept = child(&txs[0], 80_000_000);
@@ -164,8 +163,7 @@ fn without_room_the_last_confirmed_are_dropped() {
 fn clusters_that_grow_together_are_cut_back() {
     let mut f = Fixture::new(|config| config.cluster_count_max = Some(4));
     // One transaction with three outputs, confirmed; two children each in the mempool make three clusters of two.
-    let parent =
-        tx(&[(f.coinbase(1), u32::MAX)], &[30_000_000, 30_000_000, 30_000_000], 0);
+    let parent = tx(&[(f.coinbase(1), u32::MAX)], &[30_000_000, 30_000_000, 30_000_000], 0);
     let block = f.mine(&[parent.clone()]);
     let mut all = vec![parent.clone()];
     for vout in 0..3 {
