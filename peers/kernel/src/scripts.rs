@@ -80,9 +80,9 @@ pub fn judge_tx(
 ) -> TxVerdict {
     let ours = Transaction::parse(raw.to_vec(), Encoding::Segwit);
     // The kernel does not mind bytes behind the transaction, since its callers cut them off themselves.
-    let theirs = bitcoinkernel::Transaction::new(raw).ok().filter(|theirs| {
-        theirs.consensus_encode().is_ok_and(|bytes| bytes.len() == raw.len())
-    });
+    let theirs = bitcoinkernel::Transaction::new(raw)
+        .ok()
+        .filter(|theirs| theirs.consensus_encode().is_ok_and(|bytes| bytes.len() == raw.len()));
     let (Ok(ours), Some(theirs)) = (&ours, &theirs) else {
         return TxVerdict::Undecodable(ours.is_ok(), theirs.is_some());
     };

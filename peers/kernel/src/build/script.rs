@@ -1,6 +1,6 @@
 //! Scripts: writing them, and random ones together with what makes them true.
 
-use assay_consensus::script::opcode::op;
+use assay_consensus::script::opcode::{is_p2sh, op};
 use assay_hash::{hash160, ripemd160, sha1, sha256, sha256d};
 
 use super::keys::{KEY_COUNT, KeyForm, encoded_key, x_only};
@@ -374,7 +374,8 @@ pub fn random_lock(rng: &mut Rng) -> Lock {
             let place = places[drawn % 5];
             let made = inner(rng, place);
             let mut lock = Lock::new(place, made.script, made.items);
-            if is_program(&lock.script) && place == Place::P2sh {
+            // A hash lock in the output itself may look like pay-to-script-hash.
+            if place == Place::Bare && is_p2sh(&lock.script) {
                 return Lock::open(Place::Bare);
             }
             lock.sequence = made.sequence;
@@ -387,10 +388,6 @@ pub fn random_lock(rng: &mut Rng) -> Lock {
             lock
         }
     }
-}
-
-fn is_program(script: &[u8]) -> bool {
-    assay_consensus::script::opcode::witness_program(script).is_some()
 }
 
 fn annex(rng: &mut Rng) -> Option<Vec<u8>> {
