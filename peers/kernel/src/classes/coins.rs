@@ -167,7 +167,7 @@ pub(super) const TWISTS: &[Twist] = &[
                 block_subsidy(&world.params, world.state.height() + 1) + world.fees(&block.txs);
             let others: i64 = block.txs[0].outputs.iter().skip(1).map(|output| output.value).sum();
             let more = *world.rng.pick(&[1, 1, 100_000_000]);
-            block.txs[0].outputs[0].value = limit - others + more;
+            block.first_output()?.value = limit - others + more;
             Some(())
         },
     },
