@@ -90,7 +90,7 @@ fn built_case(bytes: &mut Bytes<'_>) -> (Vec<u8>, Vec<Output>) {
             .push(Input::new(OutPoint { txid: Txid([index as u8 + 1; 32]), vout: 0 }, bytes.u32()));
         locks.push(built_lock(bytes));
     }
-    let outputs = (0..1 + bytes.byte() % 2)
+    let outputs = (0..=bytes.byte() % 2)
         .map(|_| Output { value: i64::from(bytes.u32()), script_pubkey: vec![0x51] })
         .collect();
     let spent: Vec<Output> = locks

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine};
-use assay_wire::BlockHash;
+use assay_wire::{BlockHash, Coin};
 
 use crate::kernel::{Kernel, Settings};
 use crate::verdict::Verdict;
@@ -72,13 +72,12 @@ impl Pair {
         let mut count = 0;
         for at in 1..=height {
             let hash = self.engine.block_hash_at(at).context("the engine has no block there")?;
-            let ours: Vec<(i64, u32, bool, Vec<u8>)> = self
+            let ours: Vec<Coin> = self
                 .engine
                 .read_spent(&hash)?
                 .context("the engine has no undo data there")?
                 .into_iter()
                 .flatten()
-                .map(|coin| (coin.value, coin.height, coin.coinbase, coin.script_pubkey.to_vec()))
                 .collect();
             let theirs = self.kernel.spent(at)?;
             anyhow::ensure!(ours == theirs, "spent coins of block {at} ({hash}) differ");

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result};
-use assay_wire::BlockHash;
+use assay_wire::{BlockHash, Coin};
 use bitcoinkernel::prelude::*;
 use bitcoinkernel::{
     BlockValidationResult, BlockValidationStateRef, ChainType, ChainstateManager, Context,
@@ -156,11 +156,11 @@ impl Kernel {
         }
     }
 
-    /// The coins that the active block at `height` spent: value, height, whether of a coinbase, script.
+    /// The coins that the active block at `height` spent.
     ///
     /// # Errors
     /// When there is no such block or it cannot be read.
-    pub fn spent(&self, height: u32) -> Result<Vec<(i64, u32, bool, Vec<u8>)>> {
+    pub fn spent(&self, height: u32) -> Result<Vec<Coin>> {
         let entry =
             self.chain.active_chain().at_height(height as usize).context("no block there")?;
         let spent = self
@@ -171,12 +171,12 @@ impl Kernel {
         for tx in spent.iter() {
             for coin in tx.coins() {
                 let output = coin.output();
-                coins.push((
-                    output.value(),
-                    coin.confirmation_height(),
-                    coin.is_coinbase(),
-                    output.script_pubkey().to_bytes(),
-                ));
+                coins.push(Coin {
+                    value: output.value(),
+                    height: coin.confirmation_height(),
+                    coinbase: coin.is_coinbase(),
+                    script_pubkey: output.script_pubkey().to_bytes().as_slice().into(),
+                });
             }
         }
         Ok(coins)

@@ -114,6 +114,9 @@ const SPREAD_BLOCKS: u32 = 6;
 
 impl World {
     /// A round that knows genesis only.
+    ///
+    /// # Errors
+    /// When regtest is not among the known chains.
     pub fn new(seed: u64, round: u64) -> Result<Self> {
         let params = ChainParams::by_name("regtest").context("regtest is a known chain")?;
         let state = Rc::new(State {
