@@ -1,9 +1,11 @@
 //! The engine itself: what it holds, how it opens and closes, what it can be asked.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use assay_consensus::params::ChainParams;
+use assay_store::io::{Io, RealIo};
 use assay_store::{BlockIndex, BlockStore, CoinStore, Store, StoreConfig, decode_undo};
 use assay_wire::{Block, BlockHash, Coin, OutPoint, Transaction, Txid};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -25,6 +27,9 @@ pub struct Engine {
     pub(crate) pool: ThreadPool,
     pub(crate) blocks: BlockStore,
     pub(crate) index: BlockIndex,
+    pub(crate) io: Arc<dyn Io>,
+    pub(crate) mempool_loaded: AtomicBool,
+    pub(crate) saving_mempool: Mutex<()>,
     state: Mutex<State>,
     announced: Mutex<Announced>,
     changed: Condvar,
@@ -82,6 +87,9 @@ impl Engine {
             pool,
             blocks: store.blocks,
             index: store.index,
+            io: Arc::new(RealIo),
+            mempool_loaded: AtomicBool::new(!config.persist_mempool),
+            saving_mempool: Mutex::new(()),
             state: Mutex::new(State {
                 tree,
                 coins: store.coins,
@@ -335,13 +343,19 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes everything out and wakes all waiting threads; the engine takes nothing afterwards.
+    /// Whether [`Engine::shutdown`] has begun.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.announced.lock().is_closing
+    }
+
+    /// Writes everything out, the mempool included, and wakes all waiting threads; the engine takes nothing afterwards.
     ///
     /// # Errors
     /// As [`Engine::flush`].
     pub fn shutdown(&self) -> Result<(), EngineError> {
         self.announced.lock().is_closing = true;
         self.changed.notify_all();
+        self.save_mempool_at_shutdown();
         let mut state = self.lock();
         let flushed = self.flush_state(&mut state);
         if state.poisoned.is_none() {
