@@ -36,6 +36,9 @@ pub struct Config {
     pub cluster_vsize_max: Option<u64>,
     /// Memory for transactions of disconnected blocks on their way back to the mempool, bytes; the latest are dropped first.
     pub disconnected_bytes_max: u64,
+    /// Whether [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. Reading it again is up to whoever opens the
+    /// engine: [`Engine::load_mempool`](crate::Engine::load_mempool).
+    pub persist_mempool: bool,
 }
 
 /// Core's `MAX_DISCONNECTED_TX_POOL_BYTES` (`kernel/disconnected_transactions.h`).
@@ -75,6 +78,7 @@ impl Config {
             } else {
                 CORE_DISCONNECTED_BYTES
             },
+            persist_mempool: true,
             params,
         }
     }

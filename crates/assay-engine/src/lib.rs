@@ -45,6 +45,7 @@ pub use checker::ImmediateChecker;
 pub use config::Config;
 pub use engine::{Engine, UNCONFIRMED_HEIGHT};
 pub use log::iso_time;
+pub use mempool::{MempoolFileDamage, MempoolFileError, MempoolLoad};
 pub use types::{
     BlockEntry, ChainTip, ChainTipStatus, ControlError, EngineError, MempoolEntryInfo, MempoolInfo,
     OpenError, SubmitOutcome, TestAccept, Tip, TxReject, TxRejectCode, UtxoStats,

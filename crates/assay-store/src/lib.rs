@@ -39,6 +39,7 @@ mod coins;
 mod index;
 pub mod io;
 mod reader;
+mod replace;
 mod store;
 mod undo;
 
@@ -51,5 +52,6 @@ pub use coins::{
 };
 pub use index::{BlockIndex, BlockRecord, IndexError};
 pub use reader::BlockFileReader;
+pub use replace::{ReplaceError, read_file, replace_file};
 pub use store::{CommitError, OpenError, Recovery, Store, StoreConfig, commit};
 pub use undo::{UndoError, UndoReader, UndoWriter, decode_undo};

@@ -241,6 +241,20 @@ pub(crate) struct NodeArguments {
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes [default: 100, on bch-regtest 1000].
     #[arg(long, value_name = "SAT")]
     pub(crate) min_relay_fee: Option<u64>,
+    /// Whether the mempool is kept in mempool.dat through a restart.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = false,
+        default_value_t = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    pub(crate) persist_mempool: bool,
+    /// The same as --persist-mempool false.
+    #[arg(long, conflicts_with = "persist_mempool")]
+    pub(crate) no_persist_mempool: bool,
     /// Also print the log to standard output, as Bitcoin Core does.
     #[arg(long)]
     pub(crate) print_to_console: bool,

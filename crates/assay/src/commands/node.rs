@@ -21,6 +21,7 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
         arguments.max_mempool.map(|megabytes| megabytes.saturating_mul(1_000_000));
     config.threads = (arguments.par > 0).then_some(arguments.par);
     config.min_relay_fee_sat_per_kvb = arguments.min_relay_fee;
+    config.persist_mempool = arguments.persist_mempool && !arguments.no_persist_mempool;
     if let Some(log) = &mut config.log {
         log.stdout = arguments.print_to_console;
     }
