@@ -57,6 +57,7 @@ impl Engine {
         if let Some(cause) = &state.poisoned {
             return SubmitOutcome::Failed(EngineError::Poisoned(cause.clone()));
         }
+        let was_known = state.tree.find(&hash).is_some();
         let id = match self.accept(&mut state, &prepared) {
             Ok(id) => id,
             Err(AcceptError::Rule(error)) => return rejected(&error),
@@ -65,7 +66,11 @@ impl Engine {
             }
             Err(AcceptError::Engine(error)) => return SubmitOutcome::Failed(error),
         };
-        match self.activate(&mut state, id, Some(prepared)) {
+        // A block that was lost may have been all that its descendants waited for.
+        let best = if was_known { state.tree.best_candidate() } else { id };
+        let work = |id| state.tree.get(id).chain_work;
+        let target = if work(best) > work(id) { best } else { id };
+        match self.activate(&mut state, target, (target == id).then_some(prepared)) {
             Ok(Some(error)) => rejected(&error),
             Ok(None) if state.tree.is_active(id) => SubmitOutcome::Accepted,
             Ok(None) => SubmitOutcome::Inconclusive,
@@ -78,12 +83,13 @@ impl Engine {
         let node = state.tree.get(state.tree.find(hash)?);
         if node.is_failed() {
             Some(SubmitOutcome::DuplicateInvalid)
+        } else if node.block.is_none() && node.height > 0 {
+            // A power cut may take the data of a block that the index knows: it is welcome again.
+            None
         } else if node.is_valid() {
             Some(SubmitOutcome::Duplicate)
-        } else if node.block.is_some() {
-            Some(SubmitOutcome::DuplicateInconclusive)
         } else {
-            None
+            Some(SubmitOutcome::DuplicateInconclusive)
         }
     }
 
@@ -130,7 +136,8 @@ impl Engine {
     fn accept(&self, state: &mut State, prepared: &Prepared) -> Result<NodeId, AcceptError> {
         let Prepared { block, hash, .. } = prepared;
         let header = block.header();
-        if state.tree.find(hash).is_some() {
+        let known = state.tree.find(hash);
+        if known.is_some_and(|id| state.tree.get(id).block.is_some()) {
             return Err(AcceptError::Reason("duplicate"));
         }
         let parent =
@@ -148,17 +155,30 @@ impl Engine {
         if let Err(error) = verdict {
             // Other bytes with the same header may be valid, unless the header commits to what is wrong.
             if !error.is_mutation() && !error.is_temporary() {
-                let id = state.tree.insert(parent, *header, block.tx_count() as u32);
+                let id = known
+                    .unwrap_or_else(|| state.tree.insert(parent, *header, block.tx_count() as u32));
                 state.tree.set_failed(id);
-                self.index.put(&[state.tree.get(id).to_record()]).map_err(EngineError::from)?;
+                self.put_record(state, id)?;
             }
             return Err(error.into());
         }
         let pos = self.blocks.append_block(block.bytes()).map_err(EngineError::from)?;
-        let id = state.tree.insert(parent, *header, block.tx_count() as u32);
+        let id =
+            known.unwrap_or_else(|| state.tree.insert(parent, *header, block.tx_count() as u32));
         state.tree.set_block(id, pos);
-        self.index.put(&[state.tree.get(id).to_record()]).map_err(EngineError::from)?;
+        self.put_record(state, id)?;
         Ok(id)
+    }
+
+    /// Writes down what the tree says of a block. When that fails, the engine stops: blocks on top of one that the index
+    /// does not know would be lost with it.
+    fn put_record(&self, state: &mut State, id: NodeId) -> Result<(), EngineError> {
+        let written = self.index.put(&[state.tree.get(id).to_record()]).map_err(EngineError::from);
+        if let Err(error) = &written {
+            state.poisoned = Some(error.to_string());
+            tracing::error!("the engine stops: {error}");
+        }
+        written
     }
 
     /// Makes the branch with the most work active, starting from a candidate that has just become available.
@@ -190,6 +210,10 @@ impl Engine {
         let mut broken_rule = None;
         let mut disconnected = Vec::new();
         let mut target = candidate;
+        if !state.tree.is_connectable(target) {
+            // A power cut took a block below it.
+            target = state.tree.tip();
+        }
         while state.tree.get(target).chain_work > state.tree.tip_node().chain_work {
             let mut branch = state.tree.branch_above_active(target);
             let fork = branch.last().and_then(|lowest| state.tree.get(*lowest).parent);
