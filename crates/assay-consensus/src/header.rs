@@ -151,8 +151,15 @@ pub fn contextual_check_header<A: Ancestors + ?Sized>(
     if i64::from(header.time) > now_s.saturating_add(MAX_FUTURE_BLOCK_TIME_S) {
         return Err(HeaderError::TimeTooNew { time: header.time, now_s });
     }
+    check_version(params, header.version, height)
+}
+
+/// Checks that no soft fork has retired the version of the header at `height` (BIP34, BIP66, BIP65).
+///
+/// # Errors
+/// [`HeaderError::BadVersion`].
+pub fn check_version(params: &ChainParams, version: i32, height: u32) -> Result<(), HeaderError> {
     let heights = &params.activation;
-    let version = header.version;
     let retired = (version < 2 && height >= heights.bip34)
         || (version < 3 && height >= heights.bip66)
         || (version < 4 && height >= heights.bip65);

@@ -34,8 +34,14 @@ pub struct Config {
     pub cluster_count_max: Option<usize>,
     /// Largest sum of virtual sizes of connected unconfirmed transactions; `None` for no limit.
     pub cluster_vsize_max: Option<u64>,
+    /// Memory for transactions of disconnected blocks on their way back to the mempool, bytes; the latest are dropped first.
+    pub disconnected_bytes_max: u64,
 }
 
+/// Core's `MAX_DISCONNECTED_TX_POOL_BYTES` (`kernel/disconnected_transactions.h`).
+const CORE_DISCONNECTED_BYTES: u64 = 20_000_000;
+/// The same of Bitcoin Cash Node: twenty blocks of 32 MB (`txmempool.h`).
+const CASH_DISCONNECTED_BYTES: u64 = 640_000_000;
 /// Core's `-limitclustercount` (`policy/policy.h`, `DEFAULT_CLUSTER_LIMIT`).
 const CORE_CLUSTER_COUNT: usize = 64;
 /// Core's `-limitclustersize` (`policy/policy.h`, `DEFAULT_CLUSTER_SIZE_LIMIT_KVB`).
@@ -64,6 +70,11 @@ impl Config {
             // Bitcoin Cash nodes dropped their chain limits in May 2021.
             cluster_count_max: (!is_cash).then_some(CORE_CLUSTER_COUNT),
             cluster_vsize_max: (!is_cash).then_some(CORE_CLUSTER_VSIZE),
+            disconnected_bytes_max: if is_cash {
+                CASH_DISCONNECTED_BYTES
+            } else {
+                CORE_DISCONNECTED_BYTES
+            },
             params,
         }
     }

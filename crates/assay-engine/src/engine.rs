@@ -48,6 +48,7 @@ pub(crate) struct State {
 /// What waiting threads look at; apart from [`State`], so that asking for the tip never waits for a block.
 struct Announced {
     tip: Tip,
+    header_height: u32,
     is_closing: bool,
 }
 
@@ -94,7 +95,8 @@ impl Engine {
                 .ok_or(OpenError::UnknownCoinTip { hash: marker.hash, height: marker.height })?;
             tree.set_active(id);
         }
-        let announced = Announced { tip: tip_of(&tree), is_closing: false };
+        let tip = tip_of(&tree);
+        let announced = Announced { tip, header_height: tip.height, is_closing: false };
         let engine = Self {
             params,
             pool,
@@ -122,9 +124,7 @@ impl Engine {
         let mut state = self.state.lock();
         self.rebuild_coinbase_log(&mut state)?;
         let from = state.tree.tip_node().height;
-        let best = state.tree.best_candidate();
-        self.activate(&mut state, best, None)?;
-        self.announce(&state);
+        self.activate(&mut state, None)?;
         let to = state.tree.tip_node().height;
         drop(state);
         for pos in unindexed {
@@ -166,7 +166,11 @@ impl Engine {
 
     /// Lets waiting threads see the tip.
     pub(crate) fn announce(&self, state: &State) {
-        self.announced.lock().tip = tip_of(&state.tree);
+        let header_height = state.tree.get(state.tree.best_header()).height;
+        let mut announced = self.announced.lock();
+        announced.tip = tip_of(&state.tree);
+        announced.header_height = header_height;
+        drop(announced);
         self.changed.notify_all();
     }
 
@@ -183,6 +187,11 @@ impl Engine {
     /// The tip; never waits for a block that is being connected.
     pub fn tip(&self) -> Tip {
         self.announced.lock().tip
+    }
+
+    /// Height of the header with the most work that nothing speaks against; never waits either.
+    pub fn header_height(&self) -> u32 {
+        self.announced.lock().header_height
     }
 
     /// Waits until `is_reached` holds of the tip, the time is over, or the engine closes; returns the tip then.

@@ -5,7 +5,8 @@ use assay_consensus::uint256::U256;
 use assay_store::{CoinUsage, FlushStats};
 
 use crate::engine::{State, unix_time_s};
-use crate::types::Tip;
+use crate::tree::NodeId;
+use crate::types::{Tip, big_endian};
 
 /// Logs the new tip as Core does (`validation.cpp`, `UpdateTipLog`), under the target `updatetip`.
 pub(crate) fn update_tip(tip: &Tip, state: &State, params: &ChainParams) {
@@ -24,6 +25,20 @@ pub(crate) fn update_tip(tip: &Tip, state: &State, params: &ChainParams) {
         mib(state.coins.cache_bytes() as u64),
         state.coins.cached_coins(),
     );
+}
+
+/// Logs a branch that failed as Core does (`validation.cpp`, `InvalidChainFound`).
+pub(crate) fn invalid_chain_found(state: &State, id: NodeId) {
+    for (what, at) in [("invalid block", id), ("current best", state.tree.tip())] {
+        let node = state.tree.get(at);
+        tracing::info!(
+            "InvalidChainFound: {what}={} height={} log2_work={:.6} date={}",
+            node.hash,
+            node.height,
+            log2(big_endian(node.chain_work)),
+            iso_time(u64::from(node.header.time)),
+        );
+    }
 }
 
 /// Logs a flush, with what the coins took and may take. The laboratory reads this line.
