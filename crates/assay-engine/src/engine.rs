@@ -14,7 +14,6 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use rayon::ThreadPool;
 
 use crate::apply::CoinbaseLog;
-use crate::budget::CacheShares;
 use crate::config::Config;
 use crate::log;
 use crate::mempool::Pool;
@@ -425,10 +424,8 @@ pub(crate) fn tip_of(tree: &BlockTree) -> Tip {
 }
 
 fn store_config(config: &Config) -> StoreConfig {
-    let shares = CacheShares::of(config.cache_bytes_max);
-    let mut store = StoreConfig::new(&config.datadir, config.params.disk_magic);
-    store.cache_bytes_max = shares.coins;
-    store.tier_cache_bytes = shares.tier;
+    let mut store = StoreConfig::new(&config.datadir, config.params.disk_magic)
+        .with_coin_memory(config.cache_bytes_max);
     store.block_file_bytes_max = config.block_file_bytes_max;
     store
 }
