@@ -175,7 +175,7 @@ impl Engine {
 }
 
 /// Amounts, then scripts: the order in which Core reports them (`validation.cpp`, `ConnectBlock`).
-fn verify_sums(
+pub(crate) fn verify_sums(
     prepared: &Prepared,
     rules: &BlockRules,
     applier: &Applier<'_>,
@@ -208,7 +208,7 @@ fn script_error(prepared: &Prepared, failure: TxFailure) -> BlockError {
 }
 
 /// A failure to take coins back leaves memory in doubt.
-fn doubt(hash: BlockHash, cause: UnwindError) -> ConnectError {
+pub(crate) fn doubt(hash: BlockHash, cause: UnwindError) -> ConnectError {
     ConnectError::Engine(match cause {
         UnwindError::Coin(error) => error.into(),
         UnwindError::Undo(source) => EngineError::Undo { hash, source },

@@ -30,11 +30,13 @@ mod stats;
 mod submit;
 mod tree;
 mod types;
+mod validate;
 mod verify;
 
 pub use assay_consensus::amount::format_money;
 pub use assay_consensus::block::BlockError;
 pub use assay_consensus::params::ChainParams;
+pub use assay_store::StrayKind;
 pub use assay_wire::{Block, BlockHash, TxOut};
 pub use checker::ImmediateChecker;
 pub use config::Config;
@@ -43,6 +45,10 @@ pub use log::iso_time;
 pub use types::{
     BlockEntry, EngineError, MempoolEntryInfo, MempoolInfo, OpenError, SubmitOutcome, TestAccept,
     Tip, TxReject, TxRejectCode, UtxoStats,
+};
+pub use validate::{
+    ConnectState, DatadirError, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray,
+    Totals, ValidateConfig, ValidateError, ValidateProgress, Validation, validate,
 };
 pub use verify::{
     BlockVerifier, PrevoutsError, SpendSums, SpendType, TypeCount, TypeCounts, VerifyBlockError,
