@@ -82,9 +82,9 @@ pub(crate) struct Choice {
     /// Blocks on other branches, and how many tips these have.
     pub(crate) stale_blocks: usize,
     pub(crate) stale_tips: usize,
-    /// Blocks that do not connect to genesis; the lowest of them in the files.
+    /// Blocks that do not connect to genesis, and the first blocks missing below them.
     pub(crate) unconnected: usize,
-    pub(crate) gap: Option<Gap>,
+    pub(crate) gaps: Vec<Gap>,
     /// The first header that was the reason to prefer a branch with less work.
     pub(crate) bad_header: Option<BadHeader>,
     /// Height up to which the chain agrees with the ancestors of the block asked about; `None` when it is not there.
@@ -160,6 +160,9 @@ impl Ancestors for ChainView<'_> {
 /// The place of an entry among all that were found.
 type Index = u32;
 
+/// Missing blocks that are named; where more are missing, that is no help.
+const GAPS_MAX: usize = 8;
+
 /// Not found, or not linked to genesis.
 const NONE: Index = Index::MAX;
 const GENESIS: Index = Index::MAX - 1;
@@ -207,14 +210,13 @@ pub(crate) fn choose(
     };
     let on_branch: HashSet<Index> = branch.iter().copied().collect();
     let connected = links.by_hash.iter().filter(|index| links.is_connected(**index)).count();
-    let gap = links.gap();
     Choice {
         blocks,
         duplicates: entries.len() - blocks - own_genesis,
         stale_blocks: connected - branch.len(),
         stale_tips: links.tips().filter(|index| !on_branch.contains(index)).count(),
         unconnected: links.unconnected(&bad),
-        gap,
+        gaps: links.gaps(),
         bad_header,
         ancestor_height: asked.and_then(|hash| links.ancestor_height(&hash, &branch)),
         chain,
@@ -352,12 +354,16 @@ impl<'a> Links<'a> {
             .count()
     }
 
-    /// The first entry of the files whose parent is in none.
-    fn gap(&self) -> Option<Gap> {
-        let index =
-            self.by_hash.iter().filter(|index| self.parents[**index as usize] == NONE).min()?;
-        let child = self.entries[*index as usize];
-        Some(Gap { hash: child.prev, child })
+    /// The first entries of the files whose parents are in none.
+    fn gaps(&self) -> Vec<Gap> {
+        let is_loose = |index: &Index| self.parents[*index as usize] == NONE;
+        let mut loose: Vec<Index> = self.by_hash.iter().copied().filter(is_loose).collect();
+        loose.sort_unstable();
+        let gap = |index: &Index| {
+            let child = self.entries[*index as usize];
+            Gap { hash: child.prev, child }
+        };
+        loose.iter().take(GAPS_MAX).map(gap).collect()
     }
 
     fn ancestor_height(&self, hash: &BlockHash, branch: &[Index]) -> Option<u32> {
@@ -422,7 +428,7 @@ mod tests {
         assert_eq!((choice.stale_blocks, choice.stale_tips, choice.unconnected), (2, 1, 0));
         assert_eq!(choice.ancestor_height, Some(1), "13 shares block 1 with the chain");
         assert_eq!(choice.chain.up_to(2).median_time_past_at(2), 1_700_000_001);
-        assert!(choice.gap.is_none() && choice.bad_header.is_none());
+        assert!(choice.gaps.is_empty() && choice.bad_header.is_none());
         let asked = |hash| choose(&params, &blocks, Some(hash), NOW).ancestor_height;
         assert_eq!((asked(genesis), asked(hash(3)), asked(hash(99))), (Some(0), Some(3), None));
     }
@@ -444,7 +450,7 @@ mod tests {
         let choice = choose(&params, &blocks, Some(hash(4)), NOW);
         assert_eq!(chosen(&choice), [1]);
         assert_eq!(choice.unconnected, 2);
-        let gap = choice.gap.unwrap();
+        let [gap] = choice.gaps[..] else { panic!("one gap") };
         assert_eq!((gap.hash, gap.child.hash), (hash(2), hash(3)));
         assert_eq!(choice.ancestor_height, None);
     }

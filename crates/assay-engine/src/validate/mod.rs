@@ -159,8 +159,8 @@ pub struct ScanReport {
     pub stale_branches: usize,
     /// Blocks that do not connect because one below them is missing.
     pub unconnected: usize,
-    /// The first such gap in the files.
-    pub missing: Option<MissingBlock>,
+    /// The first few of these gaps, in the order of the files.
+    pub missing: Vec<MissingBlock>,
     /// Bytes of padding.
     pub padding_bytes: u64,
     /// Other bytes that belong to no block.
@@ -377,8 +377,9 @@ fn scan(
             .map(|file| {
                 let mut reached = 0;
                 scan_file(params, files, file, &mut |at| {
-                    let step = at - reached;
-                    reached = at;
+                    // A damaged length makes the scan go back.
+                    let step = at.saturating_sub(reached);
+                    reached = reached.max(at);
                     let done = bytes_done.fetch_add(step, Ordering::Relaxed) + step;
                     progress.scanning(done, bytes);
                 })
@@ -414,11 +415,15 @@ fn scan(
         stale_blocks: choice.stale_blocks,
         stale_branches: choice.stale_tips,
         unconnected: choice.unconnected,
-        missing: choice.gap.map(|gap| MissingBlock {
-            hash: gap.hash,
-            child: gap.child.hash,
-            child_place: place(&gap.child.place),
-        }),
+        missing: choice
+            .gaps
+            .iter()
+            .map(|gap| MissingBlock {
+                hash: gap.hash,
+                child: gap.child.hash,
+                child_place: place(&gap.child.place),
+            })
+            .collect(),
         padding_bytes,
         strays,
         bad_header: choice.bad_header.as_ref().map(|bad| InvalidBlock {

@@ -28,6 +28,11 @@ impl Forged {
         Self { dir, ledger: summary.ledger }
     }
 
+    /// The folder.
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// The raw block at `height`; 1 is the first.
     pub(crate) fn block(&self, height: u32) -> Vec<u8> {
         let line = &self.ledger.blocks[height as usize - 1];

@@ -57,8 +57,7 @@ impl BlockFiles {
     /// Walks through one file and reports everything in it, in order; reads headers, not blocks.
     ///
     /// `is_header` says whether bytes can be a block header, best by its proof of work: records are told from chance by it.
-    /// `on_finding` also learns how far the scan has come. A record whose length runs over a record that follows is
-    /// reported with the room it really has.
+    /// `on_finding` also learns how far the scan has come. Records that a damaged length would hide are found all the same.
     ///
     /// # Errors
     /// An I/O error.
@@ -96,48 +95,55 @@ enum Candidate {
 impl Scan<'_> {
     fn run(&mut self, on_finding: &mut dyn FnMut(Finding, u64)) -> Result<(), BlockFilesError> {
         let mut at = 0;
-        // Held back until it is clear that what follows is where its length says.
-        let mut pending: Option<(BlockPlace, [u8; HEADER_BYTES])> = None;
+        // Where the last record that was not hidden in another begins, and whether `at` is just behind it.
+        let mut last_record: Option<u64> = None;
+        let mut is_after_record = false;
         while at < self.end {
             let kind = match self.candidate(at)? {
                 Candidate::Record { place, header } => {
-                    if let Some((place, header)) = pending.replace((place, header)) {
-                        on_finding(Finding::Block { place, header }, at);
-                    }
+                    last_record = Some(at);
+                    is_after_record = true;
                     at = place.offset + u64::from(place.size);
+                    on_finding(Finding::Block { place, header }, at);
                     continue;
                 }
                 Candidate::Other(kind) => kind,
             };
-            // No record where one should follow: the length of the one before may be wrong.
-            let mut swallowed = None;
-            let (next, is_zero) = self.find_record(at, self.end)?;
-            if let Some((place, _)) = &pending
-                && !is_zero
+            // No record where one should follow: the length of the one before may be wrong and hide others.
+            if let Some(record) = last_record.filter(|_| is_after_record)
+                && let Some(inside) = self.find_record(record, at)?
             {
-                let inside = place.offset + HEADER_BYTES as u64;
-                swallowed = self.find_record(inside, at)?.0;
-            }
-            if let Some((mut place, header)) = pending.take() {
-                if let Some(inner) = swallowed {
-                    place.size = (inner - place.offset) as u32;
-                }
-                on_finding(Finding::Block { place, header }, at);
-            }
-            if let Some(inner) = swallowed {
-                at = inner;
+                at = inside;
                 continue;
             }
-            let stop = next.unwrap_or(self.end);
-            let kind = if is_zero { StrayKind::Padding } else { kind };
+            let zeros_end = self.zeros_end(at)?;
+            if zeros_end > at + ZEROS_MIN || zeros_end == self.end {
+                at = self.padding(at, zeros_end, on_finding)?;
+                is_after_record = false;
+                continue;
+            }
+            let stop = self.find_record(at, self.end)?.unwrap_or(self.end);
             let (file, offset, bytes) = (self.file, at, stop - at);
             on_finding(Finding::Stray { file, offset, bytes, kind }, stop);
             at = stop;
-        }
-        if let Some((place, header)) = pending {
-            on_finding(Finding::Block { place, header }, self.end);
+            is_after_record = false;
         }
         Ok(())
+    }
+
+    /// Reports zeros, up to their end or to a record that begins just before: an obfuscated one may begin with zeros.
+    fn padding(
+        &self,
+        at: u64,
+        zeros_end: u64,
+        on_finding: &mut dyn FnMut(Finding, u64),
+    ) -> Result<u64, BlockFilesError> {
+        let from = at.max(zeros_end.saturating_sub(MAGIC_BYTES as u64 + 1));
+        let to = (zeros_end + MAGIC_BYTES as u64).min(self.end);
+        let stop = self.find_record(from, to)?.unwrap_or(zeros_end);
+        let kind = StrayKind::Padding;
+        on_finding(Finding::Stray { file: self.file, offset: at, bytes: stop - at, kind }, stop);
+        Ok(stop)
     }
 
     fn candidate(&self, at: u64) -> Result<Candidate, BlockFilesError> {
@@ -163,43 +169,47 @@ impl Scan<'_> {
         Ok(Candidate::Record { place: BlockPlace { file: self.file, offset, size }, header })
     }
 
-    /// Where the first record after `from` begins that begins before `to`, and whether all bytes up to it are zero, be it
-    /// on disk or with the obfuscation off.
-    fn find_record(&self, from: u64, to: u64) -> Result<(Option<u64>, bool), BlockFilesError> {
+    /// Where the first record begins after `from` and before `to`.
+    fn find_record(&self, from: u64, to: u64) -> Result<Option<u64>, BlockFilesError> {
         let mut window = vec![0u8; WINDOW_BYTES.min((to - from) as usize)];
-        let (mut is_zero_plain, mut is_zero_raw) = (true, true);
-        let mut start = from;
+        let mut start = from + 1;
         while start < to {
             let length = window.len().min((to - start) as usize);
             let window = &mut window[..length];
             self.files.read_at(self.file, start, window)?;
             for found in self.magic.find_iter(window) {
                 let at = start + found as u64;
-                // What is known to be no record stands at `from`.
-                if at > from && matches!(self.candidate(at)?, Candidate::Record { .. }) {
-                    let is_zero =
-                        self.is_zero(&mut window[..found], start, is_zero_plain, is_zero_raw);
-                    return Ok((Some(at), is_zero.0 || is_zero.1));
+                if matches!(self.candidate(at)?, Candidate::Record { .. }) {
+                    return Ok(Some(at));
                 }
             }
             // The magic may lie across the border of two windows.
-            let last = start + length as u64 == to;
-            let step = if last { length } else { length - (MAGIC_BYTES - 1) };
-            (is_zero_plain, is_zero_raw) =
-                self.is_zero(&mut window[..step], start, is_zero_plain, is_zero_raw);
-            start += step as u64;
+            let is_last = start + length as u64 == to;
+            start += if is_last { length } else { length - (MAGIC_BYTES - 1) } as u64;
         }
-        Ok((None, is_zero_plain || is_zero_raw))
+        Ok(None)
     }
 
-    /// Whether bytes are zero with the obfuscation off, and with it on; destroys them.
-    fn is_zero(&self, bytes: &mut [u8], offset: u64, plain: bool, raw: bool) -> (bool, bool) {
-        let plain = plain && bytes.iter().all(|byte| *byte == 0);
-        if !raw {
-            return (plain, false);
+    /// Where the zeros end that begin at `at`: zeros on the disk, or with the obfuscation off.
+    fn zeros_end(&self, at: u64) -> Result<u64, BlockFilesError> {
+        let mut window = Vec::new();
+        let (mut plain_end, mut raw_end) = (None, None);
+        let mut start = at;
+        // Most often there are none, so the first look is a short one.
+        let mut bytes = 64;
+        while start < self.end && (plain_end.is_none() || raw_end.is_none()) {
+            window.resize(bytes.min((self.end - start) as usize), 0);
+            self.files.read_at(self.file, start, &mut window)?;
+            let first_other = |window: &[u8]| {
+                window.iter().position(|byte| *byte != 0).map(|found| start + found as u64)
+            };
+            plain_end = plain_end.or(first_other(&window));
+            self.files.key.apply(&mut window, start);
+            raw_end = raw_end.or(first_other(&window));
+            start += window.len() as u64;
+            bytes = WINDOW_BYTES;
         }
-        self.files.key.apply(bytes, offset);
-        (plain, bytes.iter().all(|byte| *byte == 0))
+        Ok(plain_end.unwrap_or(self.end).max(raw_end.unwrap_or(self.end)))
     }
 }
 
@@ -207,6 +217,9 @@ impl Scan<'_> {
 const HEADER_BYTES: usize = 80;
 
 const MAGIC_BYTES: usize = 4;
+
+/// Fewer zeros than this are no padding.
+const ZEROS_MIN: u64 = 8;
 
 /// Bytes read at a time where records must be searched for.
 const WINDOW_BYTES: usize = 1 << 20;

@@ -109,6 +109,42 @@ fn a_record_that_is_cut_off() {
 }
 
 #[test]
+fn padding_and_garbage_in_one_gap() {
+    let a = frame(&block(1, 100));
+    let kinds = [StrayKind::Padding, StrayKind::Garbage, StrayKind::Padding, StrayKind::Truncated];
+    let [padding, garbage, more, cut] = kinds.map(Some);
+    check(
+        &[vec![0; 9], vec![7; 9], a.clone(), vec![0; 99], a[..95].to_vec()],
+        &[(0, 9, padding), (9, 9, garbage), (26, 100, None), (126, 99, more), (225, 95, cut)],
+    );
+    // A few zeros are not worth a word of their own.
+    check(&[vec![7, 0, 0, 7], a], &[(0, 4, garbage), (12, 100, None)]);
+}
+
+#[test]
+fn zeros_on_the_disk_may_run_into_an_obfuscated_record() {
+    let dir = tempfile::tempdir().unwrap();
+    // The first two bytes of the magic become zeros, too.
+    let mut key = KEY;
+    key[..2].copy_from_slice(&MAGIC[..2]);
+    let mut bytes = vec![0; 64];
+    let mut record = frame(&block(1, 100));
+    XorKey::new(key).apply(&mut record, 64);
+    assert_eq!(record[..2], [0, 0]);
+    bytes.extend(record);
+    fs::write(dir.path().join("blk00000.dat"), bytes).unwrap();
+    fs::write(dir.path().join("xor.dat"), key).unwrap();
+    let files = BlockFiles::open(dir.path(), MAGIC).unwrap();
+    let mut found = Vec::new();
+    files.scan(0, &is_header, &mut |finding, _| found.push(finding)).unwrap();
+    assert!(matches!(
+        found[0],
+        Finding::Stray { offset: 0, bytes: 64, kind: StrayKind::Padding, .. }
+    ));
+    assert!(matches!(found[1], Finding::Block { place, .. } if place.offset == 72));
+}
+
+#[test]
 fn a_flipped_bit_costs_one_record_at_most() {
     let records = [frame(&block(1, 100)), frame(&block(2, 300)), frame(&block(3, 120))];
     let flipped = |byte: usize, mask: u8| {
@@ -122,7 +158,7 @@ fn a_flipped_bit_costs_one_record_at_most() {
     check(&flipped(84, 1), &[first, (108, 308, Some(StrayKind::BadHeader)), last]);
     // Length: too long for the file, into the middle of the next record, too short.
     check(&flipped(7, 0x80), &[first, (108, 308, Some(StrayKind::Truncated)), last]);
-    check(&flipped(4, 0x10), &[first, (116, 300, None), last]);
+    check(&flipped(4, 0x10), &[first, (116, 316, None), last]);
     check(&flipped(4, 0x04), &[first, (116, 296, None), (412, 4, Some(StrayKind::Garbage)), last]);
     // Shorter than a header.
     check(&flipped(5, 0x01), &[first, (108, 308, Some(StrayKind::BadHeader)), last]);

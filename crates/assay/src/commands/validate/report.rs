@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use assay_engine::{
-    BlockHash, End, FilePlace, InvalidBlock, ScanReport, Totals, Validation, format_money,
+    BlockHash, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Totals, Validation,
+    format_money,
 };
 use serde::Serialize;
 
@@ -26,7 +27,7 @@ pub(super) struct Report {
     assumed_blocks: u64,
     utxo: Option<Utxo>,
     invalid: Option<Invalid>,
-    missing: Option<Missing>,
+    missing: Vec<Missing>,
     scan: Scan,
     scan_s: f64,
     connect_s: f64,
@@ -71,7 +72,6 @@ struct Missing {
     hash: String,
     child: String,
     child_place: Place,
-    unconnected_blocks: usize,
     text: String,
 }
 
@@ -95,6 +95,7 @@ struct Scan {
 struct Stray {
     place: Place,
     kind: &'static str,
+    text: String,
 }
 
 impl Report {
@@ -108,12 +109,12 @@ impl Report {
             // Below the height asked for all is well, whatever comes above.
             _ => scan.bad_header.as_ref().filter(|_| !is_short),
         };
-        let missing = missing(scan).filter(|_| !is_short);
+        let missing = if is_short { Vec::new() } else { missing(scan) };
         let end = match &validation.end {
             End::Interrupted => "interrupted",
             End::StopHeight => "stop-height",
             _ if invalid.is_some() => "invalid",
-            _ if missing.is_some() => "incomplete",
+            _ if !missing.is_empty() => "incomplete",
             _ => "complete",
         };
         let utxo = validation.coins.as_ref().map(|coins| Utxo {
@@ -153,14 +154,19 @@ impl Report {
 
     /// Whether the chain is valid as far as it was asked for.
     pub(super) fn is_valid(&self) -> bool {
-        self.invalid.is_none() && self.missing.is_none()
+        self.invalid.is_none() && self.missing.is_empty()
     }
 
     /// What is wrong, in a line or two.
     pub(super) fn trouble(&self) -> Option<String> {
         let invalid = self.invalid.as_ref().map(|invalid| invalid.text.as_str());
-        let missing = self.missing.as_ref().map(|missing| missing.text.as_str());
-        let lines: Vec<&str> = invalid.into_iter().chain(missing).collect();
+        let missing = self.missing.iter().map(|missing| missing.text.as_str());
+        let mut lines: Vec<String> =
+            invalid.into_iter().chain(missing).map(str::to_owned).collect();
+        if !self.missing.is_empty() {
+            lines.push(format!("{} blocks do not connect for that", self.scan.unconnected_blocks));
+            lines.extend(self.scan.strays.first().map(|stray| stray.text.clone()));
+        }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
@@ -241,25 +247,27 @@ impl Invalid {
     }
 }
 
-/// The lowest gap below blocks that do not connect.
-fn missing(scan: &ScanReport) -> Option<Missing> {
-    let gap = scan.missing.as_ref().filter(|_| scan.unconnected > 0)?;
-    let (hash, count) = (gap.hash, scan.unconnected);
-    let mut text = format!(
-        "missing block {hash}, the parent of {} ({}): {count} blocks do not connect",
-        gap.child, gap.child_place,
-    );
-    if let Some(stray) = scan.strays.first() {
-        let (bytes, kind) = (stray.place.bytes, stray.kind.describe());
-        let _ = write!(text, "; {} has {bytes} bytes of {kind}", stray.place);
+/// The blocks that are missing below others.
+fn missing(scan: &ScanReport) -> Vec<Missing> {
+    if scan.unconnected == 0 {
+        return Vec::new();
     }
-    Some(Missing {
-        hash: hash.to_string(),
-        child: gap.child.to_string(),
-        child_place: Place::new(&gap.child_place),
-        unconnected_blocks: count,
-        text,
-    })
+    let missing = |gap: &MissingBlock| {
+        let MissingBlock { hash, child, child_place } = gap;
+        Missing {
+            hash: hash.to_string(),
+            child: child.to_string(),
+            child_place: Place::new(child_place),
+            text: format!("missing block {hash}, the parent of {child} ({child_place})"),
+        }
+    };
+    scan.missing.iter().map(missing).collect()
+}
+
+/// Bytes that belong to no block.
+fn stray_line(stray: &assay_engine::Stray) -> String {
+    let (bytes, kind) = (stray.place.bytes, stray.kind.describe());
+    format!("{}: {bytes} bytes of {kind}", stray.place)
 }
 
 impl Scan {
@@ -267,6 +275,7 @@ impl Scan {
         let stray = |stray: &assay_engine::Stray| Stray {
             place: Place::new(&stray.place),
             kind: stray.kind.describe(),
+            text: stray_line(stray),
         };
         Self {
             files: scan.files,
@@ -306,12 +315,14 @@ pub(super) fn scan_lines(scan: &ScanReport, strays_shown: usize) -> String {
     if let Some(bad) = &scan.bad_header {
         let _ = writeln!(text, "{bad}");
     }
-    if let Some(missing) = missing(scan) {
+    for missing in missing(scan) {
         let _ = writeln!(text, "{}", missing.text);
     }
+    if scan.unconnected > 0 {
+        let _ = writeln!(text, "{} blocks do not connect for that", scan.unconnected);
+    }
     for stray in scan.strays.iter().take(strays_shown) {
-        let (bytes, kind) = (stray.place.bytes, stray.kind.describe());
-        let _ = writeln!(text, "{}: {bytes} bytes of {kind}", stray.place);
+        let _ = writeln!(text, "{}", stray_line(stray));
     }
     if let Some(more @ 1..) = scan.strays.len().checked_sub(strays_shown) {
         let _ = writeln!(text, "and {more} more such places");
