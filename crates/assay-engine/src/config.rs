@@ -55,7 +55,7 @@ const CORE_CLUSTER_VSIZE: u64 = 101_000;
 const FLUSH_INTERVAL: Duration = Duration::from_secs(30 * 60);
 
 /// Core's `-prevoutfetchthreads`: reads wait for the disk rather than for a core.
-const READ_THREADS: usize = 8;
+pub(crate) const READ_THREADS: usize = 8;
 
 impl Config {
     /// The reference nodes' defaults for a chain in a folder.

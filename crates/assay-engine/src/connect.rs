@@ -185,7 +185,7 @@ impl Engine {
 }
 
 /// Amounts, then scripts: the order in which Core reports them (`validation.cpp`, `ConnectBlock`).
-fn verify_sums(
+pub(crate) fn verify_sums(
     prepared: &Prepared,
     rules: &BlockRules,
     applier: &Applier<'_>,
@@ -218,7 +218,7 @@ fn script_error(prepared: &Prepared, failure: TxFailure) -> BlockError {
 }
 
 /// A failure to take coins back leaves memory in doubt.
-fn doubt(hash: BlockHash, cause: UnwindError) -> ConnectError {
+pub(crate) fn doubt(hash: BlockHash, cause: UnwindError) -> ConnectError {
     ConnectError::Engine(match cause {
         UnwindError::Coin(error) => error.into(),
         UnwindError::Undo(source) => EngineError::Undo { hash, source },

@@ -1,8 +1,8 @@
 //! `assay node`.
 
-use anyhow::ensure;
 use assay_node::NodeConfig;
 
+use super::mebibytes;
 use crate::Outcome;
 use crate::cli::NodeArguments;
 
@@ -27,10 +27,4 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     }
     assay_node::run(&config)?;
     Ok(Outcome::Good)
-}
-
-fn mebibytes(flag: &str, count: usize) -> anyhow::Result<usize> {
-    const MAX: usize = 1 << 20;
-    ensure!((1..=MAX).contains(&count), "{flag} {count}: give 1 to {MAX} MiB");
-    Ok(count << 20)
 }
