@@ -59,8 +59,11 @@ fn shape_of_a_block() {
     assert_eq!(alone(&regtest, &[cb(), huge(500_000), huge(500_000)]), "bad-blk-length");
     let cash = params("bch-regtest");
     assert_eq!(alone(&cash, &[cb(), huge(500_000), huge(500_001)]), "ok");
-    let small = cash.with_block_bytes_max(1_000_000);
-    assert_eq!(alone(&small, &[cb(), huge(500_000), huge(500_001)]), "bad-blk-length");
+    let small = cash.clone().with_block_bytes_max(1_000_000);
+    assert_eq!(alone(&small, &[cb(), huge(500_000), huge(500_001)]), "ok", "judged later");
+    assert_eq!(alone(&cash, &[]), "bad-cb-missing");
+    assert_eq!(alone(&cash, &[spend(1), cb()]), "bad-cb-missing");
+    assert_eq!(alone(&cash, &[cb(), spend(1), cb()]), "bad-tx-coinbase");
 }
 
 #[test]
@@ -226,6 +229,17 @@ fn cash_orders_and_bounds_transactions() {
         let tx = TxBuilder::new(version).input(1, 0, &[], 0).output(1, &[0x51; 20]);
         assert_eq!(block(&[tx]), expected, "version {version}");
     }
+}
+
+#[test]
+fn cash_bounds_the_size_after_all_that_is_in_it() {
+    let small = params("bch-regtest").with_block_bytes_max(1_000_000);
+    let rules = rules(&small, 200);
+    let long = |bytes: usize| TxBuilder::new(1).input(1, 0, &[], 0).output(1, &vec![0; bytes]);
+    let cb = || coinbase(200, 1).output(1, &[0x51; 20]);
+    assert_eq!(in_chain(&rules, &[cb(), long(999_000)]), "ok");
+    assert_eq!(in_chain(&rules, &[cb(), long(1_000_000)]), "bad-blk-length");
+    assert_eq!(in_chain(&rules, &[cb(), long(1), long(1_000_000)]), "bad-txns-undersize");
 }
 
 #[test]
