@@ -1,5 +1,5 @@
 use super::*;
-use crate::chain::HeaderFacts;
+use crate::chain::{Ancestors, HeaderFacts};
 use crate::params::CashRules;
 use crate::script::{Flags, ScriptError};
 use crate::testing::{TxBuilder, block_of, coinbase, txids, wtxids};
@@ -321,6 +321,31 @@ fn old_coinbases_need_no_search_on_the_real_chain() {
     assert!(!bip30(&headers[..91_842], repeat));
     assert!(bip30(&headers[..91_842], BlockHash::ZERO));
     assert!(bip30(&headers[..91_841], repeat));
+}
+
+/// The real chain as far as BIP30 asks about it.
+struct RealChain(u32);
+
+impl Ancestors for RealChain {
+    fn tip_height(&self) -> u32 {
+        self.0
+    }
+    fn header_at(&self, height: u32) -> HeaderFacts {
+        let hash = params("main").activation.bip34_hash.filter(|_| height == 227_931);
+        HeaderFacts { hash: hash.unwrap_or_default(), time: 0, bits: 0 }
+    }
+}
+
+#[test]
+fn old_coinbases_need_a_search_again_where_they_claimed_heights() {
+    let main = params("main");
+    let header = block_of(&[coinbase(100, 0).bytes()], Encoding::Segwit);
+    let bip30 = |height: u32| {
+        let parent = RealChain(height - 1);
+        BlockRules::new(&main, &parent, header.header(), &BlockHash::ZERO).bip30
+    };
+    assert!(!bip30(227_932) && !bip30(490_897) && !bip30(1_983_701));
+    assert!(bip30(1_983_702) && bip30(1_983_703) && bip30(5_000_000));
 }
 
 #[test]
