@@ -98,6 +98,7 @@ pub(crate) struct Applier<'a> {
     block: &'a Block,
     txids: &'a [Txid],
     rules: &'a BlockRules,
+    read_threads: usize,
     undo: UndoWriter,
     /// Transactions whose outputs have come in: a prefix.
     txs_added: usize,
@@ -107,12 +108,18 @@ pub(crate) struct Applier<'a> {
 }
 
 impl<'a> Applier<'a> {
-    pub(crate) fn new(block: &'a Block, txids: &'a [Txid], rules: &'a BlockRules) -> Self {
+    pub(crate) fn new(
+        block: &'a Block,
+        txids: &'a [Txid],
+        rules: &'a BlockRules,
+        read_threads: usize,
+    ) -> Self {
         let undo = UndoWriter::with_capacity(block.input_count());
         Self {
             block,
             txids,
             rules,
+            read_threads,
             undo,
             txs_added: 0,
             prevouts: Prevouts::new(block),
@@ -145,17 +152,38 @@ impl<'a> Applier<'a> {
             for tx_index in 0..count {
                 self.add_outputs(coins, tx_index)?;
             }
+            // What is still unknown now can only be on disk.
+            coins.load(self.block_prevouts(), self.read_threads)?;
             for tx_index in 0..count {
                 self.spend_inputs(coins, tx_index, ancestors, &mut spent)?;
                 on_spend(tx_index, &mut spent);
             }
         } else {
+            self.load_from_disk(coins)?;
             for tx_index in 0..count {
                 self.spend_inputs(coins, tx_index, ancestors, &mut spent)?;
                 on_spend(tx_index, &mut spent);
                 self.add_outputs(coins, tx_index)?;
             }
         }
+        Ok(())
+    }
+
+    /// All outpoints that the block spends.
+    fn block_prevouts(&self) -> impl Iterator<Item = OutPoint> + use<'a> {
+        self.block.txs().skip(1).flat_map(|tx| tx.inputs().map(|input| input.prevout))
+    }
+
+    /// Reads the coins that the cache lacks and that the block does not create itself, many at once: one after the other
+    /// they would be waited for one after the other.
+    fn load_from_disk(&self, coins: &mut CoinStore) -> Result<(), CoinError> {
+        let mut unknown = coins.unknown(self.block_prevouts());
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let own: HashSet<&Txid> = self.txids.iter().collect();
+        unknown.retain(|outpoint| !own.contains(&outpoint.txid));
+        coins.load(unknown, self.read_threads)?;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use assay_consensus::block::{BlockError, BlockRules, ScriptFailure, check_coinbase_amount};
 use assay_store::{BlockFileError, CoinError, IndexError, decode_undo};
-use assay_wire::{Block, BlockHash, Coin, Txid, Wtxid};
+use assay_wire::{Block, BlockHash, Coin, OutPoint, Txid, Wtxid};
 
 use crate::apply::{Applier, ApplyError, Moved, UnwindError, unapply};
 use crate::engine::{Engine, State};
@@ -102,7 +102,8 @@ impl Engine {
         let State { tree, coins, mempool, coinbases, .. } = state;
         let branch = tree.ancestors(parent);
         let job = ScriptJob::new(&prepared.block, rules);
-        let mut applier = Applier::new(&prepared.block, &prepared.txids, rules);
+        let mut applier =
+            Applier::new(&prepared.block, &prepared.txids, rules, self.config.read_threads);
         let mut sigchecks_known = 0;
         let moved = self.pool.in_place_scope(|scope| {
             let mut queue = ScriptQueue::new(scope, &job);
@@ -149,6 +150,10 @@ impl Engine {
         let undo_pos = node.undo.ok_or(missing)?;
         let undo = self.blocks.read_undo(undo_pos, &hash)?;
         let spent = decode_undo(&undo).map_err(|source| EngineError::Undo { hash, source })?;
+        let outputs = prepared.block.txs().zip(&prepared.txids).flat_map(|(tx, &txid)| {
+            (0..tx.output_count() as u32).map(move |vout| OutPoint { txid, vout })
+        });
+        state.coins.load(outputs, self.config.read_threads)?;
         let moved = Moved { txs_added: prepared.block.tx_count(), spent };
         let outputs_first = self.params.cash.is_some();
         unapply(&prepared.block, &prepared.txids, outputs_first, moved, &mut state.coins).map_err(

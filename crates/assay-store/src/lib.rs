@@ -45,9 +45,9 @@ mod undo;
 pub use blocks::{BlockFileError, BlockPos, BlockStore, UndoPos};
 pub use codec::{CodecError, CoinRef};
 pub use coins::{
-    Cached, CoinError, CoinKey, CoinSnapshot, CoinStore, CoinTier, FjallTier, FlushStats,
-    KEY_BYTES, Located, MARKER_KEY, Marker, MemTier, SCRIPT_BYTES_MAX, TierBatch, TierError,
-    TierSnapshot, Visit,
+    Cached, CoinError, CoinKey, CoinSnapshot, CoinStore, CoinTier, CoinUsage, FjallTier,
+    FlushStats, KEY_BYTES, Located, MARKER_KEY, Marker, MemTier, Room, SCRIPT_BYTES_MAX, SimTier,
+    TierBatch, TierError, TierSnapshot, Visit,
 };
 pub use index::{BlockIndex, BlockRecord, IndexError};
 pub use reader::BlockFileReader;

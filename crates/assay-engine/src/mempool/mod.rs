@@ -1,9 +1,12 @@
 //! Unconfirmed transactions: which are admitted, which are kept.
 
 mod admission;
+mod disconnected;
 mod policy;
 mod pool;
+mod reorg;
 
+pub(crate) use disconnected::DisconnectedTxs;
 pub(crate) use pool::Pool;
 
 use crate::connect::Prepared;

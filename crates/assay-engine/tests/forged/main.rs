@@ -5,6 +5,10 @@
 
 mod bad_blocks;
 mod chain;
+mod control;
+mod deep_reorg;
 mod mempool;
+mod mempool_reorg;
+mod mint;
 mod reorg;
 mod sync;

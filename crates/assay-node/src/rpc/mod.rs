@@ -5,6 +5,7 @@
 mod address;
 mod args;
 mod blocks;
+mod branches;
 mod chain;
 mod coins;
 mod control;

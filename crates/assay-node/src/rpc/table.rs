@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::args::Args;
-use super::{Job, Rpc, blocks, chain, coins, control, mempool, submit, transactions};
+use super::{Job, Rpc, blocks, branches, chain, coins, control, mempool, submit, transactions};
 use crate::jsonrpc::RpcError;
 
 /// One method.
@@ -174,6 +174,10 @@ const METHODS: &[&Method] = &[
     &chain::WAITFORNEWBLOCK,
     &blocks::GETBLOCK,
     &blocks::GETBLOCKHEADER,
+    &branches::GETCHAINTIPS,
+    &branches::INVALIDATEBLOCK,
+    &branches::PRECIOUSBLOCK,
+    &branches::RECONSIDERBLOCK,
     &coins::GETTXOUT,
     &coins::GETTXOUTSETINFO,
     &mempool::GETMEMPOOLENTRY,
@@ -184,6 +188,7 @@ const METHODS: &[&Method] = &[
     &control::STOP,
     &control::UPTIME,
     &submit::SUBMITBLOCK,
+    &submit::SUBMITHEADER,
     &control::GETNETWORKINFO,
     &transactions::GETRAWTRANSACTION,
     &submit::SENDRAWTRANSACTION,

@@ -60,6 +60,11 @@ impl CoinTier for FjallTier {
         // The whole database, with its journal; a figure for people, so a failure is no reason to stop.
         self.db.disk_space().unwrap_or_else(|_| self.coins.disk_space())
     }
+
+    fn coins_estimate(&self) -> u64 {
+        // Counts deletions and replaced values until compaction has met them.
+        self.coins.approximate_len() as u64
+    }
 }
 
 /// A batch as sorted tables. The engine does not name its type for that, so it is held in a closure.
