@@ -132,10 +132,7 @@ impl Engine {
     /// What follows every change of the tip.
     fn after_step(&self, state: &mut State) -> Result<(), EngineError> {
         log::update_tip(&tip_of(&state.tree), state, &self.params);
-        if state.coins.needs_flush() {
-            self.flush_state(state)?;
-        }
-        Ok(())
+        self.keep_within_limits(state)
     }
 
     /// Marks a block and all that build on it as failed, in memory and in the index.

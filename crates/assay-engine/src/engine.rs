@@ -6,13 +6,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use assay_consensus::params::ChainParams;
 use assay_store::io::{Io, RealIo};
-use assay_store::{BlockIndex, BlockStore, CoinStore, Store, StoreConfig, decode_undo};
+use assay_store::{
+    BlockIndex, BlockStore, CoinStore, CoinTier, CoinUsage, Room, Store, StoreConfig, decode_undo,
+};
 use assay_wire::{Block, BlockHash, Coin, OutPoint, Transaction, Txid};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rayon::ThreadPool;
 
 use crate::apply::CoinbaseLog;
 use crate::config::Config;
+use crate::log;
 use crate::mempool::Pool;
 use crate::tree::{BlockTree, NodeId};
 use crate::types::{BlockEntry, EngineError, OpenError, Tip, big_endian};
@@ -41,6 +44,7 @@ pub(crate) struct State {
     pub(crate) coins: CoinStore,
     pub(crate) mempool: Pool,
     pub(crate) coinbases: CoinbaseLog,
+    pub(crate) flushed_at: Instant,
     /// Why the engine refuses to go on.
     pub(crate) poisoned: Option<String>,
 }
@@ -58,15 +62,30 @@ impl Engine {
     /// # Errors
     /// When the folder cannot be used or holds something else or something damaged.
     pub fn open(config: Config) -> Result<Self, OpenError> {
+        let store = Store::open(&store_config(&config))?;
+        Self::over(config, store, Arc::new(RealIo))
+    }
+
+    /// [`Engine::open`] over another file system and another tier for the coins.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_with(
+        config: Config,
+        io: &Arc<dyn Io>,
+        tier: Box<dyn CoinTier>,
+    ) -> Result<Self, OpenError> {
+        let store = Store::open_with(&store_config(&config), io, tier)?;
+        Self::over(config, store, Arc::clone(io))
+    }
+
+    fn over(config: Config, store: Store, io: Arc<dyn Io>) -> Result<Self, OpenError> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(config.threads.max(1))
             .thread_name(|index| format!("verify-{index}"))
             .build()
             .map_err(|error| OpenError::Threads(error.to_string()))?;
         let params = Arc::clone(&config.params);
-        let mut store_config = StoreConfig::new(&config.datadir, params.disk_magic);
-        store_config.cache_bytes_max = config.cache_bytes_max;
-        let store = Store::open(&store_config)?;
         let genesis = Block::parse(params.genesis_block(), params.encoding)
             .expect("the genesis block of known parameters parses");
         let mut tree = BlockTree::new(*genesis.header());
@@ -87,7 +106,7 @@ impl Engine {
             pool,
             blocks: store.blocks,
             index: store.index,
-            io: Arc::new(RealIo),
+            io,
             mempool_loaded: AtomicBool::new(!config.persist_mempool),
             saving_mempool: Mutex::new(()),
             state: Mutex::new(State {
@@ -95,6 +114,7 @@ impl Engine {
                 coins: store.coins,
                 mempool: Pool::default(),
                 coinbases: CoinbaseLog::default(),
+                flushed_at: Instant::now(),
                 poisoned: None,
             }),
             announced: Mutex::new(announced),
@@ -119,10 +139,11 @@ impl Engine {
             let outcome = self.submit_block(raw);
             tracing::info!("archived block without index record at {pos:?}: {outcome:?}");
         }
-        if to != from {
+        let blocks = to.abs_diff(from);
+        if blocks > 0 {
             let elapsed_ms = start.elapsed().as_millis();
             tracing::info!(
-                "connected archived blocks from height {from} to {to} in {elapsed_ms} ms"
+                "recovered {blocks} blocks in {elapsed_ms} ms: the coins were at height {from}, the archived blocks go to {to}"
             );
         }
         Ok(())
@@ -309,6 +330,11 @@ impl Engine {
         (state.coins.cached_coins(), state.coins.cache_bytes())
     }
 
+    /// What the coins take, in memory and on disk.
+    pub fn coin_usage(&self) -> CoinUsage {
+        self.lock().coins.usage()
+    }
+
     /// Bytes that blocks, undo data and coins take on disk.
     ///
     /// # Errors
@@ -339,8 +365,20 @@ impl Engine {
         let (height, hash) = (node.height, node.hash);
         let stats =
             assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash)?;
-        tracing::debug!("flushed coins at height {height}: {stats:?}");
+        state.flushed_at = Instant::now();
+        log::flushed(height, &stats, &state.coins.usage());
         Ok(())
+    }
+
+    /// What follows every block that was connected or disconnected: makes room for the next one, and bounds what a crash
+    /// would have to connect again.
+    pub(crate) fn keep_within_limits(&self, state: &mut State) -> Result<(), EngineError> {
+        let room = state.coins.make_room();
+        if let Room::Evicted(coins) = room {
+            log::evicted(coins, &state.coins.usage());
+        }
+        let is_overdue = state.flushed_at.elapsed() >= self.config.flush_interval;
+        if room == Room::FlushDue || is_overdue { self.flush_state(state) } else { Ok(()) }
     }
 
     /// Whether [`Engine::shutdown`] has begun.
@@ -383,6 +421,13 @@ pub(crate) fn tip_of(tree: &BlockTree) -> Tip {
         chain_work: big_endian(node.chain_work),
         chain_txs: node.chain_tx_count,
     }
+}
+
+fn store_config(config: &Config) -> StoreConfig {
+    let mut store = StoreConfig::new(&config.datadir, config.params.disk_magic)
+        .with_coin_memory(config.cache_bytes_max);
+    store.block_file_bytes_max = config.block_file_bytes_max;
+    store
 }
 
 fn block_entry(tree: &BlockTree, id: NodeId, params: &ChainParams) -> BlockEntry {

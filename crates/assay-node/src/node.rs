@@ -288,7 +288,7 @@ fn announce(config: &NodeConfig, dir: &Path) {
     let engine = config.engine_config();
     let cache_mib = engine.cache_bytes_max >> 20;
     tracing::info!("Script verification uses {} threads", engine.threads);
-    tracing::info!("Using {cache_mib} MiB for the in-memory UTXO set");
+    tracing::info!("Using up to {cache_mib} MiB for coins in memory");
 }
 
 /// Sets up who may call, as Bitcoin Core does: a password in clear text replaces the cookie,

@@ -7,6 +7,8 @@
 //! - [`CoinStore`]: the unspent coins, a cache in memory over a persistent tier ([`CoinTier`]);
 //! - [`UndoWriter`] and [`UndoReader`]: the coins that a block spent, as bytes.
 //!
+//! Apart from them, [`BlockFiles`] reads the block files of another program, which it never changes.
+//!
 //! A block may be acknowledged when [`BlockStore::append_block`] and [`BlockIndex::put`] have returned: it survives the
 //! death of the process then, and after [`commit`] a power cut too. After a crash, take [`CoinStore::tip`] and connect
 //! the archived blocks above it again. Byte layouts and the whole contract: `docs/formats.md`.
@@ -33,6 +35,7 @@
 //! Deliberately absent: consensus rules (what may be spent, which chain is best), and threads of its own beyond those of
 //! the coin tier.
 
+mod block_files;
 mod blocks;
 mod codec;
 mod coins;
@@ -43,12 +46,15 @@ mod replace;
 mod store;
 mod undo;
 
+pub use block_files::{
+    BlockFile, BlockFiles, BlockFilesError, BlockPlace, Finding, StrayKind, XorKey,
+};
 pub use blocks::{BlockFileError, BlockPos, BlockStore, UndoPos};
 pub use codec::{CodecError, CoinRef};
 pub use coins::{
-    Cached, CoinError, CoinKey, CoinSnapshot, CoinStore, CoinTier, FjallTier, FlushStats,
-    KEY_BYTES, Located, MARKER_KEY, Marker, MemTier, SCRIPT_BYTES_MAX, TierBatch, TierError,
-    TierSnapshot, Visit,
+    Cached, CoinError, CoinKey, CoinSnapshot, CoinStore, CoinTier, CoinUsage, FjallTier,
+    FlushStats, KEY_BYTES, Located, MARKER_KEY, Marker, MemTier, Room, SCRIPT_BYTES_MAX, SimTier,
+    TierBatch, TierError, TierSnapshot, Visit,
 };
 pub use index::{BlockIndex, BlockRecord, IndexError};
 pub use reader::BlockFileReader;

@@ -17,7 +17,7 @@ pub struct StoreConfig {
     pub dir: PathBuf,
     /// Message start of the network, which frames the blocks.
     pub magic: [u8; 4],
-    /// Limit of the coin cache in bytes, records and table; beyond it [`CoinStore::needs_flush`] asks for a flush.
+    /// Limit of the coin cache in bytes: records, table, and what a flush needs besides. [`CoinStore::make_room`] keeps to it.
     pub cache_bytes_max: usize,
     /// Bytes for the block cache of the coin tier.
     pub tier_cache_bytes: usize,
@@ -35,6 +35,19 @@ impl StoreConfig {
             tier_cache_bytes: 64 << 20,
             block_file_bytes_max: 128 << 20,
         }
+    }
+
+    /// Divides `total` bytes among all that coins take memory for.
+    ///
+    /// An eighth, but no more than 256 MiB, is for the block cache of the tier, which has to hold the filters and indexes of
+    /// its tables (about two bytes per coin on disk); a coin itself takes less memory in our own cache. Set aside are
+    /// 28 MiB for the buffers with which tables are written and merged, and for what the allocator wastes on blocks that
+    /// many threads read (a quarter of the block cache). Measured in `tests/memory.rs`.
+    #[must_use]
+    pub fn with_coin_memory(self, total: usize) -> Self {
+        let tier_cache_bytes = (total / 8).min(256 << 20);
+        let buffers = (total / 16 * 7).min(28 << 20) + tier_cache_bytes / 4;
+        Self { cache_bytes_max: total - tier_cache_bytes - buffers, tier_cache_bytes, ..self }
     }
 }
 

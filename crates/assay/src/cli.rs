@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use assay_engine::BlockHash;
 use assay_lab::target::TargetSpec;
 use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -23,12 +24,18 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a plan: forge its chain, feed it to every target, measure, check, report.
     Run(RunArguments),
+    /// Kill a node at random moments and see whether it loses anything.
+    Crash(CrashArguments),
     /// Show the built-in plans.
     Plan(PlanArguments),
     /// Make chains.
     Chain(ChainArguments),
     /// Run the validating node.
     Node(NodeArguments),
+    /// Validate a whole chain from block files: a Bitcoin Core datadir, a forged chain, a bootstrap.dat.
+    Validate(ValidateArguments),
+    /// Work on single blocks.
+    Block(BlockArguments),
     /// Write a report again from its results.json.
     Report(ReportArguments),
     /// Measure single things.
@@ -65,6 +72,40 @@ pub(crate) struct RunArguments {
     /// Keep the nodes' data folders.
     #[arg(long)]
     pub(crate) keep_datadirs: bool,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Kill a node at random moments.
+///
+/// Two forged chains that part at their first block take turns in the lead, so that the node extends, reorganises down to
+/// genesis, and turns back by `invalidateblock`, while SIGKILL comes at moments drawn from the seed. After every start the
+/// acknowledged blocks must still be there, and tip and UTXO MuHash must be those of a run that was never killed. Exit
+/// status 1 when anything was lost.
+#[derive(Debug, Args)]
+pub(crate) struct CrashArguments {
+    /// Built-in plan or TOML file whose recipe and node settings are used.
+    #[arg(default_value = "bitcoin-scaling")]
+    pub(crate) plan: String,
+    /// Processes to kill.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub(crate) kills: u32,
+    /// Size of the chains; 1 is the size of the plan's published experiment.
+    #[arg(long, value_name = "F", default_value_t = 0.02)]
+    pub(crate) scale: f64,
+    /// Seed of the chains, of the schedules and of the moments.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// What to kill: `assay`, or `bitcoind=PATH` for a program of the Bitcoin Core family.
+    #[arg(long, value_name = "NAME", default_value = "assay")]
+    pub(crate) target: TargetSpec,
+    /// Sizes of the coin cache in MiB, in turns: a small one writes coins often.
+    #[arg(long, value_name = "MIB", value_delimiter = ',', default_values_t = [4, 16, 256])]
+    pub(crate) db_cache: Vec<u32>,
+    /// Folder for crash.json, the chains and, when something was lost, the node's data.
+    #[arg(long, value_name = "DIR", default_value = "results/crash")]
+    pub(crate) out: PathBuf,
     /// Print the results as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -190,9 +231,10 @@ pub(crate) struct NodeArguments {
     /// Largest RPC request, MiB.
     #[arg(long, value_name = "MIB", default_value_t = 640)]
     pub(crate) rpc_max_body: usize,
-    /// Memory for coins before they are written out, MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 1024)]
-    pub(crate) db_cache: usize,
+    /// Memory for coins, MiB: the cache, what writing it out takes, and the block cache of the coins on disk [default: a
+    /// quarter of the memory that is available, control groups respected, from 64 to 4096].
+    #[arg(long, value_name = "MIB")]
+    pub(crate) db_cache: Option<usize>,
     /// Memory for unconfirmed transactions, MB [default: 300, on bch-regtest 4295].
     #[arg(long, value_name = "MB")]
     pub(crate) max_mempool: Option<u64>,
@@ -219,6 +261,81 @@ pub(crate) struct NodeArguments {
     /// Also print the log to standard output, as Bitcoin Core does.
     #[arg(long)]
     pub(crate) print_to_console: bool,
+}
+
+/// Validate a whole chain from block files.
+///
+/// Every block is read where it lies and every rule is checked, on the branch with the most work that is there as a whole.
+/// Files may be obfuscated (xor.dat beside them), blocks in any order, repeated, stale or cut off, with anything between
+/// them. When a block is invalid, everything before it stays and no other branch is tried.
+///
+/// Exit status: 0 the chain is valid, 1 a block is invalid or missing below others, 2 wrong usage or failure, 130
+/// interrupted.
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArguments {
+    /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is changed.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) blocks: PathBuf,
+    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub(crate) chain: String,
+    /// Folder to keep the coins in, under CHAIN/validate: an interrupted or killed validation then goes on where it was.
+    /// Without it they go to a temporary folder that is removed at the end.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) datadir: Option<PathBuf>,
+    /// Stop after this height; with --datadir a later call goes on from there.
+    #[arg(long, value_name = "HEIGHT")]
+    pub(crate) stop_height: Option<u32>,
+    /// Take the scripts of this block and its ancestors to be valid; everything else is still checked.
+    #[arg(long, value_name = "HASH")]
+    pub(crate) assume_valid: Option<BlockHash>,
+    /// Memory for coins, MiB [default: a quarter of what is available, from 64 to 4096, as for `assay node`].
+    #[arg(long, value_name = "MIB")]
+    pub(crate) db_cache: Option<usize>,
+    /// Threads that verify scripts; 0 takes one for each core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) par: usize,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Work on single blocks.
+#[derive(Debug, Args)]
+pub(crate) struct BlockArguments {
+    #[command(subcommand)]
+    pub(crate) command: BlockCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BlockCommand {
+    /// Verify every script and signature of one block, given the outputs it spends, and all else that needs no chain.
+    ///
+    /// Exit status: 0 the block is valid as far as this can tell, 1 it is invalid, 2 the input is unusable.
+    Verify(BlockVerifyArguments),
+}
+
+/// Verify one block.
+#[derive(Debug, Args)]
+pub(crate) struct BlockVerifyArguments {
+    /// The serialised block.
+    pub(crate) file: PathBuf,
+    /// The outputs that its inputs spend, in block order without the coinbase's: value (8 bytes, little endian, satoshi),
+    /// length of the script (4 bytes, little endian), script.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prevouts: PathBuf,
+    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) chain: String,
+    /// Height of the block; with the chain and the block's hash it decides which rules are in force.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..i64::from(i32::MAX)))]
+    pub(crate) height: u32,
+    /// Median time past of its parent, seconds since 1970, for the rules about time.
+    #[arg(long, value_name = "T")]
+    pub(crate) median_time: Option<u32>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Write a report again.

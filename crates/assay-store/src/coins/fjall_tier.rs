@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fjall::config::{BlockSizePolicy, CompressionPolicy};
+use fjall::config::{BlockSizePolicy, CompressionPolicy, PartitioningPolicy, PinningPolicy};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, Readable, Snapshot};
 
 use super::tier::{CoinTier, TierBatch, TierError, TierSnapshot, Visit};
@@ -27,9 +27,14 @@ impl FjallTier {
             .worker_threads(2)
             .open()
             .map_err(|e| TierError::new("open the database", e))?;
-        // Hashes do not compress, so nothing is.
+        // Hashes do not compress, so nothing is. Filters and indexes come in blocks of the cache, of which those are kept that
+        // are used: whole ones would take memory with the number of coins, pinned ones without limit.
         let options = || {
             KeyspaceCreateOptions::default()
+                .filter_block_partitioning_policy(PartitioningPolicy::all(true))
+                .index_block_partitioning_policy(PartitioningPolicy::all(true))
+                .filter_block_pinning_policy(PinningPolicy::disabled())
+                .index_block_pinning_policy(PinningPolicy::disabled())
                 .manual_journal_persist(true)
                 .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
                 .data_block_compression_policy(CompressionPolicy::disabled())
@@ -59,6 +64,11 @@ impl CoinTier for FjallTier {
     fn disk_bytes(&self) -> u64 {
         // The whole database, with its journal; a figure for people, so a failure is no reason to stop.
         self.db.disk_space().unwrap_or_else(|_| self.coins.disk_space())
+    }
+
+    fn coins_estimate(&self) -> u64 {
+        // Counts deletions and replaced values until compaction has met them.
+        self.coins.approximate_len() as u64
     }
 }
 

@@ -54,6 +54,9 @@ pub trait CoinTier: Send + Sync {
 
     /// Bytes on disk.
     fn disk_bytes(&self) -> u64;
+
+    /// About how many entries there are.
+    fn coins_estimate(&self) -> u64;
 }
 
 /// Changes in strictly ascending order of keys; without [`TierBatch::commit`] none of them happens.

@@ -1,8 +1,8 @@
 //! `assay node`.
 
-use anyhow::ensure;
 use assay_node::NodeConfig;
 
+use super::mebibytes;
 use crate::Outcome;
 use crate::cli::NodeArguments;
 
@@ -15,7 +15,8 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     config.rpc.password = arguments.rpc_user.zip(arguments.rpc_password);
     config.rpc.auth = arguments.rpc_auth;
     config.rpc.limits.body_bytes_max = mebibytes("--rpc-max-body", arguments.rpc_max_body)?;
-    config.cache_bytes_max = Some(mebibytes("--db-cache", arguments.db_cache)?);
+    config.cache_bytes_max =
+        arguments.db_cache.map(|count| mebibytes("--db-cache", count)).transpose()?;
     config.mempool_bytes_max =
         arguments.max_mempool.map(|megabytes| megabytes.saturating_mul(1_000_000));
     config.threads = (arguments.par > 0).then_some(arguments.par);
@@ -26,10 +27,4 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     }
     assay_node::run(&config)?;
     Ok(Outcome::Good)
-}
-
-fn mebibytes(flag: &str, count: usize) -> anyhow::Result<usize> {
-    const MAX: usize = 1 << 20;
-    ensure!((1..=MAX).contains(&count), "{flag} {count}: give 1 to {MAX} MiB");
-    Ok(count << 20)
 }

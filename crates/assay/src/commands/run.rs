@@ -2,16 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
 use assay_lab::report;
 use assay_lab::run::{RunOptions, run as run_plan};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::stop_flag;
 use crate::Outcome;
 use crate::cli::RunArguments;
 use crate::output;
@@ -22,12 +20,6 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let out_dir =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
     // Everything measured is a process, this program's own parts too.
-    let own_path = std::env::current_exe().context("cannot find the path of this program")?;
-    let own = |words: &[&str]| -> Vec<OsString> {
-        std::iter::once(own_path.clone().into_os_string())
-            .chain(words.iter().map(OsString::from))
-            .collect()
-    };
     let options = RunOptions {
         out_dir,
         chain_dir: arguments.chain.clone(),
@@ -36,9 +28,9 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
         targets: arguments.targets.clone(),
         resume: arguments.resume,
         keep_datadirs: arguments.keep_datadirs,
-        forge_command: own(&["chain", "forge"]),
-        node_command: own(&["node"]),
-        yardstick_command: own(&["bench", "libsecp", "--json"]),
+        forge_command: own_command(&["chain", "forge"])?,
+        node_command: own_command(&["node"])?,
+        yardstick_command: own_command(&["bench", "libsecp", "--json"])?,
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
         rerun: rerun(arguments),
@@ -53,21 +45,14 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
     Ok(if is_void { Outcome::Negative } else { Outcome::Good })
 }
 
-/// A flag that SIGTERM and SIGINT set, so that nodes are stopped and finished runs kept; a second signal ends at once.
-fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT] {
-        let watch = || -> std::io::Result<()> {
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-            signal_hook::flag::register(signal, Arc::clone(&stop)).map(|_| ())
-        };
-        watch().with_context(|| format!("cannot watch for signal {signal}"))?;
-    }
-    Ok(stop)
+/// The command line of a part of this program.
+pub(crate) fn own_command(words: &[&str]) -> anyhow::Result<Vec<OsString>> {
+    let path = std::env::current_exe().context("cannot find the path of this program")?;
+    Ok(std::iter::once(path.into_os_string()).chain(words.iter().map(OsString::from)).collect())
 }
 
 /// A path when it looks like one, else the name of a built-in plan.
-fn find_plan(name: &str) -> anyhow::Result<Plan> {
+pub(crate) fn find_plan(name: &str) -> anyhow::Result<Plan> {
     let path = Path::new(name);
     let is_path = path.extension().is_some() || path.components().count() > 1;
     Ok(if is_path { Plan::load(path)? } else { Plan::builtin(name)? })

@@ -1,0 +1,345 @@
+//! One block given the outputs it spends: every rule that needs no more of the chain than that.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use assay_consensus::block::{
+    self, BlockError, BlockRules, BlockTotals, ScriptFailure, check_coinbase_amount,
+};
+use assay_consensus::header::{HeaderError, check_header, check_version};
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::{Interpreter, ScriptError, TxContext};
+use assay_consensus::signet::check_signet_solution;
+use assay_consensus::subsidy::block_subsidy;
+use assay_consensus::tx::{SpentCoin, TxError, is_unspendable};
+use assay_wire::{Block, BlockHash, OutPoint, TxOut, Txid, Wtxid};
+use rayon::prelude::*;
+
+use super::spend_type::{SpendType, TypeCounts};
+use crate::checker::ImmediateChecker;
+
+/// Inputs of one transaction that a thread verifies at a time.
+const INPUTS_PER_TASK: usize = 64;
+
+/// Why a block does not pass.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VerifyBlockError {
+    /// It breaks a rule.
+    #[error(transparent)]
+    Invalid(#[from] BlockError),
+    /// It spends an output of its own, and the outputs given say otherwise: they are not this block's.
+    #[error(
+        "input {input} of transaction {tx_index} spends {prevout}, an output of the same block, but another one was given"
+    )]
+    OtherPrevout {
+        /// Index of the spending transaction.
+        tx_index: usize,
+        /// Index of the input.
+        input: usize,
+        /// The output.
+        prevout: OutPoint,
+    },
+}
+
+/// What the rules about amounts added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpendSums {
+    /// Fees, satoshi.
+    pub fees: i64,
+    /// Cost of the signature operations (BIP141); 0 on Bitcoin Cash.
+    pub sigop_cost: u64,
+}
+
+/// A block on its own, ready to be verified stage by stage.
+///
+/// Of the chain it knows the height and perhaps the parent's median time past. Rules that need more are applied as far as
+/// what is known decides them, so a valid block always passes; [`BlockVerifier::unchecked`] tells what is left open.
+/// Work is spread over the rayon pool it is called in.
+pub struct BlockVerifier<'a> {
+    params: &'a ChainParams,
+    block: &'a Block,
+    hash: BlockHash,
+    txids: Vec<Txid>,
+    /// Empty where no rule asks for them.
+    wtxids: Vec<Wtxid>,
+    rules: BlockRules,
+    median_time: Option<u32>,
+}
+
+impl<'a> BlockVerifier<'a> {
+    /// Prepares a block at `height`, which is at least 1: hashes its transactions.
+    ///
+    /// `median_time` is the median time past of its parent, if that is known.
+    pub fn new(
+        params: &'a ChainParams,
+        block: &'a Block,
+        height: u32,
+        median_time: Option<u32>,
+    ) -> Self {
+        let hash = block.hash();
+        let time = block.header().time;
+        let relative_locks = params.csv_active(height);
+        // A header is later than the median time past, which bounds it from above.
+        let parent_median_time_past = median_time.unwrap_or_else(|| time.saturating_sub(1));
+        let cutoff_s = if relative_locks { parent_median_time_past } else { time };
+        let rules = BlockRules {
+            height,
+            flags: params.block_script_flags(height, &hash),
+            lock_time_cutoff_s: i64::from(cutoff_s),
+            parent_median_time_past,
+            sequence_locks: relative_locks,
+            height_in_coinbase: height >= params.activation.bip34,
+            segwit: params.segwit_active(height),
+            bip30: false,
+            subsidy: block_subsidy(params, height),
+            cash: params.cash,
+        };
+        let count = block.tx_count();
+        let txids: Vec<Txid> =
+            (0..count).into_par_iter().map(|index| block.tx(index).txid()).collect();
+        let wtxids = if block::needs_wtxids(&rules, block) {
+            let wtxid = |index: usize| {
+                let tx = block.tx(index);
+                if tx.has_witness() { tx.wtxid() } else { Wtxid(txids[index].0) }
+            };
+            (0..count).into_par_iter().map(wtxid).collect()
+        } else {
+            Vec::new()
+        };
+        Self { params, block, hash, txids, wtxids, rules, median_time }
+    }
+
+    /// The block's hash.
+    pub fn hash(&self) -> BlockHash {
+        self.hash
+    }
+
+    /// The txids in block order.
+    pub fn txids(&self) -> &[Txid] {
+        &self.txids
+    }
+
+    /// The rules applied.
+    pub fn rules(&self) -> &BlockRules {
+        &self.rules
+    }
+
+    /// Inputs whose spent outputs must be given: all but the coinbase's.
+    pub fn input_count(&self) -> usize {
+        if self.block.tx_count() == 0 {
+            return 0;
+        }
+        self.block.input_count() - self.block.tx(0).input_count()
+    }
+
+    /// The rules that cannot be decided without the chain, for people.
+    pub fn unchecked(&self) -> Vec<&'static str> {
+        let mut rules = vec![
+            "that the parent exists and is valid",
+            "that the target is the one the chain requires (bad-diffbits)",
+            "that the outputs spent from earlier blocks are those given, exist and are unspent (bad-txns-inputs-missingorspent)",
+            "that coinbases of earlier blocks have matured (bad-txns-premature-spend-of-coinbase)",
+            "that no output overwrites an unspent one (bad-txns-BIP30)",
+        ];
+        if self.median_time.is_none() {
+            rules.push("that the time is after the median time past (time-too-old)");
+        }
+        if self.rules.sequence_locks {
+            rules.push(
+                "relative lock times on outputs of earlier blocks (bad-txns-nonfinal, BIP68)",
+            );
+            if self.median_time.is_none() {
+                rules.push(
+                    "lock times in seconds between the median time past and the time of the block (bad-txns-nonfinal, BIP113)",
+                );
+            }
+        }
+        rules
+    }
+
+    /// All stages, in Core's order.
+    ///
+    /// # Errors
+    /// The first rule broken, or outputs that are not this block's.
+    ///
+    /// # Panics
+    /// When `spent` does not have [`BlockVerifier::input_count`] outputs.
+    pub fn verify(&self, spent: &[TxOut<'_>]) -> Result<(SpendSums, TypeCounts), VerifyBlockError> {
+        self.check_alone()?;
+        let sums = self.check_spends(spent)?;
+        let counts = self.verify_scripts(spent, 0..self.block.tx_count())?;
+        Ok((sums, counts))
+    }
+
+    /// Everything but what is spent: proof of work, merkle root, witness commitment, sizes, transactions on their own.
+    ///
+    /// # Errors
+    /// The first rule broken, in Core's order.
+    pub fn check_alone(&self) -> Result<(), BlockError> {
+        let (params, block, rules) = (self.params, self.block, &self.rules);
+        let header = block.header();
+        check_header(params, header, &self.hash)?;
+        check_signet_solution(params, block, &self.txids, &mut ImmediateChecker)?;
+        block::check_block(params, block, &self.txids)?;
+        if let Some(median_time_past) = self.median_time.filter(|median| header.time <= *median) {
+            return Err(HeaderError::TimeTooOld { time: header.time, median_time_past }.into());
+        }
+        check_version(params, header.version, rules.height)?;
+        block::contextual_check_block(rules, block, &self.txids, &self.wtxids)
+    }
+
+    /// Amounts, signature operations, and what the block alone tells of the coins it spends. [`BlockVerifier::check_alone`]
+    /// has passed.
+    ///
+    /// # Errors
+    /// The first rule broken, in Core's order, or outputs that are not this block's.
+    ///
+    /// # Panics
+    /// When `spent` does not have [`BlockVerifier::input_count`] outputs.
+    pub fn check_spends(&self, spent: &[TxOut<'_>]) -> Result<SpendSums, VerifyBlockError> {
+        assert_eq!(spent.len(), self.input_count(), "one spent output per input");
+        let own: HashMap<Txid, usize> =
+            self.txids.iter().enumerate().map(|(index, txid)| (*txid, index)).collect();
+        let mut gone = HashSet::with_capacity(spent.len());
+        let mut totals = BlockTotals::default();
+        let mut coins = Vec::new();
+        for (tx_index, tx) in self.block.txs().enumerate() {
+            let tx_error = |source| BlockError::Tx { tx_index, txid: self.txids[tx_index], source };
+            coins.clear();
+            let outputs = self.spent_by(spent, tx_index);
+            for (input, output) in outputs.iter().enumerate() {
+                let prevout = tx.input(input).prevout;
+                let coin =
+                    self.coin(&own, tx_index, input, output)?.filter(|_| gone.insert(prevout));
+                coins.push(coin.ok_or_else(|| tx_error(TxError::MissingOrSpent { prevout }))?);
+            }
+            let median_time_past = self.median_time.unwrap_or(0);
+            let median_time_past_at =
+                |height| if height + 1 == self.rules.height { median_time_past } else { 0 };
+            let spend = self
+                .rules
+                .check_spends(tx, coins.iter().copied(), median_time_past_at)
+                .map_err(tx_error)?;
+            totals.add(tx_index, spend)?;
+        }
+        check_coinbase_amount(&self.rules, self.block, totals.fees)?;
+        Ok(SpendSums { fees: totals.fees, sigop_cost: totals.sigop_cost })
+    }
+
+    /// What is known of the coin behind an input; `None` when the block shows that there is none.
+    ///
+    /// Of a coin from an earlier block the age is unknown: the greatest age breaks no rule.
+    fn coin<'s>(
+        &self,
+        own: &HashMap<Txid, usize>,
+        tx_index: usize,
+        input: usize,
+        spent: &TxOut<'s>,
+    ) -> Result<Option<SpentCoin<'s>>, VerifyBlockError> {
+        let TxOut { value, script_pubkey } = *spent;
+        let prevout = self.block.tx(tx_index).input(input).prevout;
+        let Some(&creator) = own.get(&prevout.txid) else {
+            return Ok(Some(SpentCoin { value, height: 0, coinbase: false, script_pubkey }));
+        };
+        let tx = self.block.tx(creator);
+        let comes_later = self.rules.cash.is_none() && creator >= tx_index;
+        if comes_later || prevout.vout as usize >= tx.output_count() {
+            return Ok(None);
+        }
+        let output = tx.output(prevout.vout as usize);
+        if is_unspendable(output.script_pubkey) {
+            return Ok(None);
+        }
+        if (output.value, output.script_pubkey) != (value, script_pubkey) {
+            return Err(VerifyBlockError::OtherPrevout { tx_index, input, prevout });
+        }
+        let (height, coinbase) = (self.rules.height, creator == 0);
+        Ok(Some(SpentCoin { value, height, coinbase, script_pubkey }))
+    }
+
+    /// Verifies the scripts of the transactions in `txs`; the coinbase has none. [`BlockVerifier::check_alone`] has passed.
+    ///
+    /// # Errors
+    /// [`BlockError::Script`] for the first input that fails; on Bitcoin Cash too many signature checks.
+    ///
+    /// # Panics
+    /// When `spent` does not have [`BlockVerifier::input_count`] outputs or `txs` goes beyond the block.
+    pub fn verify_scripts(
+        &self,
+        spent: &[TxOut<'_>],
+        txs: Range<usize>,
+    ) -> Result<TypeCounts, BlockError> {
+        assert_eq!(spent.len(), self.input_count(), "one spent output per input");
+        let tasks: Vec<(usize, Range<usize>)> = txs
+            .flat_map(|tx_index| {
+                let inputs = self.spent_by(spent, tx_index).len();
+                (0..inputs)
+                    .step_by(INPUTS_PER_TASK)
+                    .map(move |first| (tx_index, first..(first + INPUTS_PER_TASK).min(inputs)))
+            })
+            .collect();
+        let verdicts: Vec<Result<TypeCounts, (usize, ScriptError)>> = tasks
+            .par_iter()
+            .map_init(Interpreter::new, |interpreter, (tx_index, inputs)| {
+                self.verify_inputs(spent, *tx_index, inputs.clone(), interpreter)
+            })
+            .collect();
+        let mut counts = TypeCounts::default();
+        let mut tx_sig_checks = 0;
+        for (task, ((tx_index, inputs), verdict)) in tasks.iter().zip(verdicts).enumerate() {
+            let part =
+                verdict.map_err(|(input, error)| self.script_error(*tx_index, input, error))?;
+            counts.merge(&part);
+            tx_sig_checks = if inputs.start == 0 { 0 } else { tx_sig_checks };
+            tx_sig_checks += part.total().sig_checks;
+            if tasks.get(task + 1).is_none_or(|(next, _)| next != tx_index) {
+                self.rules.check_tx_sigchecks(tx_sig_checks).map_err(|source| {
+                    let (tx_index, txid) = (*tx_index, self.txids[*tx_index]);
+                    BlockError::Tx { tx_index, txid, source }
+                })?;
+            }
+        }
+        self.rules.check_block_sigchecks(counts.total().sig_checks)?;
+        Ok(counts)
+    }
+
+    fn verify_inputs(
+        &self,
+        spent: &[TxOut<'_>],
+        tx_index: usize,
+        inputs: Range<usize>,
+        interpreter: &mut Interpreter,
+    ) -> Result<TypeCounts, (usize, ScriptError)> {
+        let tx = self.block.tx(tx_index);
+        let outputs = self.spent_by(spent, tx_index);
+        let context = TxContext::new(tx, outputs);
+        let mut counts = TypeCounts::default();
+        for input in inputs {
+            let flags = self.rules.flags;
+            let stats = interpreter
+                .verify_input(&context, input, flags, &mut ImmediateChecker)
+                .map_err(|error| (input, error))?;
+            let spend_type =
+                SpendType::of(&tx.input(input), &outputs[input], tx.witness(input), flags);
+            counts.add(spend_type, u64::from(stats.sig_checks));
+        }
+        Ok(counts)
+    }
+
+    fn script_error(&self, tx_index: usize, input: usize, error: ScriptError) -> BlockError {
+        let tx = self.block.tx(tx_index);
+        let (txid, wtxid) = (self.txids[tx_index], tx.wtxid());
+        let prevout = tx.input(input).prevout;
+        let source = Box::new(ScriptFailure { txid, wtxid, input, prevout, error });
+        BlockError::Script { tx_index, source }
+    }
+
+    /// The outputs that one transaction spends; none for the coinbase.
+    pub fn spent_by<'s, 't>(&self, spent: &'s [TxOut<'t>], tx_index: usize) -> &'s [TxOut<'t>] {
+        if tx_index == 0 {
+            return &[];
+        }
+        let first = self.block.first_input_of(tx_index) - self.block.first_input_of(1);
+        &spent[first..first + self.block.tx(tx_index).input_count()]
+    }
+}

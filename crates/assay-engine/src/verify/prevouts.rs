@@ -1,0 +1,116 @@
+//! The outputs that a block spends, as a file: for each input in block order, coinbase left out, the value as eight
+//! bytes, the length of the script as four (both little endian), the script.
+
+use assay_wire::TxOut;
+
+/// Why a file of spent outputs does not fit its block.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PrevoutsError {
+    /// It ends too early.
+    #[error(
+        "it ends too early: the block spends {inputs} outputs, number {} needs {needed} bytes at offset {offset}, \
+         {left} are left",
+        index + 1
+    )]
+    Short {
+        /// Outputs that the block spends.
+        inputs: usize,
+        /// Index of the first output that is not there as a whole.
+        index: usize,
+        /// Where that output begins.
+        offset: usize,
+        /// Bytes that its value, length and script take.
+        needed: u64,
+        /// Bytes from `offset` to the end.
+        left: usize,
+    },
+    /// Bytes follow the last output.
+    #[error(
+        "it is too long: the {inputs} outputs that the block spends end at offset {offset}, {left} bytes follow"
+    )]
+    Long {
+        /// Outputs that the block spends.
+        inputs: usize,
+        /// Where the last of them ends.
+        offset: usize,
+        /// Bytes after it.
+        left: usize,
+    },
+}
+
+/// Reads the outputs that the `inputs` inputs of a block spend; the layout is described at the top of this file.
+///
+/// A value above `i64::MAX` comes out negative, which no rule lets pass.
+///
+/// # Errors
+/// When there are fewer or more bytes than these outputs take.
+pub fn parse_prevouts(bytes: &[u8], inputs: usize) -> Result<Vec<TxOut<'_>>, PrevoutsError> {
+    // A wrong count must not decide how much memory is taken.
+    let mut outputs = Vec::with_capacity(inputs.min(bytes.len() / HEAD_BYTES));
+    let mut offset = 0;
+    for index in 0..inputs {
+        let rest = &bytes[offset..];
+        let short =
+            |needed| PrevoutsError::Short { inputs, index, offset, needed, left: rest.len() };
+        let Some((head, rest)) = rest.split_first_chunk::<HEAD_BYTES>() else {
+            return Err(short(HEAD_BYTES as u64));
+        };
+        let [v0, v1, v2, v3, v4, v5, v6, v7, l0, l1, l2, l3] = *head;
+        let script_bytes = u32::from_le_bytes([l0, l1, l2, l3]);
+        let Some(script_pubkey) = rest.get(..script_bytes as usize) else {
+            return Err(short(HEAD_BYTES as u64 + u64::from(script_bytes)));
+        };
+        let value = i64::from_le_bytes([v0, v1, v2, v3, v4, v5, v6, v7]);
+        outputs.push(TxOut { value, script_pubkey });
+        offset += HEAD_BYTES + script_pubkey.len();
+    }
+    match bytes.len() - offset {
+        0 => Ok(outputs),
+        left => Err(PrevoutsError::Long { inputs, offset, left }),
+    }
+}
+
+/// Value and length.
+const HEAD_BYTES: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> Vec<u8> {
+        let mut bytes = 5u64.to_le_bytes().to_vec();
+        bytes.extend([2, 0, 0, 0, 0x51, 0x52]);
+        bytes.extend(7u64.to_le_bytes());
+        bytes.extend([0; 4]);
+        bytes
+    }
+
+    #[test]
+    fn reads_what_is_there() {
+        let bytes = two();
+        let outputs = parse_prevouts(&bytes, 2).unwrap();
+        assert_eq!((outputs[0].value, outputs[0].script_pubkey), (5, &[0x51, 0x52][..]));
+        assert_eq!((outputs[1].value, outputs[1].script_pubkey), (7, &[][..]));
+        assert_eq!(parse_prevouts(&[], 0).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn tells_how_much_is_missing_or_left() {
+        let bytes = two();
+        let short = |index, offset, needed, left| {
+            Err(PrevoutsError::Short { inputs: 2, index, offset, needed, left })
+        };
+        let check = |cut: usize| parse_prevouts(&bytes[..cut], 2).map(|_| ());
+        assert_eq!(check(25), short(1, 14, 12, 11));
+        assert_eq!(check(13), short(0, 0, 14, 13));
+        assert_eq!(check(0), short(0, 0, 12, 0));
+        assert_eq!(
+            parse_prevouts(&bytes, 1).map(|_| ()),
+            Err(PrevoutsError::Long { inputs: 1, offset: 14, left: 12 })
+        );
+        assert_eq!(
+            parse_prevouts(&bytes, 3).unwrap_err().to_string(),
+            "it ends too early: the block spends 3 outputs, number 3 needs 12 bytes at offset 26, 0 are left"
+        );
+    }
+}
