@@ -4,7 +4,7 @@ use assay_consensus::block::{BlockError, BlockRules, ScriptFailure, check_coinba
 use assay_store::{BlockFileError, CoinError, IndexError, decode_undo};
 use assay_wire::{Block, BlockHash, Coin, OutPoint, Txid, Wtxid};
 
-use crate::apply::{Applier, ApplyError, Moved, UnwindError, unapply};
+use crate::apply::{Applier, ApplyError, Moved, UnwindError, first_overwrite, unapply};
 use crate::engine::{Engine, State};
 use crate::scripts::{Cause, ScriptJob, ScriptQueue, TxFailure};
 use crate::tree::NodeId;
@@ -140,7 +140,12 @@ impl Engine {
             Ok(()) => Ok(applier.into_undo()),
             Err(error) => {
                 applier.unwind(coins).map_err(|cause| doubt(prepared.hash, cause))?;
-                Err(ConnectError::Rule(error))
+                let Prepared { block, txids, .. } = prepared;
+                let overwrite = match rules.bip30 {
+                    true => first_overwrite(block, txids, block.tx_count(), coins)?,
+                    false => None,
+                };
+                Err(ConnectError::Rule(overwrite.unwrap_or(error)))
             }
         }
     }
@@ -185,7 +190,7 @@ impl Engine {
 }
 
 /// Amounts, then scripts: the order in which Core reports them (`validation.cpp`, `ConnectBlock`).
-fn verify_sums(
+pub(crate) fn verify_sums(
     prepared: &Prepared,
     rules: &BlockRules,
     applier: &Applier<'_>,
@@ -218,7 +223,7 @@ fn script_error(prepared: &Prepared, failure: TxFailure) -> BlockError {
 }
 
 /// A failure to take coins back leaves memory in doubt.
-fn doubt(hash: BlockHash, cause: UnwindError) -> ConnectError {
+pub(crate) fn doubt(hash: BlockHash, cause: UnwindError) -> ConnectError {
     ConnectError::Engine(match cause {
         UnwindError::Coin(error) => error.into(),
         UnwindError::Undo(source) => EngineError::Undo { hash, source },

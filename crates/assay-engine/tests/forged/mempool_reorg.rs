@@ -2,67 +2,11 @@
 
 use std::collections::HashSet;
 
-use assay_engine::{Config, Engine};
-use assay_wire::{Block, BlockHash, Encoding, OutPoint, Transaction, Txid};
-use tempfile::TempDir;
+use assay_wire::{OutPoint, Txid};
 
 use crate::chain::accept;
-use crate::mint::{Mint, params, tx};
-
-/// An engine at height 105, where coinbases 1 to 6 can be spent in the next block.
-struct Fixture {
-    engine: Engine,
-    mint: Mint,
-    _dir: TempDir,
-}
-
-impl Fixture {
-    fn new(change: impl Fn(&mut Config)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut config = Config::new(dir.path(), params());
-        config.threads = 2;
-        config.cache_bytes_max = 16 << 20;
-        change(&mut config);
-        let engine = Engine::open(config).unwrap();
-        let mut fixture = Self { engine, mint: Mint::new(), _dir: dir };
-        for _ in 0..105 {
-            fixture.mine(&[]);
-        }
-        fixture
-    }
-
-    fn mine(&mut self, txs: &[Transaction]) -> BlockHash {
-        let raw = self.mint.block_of(txs);
-        let hash = Block::parse(raw.clone(), Encoding::Segwit).unwrap().hash();
-        accept(&self.engine, raw);
-        hash
-    }
-
-    fn offer(&self, tx: &Transaction) -> Txid {
-        self.engine.submit_transaction(tx.bytes().to_vec(), None).unwrap()
-    }
-
-    /// The coinbase output of the block at `height`.
-    fn coinbase(&self, height: u32) -> OutPoint {
-        let hash = self.engine.block_hash_at(height).unwrap();
-        let raw = self.engine.read_block(&hash).unwrap().unwrap();
-        let block = Block::parse(raw, Encoding::Segwit).unwrap();
-        OutPoint { txid: block.tx(0).txid(), vout: 0 }
-    }
-
-    fn mempool(&self) -> HashSet<Txid> {
-        self.engine.mempool_txids().into_iter().collect()
-    }
-}
-
-fn txid(tx: &Transaction) -> Txid {
-    tx.view().txid()
-}
-
-/// Spends the first output of `of`.
-fn child(of: &Transaction, value: i64) -> Transaction {
-    tx(&[(OutPoint { txid: txid(of), vout: 0 }, u32::MAX)], &[value], 0)
-}
+use crate::fixture::{Fixture, child, txid};
+use crate::mint::tx;
 
 #[test]
 fn parents_return_and_children_stay() {
