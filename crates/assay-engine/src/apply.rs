@@ -7,7 +7,7 @@ use std::collections::{HashSet, VecDeque};
 
 use assay_consensus::block::{BlockError, BlockRules, BlockTotals};
 use assay_consensus::chain::Ancestors;
-use assay_consensus::tx::{SpentCoin, TxError, is_unspendable};
+use assay_consensus::tx::{SpentCoin, TxError, check_coins, is_unspendable};
 use assay_store::{CoinError, CoinRef, CoinStore, Located, UndoError, UndoWriter, decode_undo};
 use assay_wire::{Block, Coin, OutPoint, Tx, Txid};
 
@@ -244,7 +244,12 @@ impl<'a> Applier<'a> {
             for _ in 0..tx.input_count() {
                 let at = self.prevouts.next(coins).expect("one outpoint for every input");
                 let Some(coin) = coins.spend_at(&at)? else {
-                    let source = TxError::MissingOrSpent { prevout: *at.outpoint() };
+                    let mut source = TxError::MissingOrSpent { prevout: *at.outpoint() };
+                    if self.rules.cash.is_some() {
+                        // BCHN judges input by input: what is wrong with a coin before this one comes first.
+                        let before = spent.iter().map(SpentCoin::from);
+                        source = check_coins(before, self.rules.height).err().unwrap_or(source);
+                    }
                     return Err(self.tx_error(tx_index, source));
                 };
                 self.undo.push(CoinRef::from(&coin));

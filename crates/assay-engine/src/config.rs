@@ -36,6 +36,9 @@ pub struct Config {
     pub cluster_vsize_max: Option<u64>,
     /// Memory for transactions of disconnected blocks on their way back to the mempool, bytes; the latest are dropped first.
     pub disconnected_bytes_max: u64,
+    /// Whether [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. Reading it again is up to whoever opens the
+    /// engine: [`Engine::load_mempool`](crate::Engine::load_mempool).
+    pub persist_mempool: bool,
 }
 
 /// Core's `MAX_DISCONNECTED_TX_POOL_BYTES` (`kernel/disconnected_transactions.h`).
@@ -52,7 +55,7 @@ const CORE_CLUSTER_VSIZE: u64 = 101_000;
 const FLUSH_INTERVAL: Duration = Duration::from_secs(30 * 60);
 
 /// Core's `-prevoutfetchthreads`: reads wait for the disk rather than for a core.
-const READ_THREADS: usize = 8;
+pub(crate) const READ_THREADS: usize = 8;
 
 impl Config {
     /// The reference nodes' defaults for a chain in a folder.
@@ -75,6 +78,7 @@ impl Config {
             } else {
                 CORE_DISCONNECTED_BYTES
             },
+            persist_mempool: true,
             params,
         }
     }

@@ -67,6 +67,7 @@ impl Engine {
     ) -> Result<(), ConnectError> {
         let node = state.tree.get(id);
         let was_valid = node.is_valid();
+        let undo_known = node.undo;
         let parent = node.parent.expect("the genesis block is never connected");
         let block_pos = node.block.expect("a block is archived before it is connected");
         let header = *prepared.block.header();
@@ -82,9 +83,13 @@ impl Engine {
                 return Err(error);
             }
         };
-        let undo_pos = self.blocks.append_undo(block_pos.file, &prepared.hash, &undo)?;
-        state.tree.set_valid(id, undo_pos);
-        self.index.put(&[state.tree.get(id).to_record()])?;
+        // A block spends the same coins whenever it is connected, so what was written before is as good. It is better:
+        // it may have been synced, and the coins on disk may be on a branch that only it leads back from.
+        if !was_valid || undo_known.is_none() {
+            let undo_pos = self.blocks.append_undo(block_pos.file, &prepared.hash, &undo)?;
+            state.tree.set_valid(id, undo_pos);
+            self.index.put(&[state.tree.get(id).to_record()])?;
+        }
         state.tree.extend_active(id);
         state.remove_confirmed(prepared);
         Ok(())
@@ -185,7 +190,7 @@ impl Engine {
 }
 
 /// Amounts, then scripts: the order in which Core reports them (`validation.cpp`, `ConnectBlock`).
-fn verify_sums(
+pub(crate) fn verify_sums(
     prepared: &Prepared,
     rules: &BlockRules,
     applier: &Applier<'_>,
@@ -218,7 +223,7 @@ fn script_error(prepared: &Prepared, failure: TxFailure) -> BlockError {
 }
 
 /// A failure to take coins back leaves memory in doubt.
-fn doubt(hash: BlockHash, cause: UnwindError) -> ConnectError {
+pub(crate) fn doubt(hash: BlockHash, cause: UnwindError) -> ConnectError {
     ConnectError::Engine(match cause {
         UnwindError::Coin(error) => error.into(),
         UnwindError::Undo(source) => EngineError::Undo { hash, source },

@@ -28,6 +28,12 @@ impl Forged {
         Self { dir, ledger: summary.ledger }
     }
 
+    /// The folder.
+    #[allow(dead_code, reason = "of the tests that share this file, only some need it")]
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// The raw block at `height`; 1 is the first.
     pub(crate) fn block(&self, height: u32) -> Vec<u8> {
         let line = &self.ledger.blocks[height as usize - 1];

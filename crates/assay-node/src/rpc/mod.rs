@@ -10,6 +10,7 @@ mod chain;
 mod coins;
 mod control;
 mod mempool;
+mod mempool_file;
 mod script;
 mod submit;
 mod table;
