@@ -160,6 +160,7 @@ impl World {
     /// When the tip is a block that this round does not know.
     pub fn note(&mut self, raw: &[u8], verdict: &Verdict, tip: BlockHash) -> Result<()> {
         match verdict {
+            _ if raw.len() == Header::SIZE => {}
             Verdict::Accepted | Verdict::Inconclusive => {
                 if let Ok(block) = assay_wire::Block::parse_prefix(raw.to_vec(), Encoding::Segwit) {
                     self.learn(&Block::from_wire(&block));
