@@ -2,8 +2,8 @@
 //!
 //! Version 1: version, number of transactions, and for each the transaction, the time of its admission and a fee delta; then
 //! fee deltas of other transactions, then the ids of those that were never sent to a peer. Integers have 64 bits, little
-//! endian. Version 2 puts a key of eight bytes, with its length, behind the version; all that follows is XORed with it by
-//! position in the file. Bitcoin Cash Node writes version 1 without the last list.
+//! endian. Version 2 puts a key of eight bytes, with its length, behind the version; each byte that
+//! follows is combined with that of the key at its position in the file, by exclusive or. Bitcoin Cash Node writes version 1 without the last list.
 //!
 //! Fee deltas are not known here: they are written as none, and passed over in reading.
 
@@ -123,7 +123,7 @@ impl Reader {
         let version = bytes.first_chunk().map(|version| u64::from_le_bytes(*version));
         let mut at = size_of::<u64>();
         match version {
-            Some(VERSION_PLAIN) => {}
+            Some(VERSION_PLAIN) | None => {}
             Some(VERSION_OBFUSCATED) => {
                 let end = at + 1 + KEY_BYTES;
                 if let Some([length, key @ ..]) = bytes.get(at..end) {
@@ -136,7 +136,6 @@ impl Reader {
                 at = end;
             }
             Some(_) => return Err(format()),
-            None => {}
         }
         let mut reader = Self { path: path.to_path_buf(), bytes, at, encoding, count: 0, left: 0 };
         Ok(reader.integer().map(|count| {

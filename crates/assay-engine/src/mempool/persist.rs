@@ -176,17 +176,18 @@ impl Engine {
         tracing::info!(
             "Dumped mempool: {:.3}s to copy, {:.3}s to dump, {bytes} bytes dumped to file",
             copied.as_secs_f64(),
-            (start.elapsed() - copied).as_secs_f64(),
+            start.elapsed().saturating_sub(copied).as_secs_f64(),
         );
         Ok(path)
     }
 
     /// Saves the mempool at the end, if it is to be kept and was read at the beginning.
     pub(crate) fn save_mempool_at_shutdown(&self) {
-        if self.config.persist_mempool && self.is_mempool_loaded() {
-            if let Err(error) = self.save_mempool() {
-                tracing::warn!("the mempool is not kept: {error}");
-            }
+        if self.config.persist_mempool
+            && self.is_mempool_loaded()
+            && let Err(error) = self.save_mempool()
+        {
+            tracing::warn!("the mempool is not kept: {error}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::slice::from_ref;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_engine::{MempoolFileError, MempoolLoad};
@@ -33,7 +34,7 @@ fn what_is_unconfirmed_at_the_end_is_so_at_the_next_start() {
     let next = child(&parent, 80_000_000);
     let lone = f.spend(2, 90_000_000);
     // The parent comes into the mempool after its child, by way of a block that is taken back.
-    let block = f.mine(&[parent.clone()]);
+    let block = f.mine(from_ref(&parent));
     f.offer(&next);
     f.offer(&lone);
     f.engine.invalidate_block(&block).unwrap();

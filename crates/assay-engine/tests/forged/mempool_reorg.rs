@@ -1,6 +1,7 @@
 //! What the mempool makes of blocks that are disconnected.
 
 use std::collections::HashSet;
+use std::slice::from_ref;
 
 use assay_wire::{OutPoint, Txid};
 
@@ -15,8 +16,8 @@ fn parents_return_and_children_stay() {
     let next = child(&parent, 80_000_000);
     let last = child(&next, 70_000_000);
     f.offer(&parent);
-    let lower = f.mine(&[parent.clone()]);
-    f.mine(&[next.clone()]);
+    let lower = f.mine(from_ref(&parent));
+    f.mine(from_ref(&next));
     f.offer(&last);
     assert_eq!(f.mempool(), HashSet::from([txid(&last)]));
     f.engine.invalidate_block(&lower).unwrap();
@@ -72,7 +73,7 @@ fn of_a_deep_invalidation_only_the_last_ten_blocks_return() {
     let mut lowest = None;
     for height in 1..=12 {
         let tx = tx(&[(f.coinbase(height), u32::MAX)], &[90_000_000], 0);
-        let hash = f.mine(&[tx.clone()]);
+        let hash = f.mine(from_ref(&tx));
         lowest.get_or_insert(hash);
         txs.push(tx);
     }
@@ -108,7 +109,7 @@ fn clusters_that_grow_together_are_cut_back() {
     let mut f = Fixture::new(|config| config.cluster_count_max = Some(4));
     // One transaction with three outputs, confirmed; two children each in the mempool make three clusters of two.
     let parent = tx(&[(f.coinbase(1), u32::MAX)], &[30_000_000, 30_000_000, 30_000_000], 0);
-    let block = f.mine(&[parent.clone()]);
+    let block = f.mine(from_ref(&parent));
     let mut all = vec![parent.clone()];
     for vout in 0..3 {
         let out = OutPoint { txid: txid(&parent), vout };
