@@ -150,7 +150,8 @@ fn losses(fault: Fault, step: u64, seeds: u64) -> Vec<Loss> {
     losses
 }
 
-fn sweep(is_hasty: bool) {
+/// Returns a summary.
+fn sweep(is_hasty: bool) -> String {
     // The count of random power cuts per step; more of them find rarer orders of writing.
     let seeds = std::env::var("ASSAY_FAULT_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let story = Story::get();
@@ -180,10 +181,10 @@ fn sweep(is_hasty: bool) {
             }
         }
     }
-    println!(
+    format!(
         "{steps} steps, {runs} runs with a fault, {restarts} restarts, {recoveries} that died again, {:.1} s",
         start.elapsed().as_secs_f64()
-    );
+    )
 }
 
 /// Lets the restart after a crash die at one of its own steps; says whether it did.
@@ -208,10 +209,10 @@ fn die_again(
 
 #[test]
 fn every_step_may_be_the_last() {
-    sweep(false);
+    println!("{}", sweep(false));
 }
 
 #[test]
 fn every_step_may_be_the_last_with_a_flush_after_every_block() {
-    sweep(true);
+    println!("{}", sweep(true));
 }
