@@ -23,7 +23,7 @@ use crate::commitment::{
 };
 use crate::params::{ChainParams, MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT, WITNESS_SCALE_FACTOR};
 use crate::sigops::legacy_sigops;
-use crate::tx::{check_transaction, output_total};
+use crate::tx::{TxError, check_transaction, output_total};
 
 mod error;
 mod rules;
@@ -63,16 +63,21 @@ pub fn check_merkle_root(header: &Header, txids: &[Txid]) -> Result<(), BlockErr
 
 /// Checks the size of a block, and that its first transaction is its only coinbase.
 ///
+/// On Bitcoin Cash only that it begins with a coinbase: there [`check_transactions`] refuses further
+/// ones, each in its turn, and [`check_weight`] the size, in BCHN's order.
+///
 /// # Errors
 /// [`BlockError::Length`], [`BlockError::CoinbaseMissing`] or [`BlockError::CoinbaseMultiple`].
 pub fn check_shape(params: &ChainParams, block: &Block) -> Result<(), BlockError> {
-    // An empty transaction of Bitcoin Cash has ten bytes; of Bitcoin, one byte weighs four.
-    let (bytes, bytes_max, tx_bytes) = match &params.cash {
-        Some(cash) => (block.bytes().len() as u64, cash.block_bytes_max, 10),
-        None => (block.stripped_size() as u64, MAX_BLOCK_WEIGHT / WITNESS_SCALE_FACTOR, 1),
-    };
     let txs = block.tx_count();
-    if txs == 0 || txs as u64 * tx_bytes > bytes_max || bytes > bytes_max {
+    if params.cash.is_some() {
+        let begins_with_coinbase = txs > 0 && block.tx(0).is_coinbase();
+        return if begins_with_coinbase { Ok(()) } else { Err(BlockError::CoinbaseMissing) };
+    }
+    // One byte outside the witnesses weighs four, and no transaction has less than one.
+    let bytes = block.stripped_size() as u64;
+    let bytes_max = MAX_BLOCK_WEIGHT / WITNESS_SCALE_FACTOR;
+    if txs == 0 || txs as u64 > bytes_max || bytes > bytes_max {
         return Err(BlockError::Length { bytes, bytes_max, txs });
     }
     if !block.tx(0).is_coinbase() {
@@ -102,11 +107,13 @@ pub fn check_transactions(
     let mut sigops = 0;
     for tx_index in range {
         let tx = block.tx(tx_index);
-        check_transaction(tx).map_err(|source| BlockError::Tx {
-            tx_index,
-            txid: txids[tx_index],
-            source,
-        })?;
+        // Only on Bitcoin Cash: on Bitcoin the shape of the block has been found wrong before.
+        let verdict = if tx_index > 0 && tx.is_coinbase() {
+            Err(TxError::UnexpectedCoinbase)
+        } else {
+            check_transaction(tx)
+        };
+        verdict.map_err(|source| BlockError::Tx { tx_index, txid: txids[tx_index], source })?;
         sigops += legacy_sigops(tx);
     }
     Ok(sigops)
@@ -240,13 +247,19 @@ pub fn check_witnesses(
 }
 
 /// Checks the weight (BIP141); after the commitment, because only then is it known that the
-/// witnesses belong to the block.
+/// witnesses belong to the block. On Bitcoin Cash checks the size.
 ///
 /// # Errors
-/// [`BlockError::Weight`].
+/// [`BlockError::Weight`], on Bitcoin Cash [`BlockError::Length`].
 pub fn check_weight(rules: &BlockRules, block: &Block) -> Result<(), BlockError> {
+    if let Some(cash) = &rules.cash {
+        let (bytes, bytes_max) = (block.bytes().len() as u64, cash.block_bytes_max);
+        let txs = block.tx_count();
+        let too_long = bytes > bytes_max;
+        return if too_long { Err(BlockError::Length { bytes, bytes_max, txs }) } else { Ok(()) };
+    }
     let weight = block.weight() as u64;
-    if rules.cash.is_none() && weight > MAX_BLOCK_WEIGHT {
+    if weight > MAX_BLOCK_WEIGHT {
         return Err(BlockError::Weight { weight, weight_max: MAX_BLOCK_WEIGHT });
     }
     Ok(())

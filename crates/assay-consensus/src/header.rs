@@ -49,13 +49,31 @@ pub enum HeaderError {
         /// Its parent's.
         parent_time: u32,
     },
-    /// Too far in the future; the only rule whose verdict changes with time.
+    /// Too far in the future; the only rule about the header itself whose verdict changes with time.
     #[error("time {time} is too far after the present {now_s}")]
     TimeTooNew {
         /// The header's timestamp.
         time: u32,
         /// What the caller said the time is.
         now_s: i64,
+    },
+    /// The block it builds on is not known. Found by whoever keeps the headers.
+    #[error("the parent {parent} is not known")]
+    ParentUnknown {
+        /// The parent it names.
+        parent: BlockHash,
+    },
+    /// The block it builds on, or one below, is invalid. Found by whoever keeps the headers.
+    #[error("the parent {parent} is invalid")]
+    ParentInvalid {
+        /// The parent it names.
+        parent: BlockHash,
+    },
+    /// The block has been found invalid before. Found by whoever keeps the headers.
+    #[error("block {hash} has been found invalid before")]
+    KnownInvalid {
+        /// The header's hash.
+        hash: BlockHash,
     },
     /// A version that a soft fork has retired.
     #[error("version {version:#010x} is retired at height {height}")]
@@ -76,6 +94,9 @@ impl HeaderError {
             Self::TimeTooOld { .. } => "time-too-old".into(),
             Self::TimewarpAttack { .. } => "time-timewarp-attack".into(),
             Self::TimeTooNew { .. } => "time-too-new".into(),
+            Self::ParentUnknown { .. } => "prev-blk-not-found".into(),
+            Self::ParentInvalid { .. } => "bad-prevblk".into(),
+            Self::KnownInvalid { .. } => "duplicate-invalid".into(),
             Self::BadVersion { version, .. } => format!("bad-version(0x{version:08x})").into(),
         }
     }
@@ -90,6 +111,10 @@ impl HeaderError {
                 "block's timestamp is too early on diff adjustment block".into()
             }
             Self::TimeTooNew { .. } => "block timestamp too far in the future".into(),
+            Self::ParentUnknown { .. } | Self::ParentInvalid { .. } => "".into(),
+            Self::KnownInvalid { hash } => {
+                format!("block {hash} was previously marked invalid").into()
+            }
             Self::BadVersion { version, .. } => {
                 format!("rejected nVersion=0x{version:08x} block").into()
             }
@@ -99,7 +124,7 @@ impl HeaderError {
     /// Whether the same header may become valid by waiting, so that it must not be remembered as
     /// invalid.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::TimeTooNew { .. })
+        matches!(self, Self::TimeTooNew { .. } | Self::ParentUnknown { .. })
     }
 }
 
@@ -212,6 +237,42 @@ mod tests {
         assert_eq!(check(header(4, time + 7201, 0x207f_ffff)), "time-too-new");
         assert_eq!(check(header(3, time, 0x207f_ffff)), "bad-version(0x00000003)");
         assert_eq!(check(header(-1, time, 0x207f_ffff)), "bad-version(0xffffffff)");
+    }
+
+    #[test]
+    fn what_the_tree_of_headers_finds() {
+        let hash = BlockHash([7; 32]);
+        for (error, reason, temporary) in [
+            (HeaderError::ParentUnknown { parent: hash }, "prev-blk-not-found", true),
+            (HeaderError::ParentInvalid { parent: hash }, "bad-prevblk", false),
+            (HeaderError::KnownInvalid { hash }, "duplicate-invalid", false),
+        ] {
+            assert_eq!(error.reject_reason(), reason);
+            assert_eq!(error.is_temporary(), temporary);
+        }
+    }
+
+    /// BIP90: the first height of each soft fork is the first at which older versions are refused.
+    #[test]
+    fn versions_are_retired_at_the_buried_heights() {
+        for (name, heights) in [
+            ("main", [227_931, 363_725, 388_381]),
+            ("test", [21_111, 330_776, 581_885]),
+            ("testnet4", [1, 1, 1]),
+            ("signet", [1, 1, 1]),
+            ("regtest", [1, 1, 1]),
+            ("bch-regtest", [100_000_000, 1251, 1351]),
+        ] {
+            let params = ChainParams::by_name(name).expect("the chain is known");
+            for version in 1..=3 {
+                let verdict = |height: u32| check_version(&params, version, height).is_ok();
+                // Each fork refuses its own version and those before it.
+                let first = heights[version as usize - 1..].iter().min().expect("a height");
+                assert!(!verdict(*first), "{name}: version {version} at {first}");
+                assert!(verdict(first - 1), "{name}: version {version} before {first}");
+            }
+            assert!(check_version(&params, 4, u32::MAX).is_ok());
+        }
     }
 
     #[test]

@@ -159,6 +159,23 @@ impl ChainParams {
         self
     }
 
+    /// The same chain with a soft fork at another height, as Core's `-testactivationheight` has it
+    /// on its regression-test chain; `None` when `deployment` is none of `bip34`, `cltv`, `csv`,
+    /// `dersig` and `segwit`.
+    #[must_use]
+    pub fn with_activation_height(mut self, deployment: &str, height: u32) -> Option<Self> {
+        let heights = &mut self.activation;
+        *match deployment {
+            "bip34" => &mut heights.bip34,
+            "cltv" => &mut heights.bip65,
+            "csv" => &mut heights.csv,
+            "dersig" => &mut heights.bip66,
+            "segwit" => &mut heights.segwit,
+            _ => return None,
+        } = height;
+        Some(self)
+    }
+
     /// The serialised first block.
     pub fn genesis_block(&self) -> Vec<u8> {
         self.genesis.block()
@@ -285,6 +302,24 @@ mod tests {
         let taproot = main.script_flag_exceptions[1].0;
         assert!(!main.block_script_flags(692_261, &taproot).contains(Flags::TAPROOT));
         assert!(main.block_script_flags(692_261, &taproot).contains(Flags::NULLDUMMY));
+    }
+
+    #[test]
+    fn soft_forks_can_be_moved() {
+        let regtest = || ChainParams::by_name("regtest").expect("regtest is known");
+        let moved = |name: &str| regtest().with_activation_height(name, 432).map(|p| p.activation);
+        let before = regtest().activation;
+        assert_eq!(moved("bip34"), Some(ActivationHeights { bip34: 432, ..before }));
+        assert_eq!(moved("dersig"), Some(ActivationHeights { bip66: 432, ..before }));
+        assert_eq!(moved("cltv"), Some(ActivationHeights { bip65: 432, ..before }));
+        assert_eq!(moved("csv"), Some(ActivationHeights { csv: 432, ..before }));
+        assert_eq!(moved("segwit"), Some(ActivationHeights { segwit: 432, ..before }));
+        assert_eq!(moved("taproot"), None, "not buried in this way");
+        let late = regtest().with_activation_height("csv", 432).expect("csv can be moved");
+        assert!(!late.csv_active(431) && late.csv_active(432));
+        let flags = |height| late.block_script_flags(height, &BlockHash::ZERO);
+        assert!(!flags(431).contains(Flags::CHECKSEQUENCEVERIFY));
+        assert!(flags(432).contains(Flags::CHECKSEQUENCEVERIFY));
     }
 
     #[test]

@@ -62,6 +62,10 @@ pub enum TxError {
         /// Its length.
         length: usize,
     },
+    /// Bitcoin Cash: a coinbase where a transaction that spends is expected. In a block of Bitcoin
+    /// this is [`BlockError::CoinbaseMultiple`](crate::block::BlockError::CoinbaseMultiple).
+    #[error("the transaction is a coinbase")]
+    UnexpectedCoinbase,
     /// A coinbase-like input in a transaction with other inputs.
     #[error("input {input} spends nothing")]
     NullPrevout {
@@ -154,6 +158,7 @@ impl TxError {
             Self::OutputTotalTooLarge { .. } => "bad-txns-txouttotal-toolarge",
             Self::DuplicateInput { .. } => "bad-txns-inputs-duplicate",
             Self::CoinbaseScriptLength { .. } => "bad-cb-length",
+            Self::UnexpectedCoinbase => "bad-tx-coinbase",
             Self::NullPrevout { .. } => "bad-txns-prevout-null",
             Self::MissingOrSpent { .. } => "bad-txns-inputs-missingorspent",
             Self::PrematureCoinbaseSpend { .. } => "bad-txns-premature-spend-of-coinbase",
@@ -281,6 +286,30 @@ pub fn check_tx_inputs<'c>(
     spent: impl IntoIterator<Item = SpentCoin<'c>>,
     height: u32,
 ) -> Result<i64, TxError> {
+    let total = check_coins(spent, height)?;
+    let value_out = output_total(tx);
+    if total < value_out {
+        return Err(TxError::SpendsTooMuch { value_in: total, value_out });
+    }
+    let fee = total - value_out;
+    if !money_range(fee) {
+        return Err(TxError::FeeOutOfRange { fee });
+    }
+    Ok(fee)
+}
+
+/// The part of [`check_tx_inputs`] about the coins one by one: ages and amounts; gives their sum,
+/// satoshi.
+///
+/// Core looks at it once all coins are known to exist, BCHN goes from input to input: there a coin
+/// that is wrong counts before a later one that is missing.
+///
+/// # Errors
+/// The first rule broken.
+pub fn check_coins<'c>(
+    spent: impl IntoIterator<Item = SpentCoin<'c>>,
+    height: u32,
+) -> Result<i64, TxError> {
     let mut total = 0i64;
     for (input, coin) in spent.into_iter().enumerate() {
         if coin.coinbase {
@@ -294,15 +323,7 @@ pub fn check_tx_inputs<'c>(
             return Err(TxError::InputValueOutOfRange { input, total });
         }
     }
-    let value_out = output_total(tx);
-    if total < value_out {
-        return Err(TxError::SpendsTooMuch { value_in: total, value_out });
-    }
-    let fee = total - value_out;
-    if !money_range(fee) {
-        return Err(TxError::FeeOutOfRange { fee });
-    }
-    Ok(fee)
+    Ok(total)
 }
 
 /// Whether an output can never be spent, so that it never becomes a coin: it begins with

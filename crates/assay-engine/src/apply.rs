@@ -7,7 +7,7 @@ use std::collections::{HashSet, VecDeque};
 
 use assay_consensus::block::{BlockError, BlockRules, BlockTotals};
 use assay_consensus::chain::Ancestors;
-use assay_consensus::tx::{SpentCoin, TxError, is_unspendable};
+use assay_consensus::tx::{SpentCoin, TxError, check_coins, is_unspendable};
 use assay_store::{CoinError, CoinRef, CoinStore, Located, UndoError, UndoWriter, decode_undo};
 use assay_wire::{Block, Coin, OutPoint, Tx, Txid};
 
@@ -98,6 +98,7 @@ pub(crate) struct Applier<'a> {
     block: &'a Block,
     txids: &'a [Txid],
     rules: &'a BlockRules,
+    read_threads: usize,
     undo: UndoWriter,
     /// Transactions whose outputs have come in: a prefix.
     txs_added: usize,
@@ -107,12 +108,18 @@ pub(crate) struct Applier<'a> {
 }
 
 impl<'a> Applier<'a> {
-    pub(crate) fn new(block: &'a Block, txids: &'a [Txid], rules: &'a BlockRules) -> Self {
+    pub(crate) fn new(
+        block: &'a Block,
+        txids: &'a [Txid],
+        rules: &'a BlockRules,
+        read_threads: usize,
+    ) -> Self {
         let undo = UndoWriter::with_capacity(block.input_count());
         Self {
             block,
             txids,
             rules,
+            read_threads,
             undo,
             txs_added: 0,
             prevouts: Prevouts::new(block),
@@ -145,11 +152,14 @@ impl<'a> Applier<'a> {
             for tx_index in 0..count {
                 self.add_outputs(coins, tx_index)?;
             }
+            // What is still unknown now can only be on disk.
+            coins.load(self.block_prevouts(), self.read_threads)?;
             for tx_index in 0..count {
                 self.spend_inputs(coins, tx_index, ancestors, &mut spent)?;
                 on_spend(tx_index, &mut spent);
             }
         } else {
+            self.load_from_disk(coins)?;
             for tx_index in 0..count {
                 self.spend_inputs(coins, tx_index, ancestors, &mut spent)?;
                 on_spend(tx_index, &mut spent);
@@ -159,18 +169,30 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
+    /// All outpoints that the block spends.
+    fn block_prevouts(&self) -> impl Iterator<Item = OutPoint> + use<'a> {
+        self.block.txs().skip(1).flat_map(|tx| tx.inputs().map(|input| input.prevout))
+    }
+
+    /// Reads the coins that the cache lacks and that the block does not create itself, many at once: one after the other
+    /// they would be waited for one after the other.
+    fn load_from_disk(&self, coins: &mut CoinStore) -> Result<(), CoinError> {
+        let mut unknown = coins.unknown(self.block_prevouts());
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let own: HashSet<&Txid> = self.txids.iter().collect();
+        unknown.retain(|outpoint| !own.contains(&outpoint.txid));
+        coins.load(unknown, self.read_threads)?;
+        Ok(())
+    }
+
     fn check_overwrites(&self, coins: &CoinStore, log: &CoinbaseLog) -> Result<(), ApplyError> {
         let txs_to_check = if log.is_repeated { self.block.tx_count() } else { 1 };
-        for tx_index in 0..txs_to_check {
-            let tx = self.block.tx(tx_index);
-            for vout in 0..tx.output_count() as u32 {
-                let outpoint = OutPoint { txid: self.txids[tx_index], vout };
-                if coins.have(&outpoint)? {
-                    return Err(BlockError::OverwritesUnspent { tx_index, outpoint }.into());
-                }
-            }
+        match first_overwrite(self.block, self.txids, txs_to_check, coins)? {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn add_outputs(&mut self, coins: &mut CoinStore, tx_index: usize) -> Result<(), ApplyError> {
@@ -222,7 +244,12 @@ impl<'a> Applier<'a> {
             for _ in 0..tx.input_count() {
                 let at = self.prevouts.next(coins).expect("one outpoint for every input");
                 let Some(coin) = coins.spend_at(&at)? else {
-                    let source = TxError::MissingOrSpent { prevout: *at.outpoint() };
+                    let mut source = TxError::MissingOrSpent { prevout: *at.outpoint() };
+                    if self.rules.cash.is_some() {
+                        // BCHN judges input by input: what is wrong with a coin before this one comes first.
+                        let before = spent.iter().map(SpentCoin::from);
+                        source = check_coins(before, self.rules.height).err().unwrap_or(source);
+                    }
                     return Err(self.tx_error(tx_index, source));
                 };
                 self.undo.push(CoinRef::from(&coin));
@@ -256,6 +283,27 @@ impl<'a> Applier<'a> {
         };
         unapply(self.block, self.txids, self.rules.cash.is_some(), moved, coins)
     }
+}
+
+/// The first output of the first `txs_to_check` transactions that is unspent before the block (BIP30).
+///
+/// In a valid block only a coinbase can have one, see [`CoinbaseLog`]. In a block that breaks another rule any transaction can,
+/// and Core, which looks at all of them before anything else, reports this rule then.
+pub(crate) fn first_overwrite(
+    block: &Block,
+    txids: &[Txid],
+    txs_to_check: usize,
+    coins: &CoinStore,
+) -> Result<Option<BlockError>, CoinError> {
+    for tx_index in 0..txs_to_check {
+        for vout in 0..block.tx(tx_index).output_count() as u32 {
+            let outpoint = OutPoint { txid: txids[tx_index], vout };
+            if coins.have(&outpoint)? {
+                return Ok(Some(BlockError::OverwritesUnspent { tx_index, outpoint }));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Why coins could not be put back.

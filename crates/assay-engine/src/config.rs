@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use assay_consensus::params::ChainParams;
+
+use crate::budget::default_cache_bytes;
 
 /// Everything an engine needs to know before it opens.
 #[derive(Clone, Debug)]
@@ -12,8 +15,15 @@ pub struct Config {
     pub datadir: PathBuf,
     /// The chain.
     pub params: Arc<ChainParams>,
-    /// Memory for coins before they are written out, bytes.
+    /// Memory for coins, bytes: the cache, what writing it out takes, and the block cache of the coins on disk. A single
+    /// block's outputs may come on top until the next block. Below 64 MiB the tables on disk take more than their share.
     pub cache_bytes_max: usize,
+    /// Longest time between two flushes while blocks come in: it bounds what a restart after a crash has to connect again.
+    pub flush_interval: Duration,
+    /// Length that a block file does not exceed, unless a single block does.
+    pub block_file_bytes_max: u64,
+    /// Threads that read coins from disk at once, of those a block spends; at least 1.
+    pub read_threads: usize,
     /// Threads that verify scripts; at least 1.
     pub threads: usize,
     /// Memory for unconfirmed transactions, bytes.
@@ -24,12 +34,28 @@ pub struct Config {
     pub cluster_count_max: Option<usize>,
     /// Largest sum of virtual sizes of connected unconfirmed transactions; `None` for no limit.
     pub cluster_vsize_max: Option<u64>,
+    /// Memory for transactions of disconnected blocks on their way back to the mempool, bytes; the latest are dropped first.
+    pub disconnected_bytes_max: u64,
+    /// Whether [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. Reading it again is up to whoever opens the
+    /// engine: [`Engine::load_mempool`](crate::Engine::load_mempool).
+    pub persist_mempool: bool,
 }
 
+/// Core's `MAX_DISCONNECTED_TX_POOL_BYTES` (`kernel/disconnected_transactions.h`).
+const CORE_DISCONNECTED_BYTES: u64 = 20_000_000;
+/// The same of Bitcoin Cash Node: twenty blocks of 32 MB (`txmempool.h`).
+const CASH_DISCONNECTED_BYTES: u64 = 640_000_000;
 /// Core's `-limitclustercount` (`policy/policy.h`, `DEFAULT_CLUSTER_LIMIT`).
 const CORE_CLUSTER_COUNT: usize = 64;
 /// Core's `-limitclustersize` (`policy/policy.h`, `DEFAULT_CLUSTER_SIZE_LIMIT_KVB`).
 const CORE_CLUSTER_VSIZE: u64 = 101_000;
+
+/// Connecting an archived block again needs no scripts, so half an hour of work takes a few minutes after a crash; writing
+/// out a cache of 4 GiB this often costs about one hundredth of the time. Core flushes every hour or so.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(30 * 60);
+
+/// Core's `-prevoutfetchthreads`: reads wait for the disk rather than for a core.
+pub(crate) const READ_THREADS: usize = 8;
 
 impl Config {
     /// The reference nodes' defaults for a chain in a folder.
@@ -37,13 +63,22 @@ impl Config {
         let is_cash = params.cash.is_some();
         Self {
             datadir: datadir.into(),
-            cache_bytes_max: 1024 << 20,
+            cache_bytes_max: default_cache_bytes(),
+            flush_interval: FLUSH_INTERVAL,
+            block_file_bytes_max: 128 << 20,
+            read_threads: READ_THREADS,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             mempool_bytes_max: if is_cash { 4096 << 20 } else { 300_000_000 },
             min_relay_fee_sat_per_kvb: if is_cash { 1000 } else { 100 },
             // Bitcoin Cash nodes dropped their chain limits in May 2021.
             cluster_count_max: (!is_cash).then_some(CORE_CLUSTER_COUNT),
             cluster_vsize_max: (!is_cash).then_some(CORE_CLUSTER_VSIZE),
+            disconnected_bytes_max: if is_cash {
+                CASH_DISCONNECTED_BYTES
+            } else {
+                CORE_DISCONNECTED_BYTES
+            },
+            persist_mempool: true,
             params,
         }
     }

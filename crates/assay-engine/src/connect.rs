@@ -2,9 +2,9 @@
 
 use assay_consensus::block::{BlockError, BlockRules, ScriptFailure, check_coinbase_amount};
 use assay_store::{BlockFileError, CoinError, IndexError, decode_undo};
-use assay_wire::{Block, BlockHash, Coin, Txid, Wtxid};
+use assay_wire::{Block, BlockHash, Coin, OutPoint, Txid, Wtxid};
 
-use crate::apply::{Applier, ApplyError, Moved, UnwindError, unapply};
+use crate::apply::{Applier, ApplyError, Moved, UnwindError, first_overwrite, unapply};
 use crate::engine::{Engine, State};
 use crate::scripts::{Cause, ScriptJob, ScriptQueue, TxFailure};
 use crate::tree::NodeId;
@@ -67,6 +67,7 @@ impl Engine {
     ) -> Result<(), ConnectError> {
         let node = state.tree.get(id);
         let was_valid = node.is_valid();
+        let undo_known = node.undo;
         let parent = node.parent.expect("the genesis block is never connected");
         let block_pos = node.block.expect("a block is archived before it is connected");
         let header = *prepared.block.header();
@@ -82,9 +83,13 @@ impl Engine {
                 return Err(error);
             }
         };
-        let undo_pos = self.blocks.append_undo(block_pos.file, &prepared.hash, &undo)?;
-        state.tree.set_valid(id, undo_pos);
-        self.index.put(&[state.tree.get(id).to_record()])?;
+        // A block spends the same coins whenever it is connected, so what was written before is as good. It is better:
+        // it may have been synced, and the coins on disk may be on a branch that only it leads back from.
+        if !was_valid || undo_known.is_none() {
+            let undo_pos = self.blocks.append_undo(block_pos.file, &prepared.hash, &undo)?;
+            state.tree.set_valid(id, undo_pos);
+            self.index.put(&[state.tree.get(id).to_record()])?;
+        }
         state.tree.extend_active(id);
         state.remove_confirmed(prepared);
         Ok(())
@@ -102,7 +107,8 @@ impl Engine {
         let State { tree, coins, mempool, coinbases, .. } = state;
         let branch = tree.ancestors(parent);
         let job = ScriptJob::new(&prepared.block, rules);
-        let mut applier = Applier::new(&prepared.block, &prepared.txids, rules);
+        let mut applier =
+            Applier::new(&prepared.block, &prepared.txids, rules, self.config.read_threads);
         let mut sigchecks_known = 0;
         let moved = self.pool.in_place_scope(|scope| {
             let mut queue = ScriptQueue::new(scope, &job);
@@ -134,7 +140,12 @@ impl Engine {
             Ok(()) => Ok(applier.into_undo()),
             Err(error) => {
                 applier.unwind(coins).map_err(|cause| doubt(prepared.hash, cause))?;
-                Err(ConnectError::Rule(error))
+                let Prepared { block, txids, .. } = prepared;
+                let overwrite = match rules.bip30 {
+                    true => first_overwrite(block, txids, block.tx_count(), coins)?,
+                    false => None,
+                };
+                Err(ConnectError::Rule(overwrite.unwrap_or(error)))
             }
         }
     }
@@ -149,6 +160,10 @@ impl Engine {
         let undo_pos = node.undo.ok_or(missing)?;
         let undo = self.blocks.read_undo(undo_pos, &hash)?;
         let spent = decode_undo(&undo).map_err(|source| EngineError::Undo { hash, source })?;
+        let outputs = prepared.block.txs().zip(&prepared.txids).flat_map(|(tx, &txid)| {
+            (0..tx.output_count() as u32).map(move |vout| OutPoint { txid, vout })
+        });
+        state.coins.load(outputs, self.config.read_threads)?;
         let moved = Moved { txs_added: prepared.block.tx_count(), spent };
         let outputs_first = self.params.cash.is_some();
         unapply(&prepared.block, &prepared.txids, outputs_first, moved, &mut state.coins).map_err(

@@ -1,16 +1,22 @@
 //! The engine itself: what it holds, how it opens and closes, what it can be asked.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use assay_consensus::params::ChainParams;
-use assay_store::{BlockIndex, BlockStore, CoinStore, Store, StoreConfig, decode_undo};
+use assay_store::io::{Io, RealIo};
+use assay_store::{
+    BlockIndex, BlockStore, CoinStore, CoinTier, CoinUsage, Room, Store, StoreConfig, decode_undo,
+};
 use assay_wire::{Block, BlockHash, Coin, OutPoint, Transaction, Txid};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rayon::ThreadPool;
 
+use crate::activate::poison;
 use crate::apply::CoinbaseLog;
 use crate::config::Config;
+use crate::log;
 use crate::mempool::Pool;
 use crate::tree::{BlockTree, NodeId};
 use crate::types::{BlockEntry, EngineError, OpenError, Tip, big_endian};
@@ -25,6 +31,9 @@ pub struct Engine {
     pub(crate) pool: ThreadPool,
     pub(crate) blocks: BlockStore,
     pub(crate) index: BlockIndex,
+    pub(crate) io: Arc<dyn Io>,
+    pub(crate) mempool_loaded: AtomicBool,
+    pub(crate) saving_mempool: Mutex<()>,
     state: Mutex<State>,
     announced: Mutex<Announced>,
     changed: Condvar,
@@ -36,6 +45,7 @@ pub(crate) struct State {
     pub(crate) coins: CoinStore,
     pub(crate) mempool: Pool,
     pub(crate) coinbases: CoinbaseLog,
+    pub(crate) flushed_at: Instant,
     /// Why the engine refuses to go on.
     pub(crate) poisoned: Option<String>,
 }
@@ -43,6 +53,7 @@ pub(crate) struct State {
 /// What waiting threads look at; apart from [`State`], so that asking for the tip never waits for a block.
 struct Announced {
     tip: Tip,
+    header_height: u32,
     is_closing: bool,
 }
 
@@ -52,15 +63,30 @@ impl Engine {
     /// # Errors
     /// When the folder cannot be used or holds something else or something damaged.
     pub fn open(config: Config) -> Result<Self, OpenError> {
+        let store = Store::open(&store_config(&config))?;
+        Self::over(config, store, Arc::new(RealIo))
+    }
+
+    /// [`Engine::open`] over another file system and another tier for the coins.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_with(
+        config: Config,
+        io: &Arc<dyn Io>,
+        tier: Box<dyn CoinTier>,
+    ) -> Result<Self, OpenError> {
+        let store = Store::open_with(&store_config(&config), io, tier)?;
+        Self::over(config, store, Arc::clone(io))
+    }
+
+    fn over(config: Config, store: Store, io: Arc<dyn Io>) -> Result<Self, OpenError> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(config.threads.max(1))
             .thread_name(|index| format!("verify-{index}"))
             .build()
             .map_err(|error| OpenError::Threads(error.to_string()))?;
         let params = Arc::clone(&config.params);
-        let mut store_config = StoreConfig::new(&config.datadir, params.disk_magic);
-        store_config.cache_bytes_max = config.cache_bytes_max;
-        let store = Store::open(&store_config)?;
         let genesis = Block::parse(params.genesis_block(), params.encoding)
             .expect("the genesis block of known parameters parses");
         let mut tree = BlockTree::new(*genesis.header());
@@ -74,17 +100,22 @@ impl Engine {
                 .ok_or(OpenError::UnknownCoinTip { hash: marker.hash, height: marker.height })?;
             tree.set_active(id);
         }
-        let announced = Announced { tip: tip_of(&tree), is_closing: false };
+        let tip = tip_of(&tree);
+        let announced = Announced { tip, header_height: tip.height, is_closing: false };
         let engine = Self {
             params,
             pool,
             blocks: store.blocks,
             index: store.index,
+            io,
+            mempool_loaded: AtomicBool::new(!config.persist_mempool),
+            saving_mempool: Mutex::new(()),
             state: Mutex::new(State {
                 tree,
                 coins: store.coins,
                 mempool: Pool::default(),
                 coinbases: CoinbaseLog::default(),
+                flushed_at: Instant::now(),
                 poisoned: None,
             }),
             announced: Mutex::new(announced),
@@ -101,9 +132,7 @@ impl Engine {
         let mut state = self.state.lock();
         self.rebuild_coinbase_log(&mut state)?;
         let from = state.tree.tip_node().height;
-        let best = state.tree.best_candidate();
-        self.activate(&mut state, best, None)?;
-        self.announce(&state);
+        self.activate(&mut state, None)?;
         let to = state.tree.tip_node().height;
         drop(state);
         for pos in unindexed {
@@ -111,10 +140,11 @@ impl Engine {
             let outcome = self.submit_block(raw);
             tracing::info!("archived block without index record at {pos:?}: {outcome:?}");
         }
-        if to != from {
+        let blocks = to.abs_diff(from);
+        if blocks > 0 {
             let elapsed_ms = start.elapsed().as_millis();
             tracing::info!(
-                "connected archived blocks from height {from} to {to} in {elapsed_ms} ms"
+                "recovered {blocks} blocks in {elapsed_ms} ms: the coins were at height {from}, the archived blocks go to {to}"
             );
         }
         Ok(())
@@ -144,7 +174,11 @@ impl Engine {
 
     /// Lets waiting threads see the tip.
     pub(crate) fn announce(&self, state: &State) {
-        self.announced.lock().tip = tip_of(&state.tree);
+        let header_height = state.tree.get(state.tree.best_header()).height;
+        let mut announced = self.announced.lock();
+        announced.tip = tip_of(&state.tree);
+        announced.header_height = header_height;
+        drop(announced);
         self.changed.notify_all();
     }
 
@@ -161,6 +195,11 @@ impl Engine {
     /// The tip; never waits for a block that is being connected.
     pub fn tip(&self) -> Tip {
         self.announced.lock().tip
+    }
+
+    /// Height of the header with the most work that nothing speaks against; never waits either.
+    pub fn header_height(&self) -> u32 {
+        self.announced.lock().header_height
     }
 
     /// Waits until `is_reached` holds of the tip, the time is over, or the engine closes; returns the tip then.
@@ -292,6 +331,11 @@ impl Engine {
         (state.coins.cached_coins(), state.coins.cache_bytes())
     }
 
+    /// What the coins take, in memory and on disk.
+    pub fn coin_usage(&self) -> CoinUsage {
+        self.lock().coins.usage()
+    }
+
     /// Bytes that blocks, undo data and coins take on disk.
     ///
     /// # Errors
@@ -320,19 +364,39 @@ impl Engine {
         }
         let node = state.tree.tip_node();
         let (height, hash) = (node.height, node.hash);
-        let stats =
-            assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash)?;
-        tracing::debug!("flushed coins at height {height}: {stats:?}");
+        let committed =
+            assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash);
+        // Trying again might succeed without what the failed sync has dropped.
+        let stats = poison(state, committed.map_err(EngineError::from))?;
+        state.flushed_at = Instant::now();
+        log::flushed(height, &stats, &state.coins.usage());
         Ok(())
     }
 
-    /// Writes everything out and wakes all waiting threads; the engine takes nothing afterwards.
+    /// What follows every block that was connected or disconnected: makes room for the next one, and bounds what a crash
+    /// would have to connect again.
+    pub(crate) fn keep_within_limits(&self, state: &mut State) -> Result<(), EngineError> {
+        let room = state.coins.make_room();
+        if let Room::Evicted(coins) = room {
+            log::evicted(coins, &state.coins.usage());
+        }
+        let is_overdue = state.flushed_at.elapsed() >= self.config.flush_interval;
+        if room == Room::FlushDue || is_overdue { self.flush_state(state) } else { Ok(()) }
+    }
+
+    /// Whether [`Engine::shutdown`] has begun.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.announced.lock().is_closing
+    }
+
+    /// Writes everything out, the mempool included, and wakes all waiting threads; the engine takes nothing afterwards.
     ///
     /// # Errors
     /// As [`Engine::flush`].
     pub fn shutdown(&self) -> Result<(), EngineError> {
         self.announced.lock().is_closing = true;
         self.changed.notify_all();
+        self.save_mempool_at_shutdown();
         let mut state = self.lock();
         let flushed = self.flush_state(&mut state);
         if state.poisoned.is_none() {
@@ -360,6 +424,13 @@ pub(crate) fn tip_of(tree: &BlockTree) -> Tip {
         chain_work: big_endian(node.chain_work),
         chain_txs: node.chain_tx_count,
     }
+}
+
+fn store_config(config: &Config) -> StoreConfig {
+    let mut store = StoreConfig::new(&config.datadir, config.params.disk_magic)
+        .with_coin_memory(config.cache_bytes_max);
+    store.block_file_bytes_max = config.block_file_bytes_max;
+    store
 }
 
 fn block_entry(tree: &BlockTree, id: NodeId, params: &ChainParams) -> BlockEntry {

@@ -2,9 +2,11 @@
 
 use assay_consensus::params::ChainParams;
 use assay_consensus::uint256::U256;
+use assay_store::{CoinUsage, FlushStats};
 
 use crate::engine::{State, unix_time_s};
-use crate::types::Tip;
+use crate::tree::NodeId;
+use crate::types::{Tip, big_endian};
 
 /// Logs the new tip as Core does (`validation.cpp`, `UpdateTipLog`), under the target `updatetip`.
 pub(crate) fn update_tip(tip: &Tip, state: &State, params: &ChainParams) {
@@ -20,9 +22,57 @@ pub(crate) fn update_tip(tip: &Tip, state: &State, params: &ChainParams) {
         tip.chain_txs,
         iso_time(u64::from(tip.time)),
         progress(tip, genesis_time),
-        state.coins.cache_bytes() as f64 / f64::from(1 << 20),
+        mib(state.coins.cache_bytes() as u64),
         state.coins.cached_coins(),
     );
+}
+
+/// Logs a branch that failed as Core does (`validation.cpp`, `InvalidChainFound`).
+pub(crate) fn invalid_chain_found(state: &State, id: NodeId) {
+    for (what, at) in [("invalid block", id), ("current best", state.tree.tip())] {
+        let node = state.tree.get(at);
+        tracing::info!(
+            "InvalidChainFound: {what}={} height={} log2_work={:.6} date={}",
+            node.hash,
+            node.height,
+            log2(big_endian(node.chain_work)),
+            iso_time(u64::from(node.header.time)),
+        );
+    }
+}
+
+/// Logs a flush, with what the coins took and may take. The laboratory reads this line.
+pub(crate) fn flushed(height: u32, stats: &FlushStats, usage: &CoinUsage) {
+    tracing::info!(
+        target: "coins",
+        "Flushed coins: height={height} written={} deleted={} bytes={:.1}MiB cache={:.1}MiB limit={:.1}MiB kept={}txo evicted={}txo disk={:.1}MiB(~{}txo) in {:.3}s",
+        stats.added,
+        stats.deleted,
+        mib(stats.bytes),
+        mib(stats.cache_bytes),
+        mib(usage.bytes_max as u64),
+        stats.kept,
+        stats.evicted,
+        mib(usage.bytes_on_disk),
+        usage.coins_on_disk,
+        stats.elapsed_ns as f64 / 1e9,
+    );
+}
+
+/// Logs that coins went from the cache which the disk has.
+pub(crate) fn evicted(coins: u64, usage: &CoinUsage) {
+    tracing::info!(
+        target: "coins",
+        "Evicted {coins} unchanged coins: cache={:.1}MiB({}txo, {} changed) limit={:.1}MiB",
+        mib(usage.bytes as u64),
+        usage.coins,
+        usage.dirty,
+        mib(usage.bytes_max as u64),
+    );
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 /// Binary logarithm of a big-endian number.

@@ -28,7 +28,11 @@ impl Engine {
     /// When coins cannot be read.
     pub fn utxo_stats(&self, with_muhash: bool) -> Result<UtxoStats, EngineError> {
         let (snapshot, height, hash) = {
-            let state = self.lock();
+            let mut state = self.lock();
+            // A snapshot copies the changes, so many of them are written out first, as Core does with all.
+            if !state.coins.usage().has_room_for_snapshot() {
+                self.flush_state(&mut state)?;
+            }
             let node = state.tree.tip_node();
             (state.coins.snapshot()?, node.height, node.hash)
         };

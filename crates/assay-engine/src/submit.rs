@@ -1,25 +1,27 @@
-//! Taking blocks in: checks that need no coins, the archive, and the choice of the active branch.
+//! Taking blocks and headers in: checks that need no coins, and the archive.
 
 use assay_consensus::block::{self, BlockError, BlockRules};
 use assay_consensus::header::{check_header, contextual_check_header};
 use assay_consensus::signet::check_signet_solution;
-use assay_wire::{Block, BlockHash, Tx, Wtxid};
+use assay_wire::{Block, BlockHash, Header, Tx, Wtxid};
 use rayon::prelude::*;
 
+use crate::activate::poison;
 use crate::checker::ImmediateChecker;
-use crate::connect::{ConnectError, Prepared};
-use crate::engine::{Engine, State, tip_of, unix_time_s};
-use crate::log;
+use crate::connect::Prepared;
+use crate::engine::{Engine, State, unix_time_s};
 use crate::tree::NodeId;
 use crate::types::{EngineError, SubmitOutcome};
 
 /// Transactions that one thread hashes or checks at a time.
 const TXS_PER_TASK: usize = 256;
 
-/// Why a block did not get as far as being connected.
+/// Why a block or header did not get as far as being connected.
 enum AcceptError {
     Rule(BlockError),
     Reason(&'static str),
+    /// It is known already.
+    Known(SubmitOutcome),
     Engine(EngineError),
 }
 
@@ -35,6 +37,23 @@ impl From<EngineError> for AcceptError {
     }
 }
 
+impl AcceptError {
+    fn into_outcome(self, state: &mut State) -> SubmitOutcome {
+        match self {
+            Self::Rule(error) => rejected(&error),
+            Self::Reason(reason) => {
+                SubmitOutcome::Rejected { reason: reason.to_owned(), debug: String::new() }
+            }
+            Self::Known(outcome) => outcome,
+            // The index may lack what the tree has: what builds on it could be lost in a restart.
+            Self::Engine(error) => match poison::<()>(state, Err(error)) {
+                Ok(()) => unreachable!("an error stays one"),
+                Err(error) => SubmitOutcome::Failed(error),
+            },
+        }
+    }
+}
+
 impl Engine {
     /// Judges a block and, when it is valid, keeps it.
     ///
@@ -45,11 +64,9 @@ impl Engine {
             Err(error) => return SubmitOutcome::Undecodable(error),
         };
         let hash = block.hash();
-        if let Some(outcome) = self.known(&hash) {
-            return outcome;
-        }
         let prepared = self.prepare(block, hash);
-        // What the block says of itself comes first, as in Core's ProcessNewBlock: its reasons win over those of context.
+        // What the block says of itself comes first, as in Core's ProcessNewBlock: its reasons win over those of context,
+        // and nothing of it is remembered, since other bytes with the same header may be valid.
         if let Err(error) = self.pool.install(|| self.check_block(&prepared)) {
             return rejected(&error);
         }
@@ -59,31 +76,36 @@ impl Engine {
         }
         let id = match self.accept(&mut state, &prepared) {
             Ok(id) => id,
-            Err(AcceptError::Rule(error)) => return rejected(&error),
-            Err(AcceptError::Reason(reason)) => {
-                return SubmitOutcome::Rejected { reason: reason.to_owned(), debug: String::new() };
-            }
-            Err(AcceptError::Engine(error)) => return SubmitOutcome::Failed(error),
+            Err(error) => return error.into_outcome(&mut state),
         };
-        match self.activate(&mut state, id, Some(prepared)) {
-            Ok(Some(error)) => rejected(&error),
-            Ok(None) if state.tree.is_active(id) => SubmitOutcome::Accepted,
+        match self.activate(&mut state, Some((id, prepared))) {
+            Ok(Some(Ok(()))) => SubmitOutcome::Accepted,
+            Ok(Some(Err(error))) => rejected(&error),
             Ok(None) => SubmitOutcome::Inconclusive,
             Err(error) => SubmitOutcome::Failed(error),
         }
     }
 
-    fn known(&self, hash: &BlockHash) -> Option<SubmitOutcome> {
-        let state = self.lock();
-        let node = state.tree.get(state.tree.find(hash)?);
-        if node.is_failed() {
-            Some(SubmitOutcome::DuplicateInvalid)
-        } else if node.is_valid() {
-            Some(SubmitOutcome::Duplicate)
-        } else if node.block.is_some() {
-            Some(SubmitOutcome::DuplicateInconclusive)
-        } else {
-            None
+    /// Judges a header and keeps it: its block may follow, in any order with those that build on it.
+    ///
+    /// [`SubmitOutcome::Duplicate`] for a header that is known and has not failed.
+    pub fn submit_header(&self, header: &Header) -> SubmitOutcome {
+        let hash = header.hash();
+        let mut state = self.lock();
+        if let Some(cause) = &state.poisoned {
+            return SubmitOutcome::Failed(EngineError::Poisoned(cause.clone()));
+        }
+        if state.tree.find(&hash).is_some_and(|id| !state.tree.get(id).is_failed()) {
+            return SubmitOutcome::Duplicate;
+        }
+        let accepted = self.accept_header(&mut state, header, &hash).and_then(|id| {
+            self.put_records(&state, &[id])?;
+            self.announce(&state);
+            Ok(())
+        });
+        match accepted {
+            Ok(()) => SubmitOutcome::Inconclusive,
+            Err(error) => error.into_outcome(&mut state),
         }
     }
 
@@ -125,123 +147,65 @@ impl Engine {
         block::check_legacy_sigops(&self.params, total)
     }
 
+    /// Finds a header in the tree or adds it, in memory only (Core `validation.cpp`, `AcceptBlockHeader`).
+    fn accept_header(
+        &self,
+        state: &mut State,
+        header: &Header,
+        hash: &BlockHash,
+    ) -> Result<NodeId, AcceptError> {
+        if let Some(id) = state.tree.find(hash) {
+            if state.tree.get(id).is_failed() {
+                return Err(AcceptError::Known(SubmitOutcome::DuplicateInvalid));
+            }
+            return Ok(id);
+        }
+        check_header(&self.params, header, hash).map_err(BlockError::from)?;
+        let parent =
+            state.tree.find(&header.prev_block).ok_or(AcceptError::Reason("prev-blk-not-found"))?;
+        if state.tree.get(parent).is_failed() {
+            return Err(AcceptError::Reason("bad-prevblk"));
+        }
+        let branch = state.tree.ancestors(parent);
+        contextual_check_header(&self.params, &branch, header, unix_time_s() as i64)
+            .map_err(BlockError::from)?;
+        Ok(state.tree.insert(parent, *header))
+    }
+
     /// Checks the block against the branch it builds on, archives it and adds it to the tree
     /// (Core `validation.cpp`, `AcceptBlock`).
     fn accept(&self, state: &mut State, prepared: &Prepared) -> Result<NodeId, AcceptError> {
         let Prepared { block, hash, .. } = prepared;
         let header = block.header();
-        if state.tree.find(hash).is_some() {
-            return Err(AcceptError::Reason("duplicate"));
+        let id = self.accept_header(state, header, hash)?;
+        let node = state.tree.get(id);
+        if node.has_data() {
+            let is_valid = node.is_valid();
+            return Err(AcceptError::Known(if is_valid {
+                SubmitOutcome::Duplicate
+            } else {
+                SubmitOutcome::DuplicateInconclusive
+            }));
         }
-        let parent =
-            state.tree.find(&header.prev_block).ok_or(AcceptError::Reason("prev-blk-not-found"))?;
-        if state.tree.is_on_failed_branch(parent) {
-            return Err(AcceptError::Reason("bad-prevblk"));
-        }
+        let parent = node.parent.expect("the genesis block has data");
         let verdict = {
             let branch = state.tree.ancestors(parent);
-            contextual_check_header(&self.params, &branch, header, unix_time_s() as i64)
-                .map_err(BlockError::from)?;
             let rules = BlockRules::new(&self.params, &branch, header, hash);
             self.pool.install(|| check_in_context(&rules, prepared))
         };
         if let Err(error) = verdict {
             // Other bytes with the same header may be valid, unless the header commits to what is wrong.
-            if !error.is_mutation() && !error.is_temporary() {
-                let id = state.tree.insert(parent, *header, block.tx_count() as u32);
-                state.tree.set_failed(id);
-                self.index.put(&[state.tree.get(id).to_record()]).map_err(EngineError::from)?;
+            if error.is_mutation() {
+                self.put_records(state, &[id])?;
+            } else {
+                self.mark_failed(state, id)?;
             }
             return Err(error.into());
         }
         let pos = self.blocks.append_block(block.bytes()).map_err(EngineError::from)?;
-        let id = state.tree.insert(parent, *header, block.tx_count() as u32);
-        state.tree.set_block(id, pos);
-        self.index.put(&[state.tree.get(id).to_record()]).map_err(EngineError::from)?;
+        let changed = state.tree.set_block(id, pos, block.tx_count() as u32);
+        self.put_records(state, &changed)?;
         Ok(id)
-    }
-
-    /// Makes the branch with the most work active, starting from a candidate that has just become available.
-    ///
-    /// Returns the rule that the candidate itself breaks, when it does. `prepared` spares reading it again.
-    ///
-    /// # Errors
-    /// When the engine fails; it then refuses to go on, since memory may not agree with the disk.
-    pub(crate) fn activate(
-        &self,
-        state: &mut State,
-        candidate: NodeId,
-        prepared: Option<Prepared>,
-    ) -> Result<Option<BlockError>, EngineError> {
-        let outcome = self.activate_branch(state, candidate, prepared);
-        if let Err(error) = &outcome {
-            state.poisoned = Some(error.to_string());
-            tracing::error!("the engine stops: {error}");
-        }
-        outcome
-    }
-
-    fn activate_branch(
-        &self,
-        state: &mut State,
-        candidate: NodeId,
-        mut prepared: Option<Prepared>,
-    ) -> Result<Option<BlockError>, EngineError> {
-        let mut broken_rule = None;
-        let mut disconnected = Vec::new();
-        let mut target = candidate;
-        while state.tree.get(target).chain_work > state.tree.tip_node().chain_work {
-            let mut branch = state.tree.branch_above_active(target);
-            let fork = branch.last().and_then(|lowest| state.tree.get(*lowest).parent);
-            while Some(state.tree.tip()) != fork {
-                disconnected.push(self.disconnect_tip(state)?);
-            }
-            let mut has_failed = false;
-            while let Some(id) = branch.pop() {
-                let block = match prepared.take_if(|_| id == candidate) {
-                    Some(block) => block,
-                    None => self.load(state, id)?,
-                };
-                match self.connect(state, id, &block) {
-                    Ok(()) => self.connected(state)?,
-                    Err(ConnectError::Rule(error)) => {
-                        let node = state.tree.get(id);
-                        let (hash, height) = (node.hash, node.height);
-                        let reason = error.reject_reason();
-                        tracing::warn!(
-                            "invalid block {hash} at height {height}: {reason}: {error}"
-                        );
-                        state.tree.set_failed(id);
-                        self.index.put(&[state.tree.get(id).to_record()])?;
-                        if id == candidate {
-                            broken_rule = Some(error);
-                        }
-                        has_failed = true;
-                        break;
-                    }
-                    Err(ConnectError::Engine(error)) => return Err(error),
-                }
-            }
-            if !has_failed {
-                break;
-            }
-            // A branch left behind may be the best again.
-            target = state.tree.best_candidate();
-        }
-        if !disconnected.is_empty() {
-            self.readmit(state, &disconnected);
-        }
-        self.announce(state);
-        Ok(broken_rule)
-    }
-
-    /// What follows every block that was connected.
-    fn connected(&self, state: &mut State) -> Result<(), EngineError> {
-        log::update_tip(&tip_of(&state.tree), state, &self.params);
-        if state.coins.needs_flush() {
-            self.flush_state(state)?;
-        }
-        Ok(())
     }
 }
 

@@ -1,8 +1,16 @@
-//! The tree of known blocks and the branch of it that is active.
+//! The tree of known blocks, the branch of it that is active, and the choice of the branch that should be.
+//!
+//! Every block that is neither active nor on a failed branch lies in one of two ordered sets, by whether it and all blocks
+//! below it are archived. So the best block is always the last of a set, and no event costs more than the logarithm of the
+//! number of blocks for every block that it changes.
 
-use std::collections::HashMap;
+mod branch;
+#[cfg(test)]
+mod tests;
 
-use assay_consensus::chain::{Ancestors, HeaderFacts};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
 use assay_consensus::pow::block_work;
 use assay_consensus::uint256::U256;
 use assay_store::{BlockPos, BlockRecord, UndoPos};
@@ -12,9 +20,15 @@ use assay_wire::{BlockHash, Header};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(u32);
 
+impl NodeId {
+    /// The genesis block.
+    pub(crate) const GENESIS: Self = Self(0);
+}
+
 /// Every rule has been checked, scripts included.
 const STATUS_VALID: u32 = 1;
-/// A rule was broken by this block.
+/// A rule was broken by this block or by one that it builds on, or its owner declared it invalid (Core's
+/// `BLOCK_FAILED_VALID`, which has covered descendants too since 30.0).
 const STATUS_FAILED: u32 = 2;
 
 /// What is known of one block.
@@ -24,15 +38,22 @@ pub(crate) struct Node {
     pub(crate) hash: BlockHash,
     pub(crate) height: u32,
     pub(crate) parent: Option<NodeId>,
+    /// A block further down that makes walks to any height logarithmic (E. Myers, "An applicative random-access stack").
+    jump: NodeId,
+    first_child: Option<NodeId>,
+    next_sibling: Option<NodeId>,
     /// Work of the whole branch up to and including this block.
     pub(crate) chain_work: U256,
+    /// Transactions in it; 0 as long as only the header is known.
     pub(crate) tx_count: u32,
-    /// Transactions of the whole branch up to and including this block.
+    /// Transactions of the whole branch up to and including this block; 0 unless all of its blocks are archived.
     pub(crate) chain_tx_count: u64,
     /// Median of the last eleven times up to and including this block (BIP113).
     pub(crate) median_time: u32,
-    /// Order of arrival: of two branches with equal work the first seen stays active.
+    /// Order in which blocks became connectable.
     pub(crate) sequence: u64,
+    /// Of two branches with equal work the one of lower rank is active: the sequence, unless somebody chose otherwise.
+    rank: i64,
     pub(crate) block: Option<BlockPos>,
     pub(crate) undo: Option<UndoPos>,
     status: u32,
@@ -45,6 +66,17 @@ impl Node {
 
     pub(crate) fn is_failed(&self) -> bool {
         self.status & STATUS_FAILED != 0
+    }
+
+    /// Whether this block itself can be read.
+    pub(crate) fn has_data(&self) -> bool {
+        // The genesis block is part of the parameters.
+        self.block.is_some() || self.height == 0
+    }
+
+    /// Whether it and all blocks below it are archived (Core's `HaveNumChainTxs`).
+    pub(crate) fn is_linked(&self) -> bool {
+        self.chain_tx_count > 0
     }
 
     /// What the store keeps of it.
@@ -62,13 +94,27 @@ impl Node {
     }
 }
 
+/// Which of two blocks is the better tip: more work, then the lower rank (Core's `CBlockIndexWorkComparator`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Score {
+    work: U256,
+    rank: Reverse<i64>,
+    id: Reverse<NodeId>,
+}
+
 /// All known blocks.
 pub(crate) struct BlockTree {
     nodes: Vec<Node>,
     by_hash: HashMap<BlockHash, NodeId>,
-    /// The active branch by height.
+    /// The active branch by height. Blocks at its top may have failed, until they are disconnected.
     active: Vec<NodeId>,
+    /// Linked, neither active nor failed.
+    candidates: BTreeSet<Score>,
+    /// Not linked and not failed.
+    unlinked: BTreeSet<Score>,
     next_sequence: u64,
+    /// Work of the tip when a block was last preferred, and the rank that it got.
+    preferred: (U256, i64),
 }
 
 impl BlockTree {
@@ -80,20 +126,27 @@ impl BlockTree {
             hash,
             height: 0,
             parent: None,
+            jump: NodeId::GENESIS,
+            first_child: None,
+            next_sibling: None,
             chain_work: block_work(genesis.bits),
             tx_count: 1,
             chain_tx_count: 1,
             median_time: genesis.time,
             sequence: 0,
+            rank: 0,
             block: None,
             undo: None,
             status: STATUS_VALID,
         };
         Self {
             nodes: vec![root],
-            by_hash: HashMap::from([(hash, NodeId(0))]),
-            active: vec![NodeId(0)],
+            by_hash: HashMap::from([(hash, NodeId::GENESIS)]),
+            active: vec![NodeId::GENESIS],
+            candidates: BTreeSet::new(),
+            unlinked: BTreeSet::new(),
             next_sequence: 1,
+            preferred: (U256::default(), 0),
         }
     }
 
@@ -125,78 +178,119 @@ impl BlockTree {
         self.active_at(self.get(id).height) == Some(id)
     }
 
-    /// Every node, genesis first.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+    /// Every block, genesis first, parents before children.
+    fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
-    /// Adds a block below `parent`.
+    fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::successors(self.get(id).first_child, |child| self.get(*child).next_sibling)
+    }
+
+    /// Adds a header below `parent`.
     ///
     /// # Panics
     /// When the header does not name `parent`, or is already known: both are mistakes of the caller.
-    pub(crate) fn insert(&mut self, parent: NodeId, header: Header, tx_count: u32) -> NodeId {
+    pub(crate) fn insert(&mut self, parent: NodeId, header: Header) -> NodeId {
         let hash = header.hash();
-        assert_eq!(self.get(parent).hash, header.prev_block, "a header goes below its parent");
-        assert!(!self.by_hash.contains_key(&hash), "a header is inserted once");
         let above = self.get(parent);
-        let height = above.height + 1;
-        let chain_work = above.chain_work.wrapping_add(block_work(header.bits));
-        let chain_tx_count = above.chain_tx_count + u64::from(tx_count);
+        assert_eq!(above.hash, header.prev_block, "a header goes below its parent");
         let id = NodeId(self.nodes.len() as u32);
-        let mut node = Node {
+        let node = Node {
             header,
             hash,
-            height,
+            height: above.height + 1,
             parent: Some(parent),
-            chain_work,
-            tx_count,
-            chain_tx_count,
-            median_time: 0,
+            jump: self.jump_above(parent),
+            first_child: None,
+            next_sibling: above.first_child,
+            chain_work: above.chain_work.wrapping_add(block_work(header.bits)),
+            tx_count: 0,
+            chain_tx_count: 0,
+            median_time: self.median_time_with(parent, header.time),
             sequence: self.next_sequence,
+            rank: self.next_sequence as i64,
             block: None,
             undo: None,
-            status: 0,
+            status: above.status & STATUS_FAILED,
         };
         self.next_sequence += 1;
-        node.median_time = self.median_time_with(parent, header.time);
         self.nodes.push(node);
-        self.by_hash.insert(hash, id);
+        self.get_mut(parent).first_child = Some(id);
+        let known = self.by_hash.insert(hash, id);
+        assert!(known.is_none(), "a header is inserted once");
+        self.file(id);
         id
     }
 
-    /// Puts back what the store kept; `false` when the parent is unknown.
+    /// Puts back what the store kept, parents before children; `false` when the parent is unknown.
     pub(crate) fn restore(&mut self, record: &BlockRecord) -> bool {
         let hash = record.header.hash();
         let id = match self.find(&hash) {
             Some(id) => id,
             None => match self.find(&record.header.prev_block) {
-                Some(parent) => self.insert(parent, record.header, record.tx_count),
+                Some(parent) => self.insert(parent, record.header),
                 None => return false,
             },
         };
+        self.unfile(id);
         self.next_sequence = self.next_sequence.max(record.sequence + 1);
+        let linked_below = self.get(id).parent.map_or(0, |parent| self.get(parent).chain_tx_count);
         let node = self.get_mut(id);
         node.sequence = record.sequence;
+        node.rank = record.sequence as i64;
         node.status |= record.status;
+        node.tx_count = record.tx_count;
         node.block = record.block;
         node.undo = record.undo;
+        if node.block.is_some() && linked_below > 0 {
+            node.chain_tx_count = linked_below + u64::from(node.tx_count);
+        }
+        self.file(id);
         true
     }
 
-    fn median_time_with(&self, parent: NodeId, time: u32) -> u32 {
-        let mut times = [time; assay_consensus::chain::MEDIAN_TIME_SPAN as usize];
-        let mut count = 1;
-        let mut at = Some(parent);
-        while let (Some(id), true) = (at, count < times.len()) {
-            times[count] = self.get(id).header.time;
-            count += 1;
-            at = self.get(id).parent;
+    /// Notes where a block is archived. Returns the blocks whose records have changed: this one, and those above it whose
+    /// data came earlier and that can be connected from now on.
+    pub(crate) fn set_block(&mut self, id: NodeId, pos: BlockPos, tx_count: u32) -> Vec<NodeId> {
+        self.unfile(id);
+        let sequence = self.take_sequence();
+        let node = self.get_mut(id);
+        node.block = Some(pos);
+        node.tx_count = tx_count;
+        (node.sequence, node.rank) = (sequence, sequence as i64);
+        let parent = node.parent.expect("the genesis block is archived from the beginning");
+        if !self.get(parent).is_linked() {
+            self.file(id);
+            return vec![id];
         }
-        assay_consensus::chain::median_time(&mut times[..count])
+        let mut linked = Vec::new();
+        let mut open = VecDeque::from([id]);
+        while let Some(next) = open.pop_front() {
+            self.link(next);
+            linked.push(next);
+            let mut above: Vec<NodeId> =
+                self.children(next).filter(|child| self.get(*child).has_data()).collect();
+            above.sort_unstable_by_key(|child| self.get(*child).sequence);
+            open.extend(above);
+        }
+        linked
     }
 
-    pub(crate) fn set_block(&mut self, id: NodeId, pos: BlockPos) {
-        self.get_mut(id).block = Some(pos);
+    /// Core assigns the sequence when a block becomes connectable (`ReceivedBlockTransactions`).
+    fn link(&mut self, id: NodeId) {
+        self.unfile(id);
+        let sequence = self.take_sequence();
+        let below = self.get(id).parent.map_or(0, |parent| self.get(parent).chain_tx_count);
+        let node = self.get_mut(id);
+        node.chain_tx_count = below + u64::from(node.tx_count);
+        (node.sequence, node.rank) = (sequence, sequence as i64);
+        self.file(id);
+    }
+
+    fn take_sequence(&mut self) -> u64 {
+        self.next_sequence += 1;
+        self.next_sequence - 1
     }
 
     pub(crate) fn set_valid(&mut self, id: NodeId, undo: UndoPos) {
@@ -205,179 +299,153 @@ impl BlockTree {
         node.status |= STATUS_VALID;
     }
 
-    pub(crate) fn set_failed(&mut self, id: NodeId) {
-        self.get_mut(id).status |= STATUS_FAILED;
+    /// Marks a block and all that build on it as failed. Returns those that were not marked before, parents first.
+    ///
+    /// # Panics
+    /// For the genesis block, which is valid by definition.
+    pub(crate) fn set_failed(&mut self, id: NodeId) -> Vec<NodeId> {
+        assert_ne!(id, NodeId::GENESIS, "the genesis block never fails");
+        let mut changed = Vec::new();
+        let mut open = vec![id];
+        while let Some(next) = open.pop() {
+            // Everything above a failed block is marked already.
+            if self.get(next).is_failed() {
+                continue;
+            }
+            self.unfile(next);
+            self.get_mut(next).status |= STATUS_FAILED;
+            changed.push(next);
+            open.extend(self.children(next));
+        }
+        changed
     }
 
-    /// Whether this block or one it builds on broke a rule.
-    pub(crate) fn is_on_failed_branch(&self, id: NodeId) -> bool {
-        let mut at = Some(id);
-        while let Some(id) = at {
-            // What is active has been connected, so nothing below it failed.
-            if self.is_active(id) {
-                return false;
-            }
-            if self.get(id).is_failed() {
-                return true;
-            }
-            at = self.get(id).parent;
+    /// Takes the mark off a block, all that build on it, and all that it builds on (Core's `ResetBlockFailureFlags`).
+    /// Returns those that were marked.
+    pub(crate) fn clear_failed(&mut self, id: NodeId) -> Vec<NodeId> {
+        let mut changed = Vec::new();
+        let mut below = self.get(id).parent;
+        while let Some(next) = below.filter(|next| self.get(*next).is_failed()) {
+            changed.push(next);
+            below = self.get(next).parent;
         }
-        false
+        let mut open = vec![id];
+        while let Some(next) = open.pop() {
+            if self.get(next).is_failed() {
+                changed.push(next);
+            }
+            open.extend(self.children(next));
+        }
+        for id in &changed {
+            self.get_mut(*id).status &= !STATUS_FAILED;
+            self.file(*id);
+        }
+        changed
+    }
+
+    /// Prefers a block to all others of the same work (Core's `PreciousBlock`); only as long as the process lives.
+    pub(crate) fn prefer(&mut self, id: NodeId) {
+        let tip_work = self.tip_node().chain_work;
+        if self.get(id).chain_work < tip_work {
+            return;
+        }
+        let (work, rank) = self.preferred;
+        // Once the chain has grown, earlier preferences are settled.
+        let rank = if tip_work > work { -1 } else { rank.saturating_sub(1) };
+        self.preferred = (tip_work, rank);
+        self.unfile(id);
+        self.get_mut(id).rank = rank;
+        self.file(id);
     }
 
     /// Makes `id`, a child of the tip, the tip.
     pub(crate) fn extend_active(&mut self, id: NodeId) {
         assert_eq!(self.get(id).parent, Some(self.tip()), "only a child extends the tip");
+        self.unfile(id);
         self.active.push(id);
     }
 
     /// Takes the tip off the active branch.
     pub(crate) fn shrink_active(&mut self) {
         assert!(self.active.len() > 1, "the genesis block stays");
-        self.active.pop();
+        let tip = self.active.pop().expect("the genesis block is left");
+        self.file(tip);
     }
 
-    /// Makes the branch that ends in `id` the active one, without connecting anything: for opening a store.
+    /// Makes the branch that ends in `id` the active one, without connecting anything: for opening a store. What was the
+    /// tip when the coins were written stays so against branches of equal work, as in Core's `LoadChainTip`.
     pub(crate) fn set_active(&mut self, id: NodeId) {
-        let mut branch = self.branch_above_active(id);
-        let fork = branch.last().map_or(id, |lowest| self.get(*lowest).parent.unwrap_or(id));
-        self.active.truncate(self.get(fork).height as usize + 1);
+        let fork = self.fork_with_active(id);
+        let mut branch = self.path(fork, id);
+        while self.tip() != fork {
+            self.shrink_active();
+        }
         while let Some(next) = branch.pop() {
-            self.active.push(next);
+            self.extend_active(next);
+        }
+        for index in 0..self.active.len() {
+            let id = self.active[index];
+            self.get_mut(id).rank = 0;
         }
     }
 
-    /// The blocks from `id` down to, and without, the first active one; highest first.
-    pub(crate) fn branch_above_active(&self, id: NodeId) -> Vec<NodeId> {
-        let mut branch = Vec::new();
-        let mut at = Some(id);
-        while let Some(id) = at {
-            if self.is_active(id) {
-                break;
-            }
-            branch.push(id);
-            at = self.get(id).parent;
-        }
-        branch
-    }
-
-    /// The block that chain selection wants as tip: most work, then first seen, with all data and nothing failed below.
+    /// The block that chain selection wants as tip: most work, then lowest rank, with all data and nothing failed below.
     pub(crate) fn best_candidate(&self) -> NodeId {
-        let mut best = self.tip();
-        for id in self.ids() {
-            let (node, leader) = (self.get(id), self.get(best));
-            let is_better = (node.chain_work, std::cmp::Reverse(node.sequence))
-                > (leader.chain_work, std::cmp::Reverse(leader.sequence));
-            if is_better && !self.is_active(id) && self.is_connectable(id) {
-                best = id;
-            }
-        }
-        best
-    }
-
-    /// Whether every block from `id` down to the active branch has data and none failed.
-    pub(crate) fn is_connectable(&self, id: NodeId) -> bool {
-        self.branch_above_active(id)
-            .iter()
-            .all(|id| self.get(*id).block.is_some() && !self.get(*id).is_failed())
-    }
-
-    /// The headers from genesis to `tip`, as the rules read them.
-    pub(crate) fn ancestors(&self, tip: NodeId) -> Branch<'_> {
-        Branch { tree: self, above_active: self.branch_above_active(tip), tip }
-    }
-}
-
-/// One branch of the tree, by height.
-pub(crate) struct Branch<'a> {
-    tree: &'a BlockTree,
-    /// Highest first.
-    above_active: Vec<NodeId>,
-    tip: NodeId,
-}
-
-impl Ancestors for Branch<'_> {
-    fn tip_height(&self) -> u32 {
-        self.tree.get(self.tip).height
-    }
-
-    fn header_at(&self, height: u32) -> HeaderFacts {
-        let from_top = (self.tip_height() - height) as usize;
-        let id = match self.above_active.get(from_top) {
-            Some(id) => *id,
-            None => self.tree.active[height as usize],
-        };
-        let node = self.tree.get(id);
-        HeaderFacts { hash: node.hash, time: node.header.time, bits: node.header.bits }
-    }
-
-    fn median_time_past_at(&self, height: u32) -> u32 {
-        let from_top = (self.tip_height() - height) as usize;
-        let id = match self.above_active.get(from_top) {
-            Some(id) => *id,
-            None => self.tree.active[height as usize],
-        };
-        self.tree.get(id).median_time
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn header(prev_block: BlockHash, nonce: u32) -> Header {
-        Header {
-            version: 1,
-            prev_block,
-            merkle_root: [0; 32],
-            time: 1000 + nonce,
-            bits: 0x207f_ffff,
-            nonce,
+        let sound = self.last_sound_active();
+        match self.candidates.last() {
+            Some(best) if *best > self.score(sound) => best.id.0,
+            _ => sound,
         }
     }
 
-    fn pos() -> BlockPos {
-        BlockPos { file: 0, offset: 8, size: 1, crc: 0 }
+    /// The header with the most work that nothing speaks against, whether its block is known or not.
+    pub(crate) fn best_header(&self) -> NodeId {
+        let best = self.best_candidate();
+        match self.unlinked.last() {
+            Some(header) if header.work > self.get(best).chain_work => header.id.0,
+            _ => best,
+        }
     }
 
-    #[test]
-    fn of_equal_branches_the_first_seen_wins_and_more_work_beats_it() {
-        let mut tree = BlockTree::new(header(BlockHash::ZERO, 0));
-        let genesis = tree.tip();
-        let a = tree.insert(genesis, header(tree.get(genesis).hash, 1), 1);
-        let b = tree.insert(genesis, header(tree.get(genesis).hash, 2), 1);
-        tree.set_block(b, pos());
-        assert_eq!(tree.best_candidate(), b, "a has no data yet");
-        tree.set_block(a, pos());
-        assert_eq!(tree.best_candidate(), a);
-        tree.extend_active(a);
-        assert_eq!(tree.best_candidate(), a);
-        let b2 = tree.insert(b, header(tree.get(b).hash, 3), 1);
-        tree.set_block(b2, pos());
-        assert_eq!(tree.best_candidate(), b2);
-        assert_eq!(tree.branch_above_active(b2), vec![b2, b]);
-        assert_eq!(tree.ancestors(b2).header_at(1).hash, tree.get(b).hash);
-        assert_eq!(tree.ancestors(b2).header_at(0).hash, tree.get(genesis).hash);
-        tree.set_failed(b);
-        assert!(tree.is_on_failed_branch(b2));
-        assert_eq!(tree.best_candidate(), a);
-        tree.set_active(b2);
-        assert!(tree.is_active(b) && !tree.is_active(a) && tree.tip() == b2);
+    /// The highest active block that has not failed.
+    fn last_sound_active(&self) -> NodeId {
+        if !self.tip_node().is_failed() {
+            return self.tip();
+        }
+        self.active[self.active.partition_point(|id| !self.get(*id).is_failed()) - 1]
     }
 
-    #[test]
-    fn records_come_back() {
-        let mut tree = BlockTree::new(header(BlockHash::ZERO, 0));
-        let genesis = tree.tip();
-        let a = tree.insert(genesis, header(tree.get(genesis).hash, 1), 7);
-        tree.set_block(a, pos());
-        let record = tree.get(a).to_record();
-        let mut again = BlockTree::new(header(BlockHash::ZERO, 0));
-        assert!(again.restore(&record));
-        let found = again.find(&record.header.hash()).unwrap();
-        assert_eq!(again.get(found).chain_tx_count, 8);
-        assert_eq!(again.get(found).block, Some(pos()));
-        let orphan = BlockRecord { header: header(BlockHash([9; 32]), 5), ..record };
-        assert!(!again.restore(&orphan));
+    /// The tip and every block off the active branch that nothing builds on; highest first.
+    pub(crate) fn leaves(&self) -> Vec<NodeId> {
+        let is_leaf = |id: &NodeId| self.get(*id).first_child.is_none() && !self.is_active(*id);
+        let mut leaves: Vec<NodeId> = self.ids().filter(is_leaf).collect();
+        leaves.push(self.tip());
+        leaves.sort_by_key(|id| (Reverse(self.get(*id).height), *id));
+        leaves
+    }
+
+    fn score(&self, id: NodeId) -> Score {
+        let node = self.get(id);
+        Score { work: node.chain_work, rank: Reverse(node.rank), id: Reverse(id) }
+    }
+
+    /// Puts a block into the set it belongs to; call after any change of what decides that.
+    fn file(&mut self, id: NodeId) {
+        let node = self.get(id);
+        let (is_failed, is_linked) = (node.is_failed(), node.is_linked());
+        if is_failed || self.is_active(id) {
+            return;
+        }
+        let score = self.score(id);
+        let set = if is_linked { &mut self.candidates } else { &mut self.unlinked };
+        set.insert(score);
+    }
+
+    /// Takes a block out of the set it is in; call before any change of what decides that.
+    fn unfile(&mut self, id: NodeId) {
+        let score = self.score(id);
+        let is_linked = self.get(id).is_linked();
+        let set = if is_linked { &mut self.candidates } else { &mut self.unlinked };
+        set.remove(&score);
     }
 }

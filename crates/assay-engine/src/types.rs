@@ -26,7 +26,7 @@ pub struct Tip {
 /// What became of a block that was submitted.
 #[derive(Debug)]
 pub enum SubmitOutcome {
-    /// It is valid and, at this moment, part of the active branch.
+    /// It is valid: it has been connected, and is part of the active branch unless one above it broke a rule.
     Accepted,
     /// It was known and valid already.
     Duplicate,
@@ -123,6 +123,48 @@ pub struct BlockEntry {
     pub size: u32,
 }
 
+/// The end of one branch of the block tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainTip {
+    /// Height; genesis is 0.
+    pub height: u32,
+    /// Hash of the block.
+    pub hash: BlockHash,
+    /// Blocks between it and the active branch, itself included; 0 for the tip.
+    pub branch_length: u32,
+    /// How far the branch has been judged.
+    pub status: ChainTipStatus,
+}
+
+/// How far a branch has been judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainTipStatus {
+    /// The active branch.
+    Active,
+    /// All blocks were connected at some time.
+    ValidFork,
+    /// All blocks are archived, but not all were ever connected.
+    ValidHeaders,
+    /// Some blocks are not archived.
+    HeadersOnly,
+    /// A block of it broke a rule or was declared invalid.
+    Invalid,
+}
+
+/// Why a decision about a block could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// There is no such block.
+    #[error("block {hash} is not known")]
+    UnknownBlock {
+        /// The block that was named.
+        hash: BlockHash,
+    },
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
 /// Figures over the whole UTXO set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UtxoStats {
@@ -147,6 +189,8 @@ pub struct UtxoStats {
 /// State of the mempool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MempoolInfo {
+    /// Whether the mempool file has been read, or does not have to be.
+    pub loaded: bool,
     /// Transactions.
     pub size: usize,
     /// Sum of virtual sizes.

@@ -175,19 +175,10 @@ impl<'a> Feeder<'a> {
 
     /// Reads the block into its JSON body, and its generation order where that is needed.
     fn prepare(&mut self, block: &BlockEntry) -> Result<(), FeedError> {
-        let hex_end = BLOCK_PREFIX.len() + 2 * block.bytes as usize;
-        self.body.resize(hex_end + BLOCK_SUFFIX.len(), 0);
-        self.body[..BLOCK_PREFIX.len()].copy_from_slice(BLOCK_PREFIX);
-        self.body[hex_end..].copy_from_slice(BLOCK_SUFFIX);
         let needs_raw = self.job.plan.seen_mode == SeenMode::Random && self.job.share > 0.0;
         self.raw.clear();
-        let mut at = BLOCK_PREFIX.len();
-        let (body, raw) = (&mut self.body, &mut self.raw);
-        self.job.chain.read_block(block, |piece| {
-            let end = at + 2 * piece.len();
-            faster_hex::hex_encode(piece, &mut body[at..end])
-                .expect("the output is twice as long as the input");
-            at = end;
+        let raw = &mut self.raw;
+        compose_block(self.job.chain, block, &mut self.body, |piece| {
             if needs_raw {
                 raw.extend_from_slice(piece);
             }
@@ -246,7 +237,7 @@ impl<'a> Feeder<'a> {
         let timeout = Duration::from_secs(self.job.plan.block_timeout_s);
         let reply = self.client.post(method, &self.batch, Some(timeout))?;
         let (errors, mut rejected) = (&mut self.tx_errors, 0);
-        let answered = read_batch(method, &reply, |code, message| {
+        let answered = read_batch(method, &reply, |_, code, message| {
             rejected += 1;
             let mut key = format!("{code}: {message}");
             if errors.len() >= MESSAGES_MAX && !errors.contains_key(&key) {
@@ -299,6 +290,27 @@ impl<'a> Feeder<'a> {
         let cpu_s = cpu_after_s.zip(cpu_before_s).map(|(after, before)| round_us(after - before));
         Ok((Stamps { send_at_s, reply_at_s, tip_at_s }, cpu_s))
     }
+}
+
+/// Replaces `body` with the JSON body that submits a block; `each` gets the block's bytes piece by piece.
+pub(crate) fn compose_block(
+    chain: &Chain,
+    block: &BlockEntry,
+    body: &mut Vec<u8>,
+    mut each: impl FnMut(&[u8]),
+) -> Result<(), ChainError> {
+    let hex_end = BLOCK_PREFIX.len() + 2 * block.bytes as usize;
+    body.resize(hex_end + BLOCK_SUFFIX.len(), 0);
+    body[..BLOCK_PREFIX.len()].copy_from_slice(BLOCK_PREFIX);
+    body[hex_end..].copy_from_slice(BLOCK_SUFFIX);
+    let mut at = BLOCK_PREFIX.len();
+    chain.read_block(block, |piece| {
+        let end = at + 2 * piece.len();
+        faster_hex::hex_encode(piece, &mut body[at..end])
+            .expect("the output is twice as long as the input");
+        at = end;
+        each(piece);
+    })
 }
 
 /// Moments of one block, on the run's clock.

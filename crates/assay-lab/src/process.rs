@@ -93,10 +93,11 @@ pub(crate) struct Process {
     command: Vec<String>,
 }
 
+/// What a node says of its chain.
 #[derive(Deserialize)]
-struct ChainInfo {
-    chain: String,
-    blocks: u64,
+pub(crate) struct ChainInfo {
+    pub(crate) chain: String,
+    pub(crate) blocks: u64,
 }
 
 /// A port of the loopback interface that nobody uses now.
@@ -140,29 +141,37 @@ impl Process {
         &self.command
     }
 
-    /// Waits until the node answers, and returns its credentials.
+    /// Waits until a node over a fresh data folder answers, and returns its credentials.
     pub(crate) fn wait_ready(&mut self) -> Result<String, ProcessError> {
+        let (cookie, info) = self.wait_answer(Duration::from_millis(20))?;
+        if info.blocks == 0 && info.chain.ends_with("regtest") {
+            return Ok(cookie);
+        }
+        Err(ProcessError::NotFresh { chain: info.chain, blocks: info.blocks })
+    }
+
+    /// Waits until the node answers, asking once every `pause`; returns its credentials and its first answer.
+    pub(crate) fn wait_answer(
+        &mut self,
+        pause: Duration,
+    ) -> Result<(String, ChainInfo), ProcessError> {
         let start = Instant::now();
         let mut last = "no cookie file yet".to_owned();
         while start.elapsed() < READY_TIMEOUT {
             if let Some(status) = self.exit_status() {
                 return Err(self.exited(status));
             }
+            // After a kill an old cookie may still lie there: the node refuses it until it has written its own.
             if let Ok(cookie) = fs::read_to_string(&self.cookie)
                 && cookie.contains(':')
             {
                 let cookie = cookie.trim().to_owned();
-                match Client::new(self.port, &cookie).call::<ChainInfo>("getblockchaininfo", "[]") {
-                    Ok(info) if info.blocks == 0 && info.chain.ends_with("regtest") => {
-                        return Ok(cookie);
-                    }
-                    Ok(ChainInfo { chain, blocks }) => {
-                        return Err(ProcessError::NotFresh { chain, blocks });
-                    }
+                match Client::new(self.port, &cookie).call("getblockchaininfo", "[]") {
+                    Ok(info) => return Ok((cookie, info)),
                     Err(error) => last = error.to_string(),
                 }
             }
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(pause);
         }
         let (seconds, log_tail) = (READY_TIMEOUT.as_secs(), self.log_tail());
         Err(ProcessError::NotReady { seconds, last, log_tail })

@@ -92,6 +92,25 @@ pub enum Event<'a> {
         /// The run.
         run: &'a Run,
     },
+    /// A node that is never killed takes the chains, to know what must be.
+    StraightRun {
+        /// Blocks of the first chain.
+        blocks: usize,
+    },
+    /// Kills begin.
+    KillsStarted {
+        /// How many.
+        of: u32,
+    },
+    /// A node was killed.
+    Killed {
+        /// Kills so far.
+        number: u32,
+        /// How many there will be.
+        of: u32,
+    },
+    /// The last kill is done.
+    KillsFinished,
     /// The report is written.
     ReportWritten {
         /// Where.
@@ -179,6 +198,21 @@ impl Terminal {
     }
 }
 
+/// Kills between two lines where there is no terminal for a bar.
+const KILLS_PER_LINE: u32 = 50;
+
+impl Terminal {
+    fn with_kills(&self, of: u32, update: impl FnOnce(&ProgressBar)) {
+        self.with_bar(Some(u64::from(of)), |bar| {
+            let style = ProgressStyle::with_template(
+                "  {bar:28} {pos}/{len} kills  {per_sec}  {eta_precise} left",
+            );
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            update(bar);
+        });
+    }
+}
+
 impl Reporter for Terminal {
     fn wants_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -222,6 +256,21 @@ impl Reporter for Terminal {
             Event::Verifying => self.with_bar(None, |bar| bar.set_message("comparing end state")),
             Event::Stopping => self.with_bar(None, |bar| bar.set_message("stopping")),
             Event::RunFinished { run } => self.say(&finished(run)),
+            Event::StraightRun { blocks } => {
+                self.say(&format!("straight run, two chains of about {blocks} blocks"));
+                self.spin("a run without kills, for comparison".to_owned());
+            }
+            Event::KillsStarted { of } => {
+                self.say(&format!("{of} kills"));
+                self.with_kills(*of, |bar| bar.set_position(0));
+            }
+            Event::Killed { number, of } => {
+                self.with_kills(*of, |bar| bar.set_position(u64::from(*number)));
+                if !self.interactive && number % KILLS_PER_LINE == 0 {
+                    self.say(&format!("  {number} of {of} kills"));
+                }
+            }
+            Event::KillsFinished => self.clear(),
             Event::ReportWritten { dir } => {
                 self.say(&format!("report: {}", dir.join("report.html").display()));
             }

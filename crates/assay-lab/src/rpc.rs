@@ -155,12 +155,12 @@ pub(crate) fn read_result<T: DeserializeOwned>(method: &str, reply: &[u8]) -> Re
     serde_json::from_str(result).map_err(unexpected)
 }
 
-/// Walks the replies of a batch; `each` gets the error of every entry that has one.
+/// Walks the replies of a batch; `each` gets place, code and message of every entry that is an error.
 /// Returns how many entries there are.
 pub(crate) fn read_batch(
     method: &str,
     reply: &[u8],
-    mut each: impl FnMut(i64, &str),
+    mut each: impl FnMut(usize, i64, &str),
 ) -> Result<usize, RpcError> {
     let unexpected = |source| RpcError::Reply { method: method.to_owned(), source };
     if reply.first() == Some(&b'{') {
@@ -170,8 +170,10 @@ pub(crate) fn read_batch(
         return Err(unexpected(source));
     }
     let entries: Vec<ReplyObject<'_>> = serde_json::from_slice(reply).map_err(unexpected)?;
-    for error in entries.iter().filter_map(|entry| entry.error.as_ref()) {
-        each(error.code, &error.message);
+    for (place, entry) in entries.iter().enumerate() {
+        if let Some(error) = &entry.error {
+            each(place, error.code, &error.message);
+        }
     }
     Ok(entries.len())
 }
@@ -240,11 +242,11 @@ mod tests {
             {"result":null,"error":{"code":-26,"message":"dust"},"id":1}]"#;
         let mut errors = Vec::new();
         let count =
-            read_batch("m", reply, |code, message| errors.push(format!("{code} {message}")));
+            read_batch("m", reply, |at, code, what| errors.push(format!("{at}: {code} {what}")));
         assert_eq!(count.expect("a batch"), 2);
-        assert_eq!(errors, ["-26 dust"]);
+        assert_eq!(errors, ["1: -26 dust"]);
         let whole = br#"{"result":null,"error":{"code":-32600,"message":"too big"},"id":null}"#;
-        let error = read_batch("m", whole, |_, _| ()).expect_err("an error");
+        let error = read_batch("m", whole, |_, _, _| ()).expect_err("an error");
         assert_eq!(error.to_string(), "m: error -32600: too big");
     }
 }

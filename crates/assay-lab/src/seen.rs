@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::chain::OrderEntry;
 use crate::plan::SeenMode;
+use crate::random::SplitMix64;
 
 /// Indexes into the generation order of the transactions to send, parents before children.
 ///
@@ -31,7 +32,7 @@ fn choose_random(count: usize, order: &[OrderEntry], raw: &[u8], seed: u64) -> V
     let by_txid: HashMap<&[u8; 32], u32> =
         order.iter().zip(0_u32..).map(|(entry, index)| (&entry.txid, index)).collect();
     let mut shuffled: Vec<u32> = (0..order.len() as u32).collect();
-    let mut random = SplitMix64(seed);
+    let mut random = SplitMix64::new(seed);
     for last in (1..shuffled.len()).rev() {
         let other = random.below(last as u64 + 1) as usize;
         shuffled.swap(last, other);
@@ -129,24 +130,6 @@ fn internal_order(txid: &str) -> Option<[u8; 32]> {
     faster_hex::hex_decode(txid.as_bytes(), &mut bytes).ok()?;
     bytes.reverse();
     Some(bytes)
-}
-
-/// The generator of Steele, Lea and Flood (2014); enough to shuffle, and the same everywhere.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`, by multiplication; the bias at 2^18 choices is below 2^-45.
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
 }
 
 #[cfg(test)]

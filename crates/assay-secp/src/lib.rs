@@ -31,9 +31,9 @@ pub fn verify_ecdsa(pubkey: &[u8], der: &[u8], msg: &[u8; 32]) -> bool {
     ecdsa::verify(&sig, Message::from_digest(*msg), &key).is_ok()
 }
 
-/// Verifies a Schnorr signature by BIP-0340.
+/// Verifies a Schnorr signature by BIP-0340. Bitcoin only ever signs messages of 32 bytes.
 #[inline]
-pub fn verify_schnorr(xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
+pub fn verify_schnorr(xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
     let Ok(key) = XOnlyPublicKey::from_byte_array(*xonly) else { return false };
     schnorr::verify(&schnorr::Signature::from_byte_array(*sig), msg, &key).is_ok()
 }

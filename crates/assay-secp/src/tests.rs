@@ -213,7 +213,7 @@ fn bip340_vectors() {
         (key, msg, &format!("{prime}{s}"), false),
         (key, msg, &format!("{r}{order}"), false),
     ] {
-        assert_eq!(verify_schnorr(&hex(key), &hex(sig), &hex(msg)), valid, "{sig}");
+        assert_eq!(verify_schnorr(&hex(key), &hex(sig), &hex::<32>(msg)), valid, "{sig}");
     }
 }
 

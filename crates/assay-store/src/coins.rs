@@ -4,14 +4,19 @@
 //! count, as one atomic batch. A coin that is created and spent between two flushes never reaches the disk.
 
 mod arena;
+mod damage;
 mod fjall_tier;
 mod flush;
 mod hints;
 mod mem_tier;
+mod pages;
+mod room;
+mod sim_tier;
 mod snapshot;
 mod table;
 mod tier;
 
+use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
@@ -22,6 +27,8 @@ pub use arena::SCRIPT_BYTES_MAX;
 pub use fjall_tier::FjallTier;
 pub use flush::FlushStats;
 pub use mem_tier::MemTier;
+pub use room::{CoinUsage, Room};
+pub use sim_tier::SimTier;
 pub use snapshot::CoinSnapshot;
 pub use tier::{
     CoinKey, CoinTier, KEY_BYTES, MARKER_KEY, TierBatch, TierError, TierSnapshot, Visit,
@@ -30,6 +37,7 @@ pub use tier::{
 use crate::codec::{self, CodecError, CoinRef, TEMPLATE_MAX};
 use arena::{Arena, DIRTY, FRESH, SPENT};
 use hints::prefetch;
+use room::{CACHE_BYTES_MAX, Pace};
 use table::Table;
 use tier::coin_key;
 
@@ -137,12 +145,16 @@ pub struct CoinStore {
     /// Salt of the table's hash, so that nobody can prepare outpoints that collide.
     salt: (u64, u64),
     cache_bytes_max: usize,
+    pace: Pace,
+    /// Whether all coins are in the cache, so that the disk need not be asked.
+    is_complete: bool,
     dirty: usize,
     unspent: usize,
 }
 
 impl CoinStore {
-    /// Opens the coins in `tier` with a cache of about `cache_bytes_max` bytes.
+    /// Opens the coins in `tier` with a cache of `cache_bytes_max` bytes, for which 32 GiB is the limit. Between blocks
+    /// [`make_room`](Self::make_room) keeps it within that; a block may add its own outputs to it before.
     ///
     /// # Errors
     /// A failure of the tier, or a marker that is not ours.
@@ -155,7 +167,10 @@ impl CoinStore {
             table: Table::new(),
             arena: Arena::new(),
             salt: (word(), word()),
-            cache_bytes_max,
+            cache_bytes_max: cache_bytes_max.min(CACHE_BYTES_MAX),
+            pace: Pace::default(),
+            // Without a marker nothing was ever written.
+            is_complete: marker.is_none(),
             dirty: 0,
             unspent: 0,
         })
@@ -214,6 +229,7 @@ impl CoinStore {
         match self.get_cached(outpoint) {
             Cached::Unspent(_) => Ok(true),
             Cached::Spent => Ok(false),
+            Cached::Unknown if self.is_complete => Ok(false),
             Cached::Unknown => Ok(self.tier.get(&coin_key(outpoint), &mut |_| ())?),
         }
     }
@@ -320,14 +336,42 @@ impl CoinStore {
         Ok(())
     }
 
-    /// Reads those of `outpoints` that are not cached from the disk, with `threads` threads, and keeps them. Call it once
-    /// per block before spending, when coins are likely not in the cache. Returns how many it loaded.
+    /// Those of `outpoints` of which only the disk can tell; none if all coins are in the cache.
+    pub fn unknown(&self, outpoints: impl IntoIterator<Item = OutPoint>) -> Vec<OutPoint> {
+        let mut unknown = Vec::new();
+        if self.is_complete {
+            return unknown;
+        }
+        let mut outpoints = outpoints.into_iter();
+        let mut ahead: VecDeque<Located> = VecDeque::with_capacity(LOCATE_AHEAD);
+        loop {
+            while ahead.len() < LOCATE_AHEAD
+                && let Some(outpoint) = outpoints.next()
+            {
+                ahead.push_back(self.locate(&outpoint));
+            }
+            if let Some(soon) = ahead.get(LOCATE_AHEAD / 2) {
+                self.warm(soon);
+            }
+            let Some(at) = ahead.pop_front() else { return unknown };
+            if self.find(&at).is_none() {
+                unknown.push(at.outpoint);
+            }
+        }
+    }
+
+    /// Reads those of `outpoints` that are not cached from the disk, with up to `threads` threads at once, and keeps them.
+    /// Call it once per block before spending, when coins are likely not in the cache. Returns how many it loaded.
     ///
     /// # Errors
     /// A failure of the tier, or damage; coins may have been loaded.
-    pub fn load(&mut self, outpoints: &[OutPoint], threads: usize) -> Result<usize, CoinError> {
-        let unknown = |o: &&OutPoint| self.get_cached(o) == Cached::Unknown;
-        let mut wanted: Vec<OutPoint> = outpoints.iter().filter(unknown).copied().collect();
+    pub fn load(
+        &mut self,
+        outpoints: impl IntoIterator<Item = OutPoint>,
+        threads: usize,
+    ) -> Result<usize, CoinError> {
+        let mut wanted = self.unknown(outpoints);
+        // Neighbours on disk are read together.
         wanted.sort_unstable();
         wanted.dedup();
         let share = wanted.len().div_ceil(threads.max(1)).max(LOAD_SHARE_MIN);
@@ -373,11 +417,6 @@ impl CoinStore {
         self.dirty
     }
 
-    /// Whether the cache has outgrown its limit, so that a flush is due.
-    pub fn needs_flush(&self) -> bool {
-        self.cache_bytes() > self.cache_bytes_max
-    }
-
     /// Bytes of the coins on disk.
     pub fn disk_bytes(&self) -> u64 {
         self.tier.disk_bytes()
@@ -401,6 +440,9 @@ impl CoinStore {
     }
 
     fn read(&self, outpoint: &OutPoint) -> Result<Option<Coin>, CoinError> {
+        if self.is_complete {
+            return Ok(None);
+        }
         let mut coin = Ok(None);
         self.tier.get(&coin_key(outpoint), &mut |value| {
             let mut scratch = [0; TEMPLATE_MAX];
@@ -408,15 +450,13 @@ impl CoinStore {
         })?;
         coin.map_err(|source| CoinError::Damaged { outpoint: *outpoint, source })
     }
-
-    #[cold]
-    fn full(&self) -> CoinError {
-        CoinError::CacheFull { bytes: self.cache_bytes() }
-    }
 }
 
 /// Reads that are worth a thread.
-const LOAD_SHARE_MIN: usize = 256;
+const LOAD_SHARE_MIN: usize = 64;
+
+/// Outpoints that are located ahead of use.
+const LOCATE_AHEAD: usize = 16;
 
 #[cfg(test)]
 pub(crate) mod tests;

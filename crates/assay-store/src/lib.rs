@@ -42,6 +42,7 @@ mod coins;
 mod index;
 pub mod io;
 mod reader;
+mod replace;
 mod store;
 mod undo;
 
@@ -51,11 +52,12 @@ pub use block_files::{
 pub use blocks::{BlockFileError, BlockPos, BlockStore, UndoPos};
 pub use codec::{CodecError, CoinRef};
 pub use coins::{
-    Cached, CoinError, CoinKey, CoinSnapshot, CoinStore, CoinTier, FjallTier, FlushStats,
-    KEY_BYTES, Located, MARKER_KEY, Marker, MemTier, SCRIPT_BYTES_MAX, TierBatch, TierError,
-    TierSnapshot, Visit,
+    Cached, CoinError, CoinKey, CoinSnapshot, CoinStore, CoinTier, CoinUsage, FjallTier,
+    FlushStats, KEY_BYTES, Located, MARKER_KEY, Marker, MemTier, Room, SCRIPT_BYTES_MAX, SimTier,
+    TierBatch, TierError, TierSnapshot, Visit,
 };
 pub use index::{BlockIndex, BlockRecord, IndexError};
 pub use reader::BlockFileReader;
+pub use replace::{ReplaceError, read_file, replace_file};
 pub use store::{CommitError, OpenError, Recovery, Store, StoreConfig, commit};
 pub use undo::{UndoError, UndoReader, UndoWriter, decode_undo};

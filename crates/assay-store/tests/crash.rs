@@ -152,14 +152,17 @@ fn every_step_may_be_the_last() {
     run(&io, &MemTier::new(), &mut Progress::default()).expect("nothing fails");
     let steps = io.steps();
     assert!(steps > 40, "the script is long enough: {steps}");
-    for fault in [Fault::Error, Fault::Crash] {
+    for fault in [Fault::Error, Fault::Broken, Fault::Crash] {
         for step in 0..steps {
             let (io, tier) = (SimIo::new(), MemTier::new());
             io.fail_at(step, fault);
             let mut progress = Progress::default();
             let result = run(&io, &tier, &mut progress);
-            assert!(result.is_err() || fault == Fault::Error);
-            for loss in [Loss::Nothing, Loss::Unsynced, Loss::Zeroed] {
+            assert!(result.is_err() || fault != Fault::Crash);
+            let torn = |unit| Loss::Torn { seed: step, unit };
+            for loss in
+                [Loss::Nothing, Loss::Unsynced, Loss::Zeroed, torn(64), torn(512), torn(4096)]
+            {
                 // The tier is durable by itself; each restart gets the same one, as nothing is written to it.
                 check(&io.restart(loss), &tier, &progress, loss);
                 // The kernel may have written back one directory and not the other.

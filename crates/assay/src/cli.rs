@@ -24,6 +24,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a plan: forge its chain, feed it to every target, measure, check, report.
     Run(RunArguments),
+    /// Kill a node at random moments and see whether it loses anything.
+    Crash(CrashArguments),
     /// Show the built-in plans.
     Plan(PlanArguments),
     /// Make chains.
@@ -70,6 +72,40 @@ pub(crate) struct RunArguments {
     /// Keep the nodes' data folders.
     #[arg(long)]
     pub(crate) keep_datadirs: bool,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Kill a node at random moments.
+///
+/// Two forged chains that part at their first block take turns in the lead, so that the node extends, reorganises down to
+/// genesis, and turns back by `invalidateblock`, while SIGKILL comes at moments drawn from the seed. After every start the
+/// acknowledged blocks must still be there, and tip and UTXO MuHash must be those of a run that was never killed. Exit
+/// status 1 when anything was lost.
+#[derive(Debug, Args)]
+pub(crate) struct CrashArguments {
+    /// Built-in plan or TOML file whose recipe and node settings are used.
+    #[arg(default_value = "bitcoin-scaling")]
+    pub(crate) plan: String,
+    /// Processes to kill.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub(crate) kills: u32,
+    /// Size of the chains; 1 is the size of the plan's published experiment.
+    #[arg(long, value_name = "F", default_value_t = 0.02)]
+    pub(crate) scale: f64,
+    /// Seed of the chains, of the schedules and of the moments.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// What to kill: `assay`, or `bitcoind=PATH` for a program of the Bitcoin Core family.
+    #[arg(long, value_name = "NAME", default_value = "assay")]
+    pub(crate) target: TargetSpec,
+    /// Sizes of the coin cache in MiB, in turns: a small one writes coins often.
+    #[arg(long, value_name = "MIB", value_delimiter = ',', default_values_t = [4, 16, 256])]
+    pub(crate) db_cache: Vec<u32>,
+    /// Folder for crash.json, the chains and, when something was lost, the node's data.
+    #[arg(long, value_name = "DIR", default_value = "results/crash")]
+    pub(crate) out: PathBuf,
     /// Print the results as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -195,9 +231,10 @@ pub(crate) struct NodeArguments {
     /// Largest RPC request, MiB.
     #[arg(long, value_name = "MIB", default_value_t = 640)]
     pub(crate) rpc_max_body: usize,
-    /// Memory for coins before they are written out, MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 1024)]
-    pub(crate) db_cache: usize,
+    /// Memory for coins, MiB: the cache, what writing it out takes, and the block cache of the coins on disk [default: a
+    /// quarter of the memory that is available, control groups respected, from 64 to 4096].
+    #[arg(long, value_name = "MIB")]
+    pub(crate) db_cache: Option<usize>,
     /// Memory for unconfirmed transactions, MB [default: 300, on bch-regtest 4295].
     #[arg(long, value_name = "MB")]
     pub(crate) max_mempool: Option<u64>,
@@ -207,6 +244,20 @@ pub(crate) struct NodeArguments {
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes [default: 100, on bch-regtest 1000].
     #[arg(long, value_name = "SAT")]
     pub(crate) min_relay_fee: Option<u64>,
+    /// Whether the mempool is kept in mempool.dat through a restart.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = false,
+        default_value_t = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    pub(crate) persist_mempool: bool,
+    /// The same as --persist-mempool false.
+    #[arg(long, conflicts_with = "persist_mempool")]
+    pub(crate) no_persist_mempool: bool,
     /// Also print the log to standard output, as Bitcoin Core does.
     #[arg(long)]
     pub(crate) print_to_console: bool,
@@ -238,9 +289,9 @@ pub(crate) struct ValidateArguments {
     /// Take the scripts of this block and its ancestors to be valid; everything else is still checked.
     #[arg(long, value_name = "HASH")]
     pub(crate) assume_valid: Option<BlockHash>,
-    /// Memory for coins before they are written out, MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 1024)]
-    pub(crate) db_cache: usize,
+    /// Memory for coins, MiB [default: a quarter of what is available, from 64 to 4096, as for `assay node`].
+    #[arg(long, value_name = "MIB")]
+    pub(crate) db_cache: Option<usize>,
     /// Threads that verify scripts; 0 takes one for each core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) par: usize,

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::Run(arguments) => commands::run::run(&arguments),
+        Command::Crash(arguments) => commands::crash::run(&arguments),
         Command::Plan(arguments) => commands::plan::run(arguments),
         Command::Chain(arguments) => commands::chain::run(arguments),
         Command::Node(arguments) => commands::node::run(arguments),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::chain::HeaderFacts;
+use crate::chain::{Ancestors, HeaderFacts};
 use crate::params::CashRules;
 use crate::script::{Flags, ScriptError};
 use crate::testing::{TxBuilder, block_of, coinbase, txids, wtxids};
@@ -59,8 +59,11 @@ fn shape_of_a_block() {
     assert_eq!(alone(&regtest, &[cb(), huge(500_000), huge(500_000)]), "bad-blk-length");
     let cash = params("bch-regtest");
     assert_eq!(alone(&cash, &[cb(), huge(500_000), huge(500_001)]), "ok");
-    let small = cash.with_block_bytes_max(1_000_000);
-    assert_eq!(alone(&small, &[cb(), huge(500_000), huge(500_001)]), "bad-blk-length");
+    let small = cash.clone().with_block_bytes_max(1_000_000);
+    assert_eq!(alone(&small, &[cb(), huge(500_000), huge(500_001)]), "ok", "judged later");
+    assert_eq!(alone(&cash, &[]), "bad-cb-missing");
+    assert_eq!(alone(&cash, &[spend(1), cb()]), "bad-cb-missing");
+    assert_eq!(alone(&cash, &[cb(), spend(1), cb()]), "bad-tx-coinbase");
 }
 
 #[test]
@@ -229,6 +232,17 @@ fn cash_orders_and_bounds_transactions() {
 }
 
 #[test]
+fn cash_bounds_the_size_after_all_that_is_in_it() {
+    let small = params("bch-regtest").with_block_bytes_max(1_000_000);
+    let rules = rules(&small, 200);
+    let long = |bytes: usize| TxBuilder::new(1).input(1, 0, &[], 0).output(1, &vec![0; bytes]);
+    let cb = || coinbase(200, 1).output(1, &[0x51; 20]);
+    assert_eq!(in_chain(&rules, &[cb(), long(999_000)]), "ok");
+    assert_eq!(in_chain(&rules, &[cb(), long(1_000_000)]), "bad-blk-length");
+    assert_eq!(in_chain(&rules, &[cb(), long(1), long(1_000_000)]), "bad-txns-undersize");
+}
+
+#[test]
 fn cash_bounds_executed_checks() {
     let cash = rules(&params("bch-regtest"), 200);
     assert_eq!(cash.check_tx_sigchecks(3000), Ok(()));
@@ -307,6 +321,31 @@ fn old_coinbases_need_no_search_on_the_real_chain() {
     assert!(!bip30(&headers[..91_842], repeat));
     assert!(bip30(&headers[..91_842], BlockHash::ZERO));
     assert!(bip30(&headers[..91_841], repeat));
+}
+
+/// The real chain as far as BIP30 asks about it.
+struct RealChain(u32);
+
+impl Ancestors for RealChain {
+    fn tip_height(&self) -> u32 {
+        self.0
+    }
+    fn header_at(&self, height: u32) -> HeaderFacts {
+        let hash = params("main").activation.bip34_hash.filter(|_| height == 227_931);
+        HeaderFacts { hash: hash.unwrap_or_default(), time: 0, bits: 0 }
+    }
+}
+
+#[test]
+fn old_coinbases_need_a_search_again_where_they_claimed_heights() {
+    let main = params("main");
+    let header = block_of(&[coinbase(100, 0).bytes()], Encoding::Segwit);
+    let bip30 = |height: u32| {
+        let parent = RealChain(height - 1);
+        BlockRules::new(&main, &parent, header.header(), &BlockHash::ZERO).bip30
+    };
+    assert!(!bip30(227_932) && !bip30(490_897) && !bip30(1_983_701));
+    assert!(bip30(1_983_702) && bip30(1_983_703) && bip30(5_000_000));
 }
 
 #[test]

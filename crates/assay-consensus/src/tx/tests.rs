@@ -83,6 +83,15 @@ fn amounts_and_ages() {
 }
 
 #[test]
+fn coins_alone_give_their_sum() {
+    let good = [coin(5, 1, false), coin(6, 1, true)];
+    assert_eq!(check_coins(good, 101), Ok(11));
+    let young = Err(TxError::PrematureCoinbaseSpend { input: 1, depth: 99 });
+    assert_eq!(check_coins(good, 100), young);
+    assert_eq!(check_coins([], 100), Ok(0));
+}
+
+#[test]
 fn reasons_differ_between_mempool_and_block() {
     let locked = TxError::NotFinal { lock_time: 1 };
     assert_eq!(

@@ -3,11 +3,11 @@
 //! A list of transactions is parsed and checked in parallel, then staged one after the other, so that each finds the outputs
 //! of those before it, then their scripts are verified in parallel. What fails goes, with everything that builds on it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use assay_consensus::block::{BlockRules, ScriptFailure, TxSpend};
 use assay_consensus::chain::Ancestors;
+use assay_consensus::locktime::has_sequence_locks;
 use assay_consensus::script::{Flags, Interpreter};
 use assay_consensus::tx::{SpentCoin, TxError, check_transaction};
 use assay_store::CoinError;
@@ -16,7 +16,6 @@ use rayon::prelude::*;
 
 use super::policy;
 use super::pool::{Entry, usage_bytes};
-use crate::connect::Prepared;
 use crate::engine::{Engine, State, unix_time_s};
 use crate::scripts::{Cause, verify_tx};
 use crate::types::{TestAccept, TxReject, TxRejectCode};
@@ -27,13 +26,24 @@ const SIGOP_COST_MAX: u64 = 16_000;
 const TXS_PER_TASK: usize = 8;
 
 /// A transaction that is well formed; nothing is known of what it spends.
-struct Candidate {
+pub(super) struct Candidate {
     tx: Arc<Transaction>,
     txid: Txid,
     wtxid: Wtxid,
+    /// When it was first admitted, seconds since 1970; `None` for now.
+    time: Option<u64>,
 }
 
 impl Candidate {
+    pub(super) fn new(tx: Arc<Transaction>, txid: Txid, wtxid: Wtxid) -> Self {
+        Self { tx, txid, wtxid, time: None }
+    }
+
+    /// The same, first admitted at another time.
+    pub(super) fn at(self, time: u64) -> Self {
+        Self { time: Some(time), ..self }
+    }
+
     fn reject(
         &self,
         code: TxRejectCode,
@@ -77,12 +87,14 @@ enum Stage {
 }
 
 /// What a list of transactions is judged by.
-struct Rules {
-    block: BlockRules,
+pub(super) struct Rules {
+    pub(super) block: BlockRules,
     flags: Flags,
     is_cash: bool,
     /// Highest fee rate that the caller allows.
     fee_sat_per_kvb_max: Option<u64>,
+    /// Whether fee rates and room do not matter: a block had confirmed these.
+    pub(super) bypass_limits: bool,
 }
 
 impl Engine {
@@ -134,69 +146,15 @@ impl Engine {
         verdicts.into_iter().map(trial_verdict).collect()
     }
 
-    /// Offers transactions of disconnected blocks again, and whatever else was unconfirmed: a reorganisation may have made
-    /// coinbases immature, locks unmet and inputs unknown.
-    pub(crate) fn readmit(&self, state: &mut State, disconnected: &[Prepared]) {
-        let mut offers: Vec<Candidate> = Vec::new();
-        for prepared in disconnected.iter().rev() {
-            for tx_index in self.topological_order(prepared) {
-                let tx = Arc::new(prepared.block.tx(tx_index).to_owned_transaction());
-                let (txid, wtxid) = (prepared.txids[tx_index], prepared.wtxid(tx_index));
-                offers.push(Candidate { tx, txid, wtxid });
-            }
-        }
-        for (txid, entry) in state.mempool.in_order() {
-            offers.push(Candidate { tx: entry.tx, txid, wtxid: entry.wtxid });
-        }
-        state.mempool.clear();
-        let rules = self.rules(state, None);
-        let count = offers.len();
-        let verdicts = self.admit(state, &rules, offers.into_iter().map(Ok).collect());
-        let kept = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
-        tracing::info!("reorganisation: {kept} of {count} unconfirmed transactions stay");
-    }
-
-    /// Indices of the transactions of a block, without the coinbase, parents before children.
-    fn topological_order(&self, prepared: &Prepared) -> Vec<usize> {
-        let count = prepared.block.tx_count();
-        if self.params.cash.is_none() {
-            return (1..count).collect();
-        }
-        let index_of: HashMap<&Txid, usize> =
-            prepared.txids.iter().enumerate().skip(1).map(|(index, txid)| (txid, index)).collect();
-        let mut order = Vec::with_capacity(count);
-        let mut is_placed = vec![false; count];
-        for start in 1..count {
-            let mut open = vec![start];
-            while let Some(index) = open.last().copied() {
-                let parent = prepared
-                    .block
-                    .tx(index)
-                    .inputs()
-                    .filter_map(|input| index_of.get(&input.prevout.txid).copied())
-                    .find(|parent| !is_placed[*parent]);
-                match parent {
-                    Some(parent) if !is_placed[index] => open.push(parent),
-                    _ => {
-                        open.pop();
-                        if !std::mem::replace(&mut is_placed[index], true) {
-                            order.push(index);
-                        }
-                    }
-                }
-            }
-        }
-        order
-    }
-
-    fn rules(&self, state: &State, fee_sat_per_kvb_max: Option<u64>) -> Rules {
+    pub(super) fn rules(&self, state: &State, fee_sat_per_kvb_max: Option<u64>) -> Rules {
         let block = BlockRules::next(&self.params, &state.tree.ancestors(state.tree.tip()));
         let is_cash = self.params.cash.is_some();
         let standard = if is_cash { Flags::BCH_STANDARD } else { Flags::BITCOIN_STANDARD };
-        Rules { flags: block.flags | standard, block, is_cash, fee_sat_per_kvb_max }
+        let flags = block.flags | standard;
+        Rules { flags, block, is_cash, fee_sat_per_kvb_max, bypass_limits: false }
     }
 
-    fn parse_all(&self, raws: Vec<Vec<u8>>) -> Vec<Result<Candidate, TxReject>> {
+    pub(super) fn parse_all(&self, raws: Vec<Vec<u8>>) -> Vec<Result<Candidate, TxReject>> {
         let parse = |raw: Vec<u8>| self.parse_one(raw);
         if raws.len() < 2 * TXS_PER_TASK {
             return raws.into_iter().map(parse).collect();
@@ -213,7 +171,11 @@ impl Engine {
             wtxid: None,
         })?;
         let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
-        let candidate = Candidate { tx: Arc::new(tx), txid, wtxid };
+        self.check_alone(Candidate::new(Arc::new(tx), txid, wtxid))
+    }
+
+    /// What can be told from the transaction alone.
+    pub(super) fn check_alone(&self, candidate: Candidate) -> Result<Candidate, TxReject> {
         let view = candidate.tx.view();
         check_transaction(view).map_err(|error| candidate.broken_rule(&error))?;
         if view.is_coinbase() {
@@ -225,7 +187,7 @@ impl Engine {
     }
 
     /// Stages, verifies and keeps or removes.
-    fn admit(
+    pub(super) fn admit(
         &self,
         state: &mut State,
         rules: &Rules,
@@ -312,19 +274,22 @@ impl Engine {
         }
         let vsize = vsize(tx.weight(), sigop_cost);
         self.check_fee(rules, &candidate, fee, vsize)?;
-        self.check_room(state, &candidate, vsize)?;
+        self.check_room(state, rules, &candidate, vsize)?;
         let entry = Entry {
             tx: Arc::clone(&candidate.tx),
             wtxid: candidate.wtxid,
             fee_sat: fee,
             weight: tx.weight() as u32,
             vsize,
-            time: unix_time_s(),
+            time: candidate.time.unwrap_or_else(unix_time_s),
             height: rules.block.height - 1,
             verified: Flags::NONE,
             sigchecks: 0,
             order: 0,
             usage_bytes: usage_bytes(&candidate.tx),
+            depends_on_height: tx.lock_time() != 0
+                || has_sequence_locks(tx)
+                || coins.iter().any(|coin| coin.coinbase),
         };
         state.mempool.insert(candidate.txid, entry);
         Ok(Stage::Staged(Box::new(Staged { candidate, coins, fee_sat: fee, vsize })))
@@ -339,7 +304,7 @@ impl Engine {
     ) -> Result<(), TxReject> {
         let fee_at = |rate: u64| (u128::from(rate) * u128::from(vsize) / 1000) as i64;
         let least = fee_at(self.config.min_relay_fee_sat_per_kvb);
-        if fee < least {
+        if fee < least && !rules.bypass_limits {
             let debug = format!("{fee} < {least}");
             return Err(candidate.reject(TxRejectCode::Rejected, "min relay fee not met", debug));
         }
@@ -350,10 +315,16 @@ impl Engine {
     }
 
     /// Limits that keep memory and work bounded.
-    fn check_room(&self, state: &State, candidate: &Candidate, vsize: u32) -> Result<(), TxReject> {
+    fn check_room(
+        &self,
+        state: &State,
+        rules: &Rules,
+        candidate: &Candidate,
+        vsize: u32,
+    ) -> Result<(), TxReject> {
         let pool = &state.mempool;
         let usage = pool.usage_bytes() + u64::from(usage_bytes(&candidate.tx));
-        if usage > self.config.mempool_bytes_max {
+        if usage > self.config.mempool_bytes_max && !rules.bypass_limits {
             return Err(candidate.rejected("mempool full"));
         }
         let Some(count_max) = self.config.cluster_count_max else { return Ok(()) };
@@ -442,7 +413,7 @@ impl Candidate {
 
 fn verify(rules: &Rules, staged: &Staged) -> Result<u64, ScriptFailureOrLimit> {
     let spent: Vec<TxOut<'_>> = staged.coins.iter().map(Coin::as_tx_out).collect();
-    let Candidate { tx, txid, wtxid } = &staged.candidate;
+    let Candidate { tx, txid, wtxid, .. } = &staged.candidate;
     let view = tx.view();
     let sigchecks =
         verify_tx(view, &spent, rules.flags, &mut Interpreter::default()).map_err(|cause| {
@@ -462,12 +433,12 @@ fn verify(rules: &Rules, staged: &Staged) -> Result<u64, ScriptFailureOrLimit> {
 }
 
 /// A transaction that is in the pool now.
-struct Admitted {
+pub(super) struct Admitted {
     txid: Txid,
     wtxid: Wtxid,
     vsize: u32,
     fee_sat: i64,
-    is_new: bool,
+    pub(super) is_new: bool,
 }
 
 impl Admitted {

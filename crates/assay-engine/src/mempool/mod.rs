@@ -1,9 +1,16 @@
 //! Unconfirmed transactions: which are admitted, which are kept.
 
 mod admission;
+mod disconnected;
+mod file;
+mod persist;
 mod policy;
 mod pool;
+mod reorg;
 
+pub(crate) use disconnected::DisconnectedTxs;
+pub use file::{MempoolFileDamage, MempoolFileError};
+pub use persist::MempoolLoad;
 pub(crate) use pool::Pool;
 
 use crate::connect::Prepared;
@@ -35,6 +42,7 @@ impl Engine {
     pub fn mempool_info(&self) -> MempoolInfo {
         let state = self.lock();
         MempoolInfo {
+            loaded: self.is_mempool_loaded(),
             size: state.mempool.len(),
             bytes: state.mempool.vsize_total(),
             usage: state.mempool.usage_bytes(),

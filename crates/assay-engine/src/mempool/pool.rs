@@ -9,6 +9,8 @@ use std::sync::Arc;
 use assay_consensus::script::Flags;
 use assay_wire::{Coin, OutPoint, Transaction, Txid, Wtxid};
 
+use super::disconnected::Disconnected;
+
 /// One unconfirmed transaction.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -30,6 +32,8 @@ pub(crate) struct Entry {
     pub(crate) order: u64,
     /// Memory it is charged with.
     pub(crate) usage_bytes: u32,
+    /// Whether a lower tip may forbid it: it has a lock time, or spends a coinbase.
+    pub(crate) depends_on_height: bool,
 }
 
 /// The unconfirmed transactions.
@@ -183,12 +187,59 @@ impl Pool {
         gone.len()
     }
 
-    /// All entries, parents before children.
-    pub(crate) fn in_order(&self) -> Vec<(Txid, Entry)> {
-        let mut all: Vec<_> =
-            self.entries.iter().map(|(txid, entry)| (*txid, entry.clone())).collect();
-        all.sort_unstable_by_key(|(_, entry)| entry.order);
-        all
+    /// Takes out what spends outputs of a transaction that is gone, with everything that builds on it.
+    pub(crate) fn remove_spenders(&mut self, gone: &Disconnected) {
+        for outpoint in gone.outpoints() {
+            if let Some(spender) = self.spends.get(&outpoint).copied() {
+                self.remove_with_descendants(&spender);
+            }
+        }
+    }
+
+    /// All transactions with their times, parents before children, otherwise in the order of admission.
+    pub(crate) fn in_topological_order(&self) -> Vec<(Arc<Transaction>, u64)> {
+        let mut by_order: Vec<(&Txid, &Entry)> = self.entries.iter().collect();
+        by_order.sort_unstable_by_key(|(_, entry)| entry.order);
+        let mut placed = HashSet::with_capacity(by_order.len());
+        let mut out = Vec::with_capacity(by_order.len());
+        for start in by_order {
+            let mut open = vec![start];
+            while let Some((txid, entry)) = open.last().copied() {
+                // Most come behind their parents anyway; those that a reorganisation brought back may not.
+                let parent = entry
+                    .tx
+                    .view()
+                    .inputs()
+                    .filter_map(|input| self.entries.get_key_value(&input.prevout.txid))
+                    .find(|(parent, _)| !placed.contains(*parent));
+                if let Some(parent) = parent {
+                    open.push(parent);
+                    continue;
+                }
+                open.pop();
+                if placed.insert(*txid) {
+                    out.push((Arc::clone(&entry.tx), entry.time));
+                }
+            }
+        }
+        out
+    }
+
+    /// All transactions connected with `txid` over any number of steps, itself included.
+    pub(crate) fn cluster_of(&self, txid: &Txid) -> Vec<Txid> {
+        let mut found = HashSet::from([*txid]);
+        let mut open = vec![*txid];
+        let mut out = Vec::new();
+        while let Some(next) = open.pop() {
+            let Some(entry) = self.entries.get(&next) else { continue };
+            out.push(next);
+            for neighbour in self.parents(entry).into_iter().chain(self.children(&next)) {
+                if found.insert(neighbour) {
+                    open.push(neighbour);
+                }
+            }
+        }
+        out
     }
 
     /// Number and virtual size of the transactions that would be connected, over any number of steps, through a new
@@ -212,11 +263,5 @@ impl Pool {
             }
         }
         (count, vsize)
-    }
-
-    /// Drops everything.
-    pub(crate) fn clear(&mut self) {
-        let next_order = self.next_order;
-        *self = Self { next_order, ..Self::default() };
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use assay_consensus::block::BlockError;
-use assay_store::{BlockFiles, CoinStore, Marker};
+use assay_store::{BlockFiles, CoinStore, Marker, Room};
 use assay_wire::{Block, Coin};
 use rayon::ThreadPool;
 
@@ -16,6 +16,7 @@ use super::{
     ValidateProgress,
 };
 use crate::apply::{Applier, ApplyError, CoinbaseLog};
+use crate::config::READ_THREADS;
 use crate::connect::{ConnectError, doubt, verify_sums};
 use crate::scripts::{ScriptJob, ScriptQueue};
 
@@ -152,7 +153,6 @@ impl<'a> Connector<'a> {
             for _ in 0..readers {
                 scope.spawn(|| prefetch.work());
             }
-            prefetch.is_cold.store(self.height > 0, Ordering::Relaxed);
             while self.height < last {
                 if stop.load(Ordering::Relaxed) {
                     return Ok(End::Interrupted);
@@ -177,8 +177,8 @@ impl<'a> Connector<'a> {
                     cache_bytes: self.coins.cache_bytes(),
                 });
                 let is_due = self.config.is_lasting && self.last_flush.elapsed() > FLUSH_INTERVAL;
-                if (is_due || self.coins.needs_flush()) && self.flush(progress)? > 0 {
-                    prefetch.is_cold.store(true, Ordering::Relaxed);
+                if self.coins.make_room() == Room::FlushDue || is_due {
+                    self.flush(progress)?;
                 }
             }
             let is_whole = last == chain.height();
@@ -188,29 +188,28 @@ impl<'a> Connector<'a> {
         Ok(end)
     }
 
-    /// Writes the coins out; returns how many left the memory.
-    fn flush(&mut self, progress: &dyn ValidateProgress) -> Result<u64, DatadirError> {
+    /// Writes the coins out.
+    fn flush(&mut self, progress: &dyn ValidateProgress) -> Result<(), DatadirError> {
         if self.height == self.flushed_height {
-            return Ok(0);
+            return Ok(());
         }
         progress.flushing(self.height);
         self.totals.elapsed_ms = self.earlier_ms + self.start.elapsed().as_millis() as u64;
         let hash = self.chain.hash(self.height);
-        let evicted = self.datadir.flush(&mut self.coins, &self.totals, self.height, &hash)?;
+        self.datadir.flush(&mut self.coins, &self.totals, self.height, &hash)?;
         self.flushed_height = self.height;
         self.last_flush = Instant::now();
-        Ok(evicted)
+        Ok(())
     }
 
     /// Moves the coins of the next block and verifies its scripts; changes nothing when it is invalid.
     fn connect(&mut self, ready: &Ready, is_assumed: bool) -> Result<(), Failure> {
-        let Ready { prepared, rules, prevouts } = ready;
+        let Ready { prepared, rules } = ready;
         let block = &prepared.block;
-        self.coins.load(prevouts, self.pool.current_num_threads())?;
         self.coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
         let view = self.chain.up_to(rules.height - 1);
         let job = ScriptJob::new(block, rules);
-        let mut applier = Applier::new(block, &prepared.txids, rules);
+        let mut applier = Applier::new(block, &prepared.txids, rules, READ_THREADS);
         let (coins, coinbases) = (&mut self.coins, &self.coinbases);
         let moved = self.pool.in_place_scope(|scope| {
             let mut queue = ScriptQueue::new(scope, &job);

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use assay_consensus::params::ChainParams;
-use assay_store::{CoinError, CoinStore, FjallTier, Marker, TierError};
+use assay_store::{CoinError, CoinStore, FjallTier, Marker, StoreConfig, TierError};
 use assay_wire::BlockHash;
 
 use super::Totals;
@@ -68,9 +68,10 @@ impl Datadir {
         let dir = root.join(params.name).join("validate");
         claim(&dir, params)?;
         let coins_dir = dir.join("coins");
-        let tier = FjallTier::open(&coins_dir, TIER_CACHE_BYTES)
+        let memory = StoreConfig::new(&dir, params.disk_magic).with_coin_memory(cache_bytes_max);
+        let tier = FjallTier::open(&coins_dir, memory.tier_cache_bytes)
             .map_err(|source| DatadirError::Tier { path: coins_dir, source })?;
-        let coins = CoinStore::open(Box::new(tier), cache_bytes_max)?;
+        let coins = CoinStore::open(Box::new(tier), memory.cache_bytes_max)?;
         let totals_path = dir.join("totals.log");
         let failed = |source| DatadirError::Io { path: totals_path.clone(), source };
         let mut totals_file = OpenOptions::new()
@@ -105,7 +106,7 @@ impl Datadir {
         totals: &Totals,
         height: u32,
         hash: &BlockHash,
-    ) -> Result<u64, DatadirError> {
+    ) -> Result<(), DatadirError> {
         let line = line(totals, height, hash);
         let written = (|| {
             self.totals_file.seek(SeekFrom::End(0))?;
@@ -113,7 +114,8 @@ impl Datadir {
             self.totals_file.sync_data()
         })();
         written.map_err(|source| DatadirError::Io { path: self.totals_path.clone(), source })?;
-        Ok(coins.flush(height, hash)?.evicted)
+        coins.flush(height, hash)?;
+        Ok(())
     }
 }
 
@@ -160,9 +162,6 @@ fn parse_line(line: &str, height: u32, hash: &BlockHash) -> Option<Totals> {
         numbers.try_into().ok()?;
     Some(Totals { blocks, txs, inputs, outputs, bytes, assumed_blocks, elapsed_ms })
 }
-
-/// Block cache of the coin tier.
-const TIER_CACHE_BYTES: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests {

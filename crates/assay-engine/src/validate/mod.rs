@@ -49,7 +49,7 @@ pub struct ValidateConfig {
     pub stop_height: Option<u32>,
     /// Scripts of this block and its ancestors are taken to be valid.
     pub assume_valid: Option<BlockHash>,
-    /// Memory for coins before they are written out, bytes.
+    /// Memory for coins, bytes: the cache, what writing it out takes, and the block cache of the coins on disk.
     pub cache_bytes_max: usize,
     /// Threads that verify scripts; at least 1.
     pub threads: usize,

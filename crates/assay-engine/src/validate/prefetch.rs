@@ -1,8 +1,7 @@
 //! Reading ahead: blocks are read, parsed, hashed and checked as far as that needs no coins, on threads of their own, and
 //! come out in the order of their heights.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use assay_consensus::block::{self, BlockError, BlockRules};
@@ -10,7 +9,7 @@ use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
 use assay_consensus::signet::check_signet_solution;
 use assay_store::{BlockFiles, BlockFilesError};
-use assay_wire::{Block, BlockHash, OutPoint, ParseError, Txid, Wtxid};
+use assay_wire::{Block, BlockHash, ParseError, Txid, Wtxid};
 
 use super::headers::Chain;
 use crate::checker::ImmediateChecker;
@@ -33,8 +32,6 @@ pub(crate) enum Fault {
 pub(crate) struct Ready {
     pub(crate) prepared: Prepared,
     pub(crate) rules: BlockRules,
-    /// What it spends from earlier blocks; only filled in when it was asked for.
-    pub(crate) prevouts: Vec<OutPoint>,
 }
 
 /// Everything that the reading threads share.
@@ -42,8 +39,6 @@ pub(crate) struct Prefetch<'a> {
     pub(crate) params: &'a ChainParams,
     pub(crate) files: &'a BlockFiles,
     pub(crate) chain: &'a Chain,
-    /// Whether coins are likely not in memory, so that it pays to list what a block spends.
-    pub(crate) is_cold: AtomicBool,
     bytes_max: u64,
     last: u32,
     state: Mutex<State>,
@@ -84,7 +79,6 @@ impl<'a> Prefetch<'a> {
             params,
             files,
             chain,
-            is_cold: AtomicBool::new(false),
             bytes_max,
             last,
             state: Mutex::new(state),
@@ -164,9 +158,7 @@ impl<'a> Prefetch<'a> {
         let view = self.chain.up_to(height - 1);
         let rules = BlockRules::new(params, &view, prepared.block.header(), &hash);
         check(params, &prepared, &rules).map_err(Fault::Rule)?;
-        let is_cold = self.is_cold.load(Ordering::Relaxed);
-        let prevouts = if is_cold { foreign_prevouts(&prepared) } else { Vec::new() };
-        Ok(Ready { prepared, rules, prevouts })
+        Ok(Ready { prepared, rules })
     }
 }
 
@@ -210,11 +202,4 @@ fn check(params: &ChainParams, prepared: &Prepared, rules: &BlockRules) -> Resul
         None => &[],
     };
     block::contextual_check_block(rules, block, txids, wtxids)
-}
-
-/// What a block spends from earlier blocks.
-fn foreign_prevouts(prepared: &Prepared) -> Vec<OutPoint> {
-    let own: HashSet<&Txid> = prepared.txids.iter().collect();
-    let spends = prepared.block.txs().skip(1).flat_map(assay_wire::Tx::inputs);
-    spends.map(|input| input.prevout).filter(|prevout| !own.contains(&prevout.txid)).collect()
 }

@@ -29,6 +29,7 @@ impl Forged {
     }
 
     /// The folder.
+    #[allow(dead_code, reason = "of the tests that share this file, only some need it")]
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }

@@ -5,6 +5,12 @@
 
 mod bad_blocks;
 mod chain;
+mod control;
+mod deep_reorg;
+mod fixture;
 mod mempool;
+mod mempool_file;
+mod mempool_reorg;
+mod mint;
 mod reorg;
 mod sync;

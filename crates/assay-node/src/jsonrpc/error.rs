@@ -41,6 +41,10 @@ pub enum Code {
     InvalidParameter = -8,
     /// The node is stopping.
     ClientNotConnected = -9,
+    /// The chain is still being caught up with.
+    ClientInInitialDownload = -10,
+    /// Blocks, coins or index could not be read or written.
+    Database = -20,
     /// Hexadecimal data that is no block or transaction.
     Deserialization = -22,
     /// The submission failed for a reason other than the rules (missing inputs, fee limit of the caller).

@@ -150,6 +150,54 @@ mod tests {
         out
     }
 
+    /// One of Bitcoin Core's files of vectors, where the shared test data is present.
+    fn vectors(name: &str) -> Option<Vec<serde_json::Value>> {
+        let root = std::env::var_os("ASSAY_TEST_DATA").map_or_else(
+            || {
+                std::path::PathBuf::from(concat!(
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/../../../shared/data"
+                ))
+            },
+            std::path::PathBuf::from,
+        );
+        let Ok(text) = std::fs::read(root.join("vectors").join(name)) else {
+            println!("skipped: {name} is not among the test data");
+            return None;
+        };
+        Some(serde_json::from_slice(&text).unwrap())
+    }
+
+    /// Every address of `key_io_valid.json` is what its script is shown as.
+    #[test]
+    fn addresses_of_bitcoin_core() {
+        let Some(rows) = vectors("key_io_valid.json") else { return };
+        let mut addresses = 0;
+        for row in rows.iter().filter(|row| row[2]["isPrivkey"] == false) {
+            let params = ChainParams::by_name(row[2]["chain"].as_str().unwrap()).unwrap();
+            let script = bytes(row[1].as_str().unwrap());
+            let destination = match &script[..] {
+                [0x76, 0xa9, 0x14, hash @ .., 0x88, 0xac] => Destination::PubkeyHash(hash),
+                [0xa9, 0x14, hash @ .., 0x87] => Destination::ScriptHash(hash),
+                [version, _, program @ ..] => {
+                    Destination::Witness { version: version.saturating_sub(0x50), program }
+                }
+                _ => panic!("{row}"),
+            };
+            assert_eq!(encode(&params, destination), row[0].as_str().unwrap());
+            addresses += 1;
+        }
+        assert!(addresses > 40, "only {addresses} addresses");
+    }
+
+    #[test]
+    fn base58_file_of_bitcoin_core() {
+        let Some(rows) = vectors("base58_encode_decode.json") else { return };
+        for row in &rows {
+            assert_eq!(base58(&bytes(row[0].as_str().unwrap())), row[1].as_str().unwrap());
+        }
+    }
+
     #[test]
     fn base58_vectors_of_bitcoin_core() {
         // src/test/data/base58_encode_decode.json

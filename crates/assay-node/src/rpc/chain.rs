@@ -84,7 +84,7 @@ pub(super) const GETBLOCKCHAININFO: Method = Method {
 {                                         (json object)
   \"chain\" : \"str\",                        (string) Name of the network
   \"blocks\" : n,                           (numeric) Height of the tip of the active chain
-  \"headers\" : n,                          (numeric) The same: headers come with their blocks here
+  \"headers\" : n,                          (numeric) Height of the valid header with the most work
   \"bestblockhash\" : \"hex\",                (string) Hash of the tip
   \"bits\" : \"hex\",                         (string) Its target in compact form
   \"target\" : \"hex\",                       (string) Its target
@@ -184,7 +184,7 @@ fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let mut object = Json::new(out).object();
     object.key("chain").string(params.rpc_name);
     object.key("blocks").int(tip.height);
-    object.key("headers").int(tip.height);
+    object.key("headers").int(node.engine.header_height());
     object.key("bestblockhash").text(tip.hash);
     object.key("bits").text(format_args!("{:08x}", tip.bits));
     object.key("target").text(target(tip.bits));

@@ -5,10 +5,12 @@
 mod address;
 mod args;
 mod blocks;
+mod branches;
 mod chain;
 mod coins;
 mod control;
 mod mempool;
+mod mempool_file;
 mod script;
 mod submit;
 mod table;

@@ -1,7 +1,7 @@
 //! Handing blocks and transactions to the engine.
 
 use assay_engine::{SubmitOutcome, TestAccept, TxReject, TxRejectCode};
-use assay_wire::{Transaction, Txid};
+use assay_wire::{Header, Transaction, Txid};
 
 use super::args::Args;
 use super::script::burns;
@@ -85,6 +85,42 @@ const MAX_FEE_RATE: super::table::ArgSpec = optional(
     "Refuse transactions that pay more than this per 1,000 virtual bytes; 0 for no limit",
 );
 
+pub(super) const SUBMITHEADER: Method = Method {
+    name: "submitheader",
+    category: "mining",
+    about: "Checks a header and adds it to the block tree; its block may follow.",
+    args: &[required("hexdata", Kind::Hex, "The serialised header")],
+    result: "null    (json null) The header is valid",
+    example: "\"aabbcc\"",
+    prepare: |_, args| {
+        let raw = args.hex(0);
+        // Core reads the first 80 bytes and ignores the rest.
+        let head = raw.as_deref().and_then(|raw| raw.first_chunk::<{ Header::SIZE }>());
+        let header = head
+            .map(Header::parse)
+            .ok_or_else(|| RpcError::new(Code::Deserialization, "Block header decode failed"))?;
+        Ok(Job::call(args, move |node, out| submit_header(node, &header, out)))
+    },
+};
+
+/// Gives the header to the engine, with the errors of Core's `submitheader` (`rpc/mining.cpp`).
+fn submit_header(node: &Node<'_>, header: &Header, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    if node.engine.block_entry(&header.prev_block).is_none() {
+        let text = format!("Must submit previous header ({}) first", header.prev_block);
+        return Err(RpcError::new(Code::Verify, text));
+    }
+    let reason = match node.engine.submit_header(header) {
+        SubmitOutcome::DuplicateInvalid => "duplicate-invalid".to_owned(),
+        SubmitOutcome::Rejected { reason, .. } => reason,
+        SubmitOutcome::Failed(error) => error.to_string(),
+        _ => {
+            Json::new(out).null();
+            return Ok(());
+        }
+    };
+    Err(RpcError::new(Code::Verify, reason))
+}
+
 /// Gives the block to the engine and says what BIP22 wants to hear.
 fn block(node: &Node<'_>, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let text = match node.engine.submit_block(raw) {
@@ -92,9 +128,9 @@ fn block(node: &Node<'_>, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), RpcErro
             Json::new(out).null();
             return Ok(());
         }
-        SubmitOutcome::Duplicate => "duplicate",
+        // Core does not tell a known block that was never connected from one that was.
+        SubmitOutcome::Duplicate | SubmitOutcome::DuplicateInconclusive => "duplicate",
         SubmitOutcome::DuplicateInvalid => "duplicate-invalid",
-        SubmitOutcome::DuplicateInconclusive => "duplicate-inconclusive",
         SubmitOutcome::Inconclusive => "inconclusive",
         SubmitOutcome::Rejected { reason, debug: evidence } => {
             tracing::warn!("Submitted block rejected: {reason}, {evidence}");

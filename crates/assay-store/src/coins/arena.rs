@@ -7,7 +7,7 @@ use assay_wire::{OutPoint, Txid};
 
 use crate::codec::CoinRef;
 
-use super::hints::zeroed;
+use super::pages::Pages;
 use super::table::LOCATOR_BITS;
 
 const CHUNK_LOG2: u32 = 25;
@@ -16,6 +16,12 @@ const CHUNK_LOG2: u32 = 25;
 const CHUNK_BYTES: usize = 1 << CHUNK_LOG2;
 
 const UNIT: usize = 8;
+
+/// What the locators can address.
+pub(super) const ARENA_BYTES_MAX: usize = UNIT << LOCATOR_BITS;
+
+/// Bytes of records that are given back at a time while they move elsewhere; a huge page.
+const RELEASE_BYTES: usize = 2 << 20;
 
 // Layout of a record: txid, vout, height * 2 + coinbase, value, script length | flags, script.
 const AT_VOUT: usize = 32;
@@ -48,7 +54,7 @@ pub(super) struct Arena {
 }
 
 struct Chunk {
-    bytes: Box<[u8]>,
+    bytes: Pages<u8>,
     used: usize,
 }
 
@@ -184,12 +190,11 @@ impl Arena {
     #[cold]
     fn add_chunk(&mut self, length: usize) -> Option<()> {
         debug_assert!(length < CHUNK_BYTES);
-        if self.chunks.len() + 1 > (UNIT << LOCATOR_BITS) >> CHUNK_LOG2 {
+        if self.chunks.len() + 1 > ARENA_BYTES_MAX >> CHUNK_LOG2 {
             return None;
         }
-        // Locator 0 means "none", so the first record does not start at 0.
-        let used = if self.chunks.is_empty() { UNIT } else { 0 };
-        self.chunks.push(Chunk { bytes: zeroed(CHUNK_BYTES).into_boxed_slice(), used });
+        let used = first_offset(self.chunks.len());
+        self.chunks.push(Chunk { bytes: Pages::zeroed(CHUNK_BYTES)?, used });
         Some(())
     }
 
@@ -244,29 +249,76 @@ impl Arena {
         self.chunks.iter().enumerate().flat_map(|(index, chunk)| chunk.iter(index))
     }
 
-    /// All records chunk by chunk, giving each chunk's memory back before the next.
+    /// Steps to the next record after `cursor` that is not free; records may be freed and changed between the steps.
+    pub(super) fn next(&self, cursor: &mut Cursor) -> Option<u64> {
+        while let Some(chunk) = self.chunks.get(cursor.chunk) {
+            if let Some(at) = chunk.next(cursor.chunk, &mut cursor.at) {
+                return Some(locator(cursor.chunk, at));
+            }
+            *cursor = Cursor { chunk: cursor.chunk + 1, at: 0 };
+        }
+        None
+    }
+
+    /// All records in the order they lie. Their memory is given back on the way, so that they can be moved elsewhere
+    /// without ever being there twice.
     pub(super) fn drain(self, mut visit: impl FnMut(Record<'_>)) {
-        for (index, chunk) in self.chunks.into_iter().enumerate() {
-            chunk.iter(index).for_each(|(_, record)| visit(record));
+        for (index, mut chunk) in self.chunks.into_iter().enumerate() {
+            let (mut at, mut released) = (0, 0);
+            while let Some(start) = chunk.next(index, &mut at) {
+                visit(split(&chunk.bytes[start..]));
+                // Whole huge pages: a part of one would stay allocated.
+                let done = at / RELEASE_BYTES * RELEASE_BYTES;
+                if done > released {
+                    chunk.bytes.release(released..done);
+                    released = done;
+                }
+            }
         }
     }
 }
 
+/// How far a walk over the arena has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cursor {
+    chunk: usize,
+    at: usize,
+}
+
+fn locator(chunk: usize, at: usize) -> u64 {
+    ((chunk << CHUNK_LOG2 | at) / UNIT) as u64
+}
+
 impl Chunk {
     fn iter(&self, index: usize) -> impl Iterator<Item = (u64, Record<'_>)> {
-        let mut at = if index == 0 { UNIT } else { 0 };
+        let mut at = 0;
         std::iter::from_fn(move || {
-            while at < self.used {
-                let record = split(&self.bytes[at..]);
-                let locator = ((index << CHUNK_LOG2 | at) / UNIT) as u64;
-                at += record.bytes();
-                if !record.is_free() {
-                    return Some((locator, record));
-                }
-            }
-            None
+            let start = self.next(index, &mut at)?;
+            Some((locator(index, start), split(&self.bytes[start..])))
         })
     }
+
+    /// Where the next record from `at` on starts that is not free; moves `at` behind it.
+    #[inline]
+    fn next(&self, index: usize, at: &mut usize) -> Option<usize> {
+        if *at == 0 {
+            *at = first_offset(index);
+        }
+        while *at < self.used {
+            let record = split(&self.bytes[*at..]);
+            let start = *at;
+            *at += record.bytes();
+            if !record.is_free() {
+                return Some(start);
+            }
+        }
+        None
+    }
+}
+
+/// Locator 0 means "none", so the first record of all does not start at 0.
+fn first_offset(chunk: usize) -> usize {
+    if chunk == 0 { UNIT } else { 0 }
 }
 
 #[inline]

@@ -1,15 +1,14 @@
-//! Writing the changes down, and what stays in memory afterwards.
+//! Writing the changes down.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use assay_wire::BlockHash;
 
 use crate::codec;
 
-use super::arena::{Arena, DIRTY, Record, SPENT};
+use super::arena::{Cursor, DIRTY, Record, SPENT};
 use super::hints::prefetch;
-use super::table::Table;
+use super::table::{LOCATOR_BITS, LOCATOR_MASK};
 use super::tier::{CoinTier, MARKER_KEY, TierBatch, coin_key};
 use super::{CoinError, CoinStore, Marker};
 
@@ -26,49 +25,32 @@ pub struct FlushStats {
     pub evicted: u64,
     /// Coins still cached.
     pub kept: u64,
+    /// Bytes of the cache before.
+    pub cache_bytes: u64,
     /// Time taken.
     pub elapsed_ns: u64,
 }
 
-/// A changed record, with the start of its key, which decides nearly all comparisons without touching the record.
-#[derive(Clone, Copy)]
-struct Change {
-    txid_high: u64,
-    txid_next: u32,
-    vout: u32,
-    locator: u64,
-}
-
-impl Change {
-    fn new(locator: u64, record: &Record<'_>) -> Self {
-        let outpoint = record.outpoint();
-        let (high, rest) = outpoint.txid.0.split_first_chunk::<8>().expect("a txid has 32 bytes");
-        let (next, _) = rest.split_first_chunk::<4>().expect("a txid has 32 bytes");
-        Self {
-            txid_high: u64::from_be_bytes(*high),
-            txid_next: u32::from_be_bytes(*next),
-            vout: outpoint.vout,
-            locator,
-        }
-    }
-
-    fn txid_start(&self) -> (u64, u32) {
-        (self.txid_high, self.txid_next)
-    }
+/// A changed record for sorting, in one word: the first bits of the txid, then the locator. The few bits decide nearly all
+/// comparisons without touching the record, and more would take memory that the cache could use.
+fn change(locator: u64, record: &Record<'_>) -> u64 {
+    let outpoint = record.outpoint();
+    let (first, _) = outpoint.txid.0.split_first_chunk::<8>().expect("a txid has 32 bytes");
+    u64::from_be_bytes(*first) & !LOCATOR_MASK | locator
 }
 
 impl CoinStore {
     /// Writes all changes and the marker `(height, hash)` as one atomic batch that survives a power cut when this
     /// returns. Sync the blocks and the index first, or use [`commit`](crate::commit), which does.
     ///
-    /// Afterwards the cache is kept if it is at most half of its limit, and otherwise cut to its youngest coins, because
-    /// young coins are the likeliest to be spent.
+    /// Afterwards all coins are clean. If the cache is full, it is cut to the youngest of them.
     ///
     /// # Errors
     /// A failure of the tier; the changes are still in memory then and can be flushed again.
     pub fn flush(&mut self, height: u32, hash: &BlockHash) -> Result<FlushStats, CoinError> {
         let start = Instant::now();
-        let mut stats = FlushStats::default();
+        let mut stats =
+            FlushStats { cache_bytes: self.cache_bytes() as u64, ..FlushStats::default() };
         let marker = Marker { height, hash: *hash };
         let mut batch = self.tier.batch(self.dirty + 1)?;
         batch.put(MARKER_KEY, &write_marker(&marker))?;
@@ -77,103 +59,61 @@ impl CoinStore {
         batch.commit()?;
         self.marker = Some(marker);
         self.forget_changes();
-        stats.evicted = self.shrink();
+        self.start_pace();
+        stats.evicted = self.evict_after_flush();
         stats.kept = self.unspent as u64;
         stats.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok(stats)
     }
 
-    /// Visits the changed records in the order of their keys.
+    /// Visits the changed records in the order of their keys. Takes [`CHANGE_BYTES`] for each of them meanwhile.
     pub(super) fn for_each_change<E>(
         &self,
         mut visit: impl FnMut(Record<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut changes = Vec::with_capacity(self.dirty);
+        let mut changes: Vec<u64> = Vec::with_capacity(self.dirty);
         let dirty = self.arena.iter().filter(|(_, record)| record.flags() & DIRTY != 0);
-        changes.extend(dirty.map(|(locator, record)| Change::new(locator, &record)));
-        changes.sort_unstable_by_key(|change| (change.txid_start(), change.vout));
-        let ahead: Vec<u64> = changes.iter().map(|change| change.locator).collect();
-        let mut done = 0;
-        for run in changes.chunk_by_mut(|a, b| a.txid_start() == b.txid_start()) {
-            // Different txids with 12 equal leading bytes take deliberate work to find; then the order above is not enough.
-            let txid = |change: &Change| self.arena.record(change.locator).outpoint().txid;
-            if run.len() > 1 && run.iter().any(|change| txid(change) != txid(&run[0])) {
-                run.sort_unstable_by_key(|change| {
-                    coin_key(&self.arena.record(change.locator).outpoint())
-                });
+        changes.extend(dirty.map(|(locator, record)| change(locator, &record)));
+        changes.sort_unstable();
+        let key = |change: u64| self.arena.record(change & LOCATOR_MASK).outpoint();
+        let mut start = 0;
+        while let Some(&first) = changes.get(start) {
+            let same_bits = |&&other: &&u64| other >> LOCATOR_BITS == first >> LOCATOR_BITS;
+            let end = start + changes[start..].iter().take_while(same_bits).count();
+            if end - start > 1 {
+                changes[start..end].sort_unstable_by_key(|&change| key(change));
             }
-            for change in &*run {
-                if let Some(&later) = ahead.get(done + PREFETCH_AHEAD) {
-                    prefetch(self.arena.start(later));
-                    prefetch(self.arena.end_of_head(later));
+            for at in start..end {
+                if let Some(&later) = changes.get(at + PREFETCH_AHEAD) {
+                    prefetch(self.arena.start(later & LOCATOR_MASK));
+                    prefetch(self.arena.end_of_head(later & LOCATOR_MASK));
                 }
-                visit(self.arena.record(change.locator))?;
-                done += 1;
+                visit(self.arena.record(changes[at] & LOCATOR_MASK))?;
             }
+            start = end;
         }
         Ok(())
     }
 
     /// All changes are on disk: drops the graves and marks the rest clean.
     fn forget_changes(&mut self) {
-        let changed: Vec<(u64, u32)> = self
-            .arena
-            .iter()
-            .filter(|(_, record)| record.flags() & DIRTY != 0)
-            .map(|(locator, record)| (locator, record.flags()))
-            .collect();
-        for (locator, flags) in changed {
-            if flags & SPENT == 0 {
+        let mut cursor = Cursor::default();
+        while let Some(locator) = self.arena.next(&mut cursor) {
+            let record = self.arena.record(locator);
+            if record.flags() & DIRTY == 0 {
+                continue;
+            }
+            if record.flags() & SPENT == 0 {
                 self.arena.set_flags(locator, 0);
                 continue;
             }
-            let hash = self.hash(&self.arena.record(locator).outpoint());
+            let hash = self.hash(&record.outpoint());
             let (slot, _) =
                 self.table.find(hash, |l| l == locator).expect("every record is in the table");
             self.table.remove(slot);
             self.arena.free(locator);
         }
         self.dirty = 0;
-    }
-
-    /// Brings a clean cache down to half of its limit if it exceeds that; returns the number of coins dropped.
-    fn shrink(&mut self) -> u64 {
-        let budget = self.cache_bytes_max / 2;
-        let wasteful = self.arena.used_bytes() > 2 * self.arena.live_bytes() + WASTE_BYTES_MAX;
-        if self.cache_bytes() <= budget && !wasteful {
-            return 0;
-        }
-        let youngest = self.height_that_fits(budget);
-        let before = self.unspent;
-        let old = std::mem::replace(&mut self.arena, Arena::new());
-        self.table = Table::new();
-        self.unspent = 0;
-        old.drain(|record| {
-            if youngest.is_some_and(|height| record.height() >= height) {
-                let outpoint = record.outpoint();
-                // A clean coin that finds no room is on disk anyway.
-                if let Some(locator) = self.arena.add(&outpoint, record.coin(), 0) {
-                    let hash = self.hash(&outpoint);
-                    self.table.insert(hash, locator);
-                    self.unspent += 1;
-                }
-            }
-        });
-        (before - self.unspent) as u64
-    }
-
-    /// The least height such that all coins from it on fit into `budget` bytes; `None` if not even the highest do.
-    fn height_that_fits(&self, budget: usize) -> Option<u32> {
-        let mut bytes_by_height: BTreeMap<u32, usize> = BTreeMap::new();
-        for (_, record) in self.arena.iter() {
-            *bytes_by_height.entry(record.height()).or_default() += record.bytes() + SLOT_BYTES;
-        }
-        let mut bytes = 0;
-        let fits = |&(_, &of_height): &(&u32, &usize)| {
-            bytes += of_height;
-            bytes <= budget
-        };
-        bytes_by_height.iter().rev().take_while(fits).last().map(|(&height, _)| height)
     }
 }
 
@@ -222,14 +162,11 @@ pub(super) fn read_marker(tier: &dyn CoinTier) -> Result<Option<Marker>, CoinErr
     marker
 }
 
+/// Memory that sorting takes for each change.
+pub(super) const CHANGE_BYTES: usize = size_of::<u64>();
+
 const MARKER_VERSION: u8 = 1;
 const MARKER_BYTES: usize = 37;
 
 /// Records asked for ahead of use while walking in key order.
 const PREFETCH_AHEAD: usize = 16;
-
-/// What a coin's slot in the table takes at worst, for estimates.
-const SLOT_BYTES: usize = 20;
-
-/// Freed records that are not worth a rebuild.
-const WASTE_BYTES_MAX: usize = 64 << 20;

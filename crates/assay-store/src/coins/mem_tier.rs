@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::tier::{CoinTier, TierBatch, TierError, TierSnapshot, Visit};
+use super::tier::{CoinTier, MARKER_KEY, TierBatch, TierError, TierSnapshot, Visit};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -18,6 +18,27 @@ impl MemTier {
     /// An empty tier.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An independent copy.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self { map: Arc::new(Mutex::new(Arc::clone(&self.lock()))) }
+    }
+
+    /// Sets or removes a value outside of any batch, for tests that damage what is stored.
+    pub fn set(&self, key: &[u8], value: Option<&[u8]>) {
+        let mut map = self.lock();
+        let map = Arc::make_mut(&mut map);
+        match value {
+            Some(value) => map.insert(key.to_vec(), value.to_vec()),
+            None => map.remove(key),
+        };
+    }
+
+    /// The entries in order.
+    pub fn entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.lock().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
     // Batches replace the map in one assignment, so a panic cannot leave it half changed.
@@ -41,6 +62,10 @@ impl CoinTier for MemTier {
 
     fn disk_bytes(&self) -> u64 {
         self.lock().iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
+    }
+
+    fn coins_estimate(&self) -> u64 {
+        self.lock().keys().filter(|key| key.as_slice() != MARKER_KEY).count() as u64
     }
 }
 

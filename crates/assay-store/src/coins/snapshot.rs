@@ -131,6 +131,9 @@ impl CoinSnapshot {
     }
 }
 
+/// What a snapshot takes for each change, as an estimate.
+pub(super) const SNAPSHOT_BYTES: usize = ENTRY_BYTES + size_of::<usize>();
+
 /// What an entry of the overlay takes, as an estimate: a key and a P2PKH coin.
 const ENTRY_BYTES: usize = KEY_BYTES + 30;
 

@@ -5,7 +5,7 @@
 //! shifts back instead of leaving tombstones, and growing is one sequential merge. There is no wrap-around: the array has
 //! some spare slots at its end instead.
 
-use super::hints::zeroed;
+use super::pages::Pages;
 
 /// Bits of the hash that a slot keeps.
 const TAG_BITS: u32 = 31;
@@ -13,12 +13,16 @@ const TAG_BITS: u32 = 31;
 /// Bits of a locator.
 pub(super) const LOCATOR_BITS: u32 = 64 - TAG_BITS;
 
-const LOCATOR_MASK: u64 = (1 << LOCATOR_BITS) - 1;
+/// The bits of a slot that hold the locator.
+pub(super) const LOCATOR_MASK: u64 = (1 << LOCATOR_BITS) - 1;
 
 /// Slots after the last home slot. A run of full slots longer than this is improbable; if one comes, the table grows.
 const SPARE_SLOTS: usize = 1024;
 
 const SIZE_LOG2_MIN: u32 = 10;
+
+/// Slots that are given back at a time while a larger table takes their contents.
+const RELEASE_SLOTS: usize = 1 << 18;
 
 /// Grows when more than 13/16 of the home slots are full: runs stay short and a slot costs under 10 bytes per coin at best.
 const LOAD_NUMERATOR: usize = 13;
@@ -26,7 +30,7 @@ const LOAD_DENOMINATOR: usize = 16;
 
 /// Sorted open addressing; see the module.
 pub(super) struct Table {
-    slots: Vec<u64>,
+    slots: Pages<u64>,
     size_log2: u32,
     length: usize,
 }
@@ -36,17 +40,41 @@ impl Table {
         Self::with_size_log2(SIZE_LOG2_MIN)
     }
 
-    fn with_size_log2(size_log2: u32) -> Self {
-        Self { slots: zeroed((1 << size_log2) + SPARE_SLOTS), size_log2, length: 0 }
+    /// A table that takes `entries` without growing.
+    pub(super) fn with_room_for(entries: usize) -> Self {
+        let mut size_log2 = SIZE_LOG2_MIN;
+        while max_length(size_log2) < entries {
+            size_log2 += 1;
+        }
+        Self::with_size_log2(size_log2)
     }
 
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    fn with_size_log2(size_log2: u32) -> Self {
+        Self::with_slots(size_log2, slots_of(size_log2))
+    }
+
+    fn with_slots(size_log2: u32, slots: usize) -> Self {
+        // As with any small allocation, there is nothing sensible to do without the memory.
+        let slots = Pages::zeroed(slots).expect("the system has memory for the coin table");
+        Self { slots, size_log2, length: 0 }
+    }
+
+    /// Entries.
+    pub(super) fn len(&self) -> usize {
         self.length
     }
 
     pub(super) fn bytes(&self) -> usize {
         self.slots.len() * size_of::<u64>()
+    }
+
+    /// Bytes that the table will take when it has `more` entries than now.
+    pub(super) fn bytes_with(&self, more: usize) -> usize {
+        let mut size_log2 = self.size_log2;
+        while max_length(size_log2) < self.length + more {
+            size_log2 += 1;
+        }
+        self.bytes().max(slots_of(size_log2) * size_of::<u64>())
     }
 
     /// The slot where a search for `hash` starts; a reference for the CPU's prefetcher.
@@ -137,25 +165,41 @@ impl Table {
 
     #[inline]
     fn home(&self, hash: u64) -> usize {
-        (hash >> (64 - self.size_log2)) as usize
+        home_of(hash, self.size_log2)
     }
 
+    /// Doubles the table. The old slots are given back while the new ones fill, so that both together never take more
+    /// memory than the new ones alone will.
     fn grow(&mut self) {
         assert!(self.size_log2 < TAG_BITS, "the arena is full long before the table");
-        let mut larger = Self::with_size_log2(self.size_log2 + 1);
-        larger.length = self.length;
+        let size_log2 = self.size_log2 + 1;
+        // A run may overflow the spare slots: then there are as many as it needs.
+        let occupied = self.slots.iter().filter(|&&slot| slot != 0);
+        let end = occupied.fold(0, |next, &slot| home_of(slot, size_log2).max(next) + 1);
+        let larger = Self::with_slots(size_log2, end.max(slots_of(size_log2)));
+        let mut old = std::mem::replace(self, larger);
+        self.length = old.length;
         let mut next = 0;
-        for &slot in self.slots.iter().filter(|&&slot| slot != 0) {
-            let at = larger.home(slot).max(next);
-            if at >= larger.slots.len() {
-                // A run overflowed the spare slots: keep the entries, with a few more spare slots.
-                larger.slots.push(0);
+        for start in (0..old.slots.len()).step_by(RELEASE_SLOTS) {
+            let part = start..(start + RELEASE_SLOTS).min(old.slots.len());
+            for &slot in old.slots[part.clone()].iter().filter(|&&slot| slot != 0) {
+                let at = home_of(slot, size_log2).max(next);
+                self.slots[at] = slot;
+                next = at + 1;
             }
-            larger.slots[at] = slot;
-            next = at + 1;
+            old.slots.release(part);
         }
-        *self = larger;
     }
+}
+
+/// The slot where a search for a hash, or for a slot with its bits, starts.
+#[inline]
+fn home_of(hash: u64, size_log2: u32) -> usize {
+    (hash >> (64 - size_log2)) as usize
+}
+
+fn slots_of(size_log2: u32) -> usize {
+    (1 << size_log2) + SPARE_SLOTS
 }
 
 fn max_length(size_log2: u32) -> usize {

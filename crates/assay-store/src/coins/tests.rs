@@ -17,6 +17,7 @@ pub(crate) enum Step {
     Get(u8),
     Load(u8),
     Flush,
+    MakeRoom,
     Snapshot,
     Reopen,
 }
@@ -30,6 +31,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         4 => n.clone().prop_map(Step::Get),
         1 => n.prop_map(Step::Load),
         2 => Just(Step::Flush),
+        1 => Just(Step::MakeRoom),
         1 => Just(Step::Snapshot),
         1 => Just(Step::Reopen),
     ]
@@ -94,7 +96,7 @@ pub(crate) fn check_against_model(
             }
             Step::Load(n) => {
                 let outpoints: Vec<OutPoint> = (0..=n).map(outpoint).collect();
-                store.load(&outpoints, 2).expect("no I/O error");
+                store.load(outpoints.iter().copied(), 2).expect("no I/O error");
                 for outpoint in outpoints {
                     let cached = matches!(store.get_cached(&outpoint), Cached::Unspent(_));
                     assert_eq!(cached, now.contains_key(&outpoint));
@@ -107,6 +109,15 @@ pub(crate) fn check_against_model(
                 assert_eq!(store.dirty_coins(), 0);
                 marker = Some(Marker { height: i as u32, hash });
                 on_disk.clone_from(&now);
+            }
+            Step::MakeRoom => {
+                let dirty = store.dirty_coins();
+                let room = store.make_room();
+                let usage = store.usage();
+                assert!(
+                    room == Room::FlushDue || usage.bytes + usage.flush_bytes <= usage.bytes_max
+                );
+                assert_eq!(store.dirty_coins(), dirty, "changes are never evicted");
             }
             Step::Snapshot => check_snapshot(&mut store, &now),
             Step::Reopen => {
@@ -167,22 +178,57 @@ fn what_lives_between_flushes_never_reaches_the_disk() {
     assert_eq!(tier.disk_bytes(), 38, "only the marker is left");
 }
 
-#[test]
-fn a_shrinking_cache_keeps_the_youngest() {
-    let mut store = CoinStore::open(Box::new(MemTier::new()), 2 << 20).expect("the store opens");
-    for n in 0..20_000u32 {
-        let at = OutPoint { txid: Txid(assay_hash::sha256(&n.to_le_bytes())), vout: n };
-        let coin = CoinRef { value: 1, height: n / 1000, coinbase: false, script_pubkey: &[0; 25] };
-        store.add(at, coin, false).expect("it is absent");
+fn numbered(n: u32) -> OutPoint {
+    OutPoint { txid: Txid(assay_hash::sha256(&n.to_le_bytes())), vout: n }
+}
+
+fn add_numbered(store: &mut CoinStore, numbers: std::ops::Range<u32>) {
+    for n in numbers {
+        let coin = CoinRef { value: 1, height: n / 100, coinbase: false, script_pubkey: &[0; 25] };
+        store.add(numbered(n), coin, false).expect("it is absent");
     }
-    let stats = store.flush(20, &BlockHash([1; 32])).expect("the flush succeeds");
-    assert_eq!((stats.added, stats.kept, stats.evicted), (20_000, 10_000, 10_000));
-    assert!(store.cache_bytes() <= 1 << 20);
-    assert!(!store.needs_flush());
-    for n in [0u32, 9_999, 10_000, 19_999] {
-        let at = OutPoint { txid: Txid(assay_hash::sha256(&n.to_le_bytes())), vout: n };
-        assert_eq!(store.get_cached(&at) == Cached::Unknown, n < 10_000);
-        assert_eq!(store.get(&at).expect("no I/O error").map(|c| c.height), Some(n / 1000));
+}
+
+#[test]
+fn a_full_cache_keeps_the_youngest() {
+    let mut store = CoinStore::open(Box::new(MemTier::new()), 2 << 20).expect("the store opens");
+    add_numbered(&mut store, 0..20_000);
+    assert_eq!(store.make_room(), Room::FlushDue);
+    let stats = store.flush(200, &BlockHash([1; 32])).expect("the flush succeeds");
+    assert_eq!((stats.added, stats.kept + stats.evicted), (20_000, 20_000));
+    assert!(stats.kept > 8_000 && store.cache_bytes() <= 1 << 20, "{stats:?}");
+    let youngest = 20_000 - stats.kept as u32;
+    for n in [0u32, youngest - 1, youngest, 19_999] {
+        assert_eq!(store.get_cached(&numbered(n)) == Cached::Unknown, n < youngest);
+        assert_eq!(store.get(&numbered(n)).expect("no I/O error").map(|c| c.height), Some(n / 100));
+    }
+}
+
+#[test]
+fn clean_coins_go_before_a_flush_is_due() {
+    let mut store = CoinStore::open(Box::new(MemTier::new()), 2 << 20).expect("the store opens");
+    let (mut flushes, mut evictions) = (0, 0);
+    for block in 0..100u32 {
+        add_numbered(&mut store, block * 1000..(block + 1) * 1000);
+        let dirty = store.dirty_coins();
+        match store.make_room() {
+            Room::Enough => {}
+            Room::Evicted(coins) => {
+                evictions += 1;
+                assert!(coins > 0 && store.dirty_coins() == dirty);
+            }
+            Room::FlushDue => {
+                flushes += 1;
+                assert!(dirty > 11_000, "a batch is worth it: {dirty}");
+                store.flush(block * 10, &BlockHash([1; 32])).expect("the flush succeeds");
+            }
+        }
+        let usage = store.usage();
+        assert!(usage.bytes + usage.flush_bytes <= usage.bytes_max, "{usage:?}");
+    }
+    assert!(flushes > 3 && evictions > 3, "{flushes} flushes, {evictions} evictions");
+    for n in 0..100_000 {
+        assert!(store.spend(&numbered(n)).expect("no I/O error").is_some());
     }
 }
 
@@ -206,7 +252,10 @@ fn out_of_range_coins_are_refused_and_change_nothing() {
 fn foreign_entries_on_disk_are_reported() {
     let put = |key: &[u8], value: &[u8]| {
         let tier = MemTier::new();
-        let mut batch = tier.batch(1).expect("memory does not fail");
+        let mut batch = tier.batch(2).expect("memory does not fail");
+        if key != MARKER_KEY {
+            batch.put(MARKER_KEY, &[&[1][..], &[7; 36]].concat()).expect("memory does not fail");
+        }
         batch.put(key, value).expect("memory does not fail");
         batch.commit().expect("memory does not fail");
         tier
@@ -215,10 +264,10 @@ fn foreign_entries_on_disk_are_reported() {
     let marker = open(put(MARKER_KEY, &[2; 37]));
     assert!(matches!(marker, Err(CoinError::Marker { bytes: 37, version: 2 })));
     let key = coin_key(&outpoint(1));
-    let mut store = open(put(&key, &[0xff])).expect("the marker is absent");
+    let mut store = open(put(&key, &[0xff])).expect("the marker is ours");
     assert!(matches!(store.get(&outpoint(1)), Err(CoinError::Damaged { .. })));
     assert!(matches!(store.spend(&outpoint(1)), Err(CoinError::Damaged { .. })));
-    let store = open(put(&[1, 2, 3], &[])).expect("the marker is absent");
+    let store = open(put(&[1, 2, 3], &[])).expect("the marker is ours");
     let snapshot = store.snapshot().expect("no I/O error");
     let unknown = snapshot.for_each(|_, _| ());
     assert!(matches!(unknown, Err(CoinError::UnknownEntry { key_bytes: 3 })));

@@ -1,6 +1,6 @@
 //! A file system in memory that fails on command and forgets what was not synced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +12,8 @@ use super::{Io, IoFile};
 pub enum Fault {
     /// That operation fails, as on a full disk; a write leaves its first half behind. Later operations work.
     Error,
+    /// That operation fails without doing anything, as on a failing device. Later operations work.
+    Broken,
     /// The process dies: a write leaves its first half behind and every later operation fails.
     Crash,
 }
@@ -25,6 +27,15 @@ pub enum Loss {
     Unsynced,
     /// Lengths as written, but unsynced bytes read as zeros: what a journalling file system may leave after a power cut.
     Zeroed,
+    /// Any of the unsynced writes, as after a power cut: the disk writes units of `unit` bytes (a sector or a page) in an
+    /// order of its own. Each unit of each file holds what it held after some number of the writes to it, each length and
+    /// each name is one that it had since the last sync. `seed` chooses.
+    Torn {
+        /// Chooses.
+        seed: u64,
+        /// Bytes that are written whole or not at all.
+        unit: usize,
+    },
 }
 
 /// A file system in memory. Clones share their state.
@@ -49,11 +60,93 @@ struct State {
 struct Contents {
     current: Vec<u8>,
     durable: Vec<u8>,
+    /// What lies between the two.
+    unsynced: Vec<Change>,
+}
+
+#[derive(Clone)]
+enum Change {
+    Write { offset: usize, data: Vec<u8> },
+    Resize { size: usize },
 }
 
 impl Contents {
     fn synced(bytes: Vec<u8>) -> Self {
-        Self { current: bytes.clone(), durable: bytes }
+        Self { current: bytes.clone(), durable: bytes, unsynced: Vec::new() }
+    }
+
+    fn apply(&mut self, change: Change) {
+        apply(&mut self.current, &change, |_| true);
+        self.unsynced.push(change);
+    }
+
+    fn sync(&mut self) {
+        self.durable.clone_from(&self.current);
+        self.unsynced.clear();
+    }
+
+    /// See [`Loss::Torn`].
+    fn torn(&self, random: &mut Random, unit: usize) -> Vec<u8> {
+        let count = self.unsynced.len() as u64 + 1;
+        let length_as_of = random.below(count) as usize;
+        let mut length = self.durable.len();
+        for change in &self.unsynced[..length_as_of] {
+            length = match change {
+                Change::Write { offset, data } => length.max(offset + data.len()),
+                Change::Resize { size } => *size,
+            };
+        }
+        let longest = self.unsynced.iter().map(Change::end).fold(self.durable.len(), usize::max);
+        let as_of: Vec<usize> =
+            (0..=longest / unit).map(|_| random.below(count) as usize).collect();
+        let mut bytes = self.durable.clone();
+        for (index, change) in self.unsynced.iter().enumerate() {
+            let size = bytes.len().max(change.end());
+            bytes.resize(size, 0);
+            apply(&mut bytes, change, |at| index < as_of[at / unit]);
+            bytes.resize(size, 0);
+        }
+        bytes.resize(length, 0);
+        bytes
+    }
+}
+
+impl Change {
+    fn end(&self) -> usize {
+        match self {
+            Self::Write { offset, data } => offset + data.len(),
+            Self::Resize { size } => *size,
+        }
+    }
+}
+
+/// Does `change` to the bytes for which `reaches` holds.
+fn apply(bytes: &mut Vec<u8>, change: &Change, reaches: impl Fn(usize) -> bool) {
+    match change {
+        Change::Resize { size } => bytes.resize(*size, 0),
+        Change::Write { offset, data } => {
+            if bytes.len() < offset + data.len() {
+                bytes.resize(offset + data.len(), 0);
+            }
+            for (at, &byte) in data.iter().enumerate() {
+                if reaches(offset + at) {
+                    bytes[offset + at] = byte;
+                }
+            }
+        }
+    }
+}
+
+/// `SplitMix64` (Steele, Lea, Flood 2014): simulations must be repeatable.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ z >> 31) % bound
     }
 }
 
@@ -92,20 +185,35 @@ impl SimIo {
                 next.names_durable.insert(path.clone(), id);
             }
         };
-        for (path, &id) in &state.names {
-            let old = &state.contents[id];
+        let paths: BTreeSet<&PathBuf> =
+            state.names.keys().chain(state.names_durable.keys()).collect();
+        for (index, path) in paths.into_iter().enumerate() {
+            let (now, then) = (state.names.get(path), state.names_durable.get(path));
+            let content = |id: Option<&usize>| id.map(|&id| &state.contents[id]);
             match loss(path) {
                 // The kernel lives on, so what was not synced still is not.
                 Loss::Nothing => {
-                    keep(path, old.clone(), state.names_durable.get(path) == Some(&id));
+                    if let Some(old) = content(now) {
+                        keep(path, old.clone(), now == then);
+                    }
                 }
-                Loss::Zeroed => keep(path, Contents::synced(zeroed(old)), true),
-                Loss::Unsynced => {}
-            }
-        }
-        for (path, &id) in &state.names_durable {
-            if loss(path) == Loss::Unsynced {
-                keep(path, Contents::synced(state.contents[id].durable.clone()), true);
+                Loss::Zeroed => {
+                    if let Some(old) = content(now) {
+                        keep(path, Contents::synced(zeroed(old)), true);
+                    }
+                }
+                Loss::Unsynced => {
+                    if let Some(old) = content(then) {
+                        keep(path, Contents::synced(old.durable.clone()), true);
+                    }
+                }
+                Loss::Torn { seed, unit } => {
+                    let mut random = Random(seed ^ (index as u64) << 32);
+                    let chosen = if random.below(2) == 0 { now } else { then };
+                    if let Some(old) = content(chosen) {
+                        keep(path, Contents::synced(old.torn(&mut random, unit)), true);
+                    }
+                }
             }
         }
         Self { state: Arc::new(Mutex::new(next)) }
@@ -127,6 +235,22 @@ impl SimIo {
         state.names.insert(path.to_path_buf(), id);
         state.names_durable.insert(path.to_path_buf(), id);
         state.contents[id] = Contents::synced(bytes);
+    }
+
+    /// Takes a step that is none of a file system, such as one of a coin tier over the same disk.
+    ///
+    /// # Errors
+    /// If the fault is due, or the process is dead.
+    pub(crate) fn foreign_step(&self) -> io::Result<()> {
+        self.lock().whole_step()
+    }
+
+    /// Whether the process still lives.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub(crate) fn alive(&self) -> io::Result<()> {
+        self.lock().alive()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -165,7 +289,19 @@ impl State {
     }
 
     fn whole_step(&mut self) -> io::Result<()> {
-        if self.step()? { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
+        if self.step()? { Ok(()) } else { Err(self.failure()) }
+    }
+
+    /// What the operation that is to fail says.
+    fn failure(&self) -> io::Error {
+        match self.fault {
+            Some((_, Fault::Broken)) => io::Error::other("simulated input/output error"),
+            _ => io::ErrorKind::StorageFull.into(),
+        }
+    }
+
+    fn is_broken(&self) -> bool {
+        matches!(self.fault, Some((_, Fault::Broken)))
     }
 }
 
@@ -242,30 +378,30 @@ impl IoFile for SimFile {
     fn write_all_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.io.lock();
         let whole = state.step()?;
-        let data = if whole { data } else { &data[..data.len() / 2] };
-        let start = usize::try_from(offset).map_err(io::Error::other)?;
-        let bytes = &mut state.contents[self.id].current;
-        let end = start + data.len();
-        if bytes.len() < end {
-            bytes.resize(end, 0);
+        let data = match whole {
+            true => data,
+            false if state.is_broken() => &[],
+            false => &data[..data.len() / 2],
+        };
+        let offset = usize::try_from(offset).map_err(io::Error::other)?;
+        if !data.is_empty() {
+            state.contents[self.id].apply(Change::Write { offset, data: data.to_vec() });
         }
-        bytes[start..end].copy_from_slice(data);
-        if whole { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
+        if whole { Ok(()) } else { Err(state.failure()) }
     }
 
     fn set_size(&self, size: u64) -> io::Result<()> {
         let mut state = self.io.lock();
         state.whole_step()?;
         let size = usize::try_from(size).map_err(io::Error::other)?;
-        state.contents[self.id].current.resize(size, 0);
+        state.contents[self.id].apply(Change::Resize { size });
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.io.lock();
         state.whole_step()?;
-        let contents = &mut state.contents[self.id];
-        contents.durable.clone_from(&contents.current);
+        state.contents[self.id].sync();
         Ok(())
     }
 }

@@ -20,12 +20,6 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let out_dir =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
     // Everything measured is a process, this program's own parts too.
-    let own_path = std::env::current_exe().context("cannot find the path of this program")?;
-    let own = |words: &[&str]| -> Vec<OsString> {
-        std::iter::once(own_path.clone().into_os_string())
-            .chain(words.iter().map(OsString::from))
-            .collect()
-    };
     let options = RunOptions {
         out_dir,
         chain_dir: arguments.chain.clone(),
@@ -34,9 +28,9 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
         targets: arguments.targets.clone(),
         resume: arguments.resume,
         keep_datadirs: arguments.keep_datadirs,
-        forge_command: own(&["chain", "forge"]),
-        node_command: own(&["node"]),
-        yardstick_command: own(&["bench", "libsecp", "--json"]),
+        forge_command: own_command(&["chain", "forge"])?,
+        node_command: own_command(&["node"])?,
+        yardstick_command: own_command(&["bench", "libsecp", "--json"])?,
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
         rerun: rerun(arguments),
@@ -51,8 +45,14 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
     Ok(if is_void { Outcome::Negative } else { Outcome::Good })
 }
 
+/// The command line of a part of this program.
+pub(crate) fn own_command(words: &[&str]) -> anyhow::Result<Vec<OsString>> {
+    let path = std::env::current_exe().context("cannot find the path of this program")?;
+    Ok(std::iter::once(path.into_os_string()).chain(words.iter().map(OsString::from)).collect())
+}
+
 /// A path when it looks like one, else the name of a built-in plan.
-fn find_plan(name: &str) -> anyhow::Result<Plan> {
+pub(crate) fn find_plan(name: &str) -> anyhow::Result<Plan> {
     let path = Path::new(name);
     let is_path = path.extension().is_some() || path.components().count() > 1;
     Ok(if is_path { Plan::load(path)? } else { Plan::builtin(name)? })

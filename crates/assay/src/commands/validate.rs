@@ -4,7 +4,7 @@ mod progress;
 mod report;
 
 use anyhow::Context;
-use assay_engine::{End, ValidateConfig, validate};
+use assay_engine::{End, ValidateConfig, default_cache_bytes, validate};
 
 use super::{chain, mebibytes, stop_flag};
 use crate::Outcome;
@@ -15,7 +15,10 @@ use report::Report;
 
 pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
     let params = chain(&arguments.chain)?;
-    let cache_bytes_max = mebibytes("--db-cache", arguments.db_cache)?;
+    let cache_bytes_max = match arguments.db_cache {
+        Some(count) => mebibytes("--db-cache", count)?,
+        None => default_cache_bytes(),
+    };
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if arguments.par > 0 { arguments.par } else { cores() };
     let stop = stop_flag()?;

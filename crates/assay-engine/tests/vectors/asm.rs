@@ -1,5 +1,7 @@
 //! Scripts in the notation of the published vectors (Core `core_read.cpp`, `ParseScript`).
 
+use crate::data::hex;
+
 /// Names of the opcodes from 0x61 to 0xba, without `OP_`.
 const NAMES: &[&str] = &[
     "NOP",
@@ -93,14 +95,6 @@ const NAMES: &[&str] = &[
     "NOP10",
     "CHECKSIGADD",
 ];
-
-/// Decodes an even number of hex digits.
-pub(crate) fn hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
-}
 
 /// Appends the push of `data` as `CScript << data` writes it.
 fn push(script: &mut Vec<u8>, data: &[u8]) {

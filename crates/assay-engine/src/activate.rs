@@ -1,0 +1,167 @@
+//! Making the best branch the active one: blocks off, blocks on, and what the mempool makes of it.
+
+use assay_consensus::block::BlockError;
+
+use crate::connect::{ConnectError, Prepared};
+use crate::engine::{Engine, State, tip_of};
+use crate::log;
+use crate::mempool::DisconnectedTxs;
+use crate::tree::NodeId;
+use crate::types::EngineError;
+
+/// What connecting a block said about it; `None` as long as it was not tried.
+pub(crate) type Verdict = Option<Result<(), BlockError>>;
+
+/// Index records that are written as one group.
+const RECORDS_PER_GROUP: usize = 4096;
+
+/// One move from tip to tip.
+struct Walk {
+    /// A block that need not be read from the archive.
+    offered: Option<(NodeId, Prepared)>,
+    /// Whose verdict is wanted.
+    candidate: Option<NodeId>,
+    verdict: Verdict,
+    disconnected: DisconnectedTxs,
+    is_reorg: bool,
+    start: NodeId,
+}
+
+impl Engine {
+    /// Makes the branch with the most work active. Blocks on the way that break a rule are marked, and the next best branch
+    /// is tried. Returns the verdict over `offered`, a block that has just been archived.
+    ///
+    /// # Errors
+    /// When the engine fails; it then refuses to go on, since memory may not agree with the disk.
+    pub(crate) fn activate(
+        &self,
+        state: &mut State,
+        offered: Option<(NodeId, Prepared)>,
+    ) -> Result<Verdict, EngineError> {
+        let mut walk = Walk {
+            candidate: offered.as_ref().map(|(id, _)| *id),
+            offered,
+            verdict: None,
+            disconnected: DisconnectedTxs::new(self.config.disconnected_bytes_max),
+            is_reorg: false,
+            start: state.tree.tip(),
+        };
+        let outcome = self.walk(state, &mut walk);
+        if walk.is_reorg {
+            self.settle_mempool(state, walk.disconnected, outcome.is_ok());
+        }
+        self.announce(state);
+        poison(state, outcome)?;
+        Ok(walk.verdict)
+    }
+
+    /// Core's `ActivateBestChain`.
+    fn walk(&self, state: &mut State, walk: &mut Walk) -> Result<(), EngineError> {
+        loop {
+            let target = state.tree.best_candidate();
+            if target == state.tree.tip() {
+                return Ok(());
+            }
+            let fork = state.tree.fork_with_active(target);
+            while state.tree.tip() != fork {
+                self.step_back(state, &mut walk.disconnected)?;
+                walk.is_reorg = true;
+            }
+            let mut path = state.tree.path(fork, target);
+            while let Some(id) = path.pop() {
+                if !self.step_forward(state, walk, id)? {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Disconnects the tip and keeps its transactions in `disconnected`, as far as there is room.
+    pub(crate) fn step_back(
+        &self,
+        state: &mut State,
+        disconnected: &mut DisconnectedTxs,
+    ) -> Result<(), EngineError> {
+        let block = self.disconnect_tip(state)?;
+        let order = self.topological_order(&block);
+        for left_out in disconnected.add_block(&block, &order) {
+            state.mempool.remove_spenders(&left_out);
+        }
+        self.after_step(state)
+    }
+
+    /// Connects `id`, a child of the tip; `false` when it breaks a rule.
+    fn step_forward(
+        &self,
+        state: &mut State,
+        walk: &mut Walk,
+        id: NodeId,
+    ) -> Result<bool, EngineError> {
+        let block = match walk.offered.take_if(|(offered, _)| *offered == id) {
+            Some((_, block)) => block,
+            None => self.load(state, id)?,
+        };
+        let error = match self.connect(state, id, &block) {
+            Ok(()) => None,
+            Err(ConnectError::Rule(error)) => Some(error),
+            Err(ConnectError::Engine(error)) => return Err(error),
+        };
+        let is_connected = error.is_none();
+        match &error {
+            None => {
+                walk.disconnected.remove_block(&block.txids);
+                self.after_step(state)?;
+                // Whoever waits for blocks need not wait for the end of a long way.
+                if state.tree.tip_node().chain_work > state.tree.get(walk.start).chain_work {
+                    self.announce(state);
+                }
+            }
+            Some(error) => {
+                let node = state.tree.get(id);
+                let (hash, height, reason) = (node.hash, node.height, error.reject_reason());
+                tracing::warn!("invalid block {hash} at height {height}: {reason}: {error}");
+                self.mark_failed(state, id)?;
+            }
+        }
+        if walk.candidate == Some(id) {
+            walk.verdict = Some(error.map_or(Ok(()), Err));
+        }
+        Ok(is_connected)
+    }
+
+    /// What follows every change of the tip.
+    fn after_step(&self, state: &mut State) -> Result<(), EngineError> {
+        log::update_tip(&tip_of(&state.tree), state, &self.params);
+        self.keep_within_limits(state)
+    }
+
+    /// Marks a block and all that build on it as failed, in memory and in the index.
+    pub(crate) fn mark_failed(&self, state: &mut State, id: NodeId) -> Result<(), EngineError> {
+        let changed = state.tree.set_failed(id);
+        self.put_records(state, &changed)?;
+        log::invalid_chain_found(state, id);
+        Ok(())
+    }
+
+    /// Writes the index records of blocks, in this order.
+    pub(crate) fn put_records(&self, state: &State, ids: &[NodeId]) -> Result<(), EngineError> {
+        for group in ids.chunks(RECORDS_PER_GROUP) {
+            let records: Vec<_> = group.iter().map(|id| state.tree.get(*id).to_record()).collect();
+            self.index.put(&records)?;
+        }
+        Ok(())
+    }
+}
+
+/// Passes an outcome on; after a failure the engine refuses to go on.
+pub(crate) fn poison<T>(
+    state: &mut State,
+    outcome: Result<T, EngineError>,
+) -> Result<T, EngineError> {
+    if let Err(error) = &outcome {
+        state.poisoned.get_or_insert_with(|| error.to_string());
+        let advice = error.advice().map_or_else(String::new, |advice| format!("; {advice}"));
+        tracing::error!("the engine stops: {error}{advice}");
+    }
+    outcome
+}

@@ -1,0 +1,5 @@
+//! Rules that need a chain: what the engine makes of blocks built by hand, coinbase by coinbase.
+
+mod chain;
+mod order;
+mod overwrites;

@@ -1,0 +1,180 @@
+//! Real blocks, judged by every rule that needs no more than the block, its height and the outputs
+//! it spends.
+//!
+//! Block 702861 of the main network comes with the package `bitcoin-test-data`; the others are shared
+//! test data, and those that come with the outputs they spend have a case per input. What came before
+//! a block is unknown here, so the time of the block itself stands for the median time past.
+
+use assay_consensus::block::{
+    BlockRules, check_block, check_coinbase_height, check_order_and_locks, check_weight,
+    check_witnesses, contextual_check_block, needs_wtxids,
+};
+use assay_consensus::chain::{Ancestors, HeaderFacts};
+use assay_consensus::commitment::witness_commitment_index;
+use assay_consensus::header::check_header;
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::{Interpreter, TxContext};
+use assay_wire::{Block, BlockHash, Encoding, TxOut, Txid, Wtxid};
+
+use crate::data;
+use crate::outcome::{Outcome, Report};
+use crate::verify::Immediate;
+
+pub(crate) fn run(report: &mut Report) {
+    let packaged = || Some((bitcoin_test_data::blocks::mainnet_702861().to_vec(), None));
+    let hash = "000000000000000000000c835b2adcaedc20fdf6ee440009c249452c726dafae";
+    report.file("bitcoin-test-data: block 702861", packaged, |data, outcome| {
+        check_file("main", 702_861, Some(hash), data, outcome);
+    });
+    for (network, height) in [
+        ("mainnet", 300_025),
+        ("mainnet", 413_567),
+        ("testnet3", 928_816),
+        ("testnet3", 928_828),
+        ("testnet3", 928_831),
+        ("testnet3", 928_849),
+        ("testnet3", 1_087_400),
+    ] {
+        let file = |kind: &str| data::shared(&format!("blocks/{network}-{height}.{kind}"));
+        let chain = if network == "mainnet" { "main" } else { "test" };
+        report.file(
+            &format!("{network}-{height}.blk"),
+            || Some((file("blk")?, file("prevouts"))),
+            |data, outcome| check_file(chain, height, None, data, outcome),
+        );
+    }
+}
+
+/// The headers before a block, as far as they are known: that they are there.
+struct Unknown {
+    parent: u32,
+    time: u32,
+}
+
+impl Ancestors for Unknown {
+    fn tip_height(&self) -> u32 {
+        self.parent
+    }
+    fn header_at(&self, _: u32) -> HeaderFacts {
+        HeaderFacts { hash: BlockHash::ZERO, time: self.time, bits: 0 }
+    }
+}
+
+/// The identifiers of all transactions.
+fn ids(block: &Block) -> (Vec<Txid>, Vec<Wtxid>) {
+    block.txs().map(|tx| (tx.txid(), tx.wtxid())).unzip()
+}
+
+fn check_file(
+    chain: &str,
+    height: u32,
+    hash: Option<&str>,
+    (raw, prevouts): &(Vec<u8>, Option<Vec<u8>>),
+    outcome: &mut Outcome,
+) {
+    let params = ChainParams::by_name(chain).expect("a known chain");
+    let block = Block::parse(raw.clone(), params.encoding).expect("a block");
+    let header = block.header();
+    let ancestors = Unknown { parent: height - 1, time: header.time };
+    let rules = BlockRules::new(&params, &ancestors, header, &block.hash());
+    let (txids, wtxids) = ids(&block);
+
+    outcome.case("hash and work", |log| {
+        let known = hash.is_none_or(|hash| block.hash().to_string() == hash);
+        log.check(known, || format!("hash {}", block.hash()));
+        log.check(raw[..80] == header.to_bytes(), || "header does not round trip".into());
+        let verdict = check_header(&params, header, &block.hash());
+        log.check(verdict.is_ok(), || format!("{verdict:?}"));
+    });
+    outcome.case("sizes", |log| {
+        let parts: Vec<u8> = block.txs().flat_map(|tx| tx.raw().to_vec()).collect();
+        log.check(raw.ends_with(&parts), || "transactions do not round trip".into());
+        let framing = raw.len() - parts.len();
+        let stripped: usize = block.txs().map(|tx| tx.stripped_size()).sum();
+        let weight = 3 * (stripped + framing) + raw.len();
+        log.check(block.weight() == weight, || format!("weight {}", block.weight()));
+    });
+    outcome.case("block alone", |log| {
+        let verdict = check_block(&params, &block, &txids);
+        log.check(verdict.is_ok(), || format!("{verdict:?}"));
+    });
+    outcome.case("lock times", |log| {
+        let verdict = check_order_and_locks(&rules, &block, &txids, 0..block.tx_count());
+        log.check(verdict.is_ok(), || format!("{verdict:?}"));
+    });
+    outcome.case("height in the coinbase", |log| {
+        let verdict = check_coinbase_height(&rules, &block);
+        log.check(rules.height_in_coinbase && verdict.is_ok(), || format!("{verdict:?}"));
+        let other = BlockRules { height: height + 1, ..rules };
+        log.check(check_coinbase_height(&other, &block).is_err(), || "any height will do".into());
+    });
+    outcome.case("witness commitment", |log| {
+        let verdict = check_witnesses(&rules, &block, &wtxids);
+        log.check(verdict.is_ok(), || format!("{verdict:?}"));
+        let committed = witness_commitment_index(block.tx(0)).is_some();
+        let expected = rules.segwit && committed;
+        log.check(needs_wtxids(&rules, &block) == expected, || "commitment overlooked".into());
+    });
+    outcome.case("weight", |log| {
+        let verdict = check_weight(&rules, &block);
+        log.check(verdict.is_ok(), || format!("{verdict:?}"));
+    });
+    outcome.case("any changed bit", |log| {
+        for at in (0..97).map(|step| 80 + (raw.len() - 80) * step / 97) {
+            let mut changed = raw.clone();
+            changed[at] ^= 1 << (at % 8);
+            log.check(!unchanged(&params, &rules, changed), || format!("byte {at} is not covered"));
+        }
+    });
+    if let Some(prevouts) = prevouts {
+        check_inputs(&block, &rules, &read_prevouts(prevouts), outcome);
+    }
+}
+
+/// Whether header and coinbase still commit to all of the block.
+fn unchanged(params: &ChainParams, rules: &BlockRules, raw: Vec<u8>) -> bool {
+    let Ok(block) = Block::parse(raw, Encoding::Segwit) else { return false };
+    let (txids, wtxids) = ids(&block);
+    check_block(params, &block, &txids).is_ok()
+        && contextual_check_block(rules, &block, &txids, &wtxids).is_ok()
+}
+
+/// Scripts and signatures of every input, under the flags of the height.
+fn check_inputs(block: &Block, rules: &BlockRules, spent: &[TxOut<'_>], outcome: &mut Outcome) {
+    let mut at = 0;
+    let txs: Vec<_> = block
+        .txs()
+        .skip(1)
+        .map(|tx| {
+            at += tx.input_count();
+            (tx, &spent[at - tx.input_count()..at])
+        })
+        .collect();
+    assert_eq!(at, spent.len(), "one spent output per input");
+    let inputs: Vec<_> = txs
+        .iter()
+        .flat_map(|&(tx, spent)| (0..spent.len()).map(move |input| (tx, spent, input)))
+        .collect();
+    outcome.cases_in_parallel(
+        &inputs,
+        |(tx, _, input)| format!("{} input {input}", tx.txid()),
+        |&(tx, spent, input), log| {
+            let ctx = TxContext::new(tx, spent);
+            let verdict = Interpreter::new().verify_input(&ctx, input, rules.flags, &mut Immediate);
+            log.check(verdict.is_ok(), || format!("{verdict:?}"));
+        },
+    );
+}
+
+/// Outputs in the format of the `.prevouts` files: value, length of the script, script.
+fn read_prevouts(mut bytes: &[u8]) -> Vec<TxOut<'_>> {
+    let mut outputs = Vec::new();
+    while let Some((head, rest)) = bytes.split_first_chunk::<12>() {
+        let [value @ .., a, b, c, d] = *head;
+        let (script_pubkey, rest) = rest.split_at(u32::from_le_bytes([a, b, c, d]) as usize);
+        outputs.push(TxOut { value: i64::from_le_bytes(value), script_pubkey });
+        bytes = rest;
+    }
+    assert!(bytes.is_empty(), "a prevouts file ends in the middle of an output");
+    outputs
+}

@@ -1,0 +1,91 @@
+//! Where vectors lie: shared test data, packages of the Rust registry, modules of the Go proxy.
+//!
+//! Nothing is downloaded and nothing is copied. Rust packages are dev-dependencies, so that they are
+//! wherever cargo has put them; Go modules are used when somebody has fetched them
+//! (`go mod download`, see `docs/testing.md`).
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+/// A file of the shared test data.
+pub(crate) fn shared(name: &str) -> Option<Vec<u8>> {
+    let root = std::env::var_os("ASSAY_TEST_DATA").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    std::fs::read(root.join(name)).ok()
+}
+
+/// A file of the shared test data as JSON.
+pub(crate) fn shared_json(name: &str) -> Option<Value> {
+    shared(name).map(|bytes| serde_json::from_slice(&bytes).expect("the vectors are JSON"))
+}
+
+/// The folder of a Rust package that this workspace depends on.
+pub(crate) fn package(name: &str) -> Option<PathBuf> {
+    static FOLDERS: LazyLock<HashMap<String, PathBuf>> = LazyLock::new(|| {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let output = Command::new(cargo)
+            .args(["metadata", "--format-version=1", "--offline", "--manifest-path"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+            .output();
+        let Ok(output) = output else { return HashMap::new() };
+        let metadata: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        array(&metadata["packages"])
+            .iter()
+            .filter_map(|package| {
+                let manifest = PathBuf::from(package["manifest_path"].as_str()?);
+                Some((package["name"].as_str()?.to_owned(), manifest.parent()?.to_owned()))
+            })
+            .collect()
+    });
+    FOLDERS.get(name).cloned()
+}
+
+/// The folder of a Go module at one version, if it has been fetched.
+pub(crate) fn go_module(module: &str) -> Option<PathBuf> {
+    let cache = std::env::var_os("GOMODCACHE").map(PathBuf::from).or_else(|| {
+        let path = std::env::var_os("GOPATH").map(PathBuf::from);
+        Some(path.or_else(|| Some(std::env::home_dir()?.join("go")))?.join("pkg/mod"))
+    })?;
+    Some(cache.join(module)).filter(|folder| folder.is_dir())
+}
+
+/// A copy of one of Core's files that the Go module `btcd/txscript` carries.
+pub(crate) fn txscript_json(name: &str) -> Option<Value> {
+    let folder = go_module("github.com/btcsuite/btcd/txscript/v2@v2.0.0")?;
+    let bytes = std::fs::read(folder.join("data").join(name)).ok()?;
+    Some(serde_json::from_slice(&bytes).expect("the vectors are JSON"))
+}
+
+/// The elements of a JSON array; none when it is something else.
+pub(crate) fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A JSON string.
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("not a string: {value}"))
+}
+
+/// Decodes an even number of hex digits.
+pub(crate) fn hex(text: &str) -> Option<Vec<u8>> {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
+}
+
+/// Bytes as a JSON string of hex digits.
+pub(crate) fn bytes(value: &Value) -> Vec<u8> {
+    hex(text(value)).unwrap_or_else(|| panic!("not hex: {value}"))
+}
+
+/// 32 bytes as a JSON string of hex digits.
+pub(crate) fn bytes32(value: &Value) -> [u8; 32] {
+    bytes(value).try_into().expect("32 bytes")
+}

@@ -1,0 +1,50 @@
+//! Every published vector that the engine can be held to, as one table.
+//!
+//! `cargo test -p assay-engine --test vectors [-- FILE…]` prints a line per file: cases, how many
+//! passed, and evaluations (a case is often run under many combinations of rules). It fails when one
+//! case fails. No case is left out and none is treated by name; a file that is not on this machine
+//! is listed as `absent`, which is not a pass. What each file asks is said in the module that runs
+//! it, where the files come from in `docs/testing.md`.
+
+#![expect(clippy::print_stdout, reason = "the table is what this program is for")]
+
+mod asm;
+mod bip340;
+mod bip341;
+mod blocks;
+mod data;
+mod flags;
+mod hashes;
+mod main_chain;
+mod outcome;
+mod scripts;
+mod sighash;
+mod taproot;
+mod transactions;
+mod verify;
+mod wycheproof;
+
+use std::process::ExitCode;
+
+use outcome::Report;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        println!("vectors: test");
+        return ExitCode::SUCCESS;
+    }
+    let filters = arguments.into_iter().filter(|argument| !argument.starts_with('-')).collect();
+    let mut report = Report::new(filters);
+    scripts::run(&mut report);
+    transactions::run(&mut report);
+    sighash::run(&mut report);
+    bip341::run(&mut report);
+    taproot::run(&mut report);
+    bip340::run(&mut report);
+    wycheproof::run(&mut report);
+    hashes::run(&mut report);
+    blocks::run(&mut report);
+    main_chain::run(&mut report);
+    if report.finish() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,128 @@
+//! Core's Taproot reference cases (`script_assets_test.json`, made by its `feature_taproot.py`), with
+//! the semantics of `script_assets_tests.cpp`.
+//!
+//! The Go module `github.com/btcsuite/btcd/txscript/v2` carries them, one case per file.
+
+use assay_consensus::script::{Flags, Interpreter, TxContext};
+use assay_wire::encode::{compact_size, var_bytes};
+use assay_wire::{Encoding, Transaction, Tx, TxOut};
+use serde_json::Value;
+
+use crate::data::{self, array, bytes, text};
+use crate::flags;
+use crate::outcome::{Case, Outcome, Report};
+use crate::verify::Immediate;
+
+pub(crate) fn run(report: &mut Report) {
+    let file = "script_assets_test (btcd taproot-ref)";
+    report.file(file, reference_files, |files, outcome| reference_cases(files, outcome));
+}
+
+fn reference_files() -> Option<Vec<(String, String)>> {
+    let folder = data::go_module("github.com/btcsuite/btcd/txscript/v2@v2.0.0")?;
+    let mut files: Vec<(String, String)> = std::fs::read_dir(folder.join("data/taproot-ref"))
+        .ok()?
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let name = path.file_name()?.to_str()?.to_owned();
+            Some((name, std::fs::read_to_string(path).ok()?))
+        })
+        .collect();
+    files.sort();
+    Some(files)
+}
+
+fn reference_cases(files: &[(String, String)], outcome: &mut Outcome) {
+    let combinations = consensus_combinations();
+    outcome.cases_in_parallel(
+        files,
+        |(name, _)| name.clone(),
+        |(_, text), log| {
+            // Each file ends in a comma: it was cut out of one long list.
+            let json = text.trim().trim_end_matches(',');
+            reference_case(&serde_json::from_str(json).expect("JSON"), &combinations, log);
+        },
+    );
+}
+
+/// Every combination of consensus flags in which none lacks the one it needs.
+fn consensus_combinations() -> Vec<Flags> {
+    let single = [
+        Flags::P2SH,
+        Flags::DERSIG,
+        Flags::NULLDUMMY,
+        Flags::CHECKLOCKTIMEVERIFY,
+        Flags::CHECKSEQUENCEVERIFY,
+        Flags::WITNESS,
+        Flags::TAPROOT,
+    ];
+    (0..1u32 << single.len())
+        .map(|bits| {
+            let chosen = single.iter().enumerate().filter(|(index, _)| bits >> index & 1 == 1);
+            chosen.fold(Flags::NONE, |all, (_, &flag)| all | flag)
+        })
+        .filter(|flags| flags.contains(Flags::P2SH) || !flags.contains(Flags::WITNESS))
+        .filter(|flags| flags.contains(Flags::WITNESS) || !flags.contains(Flags::TAPROOT))
+        .collect()
+}
+
+fn reference_case(json: &Value, combinations: &[Flags], log: &mut Case) {
+    let tx = Transaction::parse(bytes(&json["tx"]), Encoding::Legacy).expect("a transaction");
+    let outputs: Vec<Vec<u8>> = array(&json["prevouts"]).iter().map(bytes).collect();
+    let spent: Vec<TxOut<'_>> = outputs.iter().map(|raw| read_output(raw)).collect();
+    let index = json["index"].as_u64().expect("an index") as usize;
+    let written = flags::parse(text(&json["flags"]));
+    let always = json["final"].as_bool().unwrap_or(false);
+    for (side, valid) in [("success", true), ("failure", false)] {
+        let Some(spend) = json.get(side) else { continue };
+        let witness: Vec<Vec<u8>> = array(&spend["witness"]).iter().map(bytes).collect();
+        let tx = with_input(tx.view(), index, &bytes(&spend["scriptSig"]), &witness);
+        let ctx = TxContext::new(tx.view(), &spent);
+        let mut interpreter = Interpreter::new();
+        for &flags in combinations {
+            // A valid spend stays valid under fewer rules, an invalid one invalid under more.
+            let said =
+                if valid { always || written | flags == written } else { flags.contains(written) };
+            if said {
+                let verdict = interpreter.verify_input(&ctx, index, flags, &mut Immediate);
+                log.check(verdict.is_ok() == valid, || format!("{side}: {verdict:?} {flags:?}"));
+            }
+        }
+    }
+}
+
+/// Reads a serialised output; its script is shorter than 2^16 bytes.
+fn read_output(raw: &[u8]) -> TxOut<'_> {
+    let (value, rest) = raw.split_first_chunk().expect("a value");
+    let ([0xfd, _, _, script_pubkey @ ..] | [_, script_pubkey @ ..]) = rest else {
+        panic!("an output without a script");
+    };
+    TxOut { value: i64::from_le_bytes(*value), script_pubkey }
+}
+
+/// The transaction with input script and witness of one input replaced.
+fn with_input(tx: Tx<'_>, index: usize, script_sig: &[u8], witness: &[Vec<u8>]) -> Transaction {
+    let mut raw = tx.version().to_le_bytes().to_vec();
+    if !witness.is_empty() {
+        raw.extend([0, 1]);
+    }
+    compact_size(&mut raw, tx.input_count() as u64);
+    for (at, input) in tx.inputs().enumerate() {
+        raw.extend(input.prevout.to_bytes());
+        var_bytes(&mut raw, if at == index { script_sig } else { input.script_sig });
+        raw.extend(input.sequence.to_le_bytes());
+    }
+    compact_size(&mut raw, tx.output_count() as u64);
+    raw.extend(tx.outputs_raw());
+    if !witness.is_empty() {
+        for at in 0..tx.input_count() {
+            let items = if at == index { witness } else { &[] };
+            compact_size(&mut raw, items.len() as u64);
+            for item in items {
+                var_bytes(&mut raw, item);
+            }
+        }
+    }
+    raw.extend(tx.lock_time().to_le_bytes());
+    Transaction::parse(raw, Encoding::Segwit).expect("a transaction")
+}

@@ -1,0 +1,124 @@
+//! `tx_valid.json` and `tx_invalid.json` with the semantics of Core's `transaction_tests.cpp`.
+//!
+//! Besides the verdict under the flags written, every case is held to two laws: fewer rules never
+//! make a valid transaction invalid, more rules never make an invalid one valid. And the flags
+//! written must be the tightest: allowing one rule less makes the verdict turn.
+
+use std::collections::HashMap;
+
+use assay_consensus::script::Flags;
+use assay_consensus::tx::check_transaction;
+use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
+use serde_json::Value;
+
+use crate::asm::assemble;
+use crate::data::{self, array, hex, text};
+use crate::flags::{self, FlagDice, all_core_flags, core_flags, fill, trim, without_each};
+use crate::outcome::{Outcome, Report};
+use crate::verify::verify_all;
+
+pub(crate) fn run(report: &mut Report) {
+    report.file("tx_valid.json", || data::shared_json("vectors/tx_valid.json"), tx_valid);
+    report.file("tx_invalid.json", || data::shared_json("vectors/tx_invalid.json"), tx_invalid);
+    let copy = || data::txscript_json("tx_valid.json");
+    report.file("btcd txscript: tx_valid.json", copy, tx_valid);
+    let copy = || data::txscript_json("tx_invalid.json");
+    report.file("btcd txscript: tx_invalid.json", copy, tx_invalid);
+}
+
+struct TxCase {
+    tx: Transaction,
+    prevouts: HashMap<OutPoint, (i64, Vec<u8>)>,
+    flags: String,
+}
+
+impl TxCase {
+    fn parse(case: &[Value]) -> Option<Self> {
+        let mut prevouts = HashMap::new();
+        for prevout in array(&case[0]).iter().map(array) {
+            let txid = text(&prevout[0]).parse().ok()?;
+            let vout = prevout[1].as_i64()? as u32;
+            let value = prevout.get(3).map_or(Some(0), Value::as_i64)?;
+            let script = assemble(text(&prevout[2]))?;
+            prevouts.insert(OutPoint { txid, vout }, (value, script));
+        }
+        let tx = Transaction::parse(hex(text(&case[1]))?, Encoding::Segwit).ok()?;
+        Some(Self { tx, prevouts, flags: text(&case[2]).to_owned() })
+    }
+
+    fn spent(&self) -> Option<Vec<TxOut<'_>>> {
+        self.tx
+            .view()
+            .inputs()
+            .map(|input| {
+                let (value, script) = self.prevouts.get(&input.prevout)?;
+                Some(TxOut { value: *value, script_pubkey: script })
+            })
+            .collect()
+    }
+}
+
+fn tx_valid(json: &Value, outcome: &mut Outcome) {
+    let mut dice = FlagDice(0xcafe);
+    let all = all_core_flags();
+    for case in array(json).iter().map(array).filter(|case| case[0].is_array()) {
+        let name = Value::from(case).to_string();
+        outcome.case(&name, |log| {
+            let Some(case) = TxCase::parse(case) else {
+                return log.wrong("cannot be read");
+            };
+            if let Err(error) = check_transaction(case.tx.view()) {
+                log.wrong(error.reject_reason());
+            }
+            let Some(spent) = case.spent() else { return log.wrong("lacks a prevout") };
+            // The file lists the rules the transaction breaks.
+            let broken = flags::parse(&case.flags);
+            let rules = all.without(broken);
+            log.check(rules == fill(rules), || "the flags contradict each other".into());
+            let mut check = |flags: Flags, valid: bool| {
+                let verdict = verify_all(&case.tx, &spent, flags);
+                log.check(verdict.is_ok() == valid, || format!("{verdict:?} with {flags:?}"));
+            };
+            check(all.without(broken), true);
+            for flag in core_flags() {
+                check(trim(all.without(broken | flag)), true);
+                check(trim(all.without(broken | dice.roll())), true);
+            }
+            for fewer in without_each(broken) {
+                check(all.without(fewer), false);
+            }
+        });
+    }
+}
+
+fn tx_invalid(json: &Value, outcome: &mut Outcome) {
+    let mut dice = FlagDice(0xbeef);
+    for case in array(json).iter().map(array).filter(|case| case[0].is_array()) {
+        let name = Value::from(case).to_string();
+        outcome.case(&name, |log| {
+            let Some(case) = TxCase::parse(case) else {
+                return log.wrong("cannot be read");
+            };
+            let refused = check_transaction(case.tx.view()).is_err();
+            if refused || case.flags == "BADTX" {
+                let right = refused == (case.flags == "BADTX");
+                return log.check(right, || "wrong about the transaction itself".into());
+            }
+            let Some(spent) = case.spent() else { return log.wrong("lacks a prevout") };
+            let flags = flags::parse(&case.flags);
+            log.check(flags == fill(flags), || "the flags contradict each other".into());
+            let mut check = |flags: Flags, valid: bool| {
+                let verdict = verify_all(&case.tx, &spent, flags);
+                log.check(verdict.is_ok() == valid, || format!("{verdict:?} with {flags:?}"));
+            };
+            check(flags, false);
+            for flag in core_flags() {
+                check(fill(flags | flag), false);
+                check(fill(flags | dice.roll()), false);
+            }
+            for fewer in without_each(flags) {
+                check(fewer, true);
+            }
+        });
+    }
+}

@@ -1,0 +1,72 @@
+//! Running inputs with signatures checked at once.
+
+use assay_consensus::script::{Flags, Interpreter, ScriptError, SignatureChecker, TxContext};
+use assay_wire::encode::{compact_size, var_bytes};
+use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
+
+/// Answers at once.
+pub(crate) struct Immediate;
+
+impl SignatureChecker for Immediate {
+    fn ecdsa(&mut self, pubkey: &[u8], der_sig: &[u8], msg: &[u8; 32]) -> bool {
+        assay_secp::verify_ecdsa(pubkey, der_sig, msg)
+    }
+    fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
+        assay_secp::verify_schnorr(xonly, sig, msg)
+    }
+    fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
+        assay_secp::verify_schnorr_bch(pubkey, sig, msg)
+    }
+    fn taproot_tweak(
+        &mut self,
+        internal: &[u8; 32],
+        tweak: &[u8; 32],
+        output: &[u8; 32],
+        output_parity: bool,
+    ) -> bool {
+        assay_secp::taproot_tweak_ok(internal, tweak, output, output_parity)
+    }
+}
+
+/// Verifies every input of a transaction.
+pub(crate) fn verify_all(
+    tx: &Transaction,
+    spent: &[TxOut<'_>],
+    flags: Flags,
+) -> Result<(), ScriptError> {
+    let ctx = TxContext::new(tx.view(), spent);
+    let mut interpreter = Interpreter::new();
+    for input in 0..spent.len() {
+        interpreter.verify_input(&ctx, input, flags, &mut Immediate)?;
+    }
+    Ok(())
+}
+
+/// A transaction with one input and one output, as Core's `transaction_utils.cpp` builds them.
+pub(crate) fn transaction(
+    prevout: OutPoint,
+    script_sig: &[u8],
+    witness: &[Vec<u8>],
+    value: i64,
+    script_pubkey: &[u8],
+) -> Transaction {
+    let mut raw = vec![1, 0, 0, 0];
+    if !witness.is_empty() {
+        raw.extend([0, 1]);
+    }
+    raw.push(1);
+    raw.extend(prevout.to_bytes());
+    var_bytes(&mut raw, script_sig);
+    raw.extend([0xff; 4]);
+    raw.push(1);
+    raw.extend(value.to_le_bytes());
+    var_bytes(&mut raw, script_pubkey);
+    if !witness.is_empty() {
+        compact_size(&mut raw, witness.len() as u64);
+        for item in witness {
+            var_bytes(&mut raw, item);
+        }
+    }
+    raw.extend([0; 4]);
+    Transaction::parse(raw, Encoding::Segwit).expect("a transaction")
+}

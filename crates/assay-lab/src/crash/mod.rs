@@ -1,0 +1,349 @@
+//! Kills a node at random moments and looks whether it lost anything.
+//!
+//! Two chains that part at their first block take turns in the lead, so that the node extends,
+//! reorganises down to genesis, and turns back by `invalidateblock` while SIGKILL comes at moments
+//! drawn from a seed. After every start everything that was acknowledged must still be there, the
+//! tip must be the longer rival's, and the `MuHash` of the UTXO set must be that of a straight run
+//! that was never killed, block by block. The straight run itself is held to the forge's ledger.
+//!
+//! SIGKILL takes the process and leaves the operating system, so what was written is there although
+//! it was not synced. Loss of power is another experiment, done with a simulated disk in the tests of
+//! the store and the engine.
+
+mod killer;
+mod oracle;
+mod report;
+mod round;
+mod schedule;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub use report::{CrashReport, Spread};
+
+use crate::atomic_file::{self, WriteError};
+use crate::chain::{Chain, ChainError};
+use crate::clock::{iso8601, unix_ms};
+use crate::forge::{ForgeError, ForgeJob};
+use crate::machine;
+use crate::plan::{Plan, TargetsPlan, check_scale};
+use crate::process::ProcessError;
+use crate::progress::{Event, Reporter};
+use crate::results::Software;
+use crate::rpc::RpcError;
+use crate::target::{Launch, Target, TargetError, TargetSpec};
+use oracle::Oracle;
+use report::Tally;
+use round::Round;
+
+/// Version of `crash.json`.
+const SCHEMA: u32 = 1;
+/// Mean of the exponential distribution of life times after the first answer.
+const MEAN_LIFE: Duration = Duration::from_millis(350);
+
+/// How to run a crash experiment.
+#[derive(Debug, Clone)]
+pub struct CrashOptions {
+    /// Where the report and the chains go. Created if missing.
+    pub out_dir: PathBuf,
+    /// The plan whose recipe, phases and settings are used; its seed is the first chain's, the next number the rival's.
+    pub plan: Plan,
+    /// How many processes to kill.
+    pub kills: u32,
+    /// Seed of schedules and moments.
+    pub seed: u64,
+    /// What to kill.
+    pub target: TargetSpec,
+    /// Sizes of the coin cache in MiB, one after the other in turns; at least one.
+    pub cache_mib: Vec<u32>,
+    /// How to call the forge; see [`crate::run::RunOptions`].
+    pub forge_command: Vec<OsString>,
+    /// How to call our node.
+    pub node_command: Vec<OsString>,
+    /// Version of the program that calls.
+    pub assay_version: String,
+    /// The compiler it was built with.
+    pub rustc_version: String,
+    /// The command line that does it again.
+    pub rerun: String,
+}
+
+/// Why a crash experiment ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum CrashError {
+    /// The scale is impossible.
+    #[error("scale {scale}: {rule}")]
+    Scale {
+        /// The scale.
+        scale: f64,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
+    /// No cache size was given.
+    #[error("give at least one size of the coin cache")]
+    NoCache,
+    /// Something cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A data folder cannot be removed.
+    #[error("cannot remove {}", path.display())]
+    Remove {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// There is no chain.
+    #[error(transparent)]
+    Forge(#[from] ForgeError),
+    /// A chain directory is broken.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The target cannot be used.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The target did not start or stop as it should, or died without being killed.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// A call failed.
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
+    /// The caller ended it.
+    #[error("interrupted")]
+    Interrupted,
+    /// A valid block was refused.
+    #[error("block {height} ({hash}) was refused: {reason}")]
+    Refused {
+        /// Its height.
+        height: u32,
+        /// Its hash.
+        hash: String,
+        /// The node's reason.
+        reason: String,
+    },
+    /// The run that is never killed does not end as the ledger says.
+    #[error("the run without kills gave {found}, the ledger says {expected}")]
+    StraightRun {
+        /// Tip or `MuHash` of the ledger.
+        expected: String,
+        /// Tip or `MuHash` of the node.
+        found: String,
+    },
+    /// The tip is a block of neither chain.
+    #[error("the tip at height {at} is {tip}, a block of neither chain")]
+    UnknownTip {
+        /// The tip.
+        tip: String,
+        /// Its height.
+        at: u32,
+    },
+    /// The tip is not the best that was acknowledged.
+    #[error("after a restart the tip is {found}, not {expected}")]
+    WrongTip {
+        /// The node's tip.
+        found: String,
+        /// What it must be.
+        expected: String,
+    },
+    /// The UTXO set is wrong.
+    #[error("at {tip} (height {at}) the MuHash is {found}, not {expected}")]
+    WrongSet {
+        /// The tip.
+        tip: String,
+        /// Its height.
+        at: u32,
+        /// `MuHash` of the straight run.
+        expected: String,
+        /// `MuHash` of the node.
+        found: String,
+    },
+    /// A stored block has other bytes than the one submitted.
+    #[error("block {hash} comes back with other bytes")]
+    OtherBytes {
+        /// Its hash.
+        hash: String,
+    },
+    /// The last start of a round ended although nobody killed it.
+    #[error("the node ended during a start that nobody disturbed")]
+    NoEnd,
+}
+
+impl CrashError {
+    /// Whether the connection broke, as it does when the node is killed.
+    fn is_loss(&self) -> bool {
+        matches!(self, Self::Rpc(error) if !error.is_answer())
+    }
+
+    /// Whether the node, rather than this experiment, is at fault.
+    fn is_verdict(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. }
+                | Self::UnknownTip { .. }
+                | Self::WrongTip { .. }
+                | Self::WrongSet { .. }
+                | Self::OtherBytes { .. }
+                | Self::Process(ProcessError::Exited { .. } | ProcessError::NotReady { .. })
+        )
+    }
+}
+
+/// What stays the same through all rounds.
+pub(crate) struct Setup<'a> {
+    pub(crate) target: Target,
+    pub(crate) chains: [Chain; 2],
+    pub(crate) kills: u32,
+    pub(crate) mean_life: Duration,
+    pub(crate) log: PathBuf,
+    pub(crate) reporter: &'a dyn Reporter,
+    targets_plan: TargetsPlan,
+}
+
+impl Setup<'_> {
+    /// The command line over a data folder; `cache_mib` instead of the plan's.
+    pub(crate) fn launch(&self, datadir: &Path, port: u16, cache_mib: Option<u32>) -> Launch {
+        let mut plan = self.targets_plan.clone();
+        if let Some(mib) = cache_mib {
+            plan.bitcoind.dbcache_mib = mib;
+            plan.assay.args.extend(["--db-cache".to_owned(), mib.to_string()]);
+        }
+        self.target.launch(&self.chains[0].header.chain, datadir, port, &plan)
+    }
+
+    pub(crate) fn check_stop(&self) -> Result<(), CrashError> {
+        if self.reporter.wants_stop() { Err(CrashError::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// Runs the experiment. A node that lost something or got something wrong is a result, not an error; its data folder
+/// then stays.
+///
+/// # Errors
+/// When something cannot be written, forged or started.
+pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<CrashReport, CrashError> {
+    let start = Instant::now();
+    let scale = options.plan.chain.scale;
+    check_scale(scale).map_err(|rule| CrashError::Scale { scale, rule })?;
+    let Some(&first_cache) = options.cache_mib.first() else { return Err(CrashError::NoCache) };
+    let logs = options.out_dir.join("logs");
+    atomic_file::create_folder(&logs)?;
+    let target = Target::detect(&options.target, &options.node_command, &options.assay_version)?;
+    let chains = [forge(options, 0, reporter)?, forge(options, 1, reporter)?];
+    target.check_chain(&chains[0].header.chain)?;
+    let setup = Setup {
+        target,
+        chains,
+        kills: options.kills,
+        mean_life: MEAN_LIFE,
+        log: logs.join("crash.log"),
+        reporter,
+        targets_plan: options.plan.target.clone(),
+    };
+    let datadir = options.out_dir.join("work");
+    renew(&datadir)?;
+    reporter.event(&Event::StraightRun { blocks: setup.chains[0].blocks.len() });
+    let oracle = Oracle::ask(&setup, &datadir)?;
+    let mut report = blank(options, &setup, &oracle);
+    let mut tally = Tally::default();
+    reporter.event(&Event::KillsStarted { of: options.kills });
+    while tally.kills < options.kills {
+        renew(&datadir)?;
+        let index = report.rounds as usize % options.cache_mib.len();
+        let cache_mib = options.cache_mib.get(index).copied().unwrap_or(first_cache);
+        let seed = options.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(report.rounds));
+        report.rounds += 1;
+        match Round::new(&setup, &oracle, &datadir, (cache_mib, seed), &mut tally).run() {
+            Ok(()) => {}
+            Err(error) if error.is_verdict() => {
+                let round = report.rounds;
+                let kept = datadir.display();
+                report.failure =
+                    Some(format!("round {round}, {cache_mib} MiB: {error} (data kept in {kept})"));
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    report.take(&tally);
+    report.seconds = start.elapsed().as_secs_f64();
+    if report.failure.is_none() {
+        remove(&datadir)?;
+    }
+    write(&report, &options.out_dir)?;
+    reporter.event(&Event::KillsFinished);
+    Ok(report)
+}
+
+fn forge(options: &CrashOptions, rival: u64, reporter: &dyn Reporter) -> Result<Chain, CrashError> {
+    let mut plan = options.plan.clone();
+    plan.chain.seed = plan.chain.seed.wrapping_add(rival);
+    let job = ForgeJob {
+        plan: &plan,
+        dir: &options.out_dir.join(format!("chain-{rival}")),
+        own_dir: true,
+        command: &options.forge_command,
+        assay_version: &options.assay_version,
+        log: &options.out_dir.join("logs").join("forge.log"),
+        reporter,
+    };
+    Ok(job.chain()?.0)
+}
+
+fn blank(options: &CrashOptions, setup: &Setup<'_>, oracle: &Oracle) -> CrashReport {
+    let chain = &setup.chains[0].header;
+    CrashReport {
+        schema: SCHEMA,
+        created: iso8601(unix_ms()),
+        target: setup.target.name.clone(),
+        version: setup.target.version.clone(),
+        recipe: chain.recipe.clone(),
+        scale: chain.scale,
+        chain_seeds: [chain.seed, setup.chains[1].header.seed],
+        chain_heights: [0, 1].map(|rival| setup.chains[rival].tip.height),
+        seed: options.seed,
+        cache_mib: options.cache_mib.clone(),
+        kills: 0,
+        kills_by_activity: std::collections::BTreeMap::new(),
+        rounds: 0,
+        blocks_acknowledged: 0,
+        blocks_lost: 0,
+        turns_back: 0,
+        verified: 0,
+        failure: None,
+        recovery_s: Spread::default(),
+        clean_start_s: Spread::of(&oracle.clean_start_s),
+        seconds: 0.0,
+        machine: machine::record(&options.out_dir),
+        software: Software {
+            assay: options.assay_version.clone(),
+            rustc: options.rustc_version.clone(),
+            profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+        },
+        rerun: options.rerun.clone(),
+    }
+}
+
+/// Removes a data folder and makes it anew.
+pub(crate) fn renew(datadir: &Path) -> Result<(), CrashError> {
+    remove(datadir)?;
+    Ok(atomic_file::create_folder(datadir)?)
+}
+
+fn remove(path: &Path) -> Result<(), CrashError> {
+    match fs::remove_dir_all(path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(CrashError::Remove { path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write(report: &CrashReport, out_dir: &Path) -> Result<(), WriteError> {
+    let path = out_dir.join("crash.json");
+    let json = serde_json::to_vec_pretty(report)
+        .map_err(|error| WriteError { path: path.clone(), source: error.into() })?;
+    atomic_file::write(&path, &json)
+}

@@ -1,0 +1,128 @@
+//! What the UTXO set must be at every block, from a node that is never killed.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::{CrashError, Setup, renew};
+use crate::chain::{BlockEntry, Chain};
+use crate::feed::compose_block;
+use crate::process::{Process, free_port};
+use crate::rpc::{Client, RpcError, read_result};
+
+/// Clean starts that are timed.
+const CLEAN_STARTS: usize = 5;
+/// Time between questions to a node that starts.
+pub(crate) const ASK_PAUSE: Duration = Duration::from_millis(5);
+
+/// The straight run's answers.
+#[derive(Debug, Default)]
+pub(crate) struct Oracle {
+    muhash_by_tip: HashMap<String, String>,
+    /// Seconds from the start of a process that was stopped properly to its first answer.
+    pub(crate) clean_start_s: Vec<f64>,
+}
+
+/// The UTXO set as the node gives it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct UtxoSet {
+    #[serde(rename = "bestblock")]
+    pub(crate) tip: String,
+    pub(crate) height: u32,
+    pub(crate) muhash: String,
+}
+
+/// Asks for the `MuHash` of the UTXO set.
+pub(crate) fn utxo_set(client: &Client) -> Result<UtxoSet, RpcError> {
+    client.call("gettxoutsetinfo", r#"["muhash"]"#)
+}
+
+/// Submits a block; `None` when it was taken, else the node's reason.
+pub(crate) fn submit(
+    client: &Client,
+    chain: &Chain,
+    block: &BlockEntry,
+    body: &mut Vec<u8>,
+) -> Result<Option<String>, CrashError> {
+    compose_block(chain, block, body, |_| ())?;
+    let method = "submitblock";
+    let reply = client.post(method, body, None)?;
+    let reason = read_result::<Option<String>>(method, &reply)?;
+    // Kept, but not the tip: a rival has as much work. The same block again after a kill is no fault either.
+    let taken = ["inconclusive", "duplicate", "duplicate-inconclusive"];
+    Ok(reason.filter(|reason| !taken.contains(&reason.as_str())))
+}
+
+impl Oracle {
+    /// Feeds each chain to a fresh node and notes the `MuHash` after every block. The last one must be the ledger's.
+    pub(crate) fn ask(setup: &Setup<'_>, datadir: &Path) -> Result<Self, CrashError> {
+        let mut oracle = Self::default();
+        for (index, chain) in setup.chains.iter().enumerate() {
+            oracle.straight_run(setup, chain, datadir)?;
+            if index == 0 {
+                oracle.time_clean_starts(setup, datadir)?;
+            }
+            renew(datadir)?;
+        }
+        Ok(oracle)
+    }
+
+    /// What the set must be at this tip; `None` for a block of neither chain.
+    pub(crate) fn muhash(&self, tip: &str) -> Option<&str> {
+        self.muhash_by_tip.get(tip).map(String::as_str)
+    }
+
+    fn straight_run(
+        &mut self,
+        setup: &Setup<'_>,
+        chain: &Chain,
+        datadir: &Path,
+    ) -> Result<(), CrashError> {
+        let port = free_port()?;
+        let mut process = Process::start(setup.launch(datadir, port, None), port, &setup.log)?;
+        let cookie = process.wait_ready()?;
+        let client = process.client(&cookie);
+        let mut body = Vec::new();
+        self.note(&client)?;
+        for block in &chain.blocks {
+            setup.check_stop()?;
+            if let Some(reason) = submit(&client, chain, block, &mut body)? {
+                let hash = block.hash.clone();
+                return Err(CrashError::Refused { height: block.height, hash, reason });
+            }
+            let set = self.note(&client)?;
+            if set.tip != block.hash {
+                let expected = block.hash.clone();
+                return Err(CrashError::StraightRun { expected, found: set.tip });
+            }
+        }
+        let found = self.muhash(&chain.tip.hash).unwrap_or_default().to_owned();
+        if found != chain.tip.utxo_muhash {
+            let expected = chain.tip.utxo_muhash.clone();
+            return Err(CrashError::StraightRun { expected, found });
+        }
+        process.stop(&client)?;
+        Ok(())
+    }
+
+    fn note(&mut self, client: &Client) -> Result<UtxoSet, CrashError> {
+        let set = utxo_set(client)?;
+        self.muhash_by_tip.insert(set.tip.clone(), set.muhash.clone());
+        Ok(set)
+    }
+
+    fn time_clean_starts(&mut self, setup: &Setup<'_>, datadir: &Path) -> Result<(), CrashError> {
+        for _ in 0..CLEAN_STARTS {
+            let port = free_port()?;
+            let start = Instant::now();
+            let mut process = Process::start(setup.launch(datadir, port, None), port, &setup.log)?;
+            let (cookie, _) = process.wait_answer(ASK_PAUSE)?;
+            self.clean_start_s.push(start.elapsed().as_secs_f64());
+            let client = process.client(&cookie);
+            process.stop(&client)?;
+        }
+        Ok(())
+    }
+}

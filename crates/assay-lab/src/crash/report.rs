@@ -1,0 +1,201 @@
+//! What came of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::round::Activity;
+use crate::results::{Machine, Software};
+use crate::stats::median;
+
+/// Figures collected while the rounds go on.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) kills: u32,
+    by_activity: BTreeMap<Activity, u32>,
+    pub(crate) acknowledged: u64,
+    pub(crate) lost: u64,
+    pub(crate) turns_back: u64,
+    pub(crate) verified: u64,
+    starts_s: Vec<f64>,
+}
+
+impl Tally {
+    pub(crate) fn killed(&mut self, activity: Activity) {
+        self.kills += 1;
+        *self.by_activity.entry(activity).or_default() += 1;
+    }
+
+    pub(crate) fn started(&mut self, took: Duration) {
+        // The first start of a round has nothing to recover; it is one in dozens and left in.
+        self.starts_s.push(took.as_secs_f64());
+    }
+}
+
+/// Results of a crash experiment; written as `crash.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CrashReport {
+    /// Version of this schema.
+    pub schema: u32,
+    /// When it was written, as ISO 8601 in UTC.
+    pub created: String,
+    /// What was killed.
+    pub target: String,
+    /// What it calls itself.
+    pub version: String,
+    /// Recipe of the two rival chains.
+    pub recipe: String,
+    /// Their size.
+    pub scale: f64,
+    /// Seeds of the two chains.
+    pub chain_seeds: [u64; 2],
+    /// Heights of the two chains.
+    pub chain_heights: [u32; 2],
+    /// Seed of schedules and moments.
+    pub seed: u64,
+    /// Sizes of the coin cache, MiB, in turns.
+    pub cache_mib: Vec<u32>,
+    /// Processes killed.
+    pub kills: u32,
+    /// The same by what the node was doing.
+    pub kills_by_activity: BTreeMap<String, u32>,
+    /// Rounds, each with a fresh data folder.
+    pub rounds: u32,
+    /// Blocks that the node acknowledged.
+    pub blocks_acknowledged: u64,
+    /// Of these, blocks that it did not know after a kill.
+    pub blocks_lost: u64,
+    /// Turns back by `invalidateblock` and `reconsiderblock`.
+    pub turns_back: u64,
+    /// Starts after which tip, blocks and `MuHash` were compared with the straight run.
+    pub verified: u64,
+    /// What was wrong; the experiment ends at the first.
+    pub failure: Option<String>,
+    /// Seconds from the start of the process to its first answer, after kills and stops.
+    pub recovery_s: Spread,
+    /// The same after a proper stop with the whole chain stored.
+    pub clean_start_s: Spread,
+    /// Seconds for everything.
+    pub seconds: f64,
+    /// The machine.
+    pub machine: Machine,
+    /// The software of the laboratory.
+    pub software: Software,
+    /// The command line that does it again.
+    pub rerun: String,
+}
+
+/// How values are spread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// How many there are.
+    pub count: usize,
+    /// Middle value.
+    pub median: f64,
+    /// 95 of 100 are at most this.
+    pub p95: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl Spread {
+    pub(crate) fn of(values: &[f64]) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let rank = (sorted.len() * 95).div_ceil(100).saturating_sub(1);
+        Self {
+            count: sorted.len(),
+            median: median(&sorted),
+            p95: sorted.get(rank).copied().unwrap_or_default(),
+            max: sorted.last().copied().unwrap_or_default(),
+        }
+    }
+}
+
+impl CrashReport {
+    /// Whether nothing was lost and nothing was wrong.
+    pub fn is_good(&self) -> bool {
+        self.failure.is_none() && self.blocks_lost == 0
+    }
+
+    pub(crate) fn take(&mut self, tally: &Tally) {
+        self.kills = tally.kills;
+        self.kills_by_activity = tally
+            .by_activity
+            .iter()
+            .map(|(activity, kills)| (activity.as_str().to_owned(), *kills))
+            .collect();
+        self.blocks_acknowledged = tally.acknowledged;
+        self.blocks_lost = tally.lost;
+        self.turns_back = tally.turns_back;
+        self.verified = tally.verified;
+        self.recovery_s = Spread::of(&tally.starts_s);
+    }
+
+    /// The report for a terminal.
+    pub fn terminal(&self) -> String {
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| {
+            writeln!(text, "{name:<34} {value}").expect("writing to a string does not fail");
+        };
+        line("target", format!("{} ({})", self.target, self.version));
+        let [a, b] = self.chain_seeds;
+        let [high, low] = self.chain_heights;
+        line(
+            "rival chains",
+            format!("{}, seeds {a} and {b}, {high} and {low} blocks", self.recipe),
+        );
+        line("rounds, seed", format!("{}, {}", self.rounds, self.seed));
+        line("kills (SIGKILL)", self.kills.to_string());
+        for (activity, kills) in &self.kills_by_activity {
+            line(&format!("  while {activity}"), kills.to_string());
+        }
+        line("blocks acknowledged", self.blocks_acknowledged.to_string());
+        line("  lost by a kill", self.blocks_lost.to_string());
+        line("turns back (invalidate, reconsider)", self.turns_back.to_string());
+        line("starts verified (tip, blocks, MuHash)", self.verified.to_string());
+        line("  wrong", u32::from(self.failure.is_some()).to_string());
+        line("start to first answer, after kills", self.recovery_s.to_text());
+        line("  after a proper stop", self.clean_start_s.to_text());
+        line("time", format!("{:.1} s", self.seconds));
+        if let Some(failure) = &self.failure {
+            line("FAILURE", failure.clone());
+        }
+        let verdict = match (&self.failure, self.blocks_lost) {
+            (Some(_), _) => "WRONG STATE after a kill",
+            (None, 0) => "nothing lost, nothing wrong",
+            (None, _) => "state right, but acknowledged blocks lost",
+        };
+        line("verdict", verdict.to_owned());
+        text
+    }
+}
+
+impl Spread {
+    fn to_text(self) -> String {
+        let ms = |seconds: f64| seconds * 1e3;
+        let Self { count, median, p95, max } = self;
+        format!(
+            "median {:.0} ms, p95 {:.0} ms, max {:.0} ms ({count} starts)",
+            ms(median),
+            ms(p95),
+            ms(max)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spreads() {
+        assert_eq!(Spread::of(&[]), Spread::default());
+        let values: Vec<f64> = (1..=100).map(f64::from).collect();
+        let spread = Spread::of(&values);
+        assert_eq!((spread.count, spread.p95, spread.max), (100, 95.0, 100.0));
+        assert!((spread.median - 50.5).abs() < 1e-9);
+    }
+}

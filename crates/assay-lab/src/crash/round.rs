@@ -1,0 +1,377 @@
+//! One round: a fresh data folder, a schedule, and kills until the schedule is done.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::killer::Killer;
+use super::oracle::{ASK_PAUSE, Oracle, submit, utxo_set};
+use super::report::Tally;
+use super::schedule::{Step, last_heights, schedule};
+use super::{CrashError, Setup};
+use crate::process::{Process, ProcessError, free_port};
+use crate::progress::Event;
+use crate::random::SplitMix64;
+use crate::rpc::{Client, RpcError, read_batch};
+
+/// One life in this many is ended while the node starts.
+const KILL_AT_START_ONE_IN: u64 = 6;
+/// Latest moment of such a kill.
+const START_KILL_MS: u64 = 120;
+/// After a restart, how long the node may take to make the best chain active.
+const TIP_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// JSON-RPC error code for a block that is not known.
+const NOT_FOUND: i64 = -5;
+
+/// What the node was doing when it was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Activity {
+    Starting,
+    Extending,
+    Reorganising,
+    TurningBack,
+    Stopping,
+}
+
+impl Activity {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Extending => "extending the chain",
+            Self::Reorganising => "reorganising to the rival chain",
+            Self::TurningBack => "invalidating and reconsidering",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
+/// A round at work.
+pub(crate) struct Round<'a> {
+    pub(crate) setup: &'a Setup<'a>,
+    pub(crate) oracle: &'a Oracle,
+    pub(crate) datadir: &'a Path,
+    pub(crate) cache_mib: u32,
+    pub(crate) random: SplitMix64,
+    pub(crate) tally: &'a mut Tally,
+    /// Height up to which each rival is acknowledged.
+    acknowledged: [u32; 2],
+    /// A block that was being submitted when the node was killed: it may be there or not.
+    in_flight: Option<(usize, u32)>,
+    /// A block that was invalidated and perhaps not yet reconsidered.
+    invalidated: Option<String>,
+    body: Vec<u8>,
+}
+
+/// A failed call may be the node's own death.
+fn explain(process: &mut Process, error: CrashError) -> CrashError {
+    match error {
+        CrashError::Rpc(source) => match process.death(&source) {
+            Some(death) => death.into(),
+            None => CrashError::Rpc(source),
+        },
+        error => error,
+    }
+}
+
+/// Stops the node properly, unless the killer comes first.
+fn stop(process: Process, client: &Client, killer: Option<Killer>) -> Result<End, CrashError> {
+    let stopped = process.stop(client);
+    let was_killed = killer.is_some_and(Killer::call_off);
+    match stopped {
+        Ok(_) => Ok(End::Stopped),
+        Err(ProcessError::Exited { .. }) if was_killed => Ok(End::Killed(Activity::Stopping)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How a life ended.
+enum End {
+    Killed(Activity),
+    /// The steps are done, or the schedule asked for a stop.
+    Stopped,
+}
+
+impl<'a> Round<'a> {
+    pub(crate) fn new(
+        setup: &'a Setup<'a>,
+        oracle: &'a Oracle,
+        datadir: &'a Path,
+        (cache_mib, seed): (u32, u64),
+        tally: &'a mut Tally,
+    ) -> Self {
+        Self {
+            setup,
+            oracle,
+            datadir,
+            cache_mib,
+            random: SplitMix64::new(seed),
+            tally,
+            acknowledged: [0; 2],
+            in_flight: None,
+            invalidated: None,
+            body: Vec::new(),
+        }
+    }
+
+    /// Lives and dies until every block is in, then compares with the ledger.
+    pub(crate) fn run(mut self) -> Result<(), CrashError> {
+        let heights = [0, 1].map(|rival| self.setup.chains[rival].tip.height);
+        let steps = schedule(heights, &mut self.random);
+        let last = last_heights(heights);
+        let mut next = 0;
+        while next < steps.len() {
+            self.setup.check_stop()?;
+            if let End::Killed(activity) = self.live(&steps, &mut next)? {
+                self.tally.killed(activity);
+                let (number, of) = (self.tally.kills, self.setup.kills);
+                self.setup.reporter.event(&Event::Killed { number, of });
+            }
+        }
+        // The last start is not disturbed, so it verifies whatever the last kill left.
+        let (process, client, _) = self.start(None)?.ok_or(CrashError::NoEnd)?;
+        self.verify(&client)?;
+        for rival in [0, 1] {
+            // What the last kill lost.
+            for height in self.acknowledged[rival] + 1..=last[rival] {
+                self.submit(&client, rival, height)?;
+            }
+        }
+        let (found, tip) = (utxo_set(&client)?, &self.setup.chains[0].tip);
+        if (&found.tip, &found.muhash) != (&tip.hash, &tip.utxo_muhash) {
+            let (expected, at) = (tip.utxo_muhash.clone(), found.height);
+            return Err(CrashError::WrongSet { tip: found.tip, at, expected, found: found.muhash });
+        }
+        process.stop(&client)?;
+        Ok(())
+    }
+
+    /// One life of the node, from its start to its end.
+    fn live(&mut self, steps: &[Step], next: &mut usize) -> Result<End, CrashError> {
+        let wants_kill = self.tally.kills < self.setup.kills;
+        let at_start = wants_kill && self.random.below(KILL_AT_START_ONE_IN) == 0;
+        let start_delay = at_start.then(|| Duration::from_millis(self.random.below(START_KILL_MS)));
+        let Some((mut process, client, killer)) = self.start(start_delay)? else {
+            return Ok(End::Killed(Activity::Starting));
+        };
+        // A killer that comes too late for the start hits whatever is going on now, the comparison included.
+        if let Err(error) = self.verify(&client) {
+            return if killer.as_ref().is_some_and(Killer::has_fired) && error.is_loss() {
+                Ok(End::Killed(Activity::Starting))
+            } else {
+                Err(explain(&mut process, error))
+            };
+        }
+        let killer =
+            killer.or_else(|| wants_kill.then(|| Killer::arm(process.pid(), self.life_time())));
+        let mut activity = Activity::Extending;
+        while let Some(step) = steps.get(*next) {
+            if *step == Step::Restart {
+                break;
+            }
+            match self.step(*step, &client, &mut activity) {
+                Ok(()) => *next += 1,
+                Err(error) if killer.as_ref().is_some_and(Killer::has_fired) && error.is_loss() => {
+                    return Ok(End::Killed(activity));
+                }
+                Err(error) => return Err(explain(&mut process, error)),
+            }
+        }
+        *next += usize::from(steps.get(*next) == Some(&Step::Restart));
+        stop(process, &client, killer)
+    }
+
+    /// Starts the node and waits for its first answer; `None` when it was killed before that.
+    fn start(
+        &mut self,
+        kill_after: Option<Duration>,
+    ) -> Result<Option<(Process, Client, Option<Killer>)>, CrashError> {
+        let port = free_port()?;
+        let launch = self.setup.launch(self.datadir, port, Some(self.cache_mib));
+        let start = Instant::now();
+        let mut process = Process::start(launch, port, &self.setup.log)?;
+        let killer = kill_after.map(|delay| Killer::arm(process.pid(), delay));
+        match process.wait_answer(ASK_PAUSE) {
+            Ok((cookie, _)) => {
+                self.tally.started(start.elapsed());
+                let client = process.client(&cookie);
+                Ok(Some((process, client, killer)))
+            }
+            Err(ProcessError::Exited { .. }) if killer.as_ref().is_some_and(Killer::has_fired) => {
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn step(
+        &mut self,
+        step: Step,
+        client: &Client,
+        activity: &mut Activity,
+    ) -> Result<(), CrashError> {
+        match step {
+            Step::Submit { rival, height } => {
+                // Blocks that a crash lost come again first.
+                for height in self.acknowledged[rival] + 1..=height {
+                    let leads = height > self.acknowledged[1 - rival];
+                    let trails_by_one = height == self.acknowledged[1 - rival] + 1;
+                    *activity = if leads && trails_by_one {
+                        Activity::Reorganising
+                    } else {
+                        Activity::Extending
+                    };
+                    self.submit(client, rival, height)?;
+                }
+                Ok(())
+            }
+            Step::TurnBack { below_tip } => {
+                *activity = Activity::TurningBack;
+                self.turn_back(client, below_tip)
+            }
+            Step::Restart => Ok(()),
+        }
+    }
+
+    fn submit(&mut self, client: &Client, rival: usize, height: u32) -> Result<(), CrashError> {
+        let chain = &self.setup.chains[rival];
+        let block = &chain.blocks[height as usize - 1];
+        self.in_flight = Some((rival, height));
+        if let Some(reason) = submit(client, chain, block, &mut self.body)? {
+            return Err(CrashError::Refused { height, hash: block.hash.clone(), reason });
+        }
+        self.in_flight = None;
+        self.acknowledged[rival] = height;
+        self.tally.acknowledged += 1;
+        Ok(())
+    }
+
+    fn turn_back(&mut self, client: &Client, below_tip: u32) -> Result<(), CrashError> {
+        let height: u32 = client.call("getblockcount", "[]")?;
+        let at = height.saturating_sub(below_tip);
+        if at == 0 {
+            return Ok(());
+        }
+        let hash: String = client.call("getblockhash", &format!("[{at}]"))?;
+        self.invalidated = Some(hash.clone());
+        let params = format!(r#"["{hash}"]"#);
+        client.call::<()>("invalidateblock", &params)?;
+        client.call::<()>("reconsiderblock", &params)?;
+        self.invalidated = None;
+        self.tally.turns_back += 1;
+        Ok(())
+    }
+
+    /// Compares everything that can be asked with what it must be.
+    fn verify(&mut self, client: &Client) -> Result<(), CrashError> {
+        if let Some(hash) = &self.invalidated {
+            match client.call::<()>("reconsiderblock", &format!(r#"["{hash}"]"#)) {
+                // A node that lost the block has lost the verdict too; the loss is counted below.
+                Ok(()) | Err(RpcError::Node { code: NOT_FOUND, .. }) => self.invalidated = None,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.find_lost(client)?;
+        self.read_last_blocks(client)?;
+        let tip = self.wait_for_tip(client)?;
+        let set = utxo_set(client)?;
+        let Some(expected) = self.oracle.muhash(&set.tip) else {
+            return Err(CrashError::UnknownTip { tip: set.tip, at: set.height });
+        };
+        if set.tip != tip || set.muhash != expected {
+            let (expected, at) = (expected.to_owned(), set.height);
+            return Err(CrashError::WrongSet { tip: set.tip, at, expected, found: set.muhash });
+        }
+        self.tally.verified += 1;
+        Ok(())
+    }
+
+    /// Counts acknowledged blocks that the node no longer knows, and finds out about the one in flight.
+    fn find_lost(&mut self, client: &Client) -> Result<(), CrashError> {
+        for rival in [0, 1] {
+            let in_flight = self.in_flight.is_some_and(|(of, _)| of == rival);
+            let asked = self.acknowledged[rival] + u32::from(in_flight);
+            let unknown = self.unknown_headers(client, rival, asked)?;
+            let known = unknown.first().map_or(asked, |first| *first);
+            let lost = unknown.iter().filter(|at| **at < self.acknowledged[rival]).count();
+            self.tally.lost += lost as u64;
+            self.acknowledged[rival] = known;
+        }
+        self.in_flight = None;
+        Ok(())
+    }
+
+    /// Heights less one, of the first `count` blocks, whose headers the node does not know.
+    fn unknown_headers(
+        &self,
+        client: &Client,
+        rival: usize,
+        count: u32,
+    ) -> Result<Vec<u32>, CrashError> {
+        let mut unknown = Vec::new();
+        if count == 0 {
+            return Ok(unknown);
+        }
+        let method = "getblockheader";
+        let mut body = String::from("[");
+        for (id, block) in self.setup.chains[rival].blocks[..count as usize].iter().enumerate() {
+            let comma = if id == 0 { "" } else { "," };
+            let hash = &block.hash;
+            let entry =
+                format_args!(r#"{{"id":{id},"method":"{method}","params":["{hash}",false]}}"#);
+            write!(body, "{comma}{entry}").expect("writing to a string does not fail");
+        }
+        body.push(']');
+        let reply = client.post(method, body.as_bytes(), None)?;
+        read_batch(method, &reply, |place, _, _| unknown.push(place as u32))?;
+        Ok(unknown)
+    }
+
+    /// The last acknowledged block of each rival, byte by byte.
+    fn read_last_blocks(&self, client: &Client) -> Result<(), CrashError> {
+        for (rival, chain) in self.setup.chains.iter().enumerate() {
+            let Some(index) = self.acknowledged[rival].checked_sub(1) else { continue };
+            let block = &chain.blocks[index as usize];
+            let found: String = client.call("getblock", &format!(r#"["{}",0]"#, block.hash))?;
+            let mut expected = vec![0; 2 * block.bytes as usize];
+            let mut at = 0;
+            chain.read_block(block, |piece| {
+                let end = at + 2 * piece.len();
+                faster_hex::hex_encode(piece, &mut expected[at..end])
+                    .expect("the output is twice as long as the input");
+                at = end;
+            })?;
+            if found.as_bytes() != expected {
+                return Err(CrashError::OtherBytes { hash: block.hash.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The tip must be the end of the longer rival; of two equally long ones either will do.
+    fn wait_for_tip(&self, client: &Client) -> Result<String, CrashError> {
+        let highest = self.acknowledged.into_iter().max().unwrap_or(0);
+        let allowed: Vec<&str> = (0..2)
+            .filter(|rival| self.acknowledged[*rival] == highest && highest > 0)
+            .map(|rival| self.setup.chains[rival].blocks[highest as usize - 1].hash.as_str())
+            .collect();
+        let start = Instant::now();
+        loop {
+            let tip: String = client.call("getbestblockhash", "[]")?;
+            if allowed.contains(&tip.as_str()) || highest == 0 {
+                return Ok(tip);
+            }
+            if start.elapsed() > TIP_TIMEOUT {
+                return Err(CrashError::WrongTip { found: tip, expected: allowed.join(" or ") });
+            }
+            thread::sleep(ASK_PAUSE);
+        }
+    }
+
+    /// Exponentially distributed: every moment of a life is equally likely to be its last.
+    fn life_time(&mut self) -> Duration {
+        let uniform = (self.random.below(1 << 32) + 1) as f64 / (1_u64 << 32) as f64;
+        self.setup.mean_life.mul_f64(-uniform.ln())
+    }
+}
