@@ -1,7 +1,7 @@
 //! Connecting a block to the tip, and taking it off again.
 
 use assay_consensus::block::{BlockError, BlockRules, ScriptFailure, check_coinbase_amount};
-use assay_store::{BlockFileError, CoinError, IndexError, decode_undo};
+use assay_store::{BlockFileError, CoinError, CoinStore, IndexError, decode_undo};
 use assay_wire::{Block, BlockHash, Coin, OutPoint, Txid, Wtxid};
 
 use crate::apply::{Applier, ApplyError, Moved, UnwindError, unapply};
@@ -135,7 +135,9 @@ impl Engine {
             Ok(()) => Ok(applier.into_undo()),
             Err(error) => {
                 applier.unwind(coins).map_err(|cause| doubt(prepared.hash, cause))?;
-                Err(ConnectError::Rule(error))
+                // A transaction that comes again fails for its inputs as well, but Core looks at its outputs first.
+                let overwrite = if rules.bip30 { find_overwrite(prepared, coins)? } else { None };
+                Err(ConnectError::Rule(overwrite.unwrap_or(error)))
             }
         }
     }
@@ -193,6 +195,19 @@ fn verify_sums(
         Ok(sigchecks) => rules.check_block_sigchecks(sigchecks + sigchecks_known),
         Err(failure) => Err(script_error(prepared, failure)),
     }
+}
+
+/// The first output that exists already, in any transaction of the block (BIP30); `coins` are those before the block.
+fn find_overwrite(prepared: &Prepared, coins: &CoinStore) -> Result<Option<BlockError>, CoinError> {
+    for (tx_index, (tx, &txid)) in prepared.block.txs().zip(&prepared.txids).enumerate() {
+        for vout in 0..tx.output_count() as u32 {
+            let outpoint = OutPoint { txid, vout };
+            if coins.have(&outpoint)? {
+                return Ok(Some(BlockError::OverwritesUnspent { tx_index, outpoint }));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn script_error(prepared: &Prepared, failure: TxFailure) -> BlockError {
