@@ -13,6 +13,7 @@ use assay_wire::{Block, BlockHash, Coin, OutPoint, Transaction, Txid};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rayon::ThreadPool;
 
+use crate::activate::poison;
 use crate::apply::CoinbaseLog;
 use crate::config::Config;
 use crate::log;
@@ -363,8 +364,10 @@ impl Engine {
         }
         let node = state.tree.tip_node();
         let (height, hash) = (node.height, node.hash);
-        let stats =
-            assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash)?;
+        let committed =
+            assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash);
+        // Trying again might succeed without what the failed sync has dropped.
+        let stats = poison(state, committed.map_err(EngineError::from))?;
         state.flushed_at = Instant::now();
         log::flushed(height, &stats, &state.coins.usage());
         Ok(())

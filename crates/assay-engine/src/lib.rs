@@ -19,6 +19,7 @@
 //! Deliberately absent: sockets. Whoever has blocks, from peers, users or files, hands their bytes over.
 
 mod activate;
+mod advice;
 mod apply;
 mod budget;
 mod checker;

@@ -66,7 +66,12 @@ pub enum NodeError {
     #[error(transparent)]
     Bind(#[from] BindError),
     /// The engine cannot open.
-    #[error("cannot open the chain in {}: {source}", path.display())]
+    #[error(
+        "cannot open the chain in {}: {source}{}{}",
+        path.display(),
+        if source.advice().is_some() { "; " } else { "" },
+        source.advice().unwrap_or("")
+    )]
     Open {
         /// The folder.
         path: PathBuf,

@@ -8,7 +8,7 @@ use assay_wire::BlockHash;
 use crate::blocks::{BlockFileError, BlockPos, BlockStore};
 use crate::coins::{CoinError, CoinStore, CoinTier, FjallTier, FlushStats, TierError};
 use crate::index::{BlockIndex, BlockRecord, IndexError, Loaded};
-use crate::io::{Io, RealIo};
+use crate::io::{Io, RealIo, sync_name};
 
 /// Where and how to store.
 #[derive(Clone, Debug)]
@@ -138,6 +138,14 @@ impl Store {
     ) -> Result<Self, OpenError> {
         let coins = CoinStore::open(tier, config.cache_bytes_max)?;
         let (index, mut loaded) = BlockIndex::open(&**io, &config.dir.join("index"), config.magic)?;
+        // The index is synced before the coins, so what the coins name cannot be in a tail that a power cut tore.
+        if let Some(marker) = coins.tip()
+            && loaded.bytes_dropped > 0
+            && marker.height > 0
+            && !loaded.records.iter().any(|record| record.header.hash() == marker.hash)
+        {
+            return Err(index.damaged(loaded.end).into());
+        }
         let (blocks, tails) = BlockStore::open(
             Arc::clone(io),
             &config.dir.join("blocks"),
@@ -145,6 +153,11 @@ impl Store {
             config.block_file_bytes_max,
             &loaded.known_ends(),
         )?;
+        // The folders may be new.
+        for path in [&config.dir.join("blocks"), &config.dir] {
+            sync_name(&**io, path)
+                .map_err(|source| BlockFileError::Io { path: path.clone(), source })?;
+        }
         let mut recovery = Recovery {
             index_bytes_dropped: loaded.bytes_dropped,
             block_bytes_dropped: tails.bytes_dropped,

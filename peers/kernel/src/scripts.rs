@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Flags, Interpreter, ScriptError, TxContext};
 use assay_engine::ImmediateChecker;
 use assay_wire::{Encoding, OutPoint, Transaction, TxOut, Txid};
@@ -12,7 +13,10 @@ use bitcoinkernel::prelude::*;
 use bitcoinkernel::{PrecomputedTransactionData, ScriptPubkey};
 use serde::Serialize;
 
-use crate::build::{Input, Lock, Output, Rng, Tx, chaotic_lock, random_lock, unlock};
+use crate::build::{
+    Input, Item, KEY_COUNT, KeyForm, Lock, Output, Place, Rng, Sig, Tx, Writer, chaotic_lock,
+    encoded_key, random_lock, unlock,
+};
 
 /// The rules that the kernel's interface lets one choose from; its bits are ours.
 pub const KERNEL_FLAGS: [Flags; 7] = [
@@ -242,8 +246,75 @@ pub fn describe(
     )
 }
 
+/// Changes a few bytes of an element that looks like a signature, so that encodings at the edge of what is lax come about.
+fn bend_signature(rng: &mut Rng, tx: &mut Tx) {
+    let at = rng.below(tx.inputs.len());
+    let input = &mut tx.inputs[at];
+    let is_signature = |item: &&mut Vec<u8>| (64..=74).contains(&item.len());
+    let bytes = match input.witness.iter_mut().find(is_signature) {
+        Some(item) => item,
+        None => &mut input.script_sig,
+    };
+    for _ in 0..rng.within(1, 3) {
+        if bytes.is_empty() {
+            return;
+        }
+        // The lengths and tags of DER stand at the front.
+        let at =
+            if rng.chance(1, 2) { rng.below(bytes.len().min(8)) } else { rng.below(bytes.len()) };
+        match rng.below(6) {
+            0 => bytes[at] = *rng.pick(&[0, 1, 2, 0x30, 0x20, 0x21, 0x7f, 0x80, 0x81, 0x82, 0xff]),
+            1 => bytes[at] = bytes[at].wrapping_add(1),
+            2 => bytes[at] = bytes[at].wrapping_sub(1),
+            3 => bytes.insert(at, 0),
+            4 => {
+                bytes.remove(at);
+            }
+            _ => bytes[at] ^= 1 << rng.below(8),
+        }
+    }
+}
+
+/// A transaction whose spent script holds the signature that it checks: the signed script is without it (`FindAndDelete`).
+fn deleted_signature(rng: &mut Rng) -> (Tx, Vec<Output>) {
+    let key = rng.below(KEY_COUNT);
+    let public = encoded_key(key, KeyForm::Compressed);
+    let many = rng.chance(1, 3);
+    let signed = if many {
+        let writer = Writer::new().op(op::DROP).num(1).push(&public).num(1);
+        writer.op(op::CHECKMULTISIG).done()
+    } else {
+        Writer::new().op(op::DROP).push(&public).op(op::CHECKSIG).done()
+    };
+    let sig = Item::Sig(Sig::typed(key, *rng.pick(&[1, 2, 3, 0x81])));
+    let items = if many { vec![Item::Bytes(Vec::new()), sig] } else { vec![sig] };
+    let lock = Lock::new(Place::Bare, signed.clone(), items);
+    let prevout = OutPoint { txid: Txid([key as u8; 32]), vout: 1 };
+    let outputs = vec![Output { value: 5, script_pubkey: vec![op::PUSH1] }];
+    let inputs = vec![Input::new(prevout, 7)];
+    let mut tx = Tx { version: 2, inputs, outputs, lock_time: 0 };
+    let mut spent = vec![Output { value: 6, script_pubkey: signed.clone() }];
+    unlock(&mut tx, &[&lock], &spent);
+    let from = usize::from(many);
+    let pushed = tx.inputs[0].script_sig[from..].to_vec();
+    let mut script = pushed.clone();
+    match rng.below(4) {
+        // A push in a longer form is another sequence of bytes, and stays.
+        0 => script = [vec![op::PUSHDATA1], pushed].concat(),
+        // Several in a row all go.
+        1 => script = [pushed.clone(), pushed, vec![op::DROP]].concat(),
+        _ => {}
+    }
+    script.extend_from_slice(&signed);
+    spent[0].script_pubkey = script;
+    (tx, spent)
+}
+
 /// A random transaction, signed where its locks ask for it, and what it spends.
 pub fn random_tx(rng: &mut Rng) -> (Tx, Vec<Output>) {
+    if rng.chance(1, 50) {
+        return deleted_signature(rng);
+    }
     let count = if rng.chance(1, 3) { rng.within(2, 3) } else { 1 };
     let locks: Vec<Lock> = (0..count)
         .map(|_| if rng.chance(1, 4) { random_lock(rng) } else { chaotic_lock(rng) })
@@ -277,6 +348,9 @@ pub fn random_tx(rng: &mut Rng) -> (Tx, Vec<Output>) {
     let mut tx = Tx { version, inputs, outputs, lock_time };
     let by: Vec<&Lock> = locks.iter().collect();
     unlock(&mut tx, &by, &spent);
+    if rng.chance(1, 6) {
+        bend_signature(rng, &mut tx);
+    }
     if rng.chance(1, 10) {
         let at = rng.below(tx.inputs.len());
         let len = rng.below(40);

@@ -163,8 +163,10 @@ pub struct ScanReport {
     pub missing: Vec<MissingBlock>,
     /// Bytes of padding.
     pub padding_bytes: u64,
-    /// Other bytes that belong to no block.
+    /// Other bytes that belong to no block: the first few places.
     pub strays: Vec<Stray>,
+    /// All such places.
+    pub stray_count: usize,
     /// A header that breaks a rule, for which a branch with less work was chosen.
     pub bad_header: Option<InvalidBlock>,
     /// Height up to which scripts are taken to be valid.
@@ -356,9 +358,14 @@ impl Totals {
 #[derive(Default)]
 struct FileFindings {
     entries: Vec<Entry>,
+    /// The first few.
     strays: Vec<Stray>,
+    stray_count: usize,
     padding_bytes: u64,
 }
+
+/// Places without blocks that are named; pages of them are no help.
+const STRAYS_MAX: usize = 16;
 
 /// Searches all files in parallel and chooses a branch.
 fn scan(
@@ -388,10 +395,13 @@ fn scan(
     });
     let mut entries = Vec::new();
     let mut strays = Vec::new();
+    let mut stray_count = 0;
     let mut padding_bytes = 0;
     for mut file in findings? {
         entries.append(&mut file.entries);
         strays.append(&mut file.strays);
+        strays.truncate(STRAYS_MAX);
+        stray_count += file.stray_count;
         padding_bytes += file.padding_bytes;
     }
     let choice = headers::choose(params, &entries, config.assume_valid, unix_time_s() as i64);
@@ -426,6 +436,7 @@ fn scan(
             .collect(),
         padding_bytes,
         strays,
+        stray_count,
         bad_header: choice.bad_header.as_ref().map(|bad| InvalidBlock {
             hash: bad.entry.hash,
             height: bad.height,
@@ -458,8 +469,11 @@ fn scan_file(
             }
             Finding::Stray { bytes, kind: StrayKind::Padding, .. } => found.padding_bytes += bytes,
             Finding::Stray { file, offset, bytes, kind } => {
-                let path = files.files()[file as usize].path.clone();
-                found.strays.push(Stray { place: FilePlace { path, offset, bytes }, kind });
+                found.stray_count += 1;
+                if found.strays.len() < STRAYS_MAX {
+                    let path = files.files()[file as usize].path.clone();
+                    found.strays.push(Stray { place: FilePlace { path, offset, bytes }, kind });
+                }
             }
         }
         on_reached(reached);

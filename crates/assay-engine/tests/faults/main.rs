@@ -3,4 +3,5 @@
 
 mod chain;
 mod disk;
+mod rot;
 mod sweep;

@@ -199,7 +199,9 @@ fn the_branch_with_more_work_is_taken() {
     let datadir = tempfile::tempdir().unwrap();
     let engine = forged.open(datadir.path());
     forged.feed(&engine, 1..=9);
-    longer.into_iter().for_each(|raw| accept(&engine, raw));
+    for raw in longer {
+        accept(&engine, raw);
+    }
     assert_eq!(engine.tip().hash, validation.hash);
     let stats = engine.utxo_stats(true).unwrap();
     assert_eq!(printed(stats.muhash.unwrap()), muhash(&validation));

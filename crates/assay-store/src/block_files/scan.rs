@@ -48,7 +48,7 @@ impl StrayKind {
             Self::Padding => "padding",
             Self::Truncated => "a record that is cut off",
             Self::BadHeader => "a record that does not begin with a header and its proof of work",
-            Self::Garbage => "bytes that are no record",
+            Self::Garbage => "garbage",
         }
     }
 }

@@ -8,7 +8,7 @@ use assay_consensus::pow::check_proof_of_work;
 use assay_wire::encode::compact_size;
 use assay_wire::{BlockHash, Header, Txid, Wtxid};
 
-use super::tx::{Output, Tx};
+use super::tx::{Input, Output, Tx};
 
 /// A block as plain data.
 #[derive(Clone, Debug)]
@@ -44,11 +44,24 @@ impl Block {
     pub fn commitment(&self) -> [u8; 32] {
         let wtxids: Vec<Wtxid> = self.txs.iter().map(Tx::wtxid).collect();
         let mut reserved = [0; 32];
-        if let Some(item) = self.txs[0].inputs.first().and_then(|input| input.witness.first()) {
+        let first = self.txs.first();
+        if let Some(item) =
+            first.and_then(|tx| tx.inputs.first()).and_then(|input| input.witness.first())
+        {
             let len = item.len().min(32);
             reserved[..len].copy_from_slice(&item[..len]);
         }
         witness_commitment(&wtxids, &reserved)
+    }
+
+    /// The input of the first transaction, which need not be a coinbase any more.
+    pub fn first_input(&mut self) -> Option<&mut Input> {
+        self.txs.first_mut()?.inputs.first_mut()
+    }
+
+    /// The first output of the first transaction.
+    pub fn first_output(&mut self) -> Option<&mut Output> {
+        self.txs.first_mut()?.outputs.first_mut()
     }
 
     /// Index of the commitment output of the coinbase.

@@ -117,6 +117,9 @@ pub fn chaotic_lock(rng: &mut Rng) -> Lock {
         Place::TapScript,
         Place::TapScript,
     ];
+    if rng.chance(1, 8) {
+        return chaotic_key_lock(rng);
+    }
     let place = *rng.pick(&PLACES);
     let mut lock = match rng.below(4) {
         0 => {
@@ -145,6 +148,25 @@ pub fn chaotic_lock(rng: &mut Rng) -> Lock {
     }
     if rng.chance(1, 8) {
         lock.annex = Some(vec![0x50, 1, 2]);
+    }
+    lock
+}
+
+/// A lock to one key, with a signature that may be wrong in any way.
+fn chaotic_key_lock(rng: &mut Rng) -> Lock {
+    let key = rng.below(KEY_COUNT);
+    let mut lock = match rng.below(5) {
+        0 => Lock::p2pkh(key, *rng.pick(&[KeyForm::Compressed, KeyForm::Uncompressed])),
+        1 => Lock::wpkh(key, Place::Wpkh),
+        2 => Lock::wpkh(key, Place::NestedWpkh),
+        _ => Lock::tap_key(key, 0),
+    };
+    lock.items[0] = Item::Sig(Sig { key, ..random_sig(rng) });
+    if rng.chance(1, 4) {
+        change_items(rng, &mut lock.items);
+    }
+    if rng.chance(1, 8) {
+        lock.annex = Some(vec![0x50; rng.within(1, 300)]);
     }
     lock
 }

@@ -32,8 +32,8 @@ pub(super) const TWISTS: &[Twist] = &[
         apply: |_, block| {
             let mut second = block.txs[0].clone();
             second.lock_time = 0;
-            second.outputs[0].value = 1;
-            second.inputs[0].witness.clear();
+            second.outputs.first_mut()?.value = 1;
+            second.inputs.first_mut()?.witness.clear();
             block.txs.push(second);
             Some(())
         },
@@ -44,7 +44,7 @@ pub(super) const TWISTS: &[Twist] = &[
         stage: Stage::Committed,
         apply: |world, block| {
             let len = *world.rng.pick(&[0, 1, 101, 102, 520]);
-            block.txs[0].inputs[0].script_sig.resize(len, 0x51);
+            block.first_input()?.script_sig.resize(len, 0x51);
             Some(())
         },
     },
@@ -62,7 +62,7 @@ pub(super) const TWISTS: &[Twist] = &[
                 _ => [&[0x4c, 1][..], &[height as u8]].concat(),
             };
             script.extend_from_slice(&[0x51; 8]);
-            block.txs[0].inputs[0].script_sig = script;
+            block.first_input()?.script_sig = script;
             Some(())
         },
     },
@@ -191,8 +191,8 @@ pub(super) const TWISTS: &[Twist] = &[
         reason: "bad-txns-nonfinal",
         stage: Stage::Body,
         apply: |world, block| {
+            block.first_input()?.sequence = 0;
             block.txs[0].lock_time = world.state.height() + 1;
-            block.txs[0].inputs[0].sequence = 0;
             Some(())
         },
     },
@@ -288,6 +288,7 @@ fn pick_tx(world: &mut World, block: &mut Block) -> Option<usize> {
 
 fn set_a_value(world: &mut World, block: &mut Block, value: i64) -> Option<()> {
     let index = pick_tx(world, block)?;
+    (!block.txs[index].outputs.is_empty()).then_some(())?;
     let at = world.rng.below(block.txs[index].outputs.len());
     block.txs[index].outputs[at].value = value;
     Some(())

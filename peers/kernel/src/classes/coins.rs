@@ -114,7 +114,7 @@ pub(super) const TWISTS: &[Twist] = &[
         apply: |world, block| {
             let next = world.state.height() + 1;
             let young = |coin: &&Rc<Coin>| {
-                coin.coinbase && coin.height + COINBASE_MATURITY > next && coin.lock.is_some()
+                coin.height + COINBASE_MATURITY > next && is_plain_coinbase(coin)
             };
             let coins: Vec<Rc<Coin>> = world.state.coins.values().filter(young).cloned().collect();
             // The one that lacks a single block is the best case.
@@ -167,7 +167,7 @@ pub(super) const TWISTS: &[Twist] = &[
                 block_subsidy(&world.params, world.state.height() + 1) + world.fees(&block.txs);
             let others: i64 = block.txs[0].outputs.iter().skip(1).map(|output| output.value).sum();
             let more = *world.rng.pick(&[1, 1, 100_000_000]);
-            block.txs[0].outputs[0].value = limit - others + more;
+            block.first_output()?.value = limit - others + more;
             Some(())
         },
     },
@@ -196,9 +196,7 @@ pub(super) const CLASSES: &[Class] = &[
         make: |world| {
             let next = world.state.height() + 1;
             let just_mature = |coin: &&Rc<Coin>| {
-                coin.coinbase
-                    && coin.height + COINBASE_MATURITY == next
-                    && world.state.may_spend(coin)
+                coin.height + COINBASE_MATURITY == next && is_plain_coinbase(coin)
             };
             let coins: Vec<Rc<Coin>> =
                 world.state.coins.values().filter(just_mature).cloned().collect();
@@ -252,6 +250,12 @@ pub(super) const CLASSES: &[Class] = &[
     },
 ];
 
+/// A coinbase output that is worth spending and asks for no lock time.
+fn is_plain_coinbase(coin: &Coin) -> bool {
+    let is_plain = |lock: &Rc<Lock>| lock.sequence.is_none() && lock.lock_time.is_none();
+    coin.coinbase && coin.output.value > 1000 && coin.lock.as_ref().is_some_and(is_plain)
+}
+
 /// Spends an old coin, or one of this block, with a relative lock time.
 ///
 /// Without `units` the lock is by height, of what `blocks` makes of the coin's age; with `units` it is by time, of that many
@@ -281,7 +285,8 @@ fn relative(
         Some(more) => {
             let since = state.median_time_at(coin.height.saturating_sub(1));
             let passed = (state.median_time() - since) >> 9;
-            (passed + more).min(0xffff) | 1 << 22
+            (passed + more <= 0xffff).then_some(())?;
+            (passed + more) | 1 << 22
         }
     };
     let lock = Lock { sequence: Some(sequence), ..Lock::clone(coin.lock.as_ref()?) };

@@ -1,12 +1,14 @@
 //! Blocks at and beyond the limits of size, weight and sigops; large, so drawn seldom.
 
+use std::rc::Rc;
+
 use assay_consensus::params::MAX_BLOCK_WEIGHT;
 use assay_consensus::script::opcode::op;
 use assay_wire::Encoding;
 
 use super::{Class, Meant};
-use crate::build::{Block, Item, Lock, Output, Place, Writer};
-use crate::world::World;
+use crate::build::{Block, Lock, Output, Place, Writer};
+use crate::world::{Coin, World};
 
 pub(super) const CLASSES: &[Class] = &[
     Class {
@@ -132,60 +134,63 @@ fn weight_to(world: &mut World, weight: u64) -> Vec<Vec<u8>> {
 
 /// A block whose sigop cost is the limit of 80,000, or a little above it; none of the checks is executed.
 fn sigops(world: &mut World, place: Place, above: usize) -> Vec<Vec<u8>> {
-    /// Opcodes in one script besides those that count: IF, ENDIF and what is left of the limit of 201.
-    const CHECKS_MAX: usize = 190;
     const COST: usize = 80_000;
     let weight = if place == Place::P2sh { 4 } else { 1 };
-    // CHECKMULTISIG counts 20 where no number of keys stands before it; CHECKSIG counts one.
     let mut left = COST / weight;
-    let mut block = bare(world);
-    let mut first = true;
+    let mut locks = Vec::new();
     while left > 0 {
+        // CHECKMULTISIG counts 20 where no number of keys stands before it; CHECKSIG counts one.
         let many = (left / 20).min(CHECKS_MAX);
-        let mut few = if many < CHECKS_MAX { left % 20 } else { 0 };
+        let few = if left < 20 { left } else { 0 };
         left -= many * 20 + few;
-        if first {
-            few += above;
-            first = false;
-        }
-        let script = Writer::new()
-            .op(0)
-            .op(op::IF)
-            .ops(op::CHECKMULTISIG, many.min(CHECKS_MAX - few))
-            .ops(op::CHECKSIG, few)
-            .op(op::ENDIF)
-            .op(op::PUSH1)
-            .done();
-        left += (many - many.min(CHECKS_MAX - few)) * 20;
-        let lock = Lock::new(place, script, Vec::<Item>::new());
-        // The rest of the block must not have sigops, so all of it comes from one coin without any.
-        let Some(tx) = open_chain(world, &mut block, &lock) else { return Vec::new() };
+        locks.push(unexecuted(place, many, few));
+    }
+    locks.push(unexecuted(place, 0, above));
+    let mut block = bare(world);
+    // The rest of the block must not have sigops, so all of it comes from one coin without any.
+    let coins = world.available(&block.txs);
+    let free = |coin: &&Rc<Coin>| {
+        let is_free = |lock: &Rc<Lock>| {
+            matches!(lock.place, Place::TapKey | Place::TapScript)
+                && lock.sequence.is_none()
+                && lock.lock_time.is_none()
+        };
+        coin.output.value > 100_000 && coin.lock.as_ref().is_some_and(is_free)
+    };
+    let Some(coin) = coins.iter().find(free).cloned() else { return Vec::new() };
+    let Some(spent_by) = coin.lock.clone() else { return Vec::new() };
+    let value = coin.output.value / locks.len() as i64;
+    let outputs =
+        locks.iter().map(|lock| Output { value, script_pubkey: lock.script_pubkey() }).collect();
+    let funding = world.spend(&[(coin, spent_by)], outputs);
+    let height = world.state.height() + 1;
+    block.txs.push(funding.clone());
+    for (vout, lock) in locks.iter().enumerate() {
+        let funded = Rc::new(Coin {
+            outpoint: funding.outpoint(vout),
+            output: funding.outputs[vout].clone(),
+            height,
+            coinbase: false,
+            lock: None,
+        });
+        let tx = world.sweep(&funded, lock);
         block.txs.push(tx);
     }
     block.seal(&world.params);
     vec![block.bytes()]
 }
 
-/// Pays to a lock and spends it, by transactions that have no sigops besides the lock's.
-fn open_chain(world: &mut World, block: &mut Block, lock: &Lock) -> Option<crate::build::Tx> {
-    let coins = world.available(&block.txs);
-    let free = |coin: &&std::rc::Rc<crate::world::Coin>| {
-        coin.output.value > 10_000
-            && coin.lock.as_deref().is_some_and(|lock| {
-                matches!(lock.place, Place::TapKey | Place::TapScript) && lock.sequence.is_none()
-            })
-    };
-    let coin = coins.iter().find(free).cloned()?;
-    let spent_by = coin.lock.clone()?;
-    let output = Output { value: coin.output.value - 1000, script_pubkey: lock.script_pubkey() };
-    let tx = world.spend(&[(std::rc::Rc::clone(&coin), spent_by)], vec![output]);
-    let funded = std::rc::Rc::new(crate::world::Coin {
-        outpoint: tx.outpoint(0),
-        output: tx.outputs[0].clone(),
-        height: world.state.height() + 1,
-        coinbase: false,
-        lock: None,
-    });
-    block.txs.push(tx);
-    Some(world.sweep(&funded, lock))
+/// Checks in one script besides IF, ENDIF and what is left of the limit of 201 opcodes.
+const CHECKS_MAX: usize = 190;
+
+fn unexecuted(place: Place, many: usize, few: usize) -> Lock {
+    let script = Writer::new()
+        .op(0)
+        .op(op::IF)
+        .ops(op::CHECKMULTISIG, many)
+        .ops(op::CHECKSIG, few)
+        .op(op::ENDIF)
+        .op(op::PUSH1)
+        .done();
+    Lock::new(place, script, Vec::new())
 }

@@ -283,7 +283,6 @@ pub(super) const FAULTS: &[Fault] = &[
                 vec![op::PUSH1, op::PUSH1, op::IF],
                 vec![op::PUSH1, op::ENDIF],
                 vec![op::PUSH1, op::ELSE],
-                vec![op::IF],
             ])
             .clone();
         any_script(rng, script)

@@ -11,7 +11,7 @@ pub(super) const TWISTS: &[Twist] = &[
         stage: Stage::Committed,
         apply: |world, block| {
             block.commit();
-            let witness = &mut block.txs[0].inputs[0].witness;
+            let witness = &mut block.first_input()?.witness;
             *witness = match world.rng.below(6) {
                 0 => Vec::new(),
                 1 => vec![vec![0; 31]],
@@ -31,7 +31,8 @@ pub(super) const TWISTS: &[Twist] = &[
             block.commit();
             let index = block.commitment_index()?;
             let at = world.rng.within(6, 37);
-            block.txs[0].outputs[index].script_pubkey[at] ^= 1 << world.rng.below(8);
+            let bit = 1 << world.rng.below(8);
+            block.txs[0].outputs[index].script_pubkey[at] ^= bit;
             Some(())
         },
     },
@@ -42,7 +43,8 @@ pub(super) const TWISTS: &[Twist] = &[
         apply: |world, block| {
             block.commit();
             let at = world.rng.below(32);
-            block.txs[0].inputs[0].witness[0][at] ^= 1 << world.rng.below(8);
+            let bit = 1 << world.rng.below(8);
+            *block.first_input()?.witness.first_mut()?.get_mut(at)? ^= bit;
             Some(())
         },
     },
@@ -70,10 +72,10 @@ pub(super) const TWISTS: &[Twist] = &[
         stage: Stage::Committed,
         apply: |world, block| {
             drop_commitment(block);
-            block.txs[0].inputs[0].witness.clear();
+            block.first_input()?.witness.clear();
             if world.rng.chance(1, 2) || !block.txs.iter().any(Tx::has_witness) {
                 // Even the coinbase's own.
-                block.txs[0].inputs[0].witness = vec![vec![0; 32]];
+                block.first_input()?.witness = vec![vec![0; 32]];
             }
             Some(())
         },

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use assay_engine::{ConnectState, ScanReport, ValidateProgress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::report::{gibibytes, scan_lines};
+use super::report::{scan_lines, size};
 use crate::output;
 
 /// Time between two lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Headers of a fork or two are no news, whole pages of damage are no help.
+/// Places of damage that are shown.
 const STRAYS_SHOWN: usize = 5;
 
 pub(super) struct Progress {
@@ -74,8 +74,8 @@ impl ValidateProgress for Progress {
         let Ok(mut lines) = self.lines.try_lock() else { return };
         if lines.last.elapsed() >= LINE_INTERVAL {
             lines.last = Instant::now();
-            let (done, total) = (gibibytes(bytes_done), gibibytes(bytes_total));
-            output::complain(&format!("looked for blocks in {done:.2} of {total:.2} GiB"));
+            let (done, total) = (size(bytes_done), size(bytes_total));
+            output::complain(&format!("looked for blocks in {done} of {total}"));
         }
     }
 
@@ -109,11 +109,11 @@ impl ValidateProgress for Progress {
             (state.bytes_done - bytes_start) as f64 / start.elapsed().as_secs_f64().max(1e-9);
         let left_s = (state.bytes_total - state.bytes_done) as f64 / rate.max(1.0);
         output::complain(&format!(
-            "height {} of {}, {:.1} % of {:.2} GiB, {:.1} MiB/s, {} transactions, {} inputs, coins in memory {} MiB, ETA {}",
+            "height {} of {}, {:.1} % of {}, {:.1} MiB/s, {} transactions, {} inputs, coins in memory {} MiB, ETA {}",
             state.height,
             state.last_height,
             state.bytes_done as f64 * 100.0 / state.bytes_total.max(1) as f64,
-            gibibytes(state.bytes_total),
+            size(state.bytes_total),
             rate / f64::from(1 << 20),
             state.totals.txs,
             state.totals.inputs,

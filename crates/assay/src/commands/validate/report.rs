@@ -88,6 +88,8 @@ struct Scan {
     stale_branches: usize,
     unconnected_blocks: usize,
     padding_bytes: u64,
+    stray_places: usize,
+    /// The first few.
     strays: Vec<Stray>,
 }
 
@@ -289,6 +291,7 @@ impl Scan {
             stale_branches: scan.stale_branches,
             unconnected_blocks: scan.unconnected,
             padding_bytes: scan.padding_bytes,
+            stray_places: scan.stray_count,
             strays: scan.strays.iter().map(stray).collect(),
         }
     }
@@ -297,10 +300,10 @@ impl Scan {
 /// What the search for blocks found, for people.
 pub(super) fn scan_lines(scan: &ScanReport, strays_shown: usize) -> String {
     let mut text = format!(
-        "found {} blocks in {} files ({:.2} GiB{}), best branch up to height {} {}\n",
+        "found {} blocks in {} files ({}{}), best branch up to height {} {}\n",
         scan.blocks,
         scan.files,
-        gibibytes(scan.bytes),
+        size(scan.bytes),
         if scan.is_obfuscated { ", obfuscated" } else { "" },
         scan.height,
         scan.hash,
@@ -324,7 +327,7 @@ pub(super) fn scan_lines(scan: &ScanReport, strays_shown: usize) -> String {
     for stray in scan.strays.iter().take(strays_shown) {
         let _ = writeln!(text, "{}", stray_line(stray));
     }
-    if let Some(more @ 1..) = scan.strays.len().checked_sub(strays_shown) {
+    if let Some(more @ 1..) = scan.stray_count.checked_sub(strays_shown) {
         let _ = writeln!(text, "and {more} more such places");
     }
     if scan.assumed_height > 0 {
@@ -334,8 +337,14 @@ pub(super) fn scan_lines(scan: &ScanReport, strays_shown: usize) -> String {
     text
 }
 
-pub(super) fn gibibytes(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 30)
+/// Bytes in a unit that suits them.
+pub(super) fn size(bytes: u64) -> String {
+    let mebibytes = bytes as f64 / f64::from(1 << 20);
+    if mebibytes < 1024.0 {
+        format!("{mebibytes:.2} MiB")
+    } else {
+        format!("{:.2} GiB", mebibytes / 1024.0)
+    }
 }
 
 /// Peak of the resident memory, as Linux counts it.
