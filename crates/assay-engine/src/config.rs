@@ -52,7 +52,7 @@ const CORE_CLUSTER_VSIZE: u64 = 101_000;
 
 /// Connecting an archived block again needs no scripts, so half an hour of work takes a few minutes after a crash; writing
 /// out a cache of 4 GiB this often costs about one hundredth of the time. Core flushes every hour or so.
-const FLUSH_INTERVAL: Duration = Duration::from_secs(30 * 60);
+const FLUSH_INTERVAL: Duration = Duration::from_mins(30);
 
 /// Core's `-prevoutfetchthreads`: reads wait for the disk rather than for a core.
 pub(crate) const READ_THREADS: usize = 8;

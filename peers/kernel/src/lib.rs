@@ -10,6 +10,7 @@ pub mod build;
 pub mod classes;
 pub mod compare;
 pub mod flips;
+pub mod fuzzing;
 pub mod judge;
 pub mod kernel;
 pub mod scripts;

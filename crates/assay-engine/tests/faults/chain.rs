@@ -28,8 +28,18 @@ pub(crate) struct Story {
 }
 
 pub(crate) enum Act {
-    Submit { raw: Vec<u8>, hash: BlockHash, is_valid: bool },
+    Submit {
+        raw: Vec<u8>,
+        hash: BlockHash,
+        is_valid: bool,
+    },
     Flush,
+    /// A transaction that no block of the story confirms or contradicts.
+    Offer {
+        raw: Vec<u8>,
+        txid: Txid,
+    },
+    SaveMempool,
 }
 
 struct Made {
@@ -93,10 +103,10 @@ impl Builder {
     fn acts(&mut self, base: BlockHash) -> (Vec<Act>, BlockHash) {
         let mut acts = Vec::new();
         let mut a = self.branch(&mut acts, base, BASE, 1, 2);
-        acts.push(Act::Flush);
+        acts.extend([self.offer(0), Act::SaveMempool, Act::Flush]);
         a = self.branch(&mut acts, a, BASE + 2, 1, 1);
         let b = self.branch(&mut acts, base, BASE, 2, 4);
-        acts.push(Act::Flush);
+        acts.extend([self.offer(1), Act::Flush, Act::SaveMempool]);
         a = self.branch(&mut acts, a, BASE + 3, 1, 2);
         let b = self.branch(&mut acts, b, BASE + 4, 2, 1);
         // A coinbase that takes too much shows only when the block is connected.
@@ -106,6 +116,21 @@ impl Builder {
         acts.push(Act::Flush);
         a = self.branch(&mut acts, a, BASE + 5, 1, 1);
         (acts, a)
+    }
+
+    /// Spends what the branches leave alone.
+    fn offer(&self, index: usize) -> Act {
+        let mut raw = 2i32.to_le_bytes().to_vec();
+        raw.push(1);
+        raw.extend(OutPoint { txid: self.coinbases[index], vout: 3 }.to_bytes());
+        encode::var_bytes(&mut raw, &[&[ANYONE.len() as u8], ANYONE].concat());
+        raw.extend(u32::MAX.to_le_bytes());
+        raw.push(1);
+        raw.extend(1_249_000_000i64.to_le_bytes());
+        encode::var_bytes(&mut raw, &anyone_by_hash());
+        raw.extend([0; 4]);
+        let txid = Transaction::parse(raw.clone(), Encoding::Segwit).unwrap().view().txid();
+        Act::Offer { raw, txid }
     }
 
     fn branch(
@@ -153,7 +178,8 @@ impl Builder {
         for vout in 0..outputs {
             let value = 1_250_000_000 + if vout == 0 { excess } else { 0 };
             coinbase.extend(value.to_le_bytes());
-            encode::var_bytes(&mut coinbase, ANYONE);
+            let script = if vout == 3 { anyone_by_hash() } else { ANYONE.to_vec() };
+            encode::var_bytes(&mut coinbase, &script);
         }
         coinbase.extend([0; 4]);
         let txs: Vec<Vec<u8>> = std::iter::once(coinbase).chain(txs).collect();
@@ -178,6 +204,11 @@ impl Builder {
         self.made.push(Made { raw: raw.clone(), hash: header.hash(), parent });
         raw
     }
+}
+
+/// Pays to the hash of [`ANYONE`], as the mempool wants it.
+fn anyone_by_hash() -> Vec<u8> {
+    [&[0xa9, 20][..], &assay_hash::hash160(ANYONE), &[0x87]].concat()
 }
 
 fn transaction(inputs: &[OutPoint], outputs: u8, value: i64) -> Vec<u8> {

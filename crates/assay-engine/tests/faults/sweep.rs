@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use assay_engine::{Engine, SubmitOutcome};
 use assay_store::io::{Fault, Loss};
-use assay_wire::BlockHash;
+use assay_wire::{BlockHash, Txid};
 
 use crate::chain::{Act, BASE, Story, muhash};
 use crate::disk::Disk;
@@ -20,6 +20,10 @@ struct Progress {
     /// The tip that was last told, and the tip that was last flushed.
     tip: Option<BlockHash>,
     flushed_tip: Option<BlockHash>,
+    /// Unconfirmed transactions, those that were told to be saved, and those of which saving was tried.
+    offered: HashSet<Txid>,
+    saved: HashSet<Txid>,
+    saving: HashSet<Txid>,
     has_failed: bool,
 }
 
@@ -47,6 +51,23 @@ fn perform(engine: &Engine, act: &Act, progress: &mut Progress) -> bool {
             progress.flushed.clone_from(&progress.acknowledged);
             progress.flushed_tip = progress.tip;
             true
+        }
+        Act::Offer { raw, txid } => {
+            let admitted = engine.submit_transaction(raw.clone(), None);
+            if admitted.is_ok() {
+                progress.offered.insert(*txid);
+            }
+            progress.has_failed |= admitted.is_err();
+            admitted.is_ok()
+        }
+        Act::SaveMempool => {
+            progress.saving.clone_from(&progress.offered);
+            let is_saved = engine.save_mempool().is_ok();
+            if is_saved {
+                progress.saved.clone_from(&progress.offered);
+            }
+            progress.has_failed |= !is_saved;
+            is_saved
         }
         Act::Submit { raw, hash, is_valid } => match engine.submit_block(raw.clone()) {
             SubmitOutcome::Accepted => {
@@ -99,6 +120,12 @@ fn check(story: &Story, disk: &Disk, is_hasty: bool, progress: &Progress, loss: 
         let hash = engine.block_hash_at(height).expect("it is below the tip");
         assert!(engine.read_spent(&hash).is_ok_and(|spent| spent.is_some()), "{case}: undo data");
     }
+    // The mempool file is an old one or a new one, never a torn one.
+    let load = engine.load_mempool().unwrap_or_else(|e| panic!("{case}: {e}"));
+    let found: HashSet<Txid> = engine.mempool_txids().into_iter().collect();
+    assert!(load.damage.is_none() && progress.saved.is_subset(&found), "{case}: {load:?}");
+    let unsaved = progress.offered.difference(&progress.saving);
+    assert!(unsaved.into_iter().all(|txid| !found.contains(txid)), "{case}: {found:?}");
     // Everything again, as peers would offer it.
     let mut again = Progress::default();
     for act in &story.acts {
@@ -123,7 +150,8 @@ fn losses(fault: Fault, step: u64, seeds: u64) -> Vec<Loss> {
     losses
 }
 
-fn sweep(is_hasty: bool) {
+/// Returns a summary.
+fn sweep(is_hasty: bool) -> String {
     // The count of random power cuts per step; more of them find rarer orders of writing.
     let seeds = std::env::var("ASSAY_FAULT_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let story = Story::get();
@@ -153,10 +181,10 @@ fn sweep(is_hasty: bool) {
             }
         }
     }
-    println!(
+    format!(
         "{steps} steps, {runs} runs with a fault, {restarts} restarts, {recoveries} that died again, {:.1} s",
         start.elapsed().as_secs_f64()
-    );
+    )
 }
 
 /// Lets the restart after a crash die at one of its own steps; says whether it did.
@@ -181,10 +209,10 @@ fn die_again(
 
 #[test]
 fn every_step_may_be_the_last() {
-    sweep(false);
+    println!("{}", sweep(false));
 }
 
 #[test]
 fn every_step_may_be_the_last_with_a_flush_after_every_block() {
-    sweep(true);
+    println!("{}", sweep(true));
 }
