@@ -160,7 +160,8 @@ pub(crate) fn poison<T>(
 ) -> Result<T, EngineError> {
     if let Err(error) = &outcome {
         state.poisoned.get_or_insert_with(|| error.to_string());
-        tracing::error!("the engine stops: {error}");
+        let advice = error.advice().map_or_else(String::new, |advice| format!("; {advice}"));
+        tracing::error!("the engine stops: {error}{advice}");
     }
     outcome
 }

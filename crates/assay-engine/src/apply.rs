@@ -189,16 +189,10 @@ impl<'a> Applier<'a> {
 
     fn check_overwrites(&self, coins: &CoinStore, log: &CoinbaseLog) -> Result<(), ApplyError> {
         let txs_to_check = if log.is_repeated { self.block.tx_count() } else { 1 };
-        for tx_index in 0..txs_to_check {
-            let tx = self.block.tx(tx_index);
-            for vout in 0..tx.output_count() as u32 {
-                let outpoint = OutPoint { txid: self.txids[tx_index], vout };
-                if coins.have(&outpoint)? {
-                    return Err(BlockError::OverwritesUnspent { tx_index, outpoint }.into());
-                }
-            }
+        match first_overwrite(self.block, self.txids, txs_to_check, coins)? {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn add_outputs(&mut self, coins: &mut CoinStore, tx_index: usize) -> Result<(), ApplyError> {
@@ -289,6 +283,27 @@ impl<'a> Applier<'a> {
         };
         unapply(self.block, self.txids, self.rules.cash.is_some(), moved, coins)
     }
+}
+
+/// The first output of the first `txs_to_check` transactions that is unspent before the block (BIP30).
+///
+/// In a valid block only a coinbase can have one, see [`CoinbaseLog`]. In a block that breaks another rule any transaction can,
+/// and Core, which looks at all of them before anything else, reports this rule then.
+pub(crate) fn first_overwrite(
+    block: &Block,
+    txids: &[Txid],
+    txs_to_check: usize,
+    coins: &CoinStore,
+) -> Result<Option<BlockError>, CoinError> {
+    for tx_index in 0..txs_to_check {
+        for vout in 0..block.tx(tx_index).output_count() as u32 {
+            let outpoint = OutPoint { txid: txids[tx_index], vout };
+            if coins.have(&outpoint)? {
+                return Ok(Some(BlockError::OverwritesUnspent { tx_index, outpoint }));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Why coins could not be put back.

@@ -1,4 +1,4 @@
-//! How much memory the coins may take by default, and how it is divided.
+//! How much memory the coins may take by default.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,26 +58,6 @@ fn least_room(line: &str, mount: &Path) -> Option<u64> {
     above.filter_map(room).min()
 }
 
-/// How the memory for coins is divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CacheShares {
-    /// For the cache of coins, with what a flush needs.
-    pub(crate) coins: usize,
-    /// For the block cache of the tables on disk.
-    pub(crate) tier: usize,
-}
-
-impl CacheShares {
-    /// An eighth, but no more than 256 MiB, goes to the block cache, which has to hold the filters and indexes of the tables
-    /// (about two bytes per coin on disk); a coin itself takes less memory in our own cache. Up to 24 MiB are set aside for
-    /// the buffers with which tables are written and merged.
-    pub(crate) fn of(total: usize) -> Self {
-        let tier = (total / 8).min(256 << 20);
-        let buffers = (total / 4).min(24 << 20);
-        Self { coins: total - tier - buffers, tier }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,14 +96,5 @@ mod tests {
         assert_eq!(least_room("4:cpu,memory:/not/mounted/here", dir), Some(0));
         assert_eq!(least_room("3:cpu:/outer", dir), None);
         assert_eq!(least_room("nonsense", dir), None);
-    }
-
-    #[test]
-    fn the_shares_add_up() {
-        for total in [1usize, 1 << 18, 64 << 20, 1 << 30, 16 << 30] {
-            let shares = CacheShares::of(total);
-            assert!(shares.coins + shares.tier <= total && shares.coins >= total / 2);
-        }
-        assert_eq!(CacheShares::of(1 << 30).tier, 128 << 20);
     }
 }

@@ -36,6 +36,9 @@ pub struct Config {
     pub cluster_vsize_max: Option<u64>,
     /// Memory for transactions of disconnected blocks on their way back to the mempool, bytes; the latest are dropped first.
     pub disconnected_bytes_max: u64,
+    /// Whether [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. Reading it again is up to whoever opens the
+    /// engine: [`Engine::load_mempool`](crate::Engine::load_mempool).
+    pub persist_mempool: bool,
 }
 
 /// Core's `MAX_DISCONNECTED_TX_POOL_BYTES` (`kernel/disconnected_transactions.h`).
@@ -49,10 +52,10 @@ const CORE_CLUSTER_VSIZE: u64 = 101_000;
 
 /// Connecting an archived block again needs no scripts, so half an hour of work takes a few minutes after a crash; writing
 /// out a cache of 4 GiB this often costs about one hundredth of the time. Core flushes every hour or so.
-const FLUSH_INTERVAL: Duration = Duration::from_secs(30 * 60);
+const FLUSH_INTERVAL: Duration = Duration::from_mins(30);
 
 /// Core's `-prevoutfetchthreads`: reads wait for the disk rather than for a core.
-const READ_THREADS: usize = 8;
+pub(crate) const READ_THREADS: usize = 8;
 
 impl Config {
     /// The reference nodes' defaults for a chain in a folder.
@@ -75,6 +78,7 @@ impl Config {
             } else {
                 CORE_DISCONNECTED_BYTES
             },
+            persist_mempool: true,
             params,
         }
     }

@@ -1,10 +1,10 @@
 //! Connecting a block to the tip, and taking it off again.
 
 use assay_consensus::block::{BlockError, BlockRules, ScriptFailure, check_coinbase_amount};
-use assay_store::{BlockFileError, CoinError, CoinStore, IndexError, decode_undo};
+use assay_store::{BlockFileError, CoinError, IndexError, decode_undo};
 use assay_wire::{Block, BlockHash, Coin, OutPoint, Txid, Wtxid};
 
-use crate::apply::{Applier, ApplyError, Moved, UnwindError, unapply};
+use crate::apply::{Applier, ApplyError, Moved, UnwindError, first_overwrite, unapply};
 use crate::engine::{Engine, State};
 use crate::scripts::{Cause, ScriptJob, ScriptQueue, TxFailure};
 use crate::tree::NodeId;
@@ -67,6 +67,7 @@ impl Engine {
     ) -> Result<(), ConnectError> {
         let node = state.tree.get(id);
         let was_valid = node.is_valid();
+        let undo_known = node.undo;
         let parent = node.parent.expect("the genesis block is never connected");
         let block_pos = node.block.expect("a block is archived before it is connected");
         let header = *prepared.block.header();
@@ -82,9 +83,13 @@ impl Engine {
                 return Err(error);
             }
         };
-        let undo_pos = self.blocks.append_undo(block_pos.file, &prepared.hash, &undo)?;
-        state.tree.set_valid(id, undo_pos);
-        self.index.put(&[state.tree.get(id).to_record()])?;
+        // A block spends the same coins whenever it is connected, so what was written before is as good. It is better:
+        // it may have been synced, and the coins on disk may be on a branch that only it leads back from.
+        if !was_valid || undo_known.is_none() {
+            let undo_pos = self.blocks.append_undo(block_pos.file, &prepared.hash, &undo)?;
+            state.tree.set_valid(id, undo_pos);
+            self.index.put(&[state.tree.get(id).to_record()])?;
+        }
         state.tree.extend_active(id);
         state.remove_confirmed(prepared);
         Ok(())
@@ -136,7 +141,11 @@ impl Engine {
             Err(error) => {
                 applier.unwind(coins).map_err(|cause| doubt(prepared.hash, cause))?;
                 // A transaction that comes again fails for its inputs as well, but Core looks at its outputs first.
-                let overwrite = if rules.bip30 { find_overwrite(prepared, coins)? } else { None };
+                let Prepared { block, txids, .. } = prepared;
+                let overwrite = match rules.bip30 {
+                    true => first_overwrite(block, txids, block.tx_count(), coins)?,
+                    false => None,
+                };
                 Err(ConnectError::Rule(overwrite.unwrap_or(error)))
             }
         }
@@ -182,7 +191,7 @@ impl Engine {
 }
 
 /// Amounts, then scripts: the order in which Core reports them (`validation.cpp`, `ConnectBlock`).
-fn verify_sums(
+pub(crate) fn verify_sums(
     prepared: &Prepared,
     rules: &BlockRules,
     applier: &Applier<'_>,
@@ -195,19 +204,6 @@ fn verify_sums(
         Ok(sigchecks) => rules.check_block_sigchecks(sigchecks + sigchecks_known),
         Err(failure) => Err(script_error(prepared, failure)),
     }
-}
-
-/// The first output that exists already, in any transaction of the block (BIP30); `coins` are those before the block.
-fn find_overwrite(prepared: &Prepared, coins: &CoinStore) -> Result<Option<BlockError>, CoinError> {
-    for (tx_index, (tx, &txid)) in prepared.block.txs().zip(&prepared.txids).enumerate() {
-        for vout in 0..tx.output_count() as u32 {
-            let outpoint = OutPoint { txid, vout };
-            if coins.have(&outpoint)? {
-                return Ok(Some(BlockError::OverwritesUnspent { tx_index, outpoint }));
-            }
-        }
-    }
-    Ok(None)
 }
 
 fn script_error(prepared: &Prepared, failure: TxFailure) -> BlockError {
@@ -228,7 +224,7 @@ fn script_error(prepared: &Prepared, failure: TxFailure) -> BlockError {
 }
 
 /// A failure to take coins back leaves memory in doubt.
-fn doubt(hash: BlockHash, cause: UnwindError) -> ConnectError {
+pub(crate) fn doubt(hash: BlockHash, cause: UnwindError) -> ConnectError {
     ConnectError::Engine(match cause {
         UnwindError::Coin(error) => error.into(),
         UnwindError::Undo(source) => EngineError::Undo { hash, source },

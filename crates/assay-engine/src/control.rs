@@ -21,7 +21,7 @@ impl Engine {
     /// When the block is unknown or the engine fails.
     pub fn invalidate_block(&self, hash: &BlockHash) -> Result<(), ControlError> {
         let mut state = self.lock();
-        let id = self.block_for_control(&state, hash)?;
+        let id = find(&state, hash)?;
         if id == NodeId::GENESIS {
             return Ok(());
         }
@@ -54,7 +54,7 @@ impl Engine {
     /// When the block is unknown or the engine fails.
     pub fn reconsider_block(&self, hash: &BlockHash) -> Result<(), ControlError> {
         let mut state = self.lock();
-        let id = self.block_for_control(&state, hash)?;
+        let id = find(&state, hash)?;
         let changed = state.tree.clear_failed(id);
         let outcome = self.put_records(&state, &changed).and_then(|()| self.make_records_durable());
         poison(&mut state, outcome)?;
@@ -68,17 +68,10 @@ impl Engine {
     /// When the block is unknown or the engine fails.
     pub fn precious_block(&self, hash: &BlockHash) -> Result<(), ControlError> {
         let mut state = self.lock();
-        let id = self.block_for_control(&state, hash)?;
+        let id = find(&state, hash)?;
         state.tree.prefer(id);
         self.activate(&mut state, None)?;
         Ok(())
-    }
-
-    fn block_for_control(&self, state: &State, hash: &BlockHash) -> Result<NodeId, ControlError> {
-        if let Some(cause) = &state.poisoned {
-            return Err(EngineError::Poisoned(cause.clone()).into());
-        }
-        state.tree.find(hash).ok_or(ControlError::UnknownBlock { hash: *hash })
     }
 
     /// A decision of the owner survives a power cut as soon as it is confirmed.
@@ -104,6 +97,14 @@ impl Engine {
         };
         tree.leaves().into_iter().map(describe).collect()
     }
+}
+
+/// The block that a decision is about, unless nothing can be decided any more.
+fn find(state: &State, hash: &BlockHash) -> Result<NodeId, ControlError> {
+    if let Some(cause) = &state.poisoned {
+        return Err(EngineError::Poisoned(cause.clone()).into());
+    }
+    state.tree.find(hash).ok_or(ControlError::UnknownBlock { hash: *hash })
 }
 
 /// Core's `getchaintips`, in its order.

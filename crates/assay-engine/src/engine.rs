@@ -1,10 +1,11 @@
 //! The engine itself: what it holds, how it opens and closes, what it can be asked.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use assay_consensus::params::ChainParams;
-use assay_store::io::Io;
+use assay_store::io::{Io, RealIo};
 use assay_store::{
     BlockIndex, BlockStore, CoinStore, CoinTier, CoinUsage, Room, Store, StoreConfig, decode_undo,
 };
@@ -12,8 +13,8 @@ use assay_wire::{Block, BlockHash, Coin, OutPoint, Transaction, Txid};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rayon::ThreadPool;
 
+use crate::activate::poison;
 use crate::apply::CoinbaseLog;
-use crate::budget::CacheShares;
 use crate::config::Config;
 use crate::log;
 use crate::mempool::Pool;
@@ -30,6 +31,9 @@ pub struct Engine {
     pub(crate) pool: ThreadPool,
     pub(crate) blocks: BlockStore,
     pub(crate) index: BlockIndex,
+    pub(crate) io: Arc<dyn Io>,
+    pub(crate) mempool_loaded: AtomicBool,
+    pub(crate) saving_mempool: Mutex<()>,
     state: Mutex<State>,
     announced: Mutex<Announced>,
     changed: Condvar,
@@ -60,7 +64,7 @@ impl Engine {
     /// When the folder cannot be used or holds something else or something damaged.
     pub fn open(config: Config) -> Result<Self, OpenError> {
         let store = Store::open(&store_config(&config))?;
-        Self::over(config, store)
+        Self::over(config, store, Arc::new(RealIo))
     }
 
     /// [`Engine::open`] over another file system and another tier for the coins.
@@ -73,10 +77,10 @@ impl Engine {
         tier: Box<dyn CoinTier>,
     ) -> Result<Self, OpenError> {
         let store = Store::open_with(&store_config(&config), io, tier)?;
-        Self::over(config, store)
+        Self::over(config, store, Arc::clone(io))
     }
 
-    fn over(config: Config, store: Store) -> Result<Self, OpenError> {
+    fn over(config: Config, store: Store, io: Arc<dyn Io>) -> Result<Self, OpenError> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(config.threads.max(1))
             .thread_name(|index| format!("verify-{index}"))
@@ -103,6 +107,9 @@ impl Engine {
             pool,
             blocks: store.blocks,
             index: store.index,
+            io,
+            mempool_loaded: AtomicBool::new(!config.persist_mempool),
+            saving_mempool: Mutex::new(()),
             state: Mutex::new(State {
                 tree,
                 coins: store.coins,
@@ -357,8 +364,10 @@ impl Engine {
         }
         let node = state.tree.tip_node();
         let (height, hash) = (node.height, node.hash);
-        let stats =
-            assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash)?;
+        let committed =
+            assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash);
+        // Trying again might succeed without what the failed sync has dropped.
+        let stats = poison(state, committed.map_err(EngineError::from))?;
         state.flushed_at = Instant::now();
         log::flushed(height, &stats, &state.coins.usage());
         Ok(())
@@ -375,13 +384,19 @@ impl Engine {
         if room == Room::FlushDue || is_overdue { self.flush_state(state) } else { Ok(()) }
     }
 
-    /// Writes everything out and wakes all waiting threads; the engine takes nothing afterwards.
+    /// Whether [`Engine::shutdown`] has begun.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.announced.lock().is_closing
+    }
+
+    /// Writes everything out, the mempool included, and wakes all waiting threads; the engine takes nothing afterwards.
     ///
     /// # Errors
     /// As [`Engine::flush`].
     pub fn shutdown(&self) -> Result<(), EngineError> {
         self.announced.lock().is_closing = true;
         self.changed.notify_all();
+        self.save_mempool_at_shutdown();
         let mut state = self.lock();
         let flushed = self.flush_state(&mut state);
         if state.poisoned.is_none() {
@@ -412,10 +427,8 @@ pub(crate) fn tip_of(tree: &BlockTree) -> Tip {
 }
 
 fn store_config(config: &Config) -> StoreConfig {
-    let shares = CacheShares::of(config.cache_bytes_max);
-    let mut store = StoreConfig::new(&config.datadir, config.params.disk_magic);
-    store.cache_bytes_max = shares.coins;
-    store.tier_cache_bytes = shares.tier;
+    let mut store = StoreConfig::new(&config.datadir, config.params.disk_magic)
+        .with_coin_memory(config.cache_bytes_max);
     store.block_file_bytes_max = config.block_file_bytes_max;
     store
 }

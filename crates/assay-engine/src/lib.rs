@@ -19,6 +19,7 @@
 //! Deliberately absent: sockets. Whoever has blocks, from peers, users or files, hands their bytes over.
 
 mod activate;
+mod advice;
 mod apply;
 mod budget;
 mod checker;
@@ -33,21 +34,28 @@ mod stats;
 mod submit;
 mod tree;
 mod types;
+mod validate;
 mod verify;
 
 pub use assay_consensus::amount::format_money;
 pub use assay_consensus::block::BlockError;
 pub use assay_consensus::params::ChainParams;
 pub use assay_store::CoinUsage;
+pub use assay_store::StrayKind;
 pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
 pub use checker::ImmediateChecker;
 pub use config::Config;
 pub use engine::{Engine, UNCONFIRMED_HEIGHT};
 pub use log::iso_time;
+pub use mempool::{MempoolFileDamage, MempoolFileError, MempoolLoad};
 pub use types::{
     BlockEntry, ChainTip, ChainTipStatus, ControlError, EngineError, MempoolEntryInfo, MempoolInfo,
     OpenError, SubmitOutcome, TestAccept, Tip, TxReject, TxRejectCode, UtxoStats,
+};
+pub use validate::{
+    ConnectState, DatadirError, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray,
+    Totals, ValidateConfig, ValidateError, ValidateProgress, Validation, validate,
 };
 pub use verify::{
     BlockVerifier, PrevoutsError, SpendSums, SpendType, TypeCount, TypeCounts, VerifyBlockError,

@@ -2,7 +2,8 @@
 
 use assay_hash::MuHash3072;
 use assay_store::{CoinError, CoinRef, CoinSnapshot};
-use assay_wire::{OutPoint, Txid, encode};
+use assay_wire::{BlockHash, OutPoint, Txid, encode};
+use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::engine::Engine;
@@ -35,36 +36,47 @@ impl Engine {
             let node = state.tree.tip_node();
             (state.coins.snapshot()?, node.height, node.hash)
         };
-        let shards = self.config.threads.max(1) as u32 * SHARDS_PER_THREAD;
-        let partials: Result<Vec<Partial>, CoinError> = self.pool.install(|| {
-            (0..shards)
-                .into_par_iter()
-                .map(|shard| add_up(&snapshot, shard, shards, with_muhash))
-                .collect()
-        });
-        let mut stats = UtxoStats {
-            height,
-            hash,
-            txouts: 0,
-            transactions: 0,
-            total_amount_sat: 0,
-            bogosize: 0,
-            muhash: None,
-            disk_size: snapshot.disk_bytes(),
-        };
-        let mut muhash = MuHash3072::new();
-        for partial in partials? {
-            stats.txouts += partial.txouts;
-            stats.transactions += partial.transactions;
-            stats.total_amount_sat += partial.total_amount_sat;
-            stats.bogosize += partial.bogosize;
-            if let Some(part) = &partial.muhash {
-                muhash.combine(part);
-            }
-        }
-        stats.muhash = with_muhash.then(|| muhash.finalize());
-        Ok(stats)
+        snapshot_stats(&snapshot, &self.pool, height, hash, with_muhash).map_err(EngineError::from)
     }
+}
+
+/// Counts the coins of a snapshot, which belongs to the block at `height`, and hashes them when asked to.
+pub(crate) fn snapshot_stats(
+    snapshot: &CoinSnapshot,
+    pool: &ThreadPool,
+    height: u32,
+    hash: BlockHash,
+    with_muhash: bool,
+) -> Result<UtxoStats, CoinError> {
+    let shards = pool.current_num_threads() as u32 * SHARDS_PER_THREAD;
+    let partials: Result<Vec<Partial>, CoinError> = pool.install(|| {
+        (0..shards)
+            .into_par_iter()
+            .map(|shard| add_up(snapshot, shard, shards, with_muhash))
+            .collect()
+    });
+    let mut stats = UtxoStats {
+        height,
+        hash,
+        txouts: 0,
+        transactions: 0,
+        total_amount_sat: 0,
+        bogosize: 0,
+        muhash: None,
+        disk_size: snapshot.disk_bytes(),
+    };
+    let mut muhash = MuHash3072::new();
+    for partial in partials? {
+        stats.txouts += partial.txouts;
+        stats.transactions += partial.transactions;
+        stats.total_amount_sat += partial.total_amount_sat;
+        stats.bogosize += partial.bogosize;
+        if let Some(part) = &partial.muhash {
+            muhash.combine(part);
+        }
+    }
+    stats.muhash = with_muhash.then(|| muhash.finalize());
+    Ok(stats)
 }
 
 /// A shard holds whole transactions: it is a range of txids.

@@ -189,6 +189,8 @@ pub struct UtxoStats {
 /// State of the mempool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MempoolInfo {
+    /// Whether the mempool file has been read, or does not have to be.
+    pub loaded: bool,
     /// Transactions.
     pub size: usize,
     /// Sum of virtual sizes.

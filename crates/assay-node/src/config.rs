@@ -27,6 +27,8 @@ pub struct NodeConfig {
     pub mempool_bytes_max: Option<u64>,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes; `None` for the engine's default.
     pub min_relay_fee_sat_per_kvb: Option<u64>,
+    /// Whether the mempool is kept through a restart.
+    pub persist_mempool: bool,
     /// Where the log goes; `None` leaves events to whoever listens in this process.
     pub log: Option<LogConfig>,
     /// Whether SIGTERM and SIGINT stop the node.
@@ -79,6 +81,7 @@ impl NodeConfig {
             threads: None,
             mempool_bytes_max: None,
             min_relay_fee_sat_per_kvb: None,
+            persist_mempool: true,
             log: Some(LogConfig::default()),
             handle_signals: true,
         })
@@ -103,6 +106,7 @@ impl NodeConfig {
         if let Some(rate) = self.min_relay_fee_sat_per_kvb {
             config.min_relay_fee_sat_per_kvb = rate;
         }
+        config.persist_mempool = self.persist_mempool;
         config
     }
 }

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use assay_engine::{Engine, EngineError, OpenError};
 use tokio::runtime::{Builder, Runtime};
@@ -65,7 +66,12 @@ pub enum NodeError {
     #[error(transparent)]
     Bind(#[from] BindError),
     /// The engine cannot open.
-    #[error("cannot open the chain in {}: {source}", path.display())]
+    #[error(
+        "cannot open the chain in {}: {source}{}{}",
+        path.display(),
+        if source.advice().is_some() { "; " } else { "" },
+        source.advice().unwrap_or("")
+    )]
     Open {
         /// The folder.
         path: PathBuf,
@@ -90,6 +96,8 @@ pub struct Node {
     runtime: Runtime,
     serving: JoinHandle<()>,
     engine: Arc<Engine>,
+    /// Reads the mempool file, if that is wanted.
+    loading: Option<thread::JoinHandle<()>>,
     addresses: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
     cookie: Option<CookieFile>,
@@ -171,7 +179,22 @@ impl Node {
         let tip = engine.tip();
         rpc.set_engine(Arc::clone(&engine));
         tracing::info!("Done loading: height={} best={}", tip.height, tip.hash);
-        Ok(Self { runtime, serving, engine, addresses, stop, cookie, _pid: pid, _lock: lock })
+        let loading = if config.persist_mempool {
+            Some(load_mempool(Arc::clone(&engine)).map_err(NodeError::Runtime)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            runtime,
+            serving,
+            engine,
+            loading,
+            addresses,
+            stop,
+            cookie,
+            _pid: pid,
+            _lock: lock,
+        })
     }
 
     /// Where the RPC server listens.
@@ -195,8 +218,17 @@ impl Node {
     /// # Errors
     /// Not everything could be written out.
     pub fn wait(self) -> Result<(), NodeError> {
-        let Self { runtime, serving, engine, addresses: _, stop, cookie, _pid: pid, _lock: lock } =
-            self;
+        let Self {
+            runtime,
+            serving,
+            engine,
+            loading,
+            addresses: _,
+            stop,
+            cookie,
+            _pid: pid,
+            _lock: lock,
+        } = self;
         let served = runtime.block_on(async {
             let mut stopping = stop.subscribe();
             // Cannot fail: this very function holds a sender.
@@ -211,6 +243,9 @@ impl Node {
         let flushed = engine.shutdown();
         // Calls that outlived the server's patience run on into a closed engine, and are not waited for.
         runtime.shutdown_background();
+        if loading.is_some_and(|loading| loading.join().is_err()) {
+            tracing::error!("Reading the mempool file ended abnormally");
+        }
         drop(engine);
         drop(pid);
         match &flushed {
@@ -220,6 +255,15 @@ impl Node {
         drop(lock);
         Ok(flushed?)
     }
+}
+
+/// Reads the mempool file while calls are answered already.
+fn load_mempool(engine: Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name("mempool".to_owned()).spawn(move || {
+        if let Err(error) = engine.load_mempool() {
+            tracing::warn!("Starting with an empty mempool: {error}");
+        }
+    })
 }
 
 /// The server speaks no TLS and knows a password at best: other machines are let in on request only.

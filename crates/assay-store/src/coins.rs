@@ -4,6 +4,7 @@
 //! count, as one atomic batch. A coin that is created and spent between two flushes never reaches the disk.
 
 mod arena;
+mod damage;
 mod fjall_tier;
 mod flush;
 mod hints;

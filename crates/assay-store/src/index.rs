@@ -45,6 +45,14 @@ pub enum IndexError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// Groups that had been synced do not have their checksum.
+    #[error("{}: damaged at {offset}, before records that were synced after it", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the first damaged group starts.
+        offset: u64,
+    },
     /// The file is something else, or of a later version.
     #[error("{}: not a block index of version {VERSION}", path.display())]
     Format {
@@ -81,7 +89,9 @@ pub(crate) struct Loaded {
     pub(crate) records: Vec<BlockRecord>,
     /// For each record, whether it was written after the last checkpoint, so that its data may be lost.
     pub(crate) unsure: Vec<bool>,
-    /// Bytes after the last whole group.
+    /// Where the last whole group ends.
+    pub(crate) end: u64,
+    /// Bytes after it.
     pub(crate) bytes_dropped: u64,
     /// Records in the log, with those that were replaced.
     logged: usize,
@@ -148,7 +158,13 @@ impl BlockIndex {
         } else {
             check_head(&path, &bytes, magic)?;
             let end = load_groups(&bytes, &mut loaded);
+            loaded.end = end as u64;
             loaded.bytes_dropped = (bytes.len() - end) as u64;
+            // A power cut can tear what was written since the last sync, in which there is one checkpoint at most, the one
+            // being synced. So before a second one this is damage, and what follows must not be dropped.
+            if count_checkpoints(&bytes[end..]) > 1 {
+                return Err(IndexError::Damaged { path, offset: end as u64 });
+            }
             if loaded.bytes_dropped > 0 {
                 file.set_size(end as u64).map_err(failed)?;
             }
@@ -220,6 +236,10 @@ impl BlockIndex {
         Ok(Arc::clone(&log.file))
     }
 
+    pub(crate) fn damaged(&self, offset: u64) -> IndexError {
+        IndexError::Damaged { path: self.path.clone(), offset }
+    }
+
     fn io_error(&self, source: io::Error) -> IndexError {
         IndexError::Io { path: self.path.clone(), source }
     }
@@ -274,6 +294,13 @@ fn load_groups(bytes: &[u8], loaded: &mut Loaded) -> usize {
         end += GROUP_HEAD_BYTES + payload.len();
     }
     end
+}
+
+/// Checkpoints in bytes that need not start with a group.
+fn count_checkpoints(bytes: &[u8]) -> usize {
+    let mut checkpoint = Vec::new();
+    write_group(&mut checkpoint, KIND_CHECKPOINT, &[]);
+    bytes.windows(checkpoint.len()).filter(|window| *window == checkpoint).count()
 }
 
 /// Appends payload length, CRC-32 of kind and payload, kind, payload.

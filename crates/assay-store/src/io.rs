@@ -78,6 +78,19 @@ pub trait IoFile: Send + Sync {
     fn sync_data(&self) -> io::Result<()>;
 }
 
+/// Makes the name of `path` durable, which the folder that holds it keeps.
+///
+/// # Errors
+/// As the operating system reports; a folder that may not be read cannot be synced, and is not ours to sync.
+pub(crate) fn sync_name(io: &dyn Io, path: &Path) -> io::Result<()> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    match io.sync_dir(parent) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        other => other,
+    }
+}
+
 /// The file system of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealIo;

@@ -7,6 +7,8 @@
 //! - [`CoinStore`]: the unspent coins, a cache in memory over a persistent tier ([`CoinTier`]);
 //! - [`UndoWriter`] and [`UndoReader`]: the coins that a block spent, as bytes.
 //!
+//! Apart from them, [`BlockFiles`] reads the block files of another program, which it never changes.
+//!
 //! A block may be acknowledged when [`BlockStore::append_block`] and [`BlockIndex::put`] have returned: it survives the
 //! death of the process then, and after [`commit`] a power cut too. After a crash, take [`CoinStore::tip`] and connect
 //! the archived blocks above it again. Byte layouts and the whole contract: `docs/formats.md`.
@@ -33,15 +35,20 @@
 //! Deliberately absent: consensus rules (what may be spent, which chain is best), and threads of its own beyond those of
 //! the coin tier.
 
+mod block_files;
 mod blocks;
 mod codec;
 mod coins;
 mod index;
 pub mod io;
 mod reader;
+mod replace;
 mod store;
 mod undo;
 
+pub use block_files::{
+    BlockFile, BlockFiles, BlockFilesError, BlockPlace, Finding, StrayKind, XorKey,
+};
 pub use blocks::{BlockFileError, BlockPos, BlockStore, UndoPos};
 pub use codec::{CodecError, CoinRef};
 pub use coins::{
@@ -51,5 +58,6 @@ pub use coins::{
 };
 pub use index::{BlockIndex, BlockRecord, IndexError};
 pub use reader::BlockFileReader;
+pub use replace::{ReplaceError, read_file, replace_file};
 pub use store::{CommitError, OpenError, Recovery, Store, StoreConfig, commit};
 pub use undo::{UndoError, UndoReader, UndoWriter, decode_undo};

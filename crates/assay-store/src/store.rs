@@ -8,7 +8,7 @@ use assay_wire::BlockHash;
 use crate::blocks::{BlockFileError, BlockPos, BlockStore};
 use crate::coins::{CoinError, CoinStore, CoinTier, FjallTier, FlushStats, TierError};
 use crate::index::{BlockIndex, BlockRecord, IndexError, Loaded};
-use crate::io::{Io, RealIo};
+use crate::io::{Io, RealIo, sync_name};
 
 /// Where and how to store.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct StoreConfig {
     pub dir: PathBuf,
     /// Message start of the network, which frames the blocks.
     pub magic: [u8; 4],
-    /// Limit of the coin cache in bytes, records and table; beyond it [`CoinStore::needs_flush`] asks for a flush.
+    /// Limit of the coin cache in bytes: records, table, and what a flush needs besides. [`CoinStore::make_room`] keeps to it.
     pub cache_bytes_max: usize,
     /// Bytes for the block cache of the coin tier.
     pub tier_cache_bytes: usize,
@@ -35,6 +35,19 @@ impl StoreConfig {
             tier_cache_bytes: 64 << 20,
             block_file_bytes_max: 128 << 20,
         }
+    }
+
+    /// Divides `total` bytes among all that coins take memory for.
+    ///
+    /// An eighth, but no more than 256 MiB, is for the block cache of the tier, which has to hold the filters and indexes of
+    /// its tables (about two bytes per coin on disk); a coin itself takes less memory in our own cache. Set aside are
+    /// 28 MiB for the buffers with which tables are written and merged, and for what the allocator wastes on blocks that
+    /// many threads read (a quarter of the block cache). Measured in `tests/memory.rs`.
+    #[must_use]
+    pub fn with_coin_memory(self, total: usize) -> Self {
+        let tier_cache_bytes = (total / 8).min(256 << 20);
+        let buffers = (total / 16 * 7).min(28 << 20) + tier_cache_bytes / 4;
+        Self { cache_bytes_max: total - tier_cache_bytes - buffers, tier_cache_bytes, ..self }
     }
 }
 
@@ -125,6 +138,14 @@ impl Store {
     ) -> Result<Self, OpenError> {
         let coins = CoinStore::open(tier, config.cache_bytes_max)?;
         let (index, mut loaded) = BlockIndex::open(&**io, &config.dir.join("index"), config.magic)?;
+        // The index is synced before the coins, so what the coins name cannot be in a tail that a power cut tore.
+        if let Some(marker) = coins.tip()
+            && loaded.bytes_dropped > 0
+            && marker.height > 0
+            && !loaded.records.iter().any(|record| record.header.hash() == marker.hash)
+        {
+            return Err(index.damaged(loaded.end).into());
+        }
         let (blocks, tails) = BlockStore::open(
             Arc::clone(io),
             &config.dir.join("blocks"),
@@ -132,6 +153,11 @@ impl Store {
             config.block_file_bytes_max,
             &loaded.known_ends(),
         )?;
+        // The folders may be new.
+        for path in [&config.dir.join("blocks"), &config.dir] {
+            sync_name(&**io, path)
+                .map_err(|source| BlockFileError::Io { path: path.clone(), source })?;
+        }
         let mut recovery = Recovery {
             index_bytes_dropped: loaded.bytes_dropped,
             block_bytes_dropped: tails.bytes_dropped,

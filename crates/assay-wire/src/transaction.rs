@@ -34,6 +34,19 @@ impl Transaction {
         Ok(Self { bytes, layout, offsets })
     }
 
+    /// Parses the transaction that `bytes` begin with and copies it; [`Tx::total_size`] tells where it ends.
+    ///
+    /// # Errors
+    /// When the bytes do not begin with a whole transaction.
+    pub fn parse_first(bytes: &[u8], encoding: Encoding) -> Result<Self, ParseError> {
+        // Offsets are 32 bits wide; no transaction comes near that.
+        let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
+        let mut reader = Reader::new(bytes, 0);
+        let mut offsets = Offsets::default();
+        let layout = parse_tx(&mut reader, encoding, &mut offsets)?;
+        Ok(Self { bytes: bytes[..reader.position()].into(), layout, offsets })
+    }
+
     /// The view through which everything is read.
     pub fn view(&self) -> Tx<'_> {
         Tx::new(&self.bytes, &self.layout, &self.offsets)

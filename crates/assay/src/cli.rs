@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use assay_engine::BlockHash;
 use assay_lab::target::TargetSpec;
 use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Chain(ChainArguments),
     /// Run the validating node.
     Node(NodeArguments),
+    /// Validate a whole chain from block files: a Bitcoin Core datadir, a forged chain, a bootstrap.dat.
+    Validate(ValidateArguments),
     /// Work on single blocks.
     Block(BlockArguments),
     /// Write a report again from its results.json.
@@ -241,9 +244,60 @@ pub(crate) struct NodeArguments {
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes [default: 100, on bch-regtest 1000].
     #[arg(long, value_name = "SAT")]
     pub(crate) min_relay_fee: Option<u64>,
+    /// Whether the mempool is kept in mempool.dat through a restart.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = false,
+        default_value_t = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    pub(crate) persist_mempool: bool,
+    /// The same as --persist-mempool false.
+    #[arg(long, conflicts_with = "persist_mempool")]
+    pub(crate) no_persist_mempool: bool,
     /// Also print the log to standard output, as Bitcoin Core does.
     #[arg(long)]
     pub(crate) print_to_console: bool,
+}
+
+/// Validate a whole chain from block files.
+///
+/// Every block is read where it lies and every rule is checked, on the branch with the most work that is there as a whole.
+/// Files may be obfuscated (xor.dat beside them), blocks in any order, repeated, stale or cut off, with anything between
+/// them. When a block is invalid, everything before it stays and no other branch is tried.
+///
+/// Exit status: 0 the chain is valid, 1 a block is invalid or missing below others, 2 wrong usage or failure, 130
+/// interrupted.
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArguments {
+    /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is changed.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) blocks: PathBuf,
+    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub(crate) chain: String,
+    /// Folder to keep the coins in, under CHAIN/validate: an interrupted or killed validation then goes on where it was.
+    /// Without it they go to a temporary folder that is removed at the end.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) datadir: Option<PathBuf>,
+    /// Stop after this height; with --datadir a later call goes on from there.
+    #[arg(long, value_name = "HEIGHT")]
+    pub(crate) stop_height: Option<u32>,
+    /// Take the scripts of this block and its ancestors to be valid; everything else is still checked.
+    #[arg(long, value_name = "HASH")]
+    pub(crate) assume_valid: Option<BlockHash>,
+    /// Memory for coins, MiB [default: a quarter of what is available, from 64 to 4096, as for `assay node`].
+    #[arg(long, value_name = "MIB")]
+    pub(crate) db_cache: Option<usize>,
+    /// Threads that verify scripts; 0 takes one for each core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) par: usize,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Work on single blocks.

@@ -35,6 +35,8 @@ fn help_texts() {
         ("run", vec!["run", "--help"]),
         ("chain forge", vec!["chain", "forge", "--help"]),
         ("node", vec!["node", "--help"]),
+        ("validate", vec!["validate", "--help"]),
+        ("block verify", vec!["block", "verify", "--help"]),
     ] {
         let output = assay(&arguments);
         assert!(output.status.success());
@@ -61,6 +63,10 @@ fn wrong_names_and_numbers_are_refused() {
     refuses(&["node", "--chain", "regtest", "--datadir", &out, "--db-cache", "0"], "--db-cache 0");
     refuses(&["node", "--chain", "regtest", "--datadir", &out, "--rpc", "0.0.0.0:0"], "0.0.0.0");
     refuses(&["report", &out], "results.json");
+    refuses(&["validate", "--chain", "dogecoin", "--blocks", &out], "bch-regtest");
+    refuses(&["validate", "--chain", "regtest", "--blocks", &out], &out);
+    refuses(&["validate", "--blocks", &out, "--db-cache", "0"], "--db-cache 0");
+    refuses(&["validate", "--blocks", &out, "--assume-valid", "12"], "--assume-valid");
 }
 
 #[test]

@@ -39,9 +39,9 @@ impl Candidate {
         Self { tx, txid, wtxid, time: None }
     }
 
-    /// The same as of an earlier time.
-    pub(super) fn at(self, time: Option<u64>) -> Self {
-        Self { time, ..self }
+    /// The same, first admitted at another time.
+    pub(super) fn at(self, time: u64) -> Self {
+        Self { time: Some(time), ..self }
     }
 
     fn reject(

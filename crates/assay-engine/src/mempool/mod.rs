@@ -2,11 +2,15 @@
 
 mod admission;
 mod disconnected;
+mod file;
+mod persist;
 mod policy;
 mod pool;
 mod reorg;
 
 pub(crate) use disconnected::DisconnectedTxs;
+pub use file::{MempoolFileDamage, MempoolFileError};
+pub use persist::MempoolLoad;
 pub(crate) use pool::Pool;
 
 use crate::connect::Prepared;
@@ -38,6 +42,7 @@ impl Engine {
     pub fn mempool_info(&self) -> MempoolInfo {
         let state = self.lock();
         MempoolInfo {
+            loaded: self.is_mempool_loaded(),
             size: state.mempool.len(),
             bytes: state.mempool.vsize_total(),
             usage: state.mempool.usage_bytes(),

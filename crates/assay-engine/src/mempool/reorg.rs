@@ -44,22 +44,10 @@ impl Engine {
             }
         }
         self.trim_clusters(&mut state.mempool, &returned);
-        self.remove_unfit(state, &rules);
+        remove_unfit(state, &rules);
         if !offers.is_empty() {
             let count = returned.iter().filter(|txid| state.mempool.get(txid).is_some()).count();
             tracing::info!("reorganisation: {count} of {} transactions return", offers.len());
-        }
-    }
-
-    /// Takes out what is no longer final or mature, with all that builds on it (Core `txmempool.cpp`, `removeForReorg`).
-    fn remove_unfit(&self, state: &mut State, rules: &Rules) {
-        let is_unfit = |(_, entry): &(&Txid, &Entry)| {
-            entry.depends_on_height && !fits_next_block(state, rules, entry)
-        };
-        let unfit: Vec<Txid> =
-            state.mempool.iter().filter(is_unfit).map(|(txid, _)| *txid).collect();
-        for txid in &unfit {
-            state.mempool.remove_with_descendants(txid);
         }
     }
 
@@ -116,6 +104,17 @@ impl Engine {
             }
         }
         order
+    }
+}
+
+/// Takes out what is no longer final or mature, with all that builds on it (Core `txmempool.cpp`, `removeForReorg`).
+fn remove_unfit(state: &mut State, rules: &Rules) {
+    let is_unfit = |(_, entry): &(&Txid, &Entry)| {
+        entry.depends_on_height && !fits_next_block(state, rules, entry)
+    };
+    let unfit: Vec<Txid> = state.mempool.iter().filter(is_unfit).map(|(txid, _)| *txid).collect();
+    for txid in &unfit {
+        state.mempool.remove_with_descendants(txid);
     }
 }
 

@@ -1,68 +1,13 @@
 //! What the mempool makes of blocks that are disconnected.
 
 use std::collections::HashSet;
+use std::slice::from_ref;
 
-use assay_engine::{Config, Engine};
-use assay_wire::{Block, BlockHash, Encoding, OutPoint, Transaction, Txid};
-use tempfile::TempDir;
+use assay_wire::{OutPoint, Txid};
 
 use crate::chain::accept;
-use crate::mint::{Mint, params, tx};
-
-/// An engine at height 105, where coinbases 1 to 6 can be spent in the next block.
-struct Fixture {
-    engine: Engine,
-    mint: Mint,
-    _dir: TempDir,
-}
-
-impl Fixture {
-    fn new(change: impl Fn(&mut Config)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut config = Config::new(dir.path(), params());
-        config.threads = 2;
-        config.cache_bytes_max = 16 << 20;
-        change(&mut config);
-        let engine = Engine::open(config).unwrap();
-        let mut fixture = Self { engine, mint: Mint::new(), _dir: dir };
-        for _ in 0..105 {
-            fixture.mine(&[]);
-        }
-        fixture
-    }
-
-    fn mine(&mut self, txs: &[Transaction]) -> BlockHash {
-        let raw = self.mint.block_of(txs);
-        let hash = Block::parse(raw.clone(), Encoding::Segwit).unwrap().hash();
-        accept(&self.engine, raw);
-        hash
-    }
-
-    fn offer(&self, tx: &Transaction) -> Txid {
-        self.engine.submit_transaction(tx.bytes().to_vec(), None).unwrap()
-    }
-
-    /// The coinbase output of the block at `height`.
-    fn coinbase(&self, height: u32) -> OutPoint {
-        let hash = self.engine.block_hash_at(height).unwrap();
-        let raw = self.engine.read_block(&hash).unwrap().unwrap();
-        let block = Block::parse(raw, Encoding::Segwit).unwrap();
-        OutPoint { txid: block.tx(0).txid(), vout: 0 }
-    }
-
-    fn mempool(&self) -> HashSet<Txid> {
-        self.engine.mempool_txids().into_iter().collect()
-    }
-}
-
-fn txid(tx: &Transaction) -> Txid {
-    tx.view().txid()
-}
-
-/// Spends the first output of `of`.
-fn child(of: &Transaction, value: i64) -> Transaction {
-    tx(&[(OutPoint { txid: txid(of), vout: 0 }, u32::MAX)], &[value], 0)
-}
+use crate::fixture::{Fixture, child, txid};
+use crate::mint::tx;
 
 #[test]
 fn parents_return_and_children_stay() {
@@ -71,8 +16,8 @@ fn parents_return_and_children_stay() {
     let next = child(&parent, 80_000_000);
     let last = child(&next, 70_000_000);
     f.offer(&parent);
-    let lower = f.mine(&[parent.clone()]);
-    f.mine(&[next.clone()]);
+    let lower = f.mine(from_ref(&parent));
+    f.mine(from_ref(&next));
     f.offer(&last);
     assert_eq!(f.mempool(), HashSet::from([txid(&last)]));
     f.engine.invalidate_block(&lower).unwrap();
@@ -128,7 +73,7 @@ fn of_a_deep_invalidation_only_the_last_ten_blocks_return() {
     let mut lowest = None;
     for height in 1..=12 {
         let tx = tx(&[(f.coinbase(height), u32::MAX)], &[90_000_000], 0);
-        let hash = f.mine(&[tx.clone()]);
+        let hash = f.mine(from_ref(&tx));
         lowest.get_or_insert(hash);
         txs.push(tx);
     }
@@ -164,7 +109,7 @@ fn clusters_that_grow_together_are_cut_back() {
     let mut f = Fixture::new(|config| config.cluster_count_max = Some(4));
     // One transaction with three outputs, confirmed; two children each in the mempool make three clusters of two.
     let parent = tx(&[(f.coinbase(1), u32::MAX)], &[30_000_000, 30_000_000, 30_000_000], 0);
-    let block = f.mine(&[parent.clone()]);
+    let block = f.mine(from_ref(&parent));
     let mut all = vec![parent.clone()];
     for vout in 0..3 {
         let out = OutPoint { txid: txid(&parent), vout };

@@ -4,6 +4,7 @@
 //! later, per request: one bad request in a batch must not spoil the others.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use memchr::memchr;
@@ -148,6 +149,14 @@ impl<'a> Value<'a> {
         let mut bytes = vec![0; digits.len() / 2];
         let even = digits.len().is_multiple_of(2);
         (even && faster_hex::hex_decode(digits.as_bytes(), &mut bytes).is_ok()).then_some(bytes)
+    }
+
+    /// A member of an object that is not null; `None` also for other values.
+    pub fn member(self, name: &str) -> Option<Self> {
+        let members: HashMap<Cow<'a, str>, &'a RawValue> =
+            serde_json::from_str(self.json()).ok()?;
+        let raw = members.get(name)?;
+        Some(Self { raw, text: self.text }).filter(|value| !value.is_null())
     }
 
     /// The elements of an array; `None` for other values.

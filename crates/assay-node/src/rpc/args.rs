@@ -111,12 +111,17 @@ impl<'a> Args<'a> {
 
     /// A truth value, or `default`.
     pub(crate) fn bool_or(&self, index: usize, default: bool) -> Result<bool, RpcError> {
-        match self.values[index].map(Value::json) {
-            None => Ok(default),
-            Some("true") => Ok(true),
-            Some("false") => Ok(false),
-            Some(_) => Err(wrong_type(self.values[index], "bool")),
-        }
+        as_bool(self.values[index], default)
+    }
+
+    /// A truth value that is a member of an object, or `default`.
+    pub(crate) fn option_or(
+        &self,
+        index: usize,
+        name: &str,
+        default: bool,
+    ) -> Result<bool, RpcError> {
+        as_bool(self.values[index].and_then(|object| object.member(name)), default)
     }
 
     /// How much to say: a number, or `true` for 1 and `false` for 0.
@@ -214,6 +219,15 @@ fn order_by_name<'a>(
     Ok(values)
 }
 
+fn as_bool(value: Option<Value<'_>>, default: bool) -> Result<bool, RpcError> {
+    match value.map(Value::json) {
+        None => Ok(default),
+        Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(_) => Err(wrong_type(value, "bool")),
+    }
+}
+
 fn wrong_type(value: Option<Value<'_>>, expected: impl Display) -> RpcError {
     let found = value.map_or("null", Value::type_name);
     RpcError::new(
@@ -277,6 +291,7 @@ impl Kind {
             Self::Number => Some("number"),
             Self::Bool => Some("bool"),
             Self::HexArray => Some("array"),
+            Self::Object => Some("object"),
             Self::Amount | Self::Verbosity | Self::HashOrHeight => None,
         }
     }

@@ -16,7 +16,7 @@ pub(super) const GETMEMPOOLINFO: Method = Method {
     args: &[],
     result: "\
 {                                (json object)
-  \"loaded\" : true|false,         (boolean) Always true: nothing is loaded at start
+  \"loaded\" : true|false,         (boolean) Whether what was saved at the last stop is loaded
   \"size\" : n,                    (numeric) Number of transactions
   \"bytes\" : n,                   (numeric) Sum of their virtual sizes
   \"usage\" : n,                   (numeric) Memory they are charged with
@@ -124,7 +124,7 @@ fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let info = node.engine.mempool_info();
     let fee_rate = info.min_relay_fee_sat_per_kvb.cast_signed();
     let mut object = Json::new(out).object();
-    object.key("loaded").bool(true);
+    object.key("loaded").bool(info.loaded);
     object.key("size").count(info.size);
     object.key("bytes").int(info.bytes);
     object.key("usage").int(info.usage);

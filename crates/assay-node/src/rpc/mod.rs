@@ -12,6 +12,7 @@ mod control;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod mempool;
+mod mempool_file;
 mod script;
 mod submit;
 mod table;

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::args::Args;
-use super::{Job, Rpc, blocks, branches, chain, coins, control, mempool, submit, transactions};
+use super::{Job, Rpc};
+use super::{blocks, branches, chain, coins, control, mempool, mempool_file, submit, transactions};
 use crate::jsonrpc::RpcError;
 
 /// One method.
@@ -45,6 +46,8 @@ pub(crate) enum Kind {
     HashOrHeight,
     /// An array of strings.
     HexArray,
+    /// An object.
+    Object,
 }
 
 /// Whether an argument may be left out.
@@ -159,6 +162,7 @@ impl Kind {
             Self::Verbosity => "numeric or boolean",
             Self::HashOrHeight => "string or numeric",
             Self::HexArray => "json array",
+            Self::Object => "json object",
         }
     }
 }
@@ -183,6 +187,8 @@ const METHODS: &[&Method] = &[
     &mempool::GETMEMPOOLENTRY,
     &mempool::GETMEMPOOLINFO,
     &mempool::GETRAWMEMPOOL,
+    &mempool_file::IMPORTMEMPOOL,
+    &mempool_file::SAVEMEMPOOL,
     &control::GETRPCINFO,
     &control::HELP,
     &control::STOP,

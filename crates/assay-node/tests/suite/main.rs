@@ -1,5 +1,6 @@
 //! The node from outside: over sockets, as its users see it.
 
+mod branches;
 mod chain;
 mod http;
 mod node;

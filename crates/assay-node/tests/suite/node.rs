@@ -14,15 +14,15 @@ use tempfile::TempDir;
 use crate::chain::{SUBSIDY, block, hex, regtest_genesis, spend};
 use crate::support::Client;
 
-struct Fixture {
+pub(crate) struct Fixture {
     node: Node,
     client: Client,
-    dir: TempDir,
+    pub(crate) dir: TempDir,
     /// The active chain, genesis first.
-    blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Block>,
 }
 
-fn config(dir: &Path) -> NodeConfig {
+pub(crate) fn config(dir: &Path) -> NodeConfig {
     let mut config = NodeConfig::new("regtest", dir).unwrap();
     config.rpc.bind = vec!["127.0.0.1:0".parse().unwrap()];
     config.cache_bytes_max = Some(16 << 20);
@@ -37,7 +37,7 @@ fn connect(node: &Node, dir: &Path) -> Client {
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let node = Node::start(&config(dir.path())).unwrap();
         let client = connect(&node, dir.path());
@@ -46,35 +46,47 @@ impl Fixture {
         Self { node, client, dir, blocks }
     }
 
-    fn call(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
         self.client.call(method, &params.to_string()).unwrap()
     }
 
     /// Code and message of the error that the call gives.
-    fn error(&mut self, method: &str, params: &Value) -> (i64, String) {
+    pub(crate) fn error(&mut self, method: &str, params: &Value) -> (i64, String) {
         let error = self.client.call(method, &params.to_string()).unwrap_err();
         (error["code"].as_i64().unwrap(), error["message"].as_str().unwrap().to_owned())
     }
 
-    fn next_block(&self, txs: &[Transaction]) -> Block {
+    pub(crate) fn next_block(&self, txs: &[Transaction]) -> Block {
         block(self.blocks.last().unwrap(), self.blocks.len() as u32, txs)
     }
 
-    fn mine(&mut self, txs: &[Transaction]) {
+    pub(crate) fn mine(&mut self, txs: &[Transaction]) {
         let next = self.next_block(txs);
         assert_eq!(self.call("submitblock", &json!([hex(next.bytes())])), Value::Null);
         self.blocks.push(next);
     }
 
     /// Mines until the first coinbase can be spent.
-    fn mature(&mut self) {
+    pub(crate) fn mature(&mut self) {
         while self.blocks.len() < 101 {
             self.mine(&[]);
         }
     }
 
+    /// Another node over the same folder, when this one has stopped.
+    pub(crate) fn restart(self, change: impl Fn(&mut NodeConfig)) -> Self {
+        let Self { node, client: _, dir, blocks } = self;
+        node.stop_handle().stop();
+        node.wait().unwrap();
+        let mut config = config(dir.path());
+        change(&mut config);
+        let node = Node::start(&config).unwrap();
+        let client = connect(&node, dir.path());
+        Self { node, client, dir, blocks }
+    }
+
     /// Spends the coinbase of the block at `height`.
-    fn spend_coinbase(&self, height: usize, values: &[i64]) -> Transaction {
+    pub(crate) fn spend_coinbase(&self, height: usize, values: &[i64]) -> Transaction {
         spend(&[(self.blocks[height].tx(0).txid(), 0)], values)
     }
 }

@@ -1,10 +1,14 @@
 //! The coin tier on fjall, a log-structured merge tree in Rust. Why it: `docs/adr/0002-coin-tier.md`.
 
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
-use fjall::config::{BlockSizePolicy, CompressionPolicy};
+use fjall::config::{BlockSizePolicy, CompressionPolicy, PartitioningPolicy, PinningPolicy};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, Readable, Snapshot};
 
+use crate::io::{RealIo, sync_name};
+
+use super::damage;
 use super::tier::{CoinTier, TierBatch, TierError, TierSnapshot, Visit};
 
 /// Coins in a fjall keyspace.
@@ -14,6 +18,7 @@ use super::tier::{CoinTier, TierBatch, TierError, TierSnapshot, Visit};
 pub struct FjallTier {
     db: Database,
     coins: Keyspace,
+    dir: PathBuf,
 }
 
 impl FjallTier {
@@ -22,38 +27,74 @@ impl FjallTier {
     /// # Errors
     /// The directory is in use, damaged, or cannot be read or written.
     pub fn open(dir: &Path, cache_bytes: usize) -> Result<Self, TierError> {
+        damage::check_lists(dir).map_err(|path| TierError {
+            place: Some((path, 0)),
+            ..TierError::new("open the database", "a list of tables does not have its checksum")
+        })?;
         let db = Database::builder(dir)
             .cache_size(cache_bytes as u64)
             .worker_threads(2)
             .open()
-            .map_err(|e| TierError::new("open the database", e))?;
-        // Hashes do not compress, so nothing is.
+            .map_err(|e| failed("open the database", dir, e))?;
+        // Hashes do not compress, so nothing is. Filters and indexes come in blocks of the cache, of which those are kept that
+        // are used: whole ones would take memory with the number of coins, pinned ones without limit.
         let options = || {
             KeyspaceCreateOptions::default()
+                .filter_block_partitioning_policy(PartitioningPolicy::all(true))
+                .index_block_partitioning_policy(PartitioningPolicy::all(true))
+                .filter_block_pinning_policy(PinningPolicy::disabled())
+                .index_block_pinning_policy(PinningPolicy::disabled())
                 .manual_journal_persist(true)
                 .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
                 .data_block_compression_policy(CompressionPolicy::disabled())
                 .index_block_compression_policy(CompressionPolicy::disabled())
         };
         let coins =
-            db.keyspace("coins", options).map_err(|e| TierError::new("open the keyspace", e))?;
-        Ok(Self { db, coins })
+            db.keyspace("coins", options).map_err(|e| failed("open the keyspace", dir, e))?;
+        // The engine syncs what lies in the keyspace's folder, but not that folder's name.
+        let keyspaces = dir.join("keyspaces");
+        for path in [&keyspaces.join("0"), &keyspaces, dir] {
+            sync_name(&RealIo, path).map_err(|e| TierError::new("sync the folders", e))?;
+        }
+        Ok(Self { db, coins, dir: dir.to_path_buf() })
     }
+
+    fn failed(&self, operation: &'static str, error: fjall::Error) -> TierError {
+        failed(operation, &self.dir, error)
+    }
+}
+
+/// Damage is looked for: the engine does not say where it met it.
+fn failed(operation: &'static str, dir: &Path, error: fjall::Error) -> TierError {
+    let is_damage = match &error {
+        fjall::Error::Io(e) | fjall::Error::Storage(fjall::LsmError::Io(e)) => {
+            use ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+            matches!(e.kind(), InvalidData | InvalidInput | UnexpectedEof)
+        }
+        fjall::Error::Locked | fjall::Error::Poisoned => false,
+        _ => true,
+    };
+    let place = match &error {
+        fjall::Error::InvalidVersion(_) => Some((dir.join("version"), 0)),
+        _ => is_damage.then(|| damage::find(dir)).flatten(),
+    };
+    TierError { place, ..TierError::new(operation, error) }
 }
 
 impl CoinTier for FjallTier {
     fn get(&self, key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, TierError> {
-        let value = self.coins.get(key).map_err(|e| TierError::new("read", e))?;
+        let value = self.coins.get(key).map_err(|e| self.failed("read", e))?;
         Ok(value.map(|value| found(&value)).is_some())
     }
 
     fn batch(&self, _changes: usize) -> Result<Box<dyn TierBatch + '_>, TierError> {
-        let tables = Tables::start(&self.coins);
-        Ok(Box::new(tables.map_err(|e| TierError::new("start a batch", e))?))
+        let tables = Tables::start(&self.coins, &self.dir);
+        Ok(Box::new(tables.map_err(|e| self.failed("start a batch", e))?))
     }
 
     fn snapshot(&self) -> Result<Box<dyn TierSnapshot>, TierError> {
-        Ok(Box::new(FjallSnapshot { view: self.db.snapshot(), coins: self.coins.clone() }))
+        let (view, coins, dir) = (self.db.snapshot(), self.coins.clone(), self.dir.clone());
+        Ok(Box::new(FjallSnapshot { view, coins, dir }))
     }
 
     fn disk_bytes(&self) -> u64 {
@@ -70,6 +111,7 @@ impl CoinTier for FjallTier {
 /// A batch as sorted tables. The engine does not name its type for that, so it is held in a closure.
 struct Tables<'t> {
     apply: Box<dyn FnMut(Step<'_>) -> fjall::Result<()> + 't>,
+    dir: &'t Path,
 }
 
 enum Step<'s> {
@@ -79,7 +121,7 @@ enum Step<'s> {
 }
 
 impl<'t> Tables<'t> {
-    fn start(coins: &'t Keyspace) -> fjall::Result<Self> {
+    fn start(coins: &'t Keyspace, dir: &'t Path) -> fjall::Result<Self> {
         let mut ingestion = Some(coins.start_ingestion()?);
         let apply = Box::new(move |step: Step<'_>| match (step, &mut ingestion) {
             (Step::Put(key, value), Some(ingestion)) => ingestion.write(key, value),
@@ -90,27 +132,28 @@ impl<'t> Tables<'t> {
             },
             (_, None) => Ok(()),
         });
-        Ok(Self { apply })
+        Ok(Self { apply, dir })
     }
 }
 
 impl TierBatch for Tables<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), TierError> {
-        (self.apply)(Step::Put(key, value)).map_err(|e| TierError::new("write", e))
+        (self.apply)(Step::Put(key, value)).map_err(|e| failed("write", self.dir, e))
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), TierError> {
-        (self.apply)(Step::Delete(key)).map_err(|e| TierError::new("delete", e))
+        (self.apply)(Step::Delete(key)).map_err(|e| failed("delete", self.dir, e))
     }
 
     fn commit(mut self: Box<Self>) -> Result<(), TierError> {
-        (self.apply)(Step::Finish).map_err(|e| TierError::new("commit", e))
+        (self.apply)(Step::Finish).map_err(|e| failed("commit", self.dir, e))
     }
 }
 
 struct FjallSnapshot {
     view: Snapshot,
     coins: Keyspace,
+    dir: PathBuf,
 }
 
 impl TierSnapshot for FjallSnapshot {
@@ -120,7 +163,7 @@ impl TierSnapshot for FjallSnapshot {
             None => self.view.range(&self.coins, from..),
         };
         for entry in entries {
-            let (key, value) = entry.into_inner().map_err(|e| TierError::new("scan", e))?;
+            let (key, value) = entry.into_inner().map_err(|e| failed("scan", &self.dir, e))?;
             if visit(&key, &value).is_break() {
                 break;
             }

@@ -59,6 +59,7 @@ impl CoinStore {
         batch.commit()?;
         self.marker = Some(marker);
         self.forget_changes();
+        self.start_pace();
         stats.evicted = self.evict_after_flush();
         stats.kept = self.unspent as u64;
         stats.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);

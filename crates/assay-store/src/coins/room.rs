@@ -94,7 +94,7 @@ impl CoinStore {
     /// every block that was connected or disconnected.
     #[must_use]
     pub fn make_room(&mut self) -> Room {
-        self.pace.note(self.arena.used_bytes(), self.table.len());
+        self.pace.note(self.arena.live_bytes(), self.table.len());
         if self.has_room() {
             return Room::Enough;
         }
@@ -153,8 +153,13 @@ impl CoinStore {
         });
         self.unspent -= dropped;
         self.is_complete &= dropped == 0;
-        self.pace.rest(self.arena.used_bytes(), self.table.len());
+        self.start_pace();
         dropped as u64
+    }
+
+    /// From here on growth is counted.
+    pub(super) fn start_pace(&mut self) {
+        self.pace.rest(self.arena.live_bytes(), self.table.len());
     }
 
     /// The least height such that the changes and all clean coins from it on fit into `budget` bytes, to within a few

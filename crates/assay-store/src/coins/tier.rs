@@ -1,7 +1,9 @@
 //! What the coin cache asks of the engine below it.
 
 use std::error::Error;
+use std::fmt;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 
 use assay_wire::{OutPoint, Txid};
 
@@ -13,12 +15,24 @@ pub type CoinKey = [u8; KEY_BYTES];
 
 /// A failure inside a coin tier.
 #[derive(Debug, thiserror::Error)]
-#[error("coin tier: cannot {operation}: {source}")]
+#[error("coin tier: cannot {operation}: {source}{}", Place(place.as_ref()))]
 pub struct TierError {
     /// What was attempted.
     pub operation: &'static str,
     /// What the engine said.
     pub source: Box<dyn Error + Send + Sync>,
+    /// File and offset of what is damaged, where that was found.
+    pub place: Option<(PathBuf, u64)>,
+}
+
+struct Place<'a>(Option<&'a (PathBuf, u64)>);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |(path, offset)| {
+            write!(f, " ({} is damaged at {offset})", path.display())
+        })
+    }
 }
 
 impl TierError {
@@ -26,7 +40,7 @@ impl TierError {
         operation: &'static str,
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
-        Self { operation, source: source.into() }
+        Self { operation, source: source.into(), place: None }
     }
 }
 

@@ -3,7 +3,8 @@
 use assay_lab::crash::{CrashOptions, run as run_crash};
 use assay_lab::progress::Terminal;
 
-use super::run::{find_plan, own_command, stop_flag};
+use super::run::{find_plan, own_command};
+use super::stop_flag;
 use crate::Outcome;
 use crate::cli::CrashArguments;
 use crate::output;

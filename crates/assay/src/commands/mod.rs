@@ -8,11 +8,14 @@ pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod validate;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use assay_engine::ChainParams;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// The chain of this name.
 fn chain(name: &str) -> anyhow::Result<Arc<ChainParams>> {
@@ -20,4 +23,24 @@ fn chain(name: &str) -> anyhow::Result<Arc<ChainParams>> {
         format!("unknown chain {name:?}; there are {}", ChainParams::NAMES.join(", "))
     })?;
     Ok(Arc::new(params))
+}
+
+/// A flag that SIGTERM and SIGINT set, so that what is done so far can be kept; a second signal ends at once.
+fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        let watch = || -> std::io::Result<()> {
+            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+            signal_hook::flag::register(signal, Arc::clone(&stop)).map(|_| ())
+        };
+        watch().with_context(|| format!("cannot watch for signal {signal}"))?;
+    }
+    Ok(stop)
+}
+
+/// Bytes of so many MiB.
+fn mebibytes(flag: &str, count: usize) -> anyhow::Result<usize> {
+    const MAX: usize = 1 << 20;
+    ensure!((1..=MAX).contains(&count), "{flag} {count}: give 1 to {MAX} MiB");
+    Ok(count << 20)
 }

@@ -1,8 +1,8 @@
 //! `assay node`.
 
-use anyhow::ensure;
 use assay_node::NodeConfig;
 
+use super::mebibytes;
 use crate::Outcome;
 use crate::cli::NodeArguments;
 
@@ -21,15 +21,10 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
         arguments.max_mempool.map(|megabytes| megabytes.saturating_mul(1_000_000));
     config.threads = (arguments.par > 0).then_some(arguments.par);
     config.min_relay_fee_sat_per_kvb = arguments.min_relay_fee;
+    config.persist_mempool = arguments.persist_mempool && !arguments.no_persist_mempool;
     if let Some(log) = &mut config.log {
         log.stdout = arguments.print_to_console;
     }
     assay_node::run(&config)?;
     Ok(Outcome::Good)
-}
-
-fn mebibytes(flag: &str, count: usize) -> anyhow::Result<usize> {
-    const MAX: usize = 1 << 20;
-    ensure!((1..=MAX).contains(&count), "{flag} {count}: give 1 to {MAX} MiB");
-    Ok(count << 20)
 }

@@ -2,16 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
 use assay_lab::report;
 use assay_lab::run::{RunOptions, run as run_plan};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::stop_flag;
 use crate::Outcome;
 use crate::cli::RunArguments;
 use crate::output;
@@ -51,19 +49,6 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
 pub(crate) fn own_command(words: &[&str]) -> anyhow::Result<Vec<OsString>> {
     let path = std::env::current_exe().context("cannot find the path of this program")?;
     Ok(std::iter::once(path.into_os_string()).chain(words.iter().map(OsString::from)).collect())
-}
-
-/// A flag that SIGTERM and SIGINT set, so that nodes are stopped and finished runs kept; a second signal ends at once.
-pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT] {
-        let watch = || -> std::io::Result<()> {
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-            signal_hook::flag::register(signal, Arc::clone(&stop)).map(|_| ())
-        };
-        watch().with_context(|| format!("cannot watch for signal {signal}"))?;
-    }
-    Ok(stop)
 }
 
 /// A path when it looks like one, else the name of a built-in plan.

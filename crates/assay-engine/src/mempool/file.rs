@@ -1,0 +1,264 @@
+//! The mempool file: Bitcoin Core's `mempool.dat` (`node/mempool_persist.cpp`), byte for byte.
+//!
+//! Version 1: version, number of transactions, and for each the transaction, the time of its admission and a fee delta; then
+//! fee deltas of other transactions, then the ids of those that were never sent to a peer. Integers have 64 bits, little
+//! endian. Version 2 puts a key of eight bytes, with its length, behind the version; each byte that
+//! follows is combined with that of the key at its position in the file, by exclusive or. Bitcoin Cash Node writes version 1 without the last list.
+//!
+//! Fee deltas are not known here: they are written as none, and passed over in reading.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use assay_wire::{Encoding, ParseErrorKind, Transaction, encode};
+
+/// A file that the mempool cannot be read from or written to.
+#[derive(Debug, thiserror::Error)]
+pub enum MempoolFileError {
+    /// The file could not be read or written.
+    #[error("mempool file {0}")]
+    Io(#[from] assay_store::ReplaceError),
+    /// The file is something else, or of a later version.
+    #[error("mempool file {}: not of version 1 or 2", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Where and why a mempool file cannot be read any further.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("mempool file {}: {kind} at byte {offset}", path.display())]
+pub struct MempoolFileDamage {
+    /// The file.
+    pub path: PathBuf,
+    /// Position in the file.
+    pub offset: u64,
+    /// What is wrong there.
+    pub kind: ParseErrorKind,
+}
+
+/// What one transaction takes with it.
+pub(crate) struct Saved {
+    pub(crate) tx: Transaction,
+    /// Seconds since 1970.
+    pub(crate) time: i64,
+}
+
+const VERSION_PLAIN: u64 = 1;
+const VERSION_OBFUSCATED: u64 = 2;
+const KEY_BYTES: usize = 8;
+/// Bytes that are handed to the disk at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// The bytes of a file with these transactions, in chunks. Without a `key` it is as Bitcoin Cash Node writes it.
+pub(crate) fn write(
+    txs: Vec<(Arc<Transaction>, u64)>,
+    key: Option<[u8; KEY_BYTES]>,
+) -> impl Iterator<Item = Vec<u8>> {
+    let mut head = match key {
+        None => VERSION_PLAIN.to_le_bytes().to_vec(),
+        Some(key) => {
+            let mut head = VERSION_OBFUSCATED.to_le_bytes().to_vec();
+            encode::var_bytes(&mut head, &key);
+            head
+        }
+    };
+    let mut count = (txs.len() as u64).to_le_bytes().to_vec();
+    let mut at = head.len();
+    obfuscate(&mut count, key.unwrap_or_default(), at);
+    at += count.len();
+    head.append(&mut count);
+    let mut txs = txs.into_iter();
+    let mut is_done = false;
+    let rest = std::iter::from_fn(move || {
+        let mut chunk = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 8);
+        while chunk.len() < CHUNK_BYTES && !is_done {
+            if let Some((tx, time)) = txs.next() {
+                chunk.extend_from_slice(tx.bytes());
+                chunk.extend_from_slice(&time.to_le_bytes());
+                chunk.extend_from_slice(&0i64.to_le_bytes());
+            } else {
+                // No fee deltas, and with Core nothing that waits for its first broadcast.
+                let lists = if key.is_some() { 2 } else { 1 };
+                chunk.extend(std::iter::repeat_n(0, lists));
+                is_done = true;
+            }
+        }
+        obfuscate(&mut chunk, key.unwrap_or_default(), at);
+        at += chunk.len();
+        (!chunk.is_empty()).then_some(chunk)
+    });
+    std::iter::once(head).chain(rest)
+}
+
+/// Applies or takes off the key; `at` is the position of the first byte in the file.
+fn obfuscate(bytes: &mut [u8], key: [u8; KEY_BYTES], at: usize) {
+    if key != [0; KEY_BYTES] {
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte ^= key[(at + index) % KEY_BYTES];
+        }
+    }
+}
+
+/// Reads a file from its beginning, one transaction after the other.
+pub(crate) struct Reader {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    at: usize,
+    encoding: Encoding,
+    /// As the file says.
+    pub(crate) count: u64,
+    left: u64,
+}
+
+impl Reader {
+    /// Reads the head.
+    pub(crate) fn new(
+        path: &Path,
+        mut bytes: Vec<u8>,
+        encoding: Encoding,
+    ) -> Result<Result<Self, MempoolFileDamage>, MempoolFileError> {
+        let format = || MempoolFileError::Format { path: path.to_path_buf() };
+        let version = bytes.first_chunk().map(|version| u64::from_le_bytes(*version));
+        let mut at = size_of::<u64>();
+        match version {
+            Some(VERSION_PLAIN) | None => {}
+            Some(VERSION_OBFUSCATED) => {
+                let end = at + 1 + KEY_BYTES;
+                if let Some([length, key @ ..]) = bytes.get(at..end) {
+                    let key = <[u8; KEY_BYTES]>::try_from(key).map_err(|_| format())?;
+                    if usize::from(*length) != KEY_BYTES {
+                        return Err(format());
+                    }
+                    obfuscate(&mut bytes[end..], key, end);
+                }
+                at = end;
+            }
+            Some(_) => return Err(format()),
+        }
+        let mut reader = Self { path: path.to_path_buf(), bytes, at, encoding, count: 0, left: 0 };
+        Ok(reader.integer().map(|count| {
+            (reader.count, reader.left) = (count, count);
+            reader
+        }))
+    }
+
+    /// The next transaction; `None` at the end. After damage nothing more can be read.
+    pub(crate) fn next(&mut self) -> Option<Result<Saved, MempoolFileDamage>> {
+        self.left = self.left.checked_sub(1)?;
+        let saved = self.one();
+        if saved.is_err() {
+            self.left = 0;
+        }
+        Some(saved)
+    }
+
+    fn one(&mut self) -> Result<Saved, MempoolFileDamage> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let tx = Transaction::parse_first(rest, self.encoding)
+            .map_err(|error| self.damage(self.at + error.offset, error.kind))?;
+        self.at += tx.bytes().len();
+        let time = self.integer()? as i64;
+        // The fee delta.
+        self.integer()?;
+        Ok(Saved { tx, time })
+    }
+
+    fn integer(&mut self) -> Result<u64, MempoolFileDamage> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let Some(bytes) = rest.first_chunk() else {
+            return Err(self.damage(self.bytes.len(), ParseErrorKind::Truncated));
+        };
+        self.at += size_of::<u64>();
+        Ok(u64::from_le_bytes(*bytes))
+    }
+
+    fn damage(&self, offset: usize, kind: ParseErrorKind) -> MempoolFileDamage {
+        MempoolFileDamage { path: self.path.clone(), offset: offset as u64, kind }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tx(lock_time: u32) -> Transaction {
+        let mut raw = 2i32.to_le_bytes().to_vec();
+        raw.push(1);
+        raw.extend([7; 36]);
+        raw.extend([1, 0x51]);
+        raw.extend(u32::MAX.to_le_bytes());
+        raw.push(1);
+        raw.extend(1000i64.to_le_bytes());
+        raw.extend([1, 0x51]);
+        raw.extend(lock_time.to_le_bytes());
+        Transaction::parse(raw, Encoding::Segwit).unwrap()
+    }
+
+    fn file(count: u32, key: Option<[u8; 8]>) -> Vec<u8> {
+        let txs = (0..count).map(|n| (Arc::new(tx(n)), 1_700_000_000 + u64::from(n))).collect();
+        write(txs, key).flatten().collect()
+    }
+
+    fn read(bytes: Vec<u8>) -> (Vec<Saved>, Option<MempoolFileDamage>) {
+        let mut reader = match Reader::new(Path::new("f"), bytes, Encoding::Segwit).unwrap() {
+            Ok(reader) => reader,
+            Err(damage) => return (Vec::new(), Some(damage)),
+        };
+        let mut txs = Vec::new();
+        while let Some(next) = reader.next() {
+            match next {
+                Ok(saved) => txs.push(saved),
+                Err(damage) => {
+                    assert!(reader.next().is_none());
+                    return (txs, Some(damage));
+                }
+            }
+        }
+        (txs, None)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let plain = file(3, None);
+        assert_eq!(plain.len(), 8 + 8 + 3 * (tx(0).bytes().len() + 16) + 1);
+        assert_eq!(plain[..16], [1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
+        let key = [1, 2, 3, 4, 5, 6, 7, 8];
+        let hidden = file(3, Some(key));
+        assert_eq!(hidden[..17], [&[2, 0, 0, 0, 0, 0, 0, 0, 8][..], &key].concat());
+        // The count begins at byte 17, so with the second byte of the key.
+        assert_eq!(hidden[17..25], [3 ^ 2, 3, 4, 5, 6, 7, 8, 1]);
+        assert_eq!(hidden.len(), plain.len() + 9 + 1);
+        let large = file(20_000, Some(key));
+        for (bytes, count) in [(plain, 3), (hidden, 3), (large, 20_000), (file(0, None), 0)] {
+            let (txs, damage) = read(bytes);
+            assert!(damage.is_none() && txs.len() == count);
+            for (n, saved) in txs.iter().enumerate() {
+                assert_eq!(saved.tx.bytes(), tx(n as u32).bytes());
+                assert_eq!(saved.time, 1_700_000_000 + n as i64);
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_torn_file_the_whole_transactions_are_read() {
+        for key in [None, Some([9; 8])] {
+            let bytes = file(3, key);
+            let first =
+                bytes.len() - 3 * (tx(0).bytes().len() + 16) - 1 - usize::from(key.is_some());
+            for length in 0..bytes.len() {
+                let (txs, damage) = read(bytes[..length].to_vec());
+                let whole = length.saturating_sub(first) / (tx(0).bytes().len() + 16);
+                assert_eq!(txs.len(), whole.min(3), "length {length}");
+                match damage {
+                    Some(damage) => assert!(whole < 3 && damage.offset <= length as u64),
+                    None => assert_eq!(whole, 3),
+                }
+            }
+        }
+        let mut later = file(1, None);
+        later[0] = 3;
+        assert!(Reader::new(Path::new("f"), later, Encoding::Segwit).is_err());
+    }
+}

@@ -1,0 +1,210 @@
+//! The folder in which a validation keeps its coins: its own kind, of one chain, used by one process at a time.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use assay_consensus::params::ChainParams;
+use assay_store::{CoinError, CoinStore, FjallTier, Marker, StoreConfig, TierError};
+use assay_wire::BlockHash;
+
+use super::Totals;
+
+/// Why a folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DatadirError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// It holds something else.
+    #[error("{}: holds something other than a validation of {chain}; give another --datadir", path.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// The chain asked for.
+        chain: &'static str,
+    },
+    /// The coins did not open; most often another process has them open.
+    #[error("{}: {source}", path.display())]
+    Tier {
+        /// The folder.
+        path: PathBuf,
+        /// What the database said.
+        source: TierError,
+    },
+    /// The coins are damaged.
+    #[error(transparent)]
+    Coins(#[from] CoinError),
+    /// The record of what was counted lacks the block that the coins belong to.
+    #[error("{}: has no line for block {hash} at height {height}, which the coins belong to", path.display())]
+    Totals {
+        /// The file.
+        path: PathBuf,
+        /// The block.
+        hash: BlockHash,
+        /// Its height.
+        height: u32,
+    },
+}
+
+/// An open folder.
+pub(crate) struct Datadir {
+    totals_path: PathBuf,
+    totals_file: File,
+}
+
+impl Datadir {
+    /// Opens `<root>/<chain>/validate` or makes it; gives the coins, and what was counted up to their block.
+    pub(crate) fn open(
+        root: &Path,
+        params: &ChainParams,
+        cache_bytes_max: usize,
+    ) -> Result<(Self, CoinStore, Totals), DatadirError> {
+        let dir = root.join(params.name).join("validate");
+        claim(&dir, params)?;
+        let coins_dir = dir.join("coins");
+        let memory = StoreConfig::new(&dir, params.disk_magic).with_coin_memory(cache_bytes_max);
+        let tier = FjallTier::open(&coins_dir, memory.tier_cache_bytes)
+            .map_err(|source| DatadirError::Tier { path: coins_dir, source })?;
+        let coins = CoinStore::open(Box::new(tier), memory.cache_bytes_max)?;
+        let totals_path = dir.join("totals.log");
+        let failed = |source| DatadirError::Io { path: totals_path.clone(), source };
+        let mut totals_file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&totals_path)
+            .map_err(failed)?;
+        let mut text = Vec::new();
+        totals_file.read_to_end(&mut text).map_err(failed)?;
+        let text = String::from_utf8_lossy(&text);
+        let totals = match coins.tip() {
+            None => Totals::default(),
+            Some(Marker { height, hash }) => {
+                text.lines().rev().find_map(|line| parse_line(line, height, &hash)).ok_or_else(
+                    || DatadirError::Totals { path: totals_path.clone(), hash, height },
+                )?
+            }
+        };
+        if !text.is_empty() && !text.ends_with('\n') {
+            // A line that was torn must not swallow the next.
+            totals_file.write_all(b"\n").map_err(failed)?;
+        }
+        Ok((Self { totals_path, totals_file }, coins, totals))
+    }
+
+    /// Writes coins, marker and totals. The totals go first: a line without its marker is never read.
+    pub(crate) fn flush(
+        &mut self,
+        coins: &mut CoinStore,
+        totals: &Totals,
+        height: u32,
+        hash: &BlockHash,
+    ) -> Result<(), DatadirError> {
+        let line = line(totals, height, hash);
+        let written = (|| {
+            self.totals_file.seek(SeekFrom::End(0))?;
+            self.totals_file.write_all(line.as_bytes())?;
+            self.totals_file.sync_data()
+        })();
+        written.map_err(|source| DatadirError::Io { path: self.totals_path.clone(), source })?;
+        coins.flush(height, hash)?;
+        Ok(())
+    }
+}
+
+/// Makes sure that a folder is ours, or becomes it.
+fn claim(dir: &Path, params: &ChainParams) -> Result<(), DatadirError> {
+    let failed = |path: &Path, source| DatadirError::Io { path: path.to_path_buf(), source };
+    fs::create_dir_all(dir).map_err(|source| failed(dir, source))?;
+    let label_path = dir.join("KIND");
+    let label = format!(
+        "assay validate\nformat 1\nchain {}\ngenesis {}\n",
+        params.name, params.genesis_hash
+    );
+    let foreign = || DatadirError::Foreign { path: dir.to_path_buf(), chain: params.name };
+    match fs::read(&label_path) {
+        Ok(found) if found == label.as_bytes() => return Ok(()),
+        // A label that was being written when the power went.
+        Ok(found) if !label.as_bytes().starts_with(&found) => return Err(foreign()),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut entries = fs::read_dir(dir).map_err(|source| failed(dir, source))?;
+            if entries.next().is_some() {
+                return Err(foreign());
+            }
+        }
+        Err(source) => return Err(failed(&label_path, source)),
+    }
+    let written = File::create(&label_path)
+        .and_then(|mut file| file.write_all(label.as_bytes()).and_then(|()| file.sync_all()));
+    written.map_err(|source| failed(&label_path, source))
+}
+
+fn line(totals: &Totals, height: u32, hash: &BlockHash) -> String {
+    let Totals { blocks, txs, inputs, outputs, bytes, assumed_blocks, elapsed_ms } = totals;
+    format!(
+        "{height} {hash} {blocks} {txs} {inputs} {outputs} {bytes} {assumed_blocks} {elapsed_ms} .\n"
+    )
+}
+
+/// The totals of a line, when it is whole and belongs to this block.
+fn parse_line(line: &str, height: u32, hash: &BlockHash) -> Option<Totals> {
+    let rest = line.strip_prefix(&format!("{height} {hash} "))?.strip_suffix(" .")?;
+    let numbers: Vec<u64> = rest.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let [blocks, txs, inputs, outputs, bytes, assumed_blocks, elapsed_ms] =
+        numbers.try_into().ok()?;
+    Some(Totals { blocks, txs, inputs, outputs, bytes, assumed_blocks, elapsed_ms })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_back_only_whole_and_for_their_block() {
+        let totals = Totals {
+            blocks: 1,
+            txs: 2,
+            inputs: 3,
+            outputs: 4,
+            bytes: 5,
+            assumed_blocks: 6,
+            elapsed_ms: 7,
+        };
+        let hash = BlockHash([9; 32]);
+        let text = line(&totals, 8, &hash);
+        let text = text.strip_suffix('\n').unwrap();
+        assert_eq!(parse_line(text, 8, &hash), Some(totals));
+        assert_eq!(parse_line(text, 7, &hash), None);
+        assert_eq!(parse_line(text, 8, &BlockHash([8; 32])), None);
+        for end in 0..text.len() {
+            assert_eq!(parse_line(&text[..end], 8, &hash), None);
+        }
+    }
+
+    #[test]
+    fn a_folder_of_something_else_is_refused() {
+        let params = ChainParams::by_name("regtest").unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let open = || Datadir::open(root.path(), &params, 1 << 20).map(|_| ());
+        open().unwrap();
+        open().unwrap();
+        let held = Datadir::open(root.path(), &params, 1 << 20).unwrap();
+        assert!(matches!(open(), Err(DatadirError::Tier { .. })), "one process at a time");
+        drop(held);
+        let dir = root.path().join("regtest/validate");
+        fs::write(dir.join("KIND"), "assay validate\nformat 1\nchain main\n").unwrap();
+        assert!(matches!(open(), Err(DatadirError::Foreign { .. })));
+        fs::write(dir.join("KIND"), "assay val").unwrap();
+        open().unwrap();
+        fs::remove_file(dir.join("KIND")).unwrap();
+        assert!(matches!(open(), Err(DatadirError::Foreign { .. })));
+    }
+}

@@ -1,0 +1,205 @@
+//! Reading ahead: blocks are read, parsed, hashed and checked as far as that needs no coins, on threads of their own, and
+//! come out in the order of their heights.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use assay_consensus::block::{self, BlockError, BlockRules};
+use assay_consensus::header::check_header;
+use assay_consensus::params::ChainParams;
+use assay_consensus::signet::check_signet_solution;
+use assay_store::{BlockFiles, BlockFilesError};
+use assay_wire::{Block, BlockHash, ParseError, Txid, Wtxid};
+
+use super::headers::Chain;
+use crate::checker::ImmediateChecker;
+use crate::connect::Prepared;
+
+/// Why a block of the chain cannot be connected, whatever the coins are.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// It could not be read.
+    Read(BlockFilesError),
+    /// What lies there is not a block, or more than one block.
+    Parse(ParseError),
+    /// What lies there is another block than at the time of the scan.
+    Changed { found: BlockHash },
+    /// It breaks a rule.
+    Rule(BlockError),
+}
+
+/// A block that only its coins can still refute.
+pub(crate) struct Ready {
+    pub(crate) prepared: Prepared,
+    pub(crate) rules: BlockRules,
+}
+
+/// Everything that the reading threads share.
+pub(crate) struct Prefetch<'a> {
+    pub(crate) params: &'a ChainParams,
+    pub(crate) files: &'a BlockFiles,
+    pub(crate) chain: &'a Chain,
+    bytes_max: u64,
+    last: u32,
+    state: Mutex<State>,
+    room: Condvar,
+    arrived: Condvar,
+}
+
+struct State {
+    /// The next height to read, and the next to hand out.
+    next: u32,
+    wanted: u32,
+    /// Bytes of blocks read or being read, and not handed out yet.
+    bytes: u64,
+    ready: BTreeMap<u32, Result<Ready, Fault>>,
+    is_over: bool,
+    /// A reading thread has panicked.
+    is_broken: bool,
+}
+
+impl<'a> Prefetch<'a> {
+    /// Reads from height `first` to `last`, as long as no more than `bytes_max` bytes wait.
+    pub(crate) fn new(
+        params: &'a ChainParams,
+        files: &'a BlockFiles,
+        chain: &'a Chain,
+        (first, last): (u32, u32),
+        bytes_max: u64,
+    ) -> Self {
+        let state = State {
+            next: first,
+            wanted: first,
+            bytes: 0,
+            ready: BTreeMap::new(),
+            is_over: false,
+            is_broken: false,
+        };
+        Self {
+            params,
+            files,
+            chain,
+            bytes_max,
+            last,
+            state: Mutex::new(state),
+            room: Condvar::new(),
+            arrived: Condvar::new(),
+        }
+    }
+
+    /// The body of a reading thread; returns when all is read or [`Prefetch::end`] was called.
+    pub(crate) fn work(&self) {
+        let guard = Guard(self);
+        while let Some(height) = self.take_height() {
+            let outcome = self.get_ready(height);
+            let mut state = self.lock();
+            state.ready.insert(height, outcome);
+            if height == state.wanted {
+                self.arrived.notify_all();
+            }
+        }
+        drop(guard);
+    }
+
+    fn take_height(&self) -> Option<u32> {
+        let mut state = self.lock();
+        loop {
+            if state.is_over || state.next > self.last {
+                return None;
+            }
+            // The block that is waited for is always read, however large it is.
+            if state.bytes < self.bytes_max || state.next == state.wanted {
+                break;
+            }
+            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let height = state.next;
+        state.next += 1;
+        state.bytes += u64::from(self.chain.entry(height).place.size);
+        Some(height)
+    }
+
+    /// The next block in order of height; must not be called after the last one.
+    pub(crate) fn next(&self) -> Result<Ready, Fault> {
+        let mut state = self.lock();
+        let height = state.wanted;
+        let outcome = loop {
+            if let Some(outcome) = state.ready.remove(&height) {
+                break outcome;
+            }
+            assert!(!state.is_broken, "a reading thread has panicked");
+            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        };
+        state.wanted += 1;
+        state.bytes -= u64::from(self.chain.entry(height).place.size);
+        self.room.notify_all();
+        outcome
+    }
+
+    /// Makes the reading threads return.
+    pub(crate) fn end(&self) {
+        self.lock().is_over = true;
+        self.room.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get_ready(&self, height: u32) -> Result<Ready, Fault> {
+        let (params, entry) = (self.params, self.chain.entry(height));
+        let raw = self.files.read(&entry.place).map_err(Fault::Read)?;
+        let block = Block::parse(raw, params.encoding).map_err(Fault::Parse)?;
+        let hash = block.hash();
+        if hash != entry.hash {
+            return Err(Fault::Changed { found: hash });
+        }
+        let prepared = prepare(block, hash);
+        let view = self.chain.up_to(height - 1);
+        let rules = BlockRules::new(params, &view, prepared.block.header(), &hash);
+        check(params, &prepared, &rules).map_err(Fault::Rule)?;
+        Ok(Ready { prepared, rules })
+    }
+}
+
+/// Lets the consumer know when a reading thread unwinds.
+struct Guard<'p, 'a>(&'p Prefetch<'a>);
+
+impl Drop for Guard<'_, '_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().is_broken = true;
+            self.0.arrived.notify_all();
+        }
+    }
+}
+
+fn prepare(block: Block, hash: BlockHash) -> Prepared {
+    let txids: Vec<Txid> = block.txs().map(|tx| tx.txid()).collect();
+    let has_witness = block.txs().any(|tx| tx.has_witness());
+    let wtxids = has_witness.then(|| {
+        let wtxid = |(tx, txid): (assay_wire::Tx<'_>, &Txid)| {
+            if tx.has_witness() { tx.wtxid() } else { Wtxid(txid.0) }
+        };
+        block.txs().zip(&txids).map(wtxid).collect()
+    });
+    Prepared { block, hash, txids, wtxids }
+}
+
+/// All rules but those about headers, which the whole chain has passed, and those about coins.
+fn check(params: &ChainParams, prepared: &Prepared, rules: &BlockRules) -> Result<(), BlockError> {
+    let Prepared { block, hash, txids, .. } = prepared;
+    check_header(params, block.header(), hash)?;
+    check_signet_solution(params, block, txids, &mut ImmediateChecker)?;
+    block::check_block(params, block, txids)?;
+    let own_wtxids;
+    let wtxids: &[Wtxid] = match &prepared.wtxids {
+        Some(wtxids) => wtxids,
+        None if block::needs_wtxids(rules, block) => {
+            own_wtxids = txids.iter().map(|txid| Wtxid(txid.0)).collect::<Vec<_>>();
+            &own_wtxids
+        }
+        None => &[],
+    };
+    block::contextual_check_block(rules, block, txids, wtxids)
+}

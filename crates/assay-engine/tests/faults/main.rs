@@ -1,0 +1,7 @@
+//! The engine over a simulated disk: what is left when a step fails, when the process dies, when the power fails, and when
+//! bits rot. What is promised: `docs/formats.md`, "What survives what".
+
+mod chain;
+mod disk;
+mod rot;
+mod sweep;

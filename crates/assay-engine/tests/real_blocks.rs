@@ -1,0 +1,293 @@
+//! Real blocks with the outputs they spend: all are valid, and hardly a bit of them can change.
+//!
+//! Needs the shared test data (`ASSAY_TEST_DATA`, or beside the checkout); says so where it is absent.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use assay_consensus::block::BlockError;
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::opcode::Instructions;
+use assay_consensus::script::{Flags, ScriptError};
+use assay_engine::{BlockVerifier, VerifyBlockError, parse_prevouts, verify_tx_scripts};
+use assay_wire::{Block, TxOut, encode};
+use rayon::prelude::*;
+
+/// A block with what it spends.
+struct Case {
+    name: String,
+    params: ChainParams,
+    height: u32,
+    raw: Vec<u8>,
+    prevouts: Vec<u8>,
+}
+
+impl Case {
+    fn block(&self) -> Block {
+        Block::parse(self.raw.clone(), self.params.encoding).unwrap()
+    }
+
+    fn flags(&self) -> Flags {
+        self.params.block_script_flags(self.height, &self.block().hash())
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let root = std::env::var_os("ASSAY_TEST_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let Ok(entries) = std::fs::read_dir(root.join("blocks")) else { return Vec::new() };
+    let mut cases = Vec::new();
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if path.extension().is_none_or(|extension| extension != "prevouts") {
+            continue;
+        }
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let (chain, height) = name.split_once('-').unwrap();
+        let chain = if chain == "mainnet" { "main" } else { "test" };
+        cases.push(Case {
+            params: ChainParams::by_name(chain).unwrap(),
+            height: height.parse().unwrap(),
+            raw: std::fs::read(path.with_extension("blk")).unwrap(),
+            prevouts: std::fs::read(&path).unwrap(),
+            name,
+        });
+    }
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    cases
+}
+
+#[test]
+fn real_blocks_are_valid() {
+    let cases = cases();
+    if cases.is_empty() {
+        println!("skipped: no real blocks in the test data");
+    }
+    for case in &cases {
+        let block = case.block();
+        let verifier = BlockVerifier::new(&case.params, &block, case.height, None);
+        let spent = parse_prevouts(&case.prevouts, verifier.input_count()).unwrap();
+        let (sums, counts) = verifier.verify(&spent).unwrap();
+        assert_eq!(counts.total().inputs, spent.len() as u64, "{}", case.name);
+        assert!(counts.total().sig_checks >= counts.total().inputs && sums.fees > 0);
+        println!("{}: {} inputs, {} signatures", case.name, spent.len(), counts.total().sig_checks);
+    }
+}
+
+/// What a flipped bit belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Signature,
+    Key,
+    InputScript,
+    SpentScript,
+    SpentAmount,
+    OutputAmount,
+}
+
+const PARTS: [Part; 6] = [
+    Part::Signature,
+    Part::Key,
+    Part::InputScript,
+    Part::SpentScript,
+    Part::SpentAmount,
+    Part::OutputAmount,
+];
+
+/// A byte that may be flipped.
+#[derive(Clone, Copy, Debug)]
+struct Site {
+    part: Part,
+    tx_index: usize,
+    /// Offset in the block, or for what is spent in the file of spent outputs.
+    offset: usize,
+    in_block: bool,
+}
+
+/// Numbers that look random and repeat with the seed (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+/// Generators").
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ mixed >> 31) % limit as u64) as usize
+    }
+}
+
+/// Everything in a block that a flip may hit, as ranges of bytes.
+fn ranges(case: &Case, block: &Block) -> BTreeMap<Part, Vec<(usize, usize, usize)>> {
+    let mut ranges: BTreeMap<Part, Vec<(usize, usize, usize)>> = BTreeMap::new();
+    let base = block.bytes().as_ptr() as usize;
+    let at = |bytes: &[u8]| bytes.as_ptr() as usize - base;
+    let mut add = |part, tx_index, offset, length: usize| {
+        if length > 0 {
+            ranges.entry(part).or_default().push((tx_index, offset, length));
+        }
+    };
+    let verifier = BlockVerifier::new(&case.params, block, case.height, None);
+    let spent = parse_prevouts(&case.prevouts, verifier.input_count()).unwrap();
+    for tx_index in 1..block.tx_count() {
+        let tx = block.tx(tx_index);
+        for (input, output) in verifier.spent_by(&spent, tx_index).iter().enumerate() {
+            let script_sig = tx.input(input).script_sig;
+            let pushes = Instructions::new(script_sig).flatten().map(|push| push.data);
+            for item in pushes.chain(tx.witness(input).iter()) {
+                match (item.len(), item.first()) {
+                    (60..=73, Some(0x30)) => add(Part::Signature, tx_index, at(item), item.len()),
+                    (33, Some(2 | 3)) | (65, Some(4)) => {
+                        add(Part::Key, tx_index, at(item), item.len())
+                    }
+                    _ => {}
+                }
+            }
+            add(Part::InputScript, tx_index, at(script_sig), script_sig.len());
+            for item in &tx.witness(input) {
+                add(Part::InputScript, tx_index, at(item), item.len());
+            }
+            let script = output.script_pubkey;
+            let offset = script.as_ptr() as usize - case.prevouts.as_ptr() as usize;
+            add(Part::SpentScript, tx_index, offset, script.len());
+            add(Part::SpentAmount, tx_index, offset - 12, 8);
+        }
+        for output in tx.outputs() {
+            let script = output.script_pubkey;
+            let length_bytes = encode::compact_size_len(script.len() as u64);
+            add(Part::OutputAmount, tx_index, at(script) - length_bytes - 8, 8);
+        }
+    }
+    ranges
+}
+
+/// What became of a flip.
+struct Verdict {
+    /// Of the scripts of its transaction alone, as if nothing committed to them.
+    scripts: Result<u64, (usize, ScriptError)>,
+    /// Of the whole block.
+    whole: Result<(), VerifyBlockError>,
+}
+
+fn judge(case: &Case, site: &Site, mask: u8) -> Verdict {
+    let (mut raw, mut prevouts) = (case.raw.clone(), case.prevouts.clone());
+    let bytes = if site.in_block { &mut raw } else { &mut prevouts };
+    bytes[site.offset] ^= mask;
+    let block = Block::parse(raw, case.params.encoding).unwrap();
+    let verifier = BlockVerifier::new(&case.params, &block, case.height, None);
+    let spent = parse_prevouts(&prevouts, verifier.input_count()).unwrap();
+    let outputs: &[TxOut<'_>] = verifier.spent_by(&spent, site.tx_index);
+    let scripts = verify_tx_scripts(block.tx(site.tx_index), outputs, case.flags());
+    // All transactions but this one are as they were, so their scripts need not run again.
+    let whole = verifier
+        .check_alone()
+        .map_err(VerifyBlockError::from)
+        .and_then(|()| verifier.check_spends(&spent))
+        .and_then(|_| {
+            let txs = site.tx_index..site.tx_index + 1;
+            verifier.verify_scripts(&spent, txs).map(|_| ()).map_err(VerifyBlockError::from)
+        });
+    Verdict { scripts, whole }
+}
+
+/// Whether a flip may leave the block valid. Consensus ignores two sorts:
+/// - an amount that no signature commits to has grown, and with it the fee;
+/// - an output has become one that anyone may spend, as when a longer push swallows the opcode that would compare.
+fn may_be_ignored(case: &Case, site: &Site, mask: u8) -> bool {
+    match site.part {
+        Part::SpentAmount => {
+            let grew = case.prevouts[site.offset] & mask == 0;
+            grew && !case.block().tx(site.tx_index).has_witness()
+        }
+        Part::SpentScript => {
+            // Only an opcode can do that, never a hash or key.
+            let hash_bytes = |script: &[u8], at: usize| match script {
+                [0xa9, 0x14, ..] => (2..22).contains(&at),
+                [0x76, 0xa9, 0x14, ..] => (3..23).contains(&at),
+                [0, length, ..] => *length > 1 && at >= 2,
+                _ => false,
+            };
+            let inputs = case.block().input_count() - 1;
+            let spent = parse_prevouts(&case.prevouts, inputs).unwrap();
+            let start = |output: &TxOut<'_>| {
+                output.script_pubkey.as_ptr() as usize - case.prevouts.as_ptr() as usize
+            };
+            spent
+                .iter()
+                .find(|output| {
+                    let start = start(output);
+                    (start..start + output.script_pubkey.len()).contains(&site.offset)
+                })
+                .is_some_and(|output| {
+                    !hash_bytes(output.script_pubkey, site.offset - start(output))
+                })
+        }
+        _ => false,
+    }
+}
+
+const FLIPS_PER_PART: usize = 60;
+
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let cases = cases();
+    if cases.is_empty() {
+        println!("skipped: no real blocks in the test data");
+        return;
+    }
+    let seed = 20_261_120;
+    println!("seed {seed}");
+    let mut random = Random(seed);
+    let mut flips = Vec::new();
+    for case in &cases {
+        let block = case.block();
+        let ranges = ranges(case, &block);
+        for part in PARTS {
+            let ranges = &ranges[&part];
+            for _ in 0..FLIPS_PER_PART {
+                let (tx_index, offset, length) = ranges[random.below(ranges.len())];
+                let offset = offset + random.below(length);
+                let in_block = !matches!(part, Part::SpentScript | Part::SpentAmount);
+                let site = Site { part, tx_index, offset, in_block };
+                flips.push((case, site, 1u8 << random.below(8)));
+            }
+        }
+    }
+    assert!(flips.len() >= 2000, "{} flips", flips.len());
+    let verdicts: Vec<Verdict> =
+        flips.par_iter().map(|(case, site, mask)| judge(case, site, *mask)).collect();
+    let mut ignored = 0;
+    let mut table: BTreeMap<Part, [usize; 3]> = BTreeMap::new();
+    for ((case, site, mask), verdict) in flips.iter().zip(&verdicts) {
+        let row = table.entry(site.part).or_default();
+        row[0] += 1;
+        row[1] += usize::from(verdict.scripts.is_err());
+        row[2] += usize::from(verdict.whole.is_err());
+        let name = &case.name;
+        if site.in_block {
+            // Whatever scripts say, a header or a coinbase commits to every byte.
+            let error = verdict.whole.as_ref().expect_err("committed to");
+            let is_commitment = matches!(
+                error,
+                VerifyBlockError::Invalid(
+                    BlockError::MerkleRoot { .. } | BlockError::WitnessCommitment { .. }
+                )
+            );
+            assert!(is_commitment, "{name} {site:?} {mask:#04x}: {error}");
+        } else if verdict.whole.is_ok() {
+            assert!(may_be_ignored(case, site, *mask), "{name} {site:?} {mask:#04x}");
+            ignored += 1;
+        }
+        if verdict.scripts.is_ok() && site.part != Part::SpentAmount {
+            println!("scripts do not notice: {name} {site:?} {mask:#04x}");
+        }
+    }
+    println!("{} flips, {ignored} leave a valid block", flips.len());
+    for (part, [flips, scripts, whole]) in &table {
+        println!(
+            "{part:?}: {flips} flips, scripts reject {scripts}, the block is rejected {whole} times"
+        );
+    }
+}

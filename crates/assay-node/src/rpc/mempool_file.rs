@@ -1,0 +1,77 @@
+//! Saving the mempool, and taking in what another node saved.
+
+use std::path::PathBuf;
+
+use super::Job;
+use super::table::{Kind, Method, Need, optional, required};
+use crate::jsonrpc::{Code, Json, RpcError};
+
+pub(super) const SAVEMEMPOOL: Method = Method {
+    name: "savemempool",
+    category: "blockchain",
+    about: "Writes the mempool to disk. Fails until what was saved before is loaded.",
+    args: &[],
+    result: "\
+{                        (json object)
+  \"filename\" : \"str\"     (string) The file, with its folder
+}",
+    example: "",
+    prepare: |_, args| {
+        Ok(Job::call(args, |node, out| {
+            let failed = |text: &'static str| RpcError::new(Code::Misc, text);
+            if !node.engine.is_mempool_loaded() {
+                return Err(failed("The mempool was not loaded yet"));
+            }
+            let path = node.engine.save_mempool().map_err(|error| {
+                tracing::error!("RPC call failed: {error}");
+                failed("Unable to dump mempool to disk")
+            })?;
+            let mut object = Json::new(out).object();
+            object.key("filename").string(&path.to_string_lossy());
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const IMPORTMEMPOOL: Method = Method {
+    name: "importmempool",
+    category: "blockchain",
+    about: "Offers the transactions of a mempool.dat file to the mempool. Fee deltas and the set of transactions \
+            that were never broadcast are passed over: this node has neither.",
+    args: &[
+        required("filepath", Kind::Text, "The file"),
+        optional(
+            "options",
+            Kind::Object,
+            Need::Optional,
+            "use_current_time (boolean, default=true): whether the transactions arrive now, or when the file \
+             says; apply_fee_delta_priority and apply_unbroadcast_set have no effect",
+        ),
+    ],
+    result: "{}    (json object) Nothing",
+    example: "\"/path/to/mempool.dat\"",
+    prepare: |_, args| {
+        let path = PathBuf::from(args.string(0)?.into_owned());
+        let use_current_time = args.option_or(1, "use_current_time", true)?;
+        args.option_or(1, "apply_fee_delta_priority", false)?;
+        args.option_or(1, "apply_unbroadcast_set", false)?;
+        Ok(Job::call(args, move |node, out| {
+            if node.engine.is_initial_block_download() {
+                let text = "Can only import the mempool after the block download and sync is done.";
+                return Err(RpcError::new(Code::ClientInInitialDownload, text));
+            }
+            let failed = "Unable to import mempool file, see debug log for details.";
+            let failed = || RpcError::new(Code::Misc, failed);
+            let load = node.engine.import_mempool(&path, use_current_time).map_err(|error| {
+                tracing::error!("RPC call failed: {error}");
+                failed()
+            })?;
+            if load.damage.is_some() || load.is_interrupted {
+                return Err(failed());
+            }
+            Json::new(out).object().end();
+            Ok(())
+        }))
+    },
+};

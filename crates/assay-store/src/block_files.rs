@@ -1,0 +1,258 @@
+//! Another program's block files, read in place: Bitcoin Core's `blocks` directory, obfuscated or not, a forged chain, or
+//! one file of blocks.
+//!
+//! Nothing is assumed about the order of blocks, nothing is copied and nothing is changed. A file is a sequence of records:
+//! four bytes of network magic, the length, the raw block. Anything else may lie between records.
+
+mod scan;
+mod xor;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use scan::{Finding, StrayKind};
+pub use xor::XorKey;
+
+/// Where a raw block lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockPlace {
+    /// Index of the file in [`BlockFiles::files`].
+    pub file: u32,
+    /// Offset of the raw block, after magic and length.
+    pub offset: u64,
+    /// Its length.
+    pub size: u32,
+}
+
+/// One block file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its length when it was found.
+    pub bytes: u64,
+}
+
+/// Why block files could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BlockFilesError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// There is no block file.
+    #[error("{}: holds no blk*.dat", path.display())]
+    Empty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The key of the obfuscation is not one.
+    #[error("{}: an obfuscation key has 8 bytes, this file has {bytes}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: usize,
+    },
+    /// The file has become shorter since it was scanned.
+    #[error("{}: ends before the {size} bytes at {offset}", path.display())]
+    Short {
+        /// The file.
+        path: PathBuf,
+        /// Where the block was.
+        offset: u64,
+        /// Its length.
+        size: u32,
+    },
+}
+
+/// A set of block files. Methods may be called from several threads.
+#[derive(Debug)]
+pub struct BlockFiles {
+    files: Vec<BlockFile>,
+    key: XorKey,
+    magic: [u8; 4],
+    handles: Mutex<Vec<(u32, Arc<File>)>>,
+}
+
+impl BlockFiles {
+    /// Finds the block files at `path`: a directory with `blk*.dat` in it or in its `blocks`, or one file.
+    ///
+    /// `xor.dat` beside files of these names holds the key they are obfuscated with (Bitcoin Core since 28). A file of
+    /// another name is taken as it is.
+    ///
+    /// # Errors
+    /// When there are none, or they cannot be read.
+    pub fn open(path: &Path, magic: [u8; 4]) -> Result<Self, BlockFilesError> {
+        let failed = |path: &Path, source| BlockFilesError::Io { path: path.into(), source };
+        let metadata = fs::metadata(path).map_err(|source| failed(path, source))?;
+        let (files, dir) = if metadata.is_dir() {
+            let own = list(path)?;
+            let below = path.join("blocks");
+            if own.is_empty() && below.is_dir() {
+                (list(&below)?, below)
+            } else {
+                (own, path.into())
+            }
+        } else {
+            let file = BlockFile { path: path.to_path_buf(), bytes: metadata.len() };
+            let dir = path.parent().unwrap_or(Path::new("")).to_path_buf();
+            (vec![file], dir)
+        };
+        let Some(first) = files.first() else {
+            return Err(BlockFilesError::Empty { path: path.to_path_buf() });
+        };
+        let key = if number(&first.path).is_some() {
+            read_key(&dir.join("xor.dat"))?
+        } else {
+            XorKey::NONE
+        };
+        Ok(Self { files, key, magic, handles: Mutex::default() })
+    }
+
+    /// The files, in the order of their numbers.
+    pub fn files(&self) -> &[BlockFile] {
+        &self.files
+    }
+
+    /// Sum of their lengths.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Whether they are obfuscated.
+    pub fn is_obfuscated(&self) -> bool {
+        self.key != XorKey::NONE
+    }
+
+    /// Path of the file that a place is in.
+    ///
+    /// # Panics
+    /// When the place is of other files.
+    pub fn path_of(&self, place: &BlockPlace) -> &Path {
+        &self.files[place.file as usize].path
+    }
+
+    /// Reads a raw block.
+    ///
+    /// # Errors
+    /// An I/O error, or a file that has become shorter.
+    pub fn read(&self, place: &BlockPlace) -> Result<Vec<u8>, BlockFilesError> {
+        self.read_part(place, place.size)
+    }
+
+    /// Reads the first `bytes` bytes of a raw block, or all of it when it is shorter.
+    ///
+    /// # Errors
+    /// As [`BlockFiles::read`].
+    pub fn read_part(&self, place: &BlockPlace, bytes: u32) -> Result<Vec<u8>, BlockFilesError> {
+        let mut raw = vec![0; bytes.min(place.size) as usize];
+        self.read_at(place.file, place.offset, &mut raw)?;
+        Ok(raw)
+    }
+
+    /// Fills `buffer` from `offset` of a file, with the obfuscation taken off.
+    fn read_at(&self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), BlockFilesError> {
+        let path = &self.files[file as usize].path;
+        let handle = self.handle(file)?;
+        read_exact_at(&handle, buffer, offset).map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                BlockFilesError::Short { path: path.clone(), offset, size: buffer.len() as u32 }
+            }
+            _ => BlockFilesError::Io { path: path.clone(), source },
+        })?;
+        self.key.apply(buffer, offset);
+        Ok(())
+    }
+
+    /// An open handle; the most recently used ones are kept, since a chain has thousands of files.
+    fn handle(&self, file: u32) -> Result<Arc<File>, BlockFilesError> {
+        // A panic cannot leave the list half changed.
+        let lock = || self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut handles = lock();
+        if let Some(found) = handles.iter().position(|(number, _)| *number == file) {
+            let entry = handles.remove(found);
+            let handle = Arc::clone(&entry.1);
+            handles.push(entry);
+            return Ok(handle);
+        }
+        drop(handles);
+        let path = &self.files[file as usize].path;
+        let opened = File::open(path)
+            .map_err(|source| BlockFilesError::Io { path: path.clone(), source })?;
+        let handle = Arc::new(opened);
+        let mut handles = lock();
+        if handles.len() >= HANDLES_MAX {
+            handles.remove(0);
+        }
+        handles.push((file, Arc::clone(&handle)));
+        Ok(handle)
+    }
+}
+
+/// The block files directly in `dir`, in the order of their numbers.
+fn list(dir: &Path) -> Result<Vec<BlockFile>, BlockFilesError> {
+    let failed = |source| BlockFilesError::Io { path: dir.to_path_buf(), source };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if let Some(number) = number(&path) {
+            let metadata = fs::metadata(&path)
+                .map_err(|source| BlockFilesError::Io { path: path.clone(), source })?;
+            if metadata.is_file() {
+                files.push((number, BlockFile { path, bytes: metadata.len() }));
+            }
+        }
+    }
+    files.sort_by(|(a, left), (b, right)| (a, &left.path).cmp(&(b, &right.path)));
+    Ok(files.into_iter().map(|(_, file)| file).collect())
+}
+
+/// The number in a name of the form `blk00000.dat`.
+fn number(path: &Path) -> Option<u64> {
+    let digits = path.file_name()?.to_str()?.strip_prefix("blk")?.strip_suffix(".dat")?;
+    digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn read_key(path: &Path) -> Result<XorKey, BlockFilesError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(XorKey::NONE),
+        Err(source) => return Err(BlockFilesError::Io { path: path.to_path_buf(), source }),
+    };
+    match <[u8; 8]>::try_from(bytes.as_slice()) {
+        Ok(key) => Ok(XorKey::new(key)),
+        Err(_) => Err(BlockFilesError::Key { path: path.to_path_buf(), bytes: bytes.len() }),
+    }
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    while !buffer.is_empty() {
+        let read = file.seek_read(buffer, offset)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        buffer = &mut buffer[read..];
+        offset += read as u64;
+    }
+    Ok(())
+}
+
+/// Open files kept.
+const HANDLES_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Finding the damaged place in the database of coins. The engine says that a block is damaged, but not which; and what it
+//! does with a damaged list of tables may end the process, so that is checked before it is opened.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The first damaged block in the tables of a database in `dir`; `None` if all that can be checked are whole.
+pub(super) fn find(dir: &Path) -> Option<(PathBuf, u64)> {
+    let mut tables: Vec<PathBuf> = list(&dir.join("keyspaces"))
+        .into_iter()
+        .flat_map(|keyspace| list(&keyspace.join("tables")))
+        .collect();
+    tables.sort_unstable();
+    tables.into_iter().find_map(|path| {
+        let offset = first_damage(&path).ok()??;
+        Some((path, offset))
+    })
+}
+
+/// Checks the lists of tables of a database in `dir`: each keyspace has a file `current` with the number of its list and the
+/// checksum of that. Tells the damaged file; the engine itself judges what is missing.
+pub(super) fn check_lists(dir: &Path) -> Result<(), PathBuf> {
+    for keyspace in list(&dir.join("keyspaces")) {
+        let current = keyspace.join("current");
+        let Ok(bytes) = fs::read(&current) else { continue };
+        let Some((number, rest)) = bytes.split_first_chunk::<8>() else { return Err(current) };
+        let Some((checksum, [CHECKSUM_XXH3])) = rest.split_first_chunk::<16>() else {
+            return Err(current);
+        };
+        let listed = keyspace.join(format!("v{}", u64::from_le_bytes(*number)));
+        match fs::read(&listed) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(current),
+            Ok(list) if xxh3_128(&list).to_le_bytes() != *checksum => return Err(listed),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn list(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten();
+    entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+/// Walks the blocks of a table, which lie one after the other: magic, kind, checksum of the data, their length, their length
+/// without compression, checksum of the header, data.
+fn first_damage(path: &Path) -> io::Result<Option<u64>> {
+    let file = File::open(path)?;
+    let size = file.metadata()?.len();
+    let mut file = BufReader::new(file);
+    let mut offset = 0u64;
+    loop {
+        let mut head = [0u8; HEAD_BYTES];
+        let filled = read_up_to(&mut file, &mut head[..1])?;
+        // One byte between the blocks tells the version, and a table of contents ends them.
+        if filled == 1 && head[0] == TABLE_VERSION {
+            offset += 1;
+            continue;
+        }
+        let filled = filled + read_up_to(&mut file, &mut head[1..])?;
+        if head[..filled].starts_with(CONTENTS_MAGIC) {
+            let mut contents = head[..filled].to_vec();
+            file.read_to_end(&mut contents)?;
+            return Ok((!is_end_whole(&contents, offset)).then_some(offset));
+        }
+        let (protected, checksum) = head.split_at(HEAD_BYTES - 4);
+        let u32_at =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let is_head = filled == HEAD_BYTES
+            && xxh3_128(protected).to_le_bytes()[..4] == *checksum
+            && head.starts_with(BLOCK_MAGIC);
+        let data_bytes = u64::from(u32_at(AT_DATA_LENGTH));
+        if !is_head || offset + HEAD_BYTES as u64 + data_bytes > size {
+            return Ok(Some(offset));
+        }
+        let mut data = Vec::new();
+        file.by_ref().take(data_bytes).read_to_end(&mut data)?;
+        if xxh3_128(&data).to_le_bytes() != head[AT_CHECKSUM..AT_DATA_LENGTH] {
+            return Ok(Some(offset));
+        }
+        offset += HEAD_BYTES as u64 + data_bytes;
+    }
+}
+
+/// A table of contents that starts at `offset`, and the trailer with its checksum and place.
+fn is_end_whole(bytes: &[u8], offset: u64) -> bool {
+    let Some((contents, trailer)) = bytes.split_last_chunk::<TRAILER_BYTES>() else { return false };
+    trailer.starts_with(TRAILER_MAGIC)
+        && trailer[6..22] == xxh3_128(contents).to_le_bytes()
+        && trailer[22..30] == offset.to_le_bytes()
+        && trailer[30..] == (contents.len() as u64).to_le_bytes()
+}
+
+fn read_up_to(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..])? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
+}
+
+// Of lsm-tree 3, `table/block/header.rs`.
+const BLOCK_MAGIC: &[u8] = b"LSM\x03";
+const AT_CHECKSUM: usize = 5;
+const AT_DATA_LENGTH: usize = 21;
+const HEAD_BYTES: usize = 33;
+const TABLE_VERSION: u8 = 3;
+const CONTENTS_MAGIC: &[u8] = b"TOC!";
+const TRAILER_MAGIC: &[u8] = b"SFA!\x01\x00";
+const TRAILER_BYTES: usize = 38;
+const CHECKSUM_XXH3: u8 = 0;

@@ -1,0 +1,108 @@
+//! Files that are written as a whole, in the place of an older one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::io::Io;
+
+/// Why a file could not be read or replaced.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub struct ReplaceError {
+    /// The file, or its directory.
+    pub path: PathBuf,
+    /// What the operating system said.
+    pub source: io::Error,
+}
+
+/// Writes `chunks` one after the other to a new file beside `path` and then gives it that name. After a crash at any moment
+/// `path` holds all of the old bytes or all of the new ones; when this returns, the new ones. Returns their number.
+///
+/// # Errors
+/// When the operating system refuses; `path` holds the old bytes then, or, if only the directory did not sync, the new ones.
+pub fn replace_file(
+    io: &dyn Io,
+    path: &Path,
+    chunks: impl Iterator<Item = Vec<u8>>,
+) -> Result<u64, ReplaceError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(SUFFIX);
+    let fresh = PathBuf::from(name);
+    let failed = |source| ReplaceError { path: fresh.clone(), source };
+    let file = io.open(&fresh, true).map_err(failed)?;
+    // A crash may have left one.
+    file.set_size(0).map_err(failed)?;
+    let mut end = 0;
+    for chunk in chunks {
+        file.write_all_at(&chunk, end).map_err(failed)?;
+        end += chunk.len() as u64;
+    }
+    file.sync_data().map_err(failed)?;
+    io.rename(&fresh, path).map_err(failed)?;
+    if let Some(dir) = path.parent() {
+        io.sync_dir(dir).map_err(|source| ReplaceError { path: dir.to_path_buf(), source })?;
+    }
+    Ok(end)
+}
+
+/// The bytes of a file; `None` where there is none.
+///
+/// # Errors
+/// When the operating system refuses.
+pub fn read_file(io: &dyn Io, path: &Path) -> Result<Option<Vec<u8>>, ReplaceError> {
+    let failed = |source| ReplaceError { path: path.to_path_buf(), source };
+    let file = match io.open(path, false) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let size = file.size().map_err(failed)?;
+    let size = usize::try_from(size).map_err(|error| failed(io::Error::other(error)))?;
+    let mut bytes = vec![0; size];
+    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
+    Ok(Some(bytes))
+}
+
+/// What the new file is called until it is whole: as Bitcoin Core names it.
+const SUFFIX: &str = ".new";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{Fault, Loss, SimIo};
+
+    fn write(io: &SimIo, path: &Path, byte: u8) -> Result<u64, ReplaceError> {
+        replace_file(io, path, (0..3).map(|_| vec![byte; 10]))
+    }
+
+    #[test]
+    fn a_crash_at_any_step_leaves_the_old_or_the_new_bytes() {
+        let path = Path::new("dir/file");
+        let io = SimIo::new();
+        assert!(read_file(&io, path).unwrap().is_none());
+        write(&io, path, 1).unwrap();
+        let first = io.steps();
+        write(&io, path, 2).unwrap();
+        let steps = io.steps() - first;
+        assert_eq!(read_file(&io, path).unwrap().unwrap(), [2; 30]);
+        for fault in [Fault::Error, Fault::Crash] {
+            for step in 0..=steps {
+                let io = SimIo::new();
+                write(&io, path, 1).unwrap();
+                io.fail_at(first + step, fault);
+                let written = write(&io, path, 2);
+                assert_eq!(written.is_ok(), step == steps, "step {step}");
+                for loss in [Loss::Nothing, Loss::Unsynced] {
+                    let io = io.restart(loss);
+                    let found = read_file(&io, path).unwrap().unwrap();
+                    let is_old = found == [1; 30];
+                    assert!(is_old || found == [2; 30], "step {step}: {found:?}");
+                    assert!(!is_old || written.is_err());
+                    // What the crash left does not get into the next one.
+                    replace_file(&io, path, [vec![3]].into_iter()).unwrap();
+                    assert_eq!(read_file(&io, path).unwrap().unwrap(), [3]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `assay validate`.
+
+mod progress;
+mod report;
+
+use anyhow::Context;
+use assay_engine::{End, ValidateConfig, default_cache_bytes, validate};
+
+use super::{chain, mebibytes, stop_flag};
+use crate::Outcome;
+use crate::cli::ValidateArguments;
+use crate::output;
+use progress::Progress;
+use report::Report;
+
+pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
+    let params = chain(&arguments.chain)?;
+    let cache_bytes_max = match arguments.db_cache {
+        Some(count) => mebibytes("--db-cache", count)?,
+        None => default_cache_bytes(),
+    };
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if arguments.par > 0 { arguments.par } else { cores() };
+    let stop = stop_flag()?;
+    // Kept until the end, when it removes the folder.
+    let mut temporary = None;
+    let datadir = if let Some(datadir) = &arguments.datadir {
+        datadir.clone()
+    } else {
+        let folder = tempfile::Builder::new()
+            .prefix("assay-validate-")
+            .tempdir()
+            .context("cannot make a temporary folder")?;
+        let path = folder.path().to_path_buf();
+        output::complain(&format!(
+            "coins go to {} and are removed at the end; --datadir keeps them",
+            path.display()
+        ));
+        temporary = Some(folder);
+        path
+    };
+    let config = ValidateConfig {
+        blocks: arguments.blocks.clone(),
+        params,
+        datadir,
+        is_lasting: temporary.is_none(),
+        stop_height: arguments.stop_height,
+        assume_valid: arguments.assume_valid,
+        cache_bytes_max,
+        threads,
+    };
+    let progress = Progress::new();
+    let outcome = validate(&config, &stop, &progress);
+    progress.clear();
+    let validation = outcome?;
+    let report = Report::new(&arguments.chain, &validation);
+    if arguments.json {
+        output::print_json(&report)?;
+        if let Some(trouble) = report.trouble() {
+            output::complain(&trouble);
+        }
+    } else {
+        output::print(&report.text())?;
+    }
+    if let Some(folder) = temporary {
+        let path = folder.path().display().to_string();
+        folder.close().with_context(|| format!("cannot remove {path}"))?;
+    }
+    Ok(match (&validation.end, report.is_valid()) {
+        (End::Interrupted, _) => Outcome::Interrupted,
+        (_, true) => Outcome::Good,
+        (_, false) => Outcome::Negative,
+    })
+}

@@ -1,0 +1,356 @@
+//! What a validation came to, as text and as JSON.
+
+use std::fmt::Write as _;
+
+use assay_engine::{
+    BlockHash, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Totals, Validation,
+    format_money,
+};
+use serde::Serialize;
+
+/// What `assay validate --json` prints.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    schema: u32,
+    chain: String,
+    /// `complete`, `stop-height`, `interrupted`, `invalid` (a block is), `incomplete` (one is missing below others).
+    end: &'static str,
+    tip_height: u32,
+    tip_hash: String,
+    start_height: u32,
+    blocks: u64,
+    txs: u64,
+    inputs: u64,
+    outputs: u64,
+    block_bytes: u64,
+    /// Blocks whose scripts were taken to be valid.
+    assumed_blocks: u64,
+    utxo: Option<Utxo>,
+    invalid: Option<Invalid>,
+    missing: Vec<Missing>,
+    scan: Scan,
+    scan_s: f64,
+    connect_s: f64,
+    hash_s: f64,
+    /// Rates of this run.
+    blocks_per_s: f64,
+    txs_per_s: f64,
+    inputs_per_s: f64,
+    /// Most memory that the process held at a time; absent where the system does not tell.
+    rss_bytes_max: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Utxo {
+    txouts: u64,
+    transactions: u64,
+    amount_sat: u64,
+    bogosize: u64,
+    /// As `gettxoutsetinfo muhash` prints it.
+    muhash: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Place {
+    file: String,
+    offset: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Invalid {
+    hash: String,
+    height: u32,
+    reason: String,
+    debug: String,
+    place: Place,
+    text: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Missing {
+    hash: String,
+    child: String,
+    child_place: Place,
+    text: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Scan {
+    files: usize,
+    bytes: u64,
+    obfuscated: bool,
+    blocks: usize,
+    duplicates: usize,
+    best_height: u32,
+    best_hash: String,
+    stale_blocks: usize,
+    stale_branches: usize,
+    unconnected_blocks: usize,
+    padding_bytes: u64,
+    stray_places: usize,
+    /// The first few.
+    strays: Vec<Stray>,
+}
+
+#[derive(Debug, Serialize)]
+struct Stray {
+    place: Place,
+    kind: &'static str,
+    text: String,
+}
+
+impl Report {
+    pub(super) fn new(chain: &str, validation: &Validation) -> Self {
+        let Validation { scan, totals, run_totals, .. } = validation;
+        let rate = |count: u64| count as f64 / validation.connect_s.max(1e-9);
+        let Totals { blocks, txs, inputs, outputs, bytes, assumed_blocks, .. } = *totals;
+        let is_short = validation.end == End::StopHeight || validation.end == End::Interrupted;
+        let invalid = match &validation.end {
+            End::Invalid(block) => Some(&**block),
+            // Below the height asked for all is well, whatever comes above.
+            _ => scan.bad_header.as_ref().filter(|_| !is_short),
+        };
+        let missing = if is_short { Vec::new() } else { missing(scan) };
+        let end = match &validation.end {
+            End::Interrupted => "interrupted",
+            End::StopHeight => "stop-height",
+            _ if invalid.is_some() => "invalid",
+            _ if !missing.is_empty() => "incomplete",
+            _ => "complete",
+        };
+        let utxo = validation.coins.as_ref().map(|coins| Utxo {
+            txouts: coins.txouts,
+            transactions: coins.transactions,
+            amount_sat: coins.total_amount_sat,
+            bogosize: coins.bogosize,
+            // A digest prints reversed, as identifiers do.
+            muhash: BlockHash(coins.muhash.unwrap_or_default()).to_string(),
+        });
+        Self {
+            schema: 1,
+            chain: chain.to_owned(),
+            end,
+            tip_height: validation.height,
+            tip_hash: validation.hash.to_string(),
+            start_height: validation.start_height,
+            blocks,
+            txs,
+            inputs,
+            outputs,
+            block_bytes: bytes,
+            assumed_blocks,
+            utxo,
+            invalid: invalid.map(Invalid::new),
+            missing,
+            scan: Scan::new(scan),
+            scan_s: scan.elapsed_s,
+            connect_s: validation.connect_s,
+            hash_s: validation.hash_s,
+            blocks_per_s: rate(run_totals.blocks),
+            txs_per_s: rate(run_totals.txs),
+            inputs_per_s: rate(run_totals.inputs),
+            rss_bytes_max: rss_bytes_max(),
+        }
+    }
+
+    /// Whether the chain is valid as far as it was asked for.
+    pub(super) fn is_valid(&self) -> bool {
+        self.invalid.is_none() && self.missing.is_empty()
+    }
+
+    /// What is wrong, in a line or two.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let invalid = self.invalid.as_ref().map(|invalid| invalid.text.as_str());
+        let missing = self.missing.iter().map(|missing| missing.text.as_str());
+        let mut lines: Vec<String> =
+            invalid.into_iter().chain(missing).map(str::to_owned).collect();
+        if !self.missing.is_empty() {
+            lines.push(format!("{} blocks do not connect for that", self.scan.unconnected_blocks));
+            lines.extend(self.scan.strays.first().map(|stray| stray.text.clone()));
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(trouble) = self.trouble() {
+            let _ = writeln!(text, "{trouble}");
+        }
+        let verdict = match self.end {
+            "complete" => "valid".to_owned(),
+            "stop-height" => "valid up to the height asked for".to_owned(),
+            "interrupted" => {
+                "interrupted; the same command with the same --datadir goes on".to_owned()
+            }
+            _ => format!("valid up to height {}", self.tip_height),
+        };
+        let _ = writeln!(
+            text,
+            "{verdict}\ntip          {} at height {}\nblocks       {}\ntransactions {}\ninputs       {}\noutputs      {}",
+            self.tip_hash, self.tip_height, self.blocks, self.txs, self.inputs, self.outputs,
+        );
+        if self.assumed_blocks > 0 {
+            let _ = writeln!(
+                text,
+                "assumed      scripts of {} blocks were not verified (--assume-valid)",
+                self.assumed_blocks
+            );
+        }
+        if let Some(utxo) = &self.utxo {
+            let _ = writeln!(
+                text,
+                "utxo count   {}\nutxo amount  {}\nutxo muhash  {}",
+                utxo.txouts,
+                format_money(i64::try_from(utxo.amount_sat).unwrap_or(i64::MAX)),
+                utxo.muhash,
+            );
+        }
+        let _ = writeln!(
+            text,
+            "time         {:.2} s: finding blocks {:.2} s, connecting {:.2} s, hashing coins {:.2} s",
+            self.scan_s + self.connect_s + self.hash_s,
+            self.scan_s,
+            self.connect_s,
+            self.hash_s,
+        );
+        if self.start_height > 0 {
+            let _ = writeln!(text, "resumed      at height {}", self.start_height);
+        }
+        let _ = writeln!(
+            text,
+            "rates        {:.0} blocks/s, {:.0} transactions/s, {:.0} inputs/s",
+            self.blocks_per_s, self.txs_per_s, self.inputs_per_s,
+        );
+        if let Some(bytes) = self.rss_bytes_max {
+            let _ = writeln!(text, "memory       {} MiB at most", bytes >> 20);
+        }
+        text
+    }
+}
+
+impl Place {
+    fn new(place: &FilePlace) -> Self {
+        let FilePlace { path, offset, bytes } = place;
+        Self { file: path.display().to_string(), offset: *offset, bytes: *bytes }
+    }
+}
+
+impl Invalid {
+    fn new(block: &InvalidBlock) -> Self {
+        Self {
+            hash: block.hash.to_string(),
+            height: block.height,
+            reason: block.reason.clone(),
+            debug: block.debug.clone(),
+            place: Place::new(&block.place),
+            text: block.to_string(),
+        }
+    }
+}
+
+/// The blocks that are missing below others.
+fn missing(scan: &ScanReport) -> Vec<Missing> {
+    if scan.unconnected == 0 {
+        return Vec::new();
+    }
+    let missing = |gap: &MissingBlock| {
+        let MissingBlock { hash, child, child_place } = gap;
+        Missing {
+            hash: hash.to_string(),
+            child: child.to_string(),
+            child_place: Place::new(child_place),
+            text: format!("missing block {hash}, the parent of {child} ({child_place})"),
+        }
+    };
+    scan.missing.iter().map(missing).collect()
+}
+
+/// Bytes that belong to no block.
+fn stray_line(stray: &assay_engine::Stray) -> String {
+    let (bytes, kind) = (stray.place.bytes, stray.kind.describe());
+    format!("{}: {bytes} bytes of {kind}", stray.place)
+}
+
+impl Scan {
+    fn new(scan: &ScanReport) -> Self {
+        let stray = |stray: &assay_engine::Stray| Stray {
+            place: Place::new(&stray.place),
+            kind: stray.kind.describe(),
+            text: stray_line(stray),
+        };
+        Self {
+            files: scan.files,
+            bytes: scan.bytes,
+            obfuscated: scan.is_obfuscated,
+            blocks: scan.blocks,
+            duplicates: scan.duplicates,
+            best_height: scan.height,
+            best_hash: scan.hash.to_string(),
+            stale_blocks: scan.stale_blocks,
+            stale_branches: scan.stale_branches,
+            unconnected_blocks: scan.unconnected,
+            padding_bytes: scan.padding_bytes,
+            stray_places: scan.stray_count,
+            strays: scan.strays.iter().map(stray).collect(),
+        }
+    }
+}
+
+/// What the search for blocks found, for people.
+pub(super) fn scan_lines(scan: &ScanReport, strays_shown: usize) -> String {
+    let mut text = format!(
+        "found {} blocks in {} files ({}{}), best branch up to height {} {}\n",
+        scan.blocks,
+        scan.files,
+        size(scan.bytes),
+        if scan.is_obfuscated { ", obfuscated" } else { "" },
+        scan.height,
+        scan.hash,
+    );
+    if scan.stale_blocks > 0 {
+        let (blocks, branches) = (scan.stale_blocks, scan.stale_branches);
+        let _ = writeln!(text, "{blocks} blocks on {branches} other branches");
+    }
+    if scan.duplicates > 0 {
+        let _ = writeln!(text, "{} blocks more than once", scan.duplicates);
+    }
+    if let Some(bad) = &scan.bad_header {
+        let _ = writeln!(text, "{bad}");
+    }
+    for missing in missing(scan) {
+        let _ = writeln!(text, "{}", missing.text);
+    }
+    if scan.unconnected > 0 {
+        let _ = writeln!(text, "{} blocks do not connect for that", scan.unconnected);
+    }
+    for stray in scan.strays.iter().take(strays_shown) {
+        let _ = writeln!(text, "{}", stray_line(stray));
+    }
+    if let Some(more @ 1..) = scan.stray_count.checked_sub(strays_shown) {
+        let _ = writeln!(text, "and {more} more such places");
+    }
+    if scan.assumed_height > 0 {
+        let height = scan.assumed_height;
+        let _ = writeln!(text, "scripts are taken to be valid up to height {height}");
+    }
+    text
+}
+
+/// Bytes in a unit that suits them.
+pub(super) fn size(bytes: u64) -> String {
+    let mebibytes = bytes as f64 / f64::from(1 << 20);
+    if mebibytes < 1024.0 {
+        format!("{mebibytes:.2} MiB")
+    } else {
+        format!("{:.2} GiB", mebibytes / 1024.0)
+    }
+}
+
+/// Peak of the resident memory, as Linux counts it.
+fn rss_bytes_max() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes * 1024)
+}

@@ -1,0 +1,205 @@
+//! `assay validate` and `assay block verify` as a user meets them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+    command.args(arguments);
+    command
+}
+
+fn assay(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("the program starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// A small forged chain, its path and what the forge printed.
+fn forged() -> (TempDir, String, Value) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let chain = dir.path().join("chain").display().to_string();
+    let output =
+        assay(&["chain", "forge", "bitcoin-scaling", "--scale", "0.02", "--out", &chain, "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    (dir, chain, json(&output))
+}
+
+fn check_same(found: &Value, forged: &Value) {
+    assert_eq!(found["end"], "complete");
+    assert_eq!(found["tip_hash"], forged["tip_hash"]);
+    assert_eq!(found["utxo"]["muhash"], forged["utxo_muhash"]);
+    assert_eq!(found["utxo"]["txouts"], forged["utxo_count"]);
+    for key in ["txs", "inputs", "outputs"] {
+        assert_eq!(found[key], forged[key], "{key}");
+    }
+}
+
+#[test]
+fn a_chain_is_validated_and_reported() {
+    let (_dir, chain, forged) = forged();
+    let arguments = ["validate", "--chain", "regtest", "--blocks", &chain];
+    let text = assay(&arguments);
+    assert_eq!(text.status.code(), Some(0), "{}", stderr(&text));
+    let line = format!("utxo muhash  {}", forged["utxo_muhash"].as_str().expect("text"));
+    assert!(stdout(&text).starts_with("valid\n") && stdout(&text).contains(&line));
+    assert!(stderr(&text).contains("removed at the end"), "{}", stderr(&text));
+    let words = stderr(&text);
+    let temporary = words.split_whitespace().find(|word| word.contains("assay-validate-"));
+    assert!(!Path::new(temporary.expect("the folder is named")).exists());
+    check_same(&json(&assay(&[&arguments[..], &["--json"]].concat())), &forged);
+}
+
+#[test]
+fn a_damaged_block_is_reported_and_what_is_below_it_stays() {
+    let (dir, chain, _) = forged();
+    let path = Path::new(&chain).join("blocks/blk00000.dat");
+    let mut bytes = fs::read(&path).expect("the file");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    fs::write(&path, bytes).expect("written");
+    let datadir = dir.path().join("coins").display().to_string();
+    let arguments =
+        ["validate", "--chain", "regtest", "--blocks", &chain, "--datadir", &datadir, "--json"];
+    let output = assay(&arguments);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let report = json(&output);
+    assert_eq!(report["end"], "invalid");
+    let invalid = &report["invalid"];
+    let place = &invalid["place"];
+    let (offset, size) = (place["offset"].as_u64(), place["bytes"].as_u64());
+    let (offset, size) = (offset.expect("a number"), size.expect("a number"));
+    assert!((offset..offset + size).contains(&(middle as u64)), "{report}");
+    assert_eq!(place["file"].as_str(), path.to_str());
+    let text = invalid["text"].as_str().expect("text");
+    let height = invalid["height"].as_u64().expect("a number");
+    assert!(text.starts_with("invalid block "), "{text}");
+    assert!(
+        text.contains(&format!(" at height {height}: ")) && text.contains(" offset "),
+        "{text}"
+    );
+    assert!(stderr(&output).contains(text));
+    assert_eq!(report["tip_height"].as_u64(), Some(height - 1));
+    // What was valid is kept.
+    let again = json(&assay(&arguments));
+    assert_eq!(again["start_height"].as_u64(), Some(height - 1));
+    assert_eq!(again["utxo"], report["utxo"]);
+}
+
+#[test]
+fn stopping_and_killing_lose_nothing() {
+    let (dir, chain, forged) = forged();
+    let datadir = dir.path().join("coins").display().to_string();
+    let base = [
+        "validate",
+        "--chain",
+        "regtest",
+        "--blocks",
+        &chain,
+        "--datadir",
+        &datadir,
+        "--db-cache",
+        "1",
+        "--json",
+    ];
+    let stopped = assay(&[&base[..], &["--stop-height", "60"]].concat());
+    assert_eq!(stopped.status.code(), Some(0), "{}", stderr(&stopped));
+    assert_eq!(
+        (json(&stopped)["end"].as_str(), json(&stopped)["tip_height"].as_u64()),
+        (Some("stop-height"), Some(60))
+    );
+    let start = Instant::now();
+    let whole = assay(&[&base[..5], &["--json"]].concat());
+    assert_eq!(whole.status.code(), Some(0), "{}", stderr(&whole));
+    // Kills at many moments of a run that takes about this long.
+    let takes = start.elapsed();
+    for kill in 0..12 {
+        let mut child =
+            command(&base).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let deadline = Instant::now() + takes.mul_f64(f64::from(kill) / 12.0);
+        while Instant::now() < deadline && child.try_wait().expect("a status").is_none() {
+            std::thread::yield_now();
+        }
+        // Ends with SIGKILL on Unix.
+        child.kill().expect("killed");
+        child.wait().expect("a status");
+    }
+    let last = assay(&base);
+    assert_eq!(last.status.code(), Some(0), "{}", stderr(&last));
+    assert!(json(&last)["start_height"].as_u64() >= Some(60));
+    check_same(&json(&last), &forged);
+}
+
+/// Real blocks with the outputs they spend, where the shared data is present.
+fn real_block() -> Option<(PathBuf, PathBuf)> {
+    let root = std::env::var_os("ASSAY_TEST_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let path = |name: &str| root.join("blocks").join(name);
+    let (block, prevouts) = (path("testnet3-1087400.blk"), path("testnet3-1087400.prevouts"));
+    (block.exists() && prevouts.exists()).then_some((block, prevouts))
+}
+
+#[test]
+fn a_real_block_is_verified() {
+    let Some((block, prevouts)) = real_block() else {
+        println!("skipped: no real blocks in the test data");
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a folder");
+    let verify = |block: &Path, prevouts: &Path, more: &[&str]| {
+        let (block, prevouts) = (block.to_str().expect("text"), prevouts.to_str().expect("text"));
+        let base = ["block", "verify", block, "--prevouts", prevouts, "--chain", "test"];
+        assay(&[&base[..], &["--height", "1087400"], more].concat())
+    };
+    let valid = verify(&block, &prevouts, &["--json"]);
+    assert_eq!(valid.status.code(), Some(0), "{}", stderr(&valid));
+    let report = json(&valid);
+    assert_eq!((&report["valid"], report["inputs"].as_u64()), (&Value::Bool(true), Some(205)));
+    assert_eq!(report["signature_checks"].as_u64(), Some(331));
+    let text = stdout(&verify(&block, &prevouts, &[]));
+    assert!(text.contains("p2sh-p2wpkh           2           2\n"), "{text}");
+    assert!(text.contains("not checked, because it takes the chain:"), "{text}");
+
+    // A script that no longer has the hash of the key.
+    let mut spent = fs::read(&prevouts).expect("the file");
+    spent[12 + 5] ^= 1;
+    let changed = dir.path().join("changed");
+    fs::write(&changed, &spent).expect("written");
+    let invalid = verify(&block, &changed, &["--json"]);
+    assert_eq!(invalid.status.code(), Some(1), "{}", stderr(&invalid));
+    let reject = &json(&invalid)["reject"];
+    let reason = reject["reason"].as_str().expect("text");
+    assert!(reason.starts_with("block-script-verify-flag-failed ("), "{reason}");
+    assert_eq!((reject["tx_index"].as_u64(), reject["input"].as_u64()), (Some(1), Some(0)));
+    assert!(!reject["evidence"]["script_pubkey"].as_str().expect("text").is_empty());
+
+    for (name, bytes, message) in [
+        ("short", &spent[..spent.len() - 1], "it ends too early: the block spends 205 outputs"),
+        ("long", &[&spent[..], &[0]].concat(), "1 bytes follow"),
+    ] {
+        let path = dir.path().join(name);
+        fs::write(&path, bytes).expect("written");
+        let refused = verify(&block, &path, &[]);
+        assert_eq!((refused.status.code(), stdout(&refused).as_str()), (Some(2), ""));
+        assert!(stderr(&refused).contains(message), "{}", stderr(&refused));
+    }
+    assert_eq!(verify(&prevouts, &prevouts, &[]).status.code(), Some(2));
+    assert_eq!(verify(&dir.path().join("none"), &prevouts, &[]).status.code(), Some(2));
+}

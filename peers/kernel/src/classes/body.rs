@@ -1,0 +1,308 @@
+//! What a block says of itself: its transactions' shape, the coinbase, duplicates, lock times.
+
+use assay_consensus::amount::MAX_MONEY;
+use assay_consensus::commitment::height_prefix;
+use assay_wire::OutPoint;
+
+use super::{Class, Meant, Stage, Twist, valid};
+use crate::build::{Block, Input, Lock, Output, Place, Tx};
+use crate::world::World;
+
+pub(super) const TWISTS: &[Twist] = &[
+    Twist {
+        name: "bad-cb-missing",
+        reason: "bad-cb-missing",
+        stage: Stage::Committed,
+        apply: |world, block| {
+            add_payments(world, block, 2);
+            let first = if world.rng.chance(1, 2) { 1 } else { 2 };
+            (block.txs.len() > first).then_some(())?;
+            if first == 1 {
+                block.txs.remove(0);
+            } else {
+                block.txs.swap(0, first);
+            }
+            Some(())
+        },
+    },
+    Twist {
+        name: "bad-cb-multiple",
+        reason: "bad-cb-multiple",
+        stage: Stage::Committed,
+        apply: |_, block| {
+            let mut second = block.txs[0].clone();
+            second.lock_time = 0;
+            second.outputs.first_mut()?.value = 1;
+            second.inputs.first_mut()?.witness.clear();
+            block.txs.push(second);
+            Some(())
+        },
+    },
+    Twist {
+        name: "bad-cb-length",
+        reason: "bad-cb-length",
+        stage: Stage::Committed,
+        apply: |world, block| {
+            let len = *world.rng.pick(&[0, 1, 101, 102, 520]);
+            block.first_input()?.script_sig.resize(len, 0x51);
+            Some(())
+        },
+    },
+    Twist {
+        name: "bad-cb-height",
+        reason: "bad-cb-height",
+        stage: Stage::Committed,
+        apply: |world, block| {
+            let height = world.state.height() + 1;
+            let mut script = match world.rng.below(4) {
+                0 => height_prefix(height + 1),
+                1 => height_prefix(height - 1),
+                // The right number, written longer than needed.
+                2 => [&[3u8][..], &height.to_le_bytes()[..3]].concat(),
+                _ => [&[0x4c, 1][..], &[height as u8]].concat(),
+            };
+            script.extend_from_slice(&[0x51; 8]);
+            block.first_input()?.script_sig = script;
+            Some(())
+        },
+    },
+    Twist {
+        name: "bad-txns-duplicate",
+        reason: "bad-txns-duplicate",
+        stage: Stage::Rooted,
+        apply: |world, block| {
+            // CVE-2012-2459: the last transactions again, so that the root stays the same.
+            while block.txs.len() < 3 || block.txs.len() % 2 == 0 {
+                let tx = world.payment(&block.txs)?;
+                block.txs.push(tx);
+            }
+            block.commit();
+            block.set_root();
+            let last = block.txs[block.txs.len() - 1].clone();
+            block.txs.push(last);
+            Some(())
+        },
+    },
+    Twist {
+        name: "bad-txns-vin-empty",
+        reason: "bad-txns-vin-empty",
+        stage: Stage::Committed,
+        apply: |_, block| {
+            block.txs.push(Tx {
+                version: 2,
+                inputs: Vec::new(),
+                outputs: Vec::new(),
+                lock_time: 0,
+            });
+            Some(())
+        },
+    },
+    Twist {
+        name: "bad-txns-vout-empty",
+        reason: "bad-txns-vout-empty",
+        stage: Stage::Body,
+        apply: |world, block| {
+            let mut tx = world.payment(&block.txs)?;
+            tx.outputs.clear();
+            block.txs.push(tx);
+            Some(())
+        },
+    },
+    Twist {
+        name: "bad-txns-vout-negative",
+        reason: "bad-txns-vout-negative",
+        stage: Stage::Body,
+        apply: |world, block| {
+            let value = *world.rng.pick(&[-1, -5_000_000_000, i64::MIN]);
+            set_a_value(world, block, value)
+        },
+    },
+    Twist {
+        name: "bad-txns-vout-toolarge",
+        reason: "bad-txns-vout-toolarge",
+        stage: Stage::Body,
+        apply: |world, block| {
+            let value = *world.rng.pick(&[MAX_MONEY + 1, i64::MAX, MAX_MONEY * 2]);
+            set_a_value(world, block, value)
+        },
+    },
+    Twist {
+        name: "bad-txns-txouttotal-toolarge",
+        reason: "bad-txns-txouttotal-toolarge",
+        stage: Stage::Body,
+        apply: |world, block| {
+            let index = pick_tx(world, block)?;
+            let script_pubkey = vec![0x51];
+            let first = MAX_MONEY - world.rng.below(2) as i64;
+            block.txs[index].outputs = vec![
+                Output { value: first, script_pubkey: script_pubkey.clone() },
+                Output { value: MAX_MONEY - first + 1, script_pubkey },
+            ];
+            Some(())
+        },
+    },
+    Twist {
+        name: "bad-txns-inputs-duplicate",
+        reason: "bad-txns-inputs-duplicate",
+        stage: Stage::Body,
+        apply: |world, block| {
+            // CVE-2018-17144.
+            let mut tx = world.payment(&block.txs)?;
+            let copy = tx.inputs[world.rng.below(tx.inputs.len())].clone();
+            tx.inputs.push(copy);
+            block.txs.push(tx);
+            Some(())
+        },
+    },
+    Twist {
+        name: "bad-txns-prevout-null",
+        reason: "bad-txns-prevout-null",
+        stage: Stage::Body,
+        apply: |world, block| {
+            let mut tx = world.payment(&block.txs)?;
+            let at = world.rng.below(tx.inputs.len() + 1);
+            tx.inputs.insert(at, Input::new(OutPoint::NULL, u32::MAX));
+            block.txs.push(tx);
+            Some(())
+        },
+    },
+    Twist {
+        name: "bad-txns-nonfinal-height",
+        reason: "bad-txns-nonfinal",
+        stage: Stage::Body,
+        apply: |world, block| {
+            let lock_time = world.state.height() + 1 + world.rng.below(3) as u32;
+            lock_a_tx(world, block, lock_time)
+        },
+    },
+    Twist {
+        name: "bad-txns-nonfinal-time",
+        reason: "bad-txns-nonfinal",
+        stage: Stage::Body,
+        apply: |world, block| {
+            // BIP113: the median time past counts, not the time of the block.
+            let lock_time = world.state.median_time() + world.rng.below(3) as u32;
+            block.header.time = block.header.time.max(lock_time + 10);
+            lock_a_tx(world, block, lock_time)
+        },
+    },
+    Twist {
+        name: "bad-txns-nonfinal-coinbase",
+        reason: "bad-txns-nonfinal",
+        stage: Stage::Body,
+        apply: |world, block| {
+            block.first_input()?.sequence = 0;
+            block.txs[0].lock_time = world.state.height() + 1;
+            Some(())
+        },
+    },
+    Twist {
+        name: "bad-blk-sigops-legacy",
+        reason: "bad-blk-sigops",
+        stage: Stage::Body,
+        apply: |world, block| {
+            let script_pubkey = match world.rng.below(3) {
+                0 => vec![0xac; 20_001],
+                1 => vec![0xae; 1001],
+                // Counted up to where the script stops making sense.
+                _ => [vec![0xad; 20_001], vec![0x4c]].concat(),
+            };
+            block.txs[0].outputs.push(Output { value: 0, script_pubkey });
+            Some(())
+        },
+    },
+];
+
+pub(super) const CLASSES: &[Class] = &[
+    Class {
+        name: "valid",
+        weight: 90,
+        meant: Meant::Accepted,
+        make: |world| {
+            let payments = world.rng.within(1, 6);
+            vec![valid(world, payments).bytes()]
+        },
+    },
+    Class {
+        name: "valid-coinbase-length",
+        weight: 4,
+        meant: Meant::Accepted,
+        make: |world| {
+            let mut block = world.block(1);
+            let script = &mut block.txs[0].inputs[0].script_sig;
+            script.truncate(height_prefix(world.state.height() + 1).len());
+            let len = if world.rng.chance(1, 2) { 100 } else { script.len() };
+            script.resize(len, 0xab);
+            block.seal(&world.params);
+            vec![block.bytes()]
+        },
+    },
+    Class {
+        name: "valid-lock-times",
+        weight: 10,
+        meant: Meant::Accepted,
+        make: |world| {
+            let mut block = world.block(0);
+            for lock_time in [world.state.height(), world.state.median_time() - 1] {
+                if lock_a_tx(world, &mut block, lock_time).is_none() {
+                    return Vec::new();
+                }
+            }
+            // A lock time does not count where all inputs are final.
+            block.txs[0].lock_time = 499_999_999;
+            block.seal(&world.params);
+            vec![block.bytes()]
+        },
+    },
+    Class {
+        name: "valid-money-range",
+        weight: 4,
+        meant: Meant::Rejected("bad-cb-amount"),
+        make: |world| {
+            // The largest amount is an amount; only the subsidy forbids it.
+            let mut block = world.block(0);
+            block.txs[0].outputs[0].value = MAX_MONEY;
+            block.seal(&world.params);
+            vec![block.bytes()]
+        },
+    },
+];
+
+fn add_payments(world: &mut World, block: &mut Block, count: usize) {
+    for _ in 0..count {
+        if let Some(tx) = world.payment(&block.txs) {
+            block.txs.push(tx);
+        }
+    }
+}
+
+/// Index of a transaction that may be spoilt: the coinbase, or a payment that is added for it.
+fn pick_tx(world: &mut World, block: &mut Block) -> Option<usize> {
+    if world.rng.chance(1, 3) {
+        return Some(0);
+    }
+    let tx = world.payment(&block.txs)?;
+    block.txs.push(tx);
+    Some(block.txs.len() - 1)
+}
+
+fn set_a_value(world: &mut World, block: &mut Block, value: i64) -> Option<()> {
+    let index = pick_tx(world, block)?;
+    (!block.txs[index].outputs.is_empty()).then_some(())?;
+    let at = world.rng.below(block.txs[index].outputs.len());
+    block.txs[index].outputs[at].value = value;
+    Some(())
+}
+
+/// Adds a transaction of an anyone-can-spend coin with this lock time.
+fn lock_a_tx(world: &mut World, block: &mut Block, lock_time: u32) -> Option<()> {
+    let lock = Lock {
+        sequence: Some(0xffff_fffe),
+        lock_time: Some(lock_time),
+        ..Lock::open(*world.rng.pick(&[Place::Bare, Place::P2sh, Place::Wsh, Place::TapScript]))
+    };
+    let coin = world.fund(&mut block.txs, &lock)?;
+    let tx = world.sweep(&coin, &lock);
+    block.txs.push(tx);
+    Some(())
+}

@@ -1,0 +1,291 @@
+//! Branches: what is known already, parents that are missing or invalid, reorganisations.
+
+use std::rc::Rc;
+
+use super::{Class, Meant, valid};
+use crate::build::Block;
+use crate::world::{State, World};
+
+pub(super) const CLASSES: &[Class] = &[
+    Class {
+        // A side block may have turned out invalid since.
+        name: "duplicate",
+        weight: 8,
+        meant: Meant::Anything,
+        make: |world| {
+            if world.accepted.is_empty() {
+                return Vec::new();
+            }
+            vec![world.rng.pick(&world.accepted.clone()).clone()]
+        },
+    },
+    Class {
+        name: "duplicate-refused",
+        weight: 12,
+        meant: Meant::Anything,
+        make: |world| {
+            if world.refused.is_empty() {
+                return Vec::new();
+            }
+            vec![world.rng.pick(&world.refused.clone()).clone()]
+        },
+    },
+    Class {
+        name: "duplicate-invalid",
+        weight: 8,
+        meant: Meant::Rejected("duplicate-invalid"),
+        make: |world| {
+            let bytes = invalid(world).bytes();
+            vec![bytes.clone(), bytes]
+        },
+    },
+    Class {
+        name: "duplicate-mutated",
+        weight: 8,
+        meant: Meant::Rejected("bad-txn"),
+        make: |world| {
+            // The header of a known block over other transactions.
+            let block = valid(world, 2);
+            let mut mutated = block.clone();
+            if mutated.txs.len() > 1 && world.rng.chance(1, 2) {
+                mutated.txs.pop();
+            } else {
+                let last = mutated.txs[mutated.txs.len() - 1].clone();
+                mutated.txs.push(last);
+            }
+            vec![block.bytes(), mutated.bytes()]
+        },
+    },
+    Class {
+        name: "duplicate-other-witness",
+        weight: 8,
+        meant: Meant::Duplicate,
+        make: |world| {
+            let Some((mutated, whole)) = super::witness::mutated_pair(world) else {
+                return Vec::new();
+            };
+            vec![whole.bytes(), mutated.bytes()]
+        },
+    },
+    Class {
+        name: "bad-prevblk",
+        weight: 10,
+        meant: Meant::Rejected("bad-prevblk"),
+        make: |world| {
+            let parent = invalid(world);
+            let child = on_top_of(world, &parent, 0);
+            vec![parent.bytes(), child.bytes()]
+        },
+    },
+    Class {
+        name: "unmarked-parent",
+        weight: 8,
+        meant: Meant::Rejected("prev-blk-not-found"),
+        make: |world| {
+            // What fails in the block alone is not remembered.
+            let mut parent = world.block(1);
+            parent.txs[0].inputs[0].script_sig.resize(101, 0);
+            parent.seal(&world.params);
+            let child = on_top_of(world, &parent, 0);
+            vec![parent.bytes(), child.bytes()]
+        },
+    },
+    Class {
+        name: "child-first",
+        weight: 8,
+        meant: Meant::Accepted,
+        make: |world| {
+            let parent = valid(world, 2);
+            let child = on_top_of(world, &parent, 2);
+            vec![child.bytes(), parent.bytes(), child.bytes()]
+        },
+    },
+    Class {
+        name: "side-block",
+        weight: 14,
+        meant: Meant::Inconclusive,
+        make: |world| {
+            let depth = world.rng.within(1, 4);
+            side(world, depth, 1, None)
+        },
+    },
+    Class {
+        name: "reorg",
+        weight: 14,
+        meant: Meant::Accepted,
+        make: |world| {
+            let depth = world.rng.within(1, 5);
+            side(world, depth, depth + 1, None)
+        },
+    },
+    Class {
+        name: "reorg-and-back",
+        weight: 8,
+        meant: Meant::Accepted,
+        make: |world| {
+            let depth = world.rng.within(1, 3);
+            let back = Rc::clone(&world.state);
+            let there = side(world, depth, depth + 1, None);
+            world.build_on(Rc::clone(&back));
+            let first = valid(world, 2);
+            let second = on_top_of(world, &first, 2);
+            world.build_on(back);
+            let mut blocks = there;
+            blocks.extend([first.bytes(), second.bytes()]);
+            blocks
+        },
+    },
+    Class {
+        name: "reorg-to-invalid",
+        weight: 14,
+        meant: Meant::Anything,
+        make: |world| {
+            // A branch with more work, one block of which breaks a rule; afterwards a child of its tip.
+            let depth = world.rng.within(1, 4);
+            let bad = world.rng.below(depth + 1);
+            side(world, depth, depth + 2, Some(bad))
+        },
+    },
+    Class {
+        name: "header-then-block",
+        weight: 8,
+        meant: Meant::Accepted,
+        make: |world| {
+            let bytes = valid(world, 1).bytes();
+            vec![head(&bytes), bytes]
+        },
+    },
+    Class {
+        name: "headers-then-blocks",
+        weight: 14,
+        meant: Meant::Anything,
+        make: |world| {
+            // All headers of a branch, then its blocks in any order: the tip moves when the last gap is closed.
+            let depth = world.rng.below(4);
+            let length = depth + world.rng.within(1, 3);
+            let bad = world.rng.chance(1, 3).then(|| world.rng.below(length));
+            let mut blocks = side(world, depth, length, bad);
+            let mut order: Vec<Vec<u8>> = blocks.iter().map(|bytes| head(bytes)).collect();
+            while !blocks.is_empty() {
+                let at = world.rng.below(blocks.len());
+                order.push(blocks.swap_remove(at));
+            }
+            order
+        },
+    },
+    Class {
+        name: "header-of-refused",
+        weight: 10,
+        meant: Meant::Anything,
+        make: |world| {
+            if world.refused.is_empty() {
+                return Vec::new();
+            }
+            let refused = world.refused.clone();
+            let block: &Vec<u8> = world.rng.pick(&refused);
+            vec![head(block)]
+        },
+    },
+    Class {
+        name: "random-headers",
+        weight: 30,
+        meant: Meant::Anything,
+        make: |world| {
+            let twists: Vec<_> = super::header::TWISTS.iter().collect();
+            let twist = *world.rng.pick(&twists);
+            let Some(block) = super::twisted(world, &[twist]) else { return Vec::new() };
+            let bytes = block.bytes();
+            vec![head(&bytes), bytes]
+        },
+    },
+    Class {
+        name: "equal-work-first-seen",
+        weight: 8,
+        meant: Meant::Inconclusive,
+        make: |world| {
+            let back = Rc::clone(&world.state);
+            let first = valid(world, 1);
+            world.build_on(Rc::clone(&back));
+            let second = valid(world, 1);
+            world.build_on(back);
+            vec![first.bytes(), second.bytes()]
+        },
+    },
+    Class {
+        name: "invalid-tip-then-sibling",
+        weight: 8,
+        meant: Meant::Accepted,
+        make: |world| {
+            let bad = invalid(world);
+            let good = valid(world, 1);
+            vec![bad.bytes(), good.bytes()]
+        },
+    },
+];
+
+/// The header alone.
+fn head(block: &[u8]) -> Vec<u8> {
+    block[..block.len().min(80)].to_vec()
+}
+
+/// A block that connects to nothing good: refused in its context or when its coins are looked at.
+fn invalid(world: &mut World) -> Block {
+    let payments = world.rng.below(2);
+    let mut block = world.block(payments);
+    spoil(world, &mut block);
+    block.seal(&world.params);
+    block
+}
+
+fn spoil(world: &mut World, block: &mut Block) {
+    match world.rng.below(3) {
+        0 => block.txs[0].outputs[0].value += 50_000_000_000,
+        1 => {
+            if let Some(mut tx) = world.payment(&block.txs) {
+                tx.inputs[0].prevout.txid.0[3] ^= 4;
+                block.txs.push(tx);
+            } else {
+                block.txs[0].outputs[0].value += 50_000_000_000;
+            }
+        }
+        _ => {
+            block.txs[0].lock_time = 400_000_000;
+            block.txs[0].inputs[0].sequence = 1;
+        }
+    }
+}
+
+fn on_top_of(world: &mut World, parent: &Block, payments: usize) -> Block {
+    let back = Rc::clone(&world.state);
+    world.assume(parent);
+    let child = valid(world, payments);
+    world.build_on(back);
+    child
+}
+
+/// A branch of `length` blocks that leaves the active chain `depth` blocks below the tip; block number `bad` breaks a rule.
+fn side(world: &mut World, depth: usize, length: usize, bad: Option<usize>) -> Vec<Vec<u8>> {
+    let back = Rc::clone(&world.state);
+    let at = back.headers.len() - 1 - depth.min(back.headers.len() - 101);
+    let Some(fork) = world.state_of(&back.headers[at].0) else { return Vec::new() };
+    let fork: Rc<State> = fork;
+    world.build_on(fork);
+    let mut blocks = Vec::new();
+    for index in 0..length {
+        let payments = world.rng.below(3);
+        let mut block = world.block(payments);
+        if bad == Some(index) {
+            spoil_coins(&mut block);
+        }
+        block.seal(&world.params);
+        blocks.push(block.bytes());
+        world.assume(&block);
+    }
+    world.build_on(back);
+    blocks
+}
+
+/// Breaks a rule that only shows when the block is connected.
+fn spoil_coins(block: &mut Block) {
+    block.txs[0].outputs[0].value += 50_000_000_000;
+}

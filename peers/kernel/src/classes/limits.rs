@@ -1,0 +1,196 @@
+//! Blocks at and beyond the limits of size, weight and sigops; large, so drawn seldom.
+
+use std::rc::Rc;
+
+use assay_consensus::params::MAX_BLOCK_WEIGHT;
+use assay_consensus::script::opcode::op;
+use assay_wire::Encoding;
+
+use super::{Class, Meant};
+use crate::build::{Block, Lock, Output, Place, Writer};
+use crate::world::{Coin, World};
+
+pub(super) const CLASSES: &[Class] = &[
+    Class {
+        name: "bad-blk-length",
+        weight: 1,
+        meant: Meant::Rejected("bad-blk-length"),
+        make: |world| vec![stripped_to(world, 1_000_001)],
+    },
+    Class {
+        name: "valid-block-length",
+        weight: 1,
+        meant: Meant::Accepted,
+        make: |world| vec![stripped_to(world, 1_000_000)],
+    },
+    Class {
+        name: "bad-blk-weight",
+        weight: 1,
+        meant: Meant::Rejected("bad-blk-weight"),
+        make: |world| weight_to(world, MAX_BLOCK_WEIGHT + 1),
+    },
+    Class {
+        name: "valid-block-weight",
+        weight: 1,
+        meant: Meant::Accepted,
+        make: |world| weight_to(world, MAX_BLOCK_WEIGHT),
+    },
+    Class {
+        name: "bad-blk-sigops-p2sh",
+        weight: 4,
+        meant: Meant::Rejected("bad-blk-sigops"),
+        make: |world| sigops(world, Place::P2sh, 1),
+    },
+    Class {
+        name: "valid-sigops-p2sh",
+        weight: 4,
+        meant: Meant::Accepted,
+        make: |world| sigops(world, Place::P2sh, 0),
+    },
+    Class {
+        name: "bad-blk-sigops-witness",
+        weight: 3,
+        meant: Meant::Rejected("bad-blk-sigops"),
+        make: |world| sigops(world, Place::Wsh, 1),
+    },
+    Class {
+        name: "valid-sigops-witness",
+        weight: 3,
+        meant: Meant::Accepted,
+        make: |world| sigops(world, Place::Wsh, 0),
+    },
+    Class {
+        name: "valid-sigops-nested",
+        weight: 3,
+        meant: Meant::Accepted,
+        make: |world| sigops(world, Place::NestedWsh, 0),
+    },
+    Class {
+        name: "bad-blk-sigops-nested",
+        weight: 3,
+        meant: Meant::Rejected("bad-blk-sigops"),
+        make: |world| sigops(world, Place::NestedWsh, 1),
+    },
+    Class {
+        name: "valid-sigops-legacy",
+        weight: 4,
+        meant: Meant::Accepted,
+        make: |world| {
+            let mut block = bare(world);
+            let output = Output { value: 0, script_pubkey: vec![op::CHECKSIG; 20_000] };
+            block.txs[0].outputs.push(output);
+            block.seal(&world.params);
+            vec![block.bytes()]
+        },
+    },
+];
+
+/// A block with a coinbase that has no sigops of its own.
+fn bare(world: &mut World) -> Block {
+    let mut block = world.block(0);
+    block.txs[0].outputs[0].script_pubkey = vec![op::PUSH1];
+    block
+}
+
+/// A block of this stripped size, filled with an output that is no coin.
+fn stripped_to(world: &mut World, bytes: usize) -> Vec<u8> {
+    let mut block = bare(world);
+    let mut filler = vec![op::RETURN; 900_000];
+    for _ in 0..3 {
+        block.txs[0].outputs.truncate(1);
+        block.txs[0].outputs.push(Output { value: 0, script_pubkey: filler.clone() });
+        let now: usize = 81 + block.txs.iter().map(|tx| tx.stripped().len()).sum::<usize>();
+        filler.resize(filler.len() + bytes - now, op::RETURN);
+    }
+    block.seal(&world.params);
+    block.bytes()
+}
+
+/// A block of this weight, most of it an annex that nobody reads.
+fn weight_to(world: &mut World, weight: u64) -> Vec<Vec<u8>> {
+    let mut block = bare(world);
+    let mut lock = Lock::open(Place::TapScript);
+    lock.sequence = Some(u32::MAX);
+    let Some(coin) = world.fund(&mut block.txs, &lock) else { return Vec::new() };
+    let mut annex = vec![0x50; 3_900_000];
+    let mut tx = world.sweep(&coin, &lock);
+    tx.inputs[0].witness.push(Vec::new());
+    block.txs.push(tx);
+    for _ in 0..3 {
+        let last = block.txs.len() - 1;
+        if let Some(item) = block.txs[last].inputs[0].witness.last_mut() {
+            item.clone_from(&annex);
+        }
+        block.commit();
+        let Ok(parsed) = assay_wire::Block::parse(block.bytes(), Encoding::Segwit) else {
+            return Vec::new();
+        };
+        let now = parsed.weight() as u64;
+        annex.resize((annex.len() as u64 + weight - now) as usize, 0x50);
+    }
+    block.seal(&world.params);
+    vec![block.bytes()]
+}
+
+/// A block whose sigop cost is the limit of 80,000, or a little above it; none of the checks is executed.
+fn sigops(world: &mut World, place: Place, above: usize) -> Vec<Vec<u8>> {
+    const COST: usize = 80_000;
+    let weight = if place == Place::P2sh { 4 } else { 1 };
+    let mut left = COST / weight;
+    let mut locks = Vec::new();
+    while left > 0 {
+        // CHECKMULTISIG counts 20 where no number of keys stands before it; CHECKSIG counts one.
+        let many = (left / 20).min(CHECKS_MAX);
+        let few = if left < 20 { left } else { 0 };
+        left -= many * 20 + few;
+        locks.push(unexecuted(place, many, few));
+    }
+    locks.push(unexecuted(place, 0, above));
+    let mut block = bare(world);
+    // The rest of the block must not have sigops, so all of it comes from one coin without any.
+    let coins = world.available(&block.txs);
+    let free = |coin: &&Rc<Coin>| {
+        let is_free = |lock: &Rc<Lock>| {
+            matches!(lock.place, Place::TapKey | Place::TapScript)
+                && lock.sequence.is_none()
+                && lock.lock_time.is_none()
+        };
+        coin.output.value > 100_000 && coin.lock.as_ref().is_some_and(is_free)
+    };
+    let Some(coin) = coins.iter().find(free).cloned() else { return Vec::new() };
+    let Some(spent_by) = coin.lock.clone() else { return Vec::new() };
+    let value = coin.output.value / locks.len() as i64;
+    let outputs =
+        locks.iter().map(|lock| Output { value, script_pubkey: lock.script_pubkey() }).collect();
+    let funding = world.spend(&[(coin, spent_by)], outputs);
+    let height = world.state.height() + 1;
+    block.txs.push(funding.clone());
+    for (vout, lock) in locks.iter().enumerate() {
+        let funded = Rc::new(Coin {
+            outpoint: funding.outpoint(vout),
+            output: funding.outputs[vout].clone(),
+            height,
+            coinbase: false,
+            lock: None,
+        });
+        let tx = world.sweep(&funded, lock);
+        block.txs.push(tx);
+    }
+    block.seal(&world.params);
+    vec![block.bytes()]
+}
+
+/// Checks in one script besides IF, ENDIF and what is left of the limit of 201 opcodes.
+const CHECKS_MAX: usize = 190;
+
+fn unexecuted(place: Place, many: usize, few: usize) -> Lock {
+    let script = Writer::new()
+        .op(0)
+        .op(op::IF)
+        .ops(op::CHECKMULTISIG, many)
+        .ops(op::CHECKSIG, few)
+        .op(op::ENDIF)
+        .op(op::PUSH1)
+        .done();
+    Lock::new(place, script, Vec::new())
+}

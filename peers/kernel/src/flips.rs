@@ -1,0 +1,219 @@
+//! Single bits of real blocks: flipped in signatures, keys, scripts and amounts, and judged by both interpreters.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::{Flags, Interpreter};
+use assay_wire::{Block, Encoding};
+use serde::Serialize;
+
+use crate::build::{Output, Rng, Tx};
+use crate::scripts::{TxVerdict, describe, judge_tx};
+
+/// What came of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Summary {
+    /// The seed.
+    pub seed: u64,
+    /// Blocks with the outputs they spend.
+    pub blocks: Vec<String>,
+    /// Inputs of the unchanged blocks that were judged; both pass all of them.
+    pub unchanged: u64,
+    /// Flips.
+    pub flips: u64,
+    /// Flips after which an input fails.
+    pub rejected: u64,
+    /// Flips that consensus ignores.
+    pub ignored: u64,
+    /// Flips by what was hit: rejected and ignored.
+    pub targets: BTreeMap<&'static str, (u64, u64)>,
+    /// Descriptions of disagreements.
+    pub disagreements: Vec<String>,
+}
+
+/// A real block and the outputs that it spends.
+struct RealBlock {
+    txs: Vec<Tx>,
+    spent: Vec<Vec<Output>>,
+    flags: Flags,
+}
+
+/// Inputs of a transaction that are judged after a flip in its outputs.
+const INPUTS_MAX: usize = 40;
+
+/// Flips `flips` bits over all blocks of `data/blocks` that come with prevouts.
+///
+/// # Errors
+/// When the data cannot be read or is not what its names say.
+pub fn run(data: &Path, flips: u64, seed: u64) -> Result<Summary> {
+    let mut summary = Summary { seed, ..Summary::default() };
+    let mut blocks = Vec::new();
+    for path in block_paths(&data.join("blocks"))? {
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        blocks.push(load(&path, &name).with_context(|| format!("reading {}", path.display()))?);
+        summary.blocks.push(name);
+    }
+    ensure!(!blocks.is_empty(), "no blocks with prevouts below {}", data.display());
+    let mut interpreter = Interpreter::default();
+    for block in &blocks {
+        judge_unchanged(block, &mut interpreter, &mut summary);
+    }
+    let mut rng = Rng::new("assay peer kernel flips", seed, 0);
+    for number in 0..flips {
+        let block = &blocks[(number % blocks.len() as u64) as usize];
+        flip_one(block, &mut rng, &mut interpreter, &mut summary);
+    }
+    Ok(summary)
+}
+
+fn block_paths(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(dir)
+        .with_context(|| format!("reading {}", dir.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "blk"))
+        .filter(|path| path.with_extension("prevouts").exists())
+        .collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn load(path: &Path, name: &str) -> Result<RealBlock> {
+    let (network, height) = name.split_once('-').context("the name is not network-height")?;
+    let params = match network {
+        "mainnet" => ChainParams::by_name("main"),
+        "testnet3" => ChainParams::by_name("test"),
+        other => ChainParams::by_name(other),
+    };
+    let params = params.context("unknown network")?;
+    let height: u32 = height.parse().context("the name is not network-height")?;
+    let block = Block::parse(std::fs::read(path)?, Encoding::Segwit)?;
+    let mut prevouts = &std::fs::read(path.with_extension("prevouts"))?[..];
+    let txs: Vec<Tx> = block.txs().skip(1).map(Tx::from_wire).collect();
+    let mut spent = Vec::with_capacity(txs.len());
+    for tx in &txs {
+        let outputs: Option<Vec<Output>> =
+            (0..tx.inputs.len()).map(|_| take_output(&mut prevouts)).collect();
+        spent.push(outputs.context("the prevouts end too early")?);
+    }
+    if !prevouts.is_empty() {
+        bail!("{} bytes of prevouts are left over", prevouts.len());
+    }
+    Ok(RealBlock { txs, spent, flags: params.block_script_flags(height, &block.hash()) })
+}
+
+fn take_output(bytes: &mut &[u8]) -> Option<Output> {
+    let (value, rest) = bytes.split_first_chunk::<8>()?;
+    let (len, rest) = rest.split_first_chunk::<4>()?;
+    let (script, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+    *bytes = rest;
+    Some(Output { value: i64::from_le_bytes(*value), script_pubkey: script.to_vec() })
+}
+
+fn judge_unchanged(block: &RealBlock, interpreter: &mut Interpreter, summary: &mut Summary) {
+    for (tx, spent) in block.txs.iter().zip(&block.spent) {
+        let raw = tx.bytes();
+        let verdict = judge_tx(&raw, spent, 0..spent.len(), block.flags, interpreter);
+        let TxVerdict::Inputs(verdicts) = verdict else {
+            summary.disagreements.push(format!("undecodable: {}", faster_hex::hex_string(&raw)));
+            continue;
+        };
+        for (input, verdict) in verdicts {
+            summary.unchanged += 1;
+            if verdict.engine.is_err() || !verdict.kernel {
+                summary.disagreements.push(describe(&raw, spent, input, block.flags, &verdict));
+            }
+        }
+    }
+}
+
+fn flip_bytes(rng: &mut Rng, bytes: &mut [u8]) -> bool {
+    if bytes.is_empty() {
+        return false;
+    }
+    let at = rng.below(bytes.len());
+    bytes[at] ^= 1 << rng.below(8);
+    true
+}
+
+/// Flips one bit of a random transaction or of what it spends; what was hit.
+fn flip(rng: &mut Rng, tx: &mut Tx, spent: &mut [Output], input: usize) -> Option<&'static str> {
+    match rng.below(9) {
+        0..=2 if !tx.inputs[input].witness.is_empty() => {
+            let item = rng.below(tx.inputs[input].witness.len());
+            flip_bytes(rng, &mut tx.inputs[input].witness[item]).then_some("witness")
+        }
+        0..=3 => flip_bytes(rng, &mut tx.inputs[input].script_sig).then_some("input script"),
+        4 | 5 => flip_bytes(rng, &mut spent[input].script_pubkey).then_some("spent script"),
+        6 => {
+            spent[input].value ^= 1 << rng.below(51);
+            Some("spent amount")
+        }
+        7 => {
+            let output = rng.below(tx.outputs.len());
+            tx.outputs[output].value ^= 1 << rng.below(51);
+            Some("paid amount")
+        }
+        _ => {
+            let output = rng.below(tx.outputs.len());
+            flip_bytes(rng, &mut tx.outputs[output].script_pubkey).then_some("paid script")
+        }
+    }
+}
+
+fn flip_one(
+    block: &RealBlock,
+    rng: &mut Rng,
+    interpreter: &mut Interpreter,
+    summary: &mut Summary,
+) {
+    let (mut tx, mut spent, target, input) = loop {
+        let index = rng.below(block.txs.len());
+        let (mut tx, mut spent) = (block.txs[index].clone(), block.spent[index].clone());
+        let input = rng.below(tx.inputs.len());
+        if let Some(target) = flip(rng, &mut tx, &mut spent, input) {
+            break (tx, spent, target, input);
+        }
+    };
+    let raw = tx.bytes();
+    // Amounts and scripts of outputs are signed by all inputs, and so are spent outputs since Taproot.
+    let which: Vec<usize> = match target {
+        "input script" | "witness" => vec![input],
+        _ => std::iter::once(input)
+            .chain((0..spent.len()).filter(|other| *other != input))
+            .take(INPUTS_MAX)
+            .collect(),
+    };
+    let verdict = judge_tx(&raw, &spent, which, block.flags, interpreter);
+    summary.flips += 1;
+    let mut is_rejected = false;
+    match verdict {
+        TxVerdict::Undecodable(ours, theirs) => {
+            is_rejected = true;
+            if ours != theirs {
+                let hex = faster_hex::hex_string(&raw);
+                summary.disagreements.push(format!("engine {ours}, kernel {theirs}: {hex}"));
+            }
+        }
+        TxVerdict::Inputs(verdicts) => {
+            for (input, verdict) in verdicts {
+                is_rejected |= verdict.engine.is_err();
+                if !verdict.agrees() {
+                    let text = describe(&raw, &spent, input, block.flags, &verdict);
+                    summary.disagreements.push(text);
+                }
+            }
+        }
+    }
+    let counts = summary.targets.entry(target).or_default();
+    if is_rejected {
+        summary.rejected += 1;
+        counts.0 += 1;
+    } else {
+        summary.ignored += 1;
+        counts.1 += 1;
+    }
+    tx.inputs.clear();
+    spent.clear();
+}

@@ -1,0 +1,19 @@
+//! Puts Bitcoin Core's own validation, `libbitcoinkernel`, beside Assay's engine.
+//!
+//! Both get the same bytes and their verdicts are compared: of blocks ([`compare`]), of bit flips in real blocks ([`flips`]), of
+//! random scripts ([`scripts`]). [`validate`] runs the kernel alone over a folder of block files, as a yardstick.
+//!
+//! Nothing here is part of Assay itself; it is a workspace of its own because it needs a C++ compiler.
+
+pub mod blockfile;
+pub mod build;
+pub mod classes;
+pub mod compare;
+pub mod flips;
+pub mod fuzzing;
+pub mod judge;
+pub mod kernel;
+pub mod scripts;
+pub mod validate;
+pub mod verdict;
+pub mod world;

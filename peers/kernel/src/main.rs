@@ -1,0 +1,263 @@
+//! The command line: parses, runs, prints. Exit 0 without disagreement, 1 with one, 2 when something fails.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use assay_peer_kernel::{compare, flips, kernel, scripts, validate};
+use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
+
+/// Bitcoin Core's own validation beside Assay's: the same bytes to both.
+#[derive(Parser)]
+#[command(name = "assay-peer-kernel", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Validate a folder of block files with the kernel alone
+    Validate(ValidateArgs),
+    /// Give generated and mutated blocks to both, and compare verdict, reason and tip
+    Compare(CompareArgs),
+    /// Flip single bits of real blocks, and compare the verdicts on the inputs they touch
+    Flips(FlipsArgs),
+    /// Compare the verdicts on random scripts, transactions and rules
+    Scripts(ScriptsArgs),
+}
+
+#[derive(Args)]
+struct ValidateArgs {
+    /// Folder with blk*.dat, obfuscated (xor.dat) or not, blocks in any order
+    #[arg(long, value_name = "DIR")]
+    blocks: PathBuf,
+    /// main, test, testnet4, signet or regtest
+    #[arg(long, value_name = "NAME")]
+    chain: String,
+    /// Where the kernel keeps its chain
+    #[arg(long, value_name = "DIR")]
+    datadir: PathBuf,
+    /// Submit no blocks above this height
+    #[arg(long, value_name = "N")]
+    stop_height: Option<u32>,
+    /// Threads that check scripts beside the submitting one [default: one less than there are cores]
+    #[arg(long, value_name = "N")]
+    worker_threads: Option<i32>,
+    /// Keep index and coins in memory only
+    #[arg(long)]
+    in_memory: bool,
+    /// Print lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct CompareArgs {
+    /// Where all choices begin
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Blocks to submit besides the base chains
+    #[arg(long, default_value_t = 100_000)]
+    blocks: u64,
+    /// Only blocks of this class; an unknown name lists them
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    /// Number of the first round
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    first_round: u64,
+    /// Blocks after which a round starts anew
+    #[arg(long, default_value_t = compare::ROUND_BLOCKS, value_name = "N")]
+    round_blocks: u64,
+    /// Rounds side by side
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    jobs: usize,
+    /// Where disagreements are written
+    #[arg(long, default_value = "disagreements", value_name = "DIR")]
+    out: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct FlipsArgs {
+    /// Folder that holds blocks/*.blk with *.prevouts
+    #[arg(long, env = "ASSAY_TEST_DATA", value_name = "DIR")]
+    data: PathBuf,
+    /// Bits to flip
+    #[arg(long, default_value_t = 2000)]
+    flips: u64,
+    /// Where all choices begin
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct ScriptsArgs {
+    /// Inputs to judge
+    #[arg(long, default_value_t = 1_000_000)]
+    inputs: u64,
+    /// Where all choices begin
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Threads
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    jobs: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Validate(args) => run_validate(args),
+        Command::Compare(args) => run_compare(args),
+        Command::Flips(args) => run_flips(&args),
+        Command::Scripts(args) => run_scripts(&args),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "assay-peer-kernel: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn print(text: &str) {
+    // A reader that went away is no failure.
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+fn print_json(value: &impl Serialize) -> Result<()> {
+    print(&serde_json::to_string(value).context("writing JSON")?);
+    Ok(())
+}
+
+fn run_validate(args: ValidateArgs) -> Result<bool> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let options = validate::Options {
+        blocks: args.blocks,
+        chain: args.chain,
+        datadir: args.datadir,
+        stop_height: args.stop_height,
+        workers: args.worker_threads.unwrap_or(cores as i32 - 1),
+        in_memory: args.in_memory,
+    };
+    let is_json = args.json;
+    let settings = |explicit: &validate::Explicit| {
+        if is_json {
+            let _ = print_json(explicit);
+        } else {
+            print(&format!(
+                "{} blocks of {}; {} worker threads, {} MiB cache{}",
+                explicit.blocks,
+                explicit.chain,
+                explicit.worker_threads,
+                explicit.db_cache_mib,
+                if explicit.in_memory { ", in memory" } else { "" }
+            ));
+        }
+    };
+    let progress = |line: &validate::Progress| {
+        if is_json {
+            let _ = print_json(line);
+        }
+    };
+    let end = validate::run(&options, &settings, &progress)?;
+    if !is_json {
+        print(&format!(
+            "tip {} at height {}; {} blocks in {:.2} s, {:.1} blocks/s",
+            end.hash,
+            end.height,
+            end.blocks,
+            end.elapsed_s,
+            end.blocks as f64 / end.elapsed_s.max(1e-9)
+        ));
+    }
+    Ok(true)
+}
+
+fn run_compare(args: CompareArgs) -> Result<bool> {
+    let _tap = kernel::listen()?;
+    let options = compare::Options {
+        seed: args.seed,
+        blocks: args.blocks,
+        round_blocks: args.round_blocks,
+        first_round: args.first_round,
+        class: args.class,
+        jobs: args.jobs,
+        out: args.out,
+    };
+    let is_terminal = std::io::stderr().is_terminal();
+    let progress = |blocks: u64| {
+        if is_terminal {
+            let _ = write!(std::io::stderr(), "\r{blocks} blocks");
+        }
+    };
+    let summary = compare::run(&options, &progress)?;
+    if is_terminal {
+        let _ = writeln!(std::io::stderr());
+    }
+    if args.json {
+        print_json(&summary)?;
+    } else {
+        print(&summary.table());
+        for path in &summary.files {
+            print(&format!("disagreement: {}", path.display()));
+        }
+    }
+    Ok(summary.disagreements() == 0)
+}
+
+fn run_flips(args: &FlipsArgs) -> Result<bool> {
+    let summary = flips::run(&args.data, args.flips, args.seed)?;
+    if args.json {
+        print_json(&summary)?;
+    } else {
+        print(&format!(
+            "{} blocks, {} unchanged inputs passed by both; {} flips: {} rejected, {} ignored by consensus, {} disagreements",
+            summary.blocks.len(),
+            summary.unchanged,
+            summary.flips,
+            summary.rejected,
+            summary.ignored,
+            summary.disagreements.len()
+        ));
+        for (target, (rejected, ignored)) in &summary.targets {
+            print(&format!("  {target:<14}{rejected:>8} rejected{ignored:>8} ignored"));
+        }
+        summary.disagreements.iter().for_each(|text| print(text));
+    }
+    Ok(summary.disagreements.is_empty())
+}
+
+fn run_scripts(args: &ScriptsArgs) -> Result<bool> {
+    let summary = scripts::run(args.seed, args.inputs, args.jobs);
+    if args.json {
+        print_json(&summary)?;
+    } else {
+        for (error, count) in &summary.errors {
+            print(&format!("{count:>10}  {error}"));
+        }
+        print(&format!(
+            "{:>10}  passed\nseed {}, {} inputs in {:.0} s ({:.0}/s), {} undecodable transactions, {} disagreements",
+            summary.passed,
+            summary.seed,
+            summary.inputs,
+            summary.elapsed_s,
+            summary.inputs as f64 / summary.elapsed_s.max(1e-9),
+            summary.undecodable,
+            summary.disagreements.len()
+        ));
+        summary.disagreements.iter().for_each(|text| print(text));
+    }
+    Ok(summary.disagreements.is_empty())
+}
