@@ -8,7 +8,7 @@ use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine};
 use assay_wire::{BlockHash, Coin, Header};
 
-use crate::kernel::{HEADER_BYTES, Kernel, Settings, header_class};
+use crate::kernel::{Chain, HEADER_BYTES, Kernel, Settings, header_class};
 use crate::verdict::Verdict;
 
 /// The engine and the kernel, each with its own folder.
@@ -46,14 +46,21 @@ impl Pair {
     /// When one of them does not open.
     pub fn open(dir: &Path) -> Result<Self> {
         let params = ChainParams::by_name("regtest").context("regtest is a known chain")?;
+        Self::open_chain(dir, params, &Chain::Known(bitcoinkernel::ChainType::Regtest))
+    }
+
+    /// Opens both on an empty chain below `dir`, given in the words of each.
+    ///
+    /// # Errors
+    /// When one of them does not open.
+    pub fn open_chain(dir: &Path, params: ChainParams, chain: &Chain) -> Result<Self> {
         let mut config = Config::new(dir.join("engine"), Arc::new(params));
         config.cache_bytes_max = 64 << 20;
         config.threads = 2;
         let engine = Engine::open(config.clone()).context("opening the engine")?;
         // With a worker the kernel gathers script checks as a node does, so that amounts are judged before scripts.
         let settings = Settings { workers: 1, in_memory: true };
-        let kernel =
-            Kernel::open(bitcoinkernel::ChainType::Regtest, &dir.join("kernel"), &settings)?;
+        let kernel = Kernel::open(chain, &dir.join("kernel"), &settings)?;
         Ok(Self { engine: Some(engine), config, kernel })
     }
 

@@ -20,6 +20,15 @@ use bitcoinkernel::{
 
 use crate::verdict::Verdict;
 
+/// A chain of the kernel.
+#[derive(Clone, Debug)]
+pub enum Chain {
+    /// One that it knows by name.
+    Known(ChainType),
+    /// The signet of a challenge.
+    Signet(Vec<u8>),
+}
+
 /// How a kernel is set up; what is not here cannot be set through its interface (its cache is Core's default for the kernel).
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -90,11 +99,15 @@ impl Kernel {
     ///
     /// # Errors
     /// When the folder or the chain's data cannot be used.
-    pub fn open(chain: ChainType, datadir: &Path, settings: &Settings) -> Result<Self> {
+    pub fn open(chain: &Chain, datadir: &Path, settings: &Settings) -> Result<Self> {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let (checked, fatal) = (Arc::clone(&seen), Arc::clone(&seen));
-        let context = ContextBuilder::new()
-            .chain_type(chain)
+        let builder = ContextBuilder::new();
+        let builder = match chain {
+            Chain::Known(chain_type) => builder.chain_type(*chain_type),
+            Chain::Signet(challenge) => builder.signet(challenge),
+        };
+        let context = builder
             .with_block_checked_validation(
                 move |block: bitcoinkernel::Block, state: BlockValidationStateRef<'_>| {
                     let hash = block.hash().to_bytes();
@@ -239,15 +252,15 @@ fn class_name(class: BlockValidationResult) -> &'static str {
 }
 
 /// The kernel's name for one of our chains; `None` for chains that it does not know.
-pub fn chain_type(name: &str) -> Option<ChainType> {
-    Some(match name {
+pub fn chain_of_name(name: &str) -> Option<Chain> {
+    Some(Chain::Known(match name {
         "main" => ChainType::Mainnet,
         "test" => ChainType::Testnet,
         "testnet4" => ChainType::Testnet4,
         "signet" => ChainType::Signet,
         "regtest" => ChainType::Regtest,
         _ => return None,
-    })
+    }))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub mod fuzzing;
 pub mod judge;
 pub mod kernel;
 pub mod scripts;
+pub mod signet;
 pub mod validate;
 pub mod verdict;
 pub mod world;
