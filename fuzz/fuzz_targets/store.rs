@@ -48,7 +48,7 @@ fuzz_target!(|data: &[u8]| {
     };
     assert_eq!(store.records, records);
     assert_eq!(store.recovery.index_bytes_dropped, 0);
-    assert_eq!(store.recovery.block_bytes_dropped, 0);
+    // The block files may lose more: a record that lost its block no longer vouches for bytes before it.
 });
 
 /// A group of the index log with a right checksum, mostly.

@@ -19,6 +19,8 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(writer.len(), coins.len() as u64);
     let again = writer.finish();
     assert_eq!(decode_undo(&again).as_ref(), Ok(&coins));
-    // The writer's form is the shortest.
-    assert!(again.len() <= data.len());
+    // The writer's form is the shortest for every amount that could be money; others it writes out.
+    if coins.iter().all(|coin| (0..1 << 60).contains(&coin.value)) {
+        assert!(again.len() <= data.len());
+    }
 });

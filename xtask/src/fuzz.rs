@@ -24,18 +24,19 @@ pub(crate) fn run(seconds: u32, names: &[String]) -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     let fuzz = root.join("fuzz");
     let targets = targets(&fuzz, names)?;
-    let cargo = |arguments: &[&str]| {
+    let cargo = |verb: &str, target_dir: &str| {
         let mut command = Command::new("cargo");
-        command.args(arguments).arg("--manifest-path").arg(fuzz.join("Cargo.toml"));
+        command.args([verb, "--quiet", "--manifest-path"]).arg(fuzz.join("Cargo.toml"));
+        command.arg("--target-dir").arg(fuzz.join(target_dir));
         command
     };
-    let seeds = fuzz.join("corpus");
-    let mut command = cargo(&["run", "--locked", "--quiet", "--example", "seeds", "--target-dir"]);
-    finish(command.arg(fuzz.join("target/seeds")).arg("--").arg(&seeds), "making seeds")?;
+    let mut command = cargo("run", "target/seeds");
+    command.args(["--example", "seeds", "--"]).arg(fuzz.join("corpus"));
+    finish(&mut command, "making seeds")?;
 
     let host = host_triple()?;
-    let mut command = cargo(&["build", "--locked", "--release", "--target", &host]);
-    command.arg("--target-dir").arg(fuzz.join("target")).env("RUSTFLAGS", RUSTFLAGS);
+    let mut command = cargo("build", "target");
+    command.args(["--release", "--target", &host]).env("RUSTFLAGS", RUSTFLAGS);
     for target in &targets {
         command.args(["--bin", target]);
     }

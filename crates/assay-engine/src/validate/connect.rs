@@ -30,7 +30,7 @@ const FLUSH_INTERVAL: Duration = Duration::from_mins(10);
 pub(crate) struct Connector<'a> {
     config: &'a ValidateConfig,
     files: &'a BlockFiles,
-    chain: &'a Chain,
+    chain: &'a Chain<'a>,
     pool: &'a ThreadPool,
     datadir: Datadir,
     coins: CoinStore,
@@ -61,7 +61,7 @@ impl<'a> Connector<'a> {
     pub(crate) fn new(
         config: &'a ValidateConfig,
         files: &'a BlockFiles,
-        chain: &'a Chain,
+        chain: &'a Chain<'a>,
         pool: &'a ThreadPool,
         (datadir, coins, totals): (Datadir, CoinStore, Totals),
     ) -> Result<Self, ValidateError> {
