@@ -84,12 +84,11 @@ impl Pair {
 
     /// Gives both a block, or a header where the bytes are as long as one.
     pub fn submit(&self, raw: &[u8]) -> Judged {
-        let (engine, kernel) = match <&[u8; HEADER_BYTES]>::try_from(raw) {
-            Ok(header) => self.submit_header(header),
-            Err(_) => {
-                let engine = Verdict::from(self.engine().submit_block(raw.to_vec()));
-                (engine, self.kernel.submit(raw))
-            }
+        let (engine, kernel) = if let Ok(header) = <&[u8; HEADER_BYTES]>::try_from(raw) {
+            self.submit_header(header)
+        } else {
+            let engine = Verdict::from(self.engine().submit_block(raw.to_vec()));
+            (engine, self.kernel.submit(raw))
         };
         let tip = self.engine().tip();
         Judged { engine, kernel, engine_tip: (tip.height, tip.hash), kernel_tip: self.kernel.tip() }
