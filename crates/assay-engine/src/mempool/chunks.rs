@@ -54,13 +54,15 @@ impl Chunk {
 
 /// The chunks of any number of clusters, best first; `None` when one has too many transactions.
 pub(super) fn chunks(items: &[Item]) -> Option<Vec<Chunk>> {
-    let mut out = Vec::new();
-    for cluster in components(items) {
-        out.extend(cluster_chunks(&cluster)?);
-    }
+    let mut out: Vec<Chunk> = chunks_by_cluster(items)?.into_iter().flatten().collect();
     // Stable, so that the chunks of one cluster keep their order.
     out.sort_by(|a, b| b.cmp_rate(a));
     Some(out)
+}
+
+/// The same, apart for every cluster; transactions come behind their parents.
+pub(super) fn chunks_by_cluster(items: &[Item]) -> Option<Vec<Vec<Chunk>>> {
+    components(items).iter().map(|cluster| cluster_chunks(cluster)).collect()
 }
 
 /// Splits items into sets without connections between them.
@@ -125,7 +127,7 @@ fn cluster_chunks(items: &[&Item]) -> Option<Vec<Chunk>> {
     let mut chunks: Vec<Chunk> = Vec::new();
     while left != 0 {
         let best = members(left)
-            .map(|index| (sets[index] & left, sum(items, sets[index] & left)))
+            .map(|index| (sets[index] & left, sum(items, &sets, sets[index] & left)))
             .max_by(|(_, a), (_, b)| a.cmp_rate(b).then(b.vsize.cmp(&a.vsize)));
         let (set, chunk) = best.expect("something is left");
         left &= !set;
@@ -146,9 +148,12 @@ fn members(set: u64) -> impl Iterator<Item = usize> {
     (0..CLUSTER_COUNT_MAX).filter(move |index| set >> index & 1 == 1)
 }
 
-fn sum(items: &[&Item], set: u64) -> Chunk {
+fn sum(items: &[&Item], ancestors: &[u64], set: u64) -> Chunk {
     let mut chunk = Chunk { fee_sat: 0, vsize: 0, txids: Vec::new() };
-    for index in members(set) {
+    let mut order: Vec<usize> = members(set).collect();
+    // A child has more ancestors than its parents.
+    order.sort_by_key(|index| ancestors[*index].count_ones());
+    for index in order {
         chunk.fee_sat += items[index].fee_sat;
         chunk.vsize += items[index].vsize;
         chunk.txids.push(items[index].txid);

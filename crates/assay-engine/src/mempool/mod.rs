@@ -10,6 +10,7 @@ mod policy;
 mod pool;
 mod reorg;
 mod replace;
+mod trim;
 
 pub(crate) use disconnected::DisconnectedTxs;
 pub use file::{MempoolFileDamage, MempoolFileError};

@@ -1,7 +1,6 @@
 //! The mempool after blocks were disconnected.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::HashMap;
 
 use assay_consensus::chain::Ancestors;
 use assay_consensus::tx::SpentCoin;
@@ -9,7 +8,7 @@ use assay_wire::{Coin, OutPoint, Txid};
 
 use super::admission::{Candidate, Rules};
 use super::disconnected::DisconnectedTxs;
-use super::pool::{Entry, Pool};
+use super::pool::Entry;
 use crate::connect::Prepared;
 use crate::engine::{Engine, State};
 
@@ -49,28 +48,6 @@ impl Engine {
         if !offers.is_empty() {
             let count = returned.iter().filter(|txid| state.mempool.get(txid).is_some()).count();
             tracing::info!("reorganisation: {count} of {} transactions return", offers.len());
-        }
-    }
-
-    /// Cuts clusters back to their limits: what returns may join what was apart. The best fee rates stay, as far as their
-    /// parents do (Core `txgraph.h`, `Trim`).
-    fn trim_clusters(&self, pool: &mut Pool, returned: &[Txid]) {
-        let (count_max, vsize_max) = (self.config.cluster_count_max, self.config.cluster_vsize_max);
-        if count_max.is_none() && vsize_max.is_none() {
-            return;
-        }
-        let mut seen = HashSet::new();
-        for txid in returned {
-            if !seen.contains(txid) && pool.get(txid).is_some() {
-                let cluster = pool.cluster_of(txid);
-                seen.extend(cluster.iter().copied());
-                trim(
-                    pool,
-                    &cluster,
-                    count_max.unwrap_or(usize::MAX),
-                    vsize_max.unwrap_or(u64::MAX),
-                );
-            }
         }
     }
 
@@ -136,57 +113,4 @@ fn fits_next_block(state: &State, rules: &Rules, entry: &Entry) -> bool {
     let median_time_past_at = |height| branch.median_time_past_at(height);
     let spent = coins.iter().map(SpentCoin::from);
     rules.block.check_spends(tx, spent, median_time_past_at).is_ok()
-}
-
-fn trim(pool: &mut Pool, cluster: &[Txid], count_max: usize, vsize_max: u64) {
-    let vsize = |txid: &Txid| pool.get(txid).map_or(0, |entry| u64::from(entry.vsize));
-    if cluster.len() <= count_max && cluster.iter().map(vsize).sum::<u64>() <= vsize_max {
-        return;
-    }
-    let mut waits_for: HashMap<Txid, usize> = HashMap::new();
-    let mut ready = BinaryHeap::new();
-    for txid in cluster {
-        let Some(entry) = pool.get(txid) else { continue };
-        let parents = pool.parents(entry).len();
-        waits_for.insert(*txid, parents);
-        if parents == 0 {
-            ready.push(Ranked::new(*txid, entry));
-        }
-    }
-    let (mut count, mut vsize) = (0, 0);
-    let mut kept = HashSet::new();
-    while let Some(Ranked { txid, .. }) = ready.pop() {
-        let Some(entry) = pool.get(&txid) else { continue };
-        if count + 1 > count_max || vsize + u64::from(entry.vsize) > vsize_max {
-            continue;
-        }
-        (count, vsize) = (count + 1, vsize + u64::from(entry.vsize));
-        kept.insert(txid);
-        for child in pool.children(&txid) {
-            let Some(waits) = waits_for.get_mut(&child) else { continue };
-            *waits -= 1;
-            if let (0, Some(entry)) = (*waits, pool.get(&child)) {
-                ready.push(Ranked::new(child, entry));
-            }
-        }
-    }
-    for txid in cluster.iter().filter(|txid| !kept.contains(*txid)) {
-        pool.remove(txid);
-    }
-}
-
-/// A transaction that may be kept; the greater, the sooner.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Ranked {
-    /// Fee per 2^32 units of virtual size.
-    fee_rate: i128,
-    order: Reverse<u64>,
-    txid: Txid,
-}
-
-impl Ranked {
-    fn new(txid: Txid, entry: &Entry) -> Self {
-        let fee_rate = (i128::from(entry.fee_sat) << 32) / i128::from(entry.vsize.max(1));
-        Self { fee_rate, order: Reverse(entry.order), txid }
-    }
 }
