@@ -1,14 +1,14 @@
 //! In which order, and in which groups, miners would take connected transactions.
 //!
-//! A cluster is cut into chunks of falling fee rate, each of which needs only those before it. Core searches for the best
-//! cut (`cluster_linearize.h`); here the ancestor sets with the best fee rates are taken one after the other and merged
-//! where a later one is better, which gives the same chunks for the shapes that wallets make.
+//! A cluster is cut into chunks of falling fee rate, each of which needs only those before it: the part with the best fee
+//! rate first, then the best of the rest. Core searches for the same order in steps (`cluster_linearize.h`).
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use assay_wire::Txid;
 
+use super::densest::{Weight, densest, members};
 use super::pool::{Entry, Pool};
 
 /// Most transactions of one cluster: as many as a word has bits, and Core's limit (`policy/policy.h`).
@@ -123,29 +123,23 @@ fn cluster_chunks(items: &[&Item]) -> Option<Vec<Chunk>> {
         return None;
     }
     let sets = ancestor_sets(items);
+    let weights: Vec<Weight> = items
+        .iter()
+        .zip(&sets)
+        .map(|(item, set)| Weight { fee_sat: item.fee_sat, vsize: item.vsize, ancestors: *set })
+        .collect();
     let mut left = u64::MAX >> (CLUSTER_COUNT_MAX - items.len());
     let mut chunks: Vec<Chunk> = Vec::new();
     while left != 0 {
         let best = members(left)
             .map(|index| (sets[index] & left, sum(items, &sets, sets[index] & left)))
             .max_by(|(_, a), (_, b)| a.cmp_rate(b).then(b.vsize.cmp(&a.vsize)));
-        let (set, chunk) = best.expect("something is left");
+        let (start, _) = best.expect("something is left");
+        let set = densest(&weights, left, start);
         left &= !set;
-        chunks.push(chunk);
-        while let [.., earlier, last] = &mut chunks[..]
-            && last.cmp_rate(earlier).is_gt()
-        {
-            earlier.fee_sat += last.fee_sat;
-            earlier.vsize += last.vsize;
-            earlier.txids.append(&mut last.txids);
-            chunks.pop();
-        }
+        chunks.push(sum(items, &sets, set));
     }
     Some(chunks)
-}
-
-fn members(set: u64) -> impl Iterator<Item = usize> {
-    (0..CLUSTER_COUNT_MAX).filter(move |index| set >> index & 1 == 1)
 }
 
 fn sum(items: &[&Item], ancestors: &[u64], set: u64) -> Chunk {

@@ -2,6 +2,7 @@
 
 mod admission;
 mod chunks;
+mod densest;
 mod disconnected;
 mod file;
 mod limit;

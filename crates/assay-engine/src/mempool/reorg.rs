@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 
 use assay_consensus::chain::Ancestors;
+use assay_consensus::locktime::{
+    SEQUENCE_LOCKTIME_DISABLE_FLAG, SequenceLocks, has_sequence_locks,
+};
 use assay_consensus::tx::SpentCoin;
-use assay_wire::{Coin, OutPoint, Txid};
+use assay_wire::{Coin, OutPoint, Tx, TxIn, Txid};
 
 use super::admission::{Candidate, Rules};
 use super::disconnected::DisconnectedTxs;
-use super::pool::Entry;
+use super::pool::{Entry, LockPoints};
 use crate::connect::Prepared;
 use crate::engine::{Engine, State};
 
@@ -112,5 +115,46 @@ fn fits_next_block(state: &State, rules: &Rules, entry: &Entry) -> bool {
     let branch = state.tree.ancestors(state.tree.tip());
     let median_time_past_at = |height| branch.median_time_past_at(height);
     let spent = coins.iter().map(SpentCoin::from);
-    rules.block.check_spends(tx, spent, median_time_past_at).is_ok()
+    let is_known = entry.lock_points.as_ref().is_none_or(|points| points.hold(state));
+    let locks = entry.lock_points.as_ref().filter(|_| is_known).map(|points| points.locks);
+    // As long as nothing it spends has moved, the locks computed at admission count, though outputs that were unconfirmed
+    // then count from a higher block than they would now: Core drops such transactions too.
+    let next = &rules.block;
+    locks.is_none_or(|locks| locks.permit(next.height, next.parent_median_time_past))
+        && rules.block.check_spends(tx, spent, median_time_past_at).is_ok()
+}
+
+impl LockPoints {
+    fn hold(&self, state: &State) -> bool {
+        self.highest_input.is_none_or(|(height, hash)| {
+            state.tree.active_at(height).is_some_and(|id| state.tree.get(id).hash == hash)
+        })
+    }
+}
+
+/// The relative lock times of a transaction in a block at `height`, where unconfirmed outputs count as created
+/// (Core `validation.cpp`, `CalculateLockPointsAtTip`); `None` without such.
+pub(super) fn lock_points(
+    state: &State,
+    tx: Tx<'_>,
+    coins: &[Coin],
+    height: u32,
+) -> Option<Box<LockPoints>> {
+    if !has_sequence_locks(tx) {
+        return None;
+    }
+    let branch = state.tree.ancestors(state.tree.tip());
+    let heights = coins.iter().map(|coin| coin.height);
+    let locks = SequenceLocks::of(tx, heights, |at| branch.median_time_past_at(at));
+    let counts = |input: &TxIn<'_>| input.sequence & SEQUENCE_LOCKTIME_DISABLE_FLAG == 0;
+    let highest = tx
+        .inputs()
+        .zip(coins)
+        .filter(|(input, coin)| counts(input) && coin.height < height)
+        .map(|(_, coin)| coin.height)
+        .max();
+    let highest_input = highest.and_then(|height| {
+        state.tree.active_at(height).map(|id| (height, state.tree.get(id).hash))
+    });
+    Some(Box::new(LockPoints { locks, highest_input }))
 }
