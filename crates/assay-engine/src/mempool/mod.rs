@@ -2,6 +2,7 @@
 
 mod admission;
 mod chunks;
+mod densest;
 mod disconnected;
 mod file;
 mod limit;
@@ -10,6 +11,7 @@ mod policy;
 mod pool;
 mod reorg;
 mod replace;
+mod trim;
 
 pub(crate) use disconnected::DisconnectedTxs;
 pub use file::{MempoolFileDamage, MempoolFileError};
