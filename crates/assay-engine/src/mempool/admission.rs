@@ -193,6 +193,7 @@ impl Engine {
         rules: &Rules,
         candidates: Vec<Result<Candidate, TxReject>>,
     ) -> Vec<Result<Admitted, TxReject>> {
+        self.load_coins(state, &candidates);
         let mut verdicts = Vec::with_capacity(candidates.len());
         let mut staged: Vec<(usize, Staged)> = Vec::new();
         for (place, candidate) in candidates.into_iter().enumerate() {
@@ -237,6 +238,22 @@ impl Engine {
             }
         }
         verdicts
+    }
+
+    /// Reads coins that only the disk has, many at once, and keeps them: the block that confirms the transactions asks for
+    /// them again.
+    fn load_coins(&self, state: &mut State, candidates: &[Result<Candidate, TxReject>]) {
+        let State { coins, mempool, .. } = state;
+        let prevouts = candidates
+            .iter()
+            .flatten()
+            .flat_map(|candidate| candidate.tx.view().inputs().map(|input| input.prevout))
+            .filter(|prevout| mempool.get(&prevout.txid).is_none());
+        let unknown = coins.unknown(prevouts);
+        if !unknown.is_empty() && coins.has_room_to_load(unknown.len()) {
+            // An error comes again when the coin that it concerns is asked for.
+            coins.load(unknown, self.config.read_threads).ok();
+        }
     }
 
     /// Everything but scripts; on success the transaction is in the pool (Core `validation.cpp`, `PreChecks`).
