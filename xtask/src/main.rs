@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this program talks to a terminal")]
 
 mod ci;
+mod fuzz;
 mod tidy;
 
 use std::process::ExitCode;
@@ -10,21 +11,23 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   ci     format, lints, tidy, dependency policy, tests: everything a change must pass
+  fuzz   [--seconds N] [TARGET…]: each fuzz target, or those named, for N seconds (60)
   tidy   allowed crate edges, files with unsafe code, file length, forbidden words, documents";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.first().map(String::as_str) {
         Some("ci") => ci::run(),
+        Some("fuzz") => match fuzz_arguments(&arguments[1..]) {
+            Some((seconds, targets)) => fuzz::run(seconds, targets),
+            None => return usage(),
+        },
         Some("tidy") => tidy::run(),
         Some("-h" | "--help") => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
         }
-        _ => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
+        _ => return usage(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -32,5 +35,21 @@ fn main() -> ExitCode {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(2)
+}
+
+/// Seconds for each target, and which targets.
+fn fuzz_arguments(arguments: &[String]) -> Option<(u32, &[String])> {
+    match arguments {
+        [flag, seconds, targets @ ..] if flag == "--seconds" => {
+            Some((seconds.parse().ok()?, targets))
+        }
+        [flag, ..] if flag.starts_with('-') => None,
+        targets => Some((60, targets)),
     }
 }

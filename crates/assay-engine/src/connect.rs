@@ -140,6 +140,7 @@ impl Engine {
             Ok(()) => Ok(applier.into_undo()),
             Err(error) => {
                 applier.unwind(coins).map_err(|cause| doubt(prepared.hash, cause))?;
+                // A transaction that comes again fails for its inputs as well, but Core looks at its outputs first.
                 let Prepared { block, txids, .. } = prepared;
                 let overwrite = match rules.bip30 {
                     true => first_overwrite(block, txids, block.tx_count(), coins)?,

@@ -1,7 +1,7 @@
 //! Taking blocks and headers in: checks that need no coins, and the archive.
 
 use assay_consensus::block::{self, BlockError, BlockRules};
-use assay_consensus::header::{check_header, contextual_check_header};
+use assay_consensus::header::{HeaderError, check_header, contextual_check_header};
 use assay_consensus::signet::check_signet_solution;
 use assay_wire::{Block, BlockHash, Header, Tx, Wtxid};
 use rayon::prelude::*;
@@ -19,7 +19,6 @@ const TXS_PER_TASK: usize = 256;
 /// Why a block or header did not get as far as being connected.
 enum AcceptError {
     Rule(BlockError),
-    Reason(&'static str),
     /// It is known already.
     Known(SubmitOutcome),
     Engine(EngineError),
@@ -28,6 +27,12 @@ enum AcceptError {
 impl From<BlockError> for AcceptError {
     fn from(error: BlockError) -> Self {
         Self::Rule(error)
+    }
+}
+
+impl From<HeaderError> for AcceptError {
+    fn from(error: HeaderError) -> Self {
+        Self::Rule(error.into())
     }
 }
 
@@ -41,9 +46,6 @@ impl AcceptError {
     fn into_outcome(self, state: &mut State) -> SubmitOutcome {
         match self {
             Self::Rule(error) => rejected(&error),
-            Self::Reason(reason) => {
-                SubmitOutcome::Rejected { reason: reason.to_owned(), debug: String::new() }
-            }
             Self::Known(outcome) => outcome,
             // The index may lack what the tree has: what builds on it could be lost in a restart.
             Self::Engine(error) => match poison::<()>(state, Err(error)) {
@@ -161,10 +163,12 @@ impl Engine {
             return Ok(id);
         }
         check_header(&self.params, header, hash).map_err(BlockError::from)?;
-        let parent =
-            state.tree.find(&header.prev_block).ok_or(AcceptError::Reason("prev-blk-not-found"))?;
+        let parent = state
+            .tree
+            .find(&header.prev_block)
+            .ok_or(HeaderError::ParentUnknown { parent: header.prev_block })?;
         if state.tree.get(parent).is_failed() {
-            return Err(AcceptError::Reason("bad-prevblk"));
+            return Err(HeaderError::ParentInvalid { parent: header.prev_block }.into());
         }
         let branch = state.tree.ancestors(parent);
         contextual_check_header(&self.params, &branch, header, unix_time_s() as i64)

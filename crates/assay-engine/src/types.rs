@@ -201,7 +201,9 @@ pub struct MempoolInfo {
     pub total_fee_sat: i64,
     /// Limit of [`MempoolInfo::usage`].
     pub max_bytes: u64,
-    /// Least fee rate that is admitted, satoshi per 1,000 virtual bytes.
+    /// Least fee rate that is admitted now, satoshi per 1,000 virtual bytes: more than the next while room is scarce.
+    pub min_fee_sat_per_kvb: u64,
+    /// Least fee rate that is ever admitted.
     pub min_relay_fee_sat_per_kvb: u64,
     /// Largest number of transactions that may be connected; `None` where the chain's nodes set no limit.
     pub cluster_count_max: Option<usize>,

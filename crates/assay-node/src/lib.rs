@@ -26,3 +26,5 @@ mod rpc;
 pub use config::{NodeConfig, RpcConfig, UnknownChain};
 pub use log::{LogConfig, LogError};
 pub use node::{Node, NodeError, StopHandle, run};
+#[cfg(fuzzing)]
+pub use rpc::fuzzing;

@@ -45,6 +45,9 @@ pub struct Options {
 /// Blocks that a round submits before it starts anew, unless told otherwise.
 pub const ROUND_BLOCKS: u64 = 1500;
 
+/// Blocks after which the engine is closed and opened again.
+const RESTART_BLOCKS: u64 = 400;
+
 /// What came of the blocks of a class.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tally {
@@ -234,7 +237,7 @@ pub fn run(options: &Options, progress: &(dyn Fn(u64) + Sync)) -> Result<Summary
 
 fn run_round(options: &Options, round: u64, count: u64, classes: &[Listed]) -> Result<Summary> {
     let dir = tempfile::tempdir().context("making a folder for the round")?;
-    let pair = Pair::open(dir.path())?;
+    let mut pair = Pair::open(dir.path())?;
     let mut world = World::new(options.seed, round)?;
     let mut summary = Summary { rounds: 1, ..Summary::default() };
     while let Some(raw) = world.base_block() {
@@ -255,6 +258,7 @@ fn run_round(options: &Options, round: u64, count: u64, classes: &[Listed]) -> R
     let weights: u64 = classes.iter().map(|class| u64::from(class.weight)).sum();
     let mut submitted = 0;
     let mut empty_draws = 0;
+    let mut next_restart = RESTART_BLOCKS;
     while submitted < count && empty_draws < 1000 {
         let class = draw(classes, weights, &mut world);
         let blocks = class.make(&mut world);
@@ -265,6 +269,10 @@ fn run_round(options: &Options, round: u64, count: u64, classes: &[Listed]) -> R
             continue;
         }
         empty_draws = 0;
+        if submitted >= next_restart {
+            next_restart += RESTART_BLOCKS;
+            pair.restart_engine(world.rng.chance(1, 2))?;
+        }
         for (index, raw) in blocks.iter().enumerate() {
             let judged = pair.submit(raw);
             submitted += 1;
@@ -343,12 +351,12 @@ fn without_debug(judged: &Judged) -> Verdict {
 /// The kernel checks scripts on several threads and reports the first failure it comes across; the engine reports that of the
 /// lowest input. Both are right when several inputs fail.
 fn is_other_input(world: &World, raw: &[u8], judged: &Judged) -> bool {
+    const PREFIX: &str = "block-script-verify-flag-failed (";
     let (Verdict::Rejected { reason: ours, .. }, Verdict::Rejected { reason: theirs, .. }) =
         (&judged.engine, &judged.kernel)
     else {
         return false;
     };
-    const PREFIX: &str = "block-script-verify-flag-failed (";
     if !ours.starts_with(PREFIX)
         || !theirs.starts_with(PREFIX)
         || judged.engine_tip != judged.kernel_tip

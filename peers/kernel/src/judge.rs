@@ -6,14 +6,16 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine};
-use assay_wire::BlockHash;
+use assay_wire::{BlockHash, Coin, Header};
 
-use crate::kernel::{Kernel, Settings};
+use crate::kernel::{Chain, HEADER_BYTES, Kernel, Settings, header_class};
 use crate::verdict::Verdict;
 
 /// The engine and the kernel, each with its own folder.
 pub struct Pair {
-    engine: Engine,
+    /// Always there, but for the moment of a restart.
+    engine: Option<Engine>,
+    config: Config,
     kernel: Kernel,
 }
 
@@ -44,23 +46,72 @@ impl Pair {
     /// When one of them does not open.
     pub fn open(dir: &Path) -> Result<Self> {
         let params = ChainParams::by_name("regtest").context("regtest is a known chain")?;
+        Self::open_chain(dir, params, &Chain::Known(bitcoinkernel::ChainType::Regtest))
+    }
+
+    /// Opens both on an empty chain below `dir`, given in the words of each.
+    ///
+    /// # Errors
+    /// When one of them does not open.
+    pub fn open_chain(dir: &Path, params: ChainParams, chain: &Chain) -> Result<Self> {
         let mut config = Config::new(dir.join("engine"), Arc::new(params));
         config.cache_bytes_max = 64 << 20;
         config.threads = 2;
-        let engine = Engine::open(config).context("opening the engine")?;
+        let engine = Engine::open(config.clone()).context("opening the engine")?;
         // With a worker the kernel gathers script checks as a node does, so that amounts are judged before scripts.
         let settings = Settings { workers: 1, in_memory: true };
-        let kernel =
-            Kernel::open(bitcoinkernel::ChainType::Regtest, &dir.join("kernel"), &settings)?;
-        Ok(Self { engine, kernel })
+        let kernel = Kernel::open(chain, &dir.join("kernel"), &settings)?;
+        Ok(Self { engine: Some(engine), config, kernel })
     }
 
-    /// Gives both a block.
+    fn engine(&self) -> &Engine {
+        self.engine.as_ref().expect("the engine is there but for the moment of a restart")
+    }
+
+    /// Closes the engine and opens it again: what it knows must not depend on how long it has been running. `is_clean` writes
+    /// everything out before; otherwise what a killed process would leave behind is found.
+    ///
+    /// # Errors
+    /// When it does not open again.
+    pub fn restart_engine(&mut self, is_clean: bool) -> Result<()> {
+        if let Some(engine) = self.engine.take().filter(|_| is_clean) {
+            engine.shutdown().context("closing the engine")?;
+        }
+        let engine = Engine::open(self.config.clone()).context("opening the engine again")?;
+        self.engine = Some(engine);
+        Ok(())
+    }
+
+    /// Gives both a block, or a header where the bytes are as long as one.
     pub fn submit(&self, raw: &[u8]) -> Judged {
-        let engine = Verdict::from(self.engine.submit_block(raw.to_vec()));
-        let kernel = self.kernel.submit(raw);
-        let tip = self.engine.tip();
+        let (engine, kernel) = match <&[u8; HEADER_BYTES]>::try_from(raw) {
+            Ok(header) => self.submit_header(header),
+            Err(_) => {
+                let engine = Verdict::from(self.engine().submit_block(raw.to_vec()));
+                (engine, self.kernel.submit(raw))
+            }
+        };
+        let tip = self.engine().tip();
         Judged { engine, kernel, engine_tip: (tip.height, tip.hash), kernel_tip: self.kernel.tip() }
+    }
+
+    /// Whether a header was new is not asked, and refusals are compared by class.
+    fn submit_header(&self, raw: &[u8; HEADER_BYTES]) -> (Verdict, Verdict) {
+        let engine = match Verdict::from(self.engine().submit_header(&Header::parse(raw))) {
+            Verdict::Duplicate => Verdict::Inconclusive,
+            Verdict::Rejected { reason, .. } => {
+                Verdict::Rejected { class: Some(header_class(&reason)), reason }
+            }
+            other => other,
+        };
+        let kernel = match (self.kernel.submit_header(raw), &engine) {
+            (
+                Verdict::Rejected { class: theirs, .. },
+                Verdict::Rejected { class: ours, reason },
+            ) if theirs == *ours => Verdict::Rejected { reason: reason.clone(), class: theirs },
+            (other, _) => other,
+        };
+        (engine, kernel)
     }
 
     /// Compares the coins that every active block spent, as each side wrote them down; the number of coins.
@@ -71,14 +122,13 @@ impl Pair {
         let (height, _) = self.kernel.tip();
         let mut count = 0;
         for at in 1..=height {
-            let hash = self.engine.block_hash_at(at).context("the engine has no block there")?;
-            let ours: Vec<(i64, u32, bool, Vec<u8>)> = self
-                .engine
+            let hash = self.engine().block_hash_at(at).context("the engine has no block there")?;
+            let ours: Vec<Coin> = self
+                .engine()
                 .read_spent(&hash)?
                 .context("the engine has no undo data there")?
                 .into_iter()
                 .flatten()
-                .map(|coin| (coin.value, coin.height, coin.coinbase, coin.script_pubkey.to_vec()))
                 .collect();
             let theirs = self.kernel.spent(at)?;
             anyhow::ensure!(ours == theirs, "spent coins of block {at} ({hash}) differ");

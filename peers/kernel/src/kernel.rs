@@ -11,14 +11,23 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result};
-use assay_wire::BlockHash;
+use assay_wire::{BlockHash, Coin};
 use bitcoinkernel::prelude::*;
 use bitcoinkernel::{
     BlockValidationResult, BlockValidationStateRef, ChainType, ChainstateManager, Context,
-    ContextBuilder, Log, Logger, ProcessBlockResult, ValidationMode,
+    ContextBuilder, Log, Logger, ProcessBlockHeaderResult, ProcessBlockResult, ValidationMode,
 };
 
 use crate::verdict::Verdict;
+
+/// A chain of the kernel.
+#[derive(Clone, Debug)]
+pub enum Chain {
+    /// One that it knows by name.
+    Known(ChainType),
+    /// The signet of a challenge.
+    Signet(Vec<u8>),
+}
 
 /// How a kernel is set up; what is not here cannot be set through its interface (its cache is Core's default for the kernel).
 #[derive(Clone, Debug)]
@@ -28,6 +37,9 @@ pub struct Settings {
     /// Keep index and coins in memory only.
     pub in_memory: bool,
 }
+
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = 80;
 
 /// One chain state of the kernel.
 pub struct Kernel {
@@ -87,11 +99,15 @@ impl Kernel {
     ///
     /// # Errors
     /// When the folder or the chain's data cannot be used.
-    pub fn open(chain: ChainType, datadir: &Path, settings: &Settings) -> Result<Self> {
+    pub fn open(chain: &Chain, datadir: &Path, settings: &Settings) -> Result<Self> {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let (checked, fatal) = (Arc::clone(&seen), Arc::clone(&seen));
-        let context = ContextBuilder::new()
-            .chain_type(chain)
+        let builder = ContextBuilder::new();
+        let builder = match chain {
+            Chain::Known(chain_type) => builder.chain_type(*chain_type),
+            Chain::Signet(challenge) => builder.signet(challenge),
+        };
+        let context = builder
             .with_block_checked_validation(
                 move |block: bitcoinkernel::Block, state: BlockValidationStateRef<'_>| {
                     let hash = block.hash().to_bytes();
@@ -156,11 +172,24 @@ impl Kernel {
         }
     }
 
-    /// The coins that the active block at `height` spent: value, height, whether of a coinbase, script.
+    /// Gives the kernel a header. The reason of a refusal is not logged, so only its class is known.
+    pub fn submit_header(&self, raw: &[u8; HEADER_BYTES]) -> Verdict {
+        let processed = bitcoinkernel::BlockHeader::new(raw)
+            .and_then(|header| self.chain.process_block_header(&header));
+        match processed {
+            Ok(ProcessBlockHeaderResult::Valid) => Verdict::Inconclusive,
+            Ok(ProcessBlockHeaderResult::Invalid(state)) => {
+                Verdict::Rejected { reason: String::new(), class: Some(class_name(state.result())) }
+            }
+            Err(error) => Verdict::Failed(error.to_string()),
+        }
+    }
+
+    /// The coins that the active block at `height` spent.
     ///
     /// # Errors
     /// When there is no such block or it cannot be read.
-    pub fn spent(&self, height: u32) -> Result<Vec<(i64, u32, bool, Vec<u8>)>> {
+    pub fn spent(&self, height: u32) -> Result<Vec<Coin>> {
         let entry =
             self.chain.active_chain().at_height(height as usize).context("no block there")?;
         let spent = self
@@ -171,12 +200,12 @@ impl Kernel {
         for tx in spent.iter() {
             for coin in tx.coins() {
                 let output = coin.output();
-                coins.push((
-                    output.value(),
-                    coin.confirmation_height(),
-                    coin.is_coinbase(),
-                    output.script_pubkey().to_bytes(),
-                ));
+                coins.push(Coin {
+                    value: output.value(),
+                    height: coin.confirmation_height(),
+                    coinbase: coin.is_coinbase(),
+                    script_pubkey: output.script_pubkey().to_bytes().as_slice().into(),
+                });
             }
         }
         Ok(coins)
@@ -197,6 +226,17 @@ fn reason(lines: &[String], hash: &BlockHash) -> String {
     String::new()
 }
 
+/// The class that the kernel gives to a reason for which a header is refused.
+pub fn header_class(reason: &str) -> &'static str {
+    match reason {
+        "prev-blk-not-found" => "missing-prev",
+        "bad-prevblk" => "invalid-prev",
+        "time-too-new" => "time-future",
+        "duplicate-invalid" => "cached-invalid",
+        _ => "invalid-header",
+    }
+}
+
 fn class_name(class: BlockValidationResult) -> &'static str {
     match class {
         BlockValidationResult::Unset => "unset",
@@ -212,15 +252,15 @@ fn class_name(class: BlockValidationResult) -> &'static str {
 }
 
 /// The kernel's name for one of our chains; `None` for chains that it does not know.
-pub fn chain_type(name: &str) -> Option<ChainType> {
-    Some(match name {
+pub fn chain_of_name(name: &str) -> Option<Chain> {
+    Some(Chain::Known(match name {
         "main" => ChainType::Mainnet,
         "test" => ChainType::Testnet,
         "testnet4" => ChainType::Testnet4,
         "signet" => ChainType::Signet,
         "regtest" => ChainType::Regtest,
         _ => return None,
-    })
+    }))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use assay_peer_kernel::{compare, flips, kernel, scripts, validate};
+use assay_peer_kernel::{compare, flips, kernel, scripts, signet, validate};
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
@@ -27,6 +27,8 @@ enum Command {
     Flips(FlipsArgs),
     /// Compare the verdicts on random scripts, transactions and rules
     Scripts(ScriptsArgs),
+    /// Compare the verdicts on blocks of custom signets, signed well and badly
+    Signet(SignetArgs),
 }
 
 #[derive(Args)]
@@ -114,12 +116,26 @@ struct ScriptsArgs {
     json: bool,
 }
 
+#[derive(Args)]
+struct SignetArgs {
+    /// Blocks to mine and submit; each costs some million hashes
+    #[arg(long, default_value_t = 60)]
+    blocks: u64,
+    /// Where all choices begin
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Validate(args) => run_validate(args),
         Command::Compare(args) => run_compare(args),
         Command::Flips(args) => run_flips(&args),
         Command::Scripts(args) => run_scripts(&args),
+        Command::Signet(args) => run_signet(&args),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
@@ -234,6 +250,29 @@ fn run_flips(args: &FlipsArgs) -> Result<bool> {
         for (target, (rejected, ignored)) in &summary.targets {
             print(&format!("  {target:<14}{rejected:>8} rejected{ignored:>8} ignored"));
         }
+        summary.disagreements.iter().for_each(|text| print(text));
+    }
+    Ok(summary.disagreements.is_empty())
+}
+
+fn run_signet(args: &SignetArgs) -> Result<bool> {
+    let _tap = kernel::listen()?;
+    let summary = signet::run(args.seed, args.blocks)?;
+    if args.json {
+        print_json(&summary)?;
+    } else {
+        for (case, verdicts) in &summary.cases {
+            for (verdict, count) in verdicts {
+                print(&format!("{count:>6}  {case}: {verdict}"));
+            }
+        }
+        print(&format!(
+            "seed {}, {} blocks in {:.0} s, {} disagreements",
+            summary.seed,
+            summary.blocks,
+            summary.elapsed_s,
+            summary.disagreements.len()
+        ));
         summary.disagreements.iter().for_each(|text| print(text));
     }
     Ok(summary.disagreements.is_empty())

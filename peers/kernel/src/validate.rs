@@ -8,7 +8,7 @@ use assay_consensus::params::ChainParams;
 use serde::Serialize;
 
 use crate::blockfile::Folder;
-use crate::kernel::{Kernel, Settings, chain_type};
+use crate::kernel::{Kernel, Settings, chain_of_name};
 use crate::verdict::Verdict;
 
 /// What to validate.
@@ -75,7 +75,7 @@ pub fn run(
     progress: &dyn Fn(&Progress),
 ) -> Result<Progress> {
     let params = ChainParams::by_name(&options.chain).context("unknown chain")?;
-    let chain = chain_type(&options.chain).context("the kernel does not know this chain")?;
+    let chain = chain_of_name(&options.chain).context("the kernel does not know this chain")?;
     let _tap = crate::kernel::listen()?;
     let folder = Folder::open(&options.blocks, params.disk_magic)?;
     std::fs::create_dir_all(&options.datadir)
@@ -89,7 +89,7 @@ pub fn run(
         in_memory: options.in_memory,
     });
     let kernel_settings = Settings { workers: options.workers, in_memory: options.in_memory };
-    let kernel = Kernel::open(chain, &options.datadir, &kernel_settings)?;
+    let kernel = Kernel::open(&chain, &options.datadir, &kernel_settings)?;
     let start = Instant::now();
     let mut last_line = start;
     let (mut blocks, mut bytes) = (0, 0);

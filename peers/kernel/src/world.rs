@@ -114,6 +114,9 @@ const SPREAD_BLOCKS: u32 = 6;
 
 impl World {
     /// A round that knows genesis only.
+    ///
+    /// # Errors
+    /// When regtest is not among the known chains.
     pub fn new(seed: u64, round: u64) -> Result<Self> {
         let params = ChainParams::by_name("regtest").context("regtest is a known chain")?;
         let state = Rc::new(State {
@@ -157,6 +160,7 @@ impl World {
     /// When the tip is a block that this round does not know.
     pub fn note(&mut self, raw: &[u8], verdict: &Verdict, tip: BlockHash) -> Result<()> {
         match verdict {
+            _ if raw.len() == Header::SIZE => {}
             Verdict::Accepted | Verdict::Inconclusive => {
                 if let Ok(block) = assay_wire::Block::parse_prefix(raw.to_vec(), Encoding::Segwit) {
                     self.learn(&Block::from_wire(&block));

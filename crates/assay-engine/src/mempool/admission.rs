@@ -14,8 +14,10 @@ use assay_store::CoinError;
 use assay_wire::{Coin, OutPoint, Transaction, TxOut, Txid, Wtxid};
 use rayon::prelude::*;
 
+use super::chunks::Item;
 use super::policy;
-use super::pool::{Entry, usage_bytes};
+use super::pool::{Entry, Pool, usage_bytes};
+use super::replace::{Replacement, conflicts};
 use crate::engine::{Engine, State, unix_time_s};
 use crate::scripts::{Cause, verify_tx};
 use crate::types::{TestAccept, TxReject, TxRejectCode};
@@ -42,6 +44,23 @@ impl Candidate {
     /// The same, first admitted at another time.
     pub(super) fn at(self, time: u64) -> Self {
         Self { time: Some(time), ..self }
+    }
+
+    /// The unconfirmed transactions that spend the same outputs; not the same transaction with other witnesses.
+    fn conflicts(&self, pool: &Pool) -> Vec<Txid> {
+        if pool.is_empty() || pool.get(&self.txid).is_some() {
+            return Vec::new();
+        }
+        conflicts(pool, self.tx.view().inputs().map(|input| input.prevout))
+    }
+
+    pub(super) fn txid(&self) -> Txid {
+        self.txid
+    }
+
+    /// Not admitted, for a reason with evidence.
+    pub(super) fn refused(&self, reason: &str, debug: impl Into<String>) -> TxReject {
+        self.reject(TxRejectCode::Rejected, reason, debug)
     }
 
     fn reject(
@@ -84,6 +103,8 @@ enum Stage {
     Staged(Box<Staged>),
     /// In the pool already: offering it again is no fault.
     Known(Txid),
+    /// It has taken the place of others, or would have; its scripts have been verified.
+    Replaced(Box<Staged>),
 }
 
 /// What a list of transactions is judged by.
@@ -95,6 +116,21 @@ pub(super) struct Rules {
     fee_sat_per_kvb_max: Option<u64>,
     /// Whether fee rates and room do not matter: a block had confirmed these.
     pub(super) bypass_limits: bool,
+    pub(super) replacement: Replacement,
+    /// Whether admission lasts, so that others may have to go.
+    is_trial: bool,
+}
+
+impl Rules {
+    /// Whether the transaction may compete with others for the same outputs.
+    fn check_conflicts(&self, candidate: &Candidate, conflicts: &[Txid]) -> Result<(), TxReject> {
+        match self.replacement {
+            _ if conflicts.is_empty() => Ok(()),
+            Replacement::Allowed | Replacement::Trial => Ok(()),
+            Replacement::Disallowed => Err(candidate.rejected("bip125-replacement-disallowed")),
+            Replacement::Unknown => Err(candidate.rejected("txn-mempool-conflict")),
+        }
+    }
 }
 
 impl Engine {
@@ -132,16 +168,16 @@ impl Engine {
     ) -> Vec<TestAccept> {
         let candidates = self.parse_all(raws);
         let mut state = self.lock();
-        let rules = self.rules(&state, fee_sat_per_kvb_max);
+        let mut rules = self.rules(&state, fee_sat_per_kvb_max);
+        rules.is_trial = true;
+        if rules.replacement == Replacement::Allowed {
+            let is_single = candidates.len() == 1;
+            rules.replacement =
+                if is_single { Replacement::Trial } else { Replacement::Disallowed };
+        }
         let verdicts = self.admit(&mut state, &rules, candidates);
-        let trial: Vec<Txid> = verdicts
-            .iter()
-            .flatten()
-            .filter(|admitted| admitted.is_new)
-            .map(|admitted| admitted.txid)
-            .collect();
-        for txid in trial.iter().rev() {
-            state.mempool.remove(txid);
+        for admitted in verdicts.iter().flatten().filter(|admitted| admitted.is_new).rev() {
+            state.mempool.remove(&admitted.txid);
         }
         verdicts.into_iter().map(trial_verdict).collect()
     }
@@ -151,7 +187,9 @@ impl Engine {
         let is_cash = self.params.cash.is_some();
         let standard = if is_cash { Flags::BCH_STANDARD } else { Flags::BITCOIN_STANDARD };
         let flags = block.flags | standard;
-        Rules { flags, block, is_cash, fee_sat_per_kvb_max, bypass_limits: false }
+        let replacement = if is_cash { Replacement::Unknown } else { Replacement::Allowed };
+        let (bypass_limits, is_trial) = (false, false);
+        Rules { block, flags, is_cash, fee_sat_per_kvb_max, bypass_limits, replacement, is_trial }
     }
 
     pub(super) fn parse_all(&self, raws: Vec<Vec<u8>>) -> Vec<Result<Candidate, TxReject>> {
@@ -197,18 +235,39 @@ impl Engine {
         let mut verdicts = Vec::with_capacity(candidates.len());
         let mut staged: Vec<(usize, Staged)> = Vec::new();
         for (place, candidate) in candidates.into_iter().enumerate() {
-            let verdict = match candidate.and_then(|candidate| self.stage(state, rules, candidate))
-            {
+            let verdict = candidate.and_then(|candidate| {
+                let conflicts = candidate.conflicts(&state.mempool);
+                // What it competes with must be known to be valid, and room must not run out for want of verdicts.
+                let is_tight = !rules.bypass_limits && self.is_far_over_limit(&state.mempool);
+                if !conflicts.is_empty() || is_tight {
+                    self.finish(state, rules, &mut staged, &mut verdicts);
+                }
+                self.stage(state, rules, candidate, &conflicts)
+            });
+            verdicts.push(match verdict {
                 Ok(Stage::Staged(one)) => {
                     let verdict = Admitted::of(&one);
                     staged.push((place, *one));
                     Ok(verdict)
                 }
+                Ok(Stage::Replaced(one)) => Ok(Admitted::of(&one)),
                 Ok(Stage::Known(txid)) => Ok(Admitted::known(state, txid)),
                 Err(reject) => Err(reject),
-            };
-            verdicts.push(verdict);
+            });
         }
+        self.finish(state, rules, &mut staged, &mut verdicts);
+        verdicts
+    }
+
+    /// Verifies the scripts of what is staged, takes out what fails, and makes the rest fit.
+    fn finish(
+        &self,
+        state: &mut State,
+        rules: &Rules,
+        staged: &mut Vec<(usize, Staged)>,
+        verdicts: &mut [Result<Admitted, TxReject>],
+    ) {
+        let staged = std::mem::take(staged);
         let checked: Vec<Result<u64, ScriptFailureOrLimit>> = if staged.len() < 2 {
             staged.iter().map(|(_, one)| verify(rules, one)).collect()
         } else {
@@ -237,7 +296,15 @@ impl Engine {
                 Ok(_) => {}
             }
         }
-        verdicts
+        if rules.is_trial || rules.bypass_limits {
+            return;
+        }
+        self.limit_mempool(state);
+        for (place, one) in staged {
+            if verdicts[place].is_ok() && state.mempool.get(&one.candidate.txid).is_none() {
+                verdicts[place] = Err(one.candidate.rejected("mempool full"));
+            }
+        }
     }
 
     /// Reads coins that only the disk has, many at once, and keeps them: the block that confirms the transactions asks for
@@ -262,6 +329,7 @@ impl Engine {
         state: &mut State,
         rules: &Rules,
         candidate: Candidate,
+        conflicts: &[Txid],
     ) -> Result<Stage, TxReject> {
         let tx = candidate.tx.view();
         rules.block.check_tx(tx).map_err(|error| candidate.broken_rule(&error))?;
@@ -271,6 +339,7 @@ impl Engine {
             }
             return Err(candidate.rejected("txn-same-nonwitness-data-in-mempool"));
         }
+        rules.check_conflicts(&candidate, conflicts)?;
         let coins = resolve(state, rules, &candidate)?;
         let branch = state.tree.ancestors(state.tree.tip());
         let TxSpend { fee, sigop_cost } = rules
@@ -290,8 +359,9 @@ impl Engine {
             ));
         }
         let vsize = vsize(tx.weight(), sigop_cost);
-        self.check_fee(rules, &candidate, fee, vsize)?;
-        self.check_room(state, rules, &candidate, vsize)?;
+        self.check_fee(state, rules, &candidate, fee, vsize)?;
+        let depends_on_height =
+            tx.lock_time() != 0 || has_sequence_locks(tx) || coins.iter().any(|coin| coin.coinbase);
         let entry = Entry {
             tx: Arc::clone(&candidate.tx),
             wtxid: candidate.wtxid,
@@ -304,26 +374,63 @@ impl Engine {
             sigchecks: 0,
             order: 0,
             usage_bytes: usage_bytes(&candidate.tx),
-            depends_on_height: tx.lock_time() != 0
-                || has_sequence_locks(tx)
-                || coins.iter().any(|coin| coin.coinbase),
+            depends_on_height,
         };
-        state.mempool.insert(candidate.txid, entry);
-        Ok(Stage::Staged(Box::new(Staged { candidate, coins, fee_sat: fee, vsize })))
+        let staged = Staged { candidate, coins, fee_sat: fee, vsize };
+        if conflicts.is_empty() {
+            self.check_room(state, &staged.candidate, vsize)?;
+            state.mempool.insert(staged.candidate.txid, entry);
+            return Ok(Stage::Staged(Box::new(staged)));
+        }
+        self.replace(state, rules, staged, entry, conflicts).map(Stage::Replaced)
+    }
+
+    /// Takes a transaction in and those out that it conflicts with. Its scripts are verified first, so that nothing goes for
+    /// one that turns out invalid.
+    fn replace(
+        &self,
+        state: &mut State,
+        rules: &Rules,
+        staged: Staged,
+        entry: Entry,
+        conflicts: &[Txid],
+    ) -> Result<Box<Staged>, TxReject> {
+        let txid = staged.candidate.txid;
+        let item = Item::of(&state.mempool, txid, &entry);
+        let gone = self.check_replacement(&state.mempool, &staged.candidate, &item, conflicts)?;
+        let sigchecks =
+            verify(rules, &staged).map_err(|failure| staged.candidate.failed(failure))? as u32;
+        if rules.replacement == Replacement::Allowed {
+            for txid in &gone {
+                state.mempool.remove(txid);
+            }
+            state.mempool.insert(txid, Entry { verified: rules.flags, sigchecks, ..entry });
+        }
+        Ok(Box::new(staged))
     }
 
     fn check_fee(
         &self,
+        state: &mut State,
         rules: &Rules,
         candidate: &Candidate,
         fee: i64,
         vsize: u32,
     ) -> Result<(), TxReject> {
-        let fee_at = |rate: u64| (u128::from(rate) * u128::from(vsize) / 1000) as i64;
-        let least = fee_at(self.config.min_relay_fee_sat_per_kvb);
-        if fee < least && !rules.bypass_limits {
-            let debug = format!("{fee} < {least}");
-            return Err(candidate.reject(TxRejectCode::Rejected, "min relay fee not met", debug));
+        // Core rounds up, Bitcoin Cash Node down (`CFeeRate::GetFee`).
+        let fee_at = |rate: u64| {
+            let millis = u128::from(rate) * u128::from(vsize);
+            (if rules.is_cash { millis / 1000 } else { millis.div_ceil(1000) }) as i64
+        };
+        let rolling = self.rolling_fee_sat_per_kvb(&mut state.mempool);
+        for (rate, reason) in [
+            (rolling, "mempool min fee not met"),
+            (self.config.min_relay_fee_sat_per_kvb, "min relay fee not met"),
+        ] {
+            let least = fee_at(rate);
+            if fee < least && !rules.bypass_limits {
+                return Err(candidate.refused(reason, format!("{fee} < {least}")));
+            }
         }
         if rules.fee_sat_per_kvb_max.is_some_and(|rate| rate > 0 && fee > fee_at(rate)) {
             return Err(candidate.reject(TxRejectCode::MaxFeeExceeded, "max-fee-exceeded", ""));
@@ -331,19 +438,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Limits that keep memory and work bounded.
-    fn check_room(
-        &self,
-        state: &State,
-        rules: &Rules,
-        candidate: &Candidate,
-        vsize: u32,
-    ) -> Result<(), TxReject> {
+    /// Limits that keep work bounded.
+    fn check_room(&self, state: &State, candidate: &Candidate, vsize: u32) -> Result<(), TxReject> {
         let pool = &state.mempool;
-        let usage = pool.usage_bytes() + u64::from(usage_bytes(&candidate.tx));
-        if usage > self.config.mempool_bytes_max && !rules.bypass_limits {
-            return Err(candidate.rejected("mempool full"));
-        }
         let Some(count_max) = self.config.cluster_count_max else { return Ok(()) };
         let mut parents: Vec<Txid> = candidate
             .tx
@@ -371,9 +468,6 @@ fn resolve(state: &State, rules: &Rules, candidate: &Candidate) -> Result<Vec<Co
     let tx = candidate.tx.view();
     let mut coins = Vec::with_capacity(tx.input_count());
     for input in tx.inputs() {
-        if state.mempool.spender(&input.prevout).is_some() {
-            return Err(candidate.rejected("txn-mempool-conflict"));
-        }
         // An unconfirmed output counts as created in the next block.
         let unconfirmed = state.mempool.output(&input.prevout, rules.block.height);
         let coin = match unconfirmed {

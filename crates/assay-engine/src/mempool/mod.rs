@@ -1,12 +1,15 @@
 //! Unconfirmed transactions: which are admitted, which are kept.
 
 mod admission;
+mod chunks;
 mod disconnected;
 mod file;
+mod limit;
 mod persist;
 mod policy;
 mod pool;
 mod reorg;
+mod replace;
 
 pub(crate) use disconnected::DisconnectedTxs;
 pub use file::{MempoolFileDamage, MempoolFileError};
@@ -21,6 +24,7 @@ use assay_wire::Txid;
 impl State {
     /// Takes out what a block has confirmed and what now conflicts with it.
     pub(crate) fn remove_confirmed(&mut self, prepared: &Prepared) {
+        self.mempool.rolling_fee.block_connected();
         if self.mempool.is_empty() {
             return;
         }
@@ -40,8 +44,10 @@ impl State {
 impl Engine {
     /// State of the mempool.
     pub fn mempool_info(&self) -> MempoolInfo {
-        let state = self.lock();
+        let mut state = self.lock();
+        let rolling = self.rolling_fee_sat_per_kvb(&mut state.mempool);
         MempoolInfo {
+            min_fee_sat_per_kvb: rolling.max(self.config.min_relay_fee_sat_per_kvb),
             loaded: self.is_mempool_loaded(),
             size: state.mempool.len(),
             bytes: state.mempool.vsize_total(),

@@ -16,7 +16,7 @@ use crate::engine::{Engine, unix_time_s};
 /// Name of the file in the chain's folder.
 const FILE_NAME: &str = "mempool.dat";
 /// Core's `-mempoolexpiry`: after two weeks a transaction is forgotten (`kernel/mempool_options.h`).
-const EXPIRY_S: i64 = 336 * 3600;
+pub(super) const EXPIRY_S: i64 = 336 * 3600;
 /// Transactions that are admitted while others wait.
 const BATCH_TXS: usize = 500;
 

@@ -10,6 +10,7 @@ use assay_consensus::script::Flags;
 use assay_wire::{Coin, OutPoint, Transaction, Txid, Wtxid};
 
 use super::disconnected::Disconnected;
+use super::limit::RollingFee;
 
 /// One unconfirmed transaction.
 #[derive(Clone, Debug)]
@@ -45,6 +46,9 @@ pub(crate) struct Pool {
     usage_bytes: u64,
     fee_total_sat: i64,
     next_order: u64,
+    pub(super) rolling_fee: RollingFee,
+    /// When transactions that are too old were last looked for, seconds since 1970.
+    pub(super) expired_s: u64,
 }
 
 /// Fixed memory of an entry besides its bytes: map slots, allocation headers, offsets.
@@ -227,19 +231,27 @@ impl Pool {
 
     /// All transactions connected with `txid` over any number of steps, itself included.
     pub(crate) fn cluster_of(&self, txid: &Txid) -> Vec<Txid> {
+        self.small_cluster_of(txid, usize::MAX).unwrap_or_default()
+    }
+
+    /// The same, unless there are more than `count_max`.
+    pub(crate) fn small_cluster_of(&self, txid: &Txid, count_max: usize) -> Option<Vec<Txid>> {
         let mut found = HashSet::from([*txid]);
         let mut open = vec![*txid];
         let mut out = Vec::new();
         while let Some(next) = open.pop() {
             let Some(entry) = self.entries.get(&next) else { continue };
             out.push(next);
+            if out.len() > count_max {
+                return None;
+            }
             for neighbour in self.parents(entry).into_iter().chain(self.children(&next)) {
                 if found.insert(neighbour) {
                     open.push(neighbour);
                 }
             }
         }
-        out
+        Some(out)
     }
 
     /// Number and virtual size of the transactions that would be connected, over any number of steps, through a new

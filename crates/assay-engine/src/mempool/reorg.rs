@@ -45,6 +45,7 @@ impl Engine {
         }
         self.trim_clusters(&mut state.mempool, &returned);
         remove_unfit(state, &rules);
+        self.limit_mempool(state);
         if !offers.is_empty() {
             let count = returned.iter().filter(|txid| state.mempool.get(txid).is_some()).count();
             tracing::info!("reorganisation: {count} of {} transactions return", offers.len());

@@ -15,7 +15,7 @@ use super::{
     ConnectState, End, FilePlace, InvalidBlock, Totals, ValidateConfig, ValidateError,
     ValidateProgress,
 };
-use crate::apply::{Applier, ApplyError, CoinbaseLog};
+use crate::apply::{Applier, ApplyError, CoinbaseLog, first_overwrite};
 use crate::config::READ_THREADS;
 use crate::connect::{ConnectError, doubt, verify_sums};
 use crate::scripts::{ScriptJob, ScriptQueue};
@@ -30,7 +30,7 @@ const FLUSH_INTERVAL: Duration = Duration::from_mins(10);
 pub(crate) struct Connector<'a> {
     config: &'a ValidateConfig,
     files: &'a BlockFiles,
-    chain: &'a Chain,
+    chain: &'a Chain<'a>,
     pool: &'a ThreadPool,
     datadir: Datadir,
     coins: CoinStore,
@@ -61,7 +61,7 @@ impl<'a> Connector<'a> {
     pub(crate) fn new(
         config: &'a ValidateConfig,
         files: &'a BlockFiles,
-        chain: &'a Chain,
+        chain: &'a Chain<'a>,
         pool: &'a ThreadPool,
         (datadir, coins, totals): (Datadir, CoinStore, Totals),
     ) -> Result<Self, ValidateError> {
@@ -233,7 +233,13 @@ impl<'a> Connector<'a> {
                 ConnectError::Engine(error) => Failure::Validate(error.into()),
                 ConnectError::Rule(error) => Failure::Rule(error),
             })?;
-            return Err(Failure::Rule(error));
+            // As in the engine: Core looks for outputs that would be overwritten before anything else.
+            let overwrite = if rules.bip30 {
+                first_overwrite(block, &prepared.txids, block.tx_count(), &self.coins)?
+            } else {
+                None
+            };
+            return Err(Failure::Rule(overwrite.unwrap_or(error)));
         }
         self.count(block, is_assumed);
         self.height = rules.height;

@@ -64,17 +64,18 @@ pub(crate) struct Gap {
 }
 
 /// The chosen branch, by height.
-pub(crate) struct Chain {
+pub(crate) struct Chain<'e> {
     genesis: HeaderFacts,
+    entries: &'e [Entry],
     /// From height 1 on.
-    branch: Vec<Entry>,
+    branch: Vec<Index>,
     /// From height 0 on.
     median_times: Vec<u32>,
 }
 
 /// What a choice of branch found out besides the branch.
-pub(crate) struct Choice {
-    pub(crate) chain: Chain,
+pub(crate) struct Choice<'e> {
+    pub(crate) chain: Chain<'e>,
     /// Blocks found, each once, without genesis.
     pub(crate) blocks: usize,
     /// Blocks found again.
@@ -91,7 +92,7 @@ pub(crate) struct Choice {
     pub(crate) ancestor_height: Option<u32>,
 }
 
-impl Chain {
+impl Chain<'_> {
     /// Height of the last block.
     pub(crate) fn height(&self) -> u32 {
         self.branch.len() as u32
@@ -99,7 +100,7 @@ impl Chain {
 
     /// The block at `height`, which is neither 0 nor above the last.
     pub(crate) fn entry(&self, height: u32) -> &Entry {
-        &self.branch[height as usize - 1]
+        &self.entries[self.branch[height as usize - 1] as usize]
     }
 
     pub(crate) fn hash(&self, height: u32) -> BlockHash {
@@ -117,9 +118,10 @@ impl Chain {
     }
 
     /// Adds a header when it obeys the rules in its place.
-    fn push(&mut self, params: &ChainParams, entry: Entry, now_s: i64) -> Result<(), HeaderError> {
-        contextual_check_header(params, &self.up_to(self.height()), &entry.header(), now_s)?;
-        self.branch.push(entry);
+    fn push(&mut self, params: &ChainParams, index: Index, now_s: i64) -> Result<(), HeaderError> {
+        let header = self.entries[index as usize].header();
+        contextual_check_header(params, &self.up_to(self.height()), &header, now_s)?;
+        self.branch.push(index);
         let height = self.height();
         let first = height.saturating_sub(MEDIAN_TIME_SPAN - 1);
         let mut times = [0u32; MEDIAN_TIME_SPAN as usize];
@@ -135,7 +137,7 @@ impl Chain {
 /// A [`Chain`] that ends at a height.
 #[derive(Clone, Copy)]
 pub(crate) struct ChainView<'a> {
-    chain: &'a Chain,
+    chain: &'a Chain<'a>,
     height: u32,
 }
 
@@ -180,12 +182,12 @@ struct Links<'a> {
 
 /// Chooses among `entries`, which are in the order of the files, the branch with the most work, all of whose blocks are
 /// there and whose headers obey the rules; of equal ones the first in the files. `asked` is a block whose place is wanted.
-pub(crate) fn choose(
+pub(crate) fn choose<'e>(
     params: &ChainParams,
-    entries: &[Entry],
+    entries: &'e [Entry],
     asked: Option<BlockHash>,
     now_s: i64,
-) -> Choice {
+) -> Choice<'e> {
     let genesis = Block::parse(params.genesis_block(), params.encoding)
         .expect("the genesis block of known parameters parses");
     let mut links = Links::new(entries, params.genesis_hash);
@@ -196,11 +198,10 @@ pub(crate) fn choose(
     let (branch, chain) = loop {
         links.add_up(genesis.header().bits, &bad);
         let branch = links.branch(links.best());
-        let mut chain = Chain::new(genesis.header(), params.genesis_hash, branch.len());
-        let failed = branch.iter().find_map(|index| {
-            let entry = entries[*index as usize];
-            chain.push(params, entry, now_s).err().map(|error| (*index, error))
-        });
+        let mut chain = Chain::new(genesis.header(), params.genesis_hash, entries, branch.len());
+        let failed = branch
+            .iter()
+            .find_map(|index| chain.push(params, *index, now_s).err().map(|error| (*index, error)));
         let Some((index, error)) = failed else { break (branch, chain) };
         bad.insert(index);
         bad_header.get_or_insert_with(|| {
@@ -223,12 +224,13 @@ pub(crate) fn choose(
     }
 }
 
-impl Chain {
-    fn new(genesis: &Header, hash: BlockHash, capacity: usize) -> Self {
+impl<'e> Chain<'e> {
+    fn new(genesis: &Header, hash: BlockHash, entries: &'e [Entry], capacity: usize) -> Self {
         let mut median_times = Vec::with_capacity(capacity + 1);
         median_times.push(genesis.time);
         Self {
             genesis: HeaderFacts { hash, time: genesis.time, bits: genesis.bits },
+            entries,
             branch: Vec::with_capacity(capacity),
             median_times,
         }

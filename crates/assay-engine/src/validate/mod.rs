@@ -1,7 +1,7 @@
 //! Validating a whole chain from block files, in place: nothing of the blocks is copied.
 //!
 //! 1. Scan: find every block by its header, choose the branch with the most work that is there as a whole, check its
-//!    headers ([`headers`]).
+//!    headers ([`scan`], [`headers`]).
 //! 2. Connect the blocks of that branch in order: threads read ahead ([`prefetch`]), one thread moves coins, all cores
 //!    verify scripts ([`connect`]).
 //! 3. Count and hash the coins.
@@ -12,27 +12,23 @@ mod connect;
 mod datadir;
 mod headers;
 mod prefetch;
+mod scan;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
-use assay_store::{BlockFiles, BlockFilesError, BlockPlace, CoinError, Finding, StrayKind};
-use assay_wire::{BlockHash, Header};
-use rayon::ThreadPool;
-use rayon::prelude::*;
+use assay_store::{BlockFiles, BlockFilesError, BlockPlace, CoinError, StrayKind};
+use assay_wire::BlockHash;
 
 pub use datadir::DatadirError;
 
-use crate::engine::unix_time_s;
 use crate::stats::snapshot_stats;
 use crate::types::{EngineError, UtxoStats};
 use connect::Connector;
 use datadir::Datadir;
-use headers::{Choice, Entry};
 
 /// What to validate, and how.
 #[derive(Clone, Debug)]
@@ -304,7 +300,8 @@ pub fn validate(
     let files = BlockFiles::open(&config.blocks, params.disk_magic)?;
     // Before the search, which may take long: a folder that cannot be used should be said at once.
     let (datadir, coins, totals) = Datadir::open(&config.datadir, params, config.cache_bytes_max)?;
-    let (mut report, choice) = scan(config, &files, &pool, progress)?;
+    let found = scan::search(params, &files, &pool, progress)?;
+    let (mut report, choice) = scan::choose(config, &files, &found)?;
     report.elapsed_s = start.elapsed().as_secs_f64();
     progress.scanned(&report);
 
@@ -352,133 +349,6 @@ impl Totals {
             elapsed_ms: self.elapsed_ms - before.elapsed_ms,
         }
     }
-}
-
-/// What one file held.
-#[derive(Default)]
-struct FileFindings {
-    entries: Vec<Entry>,
-    /// The first few.
-    strays: Vec<Stray>,
-    stray_count: usize,
-    padding_bytes: u64,
-}
-
-/// Places without blocks that are named; pages of them are no help.
-const STRAYS_MAX: usize = 16;
-
-/// Searches all files in parallel and chooses a branch.
-fn scan(
-    config: &ValidateConfig,
-    files: &BlockFiles,
-    pool: &ThreadPool,
-    progress: &dyn ValidateProgress,
-) -> Result<(ScanReport, Choice), ValidateError> {
-    let params = &*config.params;
-    let bytes = files.bytes();
-    let bytes_done = AtomicU64::new(0);
-    let findings: Result<Vec<FileFindings>, BlockFilesError> = pool.install(|| {
-        (0..files.files().len() as u32)
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|file| {
-                let mut reached = 0;
-                scan_file(params, files, file, &mut |at| {
-                    // A damaged length makes the scan go back.
-                    let step = at.saturating_sub(reached);
-                    reached = reached.max(at);
-                    let done = bytes_done.fetch_add(step, Ordering::Relaxed) + step;
-                    progress.scanning(done, bytes);
-                })
-            })
-            .collect()
-    });
-    let mut entries = Vec::new();
-    let mut strays = Vec::new();
-    let mut stray_count = 0;
-    let mut padding_bytes = 0;
-    for mut file in findings? {
-        entries.append(&mut file.entries);
-        strays.append(&mut file.strays);
-        strays.truncate(STRAYS_MAX);
-        stray_count += file.stray_count;
-        padding_bytes += file.padding_bytes;
-    }
-    let choice = headers::choose(params, &entries, config.assume_valid, unix_time_s() as i64);
-    if entries.is_empty() {
-        let (chain, files) = (params.name, files.files().len());
-        return Err(ValidateError::NoBlocks { chain, files, bytes });
-    }
-    let assumed_height = match config.assume_valid {
-        None => 0,
-        Some(hash) => choice.ancestor_height.ok_or(ValidateError::UnknownAssumeValid { hash })?,
-    };
-    let place = |place: &BlockPlace| FilePlace::new(files, place);
-    let report = ScanReport {
-        files: files.files().len(),
-        bytes,
-        is_obfuscated: files.is_obfuscated(),
-        blocks: choice.blocks,
-        duplicates: choice.duplicates,
-        height: choice.chain.height(),
-        hash: choice.chain.hash(choice.chain.height()),
-        stale_blocks: choice.stale_blocks,
-        stale_branches: choice.stale_tips,
-        unconnected: choice.unconnected,
-        missing: choice
-            .gaps
-            .iter()
-            .map(|gap| MissingBlock {
-                hash: gap.hash,
-                child: gap.child.hash,
-                child_place: place(&gap.child.place),
-            })
-            .collect(),
-        padding_bytes,
-        strays,
-        stray_count,
-        bad_header: choice.bad_header.as_ref().map(|bad| InvalidBlock {
-            hash: bad.entry.hash,
-            height: bad.height,
-            reason: bad.error.reject_reason().into_owned(),
-            debug: bad.error.to_string(),
-            place: place(&bad.entry.place),
-        }),
-        assumed_height,
-        elapsed_s: 0.0,
-    };
-    Ok((report, choice))
-}
-
-fn scan_file(
-    params: &ChainParams,
-    files: &BlockFiles,
-    file: u32,
-    on_reached: &mut dyn FnMut(u64),
-) -> Result<FileFindings, BlockFilesError> {
-    let mut found = FileFindings::default();
-    let has_work = |bytes: &[u8; Header::SIZE]| {
-        let header = Header::parse(bytes);
-        check_header(params, &header, &header.hash()).is_ok()
-    };
-    files.scan(file, &has_work, &mut |finding, reached| {
-        match finding {
-            Finding::Block { place, header } => {
-                let header = Header::parse(&header);
-                found.entries.push(Entry::new(&header, header.hash(), place));
-            }
-            Finding::Stray { bytes, kind: StrayKind::Padding, .. } => found.padding_bytes += bytes,
-            Finding::Stray { file, offset, bytes, kind } => {
-                found.stray_count += 1;
-                if found.strays.len() < STRAYS_MAX {
-                    let path = files.files()[file as usize].path.clone();
-                    found.strays.push(Stray { place: FilePlace { path, offset, bytes }, kind });
-                }
-            }
-        }
-        on_reached(reached);
-    })?;
-    Ok(found)
 }
 
 impl FilePlace {

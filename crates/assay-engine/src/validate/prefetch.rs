@@ -38,7 +38,7 @@ pub(crate) struct Ready {
 pub(crate) struct Prefetch<'a> {
     pub(crate) params: &'a ChainParams,
     pub(crate) files: &'a BlockFiles,
-    pub(crate) chain: &'a Chain,
+    pub(crate) chain: &'a Chain<'a>,
     bytes_max: u64,
     last: u32,
     state: Mutex<State>,
@@ -63,7 +63,7 @@ impl<'a> Prefetch<'a> {
     pub(crate) fn new(
         params: &'a ChainParams,
         files: &'a BlockFiles,
-        chain: &'a Chain,
+        chain: &'a Chain<'a>,
         (first, last): (u32, u32),
         bytes_max: u64,
     ) -> Self {

@@ -37,7 +37,7 @@ impl Forged {
     /// The raw block at `height`; 1 is the first.
     pub(crate) fn block(&self, height: u32) -> Vec<u8> {
         let line = &self.ledger.blocks[height as usize - 1];
-        let file = fs::read(self.dir.path().join(&line.file)).unwrap();
+        let file = fs::read(self.path().join(&line.file)).unwrap();
         file[line.offset as usize..(line.offset + line.bytes) as usize].to_vec()
     }
 
@@ -47,7 +47,7 @@ impl Forged {
 
     /// The first `share` of a block's transactions in generation order.
     pub(crate) fn seen(&self, height: u32, share: f64) -> Vec<Vec<u8>> {
-        let order = fs::read(self.dir.path().join(format!("order/{height:06}.bin"))).unwrap();
+        let order = fs::read(self.path().join(format!("order/{height:06}.bin"))).unwrap();
         let block = self.block(height);
         let records: Vec<_> = order.chunks_exact(40).collect();
         let count = (records.len() as f64 * share) as usize;

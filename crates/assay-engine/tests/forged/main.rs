@@ -10,6 +10,7 @@ mod deep_reorg;
 mod fixture;
 mod mempool;
 mod mempool_file;
+mod mempool_limits;
 mod mempool_reorg;
 mod mint;
 mod reorg;

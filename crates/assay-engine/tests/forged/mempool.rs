@@ -116,8 +116,10 @@ fn a_cheap_or_too_long_chain_is_refused() {
     config.min_relay_fee_sat_per_kvb = 0;
     config.mempool_bytes_max = 100;
     let engine = assay_engine::Engine::open(config).unwrap();
-    let refused = engine.submit_transaction(offers[0].clone(), None).unwrap_err();
-    assert_eq!(refused.reason, "mempool full");
     let dear = engine.submit_transaction(offers[0].clone(), Some(1)).unwrap_err();
     assert_eq!(dear.code, TxRejectCode::MaxFeeExceeded);
+    let refused = engine.submit_transaction(offers[0].clone(), None).unwrap_err();
+    assert_eq!(refused.reason, "mempool full");
+    let refused = engine.submit_transaction(offers[0].clone(), None).unwrap_err();
+    assert_eq!(refused.reason, "mempool min fee not met");
 }

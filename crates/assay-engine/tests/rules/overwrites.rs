@@ -48,3 +48,20 @@ fn a_coinbase_may_come_again_only_when_it_is_spent() {
     accept(&engine, &[&coinbase(4), &child]);
     engine.shutdown().expect("an orderly end");
 }
+
+#[test]
+fn an_ordinary_transaction_that_comes_again_overwrites_before_it_lacks_inputs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path(), &params());
+    let root = coinbase(1);
+    let child = spend(&root, 900_000);
+    accept(&engine, &[&root]);
+    mature(&engine, 1000);
+    accept(&engine, &[&coinbase(2), &child]);
+    // Its inputs are gone, but Core looks for its outputs before anything else.
+    refuse_repeat(&engine, &[&coinbase(3), &child]);
+    let grandchild = spend(&child, 800_000);
+    accept(&engine, &[&coinbase(4), &grandchild]);
+    let (reason, _) = refuse(&engine, &[&coinbase(5), &child]);
+    assert_eq!(reason, "bad-txns-inputs-missingorspent");
+}

@@ -14,6 +14,7 @@ mod bip341;
 mod blocks;
 mod data;
 mod flags;
+mod full_blocks;
 mod hashes;
 mod main_chain;
 mod outcome;
@@ -46,5 +47,6 @@ fn main() -> ExitCode {
     hashes::run(&mut report);
     blocks::run(&mut report);
     main_chain::run(&mut report);
+    full_blocks::run(&mut report);
     if report.finish() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -260,7 +260,7 @@ impl From<&[u8]> for Text {
 }
 
 /// Strings of at least this many digits become blobs: longer than any transaction but blocks.
-const BLOB_DIGITS_MIN: usize = 1 << 20;
+const BLOB_DIGITS_MIN: usize = if cfg!(fuzzing) { 1 << 4 } else { 1 << 20 };
 /// Nothing but blobs makes texts long, as a rule.
 const TEXT_RESERVE_MAX: usize = BLOB_DIGITS_MIN + (1 << 20);
 

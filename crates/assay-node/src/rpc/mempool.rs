@@ -22,8 +22,8 @@ pub(super) const GETMEMPOOLINFO: Method = Method {
   \"usage\" : n,                   (numeric) Memory they are charged with
   \"total_fee\" : n,               (numeric) Sum of their fees
   \"maxmempool\" : n,              (numeric) Limit of usage
-  \"mempoolminfee\" : n,           (numeric) Least fee rate that is admitted, per 1,000 virtual bytes
-  \"minrelaytxfee\" : n,           (numeric) The same
+  \"mempoolminfee\" : n,           (numeric) Least fee rate that is admitted now, per 1,000 virtual bytes
+  \"minrelaytxfee\" : n,           (numeric) Least fee rate that is ever admitted
   \"incrementalrelayfee\" : n,     (numeric) The same
   \"unbroadcastcount\" : n,        (numeric) Always 0
   \"permitbaremultisig\" : true,   (boolean) Always true
@@ -123,6 +123,7 @@ pub(super) const GETMEMPOOLENTRY: Method = Method {
 fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let info = node.engine.mempool_info();
     let fee_rate = info.min_relay_fee_sat_per_kvb.cast_signed();
+    let min_fee = info.min_fee_sat_per_kvb.cast_signed();
     let mut object = Json::new(out).object();
     object.key("loaded").bool(info.loaded);
     object.key("size").count(info.size);
@@ -130,7 +131,7 @@ fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     object.key("usage").int(info.usage);
     object.key("total_fee").amount(info.total_fee_sat);
     object.key("maxmempool").int(info.max_bytes);
-    object.key("mempoolminfee").amount(fee_rate);
+    object.key("mempoolminfee").amount(min_fee);
     object.key("minrelaytxfee").amount(fee_rate);
     object.key("incrementalrelayfee").amount(fee_rate);
     object.key("unbroadcastcount").int(0);

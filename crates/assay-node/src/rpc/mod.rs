@@ -9,6 +9,8 @@ mod branches;
 mod chain;
 mod coins;
 mod control;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod mempool;
 mod mempool_file;
 mod script;

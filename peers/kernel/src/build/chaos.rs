@@ -109,9 +109,6 @@ fn random_sig(rng: &mut Rng) -> Sig {
 /// A random lock with random elements against it: a known script with other elements, a known script a little changed, or
 /// nothing known at all.
 pub fn chaotic_lock(rng: &mut Rng) -> Lock {
-    if rng.chance(1, 8) {
-        return chaotic_key_lock(rng);
-    }
     const PLACES: [Place; 6] = [
         Place::Bare,
         Place::P2sh,
@@ -120,6 +117,9 @@ pub fn chaotic_lock(rng: &mut Rng) -> Lock {
         Place::TapScript,
         Place::TapScript,
     ];
+    if rng.chance(1, 8) {
+        return chaotic_key_lock(rng);
+    }
     let place = *rng.pick(&PLACES);
     let mut lock = match rng.below(4) {
         0 => {

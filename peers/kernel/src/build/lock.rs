@@ -166,6 +166,7 @@ impl Lock {
     }
 
     /// The same lock with other items.
+    #[must_use]
     pub fn with_items(&self, items: Vec<Item>) -> Self {
         Self { items, ..self.clone() }
     }
@@ -238,10 +239,13 @@ impl Lock {
         input.script_sig.clear();
         input.witness.clear();
         match self.place {
-            Place::Bare => items.iter().for_each(|item| push(&mut input.script_sig, item)),
-            Place::P2sh => {
-                items.iter().for_each(|item| push(&mut input.script_sig, item));
-                push(&mut input.script_sig, &self.script);
+            Place::Bare | Place::P2sh => {
+                for item in &items {
+                    push(&mut input.script_sig, item);
+                }
+                if self.place == Place::P2sh {
+                    push(&mut input.script_sig, &self.script);
+                }
             }
             Place::Wpkh | Place::Wsh | Place::TapKey => input.witness = items,
             Place::NestedWpkh | Place::NestedWsh => {

@@ -147,6 +147,58 @@ pub(super) const CLASSES: &[Class] = &[
         },
     },
     Class {
+        name: "header-then-block",
+        weight: 8,
+        meant: Meant::Accepted,
+        make: |world| {
+            let bytes = valid(world, 1).bytes();
+            vec![head(&bytes), bytes]
+        },
+    },
+    Class {
+        name: "headers-then-blocks",
+        weight: 14,
+        meant: Meant::Anything,
+        make: |world| {
+            // All headers of a branch, then its blocks in any order: the tip moves when the last gap is closed.
+            let depth = world.rng.below(4);
+            let length = depth + world.rng.within(1, 3);
+            let bad = world.rng.chance(1, 3).then(|| world.rng.below(length));
+            let mut blocks = side(world, depth, length, bad);
+            let mut order: Vec<Vec<u8>> = blocks.iter().map(|bytes| head(bytes)).collect();
+            while !blocks.is_empty() {
+                let at = world.rng.below(blocks.len());
+                order.push(blocks.swap_remove(at));
+            }
+            order
+        },
+    },
+    Class {
+        name: "header-of-refused",
+        weight: 10,
+        meant: Meant::Anything,
+        make: |world| {
+            if world.refused.is_empty() {
+                return Vec::new();
+            }
+            let refused = world.refused.clone();
+            let block: &Vec<u8> = world.rng.pick(&refused);
+            vec![head(block)]
+        },
+    },
+    Class {
+        name: "random-headers",
+        weight: 30,
+        meant: Meant::Anything,
+        make: |world| {
+            let twists: Vec<_> = super::header::TWISTS.iter().collect();
+            let twist = *world.rng.pick(&twists);
+            let Some(block) = super::twisted(world, &[twist]) else { return Vec::new() };
+            let bytes = block.bytes();
+            vec![head(&bytes), bytes]
+        },
+    },
+    Class {
         name: "equal-work-first-seen",
         weight: 8,
         meant: Meant::Inconclusive,
@@ -170,6 +222,11 @@ pub(super) const CLASSES: &[Class] = &[
         },
     },
 ];
+
+/// The header alone.
+fn head(block: &[u8]) -> Vec<u8> {
+    block[..block.len().min(80)].to_vec()
+}
 
 /// A block that connects to nothing good: refused in its context or when its coins are looked at.
 fn invalid(world: &mut World) -> Block {

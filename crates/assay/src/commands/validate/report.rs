@@ -38,6 +38,8 @@ pub(super) struct Report {
     inputs_per_s: f64,
     /// Most memory that the process held at a time; absent where the system does not tell.
     rss_bytes_max: Option<u64>,
+    #[serde(skip)]
+    is_lasting: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -101,7 +103,7 @@ struct Stray {
 }
 
 impl Report {
-    pub(super) fn new(chain: &str, validation: &Validation) -> Self {
+    pub(super) fn new(chain: &str, validation: &Validation, is_lasting: bool) -> Self {
         let Validation { scan, totals, run_totals, .. } = validation;
         let rate = |count: u64| count as f64 / validation.connect_s.max(1e-9);
         let Totals { blocks, txs, inputs, outputs, bytes, assumed_blocks, .. } = *totals;
@@ -151,6 +153,7 @@ impl Report {
             txs_per_s: rate(run_totals.txs),
             inputs_per_s: rate(run_totals.inputs),
             rss_bytes_max: rss_bytes_max(),
+            is_lasting,
         }
     }
 
@@ -180,9 +183,10 @@ impl Report {
         let verdict = match self.end {
             "complete" => "valid".to_owned(),
             "stop-height" => "valid up to the height asked for".to_owned(),
-            "interrupted" => {
-                "interrupted; the same command with the same --datadir goes on".to_owned()
+            "interrupted" if self.is_lasting => {
+                "interrupted; the same command goes on from there".to_owned()
             }
+            "interrupted" => "interrupted".to_owned(),
             _ => format!("valid up to height {}", self.tip_height),
         };
         let _ = writeln!(

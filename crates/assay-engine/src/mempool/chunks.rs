@@ -1,0 +1,272 @@
+//! In which order, and in which groups, miners would take connected transactions.
+//!
+//! A cluster is cut into chunks of falling fee rate, each of which needs only those before it. Core searches for the best
+//! cut (`cluster_linearize.h`); here the ancestor sets with the best fee rates are taken one after the other and merged
+//! where a later one is better, which gives the same chunks for the shapes that wallets make.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use assay_wire::Txid;
+
+use super::pool::{Entry, Pool};
+
+/// Most transactions of one cluster: as many as a word has bits, and Core's limit (`policy/policy.h`).
+pub(super) const CLUSTER_COUNT_MAX: usize = u64::BITS as usize;
+
+/// A transaction to be ordered.
+#[derive(Clone)]
+pub(super) struct Item {
+    pub(super) txid: Txid,
+    pub(super) fee_sat: i64,
+    pub(super) vsize: u64,
+    /// Those among the other items count.
+    pub(super) parents: Vec<Txid>,
+}
+
+impl Item {
+    pub(super) fn of(pool: &Pool, txid: Txid, entry: &Entry) -> Self {
+        let (fee_sat, vsize) = (entry.fee_sat, u64::from(entry.vsize));
+        Self { txid, fee_sat, vsize, parents: pool.parents(entry) }
+    }
+}
+
+/// Transactions that are mined together or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chunk {
+    pub(super) fee_sat: i64,
+    pub(super) vsize: u64,
+    pub(super) txids: Vec<Txid>,
+}
+
+impl Chunk {
+    /// Compares fee rates without rounding.
+    pub(super) fn cmp_rate(&self, other: &Self) -> Ordering {
+        let (a, b) = (i128::from(self.fee_sat), i128::from(other.fee_sat));
+        (a * i128::from(other.vsize)).cmp(&(b * i128::from(self.vsize)))
+    }
+
+    /// Satoshi per 1,000 virtual bytes, rounded down.
+    pub(super) fn sat_per_kvb(&self) -> u64 {
+        u64::try_from(i128::from(self.fee_sat) * 1000 / i128::from(self.vsize.max(1))).unwrap_or(0)
+    }
+}
+
+/// The chunks of any number of clusters, best first; `None` when one has too many transactions.
+pub(super) fn chunks(items: &[Item]) -> Option<Vec<Chunk>> {
+    let mut out = Vec::new();
+    for cluster in components(items) {
+        out.extend(cluster_chunks(&cluster)?);
+    }
+    // Stable, so that the chunks of one cluster keep their order.
+    out.sort_by(|a, b| b.cmp_rate(a));
+    Some(out)
+}
+
+/// Splits items into sets without connections between them.
+fn components(items: &[Item]) -> Vec<Vec<&Item>> {
+    let index_of: HashMap<Txid, usize> =
+        items.iter().enumerate().map(|(index, item)| (item.txid, index)).collect();
+    let mut neighbours = vec![Vec::new(); items.len()];
+    for (index, item) in items.iter().enumerate() {
+        for parent in item.parents.iter().filter_map(|parent| index_of.get(parent)) {
+            neighbours[index].push(*parent);
+            neighbours[*parent].push(index);
+        }
+    }
+    let mut is_placed = vec![false; items.len()];
+    let mut out = Vec::new();
+    for start in 0..items.len() {
+        let mut open = vec![start];
+        let mut component = Vec::new();
+        while let Some(index) = open.pop() {
+            if !std::mem::replace(&mut is_placed[index], true) {
+                component.push(&items[index]);
+                open.extend(&neighbours[index]);
+            }
+        }
+        if !component.is_empty() {
+            out.push(component);
+        }
+    }
+    out
+}
+
+/// The items that are connected with the one called `txid`, which is among them.
+pub(super) fn cluster_with<'a>(items: &'a [Item], txid: &Txid) -> Vec<&'a Item> {
+    let is_with = |cluster: &Vec<&Item>| cluster.iter().any(|item| item.txid == *txid);
+    components(items).into_iter().find(is_with).unwrap_or_default()
+}
+
+/// For each item the set of its ancestors, itself included.
+fn ancestor_sets(items: &[&Item]) -> Vec<u64> {
+    let index_of: HashMap<Txid, usize> =
+        items.iter().enumerate().map(|(index, item)| (item.txid, index)).collect();
+    let mut sets: Vec<u64> = (0..items.len()).map(|index| 1 << index).collect();
+    loop {
+        let before = sets.clone();
+        for (index, item) in items.iter().enumerate() {
+            for parent in item.parents.iter().filter_map(|parent| index_of.get(parent)) {
+                sets[index] |= sets[*parent];
+            }
+        }
+        if sets == before {
+            return sets;
+        }
+    }
+}
+
+fn cluster_chunks(items: &[&Item]) -> Option<Vec<Chunk>> {
+    if items.len() > CLUSTER_COUNT_MAX {
+        return None;
+    }
+    let sets = ancestor_sets(items);
+    let mut left = u64::MAX >> (CLUSTER_COUNT_MAX - items.len());
+    let mut chunks: Vec<Chunk> = Vec::new();
+    while left != 0 {
+        let best = members(left)
+            .map(|index| (sets[index] & left, sum(items, sets[index] & left)))
+            .max_by(|(_, a), (_, b)| a.cmp_rate(b).then(b.vsize.cmp(&a.vsize)));
+        let (set, chunk) = best.expect("something is left");
+        left &= !set;
+        chunks.push(chunk);
+        while let [.., earlier, last] = &mut chunks[..]
+            && last.cmp_rate(earlier).is_gt()
+        {
+            earlier.fee_sat += last.fee_sat;
+            earlier.vsize += last.vsize;
+            earlier.txids.append(&mut last.txids);
+            chunks.pop();
+        }
+    }
+    Some(chunks)
+}
+
+fn members(set: u64) -> impl Iterator<Item = usize> {
+    (0..CLUSTER_COUNT_MAX).filter(move |index| set >> index & 1 == 1)
+}
+
+fn sum(items: &[&Item], set: u64) -> Chunk {
+    let mut chunk = Chunk { fee_sat: 0, vsize: 0, txids: Vec::new() };
+    for index in members(set) {
+        chunk.fee_sat += items[index].fee_sat;
+        chunk.vsize += items[index].vsize;
+        chunk.txids.push(items[index].txid);
+    }
+    chunk
+}
+
+/// Whether miners are nowhere worse off with `new` than with `old`, and somewhere better: at every size of a block template
+/// the fees of the best chunks that fit are compared (Core `util/feefrac.h`, `CompareChunks`). Both are best first.
+pub(super) fn improves(old: &[Chunk], new: &[Chunk]) -> bool {
+    let mut is_better = false;
+    for vsize in corners(old).into_iter().chain(corners(new)) {
+        match compare_at(new, old, vsize) {
+            Ordering::Less => return false,
+            Ordering::Equal => {}
+            Ordering::Greater => is_better = true,
+        }
+    }
+    is_better
+}
+
+/// Sizes at which the slope changes.
+fn corners(chunks: &[Chunk]) -> Vec<u64> {
+    let mut sum = 0;
+    let mut corners = Vec::with_capacity(chunks.len());
+    for chunk in chunks {
+        sum += chunk.vsize;
+        corners.push(sum);
+    }
+    corners
+}
+
+fn compare_at(a: &[Chunk], b: &[Chunk], vsize: u64) -> Ordering {
+    let ((a_fee, a_per), (b_fee, b_per)) = (fees_at(a, vsize), fees_at(b, vsize));
+    (a_fee * b_per).cmp(&(b_fee * a_per))
+}
+
+/// Fees of the first `vsize` virtual bytes, as a fraction; of a chunk that does not fit its part counts.
+fn fees_at(chunks: &[Chunk], vsize: u64) -> (i128, i128) {
+    let mut fees = 0i128;
+    let mut left = vsize;
+    for chunk in chunks {
+        let (fee_sat, of) = (i128::from(chunk.fee_sat), i128::from(chunk.vsize));
+        if chunk.vsize > left {
+            return (fees * of + fee_sat * i128::from(left), of);
+        }
+        fees += fee_sat;
+        left -= chunk.vsize;
+    }
+    (fees, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(id: u8, fee_sat: i64, vsize: u64, parents: &[u8]) -> Item {
+        let parents = parents.iter().map(|id| Txid([*id; 32])).collect();
+        Item { txid: Txid([id; 32]), fee_sat, vsize, parents }
+    }
+
+    /// Fees, sizes and ids of the chunks.
+    fn check(items: &[Item], expected: &[(i64, u64, &[u8])]) {
+        let found = chunks(items).unwrap();
+        let found: Vec<_> = found
+            .into_iter()
+            .map(|chunk| {
+                let mut ids: Vec<u8> = chunk.txids.iter().map(|txid| txid.0[0]).collect();
+                ids.sort_unstable();
+                (chunk.fee_sat, chunk.vsize, ids)
+            })
+            .collect();
+        let expected: Vec<_> =
+            expected.iter().map(|(fee, vsize, ids)| (*fee, *vsize, ids.to_vec())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn children_pay_for_parents_and_parents_do_not_pay_for_children() {
+        check(&[item(1, 1, 100, &[]), item(2, 9, 100, &[1])], &[(10, 200, &[1, 2])]);
+        check(&[item(2, 1, 100, &[1]), item(1, 9, 100, &[])], &[(9, 100, &[1]), (1, 100, &[2])]);
+        // Two children share the parent; a stranger lies between them.
+        check(
+            &[
+                item(1, 0, 100, &[]),
+                item(2, 30, 100, &[1]),
+                item(3, 8, 100, &[1]),
+                item(4, 10, 100, &[]),
+            ],
+            &[(30, 200, &[1, 2]), (10, 100, &[4]), (8, 100, &[3])],
+        );
+        // The second child is better than what the first made of the parent.
+        check(
+            &[item(1, 0, 100, &[]), item(2, 20, 100, &[1]), item(3, 19, 100, &[1])],
+            &[(39, 300, &[1, 2, 3])],
+        );
+        let many: Vec<_> = (0..65).map(|id| item(id, 1, 1, &[id.wrapping_sub(1)])).collect();
+        assert!(chunks(&many).is_none());
+        assert_eq!(chunks(&many[..64]).unwrap().len(), 64, "equal rates are not merged");
+    }
+
+    #[test]
+    fn more_fees_in_less_room_are_better_and_mixed_results_are_not() {
+        let line = |parts: &[(i64, u64)]| -> Vec<Chunk> {
+            let chunk = |(fee_sat, vsize): &(i64, u64)| Chunk {
+                fee_sat: *fee_sat,
+                vsize: *vsize,
+                txids: Vec::new(),
+            };
+            parts.iter().map(chunk).collect()
+        };
+        let old = line(&[(100, 100)]);
+        assert!(improves(&old, &line(&[(101, 100)])));
+        assert!(improves(&old, &line(&[(100, 99)])));
+        assert!(improves(&old, &line(&[(100, 100), (1, 100)])));
+        assert!(!improves(&old, &old));
+        assert!(!improves(&old, &line(&[(150, 200)])), "less in a small block");
+        assert!(!improves(&old, &line(&[(99, 50)])), "less in a large one");
+        assert!(!improves(&line(&[(100, 100), (10, 100)]), &line(&[(105, 90)])));
+    }
+}

@@ -1,0 +1,187 @@
+//! Keeping the mempool within its memory, and what entering costs afterwards.
+
+use std::collections::HashSet;
+
+use assay_wire::Txid;
+
+use super::chunks::{Chunk, Item, chunks};
+use super::persist::EXPIRY_S;
+use super::pool::Pool;
+use super::replace::INCREMENTAL_FEE_SAT_PER_KVB;
+use crate::engine::{Engine, State, unix_time_s};
+
+/// Share of the limit that is freed at once, so that looking for the worst transactions is paid for by many: one twentieth.
+/// Core frees just enough.
+const FREED_SHARE: u64 = 20;
+/// How often transactions that are too old are looked for.
+const EXPIRY_PERIOD_S: u64 = 600;
+/// Bitcoin Cash Node's `MEMPOOL_FULL_FEE_INCREMENT` (`txmempool.h`).
+const CASH_FEE_STEP_SAT_PER_KVB: u64 = 1000;
+/// Core's `ROLLING_FEE_HALFLIFE` (`txmempool.h`).
+const HALFLIFE_S: f64 = 12.0 * 3600.0;
+
+/// The fee rate below which nothing enters, because such transactions were just evicted (Core `txmempool.cpp`, `GetMinFee`).
+/// It falls by half in twelve hours, faster when the mempool is far from full, once a block has come since.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RollingFee {
+    sat_per_kvb: f64,
+    updated_s: u64,
+    has_block_since: bool,
+}
+
+impl RollingFee {
+    /// A chunk of this fee rate was evicted.
+    fn evicted(&mut self, sat_per_kvb: u64, step: u64) {
+        // What pays no more than what was evicted should not come back at once.
+        let rate = (sat_per_kvb + step) as f64;
+        if rate > self.sat_per_kvb {
+            self.sat_per_kvb = rate;
+            self.has_block_since = false;
+        }
+    }
+
+    pub(crate) fn block_connected(&mut self) {
+        if self.sat_per_kvb > 0.0 {
+            self.updated_s = unix_time_s();
+            self.has_block_since = true;
+        }
+    }
+
+    /// What a transaction must pay now, satoshi per 1,000 virtual bytes.
+    fn at(&mut self, now_s: u64, usage_bytes: u64, bytes_max: u64, step: u64) -> u64 {
+        if self.sat_per_kvb == 0.0 || !self.has_block_since {
+            return self.sat_per_kvb.round() as u64;
+        }
+        if now_s > self.updated_s + 10 {
+            let haste = match usage_bytes {
+                usage if usage < bytes_max / 4 => 4.0,
+                usage if usage < bytes_max / 2 => 2.0,
+                _ => 1.0,
+            };
+            let elapsed_s = (now_s - self.updated_s) as f64;
+            self.sat_per_kvb /= (elapsed_s * haste / HALFLIFE_S).exp2();
+            self.updated_s = now_s;
+            if self.sat_per_kvb < step as f64 / 2.0 {
+                self.sat_per_kvb = 0.0;
+                return 0;
+            }
+        }
+        (self.sat_per_kvb.round() as u64).max(step)
+    }
+}
+
+impl Engine {
+    /// Least fee rate that the mempool takes now for want of room; 0 while there is room.
+    pub(super) fn rolling_fee_sat_per_kvb(&self, pool: &mut Pool) -> u64 {
+        let usage = pool.usage_bytes();
+        let bytes_max = self.config.mempool_bytes_max;
+        pool.rolling_fee.at(unix_time_s(), usage, bytes_max, self.fee_step_sat_per_kvb())
+    }
+
+    /// By how much the fee rate of what comes must be above that of what goes.
+    fn fee_step_sat_per_kvb(&self) -> u64 {
+        if self.params.cash.is_some() {
+            CASH_FEE_STEP_SAT_PER_KVB
+        } else {
+            INCREMENTAL_FEE_SAT_PER_KVB
+        }
+    }
+
+    /// Whether the mempool has grown so far above its limit that it cannot wait for the end of a list.
+    pub(super) fn is_far_over_limit(&self, pool: &Pool) -> bool {
+        pool.usage_bytes() > self.config.mempool_bytes_max + self.config.mempool_bytes_max / 8
+    }
+
+    /// Forgets what is too old, then what miners would take last, until the rest fits (Core `LimitMempoolSize`).
+    pub(super) fn limit_mempool(&self, state: &mut State) {
+        let pool = &mut state.mempool;
+        expire(pool, unix_time_s());
+        let bytes_max = self.config.mempool_bytes_max;
+        if pool.usage_bytes() <= bytes_max {
+            return;
+        }
+        let bytes_wanted = bytes_max - bytes_max / FREED_SHARE;
+        let before = pool.len();
+        // Best first; miners take the last of them last.
+        let mut order = chunks_of(pool);
+        while pool.usage_bytes() > bytes_wanted
+            && let Some(worst) = order.pop()
+        {
+            pool.rolling_fee.evicted(worst.sat_per_kvb(), self.fee_step_sat_per_kvb());
+            for txid in &worst.txids {
+                pool.remove_with_descendants(txid);
+            }
+        }
+        tracing::debug!(
+            "the mempool was full: {} of {before} transactions evicted",
+            before - pool.len()
+        );
+    }
+}
+
+/// All chunks, best first. Where clusters have no limit each transaction stands for itself and takes along what builds on
+/// it, as in Bitcoin Cash Node.
+fn chunks_of(pool: &Pool) -> Vec<Chunk> {
+    let mut order = Vec::with_capacity(pool.len());
+    let mut seen: HashSet<Txid> = HashSet::with_capacity(pool.len());
+    for (txid, entry) in pool.iter() {
+        if seen.contains(txid) {
+            continue;
+        }
+        let cluster = pool.small_cluster_of(txid, super::chunks::CLUSTER_COUNT_MAX);
+        let items: Option<Vec<Item>> = cluster.map(|cluster| {
+            seen.extend(cluster.iter().copied());
+            let item = |txid: Txid| pool.get(&txid).map(|entry| Item::of(pool, txid, entry));
+            cluster.into_iter().filter_map(item).collect()
+        });
+        match items.and_then(|items| chunks(&items)) {
+            Some(chunks) => order.extend(chunks),
+            None => order.push(Chunk {
+                fee_sat: entry.fee_sat,
+                vsize: u64::from(entry.vsize),
+                txids: vec![*txid],
+            }),
+        }
+    }
+    order.sort_by(|a, b| b.cmp_rate(a));
+    order
+}
+
+fn expire(pool: &mut Pool, now_s: u64) {
+    if now_s < pool.expired_s + EXPIRY_PERIOD_S {
+        return;
+    }
+    pool.expired_s = now_s;
+    let oldest = now_s.saturating_sub(EXPIRY_S as u64);
+    let old: Vec<Txid> =
+        pool.iter().filter(|(_, entry)| entry.time < oldest).map(|(txid, _)| *txid).collect();
+    for txid in &old {
+        pool.remove_with_descendants(txid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rolling_fee_falls_once_a_block_has_come() {
+        let mut fee = RollingFee::default();
+        assert_eq!(fee.at(1000, 90, 100, 100), 0);
+        fee.evicted(1000, 100);
+        fee.evicted(500, 100);
+        assert_eq!(fee.at(1000, 90, 100, 100), 1100);
+        assert_eq!(fee.at(1_000_000, 90, 100, 100), 1100, "no block yet");
+        fee.block_connected();
+        let now_s = fee.updated_s;
+        assert_eq!(fee.at(now_s + 10, 90, 100, 100), 1100);
+        assert_eq!(fee.at(now_s + 12 * 3600, 90, 100, 100), 550);
+        assert_eq!(
+            fee.at(now_s + 24 * 3600, 40, 100, 100),
+            138,
+            "a quarter in twelve hours: there is room"
+        );
+        assert_eq!(fee.at(now_s + 26 * 3600, 10, 100, 100), 100, "the least step");
+        assert_eq!(fee.at(now_s + 29 * 3600, 10, 100, 100), 0);
+    }
+}

@@ -1,0 +1,213 @@
+//! btcd's block tests (package `blockchain/fullblocktests`): whole blocks, valid and invalid in one
+//! way each, with branches and reorganisations, as its generator writes them.
+//!
+//! The generator is `peers/btcd`; it runs when there is a Go compiler and its modules have been
+//! fetched. Its blocks bear the present time, which is why they are not kept as a file.
+//!
+//! A block that btcd rejects must be rejected for the same fault: [`reasons`] says what Bitcoin Core
+//! calls each. Two things differ by design, and are asked accordingly:
+//!
+//! - btcd keeps blocks without parents and judges them with the parent. Here that is the caller's
+//!   task, so this module keeps them: a step's verdict is that of the block and all that waited for it.
+//! - Core, and so this engine, calls a block inconclusive when an earlier block of its branch turns out
+//!   wrong, and when it is on a shorter branch and only its coins could tell that it is wrong. btcd
+//!   rejects both. So an inconclusive block is preferred to the tip, which makes the engine try it,
+//!   and then must be known as invalid.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use assay_consensus::params::ChainParams;
+use assay_engine::{ChainTipStatus, Config, Engine, SubmitOutcome};
+use assay_wire::{BlockHash, OutPoint};
+use serde_json::Value;
+
+use crate::data::{bytes, text};
+use crate::outcome::{Case, Outcome, Report};
+
+pub(crate) fn run(report: &mut Report) {
+    report.file("btcd: fullblocktests", generate, |steps, outcome| replay(steps, outcome));
+}
+
+/// What the generator writes; nothing is fetched.
+fn generate() -> Option<Vec<Value>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers/btcd");
+    let output = Command::new("go")
+        .args(["run", "."])
+        .current_dir(folder)
+        .env("GOPROXY", "off")
+        .env("GOFLAGS", "-mod=readonly")
+        .output()
+        .ok()?;
+    if !output.status.success() {
+        return None;
+    }
+    let lines = String::from_utf8(output.stdout).expect("text");
+    Some(lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect())
+}
+
+/// Its chain: regression test, without the soft forks that were voted on.
+fn params() -> ChainParams {
+    let regtest = ChainParams::by_name("regtest").expect("a known chain");
+    ["csv", "segwit"].into_iter().fold(regtest, |params, fork| {
+        params.with_activation_height(fork, u32::MAX).expect("the fork can be moved")
+    })
+}
+
+/// What Bitcoin Core calls the fault that btcd names.
+fn reasons(code: &str) -> &'static [&'static str] {
+    match code {
+        "ErrBadCoinbaseHeight" => &["bad-cb-height"],
+        "ErrBadCoinbaseScriptLen" => &["bad-cb-length"],
+        "ErrBadCoinbaseValue" => &["bad-cb-amount"],
+        "ErrBadMerkleRoot" => &["bad-txnmrklroot"],
+        "ErrBlockTooBig" | "ErrNoTransactions" => &["bad-blk-length"],
+        // Core sees a repeated transaction in the merkle tree or when its inputs are gone.
+        "ErrDuplicateTx" => &["bad-txns-duplicate", "bad-txns-inputs-missingorspent"],
+        "ErrFirstTxNotCoinbase" => &["bad-cb-missing"],
+        "ErrHighHash" => &["high-hash"],
+        "ErrImmatureSpend" => &["bad-txns-premature-spend-of-coinbase"],
+        "ErrMissingTxOut" => &["bad-txns-inputs-missingorspent"],
+        "ErrMultipleCoinbases" => &["bad-cb-multiple"],
+        "ErrOverwriteTx" => &["bad-txns-BIP30"],
+        "ErrScriptValidation" => &["block-script-verify-flag-failed"],
+        "ErrSpendTooHigh" => &["bad-txns-in-belowout"],
+        "ErrTimeTooNew" => &["time-too-new"],
+        "ErrTimeTooOld" => &["time-too-old"],
+        "ErrTooManySigOps" => &["bad-blk-sigops"],
+        // Core first asks whether the work meets the target that the header claims.
+        "ErrUnexpectedDifficulty" => &["bad-diffbits", "high-hash"],
+        "ErrUnfinalizedTx" => &["bad-txns-nonfinal"],
+        _ => &[],
+    }
+}
+
+/// An engine, and blocks whose parents it does not know yet.
+struct Node {
+    engine: Engine,
+    waiting: Vec<Vec<u8>>,
+}
+
+impl Node {
+    /// Submits a block and then all that waited for it; gives every answer.
+    fn submit(&mut self, raw: Vec<u8>) -> Vec<SubmitOutcome> {
+        let mut answers = vec![self.engine.submit_block(raw.clone())];
+        if is_orphan(&answers[0]) {
+            self.waiting.push(raw);
+            return answers;
+        }
+        for raw in std::mem::take(&mut self.waiting) {
+            let answer = self.engine.submit_block(raw.clone());
+            if is_orphan(&answer) {
+                self.waiting.push(raw);
+            } else {
+                answers.push(answer);
+            }
+        }
+        answers
+    }
+
+    /// Whether the block turns out invalid, at the latest when it is preferred.
+    fn fails_when_tried(&self, raw: &[u8]) -> bool {
+        let hash = BlockHash(assay_hash::sha256d(&raw[..80]));
+        self.engine.precious_block(&hash).expect("the block is known");
+        let tips = self.engine.chain_tips();
+        tips.iter().any(|tip| tip.hash == hash && tip.status == ChainTipStatus::Invalid)
+    }
+}
+
+fn is_orphan(answer: &SubmitOutcome) -> bool {
+    matches!(answer, SubmitOutcome::Rejected { reason, .. } if reason == "prev-blk-not-found")
+}
+
+fn replay(steps: &[Value], outcome: &mut Outcome) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let engine = Engine::open(Config::new(folder.path(), Arc::new(params()))).expect("an engine");
+    let mut node = Node { engine, waiting: Vec::new() };
+    for step in steps {
+        let (kind, name) = (text(&step["kind"]), text(&step["name"]));
+        outcome.case(&format!("{name} {kind}"), |log| {
+            let block = || bytes(&step["block"]);
+            match kind {
+                "accepted" => accepted(&node.submit(block()), step, log),
+                "rejected" => {
+                    let answers = node.submit(block());
+                    let code = text(&step["code"]);
+                    let right = answers.iter().any(|answer| is_rejected(answer, code))
+                        || matches!(answers[..], [SubmitOutcome::Inconclusive])
+                            && node.fails_when_tried(&block());
+                    log.check(right, || format!("{code}: {answers:?}"));
+                }
+                "orphan_or_rejected" => {
+                    let answer = node.engine.submit_block(block());
+                    let right = matches!(answer, SubmitOutcome::Rejected { .. });
+                    log.check(right, || format!("{answer:?}"));
+                }
+                "undecodable" => {
+                    let answer = node.engine.submit_block(block());
+                    let right = matches!(answer, SubmitOutcome::Undecodable(_));
+                    log.check(right, || format!("{answer:?}"));
+                }
+                "tip" => {
+                    let tip = node.engine.tip();
+                    let expected: BlockHash = text(&step["hash"]).parse().expect("a hash");
+                    log.check(tip.hash == expected, || format!("{tip:?}"));
+                }
+                "output" => output(&node.engine, step, log),
+                other => panic!("{other} is no kind of step"),
+            }
+        });
+    }
+}
+
+fn accepted(answers: &[SubmitOutcome], step: &Value, log: &mut Case) {
+    let right = match answers {
+        [orphan] if is_orphan(orphan) => step["orphan"] == true,
+        [SubmitOutcome::Inconclusive] => step["main_chain"] != true && step["orphan"] != true,
+        all => {
+            let accepted = |answer: &SubmitOutcome| matches!(answer, SubmitOutcome::Accepted);
+            step["main_chain"] == true && all.iter().all(accepted)
+        }
+    };
+    log.check(right, || format!("{answers:?}"));
+}
+
+fn is_rejected(answer: &SubmitOutcome, code: &str) -> bool {
+    match answer {
+        SubmitOutcome::Rejected { reason, .. } => {
+            reasons(code).iter().any(|expected| reason.starts_with(expected))
+        }
+        _ => false,
+    }
+}
+
+/// An output right after a block has been taken off. Other branches are put aside, so that none takes
+/// its place.
+fn output(engine: &Engine, step: &Value, log: &mut Case) {
+    let hash: BlockHash = text(&step["hash"]).parse().expect("a hash");
+    let (txid, vout) = text(&step["output"]).split_once(':').expect("txid:index");
+    let outpoint =
+        OutPoint { txid: txid.parse().expect("a txid"), vout: vout.parse().expect("an index") };
+    let parent_of =
+        |hash: &BlockHash| engine.block_entry(hash).expect("a known block").header.prev_block;
+    let mut put_aside = Vec::new();
+    for tip in engine.chain_tips() {
+        if matches!(tip.status, ChainTipStatus::ValidFork | ChainTipStatus::ValidHeaders) {
+            let first = (1..tip.branch_length).fold(tip.hash, |block, _| parent_of(&block));
+            put_aside.push(first);
+        }
+    }
+    put_aside.push(hash);
+    for block in &put_aside {
+        engine.invalidate_block(block).expect("the block is taken off");
+    }
+    let below = engine.tip().hash == parent_of(&hash);
+    let coin = engine.coin(&outpoint, false).expect("coins can be read");
+    let unspent = step["unspent"] == true;
+    log.check(below && coin.is_some() == unspent, || format!("{:?} {coin:?}", engine.tip()));
+    // Back in the same order: of branches with the same work the active one was seen first.
+    for block in put_aside.iter().rev() {
+        engine.reconsider_block(block).expect("the block is put back");
+    }
+}

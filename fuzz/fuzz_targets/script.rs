@@ -1,0 +1,80 @@
+//! The interpreter ends with a verdict on any scripts under any rules, and on Bitcoin fewer rules
+//! never refuse what more rules allow: that is what makes a soft fork.
+
+#![no_main]
+
+use assay_consensus::script::{Flags, Interpreter, TxContext};
+use assay_consensus::sigops::{count_sigops, input_sigop_cost};
+use assay_fuzz::{FirstByte, Input};
+use assay_wire::encode::{compact_size, var_bytes};
+use assay_wire::{Encoding, Transaction, TxOut};
+use libfuzzer_sys::fuzz_target;
+
+/// Core's flags are the lowest 21 bits.
+const CORE_BITS: u64 = (1 << 21) - 1;
+
+fuzz_target!(|data: &[u8]| {
+    let mut input = Input(data);
+    let bits = u64::from_le_bytes(input.array());
+    let fewer = u64::from_le_bytes(input.array());
+    let [sequence, lock_time] = [input.array::<4>(), input.array::<4>()];
+    let version: [u8; 4] = input.array();
+    let script_sig = input.counted();
+    let script_pubkey = input.counted();
+    let witness: Vec<&[u8]> = (0..input.byte() % 8).map(|_| input.counted()).collect();
+
+    let mut raw = version.to_vec();
+    if !witness.is_empty() {
+        raw.extend([0, 1]);
+    }
+    raw.push(1);
+    raw.extend([1; 36]);
+    var_bytes(&mut raw, script_sig);
+    raw.extend(sequence);
+    raw.push(1);
+    raw.extend([0; 8]);
+    var_bytes(&mut raw, input.counted());
+    if !witness.is_empty() {
+        compact_size(&mut raw, witness.len() as u64);
+        for item in &witness {
+            var_bytes(&mut raw, item);
+        }
+    }
+    raw.extend(lock_time);
+    let tx = Transaction::parse(raw, Encoding::Segwit).expect("built to parse");
+    let spent = [TxOut { value: 1000, script_pubkey }];
+    let context = TxContext::new(tx.view(), &spent);
+    let mut interpreter = Interpreter::new();
+    let mut verify = |flags| interpreter.verify_input(&context, 0, flags, &mut FirstByte);
+
+    let flags = trim(from_bits(bits & CORE_BITS));
+    let verdict = verify(flags);
+    assert_eq!(verify(flags), verdict, "memory of the first run leaks into the second");
+    if verdict.is_ok() {
+        let subset = trim(from_bits(bits & fewer & CORE_BITS));
+        assert!(verify(subset).is_ok(), "{flags:?} allow what {subset:?} refuse");
+    }
+    let cash = from_bits(bits) | Flags::BCH;
+    let verdict = verify(cash.without(Flags::WITNESS | Flags::TAPROOT));
+    assert!(verdict.is_err() || verdict.is_ok_and(|stats| stats.sig_checks < 30_000));
+
+    assert!(count_sigops(script_pubkey, true) <= count_sigops(script_pubkey, false));
+    let cost = |flags| input_sigop_cost(script_sig, script_pubkey, tx.view().witness(0), flags);
+    assert!(cost(Flags::NONE) <= cost(Flags::P2SH));
+    assert!(cost(Flags::P2SH) <= cost(Flags::P2SH | Flags::WITNESS));
+});
+
+fn from_bits(bits: u64) -> Flags {
+    let chosen = Flags::NAMED.iter().filter(|(_, flag)| flag.bits() & bits != 0);
+    chosen.fold(Flags::NONE, |all, &(_, flag)| all | flag)
+}
+
+/// WITNESS needs P2SH, TAPROOT and CLEANSTACK need WITNESS.
+fn trim(flags: Flags) -> Flags {
+    let flags = if flags.contains(Flags::P2SH) { flags } else { flags.without(Flags::WITNESS) };
+    if flags.contains(Flags::WITNESS) {
+        flags
+    } else {
+        flags.without(Flags::CLEANSTACK | Flags::TAPROOT)
+    }
+}

@@ -1,0 +1,7 @@
+//! A valid block with its bytes changed: engine and kernel must give the same verdict, reason and tip.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| assay_peer_kernel::fuzzing::block_case(data));
