@@ -232,6 +232,7 @@ impl Engine {
         rules: &Rules,
         candidates: Vec<Result<Candidate, TxReject>>,
     ) -> Vec<Result<Admitted, TxReject>> {
+        self.load_coins(state, &candidates);
         let mut verdicts = Vec::with_capacity(candidates.len());
         let mut staged: Vec<(usize, Staged)> = Vec::new();
         for (place, candidate) in candidates.into_iter().enumerate() {
@@ -304,6 +305,22 @@ impl Engine {
             if verdicts[place].is_ok() && state.mempool.get(&one.candidate.txid).is_none() {
                 verdicts[place] = Err(one.candidate.rejected("mempool full"));
             }
+        }
+    }
+
+    /// Reads coins that only the disk has, many at once, and keeps them: the block that confirms the transactions asks for
+    /// them again.
+    fn load_coins(&self, state: &mut State, candidates: &[Result<Candidate, TxReject>]) {
+        let State { coins, mempool, .. } = state;
+        let prevouts = candidates
+            .iter()
+            .flatten()
+            .flat_map(|candidate| candidate.tx.view().inputs().map(|input| input.prevout))
+            .filter(|prevout| mempool.get(&prevout.txid).is_none());
+        let unknown = coins.unknown(prevouts);
+        if !unknown.is_empty() && coins.has_room_to_load(unknown.len()) {
+            // An error comes again when the coin that it concerns is asked for.
+            coins.load(unknown, self.config.read_threads).ok();
         }
     }
 
