@@ -3,6 +3,8 @@
 mod admission;
 mod disconnected;
 mod file;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod persist;
 mod policy;
 mod pool;
