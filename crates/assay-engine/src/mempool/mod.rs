@@ -5,6 +5,8 @@ mod chunks;
 mod densest;
 mod disconnected;
 mod file;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod limit;
 mod persist;
 mod policy;
