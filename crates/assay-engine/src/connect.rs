@@ -142,9 +142,10 @@ impl Engine {
                 applier.unwind(coins).map_err(|cause| doubt(prepared.hash, cause))?;
                 // A transaction that comes again fails for its inputs as well, but Core looks at its outputs first.
                 let Prepared { block, txids, .. } = prepared;
-                let overwrite = match rules.bip30 {
-                    true => first_overwrite(block, txids, block.tx_count(), coins)?,
-                    false => None,
+                let overwrite = if rules.bip30 {
+                    first_overwrite(block, txids, block.tx_count(), coins)?
+                } else {
+                    None
                 };
                 Err(ConnectError::Rule(overwrite.unwrap_or(error)))
             }
