@@ -117,6 +117,8 @@ pub(super) struct Rules {
     fee_sat_per_kvb_max: Option<u64>,
     /// Whether fee rates and room do not matter: a block had confirmed these.
     pub(super) bypass_limits: bool,
+    /// The first place in the order of admission that what returns from blocks can get.
+    pub(super) returned_from: u64,
     pub(super) replacement: Replacement,
     /// Whether admission lasts, so that others may have to go.
     is_trial: bool,
@@ -190,7 +192,17 @@ impl Engine {
         let flags = block.flags | standard;
         let replacement = if is_cash { Replacement::Unknown } else { Replacement::Allowed };
         let (bypass_limits, is_trial) = (false, false);
-        Rules { block, flags, is_cash, fee_sat_per_kvb_max, bypass_limits, replacement, is_trial }
+        let returned_from = 0;
+        Rules {
+            block,
+            flags,
+            is_cash,
+            fee_sat_per_kvb_max,
+            bypass_limits,
+            returned_from,
+            replacement,
+            is_trial,
+        }
     }
 
     pub(super) fn parse_all(&self, raws: Vec<Vec<u8>>) -> Vec<Result<Candidate, TxReject>> {
@@ -380,7 +392,7 @@ impl Engine {
         };
         let staged = Staged { candidate, coins, fee_sat: fee, vsize };
         if conflicts.is_empty() {
-            self.check_room(state, &staged.candidate, vsize)?;
+            self.check_room(state, rules, &staged.candidate, vsize)?;
             state.mempool.insert(staged.candidate.txid, entry);
             return Ok(Stage::Staged(Box::new(staged)));
         }
@@ -441,7 +453,13 @@ impl Engine {
     }
 
     /// Limits that keep work bounded.
-    fn check_room(&self, state: &State, candidate: &Candidate, vsize: u32) -> Result<(), TxReject> {
+    fn check_room(
+        &self,
+        state: &State,
+        rules: &Rules,
+        candidate: &Candidate,
+        vsize: u32,
+    ) -> Result<(), TxReject> {
         let pool = &state.mempool;
         let Some(count_max) = self.config.cluster_count_max else { return Ok(()) };
         let mut parents: Vec<Txid> = candidate
@@ -453,7 +471,7 @@ impl Engine {
             .collect();
         parents.sort_unstable();
         parents.dedup();
-        let (count, vsize_sum) = pool.cluster(&parents, count_max);
+        let (count, vsize_sum) = pool.cluster(&parents, count_max, rules.returned_from);
         let is_too_heavy = self
             .config
             .cluster_vsize_max

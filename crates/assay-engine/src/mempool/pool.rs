@@ -120,6 +120,11 @@ impl Pool {
         })
     }
 
+    /// The place that the next transaction gets in the order of admission.
+    pub(crate) fn next_order(&self) -> u64 {
+        self.next_order
+    }
+
     /// Adds a transaction whose inputs nobody else here spends.
     pub(crate) fn insert(&mut self, txid: Txid, mut entry: Entry) {
         entry.order = self.next_order;
@@ -266,8 +271,14 @@ impl Pool {
     }
 
     /// Number and virtual size of the transactions that would be connected, over any number of steps, through a new
-    /// transaction with these parents; stops counting beyond `count_max`.
-    pub(crate) fn cluster(&self, parents: &[Txid], count_max: usize) -> (usize, u64) {
+    /// transaction with these parents; stops counting beyond `count_max`. Transactions admitted in or after the place
+    /// `returned_from` are not yet connected with children that were there before them.
+    pub(crate) fn cluster(
+        &self,
+        parents: &[Txid],
+        count_max: usize,
+        returned_from: u64,
+    ) -> (usize, u64) {
         let mut found: HashSet<Txid> = parents.iter().copied().collect();
         let mut open: Vec<Txid> = parents.to_vec();
         let mut vsize = 0;
@@ -280,7 +291,9 @@ impl Pool {
                 break;
             }
             for neighbour in self.parents(entry).into_iter().chain(self.children(&next)) {
-                if found.insert(neighbour) {
+                let order = self.entries.get(&neighbour).map_or(entry.order, |other| other.order);
+                let is_apart = (order < returned_from) != (entry.order < returned_from);
+                if !is_apart && found.insert(neighbour) {
                     open.push(neighbour);
                 }
             }

@@ -34,6 +34,7 @@ impl Engine {
         }
         let mut rules = self.rules(state, None);
         rules.bypass_limits = true;
+        rules.returned_from = state.mempool.next_order();
         let candidates = offers
             .iter()
             .map(|tx| self.check_alone(Candidate::new(tx.tx.clone(), tx.txid, tx.wtxid)));
