@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use super::chunks::Item;
 use super::policy;
 use super::pool::{Entry, Pool, usage_bytes};
+use super::reorg::lock_points;
 use super::replace::{Replacement, conflicts};
 use crate::engine::{Engine, State, unix_time_s};
 use crate::scripts::{Cause, verify_tx};
@@ -375,6 +376,7 @@ impl Engine {
             order: 0,
             usage_bytes: usage_bytes(&candidate.tx),
             depends_on_height,
+            lock_points: lock_points(state, tx, &coins, rules.block.height),
         };
         let staged = Staged { candidate, coins, fee_sat: fee, vsize };
         if conflicts.is_empty() {

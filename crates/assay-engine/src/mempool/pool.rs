@@ -6,8 +6,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use assay_consensus::locktime::SequenceLocks;
 use assay_consensus::script::Flags;
-use assay_wire::{Coin, OutPoint, Transaction, Txid, Wtxid};
+use assay_wire::{BlockHash, Coin, OutPoint, Transaction, Txid, Wtxid};
 
 use super::disconnected::Disconnected;
 use super::limit::RollingFee;
@@ -35,6 +36,16 @@ pub(crate) struct Entry {
     pub(crate) usage_bytes: u32,
     /// Whether a lower tip may forbid it: it has a lock time, or spends a coinbase.
     pub(crate) depends_on_height: bool,
+    /// Its relative lock times, if it has any.
+    pub(crate) lock_points: Option<Box<LockPoints>>,
+}
+
+/// Relative lock times as they were when last computed (Core `primitives/transaction_identifier.h`, `LockPoints`).
+#[derive(Clone, Debug)]
+pub(crate) struct LockPoints {
+    pub(crate) locks: SequenceLocks,
+    /// The highest block that confirmed what is spent: as long as it is active, they hold.
+    pub(crate) highest_input: Option<(u32, BlockHash)>,
 }
 
 /// The unconfirmed transactions.
