@@ -350,7 +350,7 @@ fn without_debug(judged: &Judged) -> Verdict {
 ///
 /// The kernel checks scripts on several threads and reports the first failure it comes across; the engine reports that of the
 /// lowest input. Both are right when several inputs fail.
-fn is_other_input(world: &World, raw: &[u8], judged: &Judged) -> bool {
+pub(crate) fn is_other_input(world: &World, raw: &[u8], judged: &Judged) -> bool {
     const PREFIX: &str = "block-script-verify-flag-failed (";
     let (Verdict::Rejected { reason: ours, .. }, Verdict::Rejected { reason: theirs, .. }) =
         (&judged.engine, &judged.kernel)
