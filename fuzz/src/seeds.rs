@@ -91,8 +91,10 @@ fn forged(seeds: &mut Seeds, name: &str) {
         if line.height % 25 == 1 || block.tx_count() > 1 {
             seeds.add("block", raw);
             seeds.add("block_file", &file[start - 8..start + raw.len()]);
+            seeds.add("core_files", &[&[0], &file[start - 8..start + raw.len()]].concat());
             store(seeds, &file[start - 8..start + raw.len()], raw);
         }
+        seeds.add("mempool_file", &mempool(&block));
         let mut undo = UndoWriter::new();
         let (mut prevouts, mut inputs) = (Vec::new(), 0u8);
         for (index, tx) in block.txs().enumerate() {
@@ -148,6 +150,20 @@ fn script_input(tx: Tx<'_>, input: usize, script_pubkey: &[u8]) -> Vec<u8> {
     }
     counted(&mut seed, tx.output(0).script_pubkey);
     seed
+}
+
+/// The first transactions of a block as a plain mempool file.
+fn mempool(block: &Block) -> Vec<u8> {
+    let txs: Vec<_> = block.txs().take(4).collect();
+    let mut file = 1u64.to_le_bytes().to_vec();
+    file.extend((txs.len() as u64).to_le_bytes());
+    for tx in txs {
+        file.extend(tx.raw());
+        file.extend([1; 8]);
+        file.extend([0; 8]);
+    }
+    file.extend([0; 2]);
+    file
 }
 
 /// A data directory with one block in the layout of the target `store`.

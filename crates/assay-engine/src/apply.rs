@@ -295,9 +295,9 @@ pub(crate) fn first_overwrite(
     txs_to_check: usize,
     coins: &CoinStore,
 ) -> Result<Option<BlockError>, CoinError> {
-    for (tx_index, (tx, &txid)) in block.txs().zip(txids).take(txs_to_check).enumerate() {
-        for vout in 0..tx.output_count() as u32 {
-            let outpoint = OutPoint { txid, vout };
+    for (tx_index, txid) in txids.iter().enumerate().take(txs_to_check) {
+        for vout in 0..block.tx(tx_index).output_count() as u32 {
+            let outpoint = OutPoint { txid: *txid, vout };
             if coins.have(&outpoint)? {
                 return Ok(Some(BlockError::OverwritesUnspent { tx_index, outpoint }));
             }

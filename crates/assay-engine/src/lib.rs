@@ -48,6 +48,8 @@ pub use checker::ImmediateChecker;
 pub use config::Config;
 pub use engine::{Engine, UNCONFIRMED_HEIGHT};
 pub use log::iso_time;
+#[cfg(fuzzing)]
+pub use mempool::fuzzing;
 pub use mempool::{MempoolFileDamage, MempoolFileError, MempoolLoad};
 pub use types::{
     BlockEntry, ChainTip, ChainTipStatus, ControlError, EngineError, MempoolEntryInfo, MempoolInfo,

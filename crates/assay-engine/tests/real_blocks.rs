@@ -138,9 +138,11 @@ fn ranges(case: &Case, block: &Block) -> BTreeMap<Part, Vec<(usize, usize, usize
             let pushes = Instructions::new(script_sig).flatten().map(|push| push.data);
             for item in pushes.chain(tx.witness(input).iter()) {
                 match (item.len(), item.first()) {
-                    (60..=73, Some(0x30)) => add(Part::Signature, tx_index, at(item), item.len()),
+                    (60..=73, Some(0x30)) => {
+                        add(Part::Signature, tx_index, at(item), item.len());
+                    }
                     (33, Some(2 | 3)) | (65, Some(4)) => {
-                        add(Part::Key, tx_index, at(item), item.len())
+                        add(Part::Key, tx_index, at(item), item.len());
                     }
                     _ => {}
                 }

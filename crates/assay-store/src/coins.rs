@@ -35,7 +35,7 @@ pub use tier::{
 };
 
 use crate::codec::{self, CodecError, CoinRef, TEMPLATE_MAX};
-use arena::{Arena, DIRTY, FRESH, SPENT};
+use arena::{Arena, DIRTY, FRESH, LOADED, SPENT};
 use hints::prefetch;
 use room::{CACHE_BYTES_MAX, Pace};
 use table::Table;
@@ -394,7 +394,7 @@ impl CoinStore {
         for (outpoint, coin) in wanted.into_iter().zip(coins) {
             if let Some(coin) = coin {
                 let at = Located { hash: self.hash(&outpoint), outpoint };
-                self.enter(&at, CoinRef::from(&coin), 0)?;
+                self.enter(&at, CoinRef::from(&coin), LOADED)?;
                 self.unspent += 1;
                 loaded += 1;
             }

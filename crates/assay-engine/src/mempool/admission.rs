@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use super::chunks::Item;
 use super::policy;
 use super::pool::{Entry, Pool, usage_bytes};
+use super::reorg::lock_points;
 use super::replace::{Replacement, conflicts};
 use crate::engine::{Engine, State, unix_time_s};
 use crate::scripts::{Cause, verify_tx};
@@ -116,6 +117,8 @@ pub(super) struct Rules {
     fee_sat_per_kvb_max: Option<u64>,
     /// Whether fee rates and room do not matter: a block had confirmed these.
     pub(super) bypass_limits: bool,
+    /// The first place in the order of admission that what returns from blocks can get.
+    pub(super) returned_from: u64,
     pub(super) replacement: Replacement,
     /// Whether admission lasts, so that others may have to go.
     is_trial: bool,
@@ -189,7 +192,17 @@ impl Engine {
         let flags = block.flags | standard;
         let replacement = if is_cash { Replacement::Unknown } else { Replacement::Allowed };
         let (bypass_limits, is_trial) = (false, false);
-        Rules { block, flags, is_cash, fee_sat_per_kvb_max, bypass_limits, replacement, is_trial }
+        let returned_from = 0;
+        Rules {
+            block,
+            flags,
+            is_cash,
+            fee_sat_per_kvb_max,
+            bypass_limits,
+            returned_from,
+            replacement,
+            is_trial,
+        }
     }
 
     pub(super) fn parse_all(&self, raws: Vec<Vec<u8>>) -> Vec<Result<Candidate, TxReject>> {
@@ -231,6 +244,7 @@ impl Engine {
         rules: &Rules,
         candidates: Vec<Result<Candidate, TxReject>>,
     ) -> Vec<Result<Admitted, TxReject>> {
+        self.load_coins(state, &candidates);
         let mut verdicts = Vec::with_capacity(candidates.len());
         let mut staged: Vec<(usize, Staged)> = Vec::new();
         for (place, candidate) in candidates.into_iter().enumerate() {
@@ -306,6 +320,22 @@ impl Engine {
         }
     }
 
+    /// Reads coins that only the disk has, many at once, and keeps them: the block that confirms the transactions asks for
+    /// them again.
+    fn load_coins(&self, state: &mut State, candidates: &[Result<Candidate, TxReject>]) {
+        let State { coins, mempool, .. } = state;
+        let prevouts = candidates
+            .iter()
+            .flatten()
+            .flat_map(|candidate| candidate.tx.view().inputs().map(|input| input.prevout))
+            .filter(|prevout| mempool.get(&prevout.txid).is_none());
+        let unknown = coins.unknown(prevouts);
+        if !unknown.is_empty() && coins.has_room_to_load(unknown.len()) {
+            // An error comes again when the coin that it concerns is asked for.
+            coins.load(unknown, self.config.read_threads).ok();
+        }
+    }
+
     /// Everything but scripts; on success the transaction is in the pool (Core `validation.cpp`, `PreChecks`).
     fn stage(
         &self,
@@ -358,10 +388,11 @@ impl Engine {
             order: 0,
             usage_bytes: usage_bytes(&candidate.tx),
             depends_on_height,
+            lock_points: lock_points(state, tx, &coins, rules.block.height),
         };
         let staged = Staged { candidate, coins, fee_sat: fee, vsize };
         if conflicts.is_empty() {
-            self.check_room(state, &staged.candidate, vsize)?;
+            self.check_room(state, rules, &staged.candidate, vsize)?;
             state.mempool.insert(staged.candidate.txid, entry);
             return Ok(Stage::Staged(Box::new(staged)));
         }
@@ -422,7 +453,13 @@ impl Engine {
     }
 
     /// Limits that keep work bounded.
-    fn check_room(&self, state: &State, candidate: &Candidate, vsize: u32) -> Result<(), TxReject> {
+    fn check_room(
+        &self,
+        state: &State,
+        rules: &Rules,
+        candidate: &Candidate,
+        vsize: u32,
+    ) -> Result<(), TxReject> {
         let pool = &state.mempool;
         let Some(count_max) = self.config.cluster_count_max else { return Ok(()) };
         let mut parents: Vec<Txid> = candidate
@@ -434,7 +471,7 @@ impl Engine {
             .collect();
         parents.sort_unstable();
         parents.dedup();
-        let (count, vsize_sum) = pool.cluster(&parents, count_max);
+        let (count, vsize_sum) = pool.cluster(&parents, count_max, rules.returned_from);
         let is_too_heavy = self
             .config
             .cluster_vsize_max

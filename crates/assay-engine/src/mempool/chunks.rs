@@ -1,14 +1,14 @@
 //! In which order, and in which groups, miners would take connected transactions.
 //!
-//! A cluster is cut into chunks of falling fee rate, each of which needs only those before it. Core searches for the best
-//! cut (`cluster_linearize.h`); here the ancestor sets with the best fee rates are taken one after the other and merged
-//! where a later one is better, which gives the same chunks for the shapes that wallets make.
+//! A cluster is cut into chunks of falling fee rate, each of which needs only those before it: the part with the best fee
+//! rate first, then the best of the rest. Core searches for the same order in steps (`cluster_linearize.h`).
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use assay_wire::Txid;
 
+use super::densest::{Weight, densest, members};
 use super::pool::{Entry, Pool};
 
 /// Most transactions of one cluster: as many as a word has bits, and Core's limit (`policy/policy.h`).
@@ -54,13 +54,15 @@ impl Chunk {
 
 /// The chunks of any number of clusters, best first; `None` when one has too many transactions.
 pub(super) fn chunks(items: &[Item]) -> Option<Vec<Chunk>> {
-    let mut out = Vec::new();
-    for cluster in components(items) {
-        out.extend(cluster_chunks(&cluster)?);
-    }
+    let mut out: Vec<Chunk> = chunks_by_cluster(items)?.into_iter().flatten().collect();
     // Stable, so that the chunks of one cluster keep their order.
     out.sort_by(|a, b| b.cmp_rate(a));
     Some(out)
+}
+
+/// The same, apart for every cluster; transactions come behind their parents.
+pub(super) fn chunks_by_cluster(items: &[Item]) -> Option<Vec<Vec<Chunk>>> {
+    components(items).iter().map(|cluster| cluster_chunks(cluster)).collect()
 }
 
 /// Splits items into sets without connections between them.
@@ -121,34 +123,31 @@ fn cluster_chunks(items: &[&Item]) -> Option<Vec<Chunk>> {
         return None;
     }
     let sets = ancestor_sets(items);
+    let weights: Vec<Weight> = items
+        .iter()
+        .zip(&sets)
+        .map(|(item, set)| Weight { fee_sat: item.fee_sat, vsize: item.vsize, ancestors: *set })
+        .collect();
     let mut left = u64::MAX >> (CLUSTER_COUNT_MAX - items.len());
     let mut chunks: Vec<Chunk> = Vec::new();
     while left != 0 {
         let best = members(left)
-            .map(|index| (sets[index] & left, sum(items, sets[index] & left)))
+            .map(|index| (sets[index] & left, sum(items, &sets, sets[index] & left)))
             .max_by(|(_, a), (_, b)| a.cmp_rate(b).then(b.vsize.cmp(&a.vsize)));
-        let (set, chunk) = best.expect("something is left");
+        let (start, _) = best.expect("something is left");
+        let set = densest(&weights, left, start);
         left &= !set;
-        chunks.push(chunk);
-        while let [.., earlier, last] = &mut chunks[..]
-            && last.cmp_rate(earlier).is_gt()
-        {
-            earlier.fee_sat += last.fee_sat;
-            earlier.vsize += last.vsize;
-            earlier.txids.append(&mut last.txids);
-            chunks.pop();
-        }
+        chunks.push(sum(items, &sets, set));
     }
     Some(chunks)
 }
 
-fn members(set: u64) -> impl Iterator<Item = usize> {
-    (0..CLUSTER_COUNT_MAX).filter(move |index| set >> index & 1 == 1)
-}
-
-fn sum(items: &[&Item], set: u64) -> Chunk {
+fn sum(items: &[&Item], ancestors: &[u64], set: u64) -> Chunk {
     let mut chunk = Chunk { fee_sat: 0, vsize: 0, txids: Vec::new() };
-    for index in members(set) {
+    let mut order: Vec<usize> = members(set).collect();
+    // A child has more ancestors than its parents.
+    order.sort_by_key(|index| ancestors[*index].count_ones());
+    for index in order {
         chunk.fee_sat += items[index].fee_sat;
         chunk.vsize += items[index].vsize;
         chunk.txids.push(items[index].txid);

@@ -2,14 +2,18 @@
 
 mod admission;
 mod chunks;
+mod densest;
 mod disconnected;
 mod file;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod limit;
 mod persist;
 mod policy;
 mod pool;
 mod reorg;
 mod replace;
+mod trim;
 
 pub(crate) use disconnected::DisconnectedTxs;
 pub use file::{MempoolFileDamage, MempoolFileError};

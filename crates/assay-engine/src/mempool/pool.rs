@@ -6,8 +6,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use assay_consensus::locktime::SequenceLocks;
 use assay_consensus::script::Flags;
-use assay_wire::{Coin, OutPoint, Transaction, Txid, Wtxid};
+use assay_wire::{BlockHash, Coin, OutPoint, Transaction, Txid, Wtxid};
 
 use super::disconnected::Disconnected;
 use super::limit::RollingFee;
@@ -35,6 +36,16 @@ pub(crate) struct Entry {
     pub(crate) usage_bytes: u32,
     /// Whether a lower tip may forbid it: it has a lock time, or spends a coinbase.
     pub(crate) depends_on_height: bool,
+    /// Its relative lock times, if it has any.
+    pub(crate) lock_points: Option<Box<LockPoints>>,
+}
+
+/// Relative lock times as they were when last computed (Core `primitives/transaction_identifier.h`, `LockPoints`).
+#[derive(Clone, Debug)]
+pub(crate) struct LockPoints {
+    pub(crate) locks: SequenceLocks,
+    /// The highest block that confirmed what is spent: as long as it is active, they hold.
+    pub(crate) highest_input: Option<(u32, BlockHash)>,
 }
 
 /// The unconfirmed transactions.
@@ -107,6 +118,11 @@ impl Pool {
             let output = view.output(index);
             Coin { value: output.value, height, coinbase: false, script_pubkey: output.to_script() }
         })
+    }
+
+    /// The place that the next transaction gets in the order of admission.
+    pub(crate) fn next_order(&self) -> u64 {
+        self.next_order
     }
 
     /// Adds a transaction whose inputs nobody else here spends.
@@ -255,8 +271,14 @@ impl Pool {
     }
 
     /// Number and virtual size of the transactions that would be connected, over any number of steps, through a new
-    /// transaction with these parents; stops counting beyond `count_max`.
-    pub(crate) fn cluster(&self, parents: &[Txid], count_max: usize) -> (usize, u64) {
+    /// transaction with these parents; stops counting beyond `count_max`. Transactions admitted in or after the place
+    /// `returned_from` are not yet connected with children that were there before them.
+    pub(crate) fn cluster(
+        &self,
+        parents: &[Txid],
+        count_max: usize,
+        returned_from: u64,
+    ) -> (usize, u64) {
         let mut found: HashSet<Txid> = parents.iter().copied().collect();
         let mut open: Vec<Txid> = parents.to_vec();
         let mut vsize = 0;
@@ -269,7 +291,9 @@ impl Pool {
                 break;
             }
             for neighbour in self.parents(entry).into_iter().chain(self.children(&next)) {
-                if found.insert(neighbour) {
+                let order = self.entries.get(&neighbour).map_or(entry.order, |other| other.order);
+                let is_apart = (order < returned_from) != (entry.order < returned_from);
+                if !is_apart && found.insert(neighbour) {
                     open.push(neighbour);
                 }
             }

@@ -1,15 +1,17 @@
 //! The mempool after blocks were disconnected.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::HashMap;
 
 use assay_consensus::chain::Ancestors;
+use assay_consensus::locktime::{
+    SEQUENCE_LOCKTIME_DISABLE_FLAG, SequenceLocks, has_sequence_locks,
+};
 use assay_consensus::tx::SpentCoin;
-use assay_wire::{Coin, OutPoint, Txid};
+use assay_wire::{Coin, OutPoint, Tx, TxIn, Txid};
 
 use super::admission::{Candidate, Rules};
 use super::disconnected::DisconnectedTxs;
-use super::pool::{Entry, Pool};
+use super::pool::{Entry, LockPoints};
 use crate::connect::Prepared;
 use crate::engine::{Engine, State};
 
@@ -32,6 +34,7 @@ impl Engine {
         }
         let mut rules = self.rules(state, None);
         rules.bypass_limits = true;
+        rules.returned_from = state.mempool.next_order();
         let candidates = offers
             .iter()
             .map(|tx| self.check_alone(Candidate::new(tx.tx.clone(), tx.txid, tx.wtxid)));
@@ -49,28 +52,6 @@ impl Engine {
         if !offers.is_empty() {
             let count = returned.iter().filter(|txid| state.mempool.get(txid).is_some()).count();
             tracing::info!("reorganisation: {count} of {} transactions return", offers.len());
-        }
-    }
-
-    /// Cuts clusters back to their limits: what returns may join what was apart. The best fee rates stay, as far as their
-    /// parents do (Core `txgraph.h`, `Trim`).
-    fn trim_clusters(&self, pool: &mut Pool, returned: &[Txid]) {
-        let (count_max, vsize_max) = (self.config.cluster_count_max, self.config.cluster_vsize_max);
-        if count_max.is_none() && vsize_max.is_none() {
-            return;
-        }
-        let mut seen = HashSet::new();
-        for txid in returned {
-            if !seen.contains(txid) && pool.get(txid).is_some() {
-                let cluster = pool.cluster_of(txid);
-                seen.extend(cluster.iter().copied());
-                trim(
-                    pool,
-                    &cluster,
-                    count_max.unwrap_or(usize::MAX),
-                    vsize_max.unwrap_or(u64::MAX),
-                );
-            }
         }
     }
 
@@ -135,58 +116,46 @@ fn fits_next_block(state: &State, rules: &Rules, entry: &Entry) -> bool {
     let branch = state.tree.ancestors(state.tree.tip());
     let median_time_past_at = |height| branch.median_time_past_at(height);
     let spent = coins.iter().map(SpentCoin::from);
-    rules.block.check_spends(tx, spent, median_time_past_at).is_ok()
+    let is_known = entry.lock_points.as_ref().is_none_or(|points| points.hold(state));
+    let locks = entry.lock_points.as_ref().filter(|_| is_known).map(|points| points.locks);
+    // As long as nothing it spends has moved, the locks computed at admission count, though outputs that were unconfirmed
+    // then count from a higher block than they would now: Core drops such transactions too.
+    let next = &rules.block;
+    locks.is_none_or(|locks| locks.permit(next.height, next.parent_median_time_past))
+        && rules.block.check_spends(tx, spent, median_time_past_at).is_ok()
 }
 
-fn trim(pool: &mut Pool, cluster: &[Txid], count_max: usize, vsize_max: u64) {
-    let vsize = |txid: &Txid| pool.get(txid).map_or(0, |entry| u64::from(entry.vsize));
-    if cluster.len() <= count_max && cluster.iter().map(vsize).sum::<u64>() <= vsize_max {
-        return;
-    }
-    let mut waits_for: HashMap<Txid, usize> = HashMap::new();
-    let mut ready = BinaryHeap::new();
-    for txid in cluster {
-        let Some(entry) = pool.get(txid) else { continue };
-        let parents = pool.parents(entry).len();
-        waits_for.insert(*txid, parents);
-        if parents == 0 {
-            ready.push(Ranked::new(*txid, entry));
-        }
-    }
-    let (mut count, mut vsize) = (0, 0);
-    let mut kept = HashSet::new();
-    while let Some(Ranked { txid, .. }) = ready.pop() {
-        let Some(entry) = pool.get(&txid) else { continue };
-        if count + 1 > count_max || vsize + u64::from(entry.vsize) > vsize_max {
-            continue;
-        }
-        (count, vsize) = (count + 1, vsize + u64::from(entry.vsize));
-        kept.insert(txid);
-        for child in pool.children(&txid) {
-            let Some(waits) = waits_for.get_mut(&child) else { continue };
-            *waits -= 1;
-            if let (0, Some(entry)) = (*waits, pool.get(&child)) {
-                ready.push(Ranked::new(child, entry));
-            }
-        }
-    }
-    for txid in cluster.iter().filter(|txid| !kept.contains(*txid)) {
-        pool.remove(txid);
+impl LockPoints {
+    fn hold(&self, state: &State) -> bool {
+        self.highest_input.is_none_or(|(height, hash)| {
+            state.tree.active_at(height).is_some_and(|id| state.tree.get(id).hash == hash)
+        })
     }
 }
 
-/// A transaction that may be kept; the greater, the sooner.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Ranked {
-    /// Fee per 2^32 units of virtual size.
-    fee_rate: i128,
-    order: Reverse<u64>,
-    txid: Txid,
-}
-
-impl Ranked {
-    fn new(txid: Txid, entry: &Entry) -> Self {
-        let fee_rate = (i128::from(entry.fee_sat) << 32) / i128::from(entry.vsize.max(1));
-        Self { fee_rate, order: Reverse(entry.order), txid }
+/// The relative lock times of a transaction in a block at `height`, where unconfirmed outputs count as created
+/// (Core `validation.cpp`, `CalculateLockPointsAtTip`); `None` without such.
+pub(super) fn lock_points(
+    state: &State,
+    tx: Tx<'_>,
+    coins: &[Coin],
+    height: u32,
+) -> Option<Box<LockPoints>> {
+    if !has_sequence_locks(tx) {
+        return None;
     }
+    let branch = state.tree.ancestors(state.tree.tip());
+    let heights = coins.iter().map(|coin| coin.height);
+    let locks = SequenceLocks::of(tx, heights, |at| branch.median_time_past_at(at));
+    let counts = |input: &TxIn<'_>| input.sequence & SEQUENCE_LOCKTIME_DISABLE_FLAG == 0;
+    let highest = tx
+        .inputs()
+        .zip(coins)
+        .filter(|(input, coin)| counts(input) && coin.height < height)
+        .map(|(_, coin)| coin.height)
+        .max();
+    let highest_input = highest.and_then(|height| {
+        state.tree.active_at(height).map(|id| (height, state.tree.get(id).hash))
+    });
+    Some(Box::new(LockPoints { locks, highest_input }))
 }

@@ -58,10 +58,7 @@ impl Engine {
         let affected = affected_items(pool, item, &gone);
         let mut after: Vec<Item> =
             affected.iter().filter(|item| !seen.contains(&item.txid)).cloned().collect();
-        if item.parents.iter().any(|parent| seen.contains(parent)) {
-            let debug = format!("{} spends conflicting transaction", item.txid);
-            return Err(candidate.refused("bad-txns-spends-conflicting-tx", debug));
-        }
+        check_disjoint(pool, candidate, item, direct)?;
         after.push(item.clone());
         self.check_cluster(candidate, item, &after)?;
         // Clusters are within the limit that chunks can be found for, so there are some.
@@ -110,6 +107,22 @@ fn check_cluster_count(
         candidate.txid()
     );
     Err(candidate.refused("too many potential replacements", debug))
+}
+
+/// What it builds on must not go.
+fn check_disjoint(
+    pool: &Pool,
+    candidate: &Candidate,
+    item: &Item,
+    direct: &[Txid],
+) -> Result<(), TxReject> {
+    let is_below = |txid: &&Txid| {
+        let above = pool.descendants(txid);
+        item.parents.iter().any(|parent| above.contains(parent))
+    };
+    let Some(ancestor) = direct.iter().filter(is_below).min() else { return Ok(()) };
+    let debug = format!("{} spends conflicting transaction {ancestor}", item.txid);
+    Err(candidate.refused("bad-txns-spends-conflicting-tx", debug))
 }
 
 /// BIP125's rules 3 and 4: it pays what the others paid, and for its own way through the network.

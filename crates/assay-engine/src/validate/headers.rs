@@ -407,7 +407,7 @@ mod tests {
         BlockHash([number; 32])
     }
 
-    fn chosen(choice: &Choice) -> Vec<u8> {
+    fn chosen(choice: &Choice<'_>) -> Vec<u8> {
         (1..=choice.chain.height()).map(|height| choice.chain.entry(height).hash.0[0]).collect()
     }
 

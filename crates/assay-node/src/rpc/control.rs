@@ -95,6 +95,30 @@ pub(super) const GETRPCINFO: Method = Method {
     prepare: |_, args| Ok(Job::call(args, rpc_info)),
 };
 
+pub(super) const GETMEMORYINFO: Method = Method {
+    name: "getmemoryinfo",
+    category: "control",
+    about: "Memory that the coins take. There are no secrets, so there is no locked memory.",
+    args: &[],
+    result: "\
+{                          (json object)
+  \"locked\" : {             (json object) Always zeros
+    \"used\" : n, \"free\" : n, \"total\" : n, \"locked\" : n, \"chunks_used\" : n, \"chunks_free\" : n
+  },
+  \"coins\" : {              (json object) The cache of coins
+    \"bytes\" : n,           (numeric) Records and table
+    \"flush_bytes\" : n,     (numeric) What writing the changes out takes besides
+    \"bytes_max\" : n,       (numeric) Limit of both together
+    \"txouts\" : n,          (numeric) Unspent coins in the cache
+    \"changes\" : n,         (numeric) Changes that are not on disk yet
+    \"disk_txouts\" : n,     (numeric) Coins on disk, about
+    \"disk_bytes\" : n       (numeric) Their bytes
+  }
+}",
+    example: "",
+    prepare: |_, args| Ok(Job::call(args, memory_info)),
+};
+
 pub(super) const GETNETWORKINFO: Method = Method {
     name: "getnetworkinfo",
     category: "network",
@@ -138,6 +162,28 @@ fn rpc_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     drop(active);
     commands.end();
     object.key("logpath").string(&node.rpc.log_path.to_string_lossy());
+    object.end();
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
+fn memory_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let usage = node.engine.coin_usage();
+    let mut object = Json::new(out).object();
+    let mut locked = object.key("locked").object();
+    for name in ["used", "free", "total", "locked", "chunks_used", "chunks_free"] {
+        locked.key(name).int(0);
+    }
+    locked.end();
+    let mut coins = object.key("coins").object();
+    coins.key("bytes").count(usage.bytes);
+    coins.key("flush_bytes").count(usage.flush_bytes);
+    coins.key("bytes_max").count(usage.bytes_max);
+    coins.key("txouts").count(usage.coins);
+    coins.key("changes").count(usage.dirty);
+    coins.key("disk_txouts").int(usage.coins_on_disk);
+    coins.key("disk_bytes").int(usage.bytes_on_disk);
+    coins.end();
     object.end();
     Ok(())
 }

@@ -189,6 +189,7 @@ const METHODS: &[&Method] = &[
     &mempool::GETRAWMEMPOOL,
     &mempool_file::IMPORTMEMPOOL,
     &mempool_file::SAVEMEMPOOL,
+    &control::GETMEMORYINFO,
     &control::GETRPCINFO,
     &control::HELP,
     &control::STOP,

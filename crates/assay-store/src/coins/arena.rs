@@ -37,7 +37,9 @@ pub(super) const FRESH: u32 = 1 << 30;
 /// The disk has the coin, but it is spent.
 pub(super) const SPENT: u32 = 1 << 29;
 const FREE: u32 = 1 << 28;
-const LENGTH_MASK: u32 = FREE - 1;
+/// Was read from the disk since the last eviction.
+pub(super) const LOADED: u32 = 1 << 27;
+const LENGTH_MASK: u32 = LOADED - 1;
 
 /// Longest script that can be stored, 16 MiB; consensus makes outputs with scripts over 10,000 bytes unspendable.
 pub const SCRIPT_BYTES_MAX: usize = 1 << 24;
@@ -97,7 +99,7 @@ impl<'a> Record<'a> {
 
     #[inline]
     pub(super) fn flags(&self) -> u32 {
-        self.u32_at(AT_META) & (DIRTY | FRESH | SPENT)
+        self.u32_at(AT_META) & (DIRTY | FRESH | SPENT | LOADED)
     }
 
     fn is_free(&self) -> bool {

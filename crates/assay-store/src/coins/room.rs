@@ -2,10 +2,11 @@
 //!
 //! Between two blocks the cache makes room for one more ([`CoinStore::make_room`]). As long as there is enough in it that
 //! the disk has too, that goes first, oldest coins before younger ones, because young coins are the likeliest to be spent.
-//! Only when most of it is changes does it ask for a flush. So the disk sees few and large batches, and most coins that
+//! What was read from the disk lately was asked for, and is spared once.
+//! Only when most of it is changes does the cache ask for a flush. So the disk sees few and large batches, and most coins that
 //! die young never.
 
-use super::arena::{ARENA_BYTES_MAX, Arena, DIRTY, Record};
+use super::arena::{ARENA_BYTES_MAX, Arena, DIRTY, LOADED, Record};
 use super::flush::CHANGE_BYTES;
 use super::snapshot::SNAPSHOT_BYTES;
 use super::table::Table;
@@ -36,9 +37,11 @@ pub struct CoinUsage {
 }
 
 impl CoinUsage {
-    /// Whether [`CoinStore::snapshot`] can copy the changes within the limit.
+    /// Whether [`CoinStore::snapshot`] can copy the changes within the limit, or at least in the buffers that are set aside
+    /// beside it for writing tables.
     pub fn has_room_for_snapshot(&self) -> bool {
-        self.bytes + self.flush_bytes + self.dirty * SNAPSHOT_BYTES <= self.bytes_max
+        let copy = self.dirty * SNAPSHOT_BYTES;
+        copy <= BUFFER_BYTES || self.bytes + self.flush_bytes + copy <= self.bytes_max
     }
 }
 
@@ -105,6 +108,12 @@ impl CoinStore {
         if self.has_room() { Room::Evicted(evicted) } else { Room::FlushDue }
     }
 
+    /// Whether that many coins of common size can be loaded before the next block.
+    pub fn has_room_to_load(&self, coins: usize) -> bool {
+        let bytes = self.arena.used_bytes() + coins * LOADED_BYTES + self.table.bytes_with(coins);
+        bytes + self.dirty * CHANGE_BYTES <= self.cache_bytes_max
+    }
+
     /// After a flush everything may go; half of the limit stays, so that it is some time until the next.
     pub(super) fn evict_after_flush(&mut self) -> u64 {
         if self.has_room() { 0 } else { self.evict(self.cache_bytes_max / 2) }
@@ -133,20 +142,20 @@ impl CoinStore {
     /// Moves the changes, and of the clean coins the youngest that fit into `budget` bytes with them, to a new arena and
     /// table, whose memory grows as that of the old ones is given back. Returns the number of coins dropped.
     fn evict(&mut self, budget: usize) -> u64 {
-        let youngest = self.height_that_fits(budget);
-        let stays = |record: &Record<'_>| {
-            record.flags() & DIRTY != 0 || youngest.is_some_and(|height| record.height() >= height)
-        };
-        let staying = self.arena.iter().filter(|(_, record)| stays(record)).count();
+        let selection = self.select(budget);
+        let mut counted = selection;
+        let staying = self.arena.iter().filter(|(_, record)| counted.takes(record)).count();
         let dropped = self.table.len() - staying;
         let old = std::mem::replace(&mut self.arena, Arena::new());
         // The old table goes before the new one comes.
         self.table = Table::new();
         self.table = Table::with_room_for(staying);
+        let mut selection = selection;
         old.drain(|record| {
-            if stays(&record) {
+            if selection.takes(&record) {
                 let outpoint = record.outpoint();
-                let moved = self.arena.add(&outpoint, record.coin(), record.flags());
+                let flags = record.flags() & !LOADED;
+                let moved = self.arena.add(&outpoint, record.coin(), flags);
                 let locator = moved.expect("a part of what was there finds room");
                 self.table.insert(self.hash(&outpoint), locator);
             }
@@ -162,15 +171,14 @@ impl CoinStore {
         self.pace.rest(self.arena.live_bytes(), self.table.len());
     }
 
-    /// The least height such that the changes and all clean coins from it on fit into `budget` bytes, to within a few
-    /// heights; `None` if not even the highest do.
-    fn height_that_fits(&self, budget: usize) -> Option<u32> {
-        let mut changed_bytes = 0;
+    /// Chooses what stays when the cache may keep `budget` bytes.
+    fn select(&self, budget: usize) -> Selection {
+        let mut staying_bytes = 0;
         let mut bytes_by_age: Vec<usize> = Vec::new();
         for (_, record) in self.arena.iter() {
             let bytes = record.bytes() + SLOT_BYTES;
-            if record.flags() & DIRTY != 0 {
-                changed_bytes += bytes;
+            if Selection::is_exempt(&record) {
+                staying_bytes += bytes;
                 continue;
             }
             let bucket = bucket_of(record.height());
@@ -179,21 +187,49 @@ impl CoinStore {
             }
             bytes_by_age[bucket] += bytes;
         }
-        let mut bytes = changed_bytes;
-        let mut least = None;
-        for (bucket, &of_bucket) in bytes_by_age.iter().enumerate().rev() {
-            bytes += of_bucket;
-            if bytes > budget {
-                break;
-            }
-            least = Some(bucket as u32 * HEIGHTS_PER_BUCKET);
+        let mut room = budget.saturating_sub(staying_bytes);
+        let mut least_bucket = bytes_by_age.len();
+        while let Some(bucket) = least_bucket.checked_sub(1)
+            && let Some(rest) = room.checked_sub(bytes_by_age[bucket])
+        {
+            least_bucket = bucket;
+            room = rest;
         }
-        least
+        Selection { least_bucket, room }
     }
 
     #[cold]
     pub(super) fn full(&self) -> CoinError {
         CoinError::CacheFull { bytes: self.cache_bytes() }
+    }
+}
+
+/// What stays in an eviction; decides the same each time it goes over the same records.
+#[derive(Clone, Copy)]
+struct Selection {
+    /// Clean coins of these heights and younger ones stay.
+    least_bucket: usize,
+    /// Bytes left for some of the next older ones.
+    room: usize,
+}
+
+impl Selection {
+    /// Changes must stay, and what was loaded lately may.
+    fn is_exempt(record: &Record<'_>) -> bool {
+        record.flags() & (DIRTY | LOADED) != 0
+    }
+
+    fn takes(&mut self, record: &Record<'_>) -> bool {
+        let bucket = bucket_of(record.height());
+        if Self::is_exempt(record) || bucket >= self.least_bucket {
+            return true;
+        }
+        if bucket + 1 < self.least_bucket {
+            return false;
+        }
+        let rest = self.room.checked_sub(record.bytes() + SLOT_BYTES);
+        self.room = rest.unwrap_or(self.room);
+        rest.is_some()
     }
 }
 
@@ -206,6 +242,12 @@ const HEIGHTS_PER_BUCKET: u32 = 4;
 
 /// Heights beyond any chain share a bucket.
 const BUCKET_MAX: u32 = 1 << 20;
+
+/// What a snapshot may take of the buffers for writing tables.
+const BUFFER_BYTES: usize = 16 << 20;
+
+/// What a loaded coin takes, script included, on average at worst.
+const LOADED_BYTES: usize = 128;
 
 /// What a coin's slot in the table takes at worst.
 const SLOT_BYTES: usize = 20;

@@ -1,0 +1,185 @@
+//! The part of a cluster with the best fee rate, exactly.
+//!
+//! A set that holds the parents of all its members is a closure. Whether one beats a given fee rate is a question of maximum
+//! flow (J.-C. Picard, "Maximal closure of a graph", 1976), and asking again with the rate of what was found ends at the
+//! best (W. Dinkelbach, "On nonlinear fractional programming", 1967).
+
+use std::collections::VecDeque;
+
+/// Fee and size of one transaction, and the set of its ancestors, itself included, as bits.
+#[derive(Clone, Copy)]
+pub(super) struct Weight {
+    pub(super) fee_sat: i64,
+    pub(super) vsize: u64,
+    pub(super) ancestors: u64,
+}
+
+/// The closure among the members of `left` with the best fee rate, at least that of `start`, which is one of them.
+pub(super) fn densest(weights: &[Weight], left: u64, start: u64) -> u64 {
+    let mut set = start;
+    // Of two, connected or not, no other closure than an ancestor set can be the best.
+    if left.count_ones() <= 2 {
+        return set;
+    }
+    loop {
+        let (fee, vsize) = sum(weights, set);
+        match better_closure(weights, left, fee, vsize) {
+            0 => return set,
+            better => set = better,
+        }
+    }
+}
+
+pub(super) fn members(set: u64) -> impl Iterator<Item = usize> {
+    (0..u64::BITS as usize).filter(move |index| set >> index & 1 == 1)
+}
+
+fn sum(weights: &[Weight], set: u64) -> (i128, i128) {
+    members(set).fold((0, 0), |(fee, vsize), index| {
+        let weight = &weights[index];
+        (fee + i128::from(weight.fee_sat), vsize + i128::from(weight.vsize))
+    })
+}
+
+/// A closure whose fee rate is above `fee` for `vsize`; the empty set when there is none.
+fn better_closure(weights: &[Weight], left: u64, fee: i128, vsize: i128) -> u64 {
+    let gain = |index: usize| {
+        let weight = &weights[index];
+        i128::from(weight.fee_sat) * vsize - i128::from(weight.vsize) * fee
+    };
+    let mut flow = Flow::new(weights.len());
+    for index in members(left) {
+        let gain = gain(index);
+        flow.connect(flow.source, index, gain.max(0));
+        flow.connect(index, flow.sink, (-gain).max(0));
+        for parent in members(weights[index].ancestors & left & !(1 << index)) {
+            flow.connect(index, parent, i128::MAX / 4);
+        }
+    }
+    flow.saturate();
+    let closure = flow.reachable() & left;
+    if members(closure).map(gain).sum::<i128>() > 0 { closure } else { 0 }
+}
+
+/// A network with a matrix of what can still flow from node to node.
+struct Flow {
+    rest: Vec<i128>,
+    width: usize,
+    source: usize,
+    sink: usize,
+}
+
+impl Flow {
+    fn new(count: usize) -> Self {
+        let width = count + 2;
+        Self { rest: vec![0; width * width], width, source: count, sink: count + 1 }
+    }
+
+    fn connect(&mut self, from: usize, to: usize, capacity: i128) {
+        self.rest[from * self.width + to] = capacity;
+    }
+
+    /// For each node the one before it on a shortest way from the source that can still carry something.
+    fn ways(&self) -> Vec<Option<usize>> {
+        let mut before = vec![None; self.width];
+        before[self.source] = Some(self.source);
+        let mut open = VecDeque::from([self.source]);
+        while let Some(at) = open.pop_front() {
+            for (next, rest) in self.rest[at * self.width..][..self.width].iter().enumerate() {
+                if *rest > 0 && before[next].is_none() {
+                    before[next] = Some(at);
+                    open.push_back(next);
+                }
+            }
+        }
+        before
+    }
+
+    /// Sends as much as possible (Edmonds and Karp).
+    fn saturate(&mut self) {
+        loop {
+            let before = self.ways();
+            if before[self.sink].is_none() {
+                return;
+            }
+            let back = |at: &usize| before[*at].filter(|from| from != at).map(|from| (from, *at));
+            let way: Vec<(usize, usize)> = std::iter::successors(back(&self.sink), |(from, _)| {
+                if *from == self.source { None } else { back(from) }
+            })
+            .collect();
+            let amount = way.iter().map(|(from, to)| self.rest[from * self.width + to]).min();
+            let amount = amount.unwrap_or(0);
+            for (from, to) in way {
+                self.rest[from * self.width + to] -= amount;
+                self.rest[to * self.width + from] += amount;
+            }
+        }
+    }
+
+    /// What the source still reaches, as bits.
+    fn reachable(&self) -> u64 {
+        let before = self.ways();
+        (0..self.source)
+            .filter(|index| before[*index].is_some())
+            .fold(0, |set, index| set | 1 << index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Looks at every subset.
+    fn best_by_hand(weights: &[Weight], left: u64) -> (i128, i128) {
+        let is_closed =
+            |set: u64| members(set).all(|index| weights[index].ancestors & left & !set == 0);
+        (1..1u64 << weights.len())
+            .filter(|set| set & !left == 0 && is_closed(*set))
+            .map(|set| sum(weights, set))
+            .max_by(|(a, b), (c, d)| (a * d).cmp(&(c * b)))
+            .unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn no_subset_is_better(
+            parts in prop::collection::vec((0i64..2000, 1u64..300, any::<u64>(), any::<u64>()), 1..10),
+            removed in any::<u64>(),
+        ) {
+            let mut weights: Vec<Weight> = Vec::new();
+            for (index, (fee_sat, vsize, a, b)) in parts.iter().enumerate() {
+                // Up to two parents among the earlier ones.
+                let mut ancestors = 1 << index;
+                for pick in [a, b] {
+                    if index > 0 && pick % 3 > 0 {
+                        ancestors |= weights[(pick / 3) as usize % index].ancestors;
+                    }
+                }
+                weights.push(Weight { fee_sat: *fee_sat, vsize: *vsize, ancestors });
+            }
+            // What is gone took its ancestors along.
+            let all = u64::MAX >> (64 - weights.len());
+            let gone = members(removed & all & removed >> 7)
+                .fold(0, |gone, index| gone | weights[index].ancestors);
+            let left = all & !gone;
+            prop_assume!(left != 0);
+            let start = members(left).next().map(|index| weights[index].ancestors & left).unwrap();
+            let start = if left.count_ones() <= 2 {
+                let sets = members(left).map(|index| weights[index].ancestors & left);
+                sets.max_by(|x, y| {
+                    let ((a, b), (c, d)) = (sum(&weights, *x), sum(&weights, *y));
+                    (a * d).cmp(&(c * b))
+                }).unwrap()
+            } else {
+                start
+            };
+            let found = densest(&weights, left, start);
+            prop_assert_eq!(found & !left, 0);
+            prop_assert!(members(found).all(|index| weights[index].ancestors & left & !found == 0));
+            let ((a, b), (c, d)) = (sum(&weights, found), best_by_hand(&weights, left));
+            prop_assert_eq!(a * d, c * b);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Cutting clusters back to their limits when transactions of disconnected blocks join what was apart (Core `txgraph.cpp`,
+//! `Trim`).
+//!
+//! The chunks of the clusters as they were are merged, best first. A transaction that would make what is connected so far
+//! too large goes, with all that builds on it.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::rc::Rc;
+
+use assay_wire::Txid;
+
+use super::chunks::{Chunk, Item, chunks_by_cluster};
+use super::pool::Pool;
+use crate::engine::Engine;
+
+impl Engine {
+    /// Makes the clusters of transactions that have just returned fit the limits.
+    pub(super) fn trim_clusters(&self, pool: &mut Pool, returned: &[Txid]) {
+        let Some(count_max) = self.config.cluster_count_max else { return };
+        let vsize_max = self.config.cluster_vsize_max.unwrap_or(u64::MAX);
+        let is_new: HashSet<Txid> = returned.iter().copied().collect();
+        let mut seen = HashSet::new();
+        for txid in returned {
+            if seen.contains(txid) || pool.get(txid).is_none() {
+                continue;
+            }
+            let cluster = pool.cluster_of(txid);
+            seen.extend(cluster.iter().copied());
+            let vsizes = cluster.iter().filter_map(|txid| pool.get(txid));
+            let vsize: u64 = vsizes.map(|entry| u64::from(entry.vsize)).sum();
+            if cluster.len() > count_max || vsize > vsize_max {
+                for gone in Trim::new(pool, &cluster, &is_new).left_over(count_max, vsize_max) {
+                    pool.remove(&gone);
+                }
+            }
+        }
+    }
+}
+
+/// A transaction of a cluster that is too large.
+struct Member {
+    txid: Txid,
+    vsize: u64,
+    chunk: Rc<Chunk>,
+    /// Its real parents, and what came before it in the cluster that it was in.
+    waits_for: Vec<usize>,
+    /// The other way round.
+    frees: Vec<usize>,
+    is_kept: bool,
+    /// Somebody connected with it; itself for who stands for all of them.
+    leader: usize,
+    /// Of all that it stands for.
+    sum: (usize, u64),
+}
+
+struct Trim {
+    members: Vec<Member>,
+}
+
+impl Trim {
+    fn new(pool: &Pool, cluster: &[Txid], is_new: &HashSet<Txid>) -> Self {
+        let item = |txid: &Txid| pool.get(txid).map(|entry| Item::of(pool, *txid, entry));
+        let mut items: Vec<Item> = cluster.iter().filter_map(item).collect();
+        let parents: HashMap<Txid, Vec<Txid>> =
+            items.iter().map(|item| (item.txid, item.parents.clone())).collect();
+        // What was unconfirmed before was not connected with what returns.
+        for item in &mut items {
+            let was_here = !is_new.contains(&item.txid);
+            item.parents.retain(|parent| !(was_here && is_new.contains(parent)));
+        }
+        let mut members: Vec<Member> = Vec::with_capacity(items.len());
+        for chunks in chunks_by_cluster(&items).unwrap_or_default() {
+            let first = members.len();
+            for chunk in chunks.into_iter().map(Rc::new) {
+                for txid in &chunk.txids {
+                    let index = members.len();
+                    let vsize = pool.get(txid).map_or(0, |entry| u64::from(entry.vsize));
+                    members.push(Member {
+                        txid: *txid,
+                        vsize,
+                        chunk: Rc::clone(&chunk),
+                        waits_for: if index > first { vec![index - 1] } else { Vec::new() },
+                        frees: Vec::new(),
+                        is_kept: false,
+                        leader: index,
+                        sum: (1, vsize),
+                    });
+                }
+            }
+        }
+        let mut trim = Self { members };
+        trim.connect(&parents);
+        trim
+    }
+
+    fn connect(&mut self, parents: &HashMap<Txid, Vec<Txid>>) {
+        let index_of: HashMap<Txid, usize> =
+            self.members.iter().enumerate().map(|(index, member)| (member.txid, index)).collect();
+        for index in 0..self.members.len() {
+            let parents = parents.get(&self.members[index].txid).into_iter().flatten();
+            let mut waits_for: Vec<usize> =
+                parents.filter_map(|parent| index_of.get(parent).copied()).collect();
+            waits_for.append(&mut self.members[index].waits_for);
+            waits_for.sort_unstable();
+            waits_for.dedup();
+            for parent in &waits_for {
+                self.members[*parent].frees.push(index);
+            }
+            self.members[index].waits_for = waits_for;
+        }
+    }
+
+    /// Keeps as much as the limits allow and returns the rest.
+    fn left_over(mut self, count_max: usize, vsize_max: u64) -> Vec<Txid> {
+        let mut waiting: Vec<usize> =
+            self.members.iter().map(|member| member.waits_for.len()).collect();
+        let mut ready: BinaryHeap<Ready> = (0..self.members.len())
+            .filter(|index| waiting[*index] == 0)
+            .map(|index| self.ready(index))
+            .collect();
+        while let Some(Ready { index, .. }) = ready.pop() {
+            if !self.join(index, count_max, vsize_max) {
+                continue;
+            }
+            for freed in std::mem::take(&mut self.members[index].frees) {
+                waiting[freed] -= 1;
+                if waiting[freed] == 0 {
+                    ready.push(self.ready(freed));
+                }
+            }
+        }
+        self.members.iter().filter(|member| !member.is_kept).map(|member| member.txid).collect()
+    }
+
+    fn ready(&self, index: usize) -> Ready {
+        Ready { chunk: Rc::clone(&self.members[index].chunk), index }
+    }
+
+    /// Connects a transaction with what it depends on, unless that would be too large.
+    fn join(&mut self, index: usize, count_max: usize, vsize_max: u64) -> bool {
+        let mut leaders: Vec<usize> =
+            self.members[index].waits_for.iter().map(|below| self.leader(*below)).collect();
+        leaders.sort_unstable();
+        leaders.dedup();
+        let mut sum = (1, self.members[index].vsize);
+        for leader in &leaders {
+            let (count, vsize) = self.members[*leader].sum;
+            sum = (sum.0 + count, sum.1 + vsize);
+        }
+        if sum.0 > count_max || sum.1 > vsize_max {
+            return false;
+        }
+        for leader in leaders {
+            self.members[leader].leader = index;
+        }
+        self.members[index].sum = sum;
+        self.members[index].is_kept = true;
+        true
+    }
+
+    fn leader(&self, index: usize) -> usize {
+        let mut at = index;
+        while self.members[at].leader != at {
+            at = self.members[at].leader;
+        }
+        at
+    }
+}
+
+/// A transaction whose dependencies are all kept; the greater, the sooner.
+struct Ready {
+    chunk: Rc<Chunk>,
+    index: usize,
+}
+
+impl Ord for Ready {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_rate = self.chunk.cmp_rate(&other.chunk);
+        let by_size = Reverse(self.chunk.vsize).cmp(&Reverse(other.chunk.vsize));
+        by_rate.then(by_size).then(other.index.cmp(&self.index))
+    }
+}
+
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ready {}
