@@ -418,6 +418,8 @@ mod tests {
         data
         --rpc
         127.0.0.1:18443
+        --db-cache
+        2048
         "#);
     }
 

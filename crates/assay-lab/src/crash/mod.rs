@@ -208,7 +208,11 @@ impl Setup<'_> {
         let mut plan = self.targets_plan.clone();
         if let Some(mib) = cache_mib {
             plan.bitcoind.dbcache_mib = mib;
-            plan.assay.args.extend(["--db-cache".to_owned(), mib.to_string()]);
+            let args = &mut plan.assay.args;
+            if let Some(at) = args.iter().position(|arg| arg == "--db-cache") {
+                args.drain(at..(at + 2).min(args.len()));
+            }
+            args.extend(["--db-cache".to_owned(), mib.to_string()]);
         }
         self.target.launch(&self.chains[0].header.chain, datadir, port, &plan)
     }

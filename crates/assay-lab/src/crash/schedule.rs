@@ -22,13 +22,13 @@ pub(crate) enum Step {
 }
 
 /// One in this many blocks is followed by a [`Step::TurnBack`].
-const TURN_BACK_ONE_IN: u64 = 8;
+const TURN_BACK_ONE_IN: u64 = 24;
 /// Blocks that a turn back takes off, at most.
-const TURN_BACK_BLOCKS: u64 = 24;
+const TURN_BACK_BLOCKS: u64 = 12;
 /// One in this many blocks is followed by a [`Step::Restart`].
 const RESTART_ONE_IN: u64 = 60;
 /// The lead changes about every this part of the chain.
-const LEADS: u32 = 8;
+const LEADS: u32 = 12;
 
 /// A round over two chains that part at their first block: every change of the lead is a reorganisation down to
 /// genesis. The first chain wins in the end.
