@@ -39,6 +39,28 @@ struct Blob {
     /// Position in the text of the quotation mark that opens the empty string.
     at: usize,
     bytes: Vec<u8>,
+    /// Whether its digits are in capitals. A string of both kinds is no blob, so that every blob can be written again
+    /// as it came.
+    upper: bool,
+}
+
+impl Blob {
+    fn write(&self, text: &mut Vec<u8>) {
+        let start = text.len();
+        super::json::push_hex(text, &self.bytes);
+        if self.upper {
+            text[start..].make_ascii_uppercase();
+        }
+    }
+}
+
+/// Whether no letter among `digits` is of the other case.
+fn is_in_case(digits: &[u8], upper: bool) -> bool {
+    if upper {
+        !digits.iter().any(u8::is_ascii_lowercase)
+    } else {
+        !digits.iter().any(u8::is_ascii_uppercase)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,13 +168,15 @@ impl Intake {
         let rest = self.announced.saturating_sub(self.taken);
         bytes.try_reserve_exact(even / 2 + rest.div_ceil(2))?;
         bytes.resize(even / 2, 0);
-        let decoded = faster_hex::hex_decode(&digits[..even], &mut bytes).is_ok();
+        let upper = digits.iter().any(u8::is_ascii_uppercase);
+        let decoded = is_in_case(digits, upper)
+            && faster_hex::hex_decode(&digits[..even], &mut bytes).is_ok();
         if !decoded || odd.is_some_and(|digit| !digit.is_ascii_hexdigit()) {
             self.state = State::InString { start, escaped: false, candidate: false };
             return Ok(());
         }
         self.text.truncate(start);
-        self.blobs.push(Blob { at: start - 1, bytes });
+        self.blobs.push(Blob { at: start - 1, bytes, upper });
         self.state = State::InBlob { odd };
         Ok(())
     }
@@ -171,7 +195,7 @@ impl Intake {
         let (even, left) = rest.split_at(rest.len() & !1);
         let before = blob.bytes.len();
         blob.bytes.try_reserve(even.len() / 2 + 1)?;
-        let mut good = left.iter().all(u8::is_ascii_hexdigit);
+        let mut good = is_in_case(digits, blob.upper) && left.iter().all(u8::is_ascii_hexdigit);
         for part in [pair.as_ref().map_or(&[][..], |pair| pair), even] {
             let start = blob.bytes.len();
             blob.bytes.resize(start + part.len() / 2, 0);
@@ -192,13 +216,12 @@ impl Intake {
         Ok(quote + 1)
     }
 
-    /// Puts the digits of the last blob back into the text: the string is no hexadecimal data after
-    /// all. Their case is lost, which nothing depends on in a string that no method accepts.
+    /// Puts the digits of the last blob back into the text: the string is no hexadecimal data after all.
     fn return_blob(&mut self, odd: Option<u8>) -> Result<(), TryReserveError> {
         let blob = self.blobs.pop().expect("a blob is being filled");
         let start = self.text.len();
         self.text.try_reserve(blob.bytes.len() * 2 + 1)?;
-        super::json::push_hex(&mut self.text, &blob.bytes);
+        blob.write(&mut self.text);
         self.text.extend(odd);
         self.state = State::InString { start, escaped: false, candidate: false };
         Ok(())
@@ -225,24 +248,24 @@ impl Text {
         Some(blobs.remove(index).bytes)
     }
 
-    /// `value` as the client wrote it, up to the case of digits.
+    /// `value` as the client wrote it.
     pub(crate) fn original<'a>(&self, value: &'a RawValue) -> Cow<'a, str> {
         let json = value.get();
         let Some(start) = self.position(value) else { return Cow::Borrowed(json) };
         let blobs = self.blobs.borrow();
         let inside = blobs.iter().filter(|blob| (start..start + json.len()).contains(&blob.at));
-        let (mut out, mut done) = (String::new(), 0);
+        let (mut out, mut done) = (Vec::new(), 0);
         for blob in inside {
             let open = blob.at - start + 1;
-            out.push_str(&json[done..open]);
-            out.push_str(&faster_hex::hex_string(&blob.bytes));
+            out.extend_from_slice(&json.as_bytes()[done..open]);
+            blob.write(&mut out);
             done = open;
         }
         if done == 0 {
             return Cow::Borrowed(json);
         }
-        out.push_str(&json[done..]);
-        Cow::Owned(out)
+        out.extend_from_slice(&json.as_bytes()[done..]);
+        Cow::Owned(String::from_utf8(out).expect("pieces of a text and hexadecimal digits"))
     }
 
     /// Where `value` begins in the text; `None` if it is not part of it.
@@ -316,7 +339,10 @@ mod tests {
         let early = format!("x{hex}");
         let escaped = format!("{hex}\\n\\\"{hex}");
         let leading = format!("\\u0035{hex}");
-        for content in [&odd, &late, &late_odd, &early, &escaped, &leading] {
+        // The case of a letter stays what it was, wherever the text was cut; found by the fuzz target `jsonrpc`.
+        let mixed = format!("{hex}5A,");
+        let capitals = format!("{}x", hex.to_uppercase());
+        for content in [&odd, &late, &late_odd, &early, &escaped, &leading, &mixed, &capitals] {
             let json = format!(r#"["{content}","ab"]"#);
             for piece in [json.len(), 65_537, 65_536] {
                 let text = take_in(json.as_bytes(), piece);
