@@ -12,9 +12,12 @@
 //!
 //! Deliberately absent: secret keys, signing, and any knowledge of scripts or transactions.
 
+mod backend;
 mod batch;
 mod bch;
 mod jacobi;
+mod lanes;
+mod scalar;
 
 pub use batch::{Backend, BatchVerifier, Check};
 pub use bch::verify_schnorr_bch;
