@@ -4,6 +4,8 @@ mod prepare;
 mod prover;
 mod self_test;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::sync::OnceLock;
 

@@ -1,6 +1,5 @@
 //! Known answers, asked before a backend is trusted.
 
-use secp256k1::PublicKey;
 use secp256k1::Scalar as Tweak;
 
 use super::prepare::Job;
@@ -21,10 +20,15 @@ pub(super) fn passes(answer: Answer) -> bool {
 
 fn passes_question(answer: Answer, question: Question) -> Option<bool> {
     let mut jobs = Vec::with_capacity(LANES);
-    let mut seed = 0;
-    while jobs.len() < LANES {
-        seed += 1;
-        jobs.extend(statement(question, seed)?);
+    for seed in 0..=u8::MAX {
+        if jobs.len() == LANES {
+            break;
+        }
+        let (job, is_y_square) = statement(question, seed)?;
+        // For BCH only every other point has the right y.
+        if is_y_square || question != Question::SchnorrBch {
+            jobs.push(job);
+        }
     }
     let table = generator_multiples();
     let mut groups = [Group::new()];
@@ -50,8 +54,8 @@ fn passes_question(answer: Answer, question: Question) -> Option<bool> {
     Some(is_right)
 }
 
-/// The statement of a seed, if it is true: for BCH only every other point has the right y.
-fn statement(question: Question, seed: u8) -> Option<Option<Job>> {
+/// The true statement of a seed, and whether the y coordinate of its R is a square.
+fn statement(question: Question, seed: u8) -> Option<(Job, bool)> {
     let hash = |tag: u8| assay_hash::sha256(&[seed, tag]);
     let tweak = |bytes: [u8; 32]| Tweak::from_be_bytes(bytes).ok();
     let key = generator()?.mul_tweak(&tweak(hash(1))?).ok()?;
@@ -60,17 +64,14 @@ fn statement(question: Question, seed: u8) -> Option<Option<Job>> {
         u2 = [0; 32];
         u2[31] = 1;
     }
-    let sum: PublicKey = key.mul_tweak(&tweak(u2)?).ok()?.add_exp_tweak(&tweak(u1)?).ok()?;
+    let sum = key.mul_tweak(&tweak(u2)?).ok()?.add_exp_tweak(&tweak(u1)?).ok()?;
     let (x, y) = coordinates(&key);
     let key = Key { x, is_odd: y[0] & 1 == 1 };
     let (r, y) = coordinates(&sum);
     let mut y_bytes = [0; 32];
     y_bytes.copy_from_slice(&sum.serialize_uncompressed()[33..]);
-    if question == Question::SchnorrBch && !is_square(&y_bytes) {
-        return Some(None);
-    }
     let (u1, u2) = (Scalar(words(&u1)), Scalar(words(&u2)));
-    Some(Some(Job { index: 0, key, r, is_r_odd: y[0] & 1 == 1, u1, u2 }))
+    Some((Job { index: 0, key, r, is_r_odd: y[0] & 1 == 1, u1, u2 }, is_square(&y_bytes)))
 }
 
 #[cfg(test)]

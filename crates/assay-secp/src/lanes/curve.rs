@@ -115,8 +115,8 @@ impl KeyTable {
             let x = x.mul(&square).to_words();
             let y = y.mul(&square.mul(&factor)).to_words();
             let rows = L::transpose([x[0], x[1], x[2], x[3], y[0], y[1], y[2], y[3]]);
-            for lane in 0..LANES {
-                rows[lane].store(&mut self.lines[lane][index].0);
+            for (row, lines) in rows.into_iter().zip(&mut self.lines) {
+                row.store(&mut lines[index].0);
             }
             factor = factor.mul(ratio);
         }
@@ -124,7 +124,7 @@ impl KeyTable {
     }
 
     #[inline(always)]
-    fn load<L: Lanes>(&self, digits: &[u8; LANES]) -> Affine<L> {
+    fn load<L: Lanes>(&self, digits: [u8; LANES]) -> Affine<L> {
         let line = |lane: usize| &self.lines[lane][usize::from(digits[lane] & 15)];
         load_points([line(0), line(1), line(2), line(3), line(4), line(5), line(6), line(7)])
     }
@@ -172,7 +172,7 @@ pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line])
         if bit % 5 == 0 {
             for half in 0..2 {
                 let digit = &group.q_digits[Q_HALVES * (bit / 5) + half];
-                let mut point = keys.load::<L>(&digit.index);
+                let mut point = keys.load::<L>(digit.index);
                 point.y = point.y.negate_where(digit.negative);
                 if half == 1 {
                     point.x = point.x.mul(&Fe::constant(BETA));

@@ -7,6 +7,8 @@
 //! `vpmadd52` reads the low 52 bits of a factor and silently drops the rest. A factor with a larger
 //! limb would be a wrong product, hence the checks of [`Lanes::expect_below`] on every factor.
 
+#![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
+
 use super::Lanes;
 
 /// Limbs of an element.
@@ -92,8 +94,8 @@ impl<L: Lanes> Sum<L> {
     #[inline(always)]
     pub(crate) fn carry(self) -> Fe<L> {
         let mut limbs = self.0;
-        for k in 0..LIMBS {
-            limbs[k].expect_below(60);
+        for limb in limbs {
+            limb.expect_below(60);
         }
         let mask = L::splat(MASK_52);
         for k in 0..LIMBS - 1 {

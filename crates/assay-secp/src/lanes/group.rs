@@ -85,9 +85,11 @@ impl Group {
 
     /// Sets the key and the x coordinate to find.
     pub(crate) fn set_points(&mut self, lane: usize, key: &Key, r: &[u64; 4], is_r_odd: bool) {
-        for word in 0..4 {
-            self.key_x[word][lane] = key.x[word];
-            self.r[word][lane] = r[word];
+        for (lanes, word) in self.key_x.iter_mut().zip(key.x) {
+            lanes[lane] = word;
+        }
+        for (lanes, &word) in self.r.iter_mut().zip(r) {
+            lanes[lane] = word;
         }
         set_bit(&mut self.key_odd, lane, key.is_odd);
         set_bit(&mut self.r_odd, lane, is_r_odd);
