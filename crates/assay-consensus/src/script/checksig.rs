@@ -309,9 +309,15 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             return false;
         }
         let mut sigs = [SignedMessage { der_sig: &[], msg: [0; 32] }; MAX];
+        let mut last = None;
         for (index, signed) in sigs.iter_mut().enumerate().take(args.sigs) {
             let hash_type = self.stack.peek(sig_at(index)).last().copied().unwrap_or_default();
-            signed.msg = self.message(frame, deleted, u32::from(hash_type));
+            // Hardly ever do they differ.
+            signed.msg = match last {
+                Some((same, msg)) if same == hash_type => msg,
+                _ => self.message(frame, deleted, u32::from(hash_type)),
+            };
+            last = Some((hash_type, signed.msg));
         }
         for (index, signed) in sigs.iter_mut().enumerate().take(args.sigs) {
             let sig = self.stack.peek(sig_at(index));
