@@ -30,8 +30,8 @@ impl Prove for Batches {
         if self.0.backend() == Backend::Libsecp {
             self.0.verify(checks, proven);
         } else {
-            // What vectors do not prove is almost always false. Most of that are pairs of a CHECKMULTISIG, which need no
-            // verdict once others match, so libsecp256k1 is not asked here.
+            // What vectors do not prove is almost always a pair of a CHECKMULTISIG that needs no verdict once others match,
+            // so libsecp256k1 is not asked here.
             self.0.prove(checks, proven);
         }
     }

@@ -9,11 +9,11 @@
 //!   signature, and in tapscript a key of unknown type, ask nothing, so there is nothing to be wrong about.
 //! - A CHECKMULTISIG is claimed as a whole: that its signatures match keys in order. The interpreter only offers this where
 //!   nothing but the outcome depends on which pairs are tried, and the claim is proven by proving the pairs of one matching.
-//! - If one claim is not proven, or the run ended in an error after claims were made, the input is run again from its
-//!   beginning with the immediate checker, and that run decides. What "not proven" means does not matter, so a verifier may
-//!   give up early on what is false.
+//! - If one claim does not hold, or the run ended in an error after claims were made, the input is run again from its
+//!   beginning with the immediate checker, and that run decides.
 //!
-//! So no outcome is ever derived from a wrong answer, whatever was recorded on the way.
+//! So no outcome is ever derived from a wrong answer, whatever was recorded on the way. A prover may leave checks unproven
+//! that hold: libsecp256k1 decides them, and a CHECKMULTISIG needs no verdict on the pairs outside the matching.
 
 mod check;
 mod multisig;
@@ -98,7 +98,7 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
         self.recorder.checks_len()
     }
 
-    /// Verifies everything recorded. `again` is called for each input with a claim that is not proven, in the order in which
+    /// Verifies everything recorded. `again` is called for each input with a claim that does not hold, in the order in which
     /// they came, with what was said of it: it has to run the input again with the immediate checker.
     pub fn settle(&mut self, again: impl FnMut(T, InputStats, &mut Interpreter)) {
         self.settle_proven(None, again);

@@ -73,6 +73,28 @@ pub(super) fn matching(fits: &[Keys]) -> Option<Keys> {
     Some(matched)
 }
 
+/// As [`matching`] where keys may fit that are not in `fits`: `verify` decides about such pairs.
+pub(super) fn try_in_order(
+    fits: &[Keys],
+    keys: usize,
+    mut verify: impl FnMut((usize, usize)) -> bool,
+) -> Option<Keys> {
+    let mut matched = 0;
+    let mut key = 0;
+    for (sig, known) in fits.iter().enumerate() {
+        // Each of the signatures left needs a key.
+        while key + fits.len() - sig <= keys && known >> key & 1 == 0 && !verify((sig, key)) {
+            key += 1;
+        }
+        if key + fits.len() - sig > keys {
+            return None;
+        }
+        matched |= 1 << key;
+        key += 1;
+    }
+    Some(matched)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +128,11 @@ mod tests {
                         by_trying(&fits, keys),
                         "{sigs} of {keys}: {fits:?}"
                     );
+                    let verify = |(sig, key): (usize, usize)| fits[sig] >> key & 1 == 1;
+                    for known in [0, 0b0101, 0b0110, Keys::MAX] {
+                        let known: Vec<Keys> = fits.iter().map(|fits| fits & known).collect();
+                        assert_eq!(try_in_order(&known, keys, verify), found);
+                    }
                     let Some(found) = found else { continue };
                     assert_eq!(found.count_ones() as usize, sigs);
                     assert!(guessed_pairs(found).all(|(sig, key)| fits[sig] >> key & 1 == 1));

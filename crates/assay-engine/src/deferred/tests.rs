@@ -14,7 +14,7 @@ use super::*;
 
 type Verdict = Result<InputStats, ScriptError>;
 
-/// Proves what holds, except that it gives up on every third check.
+/// Proves what holds, except that it leaves out every third check.
 #[derive(Default)]
 struct Forgetful(usize);
 
