@@ -341,3 +341,6 @@ pub(crate) fn verify_tx(
     }
     Ok(sigchecks)
 }
+
+#[cfg(test)]
+mod tests;
