@@ -2,7 +2,9 @@
 //!
 //! The opcode tries pairs until it knows, and each pair that does not match costs a check that proves nothing. Matching is
 //! possible in any way exactly when trying in order finds one, so it is enough to guess the keys and to have the guess
-//! confirmed. Wallets sign with the same keys every time, so what came last is a good guess.
+//! confirmed. Wallets sign with the same keys most of the time, so what usually matched is a good guess.
+
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Most keys of a CHECKMULTISIG.
 pub(super) const KEYS_MAX: usize = 20;
@@ -10,25 +12,41 @@ pub(super) const KEYS_MAX: usize = 20;
 /// A set of keys: bit 0 is the first that the opcode tries.
 pub(super) type Keys = u32;
 
-/// For each number of signatures and keys, the keys that last matched.
-pub(super) struct Habits([[Keys; KEYS_MAX + 1]; KEYS_MAX + 1]);
+/// For each number of signatures and keys, the keys that usually match, found by the majority vote of Boyer and Moore: the
+/// candidate in the low bits, above it how far it is ahead.
+///
+/// One table serves the whole process, because batches are short-lived. It decides which pairs are tried first, never what
+/// comes out.
+static HABITS: [[AtomicU32; KEYS_MAX + 1]; KEYS_MAX + 1] =
+    [const { [const { AtomicU32::new(0) }; KEYS_MAX + 1] }; KEYS_MAX + 1];
 
-impl Default for Habits {
-    /// The keys that a script names first, which the opcode tries last.
-    fn default() -> Self {
-        Self(std::array::from_fn(|sigs| {
-            std::array::from_fn(|keys| low_bits(sigs) << keys.saturating_sub(sigs))
-        }))
+const LEAD_SHIFT: u32 = 24;
+/// A habit is given up after so many others in a row.
+const LEAD_MAX: u32 = 15;
+
+/// The keys to try first.
+pub(super) fn guess(sigs: usize, keys: usize) -> Keys {
+    match HABITS[sigs][keys].load(Ordering::Relaxed) & low_bits(KEYS_MAX) {
+        // The keys that a script names first, which the opcode tries last.
+        0 => low_bits(sigs) << keys.saturating_sub(sigs),
+        guess => guess,
     }
 }
 
-impl Habits {
-    pub(super) fn guess(&self, sigs: usize, keys: usize) -> Keys {
-        self.0[sigs][keys]
-    }
-
-    pub(super) fn learn(&mut self, sigs: usize, keys: usize, matched: Keys) {
-        self.0[sigs][keys] = matched;
+/// Counts a matching. A vote that another thread overwrites is no loss.
+pub(super) fn learn(sigs: usize, keys: usize, matched: Keys) {
+    let habit = &HABITS[sigs][keys];
+    let old = habit.load(Ordering::Relaxed);
+    let (candidate, lead) = (old & low_bits(KEYS_MAX), old >> LEAD_SHIFT);
+    let (candidate, lead) = match lead {
+        _ if candidate == matched => (matched, LEAD_MAX.min(lead + 1)),
+        0 => (matched, 1),
+        _ => (candidate, lead - 1),
+    };
+    let new = candidate | lead << LEAD_SHIFT;
+    // In the long run nothing changes, and then no cache line has to move between cores.
+    if new != old {
+        habit.store(new, Ordering::Relaxed);
     }
 }
 
@@ -141,11 +159,25 @@ mod tests {
         }
     }
 
+    /// With numbers that no other test uses: the table is the whole process's.
+    #[test]
+    fn follows_the_majority() {
+        let (often, seldom) = (0b101, 0b110);
+        for round in 0..40 {
+            learn(2, 19, if round % 3 == 2 { seldom } else { often });
+            assert!(round < 3 || guess(2, 19) == often);
+        }
+        for _ in 0..40 {
+            learn(2, 19, seldom);
+        }
+        assert_eq!(guess(2, 19), seldom);
+    }
+
     #[test]
     fn pairs_are_those_of_all_matchings() {
         for keys in 1..=6usize {
             for sigs in 1..=keys {
-                let guess = Habits::default().guess(sigs, keys);
+                let guess = guess(sigs, keys);
                 let mut pairs: Vec<_> =
                     guessed_pairs(guess).chain(other_pairs(sigs, keys, guess)).collect();
                 pairs.sort_unstable();

@@ -3,7 +3,9 @@
 use assay_consensus::script::{SignatureChecker, SignedMessage};
 
 use super::check::{Check, Prove};
-use super::multisig::{Habits, KEYS_MAX, Keys, guessed_pairs, matching, other_pairs, try_in_order};
+use super::multisig::{
+    KEYS_MAX, Keys, guess, guessed_pairs, learn, matching, other_pairs, try_in_order,
+};
 
 /// Claims of one input that are kept at most; beyond it they are verified in the middle of the input.
 const INPUT_CLAIMS_MAX: usize = 4096;
@@ -17,7 +19,6 @@ pub(super) struct Recorder<P> {
     claims: Vec<Claim>,
     groups: Vec<Group>,
     parts: Vec<Part>,
-    habits: Habits,
     /// Where the claims of the present input begin.
     input: Mark,
     /// A claim of the present input turned out wrong.
@@ -211,7 +212,7 @@ impl<P: Prove> Recorder<P> {
                 let sigs = usize::from(sigs);
                 let is_guessed = proven[next..next + sigs].iter().all(|proven| *proven);
                 if is_guessed {
-                    self.habits.learn(sigs, keys.into(), guess);
+                    learn(sigs, keys.into(), guess);
                 } else {
                     missed.push(Missed { group, claim: holds.len(), first_answer: next });
                 }
@@ -264,7 +265,7 @@ impl<P: Prove> Recorder<P> {
                 try_in_order(&fits[..sigs], keys, |pair| self.pair(group, pair).verify())
             });
             if let Some(matched) = matched {
-                self.habits.learn(sigs, keys, matched);
+                learn(sigs, keys, matched);
                 holds[missed.claim] = true;
             }
         }
@@ -340,7 +341,7 @@ impl<P: Prove> SignatureChecker for Recorder<P> {
             let at = self.put(&[key]);
             self.parts.push(Part { at, bytes: key.len() as u32 });
         }
-        let guess = self.habits.guess(sigs.len(), keys.len());
+        let guess = guess(sigs.len(), keys.len());
         let group = self.groups.len() as u32;
         let (sigs, keys) = (sigs.len() as u8, keys.len() as u8);
         self.groups.push(Group { first_part, sigs, keys, guess });
