@@ -20,7 +20,7 @@ const SIGNERS: usize = 192;
 struct Random(u64);
 
 impl Random {
-    /// SplitMix64.
+    /// The generator known as `SplitMix64`.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;

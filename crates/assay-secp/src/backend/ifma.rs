@@ -1,12 +1,10 @@
 //! Eight lanes of AVX-512 with IFMA, the 52-bit multiply and add.
 //!
 //! The methods are inlined into [`answer_kernel`], the one function that enables the target
-//! features; outside of it they are never called.
+//! features; outside of it they are never called. Code over [`Lanes`] keeps to loops for that: a
+//! closure given to the standard library is a function of its own, without the features.
 
-#![expect(
-    unsafe_code,
-    reason = "intrinsics in trait methods, entry into a target-feature function"
-)]
+#![expect(unsafe_code, reason = "intrinsics, entry into a target-feature function")]
 
 use core::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_loadu_si512, _mm512_madd52hi_epu64,
@@ -102,17 +100,7 @@ impl Lanes for Ifma {
         // Pairs of words, then of pairs, then of quadruples.
         let even = [a.low(b), c.low(d), e.low(f), g.low(h)];
         let odd = [a.high(b), c.high(d), e.high(f), g.high(h)];
-        let quarters = |[a, b, c, d]: [Self; 4]| {
-            let (low, high) = (a.halves::<0x88>(b), a.halves::<0xdd>(b));
-            let (low_2, high_2) = (c.halves::<0x88>(d), c.halves::<0xdd>(d));
-            [
-                low.halves::<0x88>(low_2),
-                high.halves::<0x88>(high_2),
-                low.halves::<0xdd>(low_2),
-                high.halves::<0xdd>(high_2),
-            ]
-        };
-        let (even, odd) = (quarters(even), quarters(odd));
+        let (even, odd) = (Self::quarters(even), Self::quarters(odd));
         [even[0], odd[0], even[1], odd[1], even[2], odd[2], even[3], odd[3]]
     }
 
@@ -129,6 +117,19 @@ impl Ifma {
     #[inline(always)]
     fn high(self, other: Self) -> Self {
         Self(intrinsic!(_mm512_unpackhi_epi64(self.0, other.0)))
+    }
+
+    /// Transposes 128-bit parts.
+    #[inline(always)]
+    fn quarters([a, b, c, d]: [Self; 4]) -> [Self; 4] {
+        let (low, high) = (a.halves::<0x88>(b), a.halves::<0xdd>(b));
+        let (low_2, high_2) = (c.halves::<0x88>(d), c.halves::<0xdd>(d));
+        [
+            low.halves::<0x88>(low_2),
+            high.halves::<0x88>(high_2),
+            low.halves::<0xdd>(low_2),
+            high.halves::<0xdd>(high_2),
+        ]
     }
 
     /// Two of the four 128-bit parts of each.

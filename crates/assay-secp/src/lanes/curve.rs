@@ -5,7 +5,7 @@
 //! y^2 = x^3 + 7 z^6 as well.
 
 use super::field::{Columns, Fe, Sum};
-use super::group::{G_HALVES, Group, Q_HALVES, Q_WINDOWS};
+use super::group::{G_HALVES, G_WINDOWS, Group, Q_HALVES, Q_WINDOWS};
 use super::{LANES, Lanes, Line};
 
 /// A cube root of one: multiplies x where the point is multiplied by [`crate::scalar`]'s lambda.
@@ -81,7 +81,10 @@ impl<L: Lanes> Jacobian<L> {
 /// Reads one point per lane.
 #[inline(always)]
 fn load_points<L: Lanes>(lines: [&Line; LANES]) -> Affine<L> {
-    let rows = lines.map(|line| L::load(&line.0));
+    let mut rows = [L::splat(0); LANES];
+    for (row, line) in rows.iter_mut().zip(lines) {
+        *row = L::load(&line.0);
+    }
     let [a, b, c, d, e, f, g, h] = L::transpose(rows);
     Affine { x: Fe::from_words([a, b, c, d]), y: Fe::from_words([e, f, g, h]) }
 }
@@ -177,7 +180,7 @@ pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line])
                 if half == 1 {
                     point.x = point.x.mul(&Fe::constant(BETA));
                 } else if is_first {
-                    // Reduced so that y is weak again.
+                    // A product, so that y is weak.
                     sum.x = point.x;
                     sum.y = point.y.mul(&Fe::one());
                     continue;
@@ -196,12 +199,12 @@ pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line])
 /// `u1 G + Q` with the digits of a group.
 #[inline(always)]
 pub(crate) fn tweak<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line]) -> Jacobian<L> {
-    let one = Fe::one();
-    let mut sum: Option<Jacobian<L>> = None;
-    for window in (0..group.g_digits.len() / G_HALVES).rev() {
-        if let Some(sum) = &mut sum {
+    let mut sum = Jacobian { x: Fe::one(), y: Fe::one(), z: Fe::one() };
+    for window in (0..G_WINDOWS).rev() {
+        let is_first = window == G_WINDOWS - 1;
+        if !is_first {
             for _ in 0..13 {
-                *sum = sum.double();
+                sum = sum.double();
             }
         }
         for half in 0..2 {
@@ -210,12 +213,13 @@ pub(crate) fn tweak<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line]) ->
             point.y = point.y.negate_where(digit.negative);
             if half == 1 {
                 point.x = point.x.mul(&Fe::constant(BETA));
+            } else if is_first {
+                sum.x = point.x;
+                sum.y = point.y.mul(&Fe::one());
+                continue;
             }
-            sum = Some(match sum {
-                None => Jacobian { x: point.x, y: point.y.mul(&one), z: one },
-                Some(sum) => sum.add(&point),
-            });
+            sum = sum.add(&point);
         }
     }
-    sum.map_or(Jacobian { x: one, y: one, z: Fe::constant([0; 5]) }, |sum| sum.add(key))
+    sum.add(key)
 }

@@ -48,7 +48,11 @@ impl<L: Lanes> Sum<L> {
     /// `multiple` times the prime, limb by limb.
     #[inline(always)]
     pub(crate) fn primes(multiple: u64) -> Self {
-        Self(PRIME.map(|limb| L::splat(limb * multiple)))
+        let mut limbs = [L::splat(0); LIMBS];
+        for k in 0..LIMBS {
+            limbs[k] = L::splat(PRIME[k] * multiple);
+        }
+        Self(limbs)
     }
 
     #[inline(always)]
@@ -196,16 +200,21 @@ impl<L: Lanes> Columns<L> {
     /// Twice the value modulo the prime, weak.
     #[inline(always)]
     pub(crate) fn reduce_twice(self) -> Fe<L> {
-        let (low, top) = self.fold();
-        Sum(fold_top(low.map(|limb| limb.add(limb)), top.add(top))).carry()
+        let (mut low, top) = self.fold();
+        for limb in &mut low {
+            *limb = limb.add(*limb);
+        }
+        Sum(fold_top(low, top.add(top))).carry()
     }
 
     /// Three times the value modulo the prime, weak.
     #[inline(always)]
     pub(crate) fn reduce_thrice(self) -> Fe<L> {
-        let (low, top) = self.fold();
-        let thrice = |limb: L| limb.add(limb).add(limb);
-        Sum(fold_top(low.map(thrice), thrice(top))).carry()
+        let (mut low, top) = self.fold();
+        for limb in &mut low {
+            *limb = limb.add(*limb).add(*limb);
+        }
+        Sum(fold_top(low, top.add(top).add(top))).carry()
     }
 
     /// The negated value modulo the prime, carried but not weak. For at most one product.
@@ -237,7 +246,8 @@ impl<L: Lanes> Fe<L> {
     /// The same constant in every lane, given in limbs.
     #[inline(always)]
     pub(crate) fn constant(limbs: [u64; LIMBS]) -> Self {
-        Self(limbs.map(L::splat))
+        let [a, b, c, d, e] = limbs;
+        Self([L::splat(a), L::splat(b), L::splat(c), L::splat(d), L::splat(e)])
     }
 
     #[inline(always)]
@@ -435,7 +445,11 @@ fn power<L: Lanes, const N: usize>(base: &[Fe<L>; N], tail: &[Step]) -> [Fe<L>; 
 /// time, for one chain of squarings leaves the multiplier idle.
 #[inline(always)]
 pub(crate) fn square_roots<L: Lanes, const N: usize>(of: &[Fe<L>; N]) -> [Fe<L>; N] {
-    power(of, &TO_SQUARE_ROOT).map(|fe| fe.sqr().sqr())
+    let mut roots = power(of, &TO_SQUARE_ROOT);
+    for root in &mut roots {
+        *root = root.sqr().sqr();
+    }
+    roots
 }
 
 /// The inverse, and zero for zero.
