@@ -7,6 +7,7 @@ use std::time::Duration;
 use assay_consensus::params::ChainParams;
 
 use crate::budget::default_cache_bytes;
+use crate::deferred::default_script_batch;
 
 /// Everything an engine needs to know before it opens.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct Config {
     pub read_threads: usize,
     /// Threads that verify scripts; at least 1.
     pub threads: usize,
+    /// Signatures and the like that are verified together when a block is connected; `None` verifies each as it comes.
+    pub script_batch: Option<usize>,
     /// Memory for unconfirmed transactions, bytes.
     pub mempool_bytes_max: u64,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes.
@@ -68,6 +71,7 @@ impl Config {
             block_file_bytes_max: 128 << 20,
             read_threads: READ_THREADS,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
+            script_batch: default_script_batch(),
             mempool_bytes_max: if is_cash { 4096 << 20 } else { 300_000_000 },
             min_relay_fee_sat_per_kvb: if is_cash { 1000 } else { 100 },
             // Bitcoin Cash nodes dropped their chain limits in May 2021.

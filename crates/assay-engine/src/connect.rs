@@ -3,6 +3,7 @@
 use assay_consensus::block::{BlockError, BlockRules, ScriptFailure, check_coinbase_amount};
 use assay_store::{BlockFileError, CoinError, IndexError, decode_undo};
 use assay_wire::{Block, BlockHash, Coin, OutPoint, Txid, Wtxid};
+use rayon::ThreadPool;
 
 use crate::apply::{Applier, ApplyError, Moved, UnwindError, first_overwrite, unapply};
 use crate::engine::{Engine, State};
@@ -106,7 +107,7 @@ impl Engine {
     ) -> Result<Vec<u8>, ConnectError> {
         let State { tree, coins, mempool, coinbases, .. } = state;
         let branch = tree.ancestors(parent);
-        let job = ScriptJob::new(&prepared.block, rules);
+        let job = ScriptJob::new(&prepared.block, rules, self.config.script_batch);
         let mut applier =
             Applier::new(&prepared.block, &prepared.txids, rules, self.config.read_threads);
         let mut sigchecks_known = 0;
@@ -132,7 +133,7 @@ impl Engine {
             moved
         });
         let verdict = match moved {
-            Ok(()) => verify_sums(prepared, rules, &applier, job, sigchecks_known),
+            Ok(()) => verify_sums(prepared, rules, &applier, (job, &self.pool), sigchecks_known),
             Err(ApplyError::Rule(error)) => Err(error),
             Err(ApplyError::Coin(error)) => return Err(error.into()),
         };
@@ -196,10 +197,10 @@ pub(crate) fn verify_sums(
     prepared: &Prepared,
     rules: &BlockRules,
     applier: &Applier<'_>,
-    job: ScriptJob<'_>,
+    (job, pool): (ScriptJob<'_>, &ThreadPool),
     sigchecks_known: u64,
 ) -> Result<(), BlockError> {
-    let scripts = job.finish();
+    let scripts = job.finish(pool);
     check_coinbase_amount(rules, &prepared.block, applier.totals().fees)?;
     match scripts {
         Ok(sigchecks) => rules.check_block_sigchecks(sigchecks + sigchecks_known),

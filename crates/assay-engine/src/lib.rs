@@ -26,6 +26,7 @@ mod checker;
 mod config;
 mod connect;
 mod control;
+mod deferred;
 mod engine;
 mod log;
 mod mempool;
@@ -46,6 +47,7 @@ pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
 pub use checker::ImmediateChecker;
 pub use config::Config;
+pub use deferred::{Batches, Check, DeferredScripts, Prove, default_script_batch};
 pub use engine::{Engine, UNCONFIRMED_HEIGHT};
 pub use log::iso_time;
 #[cfg(fuzzing)]

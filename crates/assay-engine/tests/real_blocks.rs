@@ -71,6 +71,12 @@ fn real_blocks_are_valid() {
         let (sums, counts) = verifier.verify(&spent).unwrap();
         assert_eq!(counts.total().inputs, spent.len() as u64, "{}", case.name);
         assert!(counts.total().sig_checks >= counts.total().inputs && sums.fees > 0);
+        for script_batch in [None, Some(1), Some(300), Some(2048)] {
+            let verifier = BlockVerifier::new(&case.params, &block, case.height, None)
+                .with_script_batch(script_batch);
+            let again = verifier.verify_scripts(&spent, 0..block.tx_count()).unwrap();
+            assert_eq!(again, counts, "{} in batches of {script_batch:?}", case.name);
+        }
         println!("{}: {} inputs, {} signatures", case.name, spent.len(), counts.total().sig_checks);
     }
 }
@@ -182,6 +188,16 @@ fn judge(case: &Case, site: &Site, mask: u8) -> Verdict {
     let spent = parse_prevouts(&prevouts, verifier.input_count()).unwrap();
     let outputs: &[TxOut<'_>] = verifier.spent_by(&spent, site.tx_index);
     let scripts = verify_tx_scripts(block.tx(site.tx_index), outputs, case.flags());
+    // Many together must say the same, and name the same input.
+    let neighbours = site.tx_index..block.tx_count().min(site.tx_index + 3);
+    let verifier = verifier.with_script_batch(Some(500));
+    match verifier.verify_scripts(&spent, neighbours) {
+        Err(BlockError::Script { tx_index, source }) => {
+            assert_eq!(tx_index, site.tx_index);
+            assert_eq!(scripts, Err((source.input, source.error)));
+        }
+        verdict => assert!(scripts.is_ok() && verdict.is_ok(), "{verdict:?} {scripts:?}"),
+    }
     // All transactions but this one are as they were, so their scripts need not run again.
     let whole = verifier
         .check_alone()

@@ -44,7 +44,8 @@ fn nonce_point(key: PublicKey, e: [u8; 32], s: &Scalar) -> Option<PublicKey> {
     }
 }
 
-fn generator() -> Option<PublicKey> {
+/// The base point.
+pub(crate) fn generator() -> Option<PublicKey> {
     let mut bytes = [4; 65];
     bytes[1..33].copy_from_slice(&GENERATOR_X);
     bytes[33..].copy_from_slice(&GENERATOR_Y);

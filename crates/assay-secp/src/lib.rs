@@ -1,4 +1,4 @@
-//! Verifies secp256k1 ECDSA and Schnorr signatures, one by one.
+//! Verifies secp256k1 ECDSA and Schnorr signatures, one by one and in batches.
 //!
 //! The answers are those of Bitcoin Core (`CPubKey`, `XOnlyPubKey`) and, for [`verify_schnorr_bch`],
 //! of BCHN. libsecp256k1 does the arithmetic; nothing is allocated and no context is made per call
@@ -12,9 +12,14 @@
 //!
 //! Deliberately absent: secret keys, signing, and any knowledge of scripts or transactions.
 
+mod backend;
+mod batch;
 mod bch;
 mod jacobi;
+mod lanes;
+mod scalar;
 
+pub use batch::{Backend, BatchVerifier, Check};
 pub use bch::verify_schnorr_bch;
 
 use secp256k1::{Message, Parity, PublicKey, Scalar, XOnlyPublicKey, ecdsa, schnorr};

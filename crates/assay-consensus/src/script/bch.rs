@@ -243,10 +243,14 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         for index in 0..args.sigs {
             self.bch_delete_signature(frame, args.sig_at + index, &mut deleted);
         }
-        let valid = self.match_signatures(args, |exec, sig_at, key_at| {
-            exec.bch_check_encodings(sig_at, key_at, Accept::EcdsaOnly)?;
-            Ok(exec.bch_verify_transaction(frame, deleted, sig_at, key_at))
-        })?;
+        let check_encodings = |exec: &Self, sig_at: usize, key_at: usize| {
+            exec.bch_check_encodings(sig_at, key_at, Accept::EcdsaOnly)
+        };
+        let valid = self.multisig_at_once(frame, deleted, args, check_encodings)
+            || self.match_signatures(args, |exec, sig_at, key_at| {
+                check_encodings(exec, sig_at, key_at)?;
+                Ok(exec.bch_verify_transaction(frame, deleted, sig_at, key_at))
+            })?;
         if self.any_signature(args) {
             if !valid && self.flags.contains(Flags::NULLFAIL) {
                 return Err(ScriptError::SigNullFail);

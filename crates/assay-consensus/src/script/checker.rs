@@ -1,5 +1,14 @@
 //! Who decides about a signature once its message is known.
 
+/// An ECDSA signature, without its hash type, and the message that it signs.
+#[derive(Clone, Copy, Debug)]
+pub struct SignedMessage<'a> {
+    /// The signature in any "lax" DER.
+    pub der_sig: &'a [u8],
+    /// The message.
+    pub msg: [u8; 32],
+}
+
 /// Verifies signatures whose messages the interpreter has computed.
 ///
 /// Implementations decide at once (for exactness), record and answer "true" (to verify many at a
@@ -25,6 +34,22 @@ pub trait SignatureChecker {
         output: &[u8; 32],
         output_parity: bool,
     ) -> bool;
+
+    /// Whether [`Self::multisig`] has to be asked before the pairs of a CHECKMULTISIG.
+    fn takes_multisig(&self) -> bool {
+        false
+    }
+
+    /// Whether a CHECKMULTISIG with fewer signatures than keys is known, or from now on assumed, to
+    /// be satisfied: each signature by a key of its own, both in the order given.
+    ///
+    /// Signatures and keys are well formed, so that the pairs that the opcode would try besides the
+    /// satisfying ones have no influence, and the order in which they are tried has none either.
+    /// `false` commits to nothing: the pairs are asked one by one.
+    fn multisig(&mut self, sigs: &[SignedMessage<'_>], keys: &[&[u8]]) -> bool {
+        let _ = (sigs, keys);
+        false
+    }
 }
 
 impl<C: SignatureChecker + ?Sized> SignatureChecker for &mut C {
@@ -45,5 +70,11 @@ impl<C: SignatureChecker + ?Sized> SignatureChecker for &mut C {
         output_parity: bool,
     ) -> bool {
         (**self).taproot_tweak(internal, tweak, output, output_parity)
+    }
+    fn takes_multisig(&self) -> bool {
+        (**self).takes_multisig()
+    }
+    fn multisig(&mut self, sigs: &[SignedMessage<'_>], keys: &[&[u8]]) -> bool {
+        (**self).multisig(sigs, keys)
     }
 }

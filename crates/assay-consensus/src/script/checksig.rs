@@ -1,6 +1,6 @@
 //! CHECKSIG, CHECKSIGADD and CHECKMULTISIG of Bitcoin, and what the Cash family shares with them.
 
-use super::checker::SignatureChecker;
+use super::checker::{SignatureChecker, SignedMessage};
 use super::encoding;
 use super::error::ScriptError;
 use super::exec::{Exec, Frame, SigVersion};
@@ -259,10 +259,14 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                 }
             }
         }
-        let valid = self.match_signatures(args, |exec, sig_at, key_at| {
-            exec.check_encodings(sig_at, key_at)?;
-            Ok(exec.verify_ecdsa(frame, deleted, sig_at, key_at))
-        })?;
+        let asked_before = self.sig_checks;
+        let valid = self.multisig_at_once(frame, deleted, args, Self::check_encodings)
+            || self.match_signatures(args, |exec, sig_at, key_at| {
+                exec.check_encodings(sig_at, key_at)?;
+                Ok(exec.verify_ecdsa(frame, deleted, sig_at, key_at))
+            })?;
+        // However many pairs were tried.
+        self.sig_checks = asked_before + args.sigs as u32;
         if !valid && self.flags.contains(Flags::NULLFAIL) && self.any_signature(args) {
             return Err(ScriptError::SigNullFail);
         }
@@ -275,6 +279,61 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     /// Whether any signature of a CHECKMULTISIG is not empty.
     pub(super) fn any_signature(&self, args: &MultisigArgs) -> bool {
         (0..args.sigs).any(|index| !self.stack.peek(args.sig_at + index).is_empty())
+    }
+
+    /// Asks the checker about all signatures and keys together; `false` when it does not say that
+    /// they match.
+    ///
+    /// [`Self::match_signatures`] gives each signature the first key it finds, so it succeeds
+    /// exactly when keys can be given to the signatures in order, in any way. Until then it may meet
+    /// a signature or key of bad form, which fails the script; the checker is only asked when there
+    /// is none, and then the outcome is all that remains of the pairs tried.
+    pub(super) fn multisig_at_once(
+        &mut self,
+        frame: &Frame<'_>,
+        deleted: bool,
+        args: &MultisigArgs,
+        check_encodings: impl Fn(&Self, usize, usize) -> Result<(), ScriptError>,
+    ) -> bool {
+        const MAX: usize = MAX_MULTISIG_KEYS as usize;
+        if !self.checker.takes_multisig() || args.sigs == 0 || args.sigs == args.keys {
+            return false;
+        }
+        let sig_at = |index: usize| args.sig_at + index;
+        let well_formed = (0..args.keys).all(|index| {
+            // Fewer signatures than keys: the last serves for the keys beyond.
+            let sig_at = sig_at(index.min(args.sigs - 1));
+            !self.stack.peek(sig_at).is_empty() && check_encodings(self, sig_at, 1 + index).is_ok()
+        });
+        if !well_formed {
+            return false;
+        }
+        let mut sigs = [SignedMessage { der_sig: &[], msg: [0; 32] }; MAX];
+        let mut last = None;
+        for (index, signed) in sigs.iter_mut().enumerate().take(args.sigs) {
+            let hash_type = self.stack.peek(sig_at(index)).last().copied().unwrap_or_default();
+            // Hardly ever do they differ.
+            signed.msg = match last {
+                Some((same, msg)) if same == hash_type => msg,
+                _ => self.message(frame, deleted, u32::from(hash_type)),
+            };
+            last = Some((hash_type, signed.msg));
+        }
+        for (index, signed) in sigs.iter_mut().enumerate().take(args.sigs) {
+            let sig = self.stack.peek(sig_at(index));
+            signed.der_sig = &sig[..sig.len() - 1];
+        }
+        let mut keys: [&[u8]; MAX] = [&[]; MAX];
+        let mut count = 0;
+        for index in 0..args.keys {
+            let key = self.stack.peek(1 + index);
+            // Nothing matches what cannot be a key.
+            if encoding::has_key_form(key) {
+                keys[count] = key;
+                count += 1;
+            }
+        }
+        count >= args.sigs && self.checker.multisig(&sigs[..args.sigs], &keys[..count])
     }
 
     /// Tries each signature against the keys in order, both from the top; stops as soon as there are

@@ -16,7 +16,8 @@ use super::stack::Stack;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputStats {
     /// With [`Flags::BCH`] the `SigChecks` of the input (May 2020), which the caller limits per
-    /// transaction and block; otherwise how many signatures the checker was asked about.
+    /// transaction and block; otherwise how many signatures were checked, where CHECKMULTISIG counts
+    /// each of its signatures once, however many keys it is tried against.
     pub sig_checks: u32,
 }
 

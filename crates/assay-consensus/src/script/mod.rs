@@ -23,7 +23,7 @@ mod sighash;
 mod stack;
 mod witness;
 
-pub use checker::SignatureChecker;
+pub use checker::{SignatureChecker, SignedMessage};
 pub use context::TxContext;
 pub use error::ScriptError;
 pub use flags::Flags;

@@ -208,7 +208,7 @@ impl<'a> Connector<'a> {
         let block = &prepared.block;
         self.coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
         let view = self.chain.up_to(rules.height - 1);
-        let job = ScriptJob::new(block, rules);
+        let job = ScriptJob::new(block, rules, self.config.script_batch);
         let mut applier = Applier::new(block, &prepared.txids, rules, READ_THREADS);
         let (coins, coinbases) = (&mut self.coins, &self.coinbases);
         let moved = self.pool.in_place_scope(|scope| {
@@ -223,7 +223,7 @@ impl<'a> Connector<'a> {
             moved
         });
         let verdict = match moved {
-            Ok(()) => verify_sums(prepared, rules, &applier, job, 0),
+            Ok(()) => verify_sums(prepared, rules, &applier, (job, self.pool), 0),
             Err(ApplyError::Rule(error)) => Err(error),
             Err(ApplyError::Coin(error)) => return Err(error.into()),
         };

@@ -49,6 +49,10 @@ pub struct ValidateConfig {
     pub cache_bytes_max: usize,
     /// Threads that verify scripts; at least 1.
     pub threads: usize,
+    /// Signatures and the like that are verified together; `None` verifies each as it comes. See [`default_script_batch`].
+    ///
+    /// [`default_script_batch`]: crate::default_script_batch
+    pub script_batch: Option<usize>,
 }
 
 /// Hears how a validation goes; called from several threads.

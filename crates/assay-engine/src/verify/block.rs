@@ -8,7 +8,7 @@ use assay_consensus::block::{
 };
 use assay_consensus::header::{HeaderError, check_header, check_version};
 use assay_consensus::params::ChainParams;
-use assay_consensus::script::{Interpreter, ScriptError, TxContext};
+use assay_consensus::script::{InputStats, Interpreter, ScriptError, TxContext};
 use assay_consensus::signet::check_signet_solution;
 use assay_consensus::subsidy::block_subsidy;
 use assay_consensus::tx::{SpentCoin, TxError, is_unspendable};
@@ -17,9 +17,23 @@ use rayon::prelude::*;
 
 use super::spend_type::{SpendType, TypeCounts};
 use crate::checker::ImmediateChecker;
+use crate::deferred::{DeferredScripts, default_script_batch};
 
 /// Inputs of one transaction that a thread verifies at a time.
 const INPUTS_PER_TASK: usize = 64;
+
+/// Signatures verified together come from this many inputs at most, and at least.
+const INPUTS_PER_BUNDLE: Range<usize> = 64..1024;
+
+/// Inputs of one transaction that are verified one after the other.
+#[derive(Clone)]
+struct Task {
+    tx_index: usize,
+    inputs: Range<usize>,
+}
+
+/// What an input is and how many signatures it has, or the first input of a task that fails.
+type TaskVerdict = Result<Vec<(SpendType, u32)>, (usize, ScriptError)>;
 
 /// Why a block does not pass.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +78,7 @@ pub struct BlockVerifier<'a> {
     wtxids: Vec<Wtxid>,
     rules: BlockRules,
     median_time: Option<u32>,
+    script_batch: Option<usize>,
 }
 
 impl<'a> BlockVerifier<'a> {
@@ -106,7 +121,15 @@ impl<'a> BlockVerifier<'a> {
         } else {
             Vec::new()
         };
-        Self { params, block, hash, txids, wtxids, rules, median_time }
+        let script_batch = default_script_batch();
+        Self { params, block, hash, txids, wtxids, rules, median_time, script_batch }
+    }
+
+    /// Verifies about so many signatures together; `None` verifies each as it comes.
+    #[must_use]
+    pub fn with_script_batch(mut self, script_batch: Option<usize>) -> Self {
+        self.script_batch = script_batch;
+        self
     }
 
     /// The block's hash.
@@ -270,29 +293,45 @@ impl<'a> BlockVerifier<'a> {
         txs: Range<usize>,
     ) -> Result<TypeCounts, BlockError> {
         assert_eq!(spent.len(), self.input_count(), "one spent output per input");
-        let tasks: Vec<(usize, Range<usize>)> = txs
+        let tasks: Vec<Task> = txs
             .flat_map(|tx_index| {
                 let inputs = self.spent_by(spent, tx_index).len();
-                (0..inputs)
-                    .step_by(INPUTS_PER_TASK)
-                    .map(move |first| (tx_index, first..(first + INPUTS_PER_TASK).min(inputs)))
+                (0..inputs).step_by(INPUTS_PER_TASK).map(move |first| {
+                    let inputs = first..(first + INPUTS_PER_TASK).min(inputs);
+                    Task { tx_index, inputs }
+                })
             })
             .collect();
-        let verdicts: Vec<Result<TypeCounts, (usize, ScriptError)>> = tasks
-            .par_iter()
-            .map_init(Interpreter::new, |interpreter, (tx_index, inputs)| {
-                self.verify_inputs(spent, *tx_index, inputs.clone(), interpreter)
-            })
-            .collect();
+        let verdicts: Vec<TaskVerdict> = match self.script_batch {
+            None => tasks
+                .par_iter()
+                .map_init(Interpreter::new, |interpreter, task| {
+                    self.verify_inputs(spent, task, |context, input| {
+                        let flags = self.rules.flags;
+                        interpreter.verify_input(context, input, flags, &mut ImmediateChecker)
+                    })
+                })
+                .collect(),
+            Some(batch) => bundles(&tasks)
+                .into_par_iter()
+                .map_init(DeferredScripts::new, |scripts, bundle| {
+                    self.verify_bundle(spent, bundle, scripts, batch)
+                })
+                .flatten_iter()
+                .collect(),
+        };
         let mut counts = TypeCounts::default();
         let mut tx_sig_checks = 0;
-        for (task, ((tx_index, inputs), verdict)) in tasks.iter().zip(verdicts).enumerate() {
-            let part =
+        for (index, (Task { tx_index, inputs }, verdict)) in tasks.iter().zip(verdicts).enumerate()
+        {
+            let inputs_found =
                 verdict.map_err(|(input, error)| self.script_error(*tx_index, input, error))?;
-            counts.merge(&part);
             tx_sig_checks = if inputs.start == 0 { 0 } else { tx_sig_checks };
-            tx_sig_checks += part.total().sig_checks;
-            if tasks.get(task + 1).is_none_or(|(next, _)| next != tx_index) {
+            for (spend_type, sig_checks) in inputs_found {
+                counts.add(spend_type, u64::from(sig_checks));
+                tx_sig_checks += u64::from(sig_checks);
+            }
+            if tasks.get(index + 1).is_none_or(|next| next.tx_index != *tx_index) {
                 self.rules.check_tx_sigchecks(tx_sig_checks).map_err(|source| {
                     let (tx_index, txid) = (*tx_index, self.txids[*tx_index]);
                     BlockError::Tx { tx_index, txid, source }
@@ -306,24 +345,57 @@ impl<'a> BlockVerifier<'a> {
     fn verify_inputs(
         &self,
         spent: &[TxOut<'_>],
-        tx_index: usize,
-        inputs: Range<usize>,
-        interpreter: &mut Interpreter,
-    ) -> Result<TypeCounts, (usize, ScriptError)> {
-        let tx = self.block.tx(tx_index);
-        let outputs = self.spent_by(spent, tx_index);
+        task: &Task,
+        mut verify: impl FnMut(&TxContext<'_>, usize) -> Result<InputStats, ScriptError>,
+    ) -> TaskVerdict {
+        let tx = self.block.tx(task.tx_index);
+        let outputs = self.spent_by(spent, task.tx_index);
         let context = TxContext::new(tx, outputs);
-        let mut counts = TypeCounts::default();
-        for input in inputs {
-            let flags = self.rules.flags;
-            let stats = interpreter
-                .verify_input(&context, input, flags, &mut ImmediateChecker)
-                .map_err(|error| (input, error))?;
-            let spend_type =
-                SpendType::of(&tx.input(input), &outputs[input], tx.witness(input), flags);
-            counts.add(spend_type, u64::from(stats.sig_checks));
+        let spend = |input| {
+            let stats = verify(&context, input).map_err(|error| (input, error))?;
+            let (witness, flags) = (tx.witness(input), self.rules.flags);
+            let spend_type = SpendType::of(&tx.input(input), &outputs[input], witness, flags);
+            Ok((spend_type, stats.sig_checks))
+        };
+        task.inputs.clone().map(spend).collect()
+    }
+
+    /// Runs the scripts of all tasks and then verifies their signatures.
+    fn verify_bundle(
+        &self,
+        spent: &[TxOut<'_>],
+        tasks: &[Task],
+        scripts: &mut DeferredScripts<(usize, usize)>,
+        script_batch: usize,
+    ) -> Vec<TaskVerdict> {
+        let flags = self.rules.flags;
+        let mut verdicts = Vec::with_capacity(tasks.len());
+        for (slot, task) in tasks.iter().enumerate() {
+            verdicts.push(self.verify_inputs(spent, task, |context, input| {
+                scripts.verify_input(context, input, flags, (slot, input))
+            }));
+            if scripts.checks_len() < script_batch && slot + 1 < tasks.len() {
+                continue;
+            }
+            scripts.settle(|(slot, input), _, interpreter| {
+                let Task { tx_index, inputs } = &tasks[slot];
+                let verdict = &mut verdicts[slot];
+                if verdict.as_ref().is_err_and(|(first, _)| *first < input) {
+                    return;
+                }
+                let context =
+                    TxContext::new(self.block.tx(*tx_index), self.spent_by(spent, *tx_index));
+                match interpreter.verify_input(&context, input, flags, &mut ImmediateChecker) {
+                    Err(error) => *verdict = Err((input, error)),
+                    Ok(stats) => {
+                        if let Ok(found) = verdict {
+                            found[input - inputs.start].1 = stats.sig_checks;
+                        }
+                    }
+                }
+            });
         }
-        Ok(counts)
+        verdicts
     }
 
     fn script_error(&self, tx_index: usize, input: usize, error: ScriptError) -> BlockError {
@@ -342,4 +414,25 @@ impl<'a> BlockVerifier<'a> {
         let first = self.block.first_input_of(tx_index) - self.block.first_input_of(1);
         &spent[first..first + self.block.tx(tx_index).input_count()]
     }
+}
+
+/// Cuts tasks into runs, each for one thread: as long as is useful, and short enough that all threads have some.
+fn bundles(mut tasks: &[Task]) -> Vec<&[Task]> {
+    let inputs: usize = tasks.iter().map(|task| task.inputs.len()).sum();
+    let share = inputs.div_ceil(rayon::current_num_threads());
+    let (least, most) = (INPUTS_PER_BUNDLE.start, INPUTS_PER_BUNDLE.end);
+    let wanted = share.div_ceil(share.div_ceil(most).max(1)).max(least);
+    let mut bundles = Vec::new();
+    while !tasks.is_empty() {
+        let mut count = 0;
+        let whole = |task: &Task| {
+            count += task.inputs.len();
+            count >= wanted
+        };
+        let end = tasks.iter().position(whole).map_or(tasks.len(), |last| last + 1);
+        let bundle;
+        (bundle, tasks) = tasks.split_at(end);
+        bundles.push(bundle);
+    }
+    bundles
 }

@@ -67,6 +67,7 @@ impl Forged {
     pub(crate) fn open(&self, datadir: &Path) -> Engine {
         let mut config = Config::new(datadir, self.params());
         config.threads = 2;
+        config.script_batch = Some(1000);
         Engine::open(config).unwrap()
     }
 

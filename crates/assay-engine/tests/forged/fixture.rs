@@ -22,6 +22,7 @@ impl Fixture {
         let dir = tempfile::tempdir().unwrap();
         let mut config = Config::new(dir.path(), params());
         config.threads = 2;
+        config.script_batch = Some(20);
         config.cache_bytes_max = 16 << 20;
         change(&mut config);
         let engine = Engine::open(config.clone()).unwrap();

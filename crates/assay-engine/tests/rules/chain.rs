@@ -11,7 +11,9 @@ use assay_wire::{Encoding, Header, OutPoint, Transaction, Txid, encode};
 const ANYONE: &[u8] = &[0x51];
 
 pub(crate) fn open(folder: &Path, params: &ChainParams) -> Engine {
-    Engine::open(Config::new(folder, Arc::new(params.clone()))).expect("an engine")
+    let mut config = Config::new(folder, Arc::new(params.clone()));
+    config.script_batch = Some(8);
+    Engine::open(config).expect("an engine")
 }
 
 /// A transaction with one output that anyone can spend.

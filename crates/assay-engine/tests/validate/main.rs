@@ -55,6 +55,7 @@ fn config(forged: &Forged, blocks: &Path, datadir: &Path) -> ValidateConfig {
         assume_valid: None,
         cache_bytes_max: 64 << 20,
         threads: 2,
+        script_batch: Some(256),
     }
 }
 

@@ -13,12 +13,12 @@ use assay_consensus::chain::{Ancestors, HeaderFacts};
 use assay_consensus::commitment::witness_commitment_index;
 use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
-use assay_consensus::script::{Interpreter, TxContext};
+use assay_consensus::script::TxContext;
 use assay_wire::{Block, BlockHash, Encoding, TxOut, Txid, Wtxid};
 
 use crate::data;
 use crate::outcome::{Outcome, Report};
-use crate::verify::Immediate;
+use crate::verify::Verifier;
 
 pub(crate) fn run(report: &mut Report) {
     let packaged = || Some((bitcoin_test_data::blocks::mainnet_702861().to_vec(), None));
@@ -160,7 +160,7 @@ fn check_inputs(block: &Block, rules: &BlockRules, spent: &[TxOut<'_>], outcome:
         |(tx, _, input)| format!("{} input {input}", tx.txid()),
         |&(tx, spent, input), log| {
             let ctx = TxContext::new(tx, spent);
-            let verdict = Interpreter::new().verify_input(&ctx, input, rules.flags, &mut Immediate);
+            let verdict = Verifier::default().verify_input(&ctx, input, rules.flags);
             log.check(verdict.is_ok(), || format!("{verdict:?}"));
         },
     );

@@ -123,7 +123,9 @@ fn is_orphan(answer: &SubmitOutcome) -> bool {
 
 fn replay(steps: &[Value], outcome: &mut Outcome) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let engine = Engine::open(Config::new(folder.path(), Arc::new(params()))).expect("an engine");
+    let mut config = Config::new(folder.path(), Arc::new(params()));
+    config.script_batch = Some(100);
+    let engine = Engine::open(config).expect("an engine");
     let mut node = Node { engine, waiting: Vec::new() };
     for step in steps {
         let (kind, name) = (text(&step["kind"]), text(&step["name"]));

@@ -3,7 +3,7 @@
 //!
 //! The Go module `github.com/btcsuite/btcd/txscript/v2` carries them, one case per file.
 
-use assay_consensus::script::{Flags, Interpreter, TxContext};
+use assay_consensus::script::{Flags, TxContext};
 use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, Transaction, Tx, TxOut};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::data::{self, array, bytes, text};
 use crate::flags;
 use crate::outcome::{Case, Outcome, Report};
-use crate::verify::Immediate;
+use crate::verify::Verifier;
 
 pub(crate) fn run(report: &mut Report) {
     let file = "script_assets_test (btcd taproot-ref)";
@@ -78,13 +78,13 @@ fn reference_case(json: &Value, combinations: &[Flags], log: &mut Case) {
         let witness: Vec<Vec<u8>> = array(&spend["witness"]).iter().map(bytes).collect();
         let tx = with_input(tx.view(), index, &bytes(&spend["scriptSig"]), &witness);
         let ctx = TxContext::new(tx.view(), &spent);
-        let mut interpreter = Interpreter::new();
+        let mut verifier = Verifier::default();
         for &flags in combinations {
             // A valid spend stays valid under fewer rules, an invalid one invalid under more.
             let said =
                 if valid { always || written | flags == written } else { flags.contains(written) };
             if said {
-                let verdict = interpreter.verify_input(&ctx, index, flags, &mut Immediate);
+                let verdict = verifier.verify_input(&ctx, index, flags);
                 log.check(verdict.is_ok() == valid, || format!("{side}: {verdict:?} {flags:?}"));
             }
         }

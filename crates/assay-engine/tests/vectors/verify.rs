@@ -1,6 +1,9 @@
-//! Running inputs with signatures checked at once.
+//! Running inputs with signatures checked at once, and once more with signatures checked later: both must say the same.
 
-use assay_consensus::script::{Flags, Interpreter, ScriptError, SignatureChecker, TxContext};
+use assay_consensus::script::{
+    Flags, InputStats, Interpreter, ScriptError, SignatureChecker, TxContext,
+};
+use assay_engine::DeferredScripts;
 use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
 
@@ -28,6 +31,30 @@ impl SignatureChecker for Immediate {
     }
 }
 
+/// Verifies in both ways.
+#[derive(Default)]
+pub(crate) struct Verifier {
+    interpreter: Interpreter,
+    deferred: DeferredScripts,
+}
+
+impl Verifier {
+    pub(crate) fn verify_input(
+        &mut self,
+        ctx: &TxContext<'_>,
+        input: usize,
+        flags: Flags,
+    ) -> Result<InputStats, ScriptError> {
+        let verdict = self.interpreter.verify_input(ctx, input, flags, &mut Immediate);
+        let mut later = self.deferred.verify_input(ctx, input, flags, input);
+        self.deferred.settle(|input, _, interpreter| {
+            later = interpreter.verify_input(ctx, input, flags, &mut Immediate);
+        });
+        assert_eq!(later, verdict, "signatures checked later");
+        verdict
+    }
+}
+
 /// Verifies every input of a transaction.
 pub(crate) fn verify_all(
     tx: &Transaction,
@@ -35,9 +62,9 @@ pub(crate) fn verify_all(
     flags: Flags,
 ) -> Result<(), ScriptError> {
     let ctx = TxContext::new(tx.view(), spent);
-    let mut interpreter = Interpreter::new();
+    let mut verifier = Verifier::default();
     for input in 0..spent.len() {
-        interpreter.verify_input(&ctx, input, flags, &mut Immediate)?;
+        verifier.verify_input(&ctx, input, flags)?;
     }
     Ok(())
 }

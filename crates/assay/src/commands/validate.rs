@@ -4,7 +4,7 @@ mod progress;
 mod report;
 
 use anyhow::Context;
-use assay_engine::{End, ValidateConfig, default_cache_bytes, validate};
+use assay_engine::{End, ValidateConfig, default_cache_bytes, default_script_batch, validate};
 
 use super::{chain, mebibytes, stop_flag};
 use crate::Outcome;
@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
         assume_valid: arguments.assume_valid,
         cache_bytes_max,
         threads,
+        script_batch: default_script_batch(),
     };
     let progress = Progress::new();
     let outcome = validate(&config, &stop, &progress);

@@ -1,0 +1,55 @@
+//! Who verifies what has been recorded.
+
+use std::sync::LazyLock;
+
+pub use assay_secp::Check;
+use assay_secp::{Backend, BatchVerifier};
+
+/// Checks that are verified together. A batch has costs of its own that thousands of checks share; more would only wait
+/// longer and take more memory.
+const CHECKS_PER_BATCH: usize = 2048;
+
+/// Proves checks.
+pub trait Prove: Default {
+    /// Replaces the contents of `proven` by one answer per check: `true` only for those that hold.
+    fn prove(&mut self, checks: &[Check<'_>], proven: &mut Vec<bool>);
+}
+
+/// Proves checks in batches, with the fastest backend there is or the one that `ASSAY_BACKEND` names.
+#[derive(Debug)]
+pub struct Batches(BatchVerifier);
+
+impl Default for Batches {
+    fn default() -> Self {
+        Self(BatchVerifier::with_backend(*BACKEND))
+    }
+}
+
+impl Prove for Batches {
+    fn prove(&mut self, checks: &[Check<'_>], proven: &mut Vec<bool>) {
+        if self.0.backend() == Backend::Libsecp {
+            self.0.verify(checks, proven);
+        } else {
+            // What vectors do not prove is almost always a pair of a CHECKMULTISIG that needs no verdict once others match,
+            // so libsecp256k1 is not asked here.
+            self.0.prove(checks, proven);
+        }
+    }
+}
+
+static BACKEND: LazyLock<Backend> = LazyLock::new(|| {
+    let Ok(name) = std::env::var("ASSAY_BACKEND") else { return Backend::detect() };
+    Backend::by_name(&name).unwrap_or_else(|| {
+        tracing::warn!(%name, "ASSAY_BACKEND names no backend for signatures");
+        Backend::detect()
+    })
+});
+
+/// Checks to verify together where batches are faster than one check after the other; elsewhere `None`.
+pub fn default_script_batch() -> Option<usize> {
+    static BATCH: LazyLock<Option<usize>> = LazyLock::new(|| {
+        let backend = Batches::default().0.backend();
+        (backend != Backend::Libsecp).then_some(CHECKS_PER_BATCH)
+    });
+    *BATCH
+}

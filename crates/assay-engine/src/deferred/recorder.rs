@@ -1,0 +1,350 @@
+//! The checker that answers "true", and remembers what it has claimed.
+
+use assay_consensus::script::{SignatureChecker, SignedMessage};
+
+use super::check::{Check, Prove};
+use super::multisig::{
+    KEYS_MAX, Keys, guess, guessed_pairs, learn, matching, other_pairs, try_in_order,
+};
+
+/// Claims of one input that are kept at most; beyond it they are verified in the middle of the input.
+const INPUT_CLAIMS_MAX: usize = 4096;
+
+/// What has been claimed, as offsets into one buffer: recording a check is a copy of its bytes.
+#[derive(Default)]
+pub(super) struct Recorder<P> {
+    /// Made when first needed.
+    prover: Option<P>,
+    bytes: Vec<u8>,
+    claims: Vec<Claim>,
+    groups: Vec<Group>,
+    parts: Vec<Part>,
+    /// Where the claims of the present input begin.
+    input: Mark,
+    /// A claim of the present input turned out wrong.
+    is_wrong: bool,
+}
+
+/// A position in all lists.
+#[derive(Clone, Copy, Default)]
+struct Mark {
+    bytes: usize,
+    claims: usize,
+    groups: usize,
+    parts: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Claim {
+    /// Message, key and signature, one after the other.
+    Ecdsa { at: u32, key_bytes: u32, sig_bytes: u32 },
+    /// Message of 32 bytes, key of 32 bytes, signature.
+    Schnorr { at: u32 },
+    /// Message of 32 bytes, signature of 64 bytes, key.
+    SchnorrBch { at: u32, key_bytes: u32 },
+    /// Internal key, tweak, output key.
+    TaprootTweak { at: u32, parity: bool },
+    /// A CHECKMULTISIG as a whole, by its index in `groups`.
+    Multisig { group: u32 },
+}
+
+/// Signatures that match keys: first the parts of the signatures, each after its message, then those of the keys.
+#[derive(Clone, Copy)]
+struct Group {
+    first_part: u32,
+    sigs: u8,
+    keys: u8,
+    guess: Keys,
+}
+
+#[derive(Clone, Copy)]
+struct Part {
+    at: u32,
+    bytes: u32,
+}
+
+const MESSAGE: usize = 32;
+
+impl<P> Recorder<P> {
+    fn mark(&self) -> Mark {
+        Mark {
+            bytes: self.bytes.len(),
+            claims: self.claims.len(),
+            groups: self.groups.len(),
+            parts: self.parts.len(),
+        }
+    }
+
+    /// Begins the next input.
+    pub(super) fn begin_input(&mut self) {
+        self.input = self.mark();
+        self.is_wrong = false;
+    }
+
+    /// Whether a claim of the present input is known to be wrong.
+    pub(super) fn is_wrong(&self) -> bool {
+        self.is_wrong
+    }
+
+    /// Claims of the present input that have not been verified.
+    pub(super) fn input_claims(&self) -> usize {
+        self.claims.len() - self.input.claims
+    }
+
+    /// Forgets the claims of the present input.
+    pub(super) fn forget_input(&mut self) {
+        self.bytes.truncate(self.input.bytes);
+        self.claims.truncate(self.input.claims);
+        self.groups.truncate(self.input.groups);
+        self.parts.truncate(self.input.parts);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.input = Mark::default();
+        self.forget_input();
+    }
+
+    /// All claims.
+    pub(super) fn claims(&self) -> usize {
+        self.claims.len()
+    }
+
+    /// About how many checks prove all claims.
+    pub(super) fn checks_len(&self) -> usize {
+        self.claims.len() + self.parts.len() / 2
+    }
+
+    fn put(&mut self, data: &[&[u8]]) -> u32 {
+        let at = self.bytes.len() as u32;
+        for data in data {
+            self.bytes.extend_from_slice(data);
+        }
+        at
+    }
+
+    fn slice(&self, at: u32, skip: usize, bytes: u32) -> &[u8] {
+        &self.bytes[at as usize + skip..][..bytes as usize]
+    }
+
+    fn array<const N: usize>(&self, at: u32, skip: usize) -> &[u8; N] {
+        self.bytes[at as usize + skip..].first_chunk().expect("recorded whole")
+    }
+
+    fn pair(&self, group: Group, (sig, key): (usize, usize)) -> Check<'_> {
+        let parts = &self.parts[group.first_part as usize..];
+        let (sig, key) = (parts[sig], parts[usize::from(group.sigs) + key]);
+        Check::Ecdsa {
+            pubkey: self.slice(key.at, 0, key.bytes),
+            der_sig: self.slice(sig.at, MESSAGE, sig.bytes),
+            msg: self.array(sig.at, 0),
+        }
+    }
+
+    /// The check behind a claim; `None` for a group, which has several.
+    fn check(&self, claim: Claim) -> Option<Check<'_>> {
+        Some(match claim {
+            Claim::Ecdsa { at, key_bytes, sig_bytes } => Check::Ecdsa {
+                msg: self.array(at, 0),
+                pubkey: self.slice(at, MESSAGE, key_bytes),
+                der_sig: self.slice(at, MESSAGE + key_bytes as usize, sig_bytes),
+            },
+            Claim::Schnorr { at } => Check::Schnorr {
+                msg: self.slice(at, 0, MESSAGE as u32),
+                xonly: self.array(at, MESSAGE),
+                sig: self.array(at, MESSAGE + 32),
+            },
+            Claim::SchnorrBch { at, key_bytes } => Check::SchnorrBch {
+                msg: self.array(at, 0),
+                sig: self.array(at, MESSAGE),
+                pubkey: self.slice(at, MESSAGE + 64, key_bytes),
+            },
+            Claim::TaprootTweak { at, parity } => Check::TaprootTweak {
+                internal: self.array(at, 0),
+                tweak: self.array(at, 32),
+                output: self.array(at, 64),
+                parity,
+            },
+            Claim::Multisig { .. } => return None,
+        })
+    }
+
+    /// What has to be proven for the claims from number `first` on: one check each, for a group those of its guess.
+    fn checks_from(&self, first: usize) -> Vec<Check<'_>> {
+        let mut checks = Vec::with_capacity(self.claims.len() - first + self.parts.len() / 2);
+        for claim in &self.claims[first..] {
+            if let Claim::Multisig { group } = *claim {
+                let group = self.groups[group as usize];
+                checks.extend(guessed_pairs(group.guess).map(|pair| self.pair(group, pair)));
+            } else {
+                checks.extend(self.check(*claim));
+            }
+        }
+        checks
+    }
+
+    /// As [`Self::checks_from`] the first claim.
+    pub(super) fn checks(&self) -> Vec<Check<'_>> {
+        self.checks_from(0)
+    }
+}
+
+impl<P: Prove> Recorder<P> {
+    /// Decides all claims: `holds` gets one answer each.
+    ///
+    /// `proven` are the answers to [`Self::checks`], if they have been asked for already.
+    pub(super) fn decide(&mut self, proven: Option<&[bool]>, holds: &mut Vec<bool>) {
+        self.decide_from(0, proven, holds);
+    }
+
+    fn decide_from(&mut self, first: usize, proven: Option<&[bool]>, holds: &mut Vec<bool>) {
+        let mut answers = Vec::new();
+        let mut prover = self.prover.take().unwrap_or_default();
+        let proven = proven.unwrap_or_else(|| {
+            prover.prove(&self.checks_from(first), &mut answers);
+            &answers
+        });
+        holds.clear();
+        let mut next = 0;
+        let mut missed = Vec::new();
+        for claim in &self.claims[first..] {
+            if let Claim::Multisig { group } = *claim {
+                let Group { sigs, keys, guess, .. } = self.groups[group as usize];
+                let sigs = usize::from(sigs);
+                let is_guessed = proven[next..next + sigs].iter().all(|proven| *proven);
+                if is_guessed {
+                    learn(sigs, keys.into(), guess);
+                } else {
+                    missed.push(Missed { group, claim: holds.len(), first_answer: next });
+                }
+                holds.push(is_guessed);
+                next += sigs;
+            } else {
+                // A prover may leave out what is slower in a batch. One such check must not make an input with thousands run
+                // again.
+                let verify = || self.check(*claim).is_some_and(|check| check.verify());
+                holds.push(proven[next] || verify());
+                next += 1;
+            }
+        }
+        if !missed.is_empty() {
+            self.try_others(&missed, proven, &mut prover, holds);
+        }
+        self.prover = Some(prover);
+    }
+
+    /// Tries the remaining pairs of the groups whose guess was wrong.
+    fn try_others(
+        &mut self,
+        missed: &[Missed],
+        guessed: &[bool],
+        prover: &mut P,
+        holds: &mut [bool],
+    ) {
+        let mut checks = Vec::new();
+        for missed in missed {
+            let group = self.groups[missed.group as usize];
+            let pairs = other_pairs(group.sigs.into(), group.keys.into(), group.guess);
+            checks.extend(pairs.map(|pair| self.pair(group, pair)));
+        }
+        let mut proven = Vec::new();
+        prover.prove(&checks, &mut proven);
+        let mut proven = proven.into_iter();
+        for missed in missed {
+            let group = self.groups[missed.group as usize];
+            let Group { sigs, keys, guess, .. } = group;
+            let (sigs, keys) = (usize::from(sigs), usize::from(keys));
+            let mut fits = [0; KEYS_MAX];
+            let guessed = &guessed[missed.first_answer..];
+            let pairs = guessed_pairs(guess)
+                .zip(guessed.iter().copied())
+                .chain(other_pairs(sigs, keys, guess).zip(proven.by_ref()));
+            for ((sig, key), is_proven) in pairs {
+                fits[sig] |= Keys::from(is_proven) << key;
+            }
+            let matched = matching(&fits[..sigs]).or_else(|| {
+                try_in_order(&fits[..sigs], keys, |pair| self.pair(group, pair).verify())
+            });
+            if let Some(matched) = matched {
+                learn(sigs, keys, matched);
+                holds[missed.claim] = true;
+            }
+        }
+    }
+
+    /// Makes room in the middle of an input: its claims so far are verified and forgotten.
+    fn bound(&mut self) {
+        if self.input_claims() < INPUT_CLAIMS_MAX {
+            return;
+        }
+        let mut holds = Vec::new();
+        self.decide_from(self.input.claims, None, &mut holds);
+        self.is_wrong |= holds.contains(&false);
+        self.forget_input();
+    }
+
+    fn claim(&mut self, claim: Claim) -> bool {
+        self.claims.push(claim);
+        self.bound();
+        // Once one claim was wrong the input runs again, whatever is said now.
+        true
+    }
+}
+
+/// A group whose guess was wrong.
+struct Missed {
+    group: u32,
+    /// Index of its answer.
+    claim: usize,
+    /// Index of the answer to the first pair of its guess.
+    first_answer: usize,
+}
+
+impl<P: Prove> SignatureChecker for Recorder<P> {
+    fn ecdsa(&mut self, pubkey: &[u8], der_sig: &[u8], msg: &[u8; 32]) -> bool {
+        let at = self.put(&[msg, pubkey, der_sig]);
+        let (key_bytes, sig_bytes) = (pubkey.len() as u32, der_sig.len() as u32);
+        self.claim(Claim::Ecdsa { at, key_bytes, sig_bytes })
+    }
+
+    fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
+        let at = self.put(&[msg, xonly, sig]);
+        self.claim(Claim::Schnorr { at })
+    }
+
+    fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
+        let at = self.put(&[msg, sig, pubkey]);
+        self.claim(Claim::SchnorrBch { at, key_bytes: pubkey.len() as u32 })
+    }
+
+    fn taproot_tweak(
+        &mut self,
+        internal: &[u8; 32],
+        tweak: &[u8; 32],
+        output: &[u8; 32],
+        output_parity: bool,
+    ) -> bool {
+        let at = self.put(&[internal, tweak, output]);
+        self.claim(Claim::TaprootTweak { at, parity: output_parity })
+    }
+
+    fn takes_multisig(&self) -> bool {
+        true
+    }
+
+    fn multisig(&mut self, sigs: &[SignedMessage<'_>], keys: &[&[u8]]) -> bool {
+        let first_part = self.parts.len() as u32;
+        for signed in sigs {
+            let at = self.put(&[&signed.msg, signed.der_sig]);
+            self.parts.push(Part { at, bytes: signed.der_sig.len() as u32 });
+        }
+        for key in keys {
+            let at = self.put(&[key]);
+            self.parts.push(Part { at, bytes: key.len() as u32 });
+        }
+        let guess = guess(sigs.len(), keys.len());
+        let group = self.groups.len() as u32;
+        let (sigs, keys) = (sigs.len() as u8, keys.len() as u8);
+        self.groups.push(Group { first_part, sigs, keys, guess });
+        self.claim(Claim::Multisig { group })
+    }
+}

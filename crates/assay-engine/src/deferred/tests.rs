@@ -1,0 +1,451 @@
+//! Deferred against immediate: the same outcome, error and count, whatever is proven.
+
+use assay_consensus::script::opcode::op;
+use assay_consensus::script::{
+    Flags, InputStats, Interpreter, SIGHASH_ALL, ScriptError, TxContext, tap_leaf_hash,
+    tap_tweak_hash,
+};
+use assay_wire::encode::{compact_size, var_bytes};
+use assay_wire::{Encoding, OutPoint, Transaction, TxOut, Txid};
+use proptest::prelude::*;
+use secp256k1::{Keypair, Message, PublicKey, Scalar, SecretKey, XOnlyPublicKey, ecdsa, schnorr};
+
+use super::*;
+
+type Verdict = Result<InputStats, ScriptError>;
+
+/// Proves what holds, except that it leaves out every third check.
+#[derive(Default)]
+struct Forgetful(usize);
+
+impl Prove for Forgetful {
+    fn prove(&mut self, checks: &[Check<'_>], proven: &mut Vec<bool>) {
+        proven.clear();
+        proven.extend(checks.iter().map(|check| {
+            self.0 += 1;
+            !self.0.is_multiple_of(3) && check.verify()
+        }));
+    }
+}
+
+/// A transaction with an input for each (input script, witness), and what they spend.
+struct Spend {
+    tx: Transaction,
+    scripts: Vec<Vec<u8>>,
+}
+
+const VALUE: i64 = 100_000;
+
+impl Spend {
+    fn new(inputs: &[(Vec<u8>, Vec<Vec<u8>>)], scripts: Vec<Vec<u8>>) -> Self {
+        let mut raw = vec![2, 0, 0, 0];
+        let has_witness = inputs.iter().any(|(_, witness)| !witness.is_empty());
+        if has_witness {
+            raw.extend([0, 1]);
+        }
+        compact_size(&mut raw, inputs.len() as u64);
+        for (vout, (script_sig, _)) in inputs.iter().enumerate() {
+            raw.extend(OutPoint { txid: Txid([7; 32]), vout: vout as u32 }.to_bytes());
+            var_bytes(&mut raw, script_sig);
+            raw.extend([0xff; 4]);
+        }
+        raw.push(1);
+        raw.extend(VALUE.to_le_bytes());
+        var_bytes(&mut raw, &[op::PUSH1]);
+        if has_witness {
+            for (_, witness) in inputs {
+                compact_size(&mut raw, witness.len() as u64);
+                for item in witness {
+                    var_bytes(&mut raw, item);
+                }
+            }
+        }
+        raw.extend([0; 4]);
+        Self { tx: Transaction::parse(raw, Encoding::Segwit).unwrap(), scripts }
+    }
+
+    /// Runs all inputs at once, in batches that `P` proves, and compares with the immediate checker.
+    fn check<P: Prove>(&self, flags: Flags) -> Vec<Verdict> {
+        let spent: Vec<TxOut<'_>> = self
+            .scripts
+            .iter()
+            .map(|script| TxOut { value: VALUE, script_pubkey: script })
+            .collect();
+        let context = TxContext::new(self.tx.view(), &spent);
+        let mut interpreter = Interpreter::new();
+        let expected: Vec<Verdict> = (0..spent.len())
+            .map(|input| interpreter.verify_input(&context, input, flags, &mut ImmediateChecker))
+            .collect();
+        let mut deferred = DeferredScripts::<usize, P>::new();
+        let mut verdicts: Vec<Verdict> = (0..spent.len())
+            .map(|input| deferred.verify_input(&context, input, flags, input))
+            .collect();
+        deferred.settle(|input, claimed, interpreter| {
+            assert_eq!(verdicts[input], Ok(claimed));
+            verdicts[input] =
+                interpreter.verify_input(&context, input, flags, &mut ImmediateChecker);
+        });
+        assert_eq!(verdicts, expected, "{flags:?} {:?}", self.scripts);
+        expected
+    }
+}
+
+fn secret(number: usize) -> SecretKey {
+    SecretKey::from_secret_bytes(assay_hash::sha256(&[number as u8])).unwrap()
+}
+
+fn public(number: usize) -> Vec<u8> {
+    PublicKey::from_secret_key(&secret(number)).serialize().to_vec()
+}
+
+fn sign(number: usize, msg: [u8; 32]) -> Vec<u8> {
+    let mut sig = ecdsa::sign(Message::from_digest(msg), &secret(number)).serialize_der().to_vec();
+    sig.push(SIGHASH_ALL as u8);
+    sig
+}
+
+fn push(script: &mut Vec<u8>, data: &[u8]) {
+    match data {
+        [] => script.push(0),
+        _ if data.len() < 76 => {
+            script.push(data.len() as u8);
+            script.extend(data);
+        }
+        _ => {
+            script.extend([op::PUSHDATA1, data.len() as u8]);
+            script.extend(data);
+        }
+    }
+}
+
+fn multisig(sigs: usize, keys: &[usize]) -> Vec<u8> {
+    let mut script = vec![op::PUSH1 - 1 + sigs as u8];
+    for key in keys {
+        push(&mut script, &public(*key));
+    }
+    script.extend([op::PUSH1 - 1 + keys.len() as u8, op::CHECKMULTISIG]);
+    script
+}
+
+/// Every list of signatures, each by one of the keys, by a stranger, or empty, for a script with these keys.
+fn all_signature_lists(sigs: usize, keys: &[usize], with_empty: bool, with_not: bool) {
+    const STRANGER: usize = 99;
+    let mut script = multisig(sigs, keys);
+    if with_not {
+        script.push(op::NOT);
+    }
+    let choices = keys.len() + 1 + usize::from(with_empty);
+    let count = choices.pow(sigs as u32);
+    // All inputs sign, and the messages depend on how many there are and which one signs.
+    let group = 32.min(count);
+    let blank = Spend::new(&vec![(vec![], vec![]); group], vec![script.clone(); group]);
+    let spent = vec![TxOut { value: VALUE, script_pubkey: &script }; group];
+    let context = TxContext::new(blank.tx.view(), &spent);
+    let signed: Vec<Vec<Vec<u8>>> = (0..group)
+        .map(|input| {
+            let msg = context.sighash_legacy(input, &script, SIGHASH_ALL);
+            let signers = keys.iter().copied().chain([STRANGER]);
+            signers.map(|key| sign(key, msg)).chain([vec![]]).collect()
+        })
+        .collect();
+    for first in (0..count).step_by(group) {
+        let inputs: Vec<_> = (0..group)
+            .map(|input| {
+                let mut number = first + input;
+                let mut script_sig = vec![0];
+                for _ in 0..sigs {
+                    push(&mut script_sig, &signed[input][number % choices]);
+                    number /= choices;
+                }
+                (script_sig, vec![])
+            })
+            .collect();
+        let spend = Spend::new(&inputs, vec![script.clone(); group]);
+        spend.check::<Batches>(Flags::NONE);
+        if sigs < 4 {
+            spend.check::<Forgetful>(Flags::P2SH | Flags::DERSIG);
+            spend.check::<Batches>(Flags::NULLFAIL | Flags::STRICTENC);
+        }
+    }
+}
+
+#[test]
+fn every_multisig_up_to_five_keys() {
+    (1..=5usize).into_par_iter().for_each(|count| {
+        let keys: Vec<usize> = (0..count).collect();
+        for sigs in 1..=count {
+            all_signature_lists(sigs, &keys, sigs < 4, false);
+            if sigs < 4 {
+                all_signature_lists(sigs, &keys, sigs < 3, true);
+            }
+        }
+    });
+}
+
+#[test]
+fn multisig_with_the_same_key_twice_and_with_what_is_no_key() {
+    for keys in [[0, 0, 0], [0, 1, 0], [1, 0, 0]] {
+        for sigs in 1..=3 {
+            all_signature_lists(sigs, &keys, true, false);
+        }
+    }
+    for bad in [vec![], vec![5; 33], vec![2; 33], vec![4; 65], vec![2; 32]] {
+        for at in 0..3 {
+            for sigs in 1..=2 {
+                let mut script = vec![op::PUSH1 - 1 + sigs];
+                for key in 0..3 {
+                    push(&mut script, if key == at { &bad } else { &[] });
+                    if key != at {
+                        script.pop();
+                        push(&mut script, &public(key));
+                    }
+                }
+                script.extend([op::PUSH1 + 2, op::CHECKMULTISIG]);
+                let inputs: Vec<_> =
+                    (0..9).map(|_| (vec![0; 1 + usize::from(sigs)], vec![])).collect();
+                let blank = Spend::new(&inputs, vec![script.clone(); 9]);
+                let spent = vec![TxOut { value: VALUE, script_pubkey: &script }; 9];
+                let context = TxContext::new(blank.tx.view(), &spent);
+                let inputs: Vec<_> = (0..9)
+                    .map(|input| {
+                        let msg = context.sighash_legacy(input, &script, SIGHASH_ALL);
+                        let mut script_sig = vec![0];
+                        for signer in [input % 3, input / 3].into_iter().take(sigs.into()) {
+                            push(&mut script_sig, &sign(signer, msg));
+                        }
+                        (script_sig, vec![])
+                    })
+                    .collect();
+                let spend = Spend::new(&inputs, vec![script.clone(); 9]);
+                for flags in [Flags::NONE, Flags::STRICTENC, Flags::NULLFAIL | Flags::DERSIG] {
+                    spend.check::<Batches>(flags);
+                    spend.check::<Forgetful>(flags);
+                }
+            }
+        }
+    }
+}
+
+/// More claims in one input than are kept.
+#[test]
+fn one_input_with_very_many_signatures() {
+    for wrong in [None, Some(10), Some(4500), Some(8999)] {
+        let key = Keypair::from_secret_key(&secret(1)).x_only_public_key().0.to_byte_array();
+        let mut leaf = Vec::new();
+        for number in 0..9000usize {
+            leaf.extend([op::DUP, 32]);
+            leaf.extend(key);
+            leaf.push(op::CHECKSIG);
+            if Some(number) == wrong {
+                leaf.push(op::NOT);
+            }
+            leaf.push(op::VERIFY);
+        }
+        leaf.extend([op::DROP, op::PUSH1]);
+        // Room for the budget of signatures.
+        let annex = vec![0x50; 9000 * 50];
+        let spend = tapscript_spend(&leaf, |sign| vec![sign(1)], Some(annex));
+        let verdict = spend.check::<Batches>(taproot_flags());
+        assert_eq!(verdict[0].is_ok(), wrong.is_none(), "{wrong:?} {verdict:?}");
+    }
+}
+
+fn taproot_flags() -> Flags {
+    Flags::P2SH | Flags::WITNESS | Flags::TAPROOT
+}
+
+/// One input that spends a Taproot output by its only leaf, with the stack that `stack` makes from a way to sign.
+fn tapscript_spend(
+    leaf: &[u8],
+    stack: impl Fn(&dyn Fn(usize) -> Vec<u8>) -> Vec<Vec<u8>>,
+    annex: Option<Vec<u8>>,
+) -> Spend {
+    let internal = Keypair::from_secret_key(&secret(50)).x_only_public_key().0;
+    let leaf_hash = tap_leaf_hash(0xc0, leaf);
+    let tweak = tap_tweak_hash(&internal.to_byte_array(), Some(&leaf_hash));
+    let (output, parity) = XOnlyPublicKey::from_byte_array(internal.to_byte_array())
+        .and_then(|key| key.add_tweak(&Scalar::from_be_bytes(tweak).unwrap()))
+        .unwrap();
+    let mut control = vec![0xc0 | parity.to_u8()];
+    control.extend(internal.to_byte_array());
+    let script = [&[op::PUSH1, 32][..], &output.to_byte_array()].concat();
+    let blank = Spend::new(&[(vec![], vec![vec![]])], vec![script.clone()]);
+    let spent = [TxOut { value: VALUE, script_pubkey: &script }];
+    let context = TxContext::new(blank.tx.view(), &spent);
+    let annex_hash = annex.as_deref().map(assay_consensus::script::annex_hash);
+    let position =
+        assay_consensus::script::TapscriptPosition { leaf_hash, code_separator: u32::MAX };
+    let msg = context.sighash_taproot(0, 0, annex_hash.as_ref(), Some(&position)).unwrap();
+    let sign = |number: usize| {
+        let pair = Keypair::from_secret_key(&secret(number));
+        schnorr::sign_no_aux_rand(&msg, &pair).to_byte_array().to_vec()
+    };
+    let mut witness = stack(&sign);
+    witness.extend([leaf.to_vec(), control]);
+    witness.extend(annex);
+    Spend::new(&[(vec![], witness)], vec![script])
+}
+
+/// An element that a random script starts with.
+#[derive(Clone, Debug)]
+enum Item {
+    Empty,
+    Number(u8),
+    /// By this key.
+    Signature(usize),
+    /// By this key, one bit changed.
+    BadSignature(usize),
+}
+
+fn item() -> impl Strategy<Value = Item> {
+    prop_oneof![
+        2 => Just(Item::Empty),
+        1 => (1u8..4).prop_map(Item::Number),
+        5 => (0usize..3).prop_map(Item::Signature),
+        2 => (0usize..3).prop_map(Item::BadSignature),
+    ]
+}
+
+/// A piece of a script; most leave something that another can use.
+fn piece(tapscript: bool) -> impl Strategy<Value = Vec<u8>> {
+    let key = move |number: usize| {
+        let mut script = Vec::new();
+        let key = public(number);
+        push(&mut script, if tapscript { &key[1..] } else { &key });
+        script
+    };
+    let with = |mut script: Vec<u8>, opcode: u8| {
+        script.push(opcode);
+        script
+    };
+    let arithmetic = vec![
+        op::NOT,
+        op::DUP,
+        op::DROP,
+        op::SWAP,
+        op::IF,
+        op::ELSE,
+        op::ENDIF,
+        op::VERIFY,
+        op::PUSH1,
+        op::BOOLAND,
+        op::BOOLOR,
+        op::CODESEPARATOR,
+        op::NOTIF,
+        op::TOALTSTACK,
+        op::FROMALTSTACK,
+    ];
+    let opcodes = prop::sample::select(arithmetic).prop_map(|opcode| vec![opcode]);
+    let multi =
+        (1usize..4, 1usize..4, 0usize..3, any::<bool>()).prop_map(move |(m, n, from, not)| {
+            let mut script = Vec::new();
+            if tapscript {
+                script.push(0);
+                for number in 0..n {
+                    script.extend([op::SWAP, if number == 0 { op::SWAP } else { op::NOP }]);
+                    script.extend(key((from + number) % 3));
+                    script.push(op::CHECKSIGADD);
+                }
+            } else {
+                script.push(op::PUSH1 - 1 + m as u8);
+                for number in 0..n {
+                    script.extend(key((from + number) % 3));
+                }
+                script.extend([op::PUSH1 - 1 + n as u8, op::CHECKMULTISIG]);
+            }
+            if not {
+                script.push(op::NOT);
+            }
+            script
+        });
+    prop_oneof![
+        4 => opcodes,
+        4 => (0usize..3).prop_map(move |number| with(key(number), op::CHECKSIG)),
+        1 => (0usize..3).prop_map(move |number| with(key(number), op::CHECKSIGVERIFY)),
+        3 => multi,
+    ]
+}
+
+fn flags() -> impl Strategy<Value = Flags> {
+    let some = [
+        Flags::NULLFAIL,
+        Flags::DERSIG,
+        Flags::STRICTENC,
+        Flags::NULLDUMMY,
+        Flags::LOW_S,
+        Flags::CONST_SCRIPTCODE,
+        Flags::WITNESS_PUBKEYTYPE,
+    ];
+    any::<u8>().prop_map(move |bits| {
+        let chosen = some.iter().enumerate().filter(|(index, _)| bits >> index & 1 == 1);
+        chosen.fold(taproot_flags(), |all, (_, &flag)| all | flag)
+    })
+}
+
+fn fill(items: &[Item], sign: &dyn Fn(usize) -> Vec<u8>) -> Vec<Vec<u8>> {
+    let make = |item: &Item| match *item {
+        Item::Empty => vec![],
+        Item::Number(number) => vec![number],
+        Item::Signature(key) => sign(key),
+        Item::BadSignature(key) => {
+            let mut sig = sign(key);
+            sig[12] ^= 4;
+            sig
+        }
+    };
+    items.iter().map(make).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_legacy_scripts(
+        items in prop::collection::vec(item(), 1..9),
+        pieces in prop::collection::vec(piece(false), 1..6),
+        flags in flags(),
+    ) {
+        let script = pieces.concat();
+        let blank = Spend::new(&[(vec![], vec![])], vec![script.clone()]);
+        let spent = [TxOut { value: VALUE, script_pubkey: &script }];
+        let context = TxContext::new(blank.tx.view(), &spent);
+        let msg = context.sighash_legacy(0, &script, SIGHASH_ALL);
+        let mut script_sig = Vec::new();
+        for item in fill(&items, &|key| sign(key, msg)) {
+            push(&mut script_sig, &item);
+        }
+        let spend = Spend::new(&[(script_sig, vec![])], vec![script]);
+        spend.check::<Batches>(flags);
+        spend.check::<Forgetful>(flags);
+    }
+
+    #[test]
+    fn random_witness_scripts(
+        items in prop::collection::vec(item(), 1..9),
+        pieces in prop::collection::vec(piece(false), 1..6),
+        flags in flags(),
+    ) {
+        let script = pieces.concat();
+        let program = [&[0, 32][..], &assay_hash::sha256(&script)].concat();
+        let blank = Spend::new(&[(vec![], vec![vec![]])], vec![program.clone()]);
+        let spent = [TxOut { value: VALUE, script_pubkey: &program }];
+        let context = TxContext::new(blank.tx.view(), &spent);
+        let msg = context.sighash_segwit_v0(0, &script, VALUE, SIGHASH_ALL);
+        let mut witness = fill(&items, &|key| sign(key, msg));
+        witness.push(script);
+        let spend = Spend::new(&[(vec![], witness)], vec![program]);
+        spend.check::<Batches>(flags);
+        spend.check::<Forgetful>(flags);
+    }
+
+    #[test]
+    fn random_tapscripts(
+        items in prop::collection::vec(item(), 1..9),
+        pieces in prop::collection::vec(piece(true), 1..6),
+        flags in flags(),
+    ) {
+        let spend = tapscript_spend(&pieces.concat(), |sign| fill(&items, sign), None);
+        spend.check::<Batches>(flags);
+        spend.check::<Forgetful>(flags);
+    }
+}

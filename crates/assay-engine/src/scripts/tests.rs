@@ -1,0 +1,88 @@
+//! Scripts of real blocks, some of them broken: the same finding however signatures are verified.
+
+use std::path::Path;
+
+use assay_consensus::params::ChainParams;
+
+use super::*;
+use crate::verify::{BlockVerifier, parse_prevouts};
+
+/// The verdict on the scripts of a block, with a given number of threads.
+fn judge(
+    block: &Block,
+    rules: &BlockRules,
+    coins: &[Coin],
+    script_batch: Option<usize>,
+    threads: usize,
+) -> Result<u64, TxFailure> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let job = ScriptJob::new(block, rules, script_batch);
+    pool.in_place_scope(|scope| {
+        let mut queue = ScriptQueue::new(scope, &job);
+        let mut rest = coins;
+        for tx_index in 1..block.tx_count() {
+            let (own, others) = rest.split_at(block.tx(tx_index).input_count());
+            rest = others;
+            queue.push(tx_index, &mut own.to_vec());
+        }
+        queue.send();
+    });
+    job.finish(&pool)
+}
+
+#[test]
+fn finds_the_lowest_failure_in_batches_of_any_size() {
+    let root = std::env::var_os("ASSAY_TEST_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        std::path::PathBuf::from,
+    );
+    let mut seed = 1u64;
+    let mut below = |limit: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % limit
+    };
+    let (mut valid, mut failed) = (0, 0);
+    for (chain, name, height) in
+        [("main", "mainnet-300025", 300_025), ("test", "testnet3-1087400", 1_087_400)]
+    {
+        let read = |kind| std::fs::read(root.join("blocks").join(name).with_extension(kind));
+        let (Ok(raw), Ok(prevouts)) = (read("blk"), read("prevouts")) else {
+            println!("skipped: no block {name} in the test data");
+            continue;
+        };
+        let params = ChainParams::by_name(chain).unwrap();
+        for broken in [0, 1, 1, 2, 2, 5, 20, 200] {
+            let mut raw = raw.clone();
+            let block = Block::parse(raw.clone(), params.encoding).unwrap();
+            let base = block.bytes().as_ptr() as usize;
+            for _ in 0..broken {
+                let tx = block.tx(1 + below(block.tx_count() - 1));
+                let script = tx.input(below(tx.input_count())).script_sig;
+                if script.len() > 40 {
+                    // Within r or s: still a signature by its form, but a wrong one.
+                    raw[script.as_ptr() as usize - base + 8 + below(20)] ^= 1 << below(7);
+                }
+            }
+            let block = Block::parse(raw, params.encoding).unwrap();
+            let verifier = BlockVerifier::new(&params, &block, height, None);
+            let coins: Vec<Coin> = parse_prevouts(&prevouts, verifier.input_count())
+                .unwrap()
+                .iter()
+                .map(|output| Coin {
+                    value: output.value,
+                    height: 1,
+                    coinbase: false,
+                    script_pubkey: output.script_pubkey.into(),
+                })
+                .collect();
+            let expected = judge(&block, verifier.rules(), &coins, None, 2);
+            for (script_batch, threads) in [(1, 1), (30, 3), (1000, 2), (1 << 20, 3)] {
+                let verdict = judge(&block, verifier.rules(), &coins, Some(script_batch), threads);
+                assert_eq!(verdict, expected, "{name}, {broken} broken, batches of {script_batch}");
+            }
+            *(if expected.is_ok() { &mut valid } else { &mut failed }) += 1;
+        }
+    }
+    println!("{valid} valid, {failed} with a failure");
+    assert!(valid + failed == 0 || (valid >= 1 && failed >= 6));
+}

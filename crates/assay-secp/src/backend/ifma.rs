@@ -1,0 +1,158 @@
+//! Eight lanes of AVX-512 with IFMA, the 52-bit multiply and add.
+//!
+//! The methods are inlined into [`answer_kernel`], the one function that enables the target
+//! features; outside of it they are never called. Code over [`Lanes`] keeps to loops for that: a
+//! closure given to the standard library is a function of its own, without the features.
+
+#![expect(unsafe_code, reason = "intrinsics, entry into a target-feature function")]
+
+use core::arch::x86_64::{
+    __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_loadu_si512, _mm512_madd52hi_epu64,
+    _mm512_madd52lo_epu64, _mm512_mask_blend_epi64, _mm512_or_si512, _mm512_set1_epi64,
+    _mm512_shuffle_i64x2, _mm512_slli_epi64, _mm512_srli_epi64, _mm512_storeu_si512,
+    _mm512_sub_epi64, _mm512_testn_epi64_mask, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
+};
+
+use crate::lanes::group::{self, Group, Question};
+use crate::lanes::{Lanes, Line};
+
+#[derive(Clone, Copy)]
+struct Ifma(__m512i);
+
+/// One intrinsic as a method body.
+macro_rules! intrinsic {
+    ($call:expr) => {{
+        // SAFETY: only code inlined into `answer_kernel` has values of this type, and its callers
+        // have checked for AVX-512F and IFMA; memory operands are references to 64 bytes.
+        unsafe { $call }
+    }};
+}
+
+impl Lanes for Ifma {
+    #[inline(always)]
+    fn splat(word: u64) -> Self {
+        Self(intrinsic!(_mm512_set1_epi64(word as i64)))
+    }
+
+    #[inline(always)]
+    fn load(words: &[u64; 8]) -> Self {
+        Self(intrinsic!(_mm512_loadu_si512(words.as_ptr().cast())))
+    }
+
+    #[inline(always)]
+    fn store(self, words: &mut [u64; 8]) {
+        intrinsic!(_mm512_storeu_si512(words.as_mut_ptr().cast(), self.0));
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_add_epi64(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_sub_epi64(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_and_si512(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn or(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_or_si512(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn shr<const BITS: u32>(self) -> Self {
+        Self(intrinsic!(_mm512_srli_epi64::<BITS>(self.0)))
+    }
+
+    #[inline(always)]
+    fn shl<const BITS: u32>(self) -> Self {
+        Self(intrinsic!(_mm512_slli_epi64::<BITS>(self.0)))
+    }
+
+    #[inline(always)]
+    fn add_mul_low(self, a: Self, b: Self) -> Self {
+        Self(intrinsic!(_mm512_madd52lo_epu64(self.0, a.0, b.0)))
+    }
+
+    #[inline(always)]
+    fn add_mul_high(self, a: Self, b: Self) -> Self {
+        Self(intrinsic!(_mm512_madd52hi_epu64(self.0, a.0, b.0)))
+    }
+
+    #[inline(always)]
+    fn select(mask: u8, yes: Self, no: Self) -> Self {
+        Self(intrinsic!(_mm512_mask_blend_epi64(mask, no.0, yes.0)))
+    }
+
+    #[inline(always)]
+    fn zeros(self) -> u8 {
+        intrinsic!(_mm512_testn_epi64_mask(self.0, self.0))
+    }
+
+    #[inline(always)]
+    fn transpose(rows: [Self; 8]) -> [Self; 8] {
+        let [a, b, c, d, e, f, g, h] = rows;
+        // Pairs of words, then of pairs, then of quadruples.
+        let even = [a.low(b), c.low(d), e.low(f), g.low(h)];
+        let odd = [a.high(b), c.high(d), e.high(f), g.high(h)];
+        let (even, odd) = (Self::quarters(even), Self::quarters(odd));
+        [even[0], odd[0], even[1], odd[1], even[2], odd[2], even[3], odd[3]]
+    }
+
+    #[inline(always)]
+    fn expect_below(self, _bits: u32) {}
+}
+
+impl Ifma {
+    #[inline(always)]
+    fn low(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_unpacklo_epi64(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn high(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_unpackhi_epi64(self.0, other.0)))
+    }
+
+    /// Transposes 128-bit parts.
+    #[inline(always)]
+    fn quarters([a, b, c, d]: [Self; 4]) -> [Self; 4] {
+        let (low, high) = (a.halves::<0x88>(b), a.halves::<0xdd>(b));
+        let (low_2, high_2) = (c.halves::<0x88>(d), c.halves::<0xdd>(d));
+        [
+            low.halves::<0x88>(low_2),
+            high.halves::<0x88>(high_2),
+            low.halves::<0xdd>(low_2),
+            high.halves::<0xdd>(high_2),
+        ]
+    }
+
+    /// Two of the four 128-bit parts of each.
+    #[inline(always)]
+    fn halves<const PARTS: i32>(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_shuffle_i64x2::<PARTS>(self.0, other.0)))
+    }
+}
+
+/// Whether this CPU has what the kernels need.
+pub(crate) fn available() -> bool {
+    std::arch::is_x86_feature_detected!("avx512f")
+        && std::arch::is_x86_feature_detected!("avx512ifma")
+}
+
+/// Answers all groups. The caller has seen [`available`] return true.
+pub(crate) fn answer(question: Question, groups: &mut [Group], table: &[Line]) {
+    debug_assert!(available());
+    // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+    unsafe { answer_kernel(question, groups, table) }
+}
+
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn answer_kernel(question: Question, groups: &mut [Group], table: &[Line]) {
+    group::answer::<Ifma>(question, groups, table);
+}

@@ -1,0 +1,199 @@
+//! Many independent checks at once.
+
+mod prepare;
+mod prover;
+mod self_test;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::sync::OnceLock;
+
+use prover::{Answer, Prover};
+
+use crate::{backend, taproot_tweak_ok, verify_ecdsa, verify_schnorr, verify_schnorr_bch};
+
+/// One question with a yes or no answer. Each variant has the meaning of the function of its name.
+#[derive(Clone, Copy, Debug)]
+pub enum Check<'a> {
+    /// [`verify_ecdsa`].
+    Ecdsa {
+        /// Compressed, uncompressed or hybrid.
+        pubkey: &'a [u8],
+        /// Lax DER without hash type.
+        der_sig: &'a [u8],
+        /// The signature hash.
+        msg: &'a [u8; 32],
+    },
+    /// [`verify_schnorr`].
+    Schnorr {
+        /// The x coordinate of the key.
+        xonly: &'a [u8; 32],
+        /// r and s.
+        sig: &'a [u8; 64],
+        /// The message, of any length.
+        msg: &'a [u8],
+    },
+    /// [`verify_schnorr_bch`].
+    SchnorrBch {
+        /// Compressed, uncompressed or hybrid.
+        pubkey: &'a [u8],
+        /// r and s.
+        sig: &'a [u8; 64],
+        /// The signature hash.
+        msg: &'a [u8; 32],
+    },
+    /// [`taproot_tweak_ok`].
+    TaprootTweak {
+        /// The x coordinate of the internal key.
+        internal: &'a [u8; 32],
+        /// The tagged hash that the internal key is tweaked by.
+        tweak: &'a [u8; 32],
+        /// The x coordinate of the output key.
+        output: &'a [u8; 32],
+        /// Whether the y coordinate of the output key is odd.
+        parity: bool,
+    },
+}
+
+impl Check<'_> {
+    /// The answer by libsecp256k1.
+    pub fn verify(&self) -> bool {
+        match *self {
+            Self::Ecdsa { pubkey, der_sig, msg } => verify_ecdsa(pubkey, der_sig, msg),
+            Self::Schnorr { xonly, sig, msg } => verify_schnorr(xonly, sig, msg),
+            Self::SchnorrBch { pubkey, sig, msg } => verify_schnorr_bch(pubkey, sig, msg),
+            Self::TaprootTweak { internal, tweak, output, parity } => {
+                taproot_tweak_ok(internal, tweak, output, parity)
+            }
+        }
+    }
+}
+
+/// What does the arithmetic of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// libsecp256k1, one check after the other.
+    Libsecp,
+    /// Eight lanes in plain Rust: much slower than libsecp256k1, and the oracle of [`Backend::Ifma`].
+    Portable,
+    /// Eight lanes of AVX-512 with its 52-bit multiplier.
+    Ifma,
+}
+
+impl Backend {
+    const ALL: [Self; 3] = [Self::Libsecp, Self::Portable, Self::Ifma];
+
+    /// The fastest one this CPU runs.
+    pub fn detect() -> Self {
+        if Self::Ifma.available() { Self::Ifma } else { Self::Libsecp }
+    }
+
+    /// Whether this CPU runs it.
+    pub fn available(self) -> bool {
+        match self {
+            Self::Libsecp | Self::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma => backend::ifma::available(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Ifma => false,
+        }
+    }
+
+    /// The name that [`Backend::by_name`] takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Libsecp => "libsecp256k1",
+            Self::Portable => "portable",
+            Self::Ifma => "ifma",
+        }
+    }
+
+    /// The backend of this name, or `None`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|backend| backend.name() == name)
+    }
+
+    /// The entry of the vector arithmetic, for backends that have one and that the CPU runs.
+    fn answer(self) -> Option<Answer> {
+        match self {
+            Self::Libsecp => None,
+            Self::Portable => Some(backend::portable::answer),
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma => backend::ifma::available().then_some(backend::ifma::answer as Answer),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Ifma => None,
+        }
+    }
+
+    /// Whether the known answers come out right. Asked once per backend and process.
+    pub(crate) fn passes_self_test(self) -> bool {
+        static PASSES: [OnceLock<bool>; 3] = [const { OnceLock::new() }; 3];
+        *PASSES[self as usize].get_or_init(|| self.answer().is_none_or(self_test::passes))
+    }
+}
+
+/// Answers checks in batches; keeps its memory from one batch to the next.
+///
+/// Vectors only ever prove a check true. Every check they do not prove is decided by libsecp256k1,
+/// so the answers are the library's, and a false one costs more than a true one.
+#[derive(Debug)]
+pub struct BatchVerifier {
+    backend: Backend,
+    has_failed_self_test: bool,
+    prover: Option<Prover>,
+}
+
+impl BatchVerifier {
+    /// A verifier with the fastest backend.
+    pub fn new() -> Self {
+        Self::with_backend(Backend::detect())
+    }
+
+    /// A verifier with this backend, or libsecp256k1 where the CPU does not run it or where it fails
+    /// its self-test.
+    pub fn with_backend(backend: Backend) -> Self {
+        let has_failed_self_test = !backend.passes_self_test();
+        let answer = backend.answer().filter(|_| !has_failed_self_test);
+        Self {
+            backend: if answer.is_some() { backend } else { Backend::Libsecp },
+            has_failed_self_test,
+            prover: answer.map(Prover::new),
+        }
+    }
+
+    /// The backend in use.
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// Whether the wanted backend gave a wrong answer when it was tried, and was set aside for that.
+    pub fn has_failed_self_test(&self) -> bool {
+        self.has_failed_self_test
+    }
+
+    /// Replaces the contents of `out` by one answer per check, in order.
+    pub fn verify(&mut self, checks: &[Check<'_>], out: &mut Vec<bool>) {
+        self.prove(checks, out);
+        for (check, answer) in checks.iter().zip(out) {
+            *answer = *answer || check.verify();
+        }
+    }
+
+    /// Replaces the contents of `out` by which checks the vectors prove true. The others may hold as
+    /// well; libsecp256k1 alone proves none.
+    pub fn prove(&mut self, checks: &[Check<'_>], out: &mut Vec<bool>) {
+        if let Some(prover) = &mut self.prover {
+            prover.prove(checks, out);
+        } else {
+            out.clear();
+            out.resize(checks.len(), false);
+        }
+    }
+}
+
+impl Default for BatchVerifier {
+    fn default() -> Self {
+        Self::new()
+    }
+}

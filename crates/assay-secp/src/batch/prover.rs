@@ -1,0 +1,113 @@
+//! Runs the checks of a batch through vectors of eight lanes.
+
+use super::prepare::{Job, prepare};
+use super::{Check, table};
+use crate::lanes::LANES;
+use crate::lanes::Line;
+use crate::lanes::group::{Group, Question};
+use crate::scalar::Scalar;
+
+/// Answers groups: the entry of a backend.
+pub(super) type Answer = fn(Question, &mut [Group], &[Line]);
+
+/// Checks that go through together: enough to share inversions, little enough for the second level
+/// cache.
+const CHECKS_AT_ONCE: usize = 1024;
+
+/// Jobs below this number are faster one by one than as a group.
+const JOBS_MIN: usize = 2;
+
+const QUESTIONS: [Question; 4] =
+    [Question::Ecdsa, Question::Schnorr, Question::SchnorrBch, Question::Tweak];
+
+/// Proves checks true. It never proves one false: what is not proven is unknown.
+#[derive(Debug)]
+pub(super) struct Prover {
+    answer: Answer,
+    /// Jobs by question.
+    jobs: [Vec<Job>; QUESTIONS.len()],
+    groups: Vec<Group>,
+    /// Products of s over the jobs before.
+    prefixes: Vec<Scalar>,
+}
+
+impl Prover {
+    pub(super) fn new(answer: Answer) -> Self {
+        Self { answer, jobs: Default::default(), groups: Vec::new(), prefixes: Vec::new() }
+    }
+
+    /// Sets `proven` to one entry per check.
+    pub(super) fn prove(&mut self, checks: &[Check<'_>], proven: &mut Vec<bool>) {
+        proven.clear();
+        proven.resize(checks.len(), false);
+        let table = table::generator_multiples();
+        if table.is_empty() {
+            return;
+        }
+        for (number, chunk) in checks.chunks(CHECKS_AT_ONCE).enumerate() {
+            self.jobs.iter_mut().for_each(Vec::clear);
+            for (index, check) in chunk.iter().enumerate() {
+                if let Some((question, job)) = prepare(number * CHECKS_AT_ONCE + index, check) {
+                    self.jobs[question as usize].push(job);
+                }
+            }
+            divide_by_s(&mut self.jobs[Question::Ecdsa as usize], &mut self.prefixes);
+            for question in QUESTIONS {
+                self.run(question, table, proven);
+            }
+        }
+    }
+
+    /// Answers all jobs of one question.
+    fn run(&mut self, question: Question, table: &[Line], proven: &mut [bool]) {
+        let jobs = &self.jobs[question as usize];
+        let (octets, rest) = jobs.as_chunks::<LANES>();
+        let is_rest_worth_it = rest.len() >= JOBS_MIN;
+        let count = octets.len() + usize::from(is_rest_worth_it);
+        if self.groups.len() < count {
+            self.groups.resize_with(count, Group::new);
+        }
+        let groups = &mut self.groups[..count];
+        for (group, jobs) in groups.iter_mut().zip(jobs.chunks(LANES)) {
+            fill(question, group, jobs);
+        }
+        (self.answer)(question, groups, table);
+        for (group, jobs) in groups.iter().zip(jobs.chunks(LANES)) {
+            for (lane, job) in jobs.iter().enumerate() {
+                proven[job.index] = group.proven >> lane & 1 == 1;
+            }
+        }
+    }
+}
+
+/// Sets every lane of a group; lanes without a job of their own repeat the last one.
+pub(super) fn fill(question: Question, group: &mut Group, jobs: &[Job]) {
+    let Some(last) = jobs.last() else { return };
+    for lane in 0..LANES {
+        let job = jobs.get(lane).unwrap_or(last);
+        group.set_points(lane, &job.key, &job.r, job.is_r_odd);
+        group.set_generator_digits(lane, &job.u1.split());
+        if question != Question::Tweak {
+            group.set_key_digits(lane, &job.u2.split());
+        }
+    }
+}
+
+/// Turns message and s into `u1 = m / s` and `u2 = r / s`, with one inversion (Montgomery's trick).
+/// No s is zero.
+fn divide_by_s(jobs: &mut [Job], prefixes: &mut Vec<Scalar>) {
+    prefixes.clear();
+    let mut product = Scalar::ONE;
+    for job in &*jobs {
+        prefixes.push(product);
+        product = product.mul(job.u2);
+    }
+    let mut suffix = product.inverse();
+    for (job, prefix) in jobs.iter_mut().zip(&*prefixes).rev() {
+        let inverse = suffix.mul(*prefix);
+        suffix = suffix.mul(job.u2);
+        // r is below the order: `prepare` saw to it.
+        job.u1 = job.u1.mul(inverse);
+        job.u2 = Scalar(job.r).mul(inverse);
+    }
+}

@@ -1,0 +1,87 @@
+//! Known answers, asked before a backend is trusted.
+
+use secp256k1::Scalar as Tweak;
+
+use super::prepare::Job;
+use super::prover::{Answer, fill};
+use super::table::{coordinates, generator_multiples};
+use crate::bch::generator;
+use crate::jacobi::is_square;
+use crate::lanes::LANES;
+use crate::lanes::group::{Group, Key, Question};
+use crate::scalar::{Scalar, words};
+
+/// Whether the backend proves eight true statements of every kind, and none that is changed.
+pub(super) fn passes(answer: Answer) -> bool {
+    [Question::Ecdsa, Question::Schnorr, Question::SchnorrBch, Question::Tweak]
+        .into_iter()
+        .all(|question| passes_question(answer, question).unwrap_or(false))
+}
+
+fn passes_question(answer: Answer, question: Question) -> Option<bool> {
+    let mut jobs = Vec::with_capacity(LANES);
+    for seed in 0..=u8::MAX {
+        if jobs.len() == LANES {
+            break;
+        }
+        let (job, is_y_square) = statement(question, seed)?;
+        // For BCH only every other point has the right y.
+        if is_y_square || question != Question::SchnorrBch {
+            jobs.push(job);
+        }
+    }
+    let table = generator_multiples();
+    let mut groups = [Group::new()];
+    let mut ask = |jobs: &[Job]| {
+        fill(question, &mut groups[0], jobs);
+        answer(question, &mut groups, table);
+        groups[0].proven
+    };
+    let mut is_right = ask(&jobs) == u8::MAX;
+    for lane in 0..LANES {
+        let mut changed = jobs.clone();
+        match lane % 4 {
+            0 => changed[lane].r[lane % 3] ^= 1 << (7 * lane),
+            1 => changed[lane].u1.0[lane % 3] ^= 1 << (5 * lane),
+            2 => changed[lane].key.x = changed[lane - 1].key.x,
+            _ => changed[lane].key.is_odd ^= true,
+        }
+        is_right &= ask(&changed) == !(1 << lane);
+        // Every statement in every lane.
+        jobs.rotate_left(1);
+        is_right &= ask(&jobs) == u8::MAX;
+    }
+    Some(is_right)
+}
+
+/// The true statement of a seed, and whether the y coordinate of its R is a square.
+fn statement(question: Question, seed: u8) -> Option<(Job, bool)> {
+    let hash = |tag: u8| assay_hash::sha256(&[seed, tag]);
+    let tweak = |bytes: [u8; 32]| Tweak::from_be_bytes(bytes).ok();
+    let key = generator()?.mul_tweak(&tweak(hash(1))?).ok()?;
+    let (u1, mut u2) = (hash(2), hash(3));
+    if question == Question::Tweak {
+        u2 = [0; 32];
+        u2[31] = 1;
+    }
+    let sum = key.mul_tweak(&tweak(u2)?).ok()?.add_exp_tweak(&tweak(u1)?).ok()?;
+    let (x, y) = coordinates(&key);
+    let key = Key { x, is_odd: y[0] & 1 == 1 };
+    let (r, y) = coordinates(&sum);
+    let mut y_bytes = [0; 32];
+    y_bytes.copy_from_slice(&sum.serialize_uncompressed()[33..]);
+    let (u1, u2) = (Scalar(words(&u1)), Scalar(words(&u2)));
+    Some((Job { index: 0, key, r, is_r_odd: y[0] & 1 == 1, u1, u2 }, is_square(&y_bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Backend;
+
+    #[test]
+    fn every_backend_passes() {
+        for backend in [Backend::Libsecp, Backend::Portable, Backend::Ifma] {
+            assert!(backend.passes_self_test(), "{}", backend.name());
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Points of y^2 = x^3 + 7, eight at a time, and sums of two multiples.
+//!
+//! The formulas are incomplete: an addition of a point to itself or to its negation gives Z = 0, and
+//! Z = 0 stays through every later step. No formula uses the 7, so they hold on the isomorphic curves
+//! y^2 = x^3 + 7 z^6 as well.
+
+use super::field::{Columns, Fe, Sum};
+use super::group::{G_HALVES, G_WINDOWS, Group, Q_HALVES, Q_WINDOWS};
+use super::{LANES, Lanes, Line};
+
+/// A cube root of one: multiplies x where the point is multiplied by [`crate::scalar`]'s lambda.
+const BETA: [u64; 5] = [
+    0x9_6c28_7195_01ee,
+    0x7_512f_5899_5c13,
+    0xc_3434_e99c_f049,
+    0x0_7106_e644_79ea,
+    0x0_7ae9_6a2b_657c,
+];
+
+/// Odd multiples of the key that a table holds, 1 to 31.
+const Q_MULTIPLES: usize = 16;
+
+/// (X / Z^2, Y / Z^3), all weak. Z is zero for infinity and after an exceptional addition.
+#[derive(Clone, Copy)]
+pub(crate) struct Jacobian<L> {
+    pub(crate) x: Fe<L>,
+    pub(crate) y: Fe<L>,
+    pub(crate) z: Fe<L>,
+}
+
+/// Coordinates that are carried; x and y of tables are weak.
+#[derive(Clone, Copy)]
+pub(crate) struct Affine<L> {
+    pub(crate) x: Fe<L>,
+    pub(crate) y: Fe<L>,
+}
+
+impl<L: Lanes> Jacobian<L> {
+    /// Twice the point: M = 3X^2, V = XY^2, X' = M^2 - 8V, Y' = M(4V - X') - 8Y^4, Z' = 2YZ.
+    #[inline(always)]
+    pub(crate) fn double(&self) -> Self {
+        let m = Columns::square(None, &self.x).reduce_thrice();
+        let yy = self.y.sqr();
+        let v = self.x.mul(&yy);
+        let x = Columns::square(Some(Sum::primes(16).minus_shifted::<3>(&v)), &m).reduce();
+        let t = Sum::primes(2).plus_shifted::<2>(&v).minus(&x).carry();
+        let minus_8yy = Sum::primes(16).minus_shifted::<3>(&yy).carry();
+        let y = Columns::zero().plus_product(&m, &t).plus_product(&minus_8yy, &yy).reduce();
+        let z = Columns::zero().plus_product(&self.y, &self.z).reduce_twice();
+        Self { x, y, z }
+    }
+
+    /// Adds a point whose coordinates are relative to `scale`: it is (x, y) where this point is
+    /// (X / scale^2, Y / scale^3). Returns H with the sum, for Z' = ZH.
+    ///
+    /// H = x scale^2 - X, R = y scale^3 - Y, V = XH^2, X' = R^2 - H^3 - 2V, Y' = R(V - X') - YH^3.
+    #[inline(always)]
+    pub(crate) fn add_scaled(&self, point: &Affine<L>, scale: &Fe<L>) -> (Self, Fe<L>) {
+        let zz = scale.sqr();
+        let zzz = scale.mul(&zz);
+        let h = Sum::primes(2).minus(&self.x).columns().plus_product(&point.x, &zz).reduce();
+        let r = Sum::primes(2).minus(&self.y).columns().plus_product(&point.y, &zzz).reduce();
+        let hh = h.sqr();
+        let minus_hhh = Columns::zero().plus_product(&h, &hh).reduce_negated();
+        let v = self.x.mul(&hh);
+        let sum = Sum::primes(4).plus(&minus_hhh).minus_shifted::<1>(&v);
+        let x = Columns::square(Some(sum), &r).reduce();
+        let w = Sum::primes(2).plus(&v).minus(&x).carry();
+        let y = Columns::zero().plus_product(&r, &w).plus_product(&self.y, &minus_hhh).reduce();
+        let z = self.z.mul(&h);
+        (Self { x, y, z }, h)
+    }
+
+    /// Adds an affine point.
+    #[inline(always)]
+    pub(crate) fn add(&self, point: &Affine<L>) -> Self {
+        self.add_scaled(point, &self.z).0
+    }
+}
+
+/// Reads one point per lane.
+#[inline(always)]
+fn load_points<L: Lanes>(lines: [&Line; LANES]) -> Affine<L> {
+    let mut rows = [L::splat(0); LANES];
+    for (row, line) in rows.iter_mut().zip(lines) {
+        *row = L::load(&line.0);
+    }
+    let [a, b, c, d, e, f, g, h] = L::transpose(rows);
+    Affine { x: Fe::from_words([a, b, c, d]), y: Fe::from_words([e, f, g, h]) }
+}
+
+/// The odd multiples 1 to 31 of a key of each lane, all relative to one scale.
+struct KeyTable {
+    lines: [[Line; Q_MULTIPLES]; LANES],
+}
+
+impl KeyTable {
+    /// Fills the table and returns its scale: entries are affine on the isomorphic curve with
+    /// that scale as z (Meloni's co-Z trick as libsecp256k1's `ecmult_odd_multiples_table` has it).
+    #[inline(always)]
+    fn fill<L: Lanes>(&mut self, key: &Affine<L>) -> Fe<L> {
+        let twice = Jacobian { x: key.x, y: key.y, z: Fe::one() }.double();
+        // On the curve scaled by Z of 2Q, 2Q is affine, and so is Q after scaling.
+        let zz = twice.z.sqr();
+        let first = Affine { x: key.x.mul(&zz), y: key.y.mul(&zz).mul(&twice.z) };
+        let step = Affine { x: twice.x, y: twice.y };
+        let mut point = Jacobian { x: first.x, y: first.y, z: Fe::one() };
+        let mut points = [(point.x, point.y, Fe::one()); Q_MULTIPLES];
+        for entry in &mut points[1..] {
+            let (sum, ratio) = point.add_scaled(&step, &point.z);
+            point = sum;
+            *entry = (point.x, point.y, ratio);
+        }
+        let mut factor = Fe::one();
+        for index in (0..Q_MULTIPLES).rev() {
+            let (x, y, ratio) = &points[index];
+            let square = factor.sqr();
+            let x = x.mul(&square).to_words();
+            let y = y.mul(&square.mul(&factor)).to_words();
+            let rows = L::transpose([x[0], x[1], x[2], x[3], y[0], y[1], y[2], y[3]]);
+            for (row, lines) in rows.into_iter().zip(&mut self.lines) {
+                row.store(&mut lines[index].0);
+            }
+            factor = factor.mul(ratio);
+        }
+        point.z.mul(&twice.z)
+    }
+
+    #[inline(always)]
+    fn load<L: Lanes>(&self, digits: [u8; LANES]) -> Affine<L> {
+        let line = |lane: usize| &self.lines[lane][usize::from(digits[lane] & 15)];
+        load_points([line(0), line(1), line(2), line(3), line(4), line(5), line(6), line(7)])
+    }
+}
+
+/// Reads the multiples of the generator that the digits name.
+#[inline(always)]
+fn load_generator<L: Lanes>(table: &[Line], digits: &[u16; LANES]) -> Affine<L> {
+    let line = |lane: usize| &table[usize::from(digits[lane])];
+    load_points([line(0), line(1), line(2), line(3), line(4), line(5), line(6), line(7)])
+}
+
+/// Adds the digits of both halves of the generator's scalar at `window`.
+#[inline(always)]
+fn add_generator<L: Lanes>(
+    sum: &mut Jacobian<L>,
+    scale: &Fe<L>,
+    group: &Group,
+    window: usize,
+    table: &[Line],
+) {
+    for half in 0..2 {
+        let digit = &group.g_digits[G_HALVES * window + half];
+        let mut point = load_generator::<L>(table, &digit.index);
+        point.y = point.y.negate_where(digit.negative);
+        if half == 1 {
+            point.x = point.x.mul(&Fe::constant(BETA));
+        }
+        let scale = sum.z.mul(scale);
+        *sum = sum.add_scaled(&point, &scale).0;
+    }
+}
+
+/// `u1 G + u2 Q` with the digits of a group.
+#[inline(always)]
+pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line]) -> Jacobian<L> {
+    let mut keys = KeyTable { lines: [[Line([0; 8]); Q_MULTIPLES]; LANES] };
+    let scale = keys.fill(key);
+    let mut sum = Jacobian { x: Fe::one(), y: Fe::one(), z: Fe::one() };
+    for bit in (0..=5 * (Q_WINDOWS - 1)).rev() {
+        let is_first = bit == 5 * (Q_WINDOWS - 1);
+        if !is_first {
+            sum = sum.double();
+        }
+        if bit % 5 == 0 {
+            for half in 0..2 {
+                let digit = &group.q_digits[Q_HALVES * (bit / 5) + half];
+                let mut point = keys.load::<L>(digit.index);
+                point.y = point.y.negate_where(digit.negative);
+                if half == 1 {
+                    point.x = point.x.mul(&Fe::constant(BETA));
+                } else if is_first {
+                    // A product, so that y is weak.
+                    sum.x = point.x;
+                    sum.y = point.y.mul(&Fe::one());
+                    continue;
+                }
+                sum = sum.add(&point);
+            }
+        }
+        if bit % 13 == 0 {
+            add_generator(&mut sum, &scale, group, bit / 13, table);
+        }
+    }
+    sum.z = sum.z.mul(&scale);
+    sum
+}
+
+/// `u1 G + Q` with the digits of a group.
+#[inline(always)]
+pub(crate) fn tweak<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line]) -> Jacobian<L> {
+    let mut sum = Jacobian { x: Fe::one(), y: Fe::one(), z: Fe::one() };
+    for window in (0..G_WINDOWS).rev() {
+        let is_first = window == G_WINDOWS - 1;
+        if !is_first {
+            for _ in 0..13 {
+                sum = sum.double();
+            }
+        }
+        for half in 0..2 {
+            let digit = &group.g_digits[G_HALVES * window + half];
+            let mut point = load_generator::<L>(table, &digit.index);
+            point.y = point.y.negate_where(digit.negative);
+            if half == 1 {
+                point.x = point.x.mul(&Fe::constant(BETA));
+            } else if is_first {
+                sum.x = point.x;
+                sum.y = point.y.mul(&Fe::one());
+                continue;
+            }
+            sum = sum.add(&point);
+        }
+    }
+    sum.add(key)
+}

@@ -1,0 +1,459 @@
+//! The field of 2^256 - 2^32 - 977 elements, eight elements at a time.
+//!
+//! An element is five limbs of 52 bits. Two states occur, and comments name them:
+//! - *carried*: every limb is below 2^52, so the value is below 2^260. What multiplication takes.
+//! - *weak*: carried, and the top limb below 2^48 + 2^6. What multiplication gives.
+//!
+//! `vpmadd52` reads the low 52 bits of a factor and silently drops the rest. A factor with a larger
+//! limb would be a wrong product, hence the checks of [`Lanes::expect_below`] on every factor.
+
+#![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
+
+use super::Lanes;
+
+/// Limbs of an element.
+pub(crate) const LIMBS: usize = 5;
+
+/// The prime in limbs.
+const PRIME: [u64; LIMBS] = [
+    0xf_fffe_ffff_fc2f,
+    0xf_ffff_ffff_ffff,
+    0xf_ffff_ffff_ffff,
+    0xf_ffff_ffff_ffff,
+    0x0_ffff_ffff_ffff,
+];
+
+const MASK_52: u64 = (1 << 52) - 1;
+const MASK_48: u64 = (1 << 48) - 1;
+
+/// 2^256 modulo the prime.
+const FOLD_256: u64 = 0x1_0000_03d1;
+
+/// 2^260 modulo the prime.
+const FOLD_260: u64 = FOLD_256 << 4;
+
+/// Eight field elements.
+#[derive(Clone, Copy)]
+pub(crate) struct Fe<L>(pub(crate) [L; LIMBS]);
+
+/// Five limbs that may exceed 52 bits: a sum on its way into a reduction.
+#[derive(Clone, Copy)]
+pub(crate) struct Sum<L>([L; LIMBS]);
+
+/// Columns of a product, of weight 2^(52 k).
+#[derive(Clone, Copy)]
+pub(crate) struct Columns<L>([L; 2 * LIMBS]);
+
+impl<L: Lanes> Sum<L> {
+    /// `multiple` times the prime, limb by limb.
+    #[inline(always)]
+    pub(crate) fn primes(multiple: u64) -> Self {
+        let mut limbs = [L::splat(0); LIMBS];
+        for k in 0..LIMBS {
+            limbs[k] = L::splat(PRIME[k] * multiple);
+        }
+        Self(limbs)
+    }
+
+    #[inline(always)]
+    pub(crate) fn plus(self, fe: &Fe<L>) -> Self {
+        let mut sum = self;
+        for k in 0..LIMBS {
+            sum.0[k] = sum.0[k].add(fe.0[k]);
+        }
+        sum
+    }
+
+    /// Adds 2^BITS times the element.
+    #[inline(always)]
+    pub(crate) fn plus_shifted<const BITS: u32>(self, fe: &Fe<L>) -> Self {
+        let mut sum = self;
+        for k in 0..LIMBS {
+            sum.0[k] = sum.0[k].add(fe.0[k].shl::<BITS>());
+        }
+        sum
+    }
+
+    /// Subtracts limb by limb: every limb of `self` must be at least that of the element.
+    #[inline(always)]
+    pub(crate) fn minus(self, fe: &Fe<L>) -> Self {
+        let mut sum = self;
+        for k in 0..LIMBS {
+            sum.0[k] = sum.0[k].sub(fe.0[k]);
+        }
+        sum
+    }
+
+    /// Subtracts 2^BITS times the element, limb by limb.
+    #[inline(always)]
+    pub(crate) fn minus_shifted<const BITS: u32>(self, fe: &Fe<L>) -> Self {
+        let mut sum = self;
+        for k in 0..LIMBS {
+            sum.0[k] = sum.0[k].sub(fe.0[k].shl::<BITS>());
+        }
+        sum
+    }
+
+    /// The same value in limbs of 52 bits; it must be below 2^260.
+    #[inline(always)]
+    pub(crate) fn carry(self) -> Fe<L> {
+        let mut limbs = self.0;
+        for limb in limbs {
+            limb.expect_below(60);
+        }
+        let mask = L::splat(MASK_52);
+        for k in 0..LIMBS - 1 {
+            limbs[k + 1] = limbs[k + 1].add(limbs[k].shr::<52>());
+            limbs[k] = limbs[k].and(mask);
+        }
+        limbs[LIMBS - 1].expect_below(52);
+        Fe(limbs)
+    }
+
+    /// Columns that start with this sum instead of zero.
+    #[inline(always)]
+    pub(crate) fn columns(self) -> Columns<L> {
+        let zero = L::splat(0);
+        let [a, b, c, d, e] = self.0;
+        Columns([a, b, c, d, e, zero, zero, zero, zero, zero])
+    }
+}
+
+impl<L: Lanes> Columns<L> {
+    #[inline(always)]
+    pub(crate) fn zero() -> Self {
+        Self([L::splat(0); 2 * LIMBS])
+    }
+
+    /// Adds `a b`, both carried. A column grows by less than 10 * 2^52.
+    #[inline(always)]
+    pub(crate) fn plus_product(self, a: &Fe<L>, b: &Fe<L>) -> Self {
+        a.expect_carried();
+        b.expect_carried();
+        let mut columns = self.0;
+        for i in 0..LIMBS {
+            for j in 0..LIMBS {
+                columns[i + j] = columns[i + j].add_mul_low(a.0[i], b.0[j]);
+            }
+            for j in 0..LIMBS {
+                columns[i + j + 1] = columns[i + j + 1].add_mul_high(a.0[i], b.0[j]);
+            }
+        }
+        Self(columns)
+    }
+
+    /// `sum + a^2` for carried `a`: the products off the diagonal once, then doubled.
+    #[inline(always)]
+    pub(crate) fn square(sum: Option<Sum<L>>, a: &Fe<L>) -> Self {
+        a.expect_carried();
+        let mut columns = [L::splat(0); 2 * LIMBS];
+        for i in 0..LIMBS {
+            for j in i + 1..LIMBS {
+                columns[i + j] = columns[i + j].add_mul_low(a.0[i], a.0[j]);
+                columns[i + j + 1] = columns[i + j + 1].add_mul_high(a.0[i], a.0[j]);
+            }
+        }
+        for column in &mut columns[1..2 * LIMBS - 1] {
+            *column = column.add(*column);
+        }
+        if let Some(sum) = sum {
+            for k in 0..LIMBS {
+                columns[k] = columns[k].add(sum.0[k]);
+            }
+        }
+        for i in 0..LIMBS {
+            columns[2 * i] = columns[2 * i].add_mul_low(a.0[i], a.0[i]);
+            columns[2 * i + 1] = columns[2 * i + 1].add_mul_high(a.0[i], a.0[i]);
+        }
+        Self(columns)
+    }
+
+    /// Adds the upper five columns, times 2^260 modulo the prime, to the lower five, and returns six.
+    ///
+    /// What a column holds above its 52 bits is folded by a product of its own, so no carry has to
+    /// travel: `vpmadd52` drops those bits from the column itself.
+    #[inline(always)]
+    fn fold(self) -> ([L; LIMBS], L) {
+        let fold = L::splat(FOLD_260);
+        let columns = self.0;
+        columns[2 * LIMBS - 1].expect_below(52);
+        let mut low = [columns[0], columns[1], columns[2], columns[3], columns[4]];
+        for k in 0..LIMBS {
+            low[k].expect_below(60);
+            low[k] = low[k].add_mul_low(columns[LIMBS + k], fold);
+        }
+        for k in 0..LIMBS - 1 {
+            columns[LIMBS + k].expect_below(60);
+            low[k + 1] = low[k + 1].add_mul_high(columns[LIMBS + k], fold);
+            low[k + 1] = low[k + 1].add_mul_low(columns[LIMBS + k].shr::<52>(), fold);
+        }
+        (low, L::splat(0).add_mul_high(columns[2 * LIMBS - 1], fold))
+    }
+
+    /// The value modulo the prime, weak.
+    #[inline(always)]
+    pub(crate) fn reduce(self) -> Fe<L> {
+        let (low, top) = self.fold();
+        Sum(fold_top(low, top)).carry()
+    }
+
+    /// Twice the value modulo the prime, weak.
+    #[inline(always)]
+    pub(crate) fn reduce_twice(self) -> Fe<L> {
+        let (mut low, top) = self.fold();
+        for limb in &mut low {
+            *limb = limb.add(*limb);
+        }
+        Sum(fold_top(low, top.add(top))).carry()
+    }
+
+    /// Three times the value modulo the prime, weak.
+    #[inline(always)]
+    pub(crate) fn reduce_thrice(self) -> Fe<L> {
+        let (mut low, top) = self.fold();
+        for limb in &mut low {
+            *limb = limb.add(*limb).add(*limb);
+        }
+        Sum(fold_top(low, top.add(top).add(top))).carry()
+    }
+
+    /// The negated value modulo the prime, carried but not weak. For at most one product.
+    #[inline(always)]
+    pub(crate) fn reduce_negated(self) -> Fe<L> {
+        let (low, top) = self.fold();
+        let low = fold_top(low, top);
+        let mut sum = Sum::<L>::primes(16);
+        for k in 0..LIMBS {
+            sum.0[k] = sum.0[k].sub(low[k]);
+        }
+        sum.carry()
+    }
+}
+
+/// Folds what exceeds 2^256; the top limb ends below 2^48.
+#[inline(always)]
+fn fold_top<L: Lanes>(mut low: [L; LIMBS], top: L) -> [L; LIMBS] {
+    let excess = low[LIMBS - 1].shr::<48>().add(top.shl::<4>());
+    excess.expect_below(52);
+    low[LIMBS - 1] = low[LIMBS - 1].and(L::splat(MASK_48));
+    let fold = L::splat(FOLD_256);
+    low[0] = low[0].add_mul_low(excess, fold);
+    low[1] = low[1].add_mul_high(excess, fold);
+    low
+}
+
+impl<L: Lanes> Fe<L> {
+    /// The same constant in every lane, given in limbs.
+    #[inline(always)]
+    pub(crate) fn constant(limbs: [u64; LIMBS]) -> Self {
+        let [a, b, c, d, e] = limbs;
+        Self([L::splat(a), L::splat(b), L::splat(c), L::splat(d), L::splat(e)])
+    }
+
+    #[inline(always)]
+    pub(crate) fn one() -> Self {
+        Self::constant([1, 0, 0, 0, 0])
+    }
+
+    /// From four words of 64 bits. Weak, and below 2^256.
+    #[inline(always)]
+    pub(crate) fn from_words(words: [L; 4]) -> Self {
+        let mask = L::splat(MASK_52);
+        let [a, b, c, d] = words;
+        Self([
+            a.and(mask),
+            a.shr::<52>().or(b.shl::<12>()).and(mask),
+            b.shr::<40>().or(c.shl::<24>()).and(mask),
+            c.shr::<28>().or(d.shl::<36>()).and(mask),
+            d.shr::<16>(),
+        ])
+    }
+
+    /// To four words of 64 bits, for a weak element; the words need not be below the prime.
+    #[inline(always)]
+    pub(crate) fn to_words(self) -> [L; 4] {
+        let [a, b, c, d, e] = self.below_2_256().0;
+        [
+            a.or(b.shl::<52>()),
+            b.shr::<12>().or(c.shl::<40>()),
+            c.shr::<24>().or(d.shl::<28>()),
+            d.shr::<36>().or(e.shl::<16>()),
+        ]
+    }
+
+    #[inline(always)]
+    pub(crate) fn load(limbs: &[[u64; 8]; LIMBS]) -> Self {
+        Self([
+            L::load(&limbs[0]),
+            L::load(&limbs[1]),
+            L::load(&limbs[2]),
+            L::load(&limbs[3]),
+            L::load(&limbs[4]),
+        ])
+    }
+
+    #[inline(always)]
+    pub(crate) fn store(self, limbs: &mut [[u64; 8]; LIMBS]) {
+        for k in 0..LIMBS {
+            self.0[k].store(&mut limbs[k]);
+        }
+    }
+
+    #[inline(always)]
+    fn expect_carried(&self) {
+        for limb in self.0 {
+            limb.expect_below(52);
+        }
+    }
+
+    /// Product of carried elements, weak.
+    #[inline(always)]
+    pub(crate) fn mul(&self, other: &Self) -> Self {
+        Columns::zero().plus_product(self, other).reduce()
+    }
+
+    /// Square of a carried element, weak.
+    #[inline(always)]
+    pub(crate) fn sqr(&self) -> Self {
+        Columns::square(None, self).reduce()
+    }
+
+    /// The negation in the lanes of the mask, for a weak element; carried.
+    #[inline(always)]
+    pub(crate) fn negate_where(&self, mask: u8) -> Self {
+        let negated = Sum::primes(2).minus(self);
+        let mut limbs = self.0;
+        for k in 0..LIMBS {
+            limbs[k] = L::select(mask, negated.0[k], limbs[k]);
+        }
+        Sum(limbs).carry()
+    }
+
+    #[inline(always)]
+    pub(crate) fn select(mask: u8, yes: &Self, no: &Self) -> Self {
+        let mut limbs = no.0;
+        for k in 0..LIMBS {
+            limbs[k] = L::select(mask, yes.0[k], no.0[k]);
+        }
+        Self(limbs)
+    }
+
+    /// The same residue below 2^256, for a weak element: after one fold of an excess of at most one,
+    /// what is left is far below 2^256.
+    #[inline(always)]
+    fn below_2_256(self) -> Self {
+        self.0[LIMBS - 1].expect_below(49);
+        let mut limbs = self.0;
+        let excess = limbs[LIMBS - 1].shr::<48>();
+        limbs[LIMBS - 1] = limbs[LIMBS - 1].and(L::splat(MASK_48));
+        limbs[0] = limbs[0].add_mul_low(excess, L::splat(FOLD_256));
+        let folded = Sum(limbs).carry();
+        folded.0[LIMBS - 1].expect_below(48);
+        folded
+    }
+
+    /// The residue below the prime, for a weak element.
+    #[inline(always)]
+    pub(crate) fn normalize(self) -> Self {
+        let folded = self.below_2_256();
+        // Adding 2^256 - p carries into bit 256 exactly for what is at least p.
+        let mut limbs = folded.0;
+        limbs[0] = limbs[0].add(L::splat(FOLD_256));
+        let mut reduced = Sum(limbs).carry().0;
+        let is_below = reduced[LIMBS - 1].shr::<48>().zeros();
+        reduced[LIMBS - 1] = reduced[LIMBS - 1].and(L::splat(MASK_48));
+        Self::select(is_below, &folded, &Self(reduced))
+    }
+
+    /// The lanes whose weak element is zero modulo the prime.
+    #[inline(always)]
+    pub(crate) fn zeros(self) -> u8 {
+        let [a, b, c, d, e] = self.normalize().0;
+        a.or(b).or(c).or(d).or(e).zeros()
+    }
+
+    /// The lanes whose weak element is odd as a number below the prime.
+    #[inline(always)]
+    pub(crate) fn odd(self) -> u8 {
+        !self.normalize().0[0].and(L::splat(1)).zeros()
+    }
+
+    /// The lanes in which `self` and `other` differ by a multiple of the prime; both weak.
+    #[inline(always)]
+    pub(crate) fn equals(&self, other: &Self) -> u8 {
+        let difference = Sum::primes(2).plus(self).minus(other);
+        // Multiplying by one makes the difference weak.
+        difference.carry().mul(&Self::one()).zeros()
+    }
+}
+
+/// A step of an addition chain for exponents: square `from` some times, multiply by `by`, keep as
+/// `to`.
+struct Step {
+    from: usize,
+    squarings: u32,
+    by: usize,
+    to: usize,
+}
+
+const fn step(from: usize, squarings: u32, by: usize, to: usize) -> Step {
+    Step { from, squarings, by, to }
+}
+
+/// Slot k holds a power with exponent 2^n - 1, for n = 1, 2, 3, 6, 9, 11, 22, 44, 88, 176, 220, 223.
+const CHAIN: [Step; 12] = [
+    step(0, 1, 0, 1),
+    step(1, 1, 0, 2),
+    step(2, 3, 2, 3),
+    step(3, 3, 2, 4),
+    step(4, 2, 1, 5),
+    step(5, 11, 5, 6),
+    step(6, 22, 6, 7),
+    step(7, 44, 7, 8),
+    step(8, 88, 8, 9),
+    step(9, 44, 7, 10),
+    step(10, 3, 2, 11),
+    // Both exponents go on with 0 and 22 ones.
+    step(11, 23, 6, 12),
+];
+
+/// After [`CHAIN`]: `(p + 1) / 4` but for two squarings.
+const TO_SQUARE_ROOT: [Step; 1] = [step(12, 6, 1, 12)];
+
+/// After [`CHAIN`]: `p - 2`.
+const TO_INVERSE: [Step; 3] = [step(12, 5, 0, 12), step(12, 3, 1, 12), step(12, 2, 0, 12)];
+
+#[inline(always)]
+fn power<L: Lanes, const N: usize>(base: &[Fe<L>; N], tail: &[Step]) -> [Fe<L>; N] {
+    let mut slots = [*base; 13];
+    for step in CHAIN.iter().chain(tail) {
+        let mut value = slots[step.from];
+        for _ in 0..step.squarings {
+            for fe in &mut value {
+                *fe = fe.sqr();
+            }
+        }
+        for (fe, by) in value.iter_mut().zip(&slots[step.by]) {
+            *fe = fe.mul(by);
+        }
+        slots[step.to] = value;
+    }
+    slots[12]
+}
+
+/// The square roots of weak elements, or something else where there is none. Several vectors at a
+/// time, for one chain of squarings leaves the multiplier idle.
+#[inline(always)]
+pub(crate) fn square_roots<L: Lanes, const N: usize>(of: &[Fe<L>; N]) -> [Fe<L>; N] {
+    let mut roots = power(of, &TO_SQUARE_ROOT);
+    for root in &mut roots {
+        *root = root.sqr().sqr();
+    }
+    roots
+}
+
+/// The inverse, and zero for zero.
+#[inline(always)]
+pub(crate) fn inverse<L: Lanes>(of: &Fe<L>) -> Fe<L> {
+    power(&[*of], &TO_INVERSE)[0]
+}

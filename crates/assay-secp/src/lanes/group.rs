@@ -1,0 +1,221 @@
+//! Eight checks of one kind, from operands to verdicts.
+
+use super::curve::{self, Affine, Jacobian};
+use super::field::{self, Columns, Fe, LIMBS, Sum};
+use super::{LANES, Lanes, Line};
+use crate::scalar::Digits;
+
+/// Windows of 5 bits of half a scalar.
+pub(crate) const Q_WINDOWS: usize = 26;
+
+/// Windows of 13 bits of half a scalar.
+pub(crate) const G_WINDOWS: usize = 10;
+
+/// Halves of a scalar that multiplies the key.
+pub(crate) const Q_HALVES: usize = 2;
+
+/// Halves of a scalar that multiplies the generator.
+pub(crate) const G_HALVES: usize = 2;
+
+/// Odd multiples of the generator that a table holds, 1 to 8191.
+pub(crate) const G_MULTIPLES: usize = 4096;
+
+/// What the eight checks ask of `R = u1 G + u2 Q`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// Its x coordinate is r modulo the group order. Only r itself is tried.
+    Ecdsa,
+    /// Its x coordinate is r and its y coordinate has the wanted parity.
+    Schnorr,
+    /// Its x coordinate is r and its y coordinate is a square.
+    SchnorrBch,
+    /// As `Schnorr` for `R = u1 G + Q`.
+    Tweak,
+}
+
+/// One digit of each lane.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Digit<T> {
+    /// Place in the table of odd multiples.
+    pub(crate) index: [T; LANES],
+    /// The lanes that subtract.
+    pub(crate) negative: u8,
+}
+
+/// Operands and verdicts of eight lanes.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// The x coordinate of the key in words, below the prime.
+    pub(crate) key_x: [[u64; LANES]; 4],
+    /// The lanes whose key has an odd y coordinate.
+    pub(crate) key_odd: u8,
+    /// The x coordinate that R must have, below the prime.
+    pub(crate) r: [[u64; LANES]; 4],
+    /// The lanes in which the y coordinate of R must be odd.
+    pub(crate) r_odd: u8,
+    /// Digits of u2, lowest window first, both halves of a window together.
+    pub(crate) q_digits: [Digit<u8>; Q_HALVES * Q_WINDOWS],
+    /// Digits of u1.
+    pub(crate) g_digits: [Digit<u16>; G_HALVES * G_WINDOWS],
+    /// The lanes that were proven true. All others are unknown.
+    pub(crate) proven: u8,
+    key_y: [[u64; LANES]; LIMBS],
+    y: [[u64; LANES]; LIMBS],
+    z: [[u64; LANES]; LIMBS],
+    prefix: [[u64; LANES]; LIMBS],
+}
+
+impl Group {
+    /// Operands that are nothing in particular yet; every lane must be set.
+    pub(crate) fn new() -> Self {
+        Self {
+            key_x: [[0; LANES]; 4],
+            key_odd: 0,
+            r: [[0; LANES]; 4],
+            r_odd: 0,
+            q_digits: [Digit::default(); Q_HALVES * Q_WINDOWS],
+            g_digits: [Digit::default(); G_HALVES * G_WINDOWS],
+            proven: 0,
+            key_y: [[0; LANES]; LIMBS],
+            y: [[0; LANES]; LIMBS],
+            z: [[0; LANES]; LIMBS],
+            prefix: [[0; LANES]; LIMBS],
+        }
+    }
+
+    /// Sets the key and the x coordinate to find.
+    pub(crate) fn set_points(&mut self, lane: usize, key: &Key, r: &[u64; 4], is_r_odd: bool) {
+        for (lanes, word) in self.key_x.iter_mut().zip(key.x) {
+            lanes[lane] = word;
+        }
+        for (lanes, &word) in self.r.iter_mut().zip(r) {
+            lanes[lane] = word;
+        }
+        set_bit(&mut self.key_odd, lane, key.is_odd);
+        set_bit(&mut self.r_odd, lane, is_r_odd);
+    }
+
+    /// Sets u1.
+    pub(crate) fn set_generator_digits(&mut self, lane: usize, halves: &[Digits; G_HALVES]) {
+        for (half, digits) in halves.iter().enumerate() {
+            for window in 0..G_WINDOWS {
+                let raw = digits.window::<13>(window);
+                let is_negative = raw < 1 << 12;
+                let digit = &mut self.g_digits[G_HALVES * window + half];
+                digit.index[lane] =
+                    (if is_negative { !raw } else { raw } & (G_MULTIPLES as u64 - 1)) as u16;
+                set_bit(&mut digit.negative, lane, is_negative);
+            }
+        }
+    }
+
+    /// Sets u2.
+    pub(crate) fn set_key_digits(&mut self, lane: usize, halves: &[Digits; Q_HALVES]) {
+        for (half, digits) in halves.iter().enumerate() {
+            for window in 0..Q_WINDOWS {
+                let raw = digits.window::<5>(window);
+                let is_negative = raw < 1 << 4;
+                let digit = &mut self.q_digits[Q_HALVES * window + half];
+                digit.index[lane] = (if is_negative { !raw } else { raw } & 15) as u8;
+                set_bit(&mut digit.negative, lane, is_negative);
+            }
+        }
+    }
+}
+
+/// A key that is not decompressed yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Words of the x coordinate, below the prime.
+    pub(crate) x: [u64; 4],
+    /// Whether the y coordinate is odd.
+    pub(crate) is_odd: bool,
+}
+
+#[inline(always)]
+fn set_bit(mask: &mut u8, lane: usize, bit: bool) {
+    *mask = *mask & !(1 << lane) | u8::from(bit) << lane;
+}
+
+#[inline(always)]
+fn load_words<L: Lanes>(words: &[[u64; LANES]; 4]) -> Fe<L> {
+    Fe::from_words([L::load(&words[0]), L::load(&words[1]), L::load(&words[2]), L::load(&words[3])])
+}
+
+/// Answers all groups: sets `proven`.
+#[inline(always)]
+pub(crate) fn answer<L: Lanes>(question: Question, groups: &mut [Group], table: &[Line]) {
+    for pair in groups.chunks_mut(2) {
+        decompress::<L>(pair);
+        for group in pair {
+            let key = Affine { x: load_words(&group.key_x), y: Fe::load(&group.key_y) };
+            let sum = if question == Question::Tweak {
+                curve::tweak::<L>(&key, group, table)
+            } else {
+                curve::multiply::<L>(&key, group, table)
+            };
+            compare(question, group, &sum);
+        }
+    }
+    if matches!(question, Question::Schnorr | Question::Tweak) {
+        check_parity::<L>(groups);
+    }
+}
+
+/// Finds the y coordinates of the keys of up to two groups; `proven` has the lanes on the curve.
+#[inline(always)]
+fn decompress<L: Lanes>(groups: &mut [Group]) {
+    let seven = Fe::<L>::constant([7, 0, 0, 0, 0]);
+    let mut cubics = [seven; 2];
+    for (group, cubic) in groups.iter().zip(&mut cubics) {
+        let x = load_words::<L>(&group.key_x);
+        *cubic = Columns::zero().plus_product(&x.sqr(), &x).reduce();
+        *cubic = Sum::primes(0).plus(cubic).plus(&seven).carry().mul(&Fe::one());
+    }
+    let roots = field::square_roots(&cubics);
+    for ((group, cubic), root) in groups.iter_mut().zip(&cubics).zip(&roots) {
+        group.proven = root.sqr().equals(cubic);
+        root.negate_where(root.odd() ^ group.key_odd).store(&mut group.key_y);
+    }
+}
+
+/// Keeps the lanes whose Z is not zero and whose x coordinate is r, and what decides about y.
+#[inline(always)]
+fn compare<L: Lanes>(question: Question, group: &mut Group, sum: &Jacobian<L>) {
+    let r = load_words::<L>(&group.r);
+    let is_match = r.mul(&sum.z.sqr()).equals(&sum.x);
+    group.proven &= is_match & !sum.z.zeros();
+    match question {
+        Question::Ecdsa => {}
+        Question::SchnorrBch => {
+            // Y / Z^3 is a square exactly when Y Z is.
+            let product = sum.y.mul(&sum.z);
+            let [root] = field::square_roots(&[product]);
+            group.proven &= root.sqr().equals(&product);
+        }
+        Question::Schnorr | Question::Tweak => {
+            sum.y.store(&mut group.y);
+            sum.z.store(&mut group.z);
+        }
+    }
+}
+
+/// Keeps the lanes whose y coordinate has the wanted parity, with one inversion for all groups.
+#[inline(always)]
+fn check_parity<L: Lanes>(groups: &mut [Group]) {
+    let mut product = Fe::<L>::one();
+    for group in &mut *groups {
+        // A zero would spoil the lane in every other group, and its verdict is known.
+        let z = Fe::select(group.proven, &Fe::load(&group.z), &Fe::one());
+        z.store(&mut group.z);
+        product.store(&mut group.prefix);
+        product = product.mul(&z);
+    }
+    let mut suffix = field::inverse(&product);
+    for group in groups.iter_mut().rev() {
+        let inverse = suffix.mul(&Fe::load(&group.prefix));
+        suffix = suffix.mul(&Fe::load(&group.z));
+        let y = Fe::load(&group.y).mul(&inverse.sqr().mul(&inverse));
+        group.proven &= !(y.odd() ^ group.r_odd);
+    }
+}

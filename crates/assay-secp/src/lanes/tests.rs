@@ -1,0 +1,116 @@
+//! The field against slow arithmetic, and the scalars' digits against their definition.
+
+use super::field::{self, Columns, Fe, Sum};
+use super::{LANES, Lanes};
+use crate::backend::portable::Portable;
+
+type Words = [u64; 4];
+
+const PRIME: Words = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];
+
+/// Addition modulo the prime, of numbers below it.
+fn slow_add(a: &Words, b: &Words) -> Words {
+    let mut sum = [0; 4];
+    let mut carry = 0u128;
+    for k in 0..4 {
+        carry += u128::from(a[k]) + u128::from(b[k]);
+        sum[k] = carry as u64;
+        carry >>= 64;
+    }
+    if carry == 1 || !sum.iter().rev().lt(PRIME.iter().rev()) {
+        let mut borrow = false;
+        for k in 0..4 {
+            (sum[k], borrow) = sum[k].borrowing_sub(PRIME[k], borrow);
+        }
+    }
+    sum
+}
+
+/// Multiplication modulo the prime by shift and add.
+fn slow_mul(a: &Words, b: &Words) -> Words {
+    let mut product = [0; 4];
+    for bit in (0..256).rev() {
+        product = slow_add(&product, &product);
+        if b[bit / 64] >> (bit % 64) & 1 == 1 {
+            product = slow_add(&product, a);
+        }
+    }
+    product
+}
+
+fn load<L: Lanes>(words: &[Words; LANES]) -> Fe<L> {
+    Fe::from_words(std::array::from_fn(|word| {
+        L::load(&std::array::from_fn(|lane| words[lane][word]))
+    }))
+}
+
+fn read<L: Lanes>(fe: Fe<L>) -> [Words; LANES] {
+    let words = fe.normalize().to_words();
+    let mut out = [[0; 4]; LANES];
+    for (k, word) in words.into_iter().enumerate() {
+        let mut lanes = [0; LANES];
+        word.store(&mut lanes);
+        for lane in 0..LANES {
+            out[lane][k] = lanes[lane];
+        }
+    }
+    out
+}
+
+/// Numbers below the prime, with many zeros and ones among their bits.
+fn samples(seed: &mut u64) -> [Words; LANES] {
+    let mut next = || {
+        *seed ^= *seed << 13;
+        *seed ^= *seed >> 7;
+        *seed ^= *seed << 17;
+        *seed
+    };
+    std::array::from_fn(|_| {
+        let mut words: Words = std::array::from_fn(|_| match next() % 4 {
+            0 => 0,
+            1 => u64::MAX,
+            _ => next(),
+        });
+        if next().is_multiple_of(8) {
+            words = [0xffff_fffe_ffff_fc2f - next() % 4, u64::MAX, u64::MAX, u64::MAX];
+        }
+        if !words.iter().rev().lt(PRIME.iter().rev()) {
+            words[3] >>= 1;
+        }
+        words
+    })
+}
+
+#[test]
+fn field_agrees_with_slow_arithmetic() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15;
+    for _ in 0..200 {
+        let (a, b) = (samples(&mut seed), samples(&mut seed));
+        let (x, y) = (load::<Portable>(&a), load::<Portable>(&b));
+        assert_eq!(read(x), a, "round trip");
+        let product = read(x.mul(&y));
+        let square = read(x.sqr());
+        let twice = read(Columns::zero().plus_product(&x, &y).reduce_twice());
+        let thrice = read(Columns::zero().plus_product(&x, &y).reduce_thrice());
+        let negated = Columns::zero().plus_product(&x, &y).reduce_negated();
+        let sum = read(Sum::primes(2).plus(&x).minus(&y).plus(&y).plus(&y).carry().mul(&Fe::one()));
+        for lane in 0..LANES {
+            let expected = slow_mul(&a[lane], &b[lane]);
+            assert_eq!(product[lane], expected, "{:x?} * {:x?}", a[lane], b[lane]);
+            assert_eq!(square[lane], slow_mul(&a[lane], &a[lane]), "{:x?} squared", a[lane]);
+            let double = slow_add(&expected, &expected);
+            assert_eq!(twice[lane], double);
+            assert_eq!(thrice[lane], slow_add(&double, &expected));
+            assert_eq!(sum[lane], slow_add(&a[lane], &b[lane]));
+        }
+        let zero = Sum::primes(0).plus(&negated).plus(&x.mul(&y)).carry().mul(&Fe::one());
+        assert_eq!(zero.zeros(), u8::MAX);
+        let inverse = field::inverse(&x);
+        let unit = inverse.mul(&x);
+        for (unit, a) in read(unit).into_iter().zip(a) {
+            assert_eq!(unit, if a == [0; 4] { [0; 4] } else { [1, 0, 0, 0] });
+        }
+        let [root] = field::square_roots(&[x.sqr()]);
+        assert_eq!(root.sqr().equals(&x.sqr()), u8::MAX);
+    }
+}
