@@ -9,7 +9,7 @@ use super::group::{G_HALVES, G_WINDOWS, Group, Q_HALVES, Q_WINDOWS};
 use super::{LANES, Lanes, Line};
 
 /// A cube root of one: multiplies x where the point is multiplied by [`crate::scalar`]'s lambda.
-const BETA: [u64; 5] = [
+pub(super) const BETA: [u64; 5] = [
     0x9_6c28_7195_01ee,
     0x7_512f_5899_5c13,
     0xc_3434_e99c_f049,
@@ -71,6 +71,16 @@ impl<L: Lanes> Jacobian<L> {
         (Self { x, y, z }, h)
     }
 
+    /// Adds a point in Jacobian coordinates: X and Y scaled by its Z make it one that is affine
+    /// relative to the own Z.
+    #[inline(always)]
+    pub(crate) fn add_jacobian(&self, other: &Self) -> Self {
+        let zz = other.z.sqr();
+        let scaled =
+            Self { x: self.x.mul(&zz), y: self.y.mul(&zz.mul(&other.z)), z: self.z.mul(&other.z) };
+        scaled.add_scaled(&Affine { x: other.x, y: other.y }, &self.z).0
+    }
+
     /// Adds an affine point.
     #[inline(always)]
     pub(crate) fn add(&self, point: &Affine<L>) -> Self {
@@ -80,7 +90,7 @@ impl<L: Lanes> Jacobian<L> {
 
 /// Reads one point per lane.
 #[inline(always)]
-fn load_points<L: Lanes>(lines: [&Line; LANES]) -> Affine<L> {
+pub(super) fn load_points<L: Lanes>(lines: [&Line; LANES]) -> Affine<L> {
     let mut rows = [L::splat(0); LANES];
     for (row, line) in rows.iter_mut().zip(lines) {
         *row = L::load(&line.0);
