@@ -41,11 +41,10 @@ impl<L: Lanes> Jacobian<L> {
     pub(crate) fn double(&self) -> Self {
         let m = Columns::square(None, &self.x).reduce_thrice();
         let yy = self.y.sqr();
-        let v = self.x.mul(&yy);
-        let x = Columns::square(Some(Sum::primes(16).minus_shifted::<3>(&v)), &m).reduce();
-        let t = Sum::primes(2).plus_shifted::<2>(&v).minus(&x).carry();
-        let minus_8yy = Sum::primes(16).minus_shifted::<3>(&yy).carry();
-        let y = Columns::zero().plus_product(&m, &t).plus_product(&minus_8yy, &yy).reduce();
+        let v = Columns::zero().plus_product(&self.x, &yy).reduce_to_sum();
+        let x = Columns::square(Some(Sum::far_primes().minus_sum::<3>(&v)), &m).reduce();
+        let t = Sum::primes(2).plus_sum::<2>(&v).minus(&x).carry();
+        let y = Columns::minus_eight_squares(&yy).plus_product(&m, &t).reduce();
         let z = Columns::zero().plus_product(&self.y, &self.z).reduce_twice();
         Self { x, y, z }
     }
@@ -62,10 +61,10 @@ impl<L: Lanes> Jacobian<L> {
         let r = Sum::primes(2).minus(&self.y).columns().plus_product(&point.y, &zzz).reduce();
         let hh = h.sqr();
         let minus_hhh = Columns::zero().plus_product(&h, &hh).reduce_negated();
-        let v = self.x.mul(&hh);
-        let sum = Sum::primes(4).plus(&minus_hhh).minus_shifted::<1>(&v);
+        let v = Columns::zero().plus_product(&self.x, &hh).reduce_to_sum();
+        let sum = Sum::far_primes().plus(&minus_hhh).minus_sum::<1>(&v);
         let x = Columns::square(Some(sum), &r).reduce();
-        let w = Sum::primes(2).plus(&v).minus(&x).carry();
+        let w = Sum::primes(2).plus_sum::<0>(&v).minus(&x).carry();
         let y = Columns::zero().plus_product(&r, &w).plus_product(&self.y, &minus_hhh).reduce();
         let z = self.z.mul(&h);
         (Self { x, y, z }, h)
