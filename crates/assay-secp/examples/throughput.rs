@@ -14,6 +14,9 @@ use std::time::Instant;
 use assay_secp::{Backend, BatchVerifier, Check};
 use secp256k1::{Keypair, Message, Parity, PublicKey, Scalar, SecretKey, ecdsa, schnorr};
 
+/// A way to answer a batch.
+type Verify = fn(&mut BatchVerifier, &[Check<'_>], &mut Vec<bool>);
+
 /// Checks per batch.
 const BATCH: usize = 4096;
 
@@ -58,22 +61,27 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// Prints the cost on both sides and returns the ratio.
-fn measure(name: &str, checks: &[Check<'_>], backend: Backend, rounds: usize) -> f64 {
+fn measure(
+    name: &str,
+    checks: &[Check<'_>],
+    (backend, verify): (Backend, Verify),
+    rounds: usize,
+) -> f64 {
     let mut batch = BatchVerifier::with_backend(backend);
     let mut single = BatchVerifier::with_backend(Backend::Libsecp);
     let mut answers = Vec::new();
-    let mut time = |verifier: &mut BatchVerifier| {
+    let mut time = |verifier: &mut BatchVerifier, verify: Verify| {
         let start = Instant::now();
-        verifier.verify(checks, &mut answers);
+        verify(verifier, checks, &mut answers);
         let elapsed_ns = start.elapsed().as_nanos() as f64 / checks.len() as f64;
         assert!(answers.iter().all(|&answer| answer), "all checks are true");
         elapsed_ns
     };
-    time(&mut batch);
-    time(&mut single);
+    time(&mut batch, verify);
+    time(&mut single, BatchVerifier::verify);
     let (mut batch_ns, mut single_ns, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let (a, b) = (time(&mut batch), time(&mut single));
+        let (a, b) = (time(&mut batch, verify), time(&mut single, BatchVerifier::verify));
         batch_ns.push(a);
         single_ns.push(b);
         ratios.push(b / a);
@@ -115,11 +123,15 @@ fn main() -> ExitCode {
             parity: case.parity,
         })
         .collect();
-    let ecdsa = measure("ecdsa", &ecdsa, backend, rounds);
-    let schnorr = measure("schnorr", &schnorr, backend, rounds);
-    let tweak = measure("taproot tweak", &tweaks, backend, rounds);
+    let single: (Backend, Verify) = (backend, BatchVerifier::verify);
+    let weighted: (Backend, Verify) = (backend, BatchVerifier::verify_weighted);
+    let ecdsa = measure("ecdsa", &ecdsa, single, rounds);
+    let schnorr_batch = measure("schnorr, weighted", &schnorr, weighted, rounds);
+    let schnorr = measure("schnorr", &schnorr, single, rounds);
+    let tweak = measure("taproot tweak", &tweaks, single, rounds);
     println!("ecdsa_ratio {ecdsa:.2}");
     println!("schnorr_ratio {schnorr:.2}");
+    println!("schnorr_batch_ratio {schnorr_batch:.2}");
     println!("tweak_ratio {tweak:.2}");
     println!("backend {}", BatchVerifier::with_backend(backend).backend().name());
     ExitCode::SUCCESS

@@ -6,10 +6,12 @@ mod self_test;
 mod table;
 #[cfg(test)]
 mod tests;
+mod weighted;
 
 use std::sync::OnceLock;
 
 use prover::{Answer, Prover};
+use weighted::WeightedSum;
 
 use crate::{backend, taproot_tweak_ok, verify_ecdsa, verify_schnorr, verify_schnorr_bch};
 
@@ -126,10 +128,27 @@ impl Backend {
         }
     }
 
+    /// The entry of its weighted sums, likewise.
+    fn weighted_sum(self) -> Option<WeightedSum> {
+        match self {
+            Self::Libsecp => None,
+            Self::Portable => Some(backend::portable::weighted_sum),
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma => {
+                backend::ifma::available().then_some(backend::ifma::weighted_sum as WeightedSum)
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Ifma => None,
+        }
+    }
+
     /// Whether the known answers come out right. Asked once per backend and process.
     pub(crate) fn passes_self_test(self) -> bool {
         static PASSES: [OnceLock<bool>; 3] = [const { OnceLock::new() }; 3];
-        *PASSES[self as usize].get_or_init(|| self.answer().is_none_or(self_test::passes))
+        *PASSES[self as usize].get_or_init(|| {
+            let entries = self.answer().zip(self.weighted_sum());
+            entries.is_none_or(|(answer, sum)| self_test::passes(answer, sum))
+        })
     }
 }
 
@@ -158,7 +177,9 @@ impl BatchVerifier {
         Self {
             backend: if answer.is_some() { backend } else { Backend::Libsecp },
             has_failed_self_test,
-            prover: answer.map(Prover::new),
+            prover: answer
+                .zip(backend.weighted_sum())
+                .map(|(answer, sum)| Prover::new(answer, sum)),
         }
     }
 
@@ -180,14 +201,31 @@ impl BatchVerifier {
         }
     }
 
+    /// As [`BatchVerifier::verify`], but a few hundred BIP-0340 signatures and more are verified as
+    /// one sum with weights from a hash of all of them (BIP-0340, "Batch Verification").
+    ///
+    /// An invalid signature is accepted with a probability below 2^-127, and nobody can raise it but
+    /// by trying that many batches. A batch with an invalid signature costs several times one
+    /// without, and keys that occur twice undo the gain.
+    pub fn verify_weighted(&mut self, checks: &[Check<'_>], out: &mut Vec<bool>) {
+        out.clear();
+        out.resize(checks.len(), false);
+        if let Some(prover) = &mut self.prover {
+            prover.prove_weighted(checks, out);
+            prover.prove(checks, out);
+        }
+        for (check, answer) in checks.iter().zip(out) {
+            *answer = *answer || check.verify();
+        }
+    }
+
     /// Replaces the contents of `out` by which checks the vectors prove true. The others may hold as
     /// well; libsecp256k1 alone proves none.
     pub fn prove(&mut self, checks: &[Check<'_>], out: &mut Vec<bool>) {
+        out.clear();
+        out.resize(checks.len(), false);
         if let Some(prover) = &mut self.prover {
             prover.prove(checks, out);
-        } else {
-            out.clear();
-            out.resize(checks.len(), false);
         }
     }
 }

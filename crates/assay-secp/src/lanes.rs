@@ -6,6 +6,7 @@
 pub(crate) mod curve;
 pub(crate) mod field;
 pub(crate) mod group;
+pub(crate) mod msm;
 #[cfg(test)]
 mod tests;
 

@@ -1,8 +1,9 @@
 //! Verifies secp256k1 ECDSA and Schnorr signatures, one by one and in batches.
 //!
 //! The answers are those of Bitcoin Core (`CPubKey`, `XOnlyPubKey`) and, for [`verify_schnorr_bch`],
-//! of BCHN. libsecp256k1 does the arithmetic; nothing is allocated and no context is made per call
-//! (each thread makes one when it first verifies).
+//! of BCHN. One by one, libsecp256k1 does the arithmetic; nothing is allocated and no context is made
+//! per call (each thread makes one when it first verifies). [`BatchVerifier`] answers many checks at
+//! once, with vectors where the CPU has them, and has libsecp256k1 decide what these do not prove.
 //!
 //! ```
 //! let mut key = [0x79; 33];

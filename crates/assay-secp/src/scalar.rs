@@ -96,6 +96,26 @@ impl Scalar {
         if self.is_zero() { self } else { Self(subtract(&ORDER, &self.0).0) }
     }
 
+    #[inline]
+    pub(crate) fn add(self, other: Self) -> Self {
+        let mut sum = [0; 4];
+        let mut carry = false;
+        for ((sum, a), b) in sum.iter_mut().zip(self.0).zip(other.0) {
+            (*sum, carry) = a.carrying_add(b, carry);
+        }
+        if carry { Self(subtract(&sum, &ORDER).0) } else { Self::reduce_once(sum) }
+    }
+
+    /// Big endian.
+    #[inline]
+    pub(crate) fn to_bytes(self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for (chunk, word) in bytes.as_chunks_mut::<8>().0.iter_mut().rev().zip(self.0) {
+            *chunk = word.to_be_bytes();
+        }
+        bytes
+    }
+
     /// Product modulo the order: 2^256 is congruent to a number of 129 bits, so three folds do.
     #[inline]
     pub(crate) fn mul(self, other: Self) -> Self {
@@ -213,7 +233,7 @@ pub(crate) struct Digits([u64; 3]);
 
 impl Digits {
     #[inline(always)]
-    fn of_odd(k: [u64; 3]) -> Self {
+    pub(crate) fn of_odd(k: [u64; 3]) -> Self {
         debug_assert!(k[0] & 1 == 1 && (k[2] as i64) >> 1 == (k[2] as i64) >> 63);
         let half =
             [k[0] >> 1 | k[1] << 63, k[1] >> 1 | k[2] << 63, (((k[2] as i64) >> 1) + 2) as u64];

@@ -285,3 +285,31 @@ fn names_lead_back() {
     assert!(Backend::detect().available());
     assert!(!BatchVerifier::new().has_failed_self_test());
 }
+
+/// Weighted sums: all true, with damage here and there, and with keys that occur many times.
+#[test]
+fn weighted_sums_agree_with_single_checks() {
+    let mut random = Random(77);
+    let schnorr = |check: &Owned| matches!(check, Owned::Schnorr { .. });
+    let pool: Vec<Owned> =
+        (0..600).flat_map(|_| true_checks(&mut random)).filter(schnorr).collect();
+    let mut answers = Vec::new();
+    for backend in [Backend::Libsecp, Backend::Portable, Backend::Ifma] {
+        let mut verifier = BatchVerifier::with_backend(backend);
+        for (count, damaged) in [(300, 0), (600, 0), (600, 1), (599, 2), (600, 40), (257, 1)] {
+            let mut batch = pool[..count].to_vec();
+            for _ in 0..damaged {
+                let at = random.below(count);
+                mutate(&mut random, &mut batch[at]);
+            }
+            let checks: Vec<Check<'_>> = batch.iter().map(Owned::check).collect();
+            verifier.verify_weighted(&checks, &mut answers);
+            for (check, answer) in checks.iter().zip(&answers) {
+                assert_eq!(*answer, check.verify(), "{}: {check:?}", backend.name());
+            }
+        }
+        let checks: Vec<Check<'_>> = (0..520).map(|k| pool[k % 3].check()).collect();
+        verifier.verify_weighted(&checks, &mut answers);
+        assert_eq!(answers, vec![true; 520]);
+    }
+}

@@ -1,6 +1,6 @@
 //! Eight lanes of AVX-512 with IFMA, the 52-bit multiply and add.
 //!
-//! The methods are inlined into [`answer_kernel`], the one function that enables the target
+//! The methods are inlined into the two kernels, the only functions that enable the target
 //! features; outside of it they are never called. Code over [`Lanes`] keeps to loops for that: a
 //! closure given to the standard library is a function of its own, without the features.
 
@@ -14,6 +14,7 @@ use core::arch::x86_64::{
 };
 
 use crate::lanes::group::{self, Group, Question};
+use crate::lanes::msm::{self, Work};
 use crate::lanes::{Lanes, Line};
 
 #[derive(Clone, Copy)]
@@ -22,7 +23,7 @@ struct Ifma(__m512i);
 /// One intrinsic as a method body.
 macro_rules! intrinsic {
     ($call:expr) => {{
-        // SAFETY: only code inlined into `answer_kernel` has values of this type, and its callers
+        // SAFETY: only code inlined into the kernels has values of this type, and its callers
         // have checked for AVX-512F and IFMA; memory operands are references to 64 bytes.
         unsafe { $call }
     }};
@@ -155,4 +156,16 @@ pub(crate) fn answer(question: Question, groups: &mut [Group], table: &[Line]) {
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn answer_kernel(question: Question, groups: &mut [Group], table: &[Line]) {
     group::answer::<Ifma>(question, groups, table);
+}
+
+/// Sums up a batch. The caller has seen [`available`] return true.
+pub(crate) fn weighted_sum(work: &mut Work, table: &[Line]) -> bool {
+    debug_assert!(available());
+    // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+    unsafe { weighted_sum_kernel(work, table) }
+}
+
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn weighted_sum_kernel(work: &mut Work, table: &[Line]) -> bool {
+    msm::sum::<Ifma>(work, table)
 }

@@ -4,6 +4,7 @@
 use std::array::from_fn;
 
 use crate::lanes::group::{self, Group, Question};
+use crate::lanes::msm::{self, Work};
 use crate::lanes::{LANES, Lanes, Line};
 
 const MASK_52: u64 = (1 << 52) - 1;
@@ -103,4 +104,9 @@ impl Lanes for Portable {
 /// Answers all groups.
 pub(crate) fn answer(question: Question, groups: &mut [Group], table: &[Line]) {
     group::answer::<Portable>(question, groups, table);
+}
+
+/// Sums up a batch.
+pub(crate) fn weighted_sum(work: &mut Work, table: &[Line]) -> bool {
+    msm::sum::<Portable>(work, table)
 }

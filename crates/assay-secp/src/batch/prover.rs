@@ -1,10 +1,12 @@
 //! Runs the checks of a batch through vectors of eight lanes.
 
 use super::prepare::{Job, prepare};
+use super::weighted::{self, WeightedSum};
 use super::{Check, table};
 use crate::lanes::LANES;
 use crate::lanes::Line;
 use crate::lanes::group::{Group, Question};
+use crate::lanes::msm::Work;
 use crate::scalar::Scalar;
 
 /// Answers groups: the entry of a backend.
@@ -13,6 +15,12 @@ pub(super) type Answer = fn(Question, &mut [Group], &[Line]);
 /// Checks that go through together: enough to share inversions, little enough for the second level
 /// cache.
 const CHECKS_AT_ONCE: usize = 1024;
+
+/// BIP-0340 signatures below this number are faster one by one than as a sum.
+const WEIGHTED_MIN: usize = 256;
+
+/// Most signatures of one sum.
+const WEIGHTED_MAX: usize = 8192;
 
 /// Jobs below this number are faster one by one than as a group.
 const JOBS_MIN: usize = 2;
@@ -29,17 +37,61 @@ pub(super) struct Prover {
     groups: Vec<Group>,
     /// Products of s over the jobs before.
     prefixes: Vec<Scalar>,
+    weighted_sum: WeightedSum,
+    work: Work,
+    /// Signatures for one sum.
+    weighted: Vec<Job>,
 }
 
 impl Prover {
-    pub(super) fn new(answer: Answer) -> Self {
-        Self { answer, jobs: Default::default(), groups: Vec::new(), prefixes: Vec::new() }
+    pub(super) fn new(answer: Answer, weighted_sum: WeightedSum) -> Self {
+        Self {
+            answer,
+            jobs: Default::default(),
+            groups: Vec::new(),
+            prefixes: Vec::new(),
+            weighted_sum,
+            work: Work::default(),
+            weighted: Vec::new(),
+        }
     }
 
-    /// Sets `proven` to one entry per check.
-    pub(super) fn prove(&mut self, checks: &[Check<'_>], proven: &mut Vec<bool>) {
-        proven.clear();
-        proven.resize(checks.len(), false);
+    /// Adds the BIP-0340 signatures that weighted sums prove to `proven`, which has one entry per
+    /// check. A sum that does not come out is split, down to where single proofs are cheaper.
+    pub(super) fn prove_weighted(&mut self, checks: &[Check<'_>], proven: &mut [bool]) {
+        if table::generator_multiples().is_empty() {
+            return;
+        }
+        self.weighted.clear();
+        for (index, check) in checks.iter().enumerate() {
+            if let Some((Question::Schnorr, job)) = prepare(index, check) {
+                self.weighted.push(job);
+            }
+        }
+        let jobs = std::mem::take(&mut self.weighted);
+        for jobs in jobs.chunks(WEIGHTED_MAX) {
+            self.prove_sum(jobs, proven);
+        }
+        self.weighted = jobs;
+    }
+
+    fn prove_sum(&mut self, jobs: &[Job], proven: &mut [bool]) {
+        if jobs.len() < WEIGHTED_MIN {
+            return;
+        }
+        if weighted::all_valid(jobs, self.weighted_sum, &mut self.work) {
+            for job in jobs {
+                proven[job.index] = true;
+            }
+            return;
+        }
+        let (first, second) = jobs.split_at(jobs.len() / 2);
+        self.prove_sum(first, proven);
+        self.prove_sum(second, proven);
+    }
+
+    /// Sets the entries of the checks it proves. Checks whose entry is set are passed over.
+    pub(super) fn prove(&mut self, checks: &[Check<'_>], proven: &mut [bool]) {
         let table = table::generator_multiples();
         if table.is_empty() {
             return;
@@ -47,7 +99,11 @@ impl Prover {
         for (number, chunk) in checks.chunks(CHECKS_AT_ONCE).enumerate() {
             self.jobs.iter_mut().for_each(Vec::clear);
             for (index, check) in chunk.iter().enumerate() {
-                if let Some((question, job)) = prepare(number * CHECKS_AT_ONCE + index, check) {
+                let index = number * CHECKS_AT_ONCE + index;
+                if proven[index] {
+                    continue;
+                }
+                if let Some((question, job)) = prepare(index, check) {
                     self.jobs[question as usize].push(job);
                 }
             }

@@ -5,17 +5,36 @@ use secp256k1::Scalar as Tweak;
 use super::prepare::Job;
 use super::prover::{Answer, fill};
 use super::table::{coordinates, generator_multiples};
+use super::weighted::{self, WeightedSum};
 use crate::bch::generator;
 use crate::jacobi::is_square;
 use crate::lanes::LANES;
 use crate::lanes::group::{Group, Key, Question};
+use crate::lanes::msm::Work;
 use crate::scalar::{Scalar, words};
 
-/// Whether the backend proves eight true statements of every kind, and none that is changed.
-pub(super) fn passes(answer: Answer) -> bool {
+/// Whether the backend proves eight true statements of every kind, and none that is changed, and
+/// likewise for a weighted sum.
+pub(super) fn passes(answer: Answer, weighted_sum: WeightedSum) -> bool {
     [Question::Ecdsa, Question::Schnorr, Question::SchnorrBch, Question::Tweak]
         .into_iter()
         .all(|question| passes_question(answer, question).unwrap_or(false))
+        && passes_weighted(weighted_sum).unwrap_or(false)
+}
+
+fn passes_weighted(weighted_sum: WeightedSum) -> Option<bool> {
+    let mut jobs = Vec::new();
+    for seed in 0..32 {
+        let (job, _) = statement(Question::Schnorr, seed)?;
+        // The sum takes both y coordinates as even.
+        if !job.key.is_odd && !job.is_r_odd {
+            jobs.push(job);
+        }
+    }
+    let mut work = Work::default();
+    let is_proven = weighted::all_valid(&jobs, weighted_sum, &mut work);
+    jobs.first_mut()?.u1.0[0] ^= 1;
+    Some(is_proven && !weighted::all_valid(&jobs, weighted_sum, &mut work))
 }
 
 fn passes_question(answer: Answer, question: Question) -> Option<bool> {

@@ -6,10 +6,11 @@ use secp256k1::Scalar as Tweak;
 use super::prepare::Job;
 use super::prover::fill;
 use super::table::{coordinates, generator_multiples};
-use super::{Backend, BatchVerifier, Check};
+use super::{Backend, BatchVerifier, Check, weighted};
 use crate::bch::generator;
 use crate::lanes::LANES;
 use crate::lanes::group::{G_WINDOWS, Group, Key, Q_WINDOWS, Question};
+use crate::lanes::msm::Work;
 use crate::scalar::{Digits, ORDER, Scalar, is_below, words};
 
 /// Multiplies points as BETA multiplies their x coordinates.
@@ -363,4 +364,32 @@ fn keys_off_the_curve_are_not_proven() {
         }
     }
     assert_eq!(words(&[0; 32]), [0; 4]);
+}
+
+/// The sum itself must come out for true statements (else it would only be slow), and must not for
+/// one false.
+#[test]
+fn weighted_sums_come_out() {
+    let generator = generator().expect("on the curve");
+    let even = |point: &PublicKey| coordinates(point).1[0] & 1 == 0;
+    let mut jobs: Vec<Job> = (0..)
+        .filter_map(|seed| {
+            let key = multiple(&generator, hashed(seed, 1)).filter(even)?;
+            let (u1, u2) = (hashed(seed, 2), hashed(seed, 3));
+            let r = sum(u1, u2, &key).filter(even)?;
+            Some(job(u1, u2, &key, &r))
+        })
+        .take(301)
+        .collect();
+    for backend in BACKENDS {
+        let Some(weighted_sum) = backend.weighted_sum() else { continue };
+        let mut work = Work::default();
+        for count in [8, 13, 301] {
+            assert!(weighted::all_valid(&jobs[..count], weighted_sum, &mut work), "{backend:?}");
+        }
+        jobs[200].u1 = jobs[200].u1.add(Scalar::ONE);
+        assert!(!weighted::all_valid(&jobs, weighted_sum, &mut work), "{backend:?}");
+        assert!(weighted::all_valid(&jobs[..200], weighted_sum, &mut work), "{backend:?}");
+        jobs[200].u1 = jobs[200].u1.add(Scalar::ONE.negate());
+    }
 }

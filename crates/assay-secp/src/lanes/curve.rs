@@ -9,7 +9,7 @@ use super::group::{G_HALVES, G_WINDOWS, Group, Q_HALVES, Q_WINDOWS};
 use super::{LANES, Lanes, Line};
 
 /// A cube root of one: multiplies x where the point is multiplied by [`crate::scalar`]'s lambda.
-const BETA: [u64; 5] = [
+pub(super) const BETA: [u64; 5] = [
     0x9_6c28_7195_01ee,
     0x7_512f_5899_5c13,
     0xc_3434_e99c_f049,
@@ -41,11 +41,10 @@ impl<L: Lanes> Jacobian<L> {
     pub(crate) fn double(&self) -> Self {
         let m = Columns::square(None, &self.x).reduce_thrice();
         let yy = self.y.sqr();
-        let v = self.x.mul(&yy);
-        let x = Columns::square(Some(Sum::primes(16).minus_shifted::<3>(&v)), &m).reduce();
-        let t = Sum::primes(2).plus_shifted::<2>(&v).minus(&x).carry();
-        let minus_8yy = Sum::primes(16).minus_shifted::<3>(&yy).carry();
-        let y = Columns::zero().plus_product(&m, &t).plus_product(&minus_8yy, &yy).reduce();
+        let v = Columns::zero().plus_product(&self.x, &yy).reduce_to_sum();
+        let x = Columns::square(Some(Sum::far_primes().minus_sum::<3>(&v)), &m).reduce();
+        let t = Sum::primes(2).plus_sum::<2>(&v).minus(&x).carry();
+        let y = Columns::minus_eight_squares(&yy).plus_product(&m, &t).reduce();
         let z = Columns::zero().plus_product(&self.y, &self.z).reduce_twice();
         Self { x, y, z }
     }
@@ -62,13 +61,23 @@ impl<L: Lanes> Jacobian<L> {
         let r = Sum::primes(2).minus(&self.y).columns().plus_product(&point.y, &zzz).reduce();
         let hh = h.sqr();
         let minus_hhh = Columns::zero().plus_product(&h, &hh).reduce_negated();
-        let v = self.x.mul(&hh);
-        let sum = Sum::primes(4).plus(&minus_hhh).minus_shifted::<1>(&v);
+        let v = Columns::zero().plus_product(&self.x, &hh).reduce_to_sum();
+        let sum = Sum::far_primes().plus(&minus_hhh).minus_sum::<1>(&v);
         let x = Columns::square(Some(sum), &r).reduce();
-        let w = Sum::primes(2).plus(&v).minus(&x).carry();
+        let w = Sum::primes(2).plus_sum::<0>(&v).minus(&x).carry();
         let y = Columns::zero().plus_product(&r, &w).plus_product(&self.y, &minus_hhh).reduce();
         let z = self.z.mul(&h);
         (Self { x, y, z }, h)
+    }
+
+    /// Adds a point in Jacobian coordinates: X and Y scaled by its Z make it one that is affine
+    /// relative to the own Z.
+    #[inline(always)]
+    pub(crate) fn add_jacobian(&self, other: &Self) -> Self {
+        let zz = other.z.sqr();
+        let scaled =
+            Self { x: self.x.mul(&zz), y: self.y.mul(&zz.mul(&other.z)), z: self.z.mul(&other.z) };
+        scaled.add_scaled(&Affine { x: other.x, y: other.y }, &self.z).0
     }
 
     /// Adds an affine point.
@@ -80,7 +89,7 @@ impl<L: Lanes> Jacobian<L> {
 
 /// Reads one point per lane.
 #[inline(always)]
-fn load_points<L: Lanes>(lines: [&Line; LANES]) -> Affine<L> {
+pub(super) fn load_points<L: Lanes>(lines: [&Line; LANES]) -> Affine<L> {
     let mut rows = [L::splat(0); LANES];
     for (row, line) in rows.iter_mut().zip(lines) {
         *row = L::load(&line.0);

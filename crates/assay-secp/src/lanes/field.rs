@@ -2,7 +2,8 @@
 //!
 //! An element is five limbs of 52 bits. Two states occur, and comments name them:
 //! - *carried*: every limb is below 2^52, so the value is below 2^260. What multiplication takes.
-//! - *weak*: carried, and the top limb below 2^48 + 2^6. What multiplication gives.
+//! - *weak*: carried, and the top limb below 2^48 + 2^10. What multiplication gives.
+//! - A [`Sum`] may have larger limbs. It can be added to others, and is no factor.
 //!
 //! `vpmadd52` reads the low 52 bits of a factor and silently drops the rest. A factor with a larger
 //! limb would be a wrong product, hence the checks of [`Lanes::expect_below`] on every factor.
@@ -29,6 +30,25 @@ const MASK_48: u64 = (1 << 48) - 1;
 /// 2^256 modulo the prime.
 const FOLD_256: u64 = 0x1_0000_03d1;
 
+/// A multiple of the prime with limbs above 2^60, but for the top one, which is above 2^51: 16p with
+/// 2^8 of each limb moved to the one below.
+const FAR_PRIMES: [u64; LIMBS] = [
+    16 * PRIME[0] + (1 << 60),
+    16 * PRIME[1] + (1 << 60) - (1 << 8),
+    16 * PRIME[2] + (1 << 60) - (1 << 8),
+    16 * PRIME[3] + (1 << 60) - (1 << 8),
+    16 * PRIME[4] - (1 << 8),
+];
+
+/// What makes columns of 2^60, the last of 2^50, a multiple of the prime.
+const FAR_COLUMNS: [u64; LIMBS] = [
+    0xe_077e_fc1e_c3ef,
+    0xf_efff_ffbe_eeff,
+    0xf_efff_ffc2_eeff,
+    0xf_efff_ffc2_eeff,
+    0x0_efff_ffc2_eeff,
+];
+
 /// 2^260 modulo the prime.
 const FOLD_260: u64 = FOLD_256 << 4;
 
@@ -53,6 +73,24 @@ impl<L: Lanes> Sum<L> {
             limbs[k] = L::splat(PRIME[k] * multiple);
         }
         Self(limbs)
+    }
+
+    /// A multiple of the prime to subtract sums from.
+    #[inline(always)]
+    pub(crate) fn far_primes() -> Self {
+        Self(Fe::constant(FAR_PRIMES).0)
+    }
+
+    /// Adds 2^BITS times another sum.
+    #[inline(always)]
+    pub(crate) fn plus_sum<const BITS: u32>(self, other: &Self) -> Self {
+        self.plus_shifted::<BITS>(&Fe(other.0))
+    }
+
+    /// Subtracts 2^BITS times another sum, limb by limb.
+    #[inline(always)]
+    pub(crate) fn minus_sum<const BITS: u32>(self, other: &Self) -> Self {
+        self.minus_shifted::<BITS>(&Fe(other.0))
     }
 
     #[inline(always)]
@@ -99,7 +137,7 @@ impl<L: Lanes> Sum<L> {
     pub(crate) fn carry(self) -> Fe<L> {
         let mut limbs = self.0;
         for limb in limbs {
-            limb.expect_below(60);
+            limb.expect_below(62);
         }
         let mask = L::splat(MASK_52);
         for k in 0..LIMBS - 1 {
@@ -179,11 +217,11 @@ impl<L: Lanes> Columns<L> {
         columns[2 * LIMBS - 1].expect_below(52);
         let mut low = [columns[0], columns[1], columns[2], columns[3], columns[4]];
         for k in 0..LIMBS {
-            low[k].expect_below(60);
+            low[k].expect_below(61);
             low[k] = low[k].add_mul_low(columns[LIMBS + k], fold);
         }
         for k in 0..LIMBS - 1 {
-            columns[LIMBS + k].expect_below(60);
+            columns[LIMBS + k].expect_below(61);
             low[k + 1] = low[k + 1].add_mul_high(columns[LIMBS + k], fold);
             low[k + 1] = low[k + 1].add_mul_low(columns[LIMBS + k].shr::<52>(), fold);
         }
@@ -195,6 +233,29 @@ impl<L: Lanes> Columns<L> {
     pub(crate) fn reduce(self) -> Fe<L> {
         let (low, top) = self.fold();
         Sum(fold_top(low, top)).carry()
+    }
+
+    /// The value modulo the prime, with limbs below 2^56 for at most one product; saves the carries
+    /// where the result is no factor.
+    #[inline(always)]
+    pub(crate) fn reduce_to_sum(self) -> Sum<L> {
+        let (low, top) = self.fold();
+        Sum(fold_top(low, top))
+    }
+
+    /// A multiple of the prime minus eight times the square of a weak element.
+    #[inline(always)]
+    pub(crate) fn minus_eight_squares(a: &Fe<L>) -> Self {
+        let square = Self::square(None, a).0;
+        let mut columns = [L::splat(1 << 60); 2 * LIMBS];
+        for k in 0..LIMBS {
+            columns[k] = L::splat((1 << 60) + FAR_COLUMNS[k]);
+        }
+        columns[2 * LIMBS - 1] = L::splat(1 << 50);
+        for k in 0..2 * LIMBS {
+            columns[k] = columns[k].sub(square[k].shl::<3>());
+        }
+        Self(columns)
     }
 
     /// Twice the value modulo the prime, weak.

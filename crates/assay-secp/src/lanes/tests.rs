@@ -105,6 +105,16 @@ fn field_agrees_with_slow_arithmetic() {
         }
         let zero = Sum::primes(0).plus(&negated).plus(&x.mul(&y)).carry().mul(&Fe::one());
         assert_eq!(zero.zeros(), u8::MAX);
+        let far = Sum::<Portable>::far_primes().columns().reduce();
+        assert_eq!(far.zeros(), u8::MAX, "a multiple of the prime");
+        let sums = Columns::zero().plus_product(&x, &y).reduce_to_sum();
+        assert_eq!(sums.carry().mul(&Fe::one()).equals(&x.mul(&y)), u8::MAX);
+        let eights = Columns::minus_eight_squares(&x).plus_product(&x, &y).reduce();
+        let square = x.sqr();
+        let eight = Sum::primes(0).plus_shifted::<3>(&square).carry();
+        assert_eq!(eight.mul(&Fe::one()).zeros() & !square.zeros(), 0);
+        let back = Sum::primes(0).plus(&eights).plus(&eight).carry().mul(&Fe::one());
+        assert_eq!(back.equals(&x.mul(&y)), u8::MAX);
         let inverse = field::inverse(&x);
         let unit = inverse.mul(&x);
         for (unit, a) in read(unit).into_iter().zip(a) {
