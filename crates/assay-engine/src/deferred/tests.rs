@@ -306,64 +306,71 @@ fn item() -> impl Strategy<Value = Item> {
     ]
 }
 
-/// A piece of a script; most leave something that another can use.
-fn piece(tapscript: bool) -> impl Strategy<Value = Vec<u8>> {
-    let key = move |number: usize| {
+/// A check in a script, and the elements it takes off the stack, of which some are wrong.
+fn statement(tapscript: bool) -> impl Strategy<Value = (Vec<Item>, Vec<u8>)> {
+    let key = move |script: &mut Vec<u8>, number: usize| {
+        let key = public(number % 3);
+        push(script, if tapscript { &key[1..] } else { &key });
+    };
+    let single = (item(), 0usize..3).prop_map(move |(item, number)| {
         let mut script = Vec::new();
-        let key = public(number);
-        push(&mut script, if tapscript { &key[1..] } else { &key });
-        script
-    };
-    let with = |mut script: Vec<u8>, opcode: u8| {
-        script.push(opcode);
-        script
-    };
-    let arithmetic = vec![
-        op::NOT,
-        op::DUP,
-        op::DROP,
-        op::SWAP,
-        op::IF,
-        op::ELSE,
-        op::ENDIF,
-        op::VERIFY,
-        op::PUSH1,
-        op::BOOLAND,
-        op::BOOLOR,
-        op::CODESEPARATOR,
-        op::NOTIF,
-        op::TOALTSTACK,
-        op::FROMALTSTACK,
-    ];
-    let opcodes = prop::sample::select(arithmetic).prop_map(|opcode| vec![opcode]);
-    let multi =
-        (1usize..4, 1usize..4, 0usize..3, any::<bool>()).prop_map(move |(m, n, from, not)| {
-            let mut script = Vec::new();
+        key(&mut script, number);
+        script.push(op::CHECKSIG);
+        (vec![item], script)
+    });
+    let right = (0usize..3).prop_map(move |number| {
+        let mut script = Vec::new();
+        key(&mut script, number);
+        script.push(op::CHECKSIG);
+        (vec![Item::Signature(number)], script)
+    });
+    let several = (prop::collection::vec(item(), 3), 1usize..4, 1usize..4, 0usize..3).prop_map(
+        move |(mut items, sigs, keys, from)| {
+            let (sigs, mut script) = (sigs.min(keys), Vec::new());
             if tapscript {
+                items.truncate(keys);
                 script.push(0);
-                for number in 0..n {
-                    script.extend([op::SWAP, if number == 0 { op::SWAP } else { op::NOP }]);
-                    script.extend(key((from + number) % 3));
+                for number in 0..keys {
+                    key(&mut script, from + number);
                     script.push(op::CHECKSIGADD);
                 }
             } else {
-                script.push(op::PUSH1 - 1 + m as u8);
-                for number in 0..n {
-                    script.extend(key((from + number) % 3));
-                }
-                script.extend([op::PUSH1 - 1 + n as u8, op::CHECKMULTISIG]);
+                items.truncate(sigs);
+                items.insert(0, Item::Empty);
+                script.push(op::PUSH1 - 1 + sigs as u8);
+                (0..keys).for_each(|number| key(&mut script, from + number));
+                script.extend([op::PUSH1 - 1 + keys as u8, op::CHECKMULTISIG]);
             }
-            if not {
-                script.push(op::NOT);
-            }
-            script
-        });
-    prop_oneof![
-        4 => opcodes,
-        4 => (0usize..3).prop_map(move |number| with(key(number), op::CHECKSIG)),
-        1 => (0usize..3).prop_map(move |number| with(key(number), op::CHECKSIGVERIFY)),
-        3 => multi,
-    ]
+            (items, script)
+        },
+    );
+    // What becomes of the outcome.
+    let ends = vec![
+        vec![op::VERIFY],
+        vec![op::VERIFY],
+        vec![op::NOT, op::VERIFY],
+        vec![op::DROP],
+        vec![op::NOT, op::NOT, op::DROP],
+        vec![op::NOT, op::NOT, op::IF, op::NOP, op::ELSE, op::NOP, op::ENDIF],
+        vec![op::NOT, op::IF, op::RETURN, op::ENDIF],
+        vec![op::DUP, op::BOOLAND, op::IF, op::RETURN, op::ENDIF],
+    ];
+    let check = prop_oneof![2 => single, 2 => right, 3 => several];
+    (check, prop::sample::select(ends)).prop_map(|((items, mut script), end)| {
+        script.extend(end);
+        (items, script)
+    })
+}
+
+/// Elements and script of some statements.
+fn program(tapscript: bool) -> impl Strategy<Value = (Vec<Item>, Vec<u8>)> {
+    prop::collection::vec(statement(tapscript), 1..5).prop_map(|statements| {
+        let mut script: Vec<u8> = statements.iter().flat_map(|(_, part)| part.clone()).collect();
+        script.push(op::PUSH1);
+        // The first statement takes from the top.
+        let items = statements.into_iter().rev().flat_map(|(items, _)| items).collect();
+        (items, script)
+    })
 }
 
 fn flags() -> impl Strategy<Value = Flags> {
@@ -401,11 +408,9 @@ proptest! {
 
     #[test]
     fn random_legacy_scripts(
-        items in prop::collection::vec(item(), 1..9),
-        pieces in prop::collection::vec(piece(false), 1..6),
+        (items, script) in program(false),
         flags in flags(),
     ) {
-        let script = pieces.concat();
         let blank = Spend::new(&[(vec![], vec![])], vec![script.clone()]);
         let spent = [TxOut { value: VALUE, script_pubkey: &script }];
         let context = TxContext::new(blank.tx.view(), &spent);
@@ -421,11 +426,9 @@ proptest! {
 
     #[test]
     fn random_witness_scripts(
-        items in prop::collection::vec(item(), 1..9),
-        pieces in prop::collection::vec(piece(false), 1..6),
+        (items, script) in program(false),
         flags in flags(),
     ) {
-        let script = pieces.concat();
         let program = [&[0, 32][..], &assay_hash::sha256(&script)].concat();
         let blank = Spend::new(&[(vec![], vec![vec![]])], vec![program.clone()]);
         let spent = [TxOut { value: VALUE, script_pubkey: &program }];
@@ -440,11 +443,10 @@ proptest! {
 
     #[test]
     fn random_tapscripts(
-        items in prop::collection::vec(item(), 1..9),
-        pieces in prop::collection::vec(piece(true), 1..6),
+        (items, script) in program(true),
         flags in flags(),
     ) {
-        let spend = tapscript_spend(&pieces.concat(), |sign| fill(&items, sign), None);
+        let spend = tapscript_spend(&script, |sign| fill(&items, sign), None);
         spend.check::<Batches>(flags);
         spend.check::<Forgetful>(flags);
     }
