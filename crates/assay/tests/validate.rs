@@ -172,7 +172,7 @@ fn a_real_block_is_verified() {
     assert_eq!(valid.status.code(), Some(0), "{}", stderr(&valid));
     let report = json(&valid);
     assert_eq!((&report["valid"], report["inputs"].as_u64()), (&Value::Bool(true), Some(205)));
-    assert_eq!(report["signature_checks"].as_u64(), Some(331));
+    assert_eq!(report["signature_checks"].as_u64(), Some(270));
     let text = stdout(&verify(&block, &prevouts, &[]));
     assert!(text.contains("p2sh-p2wpkh           2           2\n"), "{text}");
     assert!(text.contains("not checked, because it takes the chain:"), "{text}");
