@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 ///
 /// Assay forges Bitcoin-family chains, validates them with its own engine, feeds them to any node, measures from outside
 /// and reports. Data goes to standard output, everything else to standard error. Exit status: 0 success, 1 the answer is
-/// no (a run is void), 2 wrong usage or failure.
+/// no (a run is void, a block is invalid, a kill lost something), 2 wrong usage or failure.
 #[derive(Debug, Parser)]
 #[command(name = "assay", version, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Cli {

@@ -3,12 +3,13 @@
 use assay_consensus::script::{
     Flags, ScriptError, SignatureChecker, TxContext, tap_branch_hash, tap_leaf_hash, tap_tweak_hash,
 };
+use assay_engine::ImmediateChecker;
 use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
 use serde_json::Value;
 
 use crate::data::{self, array, bytes, bytes32};
 use crate::outcome::{Case, Outcome, Report};
-use crate::verify::{Immediate, transaction, verify_all};
+use crate::verify::{transaction, verify_all};
 
 pub(crate) fn run(report: &mut Report) {
     let file = "bip341_wallet_vectors.json";
@@ -48,7 +49,7 @@ fn wallet_script_pubkey(vector: &Value, log: &mut Case) {
         log.wrong("tweak");
     }
     let parities =
-        [false, true].map(|odd| Immediate.taproot_tweak(&internal, &tweak, &output, odd));
+        [false, true].map(|odd| ImmediateChecker.taproot_tweak(&internal, &tweak, &output, odd));
     log.check(parities[0] != parities[1], || "output key".into());
     // Control blocks prove their scripts, and with one bit turned they do not.
     let script_pubkey = bytes(&vector["expected"]["scriptPubKey"]);

@@ -1,35 +1,9 @@
 //! Running inputs with signatures checked at once, and once more with signatures checked later: both must say the same.
 
-use assay_consensus::script::{
-    Flags, InputStats, Interpreter, ScriptError, SignatureChecker, TxContext,
-};
-use assay_engine::DeferredScripts;
+use assay_consensus::script::{Flags, InputStats, Interpreter, ScriptError, TxContext};
+use assay_engine::{DeferredScripts, ImmediateChecker};
 use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
-
-/// Answers at once.
-pub(crate) struct Immediate;
-
-impl SignatureChecker for Immediate {
-    fn ecdsa(&mut self, pubkey: &[u8], der_sig: &[u8], msg: &[u8; 32]) -> bool {
-        assay_secp::verify_ecdsa(pubkey, der_sig, msg)
-    }
-    fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
-        assay_secp::verify_schnorr(xonly, sig, msg)
-    }
-    fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
-        assay_secp::verify_schnorr_bch(pubkey, sig, msg)
-    }
-    fn taproot_tweak(
-        &mut self,
-        internal: &[u8; 32],
-        tweak: &[u8; 32],
-        output: &[u8; 32],
-        output_parity: bool,
-    ) -> bool {
-        assay_secp::taproot_tweak_ok(internal, tweak, output, output_parity)
-    }
-}
 
 /// Verifies in both ways.
 #[derive(Default)]
@@ -45,10 +19,10 @@ impl Verifier {
         input: usize,
         flags: Flags,
     ) -> Result<InputStats, ScriptError> {
-        let verdict = self.interpreter.verify_input(ctx, input, flags, &mut Immediate);
+        let verdict = self.interpreter.verify_input(ctx, input, flags, &mut ImmediateChecker);
         let mut later = self.deferred.verify_input(ctx, input, flags, input);
         self.deferred.settle(|input, _, interpreter| {
-            later = interpreter.verify_input(ctx, input, flags, &mut Immediate);
+            later = interpreter.verify_input(ctx, input, flags, &mut ImmediateChecker);
         });
         assert_eq!(later, verdict, "signatures checked later");
         verdict
