@@ -6,6 +6,7 @@
 #[path = "../forged/chain.rs"]
 mod chain;
 mod files;
+mod pipeline;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
