@@ -74,7 +74,7 @@ impl Engine {
         let node = state.tree.get(id);
         let was_valid = node.is_valid();
         let parent = node.parent.expect("the genesis block is never connected");
-        let State { tree, coins, mempool, coinbases, .. } = state;
+        let State { tree, coins, mempool, verdicts, coinbases, .. } = state;
         let branch = tree.ancestors(parent);
         let rules = BlockRules::new(&self.params, &branch, prepared.block.header(), &prepared.hash);
         coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
@@ -84,13 +84,15 @@ impl Engine {
             if tx_index == 0 || was_valid {
                 return;
             }
+            let wtxid = prepared.wtxid(tx_index);
             let known = (!mempool.is_empty())
                 .then(|| mempool.get(&prepared.txids[tx_index]))
                 .flatten()
-                .filter(|entry| entry.verified.contains(rules.flags))
-                .filter(|entry| entry.wtxid == prepared.wtxid(tx_index));
+                .filter(|entry| entry.verified.contains(rules.flags) && entry.wtxid == wtxid)
+                .map(|entry| entry.sigchecks)
+                .or_else(|| verdicts.get(&wtxid, rules.flags));
             match known {
-                Some(entry) => queue.add_known(entry.sigchecks),
+                Some(sigchecks) => queue.add_known(sigchecks),
                 None => queue.push(tx_index, spent),
             }
         };

@@ -17,7 +17,7 @@ use crate::activate::poison;
 use crate::apply::CoinbaseLog;
 use crate::config::Config;
 use crate::log;
-use crate::mempool::Pool;
+use crate::mempool::{Pool, Verdicts};
 use crate::scripts::Verifier;
 use crate::tree::{BlockTree, NodeId};
 use crate::types::{BlockEntry, EngineError, OpenError, Tip, big_endian};
@@ -46,6 +46,7 @@ pub(crate) struct State {
     pub(crate) tree: BlockTree,
     pub(crate) coins: CoinStore,
     pub(crate) mempool: Pool,
+    pub(crate) verdicts: Verdicts,
     pub(crate) coinbases: CoinbaseLog,
     pub(crate) flushed_at: Instant,
     /// Why the engine refuses to go on.
@@ -118,6 +119,7 @@ impl Engine {
                 tree,
                 coins: store.coins,
                 mempool: Pool::default(),
+                verdicts: Verdicts::default(),
                 coinbases: CoinbaseLog::default(),
                 flushed_at: Instant::now(),
                 poisoned: None,

@@ -5,6 +5,7 @@
 //! on that order: of its failures the one in the lowest transaction and input counts, and nothing below a failure is skipped.
 
 mod collector;
+mod many;
 mod verifier;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -17,6 +18,7 @@ use assay_wire::{Coin, Tx, TxOut};
 
 use crate::checker::ImmediateChecker;
 use crate::connect::Prepared;
+pub(crate) use many::verify_many;
 pub(crate) use verifier::Verifier;
 
 /// A batch is handed over when it holds this many inputs: half a millisecond of work and more.
