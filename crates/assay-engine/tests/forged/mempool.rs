@@ -133,9 +133,9 @@ fn refusals_say_why() {
 fn a_cheap_or_too_long_chain_is_refused() {
     let forged = Forged::new("bch-scaling", 13, Some(101));
     let datadir = tempfile::tempdir().unwrap();
-    let mut config = assay_engine::Config::new(datadir.path(), forged.params());
+    let mut config = Config::new(datadir.path(), forged.params());
     config.cluster_count_max = Some(3);
-    let engine = assay_engine::Engine::open(config.clone()).unwrap();
+    let engine = Engine::open(config.clone()).unwrap();
     forged.feed(&engine, 1..=100);
     let offers = forged.seen(101, 1.0);
     let verdicts = engine.submit_transactions(offers.clone(), None);
@@ -150,14 +150,14 @@ fn a_cheap_or_too_long_chain_is_refused() {
     drop(engine);
 
     config.min_relay_fee_sat_per_kvb = 1_000_000;
-    let engine = assay_engine::Engine::open(config.clone()).unwrap();
+    let engine = Engine::open(config.clone()).unwrap();
     let refused = engine.submit_transaction(offers[0].clone(), None).unwrap_err();
     assert_eq!(refused.reason, "min relay fee not met");
     drop(engine);
 
     config.min_relay_fee_sat_per_kvb = 0;
     config.mempool_bytes_max = 100;
-    let engine = assay_engine::Engine::open(config).unwrap();
+    let engine = Engine::open(config).unwrap();
     let dear = engine.submit_transaction(offers[0].clone(), Some(1)).unwrap_err();
     assert_eq!(dear.code, TxRejectCode::MaxFeeExceeded);
     let refused = engine.submit_transaction(offers[0].clone(), None).unwrap_err();
