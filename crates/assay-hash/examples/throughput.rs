@@ -5,7 +5,7 @@
 //! yields a number that must not depend on the backend: a benchmark that computes something else
 //! fails instead of looking fast.
 //!
-//! `cargo run --release -p assay-hash --example throughput [rounds]`
+//! `cargo run --release -p assay-hash --example throughput [rounds [part of a name]]`
 
 #![expect(clippy::print_stdout, reason = "the table is this program's output")]
 
@@ -34,13 +34,15 @@ struct Case {
 fn main() -> ExitCode {
     let rounds = std::env::args().nth(1).map_or(Ok(51), |text| text.parse());
     let Ok(rounds @ 1..) = rounds else {
-        println!("usage: throughput [rounds]");
+        println!("usage: throughput [rounds [part of a name]]");
         return ExitCode::from(2);
     };
     let mut cases = single_cases();
     for backend in Backend::available() {
         cases.extend(backend_cases(backend));
     }
+    let wanted = std::env::args().nth(2).unwrap_or_default();
+    cases.retain(|case| format!("{} {}", case.name, case.backend).contains(&wanted));
     check_answers(&cases);
     for _ in 0..rounds {
         for case in &mut cases {
@@ -93,6 +95,7 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
     let long = bytes.clone();
     let transactions = bytes.clone();
     let mixed = bytes.clone();
+    let elements = bytes.clone();
     let leaves: Vec<[u8; 32]> = bytes.as_chunks::<32>().0[..1001].to_vec();
     let mut spent = MuHash3072::with_backend(backend);
     spent.insert(&bytes[..60]);
@@ -133,6 +136,13 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
                 set.insert(black_box(&[i; 60]));
             }
             word(&set.to_bytes())
+        }),
+        Case::new("MuHash insert, 75 bytes, many", name, 1024, 0, move || {
+            let mut set = MuHash3072::with_backend(backend);
+            let coins: Vec<&[u8]> = (0..1024).map(|i| &elements[31 * i..31 * i + 75]).collect();
+            set.insert_many(black_box(&coins));
+            // Equal products may be written differently.
+            word(&set.finalize())
         }),
         Case::new("MuHash finalize", name, 1, 0, move || {
             word(&black_box(spent.clone()).finalize())

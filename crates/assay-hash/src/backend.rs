@@ -5,12 +5,14 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use crate::num3072::LIMBS;
+use crate::num3072::{LIMBS, Num3072};
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
+#[cfg(target_arch = "x86_64")]
+mod ifma_many;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sha_ni;
@@ -181,6 +183,27 @@ impl Backend {
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512 => ifma::mul_wide(a, b),
             _ => portable::mul3072::mul_wide(a, b),
+        }
+    }
+
+    /// Multiplies `product` by the MuHash elements of the first messages and returns how many those
+    /// are; the rest is not worth a kernel of its own.
+    pub(crate) fn multiply_elements(self, product: &mut Num3072, messages: &[&[u8]]) -> usize {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => {
+                let (groups, _) = messages.as_chunks();
+                if groups.len() < 2 {
+                    return 0;
+                }
+                let limbs = ifma_many::products(groups);
+                for lane in 0..ifma_many::PRODUCTS {
+                    let factor = Num3072::from_limbs_48(&limbs.map(|limb| limb[lane]));
+                    *product = product.mul(&factor, self);
+                }
+                groups.as_flattened().len()
+            }
+            _ => 0,
         }
     }
 }

@@ -16,10 +16,10 @@ use core::arch::x86_64::{
 
 use super::portable::sha256::{K, PADDING_64, place};
 use crate::many::Padded;
-use crate::sha256::INITIAL;
+use crate::sha256::{INITIAL, sha256};
 
 /// Messages per batch.
-const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 
 /// Blocks the SHA unit compresses, two messages interleaved, in the time of one batch of blocks.
 const LANES_BREAK_EVEN: usize = 9;
@@ -67,6 +67,50 @@ pub(super) fn double_group(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usiz
 
 #[target_feature(enable = "avx512f,avx512bw")]
 fn double_group_kernel(messages: &[Padded<'_>; LANES], digests: &mut [[u8; 32]; LANES]) {
+    second_hash(&hash_group(messages), digests);
+}
+
+/// The SHA-256 digests of sixteen messages as words in little-endian order: word `i` of all of them
+/// in result `i`. These are the `ChaCha20` keys of MuHash.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(super) fn keys(messages: &[&[u8]; LANES]) -> [__m512i; 8] {
+    let padded = messages.map(Padded::new);
+    let all: usize = padded.iter().map(Padded::blocks).sum();
+    let longest = padded.iter().map(Padded::blocks).max().unwrap_or(0);
+    if longest * LANES_BREAK_EVEN > all {
+        return transposed_keys(messages);
+    }
+    let mut key = hash_group(&padded);
+    for word in &mut key {
+        *word = swap_bytes(*word);
+    }
+    key
+}
+
+/// [`keys`] where one message is much longer than the others, so that most lanes would idle.
+#[cold]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn transposed_keys(messages: &[&[u8]; LANES]) -> [__m512i; 8] {
+    let mut rows = [[0u32; LANES]; 8];
+    for (lane, message) in messages.iter().enumerate() {
+        let digest = sha256(message);
+        for (row, word) in rows.iter_mut().zip(digest.as_chunks::<4>().0) {
+            row[lane] = u32::from_le_bytes(*word);
+        }
+    }
+    let mut key = [splat(0); 8];
+    for (word, row) in key.iter_mut().zip(&rows) {
+        // SAFETY: `row` is 64 readable bytes; the load has no alignment requirement.
+        *word = unsafe { _mm512_loadu_si512(row.as_ptr().cast()) };
+    }
+    key
+}
+
+/// The states after whole messages.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn hash_group(messages: &[Padded<'_>; LANES]) -> [__m512i; 8] {
     let mut state = INITIAL.map(|word| splat(word));
     let shortest = messages.iter().map(Padded::blocks).min().unwrap_or(0);
     let longest = messages.iter().map(Padded::blocks).max().unwrap_or(0);
@@ -83,7 +127,7 @@ fn double_group_kernel(messages: &[Padded<'_>; LANES], digests: &mut [[u8; 32]; 
             }
         }
     }
-    second_hash(&state, digests);
+    state
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]

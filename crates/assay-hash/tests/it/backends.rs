@@ -170,6 +170,28 @@ fn muhash() {
     }
 }
 
+/// Whole groups, what is left of one, and a group with a message too long for its lane.
+#[test]
+fn muhash_many() {
+    let data = pattern(30_000);
+    let mut elements: Vec<&[u8]> = (0..101).map(|i| &data[i * 3..i * 7 % 180 + i * 3]).collect();
+    elements[50] = &data;
+    for count in [0, 1, 15, 16, 31, 32, 33, 47, 48, 100, 101] {
+        let mut expected = MuHash3072::with_backend(Backend::PORTABLE);
+        for element in &elements[..count] {
+            expected.insert(element);
+        }
+        expected.remove(b"spent");
+        let expected = expected.finalize();
+        for backend in Backend::available() {
+            let mut set = MuHash3072::with_backend(backend);
+            set.remove(b"spent");
+            set.insert_many(&elements[..count]);
+            assert_eq!(set.finalize(), expected, "{backend:?}, {count} elements");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn streams(data in vec(any::<u8>(), 0..600), cuts in vec(0usize..140, 0..8)) {
