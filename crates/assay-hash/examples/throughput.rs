@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use assay_hash::{
-    Backend, MuHash3072, Sha256, SipHash13, SipHash24, TaggedHasher, hash160, merkle_root_with,
-    ripemd160, sha1, sha256d_64_many_with, sha256d_many_with,
+    Backend, MuHash3072, Sha256, SipHash13, SipHash24, TaggedHasher, hash160, hash160_many_with,
+    merkle_root_with, ripemd160, sha1, sha256d_64_many_with, sha256d_many_with,
 };
 
 /// Something to measure.
@@ -95,6 +95,7 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
     let long = bytes.clone();
     let transactions = bytes.clone();
     let mixed = bytes.clone();
+    let keys = bytes.clone();
     let elements = bytes.clone();
     let leaves: Vec<[u8; 32]> = bytes.as_chunks::<32>().0[..1001].to_vec();
     let mut spent = MuHash3072::with_backend(backend);
@@ -120,6 +121,12 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
                 (0..256).map(|i| &mixed[i..i + 200 + 3 * (mixed[i] as usize % 67)]).collect();
             let mut digests = vec![[0; 32]; 256];
             sha256d_many_with(backend, black_box(&messages), &mut digests);
+            digests.iter().map(|digest| word(digest)).fold(0, mix)
+        }),
+        Case::new("hash160, 33 bytes, many", name, 256, 33, move || {
+            let messages: Vec<&[u8]> = (0..256).map(|i| &keys[i..i + 33]).collect();
+            let mut digests = vec![[0; 20]; 256];
+            hash160_many_with(backend, black_box(&messages), &mut digests);
             digests.iter().map(|digest| word(digest)).fold(0, mix)
         }),
         Case::new("SHA-256d, 64 bytes, many", name, 1 << 10, 64, move || {
