@@ -184,18 +184,18 @@ fn decompress<L: Lanes>(groups: &mut [Group]) {
 fn compare<L: Lanes>(question: Question, group: &mut Group, sum: &Jacobian<L>) {
     let r = load_words::<L>(&group.r);
     let is_match = r.mul(&sum.z.sqr()).equals(&sum.x);
-    group.proven &= is_match & !sum.z.zeros();
+    group.proven &= is_match & !sum.z.fe().zeros();
     match question {
         Question::Ecdsa => {}
         Question::SchnorrBch => {
             // Y / Z^3 is a square exactly when Y Z is.
-            let product = sum.y.mul(&sum.z);
+            let product = sum.y.mul(&sum.z).fe();
             let [root] = field::square_roots(&[product]);
             group.proven &= root.sqr().equals(&product);
         }
         Question::Schnorr | Question::Tweak => {
-            sum.y.store(&mut group.y);
-            sum.z.store(&mut group.z);
+            sum.y.fe().store(&mut group.y);
+            sum.z.fe().store(&mut group.z);
         }
     }
 }
