@@ -20,7 +20,17 @@ pub(super) type WeightedSum = fn(&mut Work, &[Line]) -> bool;
 /// Whether all signatures are valid. Without an answer where the sum cannot tell: a coordinate belongs
 /// to no point, or an addition was exceptional.
 pub(super) fn all_valid(jobs: &[Job], weighted_sum: WeightedSum, work: &mut Work) -> Option<bool> {
-    let expected = prepare(jobs, work);
+    all_valid_in(Shape::for_points(3 * jobs.len()), jobs, weighted_sum, work)
+}
+
+/// As [`all_valid`], with scalars cut like this.
+pub(super) fn all_valid_in(
+    shape: Shape,
+    jobs: &[Job],
+    weighted_sum: WeightedSum,
+    work: &mut Work,
+) -> Option<bool> {
+    let expected = prepare(shape, jobs, work);
     if !weighted_sum(work, generator_multiples()) {
         return None;
     }
@@ -28,7 +38,7 @@ pub(super) fn all_valid(jobs: &[Job], weighted_sum: WeightedSum, work: &mut Work
 }
 
 /// Fills the operands and returns which multiple of the generator the sum must be.
-fn prepare(jobs: &[Job], work: &mut Work) -> Scalar {
+fn prepare(shape: Shape, jobs: &[Job], work: &mut Work) -> Scalar {
     let mut weights = Weights::new(jobs);
     let mut keys = Keys::with_capacity(jobs.len());
     let mut total = Scalar::default();
@@ -38,18 +48,15 @@ fn prepare(jobs: &[Job], work: &mut Work) -> Scalar {
         let weight = weights.next();
         total = total.add(weight.mul(job.u1));
         keys.add(&job.key.x, weight.mul(job.u2));
-        nonce_digits.push(Digits::of_odd([weight.0[0], weight.0[1], weight.0[2]]));
+        let digits = Digits::of_odd([weight.0[0], weight.0[1], weight.0[2]]);
+        nonce_digits.push(digits.of_bits(shape.bits()));
     }
-    let shape = Shape::for_points(2 * keys.list.len() + jobs.len());
     first_halves.clear();
     second_halves.clear();
     for (_, factor) in &keys.list {
         let [first, second] = factor.split();
         first_halves.push(first.of_bits(shape.bits()));
         second_halves.push(second.of_bits(shape.bits()));
-    }
-    for digits in nonce_digits {
-        *digits = digits.of_bits(shape.bits());
     }
     work.shape = shape;
     transpose(&keys.list, |(x, _)| *x, &mut work.keys);

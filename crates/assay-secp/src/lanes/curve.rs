@@ -56,11 +56,11 @@ impl<L: Lanes> Jacobian<L> {
     pub(crate) fn double(&self) -> Self {
         let m = Columns::square(None, &self.x).reduce_thrice();
         let yy = self.y.sqr();
-        let v = Columns::zero().plus_product(&self.x, &yy).reduce_to_sum();
-        let x = Columns::square(Some(Sum::far_primes().minus_sum::<3>(&v)), &m).reduce();
+        let v = Columns::zero().plus_product(&self.x, yy).reduce_to_sum();
+        let x = Columns::square(Some(Sum::far_primes().minus_sum::<3>(&v)), m).reduce();
         let t = Sum::primes(2).plus_sum::<2>(&v).minus(&x).carry_to_factor();
-        let y = Columns::minus_eight_squares(&yy).plus_product(&m, &t).reduce_to_factor();
-        let z = Columns::zero().plus_product(&self.y, &self.z).reduce_twice();
+        let y = Columns::minus_eight_squares(yy).plus_product(m, t).reduce_to_factor();
+        let z = Columns::zero().plus_product(self.y, self.z).reduce_twice();
         Self { x, y, z }
     }
 
@@ -71,20 +71,20 @@ impl<L: Lanes> Jacobian<L> {
     #[inline(always)]
     pub(crate) fn add_scaled(&self, point: &Affine<L>, scale: &Factor<L>) -> (Self, Factor<L>) {
         let zz = scale.sqr();
-        let zzz = scale.mul(&zz);
+        let zzz = scale.mul(zz);
         let (minus_x, minus_y) =
             (Sum::primes(2).minus(&self.x), Sum::primes(2).minus(&self.y.fe()));
-        let h = minus_x.columns().plus_product(&point.x, &zz).reduce_to_factor();
-        let r = minus_y.columns().plus_product(&point.y, &zzz).reduce_to_factor();
+        let h = minus_x.columns().plus_product(&point.x, zz).reduce_to_factor();
+        let r = minus_y.columns().plus_product(&point.y, zzz).reduce_to_factor();
         let hh = h.sqr();
-        let minus_hhh = Columns::zero().plus_product(&h, &hh).reduce_negated();
-        let v = Columns::zero().plus_product(&self.x, &hh).reduce_to_sum();
+        let minus_hhh = Columns::zero().plus_product(h, hh).reduce_negated();
+        let v = Columns::zero().plus_product(&self.x, hh).reduce_to_sum();
         let sum = Sum::far_primes().plus(&minus_hhh).minus_sum::<1>(&v);
-        let x = Columns::square(Some(sum), &r).reduce();
+        let x = Columns::square(Some(sum), r).reduce();
         let w = Sum::primes(2).plus_sum::<0>(&v).minus(&x).carry_to_factor();
-        let y = Columns::zero().plus_product(&r, &w).plus_product(&self.y, &minus_hhh);
+        let y = Columns::zero().plus_product(r, w).plus_product(self.y, &minus_hhh);
         let y = y.reduce_to_factor();
-        let z = self.z.mul(&h);
+        let z = self.z.mul(h);
         (Self { x, y, z }, h)
     }
 
@@ -94,7 +94,7 @@ impl<L: Lanes> Jacobian<L> {
     pub(crate) fn add_jacobian(&self, other: &Self) -> Self {
         let zz = other.z.sqr();
         let scaled =
-            Self { x: self.x.mul(&zz), y: self.y.mul(&zz.mul(&other.z)), z: self.z.mul(&other.z) };
+            Self { x: self.x.mul(zz), y: self.y.mul(zz.mul(other.z)), z: self.z.mul(other.z) };
         scaled.add_scaled(&Affine { x: other.x, y: other.y.fe() }, &self.z).0
     }
 
@@ -133,7 +133,7 @@ impl KeyTable {
         let twice = Jacobian::from_affine(key).double();
         // On the curve scaled by Z of 2Q, 2Q is affine, and so is Q after scaling.
         let zz = twice.z.sqr();
-        let first = Affine { x: key.x.mul(&zz), y: key.y.mul(&zz).mul(&twice.z) };
+        let first = Affine { x: key.x.mul(zz), y: key.y.mul(zz).mul(twice.z) };
         let step = Affine { x: twice.x, y: twice.y.fe() };
         let mut point = Jacobian::from_affine(&first);
         let mut factor = point.z;
@@ -146,15 +146,15 @@ impl KeyTable {
         for index in (0..Q_MULTIPLES).rev() {
             let (x, y, ratio) = &points[index];
             let square = factor.sqr();
-            let x = x.mul(&square).to_words();
-            let y = y.mul(&square.mul(&factor)).fe().to_words();
+            let x = x.mul(square).to_words();
+            let y = y.mul(square.mul(factor)).fe().to_words();
             let rows = L::transpose([x[0], x[1], x[2], x[3], y[0], y[1], y[2], y[3]]);
             for (row, lines) in rows.into_iter().zip(&mut self.lines) {
                 row.store(&mut lines[index].0);
             }
             factor = factor.mul(ratio);
         }
-        point.z.mul(&twice.z)
+        point.z.mul(twice.z)
     }
 
     #[inline(always)]
@@ -223,7 +223,7 @@ pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line])
             add_generator(&mut sum, &scale, group, bit / 13, table);
         }
     }
-    sum.z = sum.z.mul(&scale);
+    sum.z = sum.z.mul(scale);
     sum
 }
 

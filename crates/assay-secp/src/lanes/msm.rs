@@ -349,10 +349,10 @@ fn reduce<L: Lanes>(work: &mut Work) -> bool {
         if sum.z.fe().zeros() != 0 {
             return false;
         }
-        let inverse = field::inverse(&sum.z);
+        let inverse = field::inverse(sum.z);
         let square = inverse.sqr();
-        let x = sum.x.mul(&square).normalize();
-        let y = sum.y.mul(&square.mul(&inverse)).fe().normalize();
+        let x = sum.x.mul(square).normalize();
+        let y = sum.y.mul(square.mul(inverse)).fe().normalize();
         work.sums.resize(first + LANES, Line([0; 8]));
         store_lines(&x, &y, &mut work.sums[first..]);
     }

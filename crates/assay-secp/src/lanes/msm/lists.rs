@@ -1,5 +1,7 @@
 //! Sums of lists of points, in pairs, and pairs of pairs, by affine additions that share inversions.
 
+#![expect(clippy::needless_range_loop, reason = "groups of a step go by one index")]
+
 use super::super::curve::{Affine, load_points, load_xs};
 use super::super::field::{self, Columns, Factor, Fe, LIMBS, Sum};
 use super::super::{LANES, Lanes, Line};
@@ -139,15 +141,15 @@ fn add_pairs<L: Lanes>(
         }
         for k in 0..STEP {
             products[k].store(&mut prefixes[k]);
-            products[k] = products[k].mul(&dx[k]);
+            products[k] = products[k].mul(dx[k]);
         }
     }
-    let product = products[0].mul(&products[1]);
+    let product = products[0].mul(products[1]);
     if product.fe().zeros() != 0 {
         return false;
     }
-    let inverse = field::inverse(&product);
-    let mut suffixes = [inverse.mul(&products[1]), inverse.mul(&products[0])];
+    let inverse = field::inverse(product);
+    let mut suffixes = [inverse.mul(products[1]), inverse.mul(products[0])];
     let mut excess = L::splat(0);
     for (number, sums) in sums.iter_mut().enumerate().rev() {
         let (step, prefixes) = (&steps[number], &prefixes[number]);
@@ -155,28 +157,28 @@ fn add_pairs<L: Lanes>(
             [load_pairs::<L>(points, octet(step, 0)), load_pairs(points, octet(step, 1))];
         let mut slopes = suffixes;
         for k in 0..STEP {
-            slopes[k] = suffixes[k].mul(&Factor::load(&prefixes[k]));
+            slopes[k] = suffixes[k].mul(Factor::load(&prefixes[k]));
         }
         for k in 0..STEP {
             let [a, b] = &operands[k];
             let dx = Sum::primes(2).plus(&b.x).minus(&a.x).carry_to_factor();
-            suffixes[k] = suffixes[k].mul(&dx);
+            suffixes[k] = suffixes[k].mul(dx);
         }
         for k in 0..STEP {
             let [a, b] = &operands[k];
             let dy = Sum::primes(4).plus(&b.y).minus(&a.y).carry_to_factor();
-            slopes[k] = slopes[k].mul(&dy);
+            slopes[k] = slopes[k].mul(dy);
         }
         let mut xs = [operands[0][0].x; STEP];
         for k in 0..STEP {
             let [a, b] = &operands[k];
             let sum = Sum::primes(4).minus(&a.x).minus(&b.x);
-            xs[k] = Columns::square(Some(sum), &slopes[k]).reduce();
+            xs[k] = Columns::square(Some(sum), slopes[k]).reduce();
         }
         for k in 0..STEP {
             let [a, _] = &operands[k];
             let t = Sum::primes(2).plus(&a.x).minus(&xs[k]).carry_to_factor();
-            let y = Sum::primes(4).minus(&a.y).columns().plus_product(&slopes[k], &t).reduce();
+            let y = Sum::primes(4).minus(&a.y).columns().plus_product(slopes[k], t).reduce();
             let [p, q, r, s] = xs[k].to_words_or_excess(&mut excess);
             let [t, u, v, w] = y.to_words_or_excess(&mut excess);
             let lines = &mut sums[k * LANES..][..LANES];
