@@ -19,7 +19,7 @@ use super::{
 use crate::apply::CoinbaseLog;
 use crate::config::READ_THREADS;
 use crate::connect::{ConnectError, move_block};
-use crate::pipeline::{InFlight, Pipeline};
+use crate::pipeline::{InFlight, Pipeline, Refuted};
 use crate::scripts::{ScriptQueue, Verifier};
 use crate::stats::snapshot_stats;
 use crate::types::UtxoStats;
@@ -185,15 +185,20 @@ impl<'a> Connector<'a> {
                 pipeline.make_room(&mut landed);
                 let is_due = self.config.is_lasting && self.last_flush.elapsed() > FLUSH_INTERVAL;
                 if self.coins.make_room() == Room::FlushDue || is_due {
-                    if let Some(end) = self.settle(&mut pipeline, &mut landed)? {
-                        return Ok(end);
+                    // Coins are written while the last scripts are verified; what is written counts when those have passed.
+                    let mut outcome = Ok(());
+                    self.flush_if(progress, || {
+                        outcome = pipeline.settle(&mut landed);
+                        outcome.is_ok()
+                    })?;
+                    if let Err(refuted) = outcome {
+                        return self.refute(refuted);
                     }
-                    self.flush(progress)?;
                 }
             }
             // Of two invalid blocks the lower one counts.
-            if let Some(end) = self.settle(&mut pipeline, &mut landed)? {
-                return Ok(end);
+            if let Err(refuted) = pipeline.settle(&mut landed) {
+                return self.refute(refuted);
             }
             if let Some(fault) = fault {
                 return self.fault(fault);
@@ -235,19 +240,13 @@ impl<'a> Connector<'a> {
         Ok(Some(stats))
     }
 
-    /// Waits for the scripts of all blocks whose coins have moved. When one is invalid, the coins are those before it, and
-    /// this is the end.
-    fn settle(
-        &mut self,
-        pipeline: &mut Pipeline<Moved>,
-        landed: impl FnMut(InFlight<Moved>),
-    ) -> Result<Option<End>, ValidateError> {
-        let Err(refuted) = pipeline.settle(landed) else { return Ok(None) };
+    /// Takes back the blocks from an invalid one on, which is the end.
+    fn refute(&mut self, refuted: Refuted<Moved>) -> Result<End, ValidateError> {
         match refuted.unwind(&mut self.coins, &mut self.coinbases) {
             Ok((note, error)) => {
                 self.totals = note.totals_before;
                 self.height = note.height_before;
-                Ok(Some(self.invalid(rule(&error))))
+                Ok(self.invalid(rule(&error)))
             }
             Err(ConnectError::Engine(error)) => Err(error.into()),
             Err(ConnectError::Rule(_)) => unreachable!("taking back breaks no rule"),
@@ -256,15 +255,26 @@ impl<'a> Connector<'a> {
 
     /// Writes the coins out.
     fn flush(&mut self, progress: &dyn ValidateProgress) -> Result<(), DatadirError> {
+        self.flush_if(progress, || true)
+    }
+
+    /// Writes the coins out if `may_commit` lets it, which is asked last.
+    fn flush_if(
+        &mut self,
+        progress: &dyn ValidateProgress,
+        may_commit: impl FnOnce() -> bool,
+    ) -> Result<(), DatadirError> {
         if self.height == self.flushed_height {
             return Ok(());
         }
         progress.flushing(self.height);
         self.totals.elapsed_ms = self.earlier_ms + self.start.elapsed().as_millis() as u64;
         let hash = self.chain.hash(self.height);
-        self.datadir.flush(&mut self.coins, &self.totals, self.height, &hash)?;
-        self.flushed_height = self.height;
-        self.last_flush = Instant::now();
+        let block = (self.height, &hash);
+        if self.datadir.flush_if(&mut self.coins, &self.totals, block, may_commit)? {
+            self.flushed_height = self.height;
+            self.last_flush = Instant::now();
+        }
         Ok(())
     }
 

@@ -99,14 +99,15 @@ impl Datadir {
         Ok((Self { totals_path, totals_file }, coins, totals))
     }
 
-    /// Writes coins, marker and totals. The totals go first: a line without its marker is never read.
-    pub(crate) fn flush(
+    /// Writes coins, marker and totals of the block at `height`, if `may_commit` lets it, which is asked last: gives whether
+    /// it did. The totals go first: a line without its marker is never read.
+    pub(crate) fn flush_if(
         &mut self,
         coins: &mut CoinStore,
         totals: &Totals,
-        height: u32,
-        hash: &BlockHash,
-    ) -> Result<(), DatadirError> {
+        (height, hash): (u32, &BlockHash),
+        may_commit: impl FnOnce() -> bool,
+    ) -> Result<bool, DatadirError> {
         let line = line(totals, height, hash);
         let written = (|| {
             self.totals_file.seek(SeekFrom::End(0))?;
@@ -114,8 +115,7 @@ impl Datadir {
             self.totals_file.sync_data()
         })();
         written.map_err(|source| DatadirError::Io { path: self.totals_path.clone(), source })?;
-        coins.flush(height, hash)?;
-        Ok(())
+        Ok(coins.flush_if(height, hash, may_commit)?.is_some())
     }
 }
 

@@ -48,6 +48,21 @@ impl CoinStore {
     /// # Errors
     /// A failure of the tier; the changes are still in memory then and can be flushed again.
     pub fn flush(&mut self, height: u32, hash: &BlockHash) -> Result<FlushStats, CoinError> {
+        let flushed = self.flush_if(height, hash, || true)?;
+        Ok(flushed.expect("nobody was against it"))
+    }
+
+    /// [`CoinStore::flush`] for changes of which it is not known yet whether they will stand: `may_commit` is asked when
+    /// everything is written but the step that makes it count, and may wait. `None` when it says no; nothing changed then.
+    ///
+    /// # Errors
+    /// As [`CoinStore::flush`]; `may_commit` may not have been asked.
+    pub fn flush_if(
+        &mut self,
+        height: u32,
+        hash: &BlockHash,
+        may_commit: impl FnOnce() -> bool,
+    ) -> Result<Option<FlushStats>, CoinError> {
         let start = Instant::now();
         let mut stats =
             FlushStats { cache_bytes: self.cache_bytes() as u64, ..FlushStats::default() };
@@ -56,6 +71,9 @@ impl CoinStore {
         batch.put(MARKER_KEY, &write_marker(&marker))?;
         let mut value = Vec::with_capacity(64);
         self.for_each_change(|record| write_change(&mut *batch, record, &mut value, &mut stats))?;
+        if !may_commit() {
+            return Ok(None);
+        }
         batch.commit()?;
         self.marker = Some(marker);
         self.forget_changes();
@@ -63,7 +81,7 @@ impl CoinStore {
         stats.evicted = self.evict_after_flush();
         stats.kept = self.unspent as u64;
         stats.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Ok(stats)
+        Ok(Some(stats))
     }
 
     /// Visits the changed records in the order of their keys. Takes [`CHANGE_BYTES`] for each of them meanwhile.
