@@ -1,11 +1,12 @@
 //! A transaction with the outputs it spends, and the hashes that its signature messages share.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 
 use assay_hash::{Sha256, sha256};
 use assay_wire::{Tx, TxOut};
 
-use super::sighash::{TAP_SIGHASH, taproot_head, update_blank_input, update_compact_size};
+use super::ahead::{self, LegacyAhead};
+use super::sighash::{TAP_SIGHASH, blank_input, taproot_head, update_compact_size};
 
 /// A transaction together with the outputs its inputs spend.
 ///
@@ -23,6 +24,7 @@ pub struct TxContext<'a> {
     sequences_double: OnceCell<[u8; 32]>,
     outputs_double: OnceCell<[u8; 32]>,
     legacy_prefix: Cell<Option<LegacyPrefix>>,
+    legacy_ahead: RefCell<Option<LegacyAhead>>,
     segwit_v0_start: OnceCell<Sha256>,
     taproot_start: OnceCell<(u8, Sha256)>,
 }
@@ -54,6 +56,7 @@ impl<'a> TxContext<'a> {
             sequences_double: OnceCell::new(),
             outputs_double: OnceCell::new(),
             legacy_prefix: Cell::new(None),
+            legacy_ahead: RefCell::new(None),
             segwit_v0_start: OnceCell::new(),
             taproot_start: OnceCell::new(),
         }
@@ -179,6 +182,17 @@ impl<'a> TxContext<'a> {
         hasher
     }
 
+    /// The legacy message for all inputs and outputs, where it was worth computing together with
+    /// others and the script code is the one expected.
+    pub(super) fn legacy_ahead(&self, input: usize, script_code: &[u8]) -> Option<Sha256> {
+        if self.spent.len() < ahead::INPUTS_MIN {
+            return None;
+        }
+        let mut ahead = self.legacy_ahead.borrow_mut();
+        let ahead = ahead.get_or_insert_with(|| LegacyAhead::new(self.tx));
+        ahead.message(self.tx, self.spent, input, script_code, || self.legacy_prefix(input))
+    }
+
     /// The legacy message up to, not including, input number `input`, with the sequence numbers of
     /// the inputs before it kept.
     pub(super) fn legacy_prefix(&self, input: usize) -> Sha256 {
@@ -191,7 +205,7 @@ impl<'a> TxContext<'a> {
         };
         while prefix.blank_inputs < input {
             let blank = self.tx.input(prefix.blank_inputs);
-            update_blank_input(&mut prefix.hasher, &blank, blank.sequence);
+            prefix.hasher.update(&blank_input(&blank, blank.sequence));
             prefix.blank_inputs += 1;
         }
         let hasher = prefix.hasher.clone();

@@ -7,6 +7,7 @@
 //! Signature *messages* are computed here ([`TxContext`]), signatures are decided by a
 //! [`SignatureChecker`]: at once, or later in batches.
 
+mod ahead;
 mod bch;
 mod checker;
 mod checksig;
