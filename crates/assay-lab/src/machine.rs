@@ -1,4 +1,4 @@
-//! The record of the machine a run was made on.
+//! The record of the machine a run or a benchmark was made on.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::thread;
 use crate::results::Machine;
 
 /// Reads what the operating system says about itself; what it does not say stays empty.
-pub(crate) fn record(out_dir: &Path) -> Machine {
+pub fn record(out_dir: &Path) -> Machine {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let field = |name: &str| cpu_field(&cpuinfo, name).map(str::to_owned);

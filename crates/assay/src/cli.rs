@@ -357,10 +357,133 @@ pub(crate) struct BenchArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
+    /// Signature checks in batches against plain calls of libsecp256k1, interleaved, on one thread.
+    Signatures(BenchSignaturesArguments),
+    /// Blocks stage by stage and connected as a whole, and Bitcoin Core's kernel at the same work.
+    Blocks(BenchBlocksArguments),
+    /// Full validation of one forged chain, ours and Bitcoin Core's kernel in turns, process against process.
+    Sync(BenchSyncArguments),
     /// Rates of libsecp256k1 on one thread: what the forge's and the node's rates are compared with.
     Libsecp {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
+}
+
+/// What to measure beside ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Against {
+    /// Bitcoin Core's validation library, in a process of its own (peers/kernel).
+    Kernel,
+}
+
+/// Signature checks in batches against plain calls of libsecp256k1.
+///
+/// ECDSA and Schnorr signatures with distinct keys, and tweaks of Taproot keys; parsing compressed keys is part of the work
+/// on all sides. Ratios are the plain library's time over ours. The library's own backend of the batches is measured too: it
+/// is what runs where there are no vectors.
+#[derive(Debug, Args)]
+pub(crate) struct BenchSignaturesArguments {
+    /// Checks in a batch.
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub(crate) batch: usize,
+    /// Rounds; in each every alternative does one batch.
+    #[arg(long, value_name = "N", default_value_t = 21)]
+    pub(crate) rounds: usize,
+    /// Who does the arithmetic of batches: ifma, portable or libsecp256k1 [default: the fastest one this processor runs].
+    #[arg(long, value_name = "NAME", env = "ASSAY_BACKEND")]
+    pub(crate) backend: Option<String>,
+    /// Seed of keys and messages.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Blocks stage by stage and as a whole.
+///
+/// Parsing, txids, merkle root, block checks and scripts on one thread; connecting to a chain on all cores. Blocks are forged as
+/// in Bitcoin Core's connectblock benchmark (1000 transactions of 5 inputs: all ECDSA, all Schnorr, mixed), and real ones
+/// where they are found. Ratios are the other's time over ours.
+#[derive(Debug, Args)]
+pub(crate) struct BenchBlocksArguments {
+    /// What to measure beside ours.
+    #[arg(long, value_enum, value_name = "PEER")]
+    pub(crate) against: Option<Against>,
+    /// The program assay-peer-kernel [default: where Cargo puts it in this checkout].
+    #[arg(long, value_name = "PATH", env = "ASSAY_PEER_KERNEL")]
+    pub(crate) kernel: Option<PathBuf>,
+    /// Folder with real blocks, NETWORK-HEIGHT.blk, and the outputs they spend, NETWORK-HEIGHT.prevouts; or one with such
+    /// a folder called blocks in it [default: ../shared/data if it is there].
+    #[arg(long, value_name = "DIR", env = "ASSAY_TEST_DATA")]
+    pub(crate) data: Option<PathBuf>,
+    /// Rounds of each stage.
+    #[arg(long, value_name = "N", default_value_t = 11)]
+    pub(crate) rounds: usize,
+    /// Transactions in a forged block.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) txs: usize,
+    /// Forged blocks of each kind to connect.
+    #[arg(long, value_name = "N", default_value_t = 9)]
+    pub(crate) connect_blocks: usize,
+    /// Threads that connect blocks, on both sides; 0 takes one for each core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Seed of the forged blocks.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Full validation of one forged chain, ours and Bitcoin Core's kernel in turns.
+///
+/// Both read the same block files with a cold page cache, begin with an empty folder, are bound to the same cores, get as
+/// many threads and as much memory for coins, and verify every script. Runs come in pairs whose order turns; wall time, CPU
+/// time and memory are those of whole processes. After each run tip, coin count and MuHash are compared on both sides.
+/// Ratios are the kernel's figure over ours.
+#[derive(Debug, Args)]
+pub(crate) struct BenchSyncArguments {
+    /// What to measure beside ours.
+    #[arg(long, value_enum, value_name = "PEER")]
+    pub(crate) against: Against,
+    /// The program assay-peer-kernel [default: where Cargo puts it in this checkout].
+    #[arg(long, value_name = "PATH", env = "ASSAY_PEER_KERNEL")]
+    pub(crate) kernel: Option<PathBuf>,
+    /// Pairs of runs.
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    pub(crate) pairs: usize,
+    /// Recipe of the chain, of a Bitcoin network.
+    #[arg(long, value_name = "NAME", default_value = "bitcoin-scaling")]
+    pub(crate) recipe: String,
+    /// Size of the chain; 2 makes about 360,000 inputs.
+    #[arg(long, value_name = "F", default_value_t = 2.0)]
+    pub(crate) scale: f64,
+    /// Seed of the chain.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Give every output a key of its own.
+    #[arg(long)]
+    pub(crate) distinct_keys: bool,
+    /// A chain that is there already, instead of recipe, size and seed.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["recipe", "scale", "seed", "distinct_keys"])]
+    pub(crate) chain: Option<PathBuf>,
+    /// Folder for the chain, which is kept and used again, and for the coins of each run, which are removed.
+    #[arg(long, value_name = "DIR", default_value = "results/bench-sync")]
+    pub(crate) work: PathBuf,
+    /// Cores that both may use, such as 0,1 [default: all that this process may use].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) cores: Vec<usize>,
+    /// Threads that verify scripts, on both sides [default: one for each core].
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+    /// Also compare ours on one core with ours on two.
+    #[arg(long)]
+    pub(crate) cores_compare: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -8,6 +8,9 @@ fn assay(arguments: &[&str]) -> Output {
         .args(arguments)
         .env("COLUMNS", "100")
         .env_remove("ASSAY_RPC_PASSWORD")
+        .env_remove("ASSAY_BACKEND")
+        .env_remove("ASSAY_PEER_KERNEL")
+        .env_remove("ASSAY_TEST_DATA")
         .output()
         .expect("the program starts")
 }
@@ -37,6 +40,10 @@ fn help_texts() {
         ("node", vec!["node", "--help"]),
         ("validate", vec!["validate", "--help"]),
         ("block verify", vec!["block", "verify", "--help"]),
+        ("bench", vec!["bench", "--help"]),
+        ("bench signatures", vec!["bench", "signatures", "--help"]),
+        ("bench blocks", vec!["bench", "blocks", "--help"]),
+        ("bench sync", vec!["bench", "sync", "--help"]),
     ] {
         let output = assay(&arguments);
         assert!(output.status.success());
@@ -67,6 +74,47 @@ fn wrong_names_and_numbers_are_refused() {
     refuses(&["validate", "--chain", "regtest", "--blocks", &out], &out);
     refuses(&["validate", "--blocks", &out, "--db-cache", "0"], "--db-cache 0");
     refuses(&["validate", "--blocks", &out, "--assume-valid", "12"], "--assume-valid");
+}
+
+#[test]
+fn benchmarks_refuse_what_they_cannot_do() {
+    refuses(&["bench", "signatures", "--backend", "gpu"], "unknown backend \"gpu\"");
+    refuses(&["bench", "signatures", "--rounds", "0"], "at least 1");
+    refuses(&["bench", "blocks", "--data", "/nonexistent"], "/nonexistent");
+    // Without the peer a comparison says how to build it.
+    let build = "cd peers/kernel && cargo build --release";
+    refuses(&["bench", "blocks", "--against", "kernel", "--kernel", "/nonexistent/peer"], build);
+    refuses(&["bench", "sync", "--against", "kernel", "--kernel", "/nonexistent/peer"], build);
+    refuses(&["bench", "sync"], "--against");
+}
+
+#[test]
+fn benchmarks_print_their_fields() {
+    let signatures = ["bench", "signatures", "--batch", "64", "--rounds", "2", "--json"];
+    let fields = ["ecdsa_ratio", "schnorr_ratio", "schnorr_batch_ratio", "tweak_ratio"];
+    let report = bench(&signatures, &fields);
+    assert!(report["backend"].is_string());
+    assert!(report["intervals"]["ecdsa_ratio"]["coverage"].is_number());
+    assert!(report["checks_invalid"].as_u64() > Some(0));
+    let dir = tempfile::tempdir().expect("a folder");
+    // A folder with a block that is none makes the run fail, one with a real block would do.
+    std::fs::write(dir.path().join("mainnet-1.blk"), [0; 10]).expect("a file");
+    let data = dir.path().display().to_string();
+    refuses(&["bench", "blocks", "--rounds", "1", "--txs", "1", "--data", &data], "mainnet-1");
+}
+
+/// Runs a benchmark that prints JSON and looks for numbers above zero.
+fn bench(arguments: &[&str], fields: &[&str]) -> serde_json::Value {
+    let output = assay(arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    for field in fields {
+        assert!(report[field].as_f64() > Some(0.0), "{field}: {}", report[field]);
+    }
+    // These are tests, so this is no build to measure with, and it says so.
+    let warnings = stderr(&output);
+    assert!(!cfg!(debug_assertions) || warnings.contains("debug build"), "{warnings}");
+    report
 }
 
 #[test]

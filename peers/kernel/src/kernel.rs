@@ -38,6 +38,9 @@ pub struct Settings {
     pub in_memory: bool,
 }
 
+/// The library and what it holds, with the build type that its build script asks for.
+pub const VERSIONS: &str = "bitcoinkernel 0.3.2: Bitcoin Core 31.99, RelWithDebInfo";
+
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 80;
 

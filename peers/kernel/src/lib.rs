@@ -5,9 +5,11 @@
 //!
 //! Nothing here is part of Assay itself; it is a workspace of its own because it needs a C++ compiler.
 
+pub mod bench;
 pub mod blockfile;
 pub mod build;
 pub mod classes;
+pub mod coins;
 pub mod compare;
 pub mod flips;
 pub mod fuzzing;

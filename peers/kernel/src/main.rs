@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use assay_peer_kernel::{compare, flips, kernel, scripts, signet, validate};
+use assay_peer_kernel::{bench, coins, compare, flips, kernel, scripts, signet, validate};
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
@@ -21,6 +21,10 @@ struct Cli {
 enum Command {
     /// Validate a folder of block files with the kernel alone
     Validate(ValidateArgs),
+    /// Count and hash the coins that a validation left behind
+    Coins(CoinsArgs),
+    /// Do pieces of work and time them, ordered by lines of JSON on standard input; for `assay bench blocks`
+    Bench,
     /// Give generated and mutated blocks to both, and compare verdict, reason and tip
     Compare(CompareArgs),
     /// Flip single bits of real blocks, and compare the verdicts on the inputs they touch
@@ -33,7 +37,7 @@ enum Command {
 
 #[derive(Args)]
 struct ValidateArgs {
-    /// Folder with blk*.dat, obfuscated (xor.dat) or not, blocks in any order
+    /// Folder with blk*.dat in it or in its `blocks`, obfuscated (xor.dat) or not, blocks in any order
     #[arg(long, value_name = "DIR")]
     blocks: PathBuf,
     /// main, test, testnet4, signet or regtest
@@ -52,6 +56,16 @@ struct ValidateArgs {
     #[arg(long)]
     in_memory: bool,
     /// Print lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct CoinsArgs {
+    /// Data folder of a kernel that has ended
+    #[arg(long, value_name = "DIR")]
+    datadir: PathBuf,
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -132,6 +146,8 @@ struct SignetArgs {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Validate(args) => run_validate(args),
+        Command::Coins(args) => run_coins(&args),
+        Command::Bench => bench::serve(std::io::stdin().lock(), std::io::stdout()).map(|()| true),
         Command::Compare(args) => run_compare(args),
         Command::Flips(args) => run_flips(&args),
         Command::Scripts(args) => run_scripts(&args),
@@ -190,12 +206,26 @@ fn run_validate(args: ValidateArgs) -> Result<bool> {
     let end = validate::run(&options, &settings, &progress)?;
     if !is_json {
         print(&format!(
-            "tip {} at height {}; {} blocks in {:.2} s, {:.1} blocks/s",
+            "tip {} at height {}; {} blocks in {:.2} s, {:.1} blocks/s, CPU time {:.2} s",
             end.hash,
             end.height,
             end.blocks,
             end.elapsed_s,
-            end.blocks as f64 / end.elapsed_s.max(1e-9)
+            end.blocks as f64 / end.elapsed_s.max(1e-9),
+            end.cpu_s
+        ));
+    }
+    Ok(true)
+}
+
+fn run_coins(args: &CoinsArgs) -> Result<bool> {
+    let set = coins::read(&args.datadir)?;
+    if args.json {
+        print_json(&set)?;
+    } else {
+        print(&format!(
+            "{} coins after block {}, {} satoshi, MuHash {}",
+            set.coins, set.best_block, set.amount_sat, set.muhash
         ));
     }
     Ok(true)

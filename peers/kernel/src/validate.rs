@@ -1,20 +1,21 @@
 //! The kernel alone over a folder of block files: a yardstick for speed and a judge of chains.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use assay_consensus::params::ChainParams;
 use serde::Serialize;
 
+use crate::bench::cpu_ns;
 use crate::blockfile::Folder;
-use crate::kernel::{Kernel, Settings, chain_of_name};
+use crate::kernel::{Kernel, Settings, VERSIONS, chain_of_name};
 use crate::verdict::Verdict;
 
 /// What to validate.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Folder of block files.
+    /// Folder of block files, or the folder above it.
     pub blocks: PathBuf,
     /// Name of the chain.
     pub chain: String,
@@ -43,6 +44,8 @@ pub struct Progress {
     pub bytes: u64,
     /// Seconds since the first block was submitted.
     pub elapsed_s: f64,
+    /// CPU time of all threads since the process began, seconds.
+    pub cpu_s: f64,
 }
 
 /// The settings that bear on speed, as they are printed before the first block.
@@ -50,6 +53,8 @@ pub struct Progress {
 pub struct Explicit {
     /// `"settings"`.
     pub kind: &'static str,
+    /// The kernel's.
+    pub versions: &'static str,
     /// The chain.
     pub chain: String,
     /// Blocks found in the folder.
@@ -68,7 +73,7 @@ const DB_CACHE_MIB: u32 = 450;
 /// Submits all blocks in order of height; `settings` is called once, `progress` about every half second and at the end.
 ///
 /// # Errors
-/// When the chain is unknown, files cannot be read, or a block is invalid.
+/// When the chain is unknown, files cannot be read, there are no blocks of this chain, or a block is invalid.
 pub fn run(
     options: &Options,
     settings: &dyn Fn(&Explicit),
@@ -77,11 +82,20 @@ pub fn run(
     let params = ChainParams::by_name(&options.chain).context("unknown chain")?;
     let chain = chain_of_name(&options.chain).context("the kernel does not know this chain")?;
     let _tap = crate::kernel::listen()?;
-    let folder = Folder::open(&options.blocks, params.disk_magic)?;
+    let folder = open_folder(&options.blocks, params.disk_magic)?;
+    let order = folder.in_order(params.genesis_hash);
+    ensure!(
+        !order.is_empty(),
+        "{} blocks in the files of {}, and none of them leads back to the genesis block of {}",
+        folder.count(),
+        options.blocks.display(),
+        options.chain
+    );
     std::fs::create_dir_all(&options.datadir)
         .with_context(|| format!("making {}", options.datadir.display()))?;
     settings(&Explicit {
         kind: "settings",
+        versions: VERSIONS,
         chain: options.chain.clone(),
         blocks: folder.count(),
         worker_threads: options.workers,
@@ -96,9 +110,10 @@ pub fn run(
     let line = |kind: &'static str, blocks: u64, bytes: u64| {
         let (height, hash) = kernel.tip();
         let elapsed_s = start.elapsed().as_secs_f64();
-        Progress { kind, height, hash: hash.to_string(), blocks, bytes, elapsed_s }
+        let cpu_s = cpu_ns() as f64 / 1e9;
+        Progress { kind, height, hash: hash.to_string(), blocks, bytes, elapsed_s, cpu_s }
     };
-    for (height, place) in folder.in_order(params.genesis_hash) {
+    for (height, place) in order {
         if options.stop_height.is_some_and(|stop| height > stop) {
             break;
         }
@@ -117,4 +132,44 @@ pub fn run(
     let end = line("end", blocks, bytes);
     progress(&end);
     Ok(end)
+}
+
+/// Block files lie in a folder or in its `blocks`, as `assay validate` finds them too.
+fn open_folder(dir: &Path, magic: [u8; 4]) -> Result<Folder> {
+    let folder = Folder::open(dir, magic)?;
+    let below = dir.join("blocks");
+    if folder.count() == 0 && below.is_dir() { Folder::open(&below, magic) } else { Ok(folder) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_blocks_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options {
+            blocks: dir.path().to_owned(),
+            chain: "regtest".to_owned(),
+            datadir: dir.path().join("data"),
+            stop_height: None,
+            workers: 0,
+            in_memory: true,
+        };
+        let error = run(&options, &|_| {}, &|_| {}).unwrap_err().to_string();
+        assert!(error.contains("0 blocks"), "{error}");
+    }
+
+    #[test]
+    fn blocks_are_found_one_folder_down() {
+        let magic = [1, 2, 3, 4];
+        let dir = tempfile::tempdir().unwrap();
+        let below = dir.path().join("blocks");
+        std::fs::create_dir(&below).unwrap();
+        let record = [&magic[..], &80u32.to_le_bytes(), &[0; 80]].concat();
+        std::fs::write(below.join("blk00000.dat"), record).unwrap();
+        for place in [dir.path(), &below] {
+            assert_eq!(open_folder(place, magic).unwrap().count(), 1);
+        }
+    }
 }

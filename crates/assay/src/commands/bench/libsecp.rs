@@ -1,14 +1,11 @@
-//! `assay bench`.
+//! `assay bench libsecp`.
 
+use assay_bench::signatures::LIBRARY;
 use assay_forge::yardstick;
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::cli::{BenchArguments, BenchCommand};
 use crate::output;
-
-/// The library behind the crate of this name; its version is the crate's, which vendors the C code.
-const LIBRARY: &str = "libsecp256k1 0.8.0 (crate secp256k1 0.33)";
 
 /// Rates of one thread; the laboratory reads this form too.
 #[derive(Debug, Serialize)]
@@ -36,10 +33,9 @@ impl LibsecpRates {
     }
 }
 
-pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
-    let BenchCommand::Libsecp { json } = &arguments.command;
+pub(super) fn run(json: bool) -> anyhow::Result<Outcome> {
     let rates = LibsecpRates::measure();
-    if *json {
+    if json {
         output::print_json(&rates)?;
         return Ok(Outcome::Good);
     }

@@ -1,0 +1,133 @@
+//! Whole blocks given to a chain: parse, check, store, resolve, verify, move the coins, store undo data.
+//!
+//! Both sides start with an empty folder, get the same blocks in the same order, and use all cores they are given. A block
+//! can be connected once, so an epoch is one block and a row has as many as were forged of its kind.
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::sync::Arc;
+
+use assay_consensus::params::ChainParams;
+use assay_engine::{Config, Engine, SubmitOutcome};
+
+use super::forged::{Forge, ForgedBlock, Kind};
+use super::{ASSAY, ASSAY_LIBSECP, KERNEL, Options, WARM_UP};
+use crate::harness::{Alternative, Rounds, Row, Sample, compare};
+use crate::peer::KernelPeer;
+use crate::{BenchError, Progress};
+
+/// Memory for coins: what the kernel's interface fixes its own to.
+const CACHE_BYTES: usize = 450 << 20;
+
+/// A row for each kind, and the tip that all ended with.
+pub(super) fn measure(
+    options: &Options,
+    dir: &Path,
+    kernel: Option<&RefCell<KernelPeer>>,
+    progress: &dyn Progress,
+) -> Result<(Vec<Row>, String), BenchError> {
+    let engines = [
+        (ASSAY, open(&dir.join("assay"), options.threads, true)?),
+        (ASSAY_LIBSECP, open(&dir.join("assay-libsecp"), options.threads, false)?),
+    ];
+    if let Some(kernel) = kernel {
+        kernel.borrow_mut().open("regtest", &dir.join("kernel"), options.threads - 1)?;
+    }
+    let file = dir.join("block");
+    let (mut forge, base) = Forge::new(options.seed);
+    for block in base {
+        for (_, engine) in &engines {
+            submit(engine, &block)?;
+        }
+        if let Some(kernel) = kernel {
+            write(&file, &block.raw)?;
+            kernel.borrow_mut().submit(&file)?;
+        }
+    }
+    let mut rows = Vec::new();
+    for kind in Kind::ALL {
+        let count = WARM_UP + options.connect_blocks;
+        progress.begin(&format!("connect, {}", kind.name()), 2 * count as u64);
+        let mut blocks = Vec::with_capacity(count);
+        for _ in 0..count {
+            blocks.push(forge.next(kind, options.txs));
+            progress.step();
+        }
+        rows.push(connect(kind, &blocks, &engines, (kernel, &file), progress)?);
+    }
+    let tip = engines[0].1.tip().hash.to_string();
+    if let Some(kernel) = kernel {
+        let block = forge.next(Kind::Mixed, 1);
+        for (_, engine) in &engines {
+            submit(engine, &block)?;
+        }
+        write(&file, &block.raw)?;
+        let (_, theirs) = kernel.borrow_mut().submit(&file)?;
+        let tip = engines[0].1.tip().hash.to_string();
+        if theirs != tip || engines[1].1.tip().hash.to_string() != tip {
+            return Err(BenchError::WrongAnswer {
+                benchmark: "connect".to_owned(),
+                alternative: KERNEL.to_owned(),
+                detail: format!("tip {theirs}, not {tip}"),
+            });
+        }
+        return Ok((rows, tip));
+    }
+    Ok((rows, tip))
+}
+
+fn open(dir: &Path, threads: usize, is_batched: bool) -> Result<Engine, BenchError> {
+    let params = ChainParams::by_name("regtest").expect("a known chain");
+    let mut config = Config::new(dir, Arc::new(params));
+    config.threads = threads;
+    config.cache_bytes_max = CACHE_BYTES;
+    if !is_batched {
+        config.script_batch = None;
+    }
+    Engine::open(config)
+        .map_err(|error| BenchError::Engine { dir: dir.to_owned(), source: Box::new(error) })
+}
+
+fn submit(engine: &Engine, block: &ForgedBlock) -> Result<Sample, BenchError> {
+    let raw = block.raw.clone();
+    let mut outcome = None;
+    let sample = Sample::of(1, || outcome = Some(engine.submit_block(raw)));
+    match outcome {
+        Some(SubmitOutcome::Accepted) if engine.tip().height == block.height => Ok(sample),
+        other => Err(BenchError::OwnBlock { height: block.height, detail: format!("{other:?}") }),
+    }
+}
+
+fn write(file: &Path, raw: &[u8]) -> Result<(), BenchError> {
+    std::fs::write(file, raw).map_err(|source| BenchError::File { path: file.to_owned(), source })
+}
+
+/// Connects `blocks` on all sides, which take turns.
+fn connect(
+    kind: Kind,
+    blocks: &[ForgedBlock],
+    engines: &[(&str, Engine)],
+    (kernel, file): (Option<&RefCell<KernelPeer>>, &Path),
+    progress: &dyn Progress,
+) -> Result<Row, BenchError> {
+    let mut alternatives: Vec<Alternative<'_>> = engines
+        .iter()
+        .map(|(name, engine)| {
+            let mut next = blocks.iter();
+            Alternative::fallible(name, move || {
+                submit(engine, next.next().expect("a block for each round"))
+            })
+        })
+        .collect();
+    if let Some(kernel) = kernel {
+        let next = Cell::new(0);
+        alternatives.push(Alternative::fallible(KERNEL, move || {
+            let block = &blocks[next.replace(next.get() + 1)];
+            write(file, &block.raw)?;
+            kernel.borrow_mut().submit(file).map(|(sample, _)| sample)
+        }));
+    }
+    let rounds = Rounds { count: blocks.len() - WARM_UP, warm_up: WARM_UP };
+    let name = format!("connect, {}", kind.name());
+    compare(&name, &mut alternatives, rounds, &mut || progress.step())
+}

@@ -1,0 +1,285 @@
+//! What the measurements come to.
+
+use std::fmt::Write as _;
+
+use assay_lab::ratio::Ratio;
+use serde::Serialize;
+
+use super::stages::{Measured, Subject};
+use super::{ASSAY, ASSAY_LIBSECP, KERNEL, Options};
+use crate::conditions::Conditions;
+use crate::harness::Row;
+use crate::table;
+
+/// A figure that others published, on another machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Published {
+    /// What was measured.
+    what: &'static str,
+    /// How long it took.
+    ms: f64,
+    /// Where and with what.
+    source: &'static str,
+}
+
+const CORE: &str = "Bitcoin Core 31.99 (August 2026, gcc 12 -O2), bench_bitcoin, 2-core AMD Zen 5 virtual machine; another machine than this one";
+
+/// Bitcoin Core's own benchmarks of the same work.
+const PUBLISHED: [Published; 4] = [
+    Published {
+        what: "ConnectBlock, 1000 transactions of 5 inputs, all ECDSA, both cores",
+        ms: 76.5,
+        source: CORE,
+    },
+    Published {
+        what: "ConnectBlock, 1000 transactions of 5 inputs, all Schnorr, both cores",
+        ms: 75.2,
+        source: CORE,
+    },
+    Published { what: "CheckBlock, mainnet block 413567", ms: 0.531, source: CORE },
+    Published {
+        what: "deserialise (txids and wtxids included), mainnet block 413567",
+        ms: 1.243,
+        source: CORE,
+    },
+];
+
+/// A block that was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct BlockRecord {
+    name: String,
+    is_real: bool,
+    chain: &'static str,
+    height: u32,
+    bytes: usize,
+    txs: usize,
+    /// Inputs whose scripts were verified.
+    inputs: usize,
+    sig_checks: u64,
+}
+
+/// A ratio of one row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct RowRatio {
+    row: String,
+    /// Whose time is above.
+    above: &'static str,
+    /// Whose time is below.
+    below: &'static str,
+    ratio: Ratio,
+    cpu_ratio: Option<Ratio>,
+}
+
+/// The report. Every ratio is the other's time over ours: above 1 we are faster. What was not measured is absent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    schema: u32,
+    kind: &'static str,
+    /// Scripts of all real blocks, the kernel's time over ours.
+    pub real_scripts_ratio: Option<f64>,
+    /// The same with libsecp256k1 under our interpreter instead of the kernel.
+    pub real_scripts_libsecp_ratio: Option<f64>,
+    /// Inputs of the real blocks, verified in each round.
+    pub real_inputs: usize,
+    /// Connecting blocks, the kernel's time over ours.
+    pub connect_ecdsa_ratio: Option<f64>,
+    /// The same for Schnorr signatures.
+    pub connect_schnorr_ratio: Option<f64>,
+    /// The same for blocks with both.
+    pub connect_mixed_ratio: Option<f64>,
+    /// The other stages, the kernel's time over ours: the median over all blocks.
+    pub parse_ratio: Option<f64>,
+    /// `CheckBlock`.
+    pub check_ratio: Option<f64>,
+    /// The merkle root.
+    pub merkle_ratio: Option<f64>,
+    real_scripts_interval: Option<Ratio>,
+    real_scripts_cpu_interval: Option<Ratio>,
+    real_scripts_libsecp_interval: Option<Ratio>,
+    script_backend: &'static str,
+    hash_backend: &'static str,
+    kernel: Option<String>,
+    rounds: usize,
+    connect_blocks: usize,
+    connect_threads: usize,
+    seed: u64,
+    /// Tip that all ended with after connecting.
+    tip: String,
+    blocks: Vec<BlockRecord>,
+    ratios: Vec<RowRatio>,
+    published: [Published; 4],
+    rows: Vec<Row>,
+    notes: Vec<&'static str>,
+    conditions: Conditions,
+}
+
+const NOTES: [&str; 4] = [
+    "Stages run on one thread, connecting on connect_threads on both sides (the kernel's workers and its submitting thread).",
+    "The kernel hashes each transaction as it deserialises, so its parsing is set beside ours with txids and wtxids; its merkle root is what CheckBlock takes more with it than without.",
+    "Connecting is a block given to a chain: parse, check, store, verify, move coins, undo data; Core's published ConnectBlock figures leave out parsing and storing.",
+    "The real blocks' ratio is that of the sums over all real blocks, round by round.",
+];
+
+impl Report {
+    pub(super) fn new(options: &Options, conditions: Conditions, kernel: Option<String>) -> Self {
+        Self {
+            schema: 1,
+            kind: "blocks",
+            real_scripts_ratio: None,
+            real_scripts_libsecp_ratio: None,
+            real_inputs: 0,
+            connect_ecdsa_ratio: None,
+            connect_schnorr_ratio: None,
+            connect_mixed_ratio: None,
+            parse_ratio: None,
+            check_ratio: None,
+            merkle_ratio: None,
+            real_scripts_interval: None,
+            real_scripts_cpu_interval: None,
+            real_scripts_libsecp_interval: None,
+            script_backend: script_backend(),
+            hash_backend: assay_hash::backend(),
+            kernel,
+            rounds: options.rounds,
+            connect_blocks: options.connect_blocks,
+            connect_threads: options.threads,
+            seed: options.seed,
+            tip: String::new(),
+            blocks: Vec::new(),
+            ratios: Vec::new(),
+            published: PUBLISHED,
+            rows: Vec::new(),
+            notes: NOTES.to_vec(),
+            conditions,
+        }
+    }
+
+    pub(super) fn add_block(&mut self, subject: &Subject, measured: Measured, is_real: bool) {
+        let Measured { txs, inputs, sig_checks, bytes, rows } = measured;
+        let Subject { name, chain, height, .. } = subject;
+        let (name, chain, height) = (name.clone(), *chain, *height);
+        self.blocks.push(BlockRecord {
+            name,
+            is_real,
+            chain,
+            height,
+            bytes,
+            txs,
+            inputs,
+            sig_checks,
+        });
+        self.rows.extend(rows);
+    }
+
+    /// Adds the rows of connecting, and works out all ratios.
+    pub(super) fn finish(&mut self, connect: Vec<Row>, tip: String) {
+        self.tip = tip;
+        self.rows.extend(connect);
+        for row in &self.rows {
+            for other in [KERNEL, ASSAY_LIBSECP] {
+                if let Some(ratio) = row.ratio(other, ASSAY) {
+                    let cpu_ratio = row.cpu_ratio(other, ASSAY);
+                    let (row, above, below) = (row.name.clone(), other, ASSAY);
+                    self.ratios.push(RowRatio { row, above, below, ratio, cpu_ratio });
+                }
+            }
+        }
+        let real: Vec<String> = self
+            .blocks
+            .iter()
+            .filter(|block| block.is_real && block.inputs > 0)
+            .map(|block| format!("{}: scripts", block.name))
+            .collect();
+        self.real_inputs =
+            self.blocks.iter().filter(|block| block.is_real).map(|block| block.inputs).sum();
+        let wall: fn(&crate::harness::Figures) -> &[f64] = |figures| &figures.samples_ns;
+        let cpu: fn(&crate::harness::Figures) -> &[f64] = |figures| &figures.samples_cpu_ns;
+        let sums = |who: &str, value: fn(&crate::harness::Figures) -> &[f64]| {
+            let mut sums = Vec::new();
+            for row in self.rows.iter().filter(|row| real.contains(&row.name)) {
+                let Some(figures) = row.of(who) else { continue };
+                sums.resize(value(figures).len(), 0.0);
+                sums.iter_mut().zip(value(figures)).for_each(|(sum, value)| *sum += value);
+            }
+            sums
+        };
+        let ratio = |who, value| Ratio::of_pairs(&sums(who, value), &sums(ASSAY, value));
+        self.real_scripts_interval = ratio(KERNEL, wall);
+        self.real_scripts_cpu_interval = ratio(KERNEL, cpu);
+        self.real_scripts_libsecp_interval = ratio(ASSAY_LIBSECP, wall);
+        let median = |ratio: Option<Ratio>| ratio.map(|ratio| ratio.median);
+        self.real_scripts_ratio = median(self.real_scripts_interval);
+        self.real_scripts_libsecp_ratio = median(self.real_scripts_libsecp_interval);
+        let of = |ending: &str| {
+            let found = self.ratios.iter().filter(|ratio| ratio.above == KERNEL);
+            let medians: Vec<f64> = found
+                .filter(|ratio| ratio.row.ends_with(ending))
+                .map(|ratio| ratio.ratio.median)
+                .collect();
+            (!medians.is_empty()).then(|| assay_lab::ratio::Summary::of(&medians).median)
+        };
+        self.connect_ecdsa_ratio = of("connect, ecdsa");
+        self.connect_schnorr_ratio = of("connect, schnorr");
+        self.connect_mixed_ratio = of("connect, mixed");
+        self.parse_ratio = of(": parse, txids, wtxids");
+        self.check_ratio = of(": CheckBlock");
+        self.merkle_ratio = of(": merkle root");
+    }
+
+    /// A table for the terminal.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "signatures by {}, hashes by {}; {} rounds, seed {}; kernel: {}\n\n",
+            self.script_backend,
+            self.hash_backend,
+            self.rounds,
+            self.seed,
+            self.kernel.as_deref().unwrap_or("not asked (--against kernel)"),
+        );
+        for block in &self.blocks {
+            let _ = writeln!(
+                text,
+                "{:<24}{:>9} bytes{:>6} transactions{:>6} inputs{:>6} signature checks",
+                block.name, block.bytes, block.txs, block.inputs, block.sig_checks
+            );
+        }
+        text.push('\n');
+        text.push_str(&table::rows(&self.rows));
+        text.push('\n');
+        let lines: Vec<(String, Option<Ratio>)> = self
+            .ratios
+            .iter()
+            .map(|ratio| {
+                let mut name = ratio.row.clone();
+                if ratio.above != KERNEL {
+                    name.push_str(" (libsecp256k1)");
+                }
+                (name, Some(ratio.ratio))
+            })
+            .collect();
+        text.push_str(&table::ratios(lines.iter().map(|(name, ratio)| (name.as_str(), *ratio))));
+        text.push_str(&table::ratios([
+            ("real blocks: scripts", self.real_scripts_interval),
+            ("real blocks: scripts (libsecp256k1)", self.real_scripts_libsecp_interval),
+        ]));
+        text.push_str("\npublished, on another machine:\n");
+        for Published { what, ms, source } in &self.published {
+            let _ = writeln!(text, "{ms:>10} ms  {what} ({source})");
+        }
+        let _ = writeln!(text, "\nall sides ended with tip {}", self.tip);
+        for note in &self.notes {
+            let _ = writeln!(text, "- {note}");
+        }
+        text
+    }
+}
+
+/// Who verifies the signatures of a block's scripts here.
+fn script_backend() -> &'static str {
+    if assay_engine::default_script_batch().is_none() {
+        return assay_secp::Backend::Libsecp.name();
+    }
+    let named = std::env::var("ASSAY_BACKEND").ok();
+    let named = named.and_then(|name| assay_secp::Backend::by_name(&name));
+    named.unwrap_or_else(assay_secp::Backend::detect).name()
+}

@@ -1,0 +1,117 @@
+//! Micro-benchmarks: alternatives of one operation side by side, with ratios and intervals.
+//!
+//! Alternatives take turns, round by round, so that a slow moment of the machine hits all of them; a figure is the median
+//! over rounds, and a ratio is the median of the ratios of neighbours ([`assay_lab::ratio`]). Every benchmark asserts its
+//! answers: those that must hold within the work, some that must not hold outside the time.
+//!
+//! ```
+//! use assay_bench::harness::{Alternative, Rounds, Sample, compare};
+//!
+//! let sum = |count: u64| move || Sample::of(1, || assert_eq!((0..=count).sum::<u64>(), count * (count + 1) / 2));
+//! let mut alternatives = [Alternative::new("short", sum(10)), Alternative::new("long", sum(100_000))];
+//! let row = compare("sum", &mut alternatives, Rounds { count: 5, warm_up: 1 }, &mut || {})?;
+//! assert_eq!(row.figures.len(), 2);
+//! assert!(row.ratio("long", "short").is_some_and(|ratio| ratio.median > 0.0));
+//! # Ok::<(), assay_bench::BenchError>(())
+//! ```
+//!
+//! Deliberately absent: whole nodes. They are measured as processes, by `assay-lab`.
+
+pub mod blocks;
+pub mod conditions;
+pub mod harness;
+mod peer;
+pub mod signatures;
+pub mod table;
+
+use std::io;
+use std::path::PathBuf;
+
+use assay_engine::PrevoutsError;
+
+/// Why a benchmark has no figures.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// An answer is wrong: its time means nothing.
+    #[error("{benchmark}: {alternative} gave a wrong answer: {detail}")]
+    WrongAnswer {
+        /// The benchmark.
+        benchmark: String,
+        /// Who gave it.
+        alternative: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A file or folder cannot be used.
+    #[error("cannot use {}", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The outputs that a block spends cannot be read.
+    #[error("cannot use {}", path.display())]
+    Prevouts {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: PrevoutsError,
+    },
+    /// The peer cannot be started or spoken to.
+    #[error("cannot speak to {program}")]
+    Peer {
+        /// Its path.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The peer did not do what it was told.
+    #[error("{program} failed: {detail}")]
+    PeerFailed {
+        /// Its path.
+        program: PathBuf,
+        /// What it said.
+        detail: String,
+    },
+    /// A block that was made for the benchmark is not valid.
+    #[error("the engine refuses block {height} of the benchmark's own chain: {detail}")]
+    OwnBlock {
+        /// Its height.
+        height: u32,
+        /// The verdict.
+        detail: String,
+    },
+    /// The engine fails.
+    #[error("the engine cannot be opened in {}", dir.display())]
+    Engine {
+        /// Its folder.
+        dir: PathBuf,
+        /// Why not.
+        source: Box<assay_engine::OpenError>,
+    },
+    /// Threads cannot be had.
+    #[error("cannot start {threads} threads")]
+    Threads {
+        /// How many.
+        threads: usize,
+        /// Why not.
+        source: rayon::ThreadPoolBuildError,
+    },
+    /// A parameter makes no sense.
+    #[error("{what}: give {wanted}")]
+    Parameter {
+        /// Which.
+        what: &'static str,
+        /// What it may be.
+        wanted: &'static str,
+    },
+}
+
+/// Hears how benchmarks go.
+pub trait Progress {
+    /// A part of so many steps begins.
+    fn begin(&self, part: &str, steps: u64);
+    /// A step of it is done.
+    fn step(&self);
+}

@@ -1,0 +1,412 @@
+//! Signatures on one thread: batches against plain calls of libsecp256k1.
+//!
+//! Keys are distinct and compressed, and parsing them is part of the work on all sides. The library's own backend of
+//! [`BatchVerifier`] takes part as well: where there are no vectors it is what runs, and it must cost no more than the calls.
+
+use std::fmt::Write as _;
+
+use assay_lab::ratio::Ratio;
+pub use assay_secp::Backend;
+use assay_secp::{BatchVerifier, Check};
+use rayon::prelude::*;
+use secp256k1::{
+    Keypair, Message, Parity, PublicKey, Scalar, SecretKey, XOnlyPublicKey, ecdsa, schnorr,
+};
+use serde::Serialize;
+
+use crate::conditions::Conditions;
+use crate::harness::{Alternative, Rounds, Row, Sample, compare};
+use crate::{BenchError, Progress, table};
+
+/// The library behind the crate of this name; its version is the crate's, which vendors the C code.
+pub const LIBRARY: &str = "libsecp256k1 0.8.0 (crate secp256k1 0.33)";
+
+/// Names of the alternatives.
+const PLAIN: &str = "libsecp256k1, plain";
+const FORCED: &str = "libsecp256k1, batch";
+const BATCH: &str = "batch";
+const WEIGHTED: &str = "weighted batch";
+
+/// Rounds before those that count.
+const WARM_UP: usize = 1;
+
+/// Checks that are made wrong when answers are compared, one in so many.
+const WRONG_EVERY: usize = 37;
+
+/// What to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Checks in a batch.
+    pub batch: usize,
+    /// Rounds.
+    pub rounds: usize,
+    /// Who does the arithmetic of batches.
+    pub backend: Backend,
+    /// Where keys and messages begin.
+    pub seed: u64,
+}
+
+/// What it came to. Every ratio is the plain library's time over ours: above 1 we are faster.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    schema: u32,
+    kind: &'static str,
+    /// Compressed ECDSA.
+    pub ecdsa_ratio: f64,
+    /// BIP340, each signature on its own.
+    pub schnorr_ratio: f64,
+    /// BIP340, one weighted sum of all.
+    pub schnorr_batch_ratio: f64,
+    /// Tweaks of Taproot output keys.
+    pub tweak_ratio: f64,
+    /// The library's own backend of the batch verifier.
+    pub libsecp_backend_ecdsa_ratio: f64,
+    /// The same for BIP340.
+    pub libsecp_backend_schnorr_ratio: f64,
+    /// The same for weighted batches.
+    pub libsecp_backend_schnorr_batch_ratio: f64,
+    /// The same for tweaks.
+    pub libsecp_backend_tweak_ratio: f64,
+    /// Who did the arithmetic of batches.
+    pub backend: &'static str,
+    library: &'static str,
+    threads: u32,
+    batch: usize,
+    rounds: usize,
+    seed: u64,
+    /// Checks answered, all of them compared.
+    checks: u64,
+    /// Checks among them that do not hold.
+    checks_invalid: u64,
+    intervals: Intervals,
+    /// Ratios of CPU time, which other work on the machine does not touch.
+    cpu_intervals: Intervals,
+    rows: Vec<Row>,
+    conditions: Conditions,
+}
+
+/// The ratios with their intervals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "named as the fields of the report that they belong to"
+)]
+pub struct Intervals {
+    ecdsa_ratio: Option<Ratio>,
+    schnorr_ratio: Option<Ratio>,
+    schnorr_batch_ratio: Option<Ratio>,
+    tweak_ratio: Option<Ratio>,
+    libsecp_backend_ecdsa_ratio: Option<Ratio>,
+    libsecp_backend_schnorr_ratio: Option<Ratio>,
+    libsecp_backend_schnorr_batch_ratio: Option<Ratio>,
+    libsecp_backend_tweak_ratio: Option<Ratio>,
+}
+
+impl Intervals {
+    fn new(rows: &[Row; 3], ratio: fn(&Row, &str, &str) -> Option<Ratio>) -> Self {
+        let [ecdsa, schnorr, tweak] = rows;
+        Self {
+            ecdsa_ratio: ratio(ecdsa, PLAIN, BATCH),
+            schnorr_ratio: ratio(schnorr, PLAIN, BATCH),
+            schnorr_batch_ratio: ratio(schnorr, PLAIN, WEIGHTED),
+            tweak_ratio: ratio(tweak, PLAIN, BATCH),
+            libsecp_backend_ecdsa_ratio: ratio(ecdsa, PLAIN, FORCED),
+            libsecp_backend_schnorr_ratio: ratio(schnorr, PLAIN, FORCED),
+            libsecp_backend_schnorr_batch_ratio: ratio(schnorr, PLAIN, FORCED_WEIGHTED),
+            libsecp_backend_tweak_ratio: ratio(tweak, PLAIN, FORCED),
+        }
+    }
+
+    fn lines(&self) -> [(&'static str, Option<Ratio>); 8] {
+        [
+            ("ecdsa_ratio", self.ecdsa_ratio),
+            ("schnorr_ratio", self.schnorr_ratio),
+            ("schnorr_batch_ratio", self.schnorr_batch_ratio),
+            ("tweak_ratio", self.tweak_ratio),
+            ("libsecp_backend_ecdsa_ratio", self.libsecp_backend_ecdsa_ratio),
+            ("libsecp_backend_schnorr_ratio", self.libsecp_backend_schnorr_ratio),
+            ("libsecp_backend_schnorr_batch_ratio", self.libsecp_backend_schnorr_batch_ratio),
+            ("libsecp_backend_tweak_ratio", self.libsecp_backend_tweak_ratio),
+        ]
+    }
+}
+
+const FORCED_WEIGHTED: &str = "libsecp256k1, weighted";
+
+impl Report {
+    /// A table for the terminal.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "batches of {}, {} rounds, one thread, compressed keys parsed, seed {}; backend {}, {}\n\n",
+            self.batch, self.rounds, self.seed, self.backend, self.library
+        );
+        text.push_str(&table::rows(&self.rows));
+        text.push('\n');
+        text.push_str(&table::ratios(self.intervals.lines()));
+        let _ = writeln!(
+            text,
+            "\n{} checks answered, {} of them false: all as the library answers",
+            self.checks, self.checks_invalid
+        );
+        text
+    }
+}
+
+/// Measures.
+///
+/// # Errors
+/// When an answer is wrong.
+pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
+    if options.batch == 0 || options.rounds == 0 {
+        return Err(BenchError::Parameter { what: "--batch and --rounds", wanted: "at least 1" });
+    }
+    let conditions = Conditions::now();
+    let numbers = 0..options.batch as u64;
+    let cases: Vec<Case> =
+        numbers.into_par_iter().map(|number| Case::new(options.seed, number)).collect();
+    let kinds: [(&str, Question); 3] =
+        [("ECDSA", Case::ecdsa), ("Schnorr", Case::schnorr), ("Taproot tweak", Case::tweak)];
+    let rounds = Rounds { count: options.rounds, warm_up: WARM_UP };
+    let wrong = wrong_cases(&cases);
+    let (mut checks, mut checks_invalid) = (0, 0);
+    let mut rows = Vec::new();
+    for (name, check) in kinds {
+        progress.begin(name, (WARM_UP + options.rounds) as u64);
+        let wrong: Vec<Check<'_>> = wrong.iter().map(check).collect();
+        let (answered, invalid) = compare_answers(name, &wrong, options.backend)?;
+        checks += answered;
+        checks_invalid += invalid;
+        let right: Vec<Check<'_>> = cases.iter().map(check).collect();
+        let mut alternatives = alternatives(&right, options.backend, name == "Schnorr");
+        let epochs = (WARM_UP + options.rounds) * alternatives.len();
+        checks += (epochs * right.len()) as u64;
+        rows.push(compare(name, &mut alternatives, rounds, &mut || progress.step())?);
+    }
+    let rows: [Row; 3] = rows.try_into().expect("there are three kinds");
+    let intervals = Intervals::new(&rows, Row::ratio);
+    let median = |ratio: Option<Ratio>| ratio.map_or(0.0, |ratio| ratio.median);
+    Ok(Report {
+        schema: 1,
+        kind: "signatures",
+        ecdsa_ratio: median(intervals.ecdsa_ratio),
+        schnorr_ratio: median(intervals.schnorr_ratio),
+        schnorr_batch_ratio: median(intervals.schnorr_batch_ratio),
+        tweak_ratio: median(intervals.tweak_ratio),
+        libsecp_backend_ecdsa_ratio: median(intervals.libsecp_backend_ecdsa_ratio),
+        libsecp_backend_schnorr_ratio: median(intervals.libsecp_backend_schnorr_ratio),
+        libsecp_backend_schnorr_batch_ratio: median(intervals.libsecp_backend_schnorr_batch_ratio),
+        libsecp_backend_tweak_ratio: median(intervals.libsecp_backend_tweak_ratio),
+        backend: BatchVerifier::with_backend(options.backend).backend().name(),
+        library: LIBRARY,
+        threads: 1,
+        batch: options.batch,
+        rounds: options.rounds,
+        seed: options.seed,
+        checks,
+        checks_invalid,
+        intervals,
+        cpu_intervals: Intervals::new(&rows, Row::cpu_ratio),
+        rows: rows.into(),
+        conditions,
+    })
+}
+
+/// What is asked of a case.
+type Question = for<'a> fn(&'a Case) -> Check<'a>;
+
+/// A way to answer a batch.
+type Verify = fn(&mut BatchVerifier, &[Check<'_>], &mut Vec<bool>);
+
+fn alternatives<'a>(
+    checks: &'a [Check<'a>],
+    backend: Backend,
+    can_be_weighted: bool,
+) -> Vec<Alternative<'a>> {
+    let batched = |name: &str, backend: Backend, verify: Verify| {
+        let (mut verifier, mut answers) = (BatchVerifier::with_backend(backend), Vec::new());
+        Alternative::new(name, move || {
+            let sample =
+                Sample::of(checks.len() as u64, || verify(&mut verifier, checks, &mut answers));
+            assert!(answers.len() == checks.len() && !answers.contains(&false), "all checks hold");
+            sample
+        })
+    };
+    let plain = Alternative::new(PLAIN, move || {
+        let mut held = 0;
+        let sample = Sample::of(checks.len() as u64, || {
+            held = checks.iter().filter(|check| plain_call(check)).count();
+        });
+        assert_eq!(held, checks.len(), "all checks hold");
+        sample
+    });
+    let mut all = vec![
+        batched(BATCH, backend, BatchVerifier::verify),
+        plain,
+        batched(FORCED, Backend::Libsecp, BatchVerifier::verify),
+    ];
+    if can_be_weighted {
+        all.insert(1, batched(WEIGHTED, backend, BatchVerifier::verify_weighted));
+        all.push(batched(FORCED_WEIGHTED, Backend::Libsecp, BatchVerifier::verify_weighted));
+    }
+    all
+}
+
+/// What a program does that has the library and nothing else: parse the key, parse the signature, verify.
+fn plain_call(check: &Check<'_>) -> bool {
+    match *check {
+        Check::Ecdsa { pubkey, der_sig, msg } => PublicKey::from_slice(pubkey)
+            .and_then(|key| {
+                let sig = ecdsa::Signature::from_der(der_sig)?;
+                ecdsa::verify(&sig, Message::from_digest(*msg), &key)
+            })
+            .is_ok(),
+        Check::Schnorr { xonly, sig, msg } => XOnlyPublicKey::from_byte_array(*xonly)
+            .and_then(|key| schnorr::verify(&schnorr::Signature::from_byte_array(*sig), msg, &key))
+            .is_ok(),
+        Check::TaprootTweak { internal, tweak, output, parity } => {
+            let key = XOnlyPublicKey::from_byte_array(*internal);
+            let tweaked = key
+                .ok()
+                .zip(Scalar::from_be_bytes(*tweak).ok())
+                .and_then(|(key, tweak)| key.add_tweak(&tweak).ok());
+            tweaked.is_some_and(|(key, odd)| {
+                key.to_byte_array() == *output && (odd == Parity::Odd) == parity
+            })
+        }
+        Check::SchnorrBch { .. } => false,
+    }
+}
+
+/// Lets everybody answer checks of which some do not hold, and compares; returns how many answers there were and how many
+/// of them were "false".
+fn compare_answers(
+    name: &str,
+    checks: &[Check<'_>],
+    backend: Backend,
+) -> Result<(u64, u64), BenchError> {
+    let expected: Vec<bool> = checks.iter().map(plain_call).collect();
+    let invalid = expected.iter().filter(|holds| !**holds).count();
+    let wrong_answer = |alternative: &str, detail: String| BenchError::WrongAnswer {
+        benchmark: name.to_owned(),
+        alternative: alternative.to_owned(),
+        detail,
+    };
+    if invalid != checks.len().div_ceil(WRONG_EVERY) {
+        return Err(wrong_answer(PLAIN, format!("{invalid} of {} do not hold", checks.len())));
+    }
+    let ways: [(&str, Backend, Verify); 4] = [
+        (BATCH, backend, BatchVerifier::verify),
+        (WEIGHTED, backend, BatchVerifier::verify_weighted),
+        (FORCED, Backend::Libsecp, BatchVerifier::verify),
+        (FORCED_WEIGHTED, Backend::Libsecp, BatchVerifier::verify_weighted),
+    ];
+    for (alternative, backend, verify) in ways {
+        let mut answers = Vec::new();
+        verify(&mut BatchVerifier::with_backend(backend), checks, &mut answers);
+        if answers != expected {
+            let at = answers.iter().zip(&expected).position(|(left, right)| left != right);
+            return Err(wrong_answer(alternative, format!("the first at {at:?}")));
+        }
+    }
+    Ok(((checks.len() * (ways.len() + 1)) as u64, (invalid * (ways.len() + 1)) as u64))
+}
+
+/// Operands of one key.
+#[derive(Clone)]
+struct Case {
+    pubkey: [u8; 33],
+    xonly: [u8; 32],
+    msg: [u8; 32],
+    der_sig: Vec<u8>,
+    schnorr_sig: [u8; 64],
+    tweak: [u8; 32],
+    output: [u8; 32],
+    parity: bool,
+}
+
+impl Case {
+    fn new(seed: u64, number: u64) -> Self {
+        let hash = |tag: u8| {
+            let (seed, number) = (seed.to_le_bytes(), number.to_le_bytes());
+            assay_hash::sha256(&[&seed[..], &number, &[tag]].concat())
+        };
+        let secret =
+            SecretKey::from_secret_bytes(hash(0)).expect("a hash is a key but once in 2^127");
+        let keypair = Keypair::from_secret_key(&secret);
+        let (xonly, _) = keypair.x_only_public_key();
+        let (msg, tweak) = (hash(1), hash(2));
+        let scalar = Scalar::from_be_bytes(tweak).expect("a hash is a scalar but once in 2^127");
+        let (output, parity) = xonly.add_tweak(&scalar).expect("the sum is infinite once in 2^256");
+        Self {
+            pubkey: PublicKey::from_secret_key(&secret).serialize(),
+            xonly: xonly.to_byte_array(),
+            msg,
+            der_sig: ecdsa::sign(Message::from_digest(msg), &secret).serialize_der().to_vec(),
+            schnorr_sig: schnorr::sign_with_aux_rand(&msg, &keypair, &hash(3)).to_byte_array(),
+            tweak,
+            output: output.to_byte_array(),
+            parity: parity == Parity::Odd,
+        }
+    }
+
+    fn ecdsa(&self) -> Check<'_> {
+        Check::Ecdsa { pubkey: &self.pubkey, der_sig: &self.der_sig, msg: &self.msg }
+    }
+
+    fn schnorr(&self) -> Check<'_> {
+        Check::Schnorr { xonly: &self.xonly, sig: &self.schnorr_sig, msg: &self.msg }
+    }
+
+    fn tweak(&self) -> Check<'_> {
+        let Self { xonly: internal, tweak, output, parity, .. } = self;
+        Check::TaprootTweak { internal, tweak, output, parity: *parity }
+    }
+}
+
+/// The same with some that do not hold: another message, another signature, another parity.
+fn wrong_cases(cases: &[Case]) -> Vec<Case> {
+    let mut cases = cases.to_vec();
+    for (index, case) in cases.iter_mut().enumerate().filter(|(index, _)| index % WRONG_EVERY == 0)
+    {
+        if index % 2 == 0 {
+            case.msg[index % 32] ^= 1;
+            case.parity = !case.parity;
+        } else {
+            let last = case.der_sig.len() - 1;
+            case.der_sig[last] ^= 1;
+            case.schnorr_sig[63] ^= 1;
+            case.tweak[index % 32] ^= 1;
+        }
+    }
+    cases
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Silent;
+
+    impl Progress for Silent {
+        fn begin(&self, _: &str, _: u64) {}
+        fn step(&self) {}
+    }
+
+    #[test]
+    fn every_backend_answers_right() {
+        for backend in [Backend::Libsecp, Backend::Portable, Backend::detect()] {
+            let options = Options { batch: 75, rounds: 2, backend, seed: 3 };
+            let report = run(&options, &Silent).expect("right answers");
+            assert!(report.ecdsa_ratio > 0.0 && report.tweak_ratio > 0.0);
+            // Three kinds, five who answer, one wrong check in 37.
+            assert_eq!(report.checks_invalid, 3 * 5 * 3);
+            assert!(report.text().contains("schnorr_batch_ratio"));
+        }
+    }
+
+    #[test]
+    fn nothing_is_refused() {
+        let backend = Backend::detect();
+        assert!(run(&Options { batch: 0, rounds: 1, backend, seed: 1 }, &Silent).is_err());
+    }
+}

@@ -1,0 +1,217 @@
+//! What a comparison comes to, as JSON.
+
+use serde::{Deserialize, Serialize};
+
+use super::Subject;
+use crate::chain::Chain;
+use crate::measured::Usage;
+use crate::ratio::{Ratio, Summary};
+use crate::results::Machine;
+
+/// One process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SyncRun {
+    /// `assay`, `kernel`, `assay on one core`, `assay on two cores`.
+    pub subject: String,
+    /// Which pair it belongs to.
+    pub pair: usize,
+    /// The whole process, seen from outside.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// By its own clock: finding and connecting blocks.
+    pub connect_s: f64,
+    /// By its own clock: counting and hashing the coins at the end, which the kernel does not do.
+    pub hash_s: Option<f64>,
+}
+
+/// All runs of one of the two.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// The whole process, from start to end.
+    pub wall_s: Summary,
+    /// CPU time of all its threads.
+    pub cpu_s: Summary,
+    /// Most memory at a time.
+    pub rss_bytes: Summary,
+    /// Finding and connecting blocks, by its own clock.
+    pub connect_s: Summary,
+}
+
+/// How it was done.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SyncSettings {
+    /// Pairs of runs.
+    pub pairs: usize,
+    /// Cores that both were bound to.
+    pub cores: Vec<usize>,
+    /// Threads that verified scripts, on both sides.
+    pub threads: usize,
+    /// Memory for coins, on both sides.
+    pub db_cache_mib: u32,
+    /// Recipe of the chain.
+    pub recipe: String,
+    /// Seed of the chain.
+    pub seed: u64,
+    /// Size of the chain.
+    pub scale: f64,
+    /// Whether every output of the chain has a key of its own.
+    pub distinct_keys: bool,
+    /// Whether block files were read from the disk.
+    pub page_cache: String,
+}
+
+/// The comparison. Every ratio is the kernel's figure over ours: above 1 we are faster or smaller.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SyncResults {
+    /// Version of this form.
+    pub schema: u32,
+    /// `sync`.
+    pub kind: String,
+    /// Wall time of the whole process.
+    pub wall_ratio: f64,
+    /// CPU time of the whole process.
+    pub cpu_ratio: f64,
+    /// Most memory at a time.
+    pub rss_ratio: f64,
+    /// Wall time on one core over that on two, both ours; absent unless asked for.
+    pub two_cores_ratio: Option<f64>,
+    /// Interval of `wall_ratio`.
+    pub wall_interval: Option<Ratio>,
+    /// Interval of `cpu_ratio`.
+    pub cpu_interval: Option<Ratio>,
+    /// Interval of `rss_ratio`.
+    pub rss_interval: Option<Ratio>,
+    /// Interval of `two_cores_ratio`.
+    pub two_cores_interval: Option<Ratio>,
+    /// Inputs verified, coinbases left out.
+    pub inputs: u64,
+    /// Signatures in them.
+    pub signatures: u64,
+    /// Transactions.
+    pub txs: u64,
+    /// Bytes of the blocks.
+    pub block_bytes: u64,
+    /// Height of the tip that both reached.
+    pub height: u32,
+    /// Hash of the tip that both reached.
+    pub tip: String,
+    /// Coins that both ended with.
+    pub coins: u64,
+    /// Their sum.
+    pub amount_sat: u64,
+    /// Their MuHash.
+    pub muhash: String,
+    /// Our runs.
+    pub assay: Side,
+    /// The kernel's runs.
+    pub kernel: Side,
+    /// Our runs on one core.
+    pub one_core: Option<Side>,
+    /// Our runs on two cores beside them.
+    pub two_cores: Option<Side>,
+    /// Every run in the order in which it was made.
+    pub runs: Vec<SyncRun>,
+    /// How it was done.
+    pub settings: SyncSettings,
+    /// The kernel, in its own words.
+    pub kernel_version: String,
+    /// The machine.
+    pub machine: Machine,
+    /// What one has to know to read the figures.
+    pub notes: Vec<String>,
+}
+
+impl SyncResults {
+    /// Adds up `runs`.
+    pub(super) fn new(
+        chain: &Chain,
+        settings: SyncSettings,
+        runs: Vec<SyncRun>,
+        kernel_version: String,
+        machine: Machine,
+    ) -> Self {
+        let of = |subject: Subject| in_pairs(&runs, subject);
+        let ratio = |value: fn(&SyncRun) -> f64, above: Subject, below: Subject| {
+            let values = |subject| of(subject).iter().map(|run| value(run)).collect::<Vec<f64>>();
+            Ratio::of_pairs(&values(above), &values(below))
+        };
+        let (ours, kernel) = (Subject::Ours, Subject::Kernel);
+        let wall = ratio(wall_s, kernel, ours);
+        let cpu = ratio(cpu_s, kernel, ours);
+        let rss = ratio(rss_bytes, kernel, ours);
+        let cores = ratio(wall_s, Subject::OneCore, Subject::TwoCores);
+        let median = |ratio: &Option<Ratio>| ratio.map_or(0.0, |ratio| ratio.median);
+        let optional =
+            |subject| Some(of(subject)).filter(|runs| !runs.is_empty()).map(|runs| side(&runs));
+        let tip = &chain.tip;
+        Self {
+            schema: 1,
+            kind: "sync".to_owned(),
+            wall_ratio: median(&wall),
+            cpu_ratio: median(&cpu),
+            rss_ratio: median(&rss),
+            two_cores_ratio: cores.map(|ratio| ratio.median),
+            wall_interval: wall,
+            cpu_interval: cpu,
+            rss_interval: rss,
+            two_cores_interval: cores,
+            inputs: tip.inputs,
+            signatures: tip.signatures,
+            txs: tip.txs,
+            block_bytes: tip.bytes,
+            height: tip.height,
+            tip: tip.hash.clone(),
+            coins: tip.utxo_count,
+            amount_sat: tip.utxo_amount,
+            muhash: tip.utxo_muhash.clone(),
+            assay: side(&of(ours)),
+            kernel: side(&of(kernel)),
+            one_core: optional(Subject::OneCore),
+            two_cores: optional(Subject::TwoCores),
+            settings,
+            kernel_version,
+            machine,
+            notes: NOTES.map(str::to_owned).to_vec(),
+            runs,
+        }
+    }
+}
+
+const NOTES: [&str; 4] = [
+    "Whole processes, from start to end, each with a new folder; writing the coins out at the end is part of it on both sides.",
+    "Our time holds counting and hashing the coins (MuHash) as well, which the kernel is not asked for.",
+    "The kernel takes blocks by its process_block and stores them with undo data; ours reads them where they are and stores coins only.",
+    "Tip, coin count, amount and MuHash of both were compared with the ledger after each run; the kernel's coins were read out of its database, outside the time measured.",
+];
+
+fn wall_s(run: &SyncRun) -> f64 {
+    run.usage.wall_s
+}
+
+fn cpu_s(run: &SyncRun) -> f64 {
+    run.usage.cpu_s()
+}
+
+fn rss_bytes(run: &SyncRun) -> f64 {
+    run.usage.rss_bytes_max as f64
+}
+
+/// The runs of one subject in the order of their pairs.
+fn in_pairs(runs: &[SyncRun], subject: Subject) -> Vec<&SyncRun> {
+    let mut found: Vec<&SyncRun> =
+        runs.iter().filter(|run| run.subject == subject.name()).collect();
+    found.sort_by_key(|run| run.pair);
+    found
+}
+
+fn side(runs: &[&SyncRun]) -> Side {
+    let of = |value: fn(&SyncRun) -> f64| {
+        Summary::of(&runs.iter().map(|run| value(run)).collect::<Vec<f64>>())
+    };
+    Side {
+        wall_s: of(wall_s),
+        cpu_s: of(cpu_s),
+        rss_bytes: of(rss_bytes),
+        connect_s: of(|run| run.connect_s),
+    }
+}

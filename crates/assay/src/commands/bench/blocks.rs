@@ -1,0 +1,51 @@
+//! `assay bench blocks`.
+
+use std::path::{Path, PathBuf};
+
+use assay_bench::blocks::{Options, run as measure};
+use assay_lab::kernel;
+
+use super::progress::Bar;
+use crate::Outcome;
+use crate::cli::BenchBlocksArguments;
+use crate::output;
+
+pub(super) fn run(arguments: &BenchBlocksArguments) -> anyhow::Result<Outcome> {
+    let path = arguments.kernel.as_deref();
+    let kernel = arguments.against.map(|_| kernel::find(path)).transpose()?;
+    let data = find_data(arguments.data.as_deref())?;
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let BenchBlocksArguments { rounds, txs, connect_blocks, seed, .. } = *arguments;
+    let threads = if arguments.threads > 0 { arguments.threads } else { cores() };
+    let bar = Bar::new();
+    bar.warn();
+    if data.is_none() {
+        output::complain("no real blocks found: forged ones only (--data DIR)");
+    }
+    let options = Options { rounds, txs, connect_blocks, threads, seed, data, kernel };
+    let report = measure(&options, &bar)?;
+    drop(bar);
+    if arguments.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(&report.text())?;
+    }
+    Ok(Outcome::Good)
+}
+
+/// The folder with blocks that was named, or the usual one if it is there.
+fn find_data(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
+    let places = |dir: &Path| [dir.join("blocks"), dir.to_owned()];
+    let holds_blocks = |dir: &PathBuf| {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        entries
+            .map(|entry| entry.path())
+            .any(|path| path.extension().is_some_and(|ext| ext == "blk"))
+    };
+    let usual = Path::new("..").join("shared").join("data");
+    let found = places(named.unwrap_or(&usual)).into_iter().find(holds_blocks);
+    if let (Some(named), None) = (named, &found) {
+        anyhow::bail!("there are no NETWORK-HEIGHT.blk in {} or its blocks", named.display());
+    }
+    Ok(found)
+}

@@ -1,0 +1,31 @@
+//! `assay bench signatures`.
+
+use anyhow::bail;
+use assay_bench::signatures::{Backend, Options, run as measure};
+
+use super::progress::Bar;
+use crate::Outcome;
+use crate::cli::BenchSignaturesArguments;
+use crate::output;
+
+pub(super) fn run(arguments: &BenchSignaturesArguments) -> anyhow::Result<Outcome> {
+    let backend = match arguments.backend.as_deref() {
+        None => Backend::detect(),
+        Some(name) => match Backend::by_name(name) {
+            Some(backend) if backend.available() => backend,
+            Some(_) => bail!("this processor does not run the backend {name}"),
+            None => bail!("unknown backend {name:?}; there are ifma, portable, libsecp256k1"),
+        },
+    };
+    let bar = Bar::new();
+    bar.warn();
+    let BenchSignaturesArguments { batch, rounds, seed, .. } = *arguments;
+    let report = measure(&Options { batch, rounds, backend, seed }, &bar)?;
+    drop(bar);
+    if arguments.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(&report.text())?;
+    }
+    Ok(Outcome::Good)
+}

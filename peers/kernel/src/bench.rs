@@ -1,0 +1,332 @@
+//! The kernel's side of benchmarks: does one piece of work when it is told to, and says how long that took.
+//!
+//! Orders come as lines of JSON on standard input, answers go as lines of JSON to standard output, so that whoever compares
+//! can let both sides take turns. Only the work itself is timed, by the clocks of this process.
+
+use std::collections::HashMap;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::Flags;
+use assay_engine::parse_prevouts;
+use bitcoinkernel::prelude::*;
+use bitcoinkernel::{
+    BLOCK_CHECK_ALL, BLOCK_CHECK_BASE, BLOCK_CHECK_MERKLE, Block, BlockCheckResult,
+    PrecomputedTransactionData, ScriptPubkey, TxOut,
+};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::{Chain, Kernel, LogTap, Settings, VERSIONS, chain_of_name, listen};
+use crate::verdict::Verdict;
+
+/// What to do.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+enum Order {
+    /// Say what this is.
+    Versions,
+    /// Read a block, and perhaps the outputs that it spends.
+    Load { name: String, chain: String, height: u32, block: PathBuf, prevouts: Option<PathBuf> },
+    /// Do one stage of a block, so many times.
+    Run { name: String, stage: Stage, times: u32 },
+    /// Open an empty chain.
+    Open { chain: String, datadir: PathBuf, workers: i32 },
+    /// Give the open chain a block.
+    Submit { block: PathBuf },
+}
+
+/// A piece of work on a block.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Stage {
+    /// Deserialise, which hashes every transaction with and without witness.
+    Parse,
+    /// `CheckBlock`, proof of work and merkle root included.
+    Check,
+    /// What checking the merkle root adds to `CheckBlock`.
+    Merkle,
+    /// All input scripts, one after the other, each transaction's shared hashes included.
+    Scripts,
+}
+
+/// What came of it.
+#[derive(Debug, Default, Serialize)]
+struct Answer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    versions: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inputs: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tip: Option<String>,
+    /// Wall time of the work, all times together.
+    wall_ns: u64,
+    /// CPU time of all threads.
+    cpu_ns: u64,
+}
+
+impl std::iter::Sum for Answer {
+    fn sum<I: Iterator<Item = Self>>(answers: I) -> Self {
+        answers.fold(Self::default(), |sum, answer| Self {
+            wall_ns: sum.wall_ns + answer.wall_ns,
+            cpu_ns: sum.cpu_ns + answer.cpu_ns,
+            ..sum
+        })
+    }
+}
+
+/// A block that was loaded.
+struct Loaded {
+    raw: Vec<u8>,
+    params: bitcoinkernel::ChainParams,
+    txs: Vec<Spend>,
+}
+
+/// A transaction with what it spends.
+struct Spend {
+    tx: bitcoinkernel::Transaction,
+    scripts: Vec<ScriptPubkey>,
+    outputs: Vec<TxOut>,
+    flags: Flags,
+}
+
+#[derive(Default)]
+struct Bench {
+    blocks: HashMap<String, Loaded>,
+    kernel: Option<Kernel>,
+    tap: Option<LogTap>,
+}
+
+/// Obeys until the input ends.
+///
+/// # Errors
+/// When orders cannot be read or answers cannot be written; work that fails is told in its answer.
+pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<()> {
+    let mut bench = Bench::default();
+    for line in input.lines() {
+        let line = line.context("reading an order")?;
+        let answer = serde_json::from_str(&line)
+            .context("no such order")
+            .and_then(|order| bench.obey(order))
+            .unwrap_or_else(|error| Answer {
+                error: Some(format!("{error:#}")),
+                ..Answer::default()
+            });
+        let text = serde_json::to_string(&answer).context("writing JSON")?;
+        writeln!(output, "{text}").and_then(|()| output.flush()).context("writing an answer")?;
+    }
+    Ok(())
+}
+
+impl Bench {
+    fn obey(&mut self, order: Order) -> Result<Answer> {
+        match order {
+            Order::Versions => Ok(Answer { versions: Some(VERSIONS), ..Answer::default() }),
+            Order::Load { name, chain, height, block, prevouts } => {
+                let loaded = Loaded::read(&chain, height, &block, prevouts.as_deref())?;
+                let inputs = loaded.txs.iter().map(|tx| tx.outputs.len()).sum();
+                self.blocks.insert(name, loaded);
+                Ok(Answer { inputs: Some(inputs), ..Answer::default() })
+            }
+            Order::Run { name, stage, times } => {
+                let block = self.blocks.get(&name).with_context(|| format!("no block {name}"))?;
+                block.run(stage, times)
+            }
+            Order::Open { chain, datadir, workers } => {
+                let chain: Chain =
+                    chain_of_name(&chain).context("the kernel does not know this chain")?;
+                if self.tap.is_none() {
+                    self.tap = Some(listen()?);
+                }
+                let settings = Settings { workers, in_memory: false };
+                self.kernel = Some(Kernel::open(&chain, &datadir, &settings)?);
+                Ok(Answer::default())
+            }
+            Order::Submit { block } => {
+                let kernel = self.kernel.as_ref().context("no chain is open")?;
+                let raw = read(&block)?;
+                let (verdict, mut answer) = timed(|| kernel.submit(&raw));
+                ensure!(verdict == Verdict::Accepted, "{}: {verdict}", block.display());
+                answer.tip = Some(kernel.tip().1.to_string());
+                Ok(answer)
+            }
+        }
+    }
+}
+
+impl Loaded {
+    fn read(chain: &str, height: u32, block: &Path, prevouts: Option<&Path>) -> Result<Self> {
+        let rules = ChainParams::by_name(chain).context("unknown chain")?;
+        let Some(Chain::Known(chain_type)) = chain_of_name(chain) else {
+            bail!("the kernel does not know this chain")
+        };
+        let raw = read(block)?;
+        let parsed = parse(&raw)?;
+        let mut loaded =
+            Self { raw, params: bitcoinkernel::ChainParams::new(chain_type), txs: Vec::new() };
+        let Some(path) = prevouts else { return Ok(loaded) };
+        let bytes = read(path)?;
+        let hash = assay_wire::BlockHash(parsed.hash().to_bytes());
+        let flags = rules.block_script_flags(height, &hash);
+        let count = parsed.transactions().skip(1).map(|tx| tx.input_count()).sum();
+        let spent =
+            parse_prevouts(&bytes, count).with_context(|| format!("reading {}", path.display()))?;
+        let mut spent = spent.iter();
+        for tx in parsed.transactions().skip(1) {
+            let raw = tx.consensus_encode().context("encoding a transaction")?;
+            let tx = bitcoinkernel::Transaction::new(&raw).context("decoding a transaction")?;
+            let (mut scripts, mut outputs) = (Vec::new(), Vec::new());
+            for output in spent.by_ref().take(tx.input_count()) {
+                let script = ScriptPubkey::new(output.script_pubkey).context("a script")?;
+                outputs.push(TxOut::new(&script, output.value));
+                scripts.push(script);
+            }
+            loaded.txs.push(Spend { tx, scripts, outputs, flags });
+        }
+        loaded.check_answers()?;
+        Ok(loaded)
+    }
+
+    /// A benchmark of something that always says yes would be worth nothing: what is spent is exchanged, and must not pass.
+    fn check_answers(&self) -> Result<()> {
+        self.scripts()?;
+        let Some(spend) = self.txs.last() else { return Ok(()) };
+        let never = ScriptPubkey::new(&[0x6a]).context("a script")?;
+        let mut outputs: Vec<TxOut> = Vec::new();
+        for (script, output) in spend.scripts.iter().zip(&spend.outputs) {
+            outputs.push(TxOut::new(script, output.value()));
+        }
+        outputs[0] = TxOut::new(&never, spend.outputs[0].value());
+        let data = PrecomputedTransactionData::new(&spend.tx, &outputs).context("hashing")?;
+        let value = Some(spend.outputs[0].value());
+        let flags = Some(spend.flags.bits() as u32);
+        let verdict = bitcoinkernel::verify(&never, value, &spend.tx, 0, flags, &data);
+        ensure!(verdict.is_err(), "an input passes that spends something else");
+        Ok(())
+    }
+
+    fn run(&self, stage: Stage, times: u32) -> Result<Answer> {
+        match stage {
+            Stage::Parse => (0..times)
+                .map(|_| {
+                    // The block is dropped outside the time.
+                    let (block, answer) = timed(|| parse(&self.raw));
+                    block.map(|_| answer)
+                })
+                .sum(),
+            Stage::Check => self.check(times, BLOCK_CHECK_ALL),
+            Stage::Merkle => {
+                let with = self.check(times, BLOCK_CHECK_BASE | BLOCK_CHECK_MERKLE)?;
+                let without = self.check(times, BLOCK_CHECK_BASE)?;
+                Ok(Answer {
+                    wall_ns: with.wall_ns.saturating_sub(without.wall_ns),
+                    cpu_ns: with.cpu_ns.saturating_sub(without.cpu_ns),
+                    ..Answer::default()
+                })
+            }
+            Stage::Scripts => {
+                ensure!(!self.txs.is_empty(), "it came without the outputs that it spends");
+                let (outcome, answer) = timed(|| (0..times).try_for_each(|_| self.scripts()));
+                outcome.map(|()| answer)
+            }
+        }
+    }
+
+    /// Blocks remember that they were checked, so each is checked once.
+    fn check(&self, times: u32, flags: bitcoinkernel::BlockCheckFlags) -> Result<Answer> {
+        (0..times)
+            .map(|_| {
+                let block = parse(&self.raw)?;
+                let (result, answer) = timed(|| block.check(&self.params, flags));
+                ensure!(matches!(result, BlockCheckResult::Valid), "the block is invalid");
+                Ok(answer)
+            })
+            .sum()
+    }
+
+    fn scripts(&self) -> Result<()> {
+        for Spend { tx, scripts, outputs, flags } in &self.txs {
+            let data = PrecomputedTransactionData::new(tx, outputs).context("hashing")?;
+            let flags = Some(flags.bits() as u32);
+            for (input, script) in scripts.iter().enumerate() {
+                let value = Some(outputs[input].value());
+                bitcoinkernel::verify(script, value, tx, input, flags, &data)
+                    .with_context(|| format!("input {input} fails"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse(raw: &[u8]) -> Result<Block> {
+    Block::new(raw).context("decoding a block")
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("reading {}", path.display()))
+}
+
+/// CPU time of this process, all its threads.
+pub(crate) fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Answer) {
+    let (cpu_start_ns, start) = (cpu_ns(), Instant::now());
+    let outcome = work();
+    let wall_ns = start.elapsed().as_nanos() as u64;
+    let cpu_ns = cpu_ns() - cpu_start_ns;
+    (outcome, Answer { wall_ns, cpu_ns, ..Answer::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn talk(orders: &str) -> Vec<serde_json::Value> {
+        let mut answers = Vec::new();
+        serve(orders.as_bytes(), &mut answers).unwrap();
+        let text = String::from_utf8(answers).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn orders_are_obeyed_or_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let genesis = ChainParams::by_name("regtest").unwrap().genesis.block();
+        let path = dir.path().join("genesis");
+        std::fs::write(&path, genesis).unwrap();
+        let load = serde_json::json!({
+            "do": "load", "name": "genesis", "chain": "regtest", "height": 1, "block": path, "prevouts": null
+        });
+        let run =
+            |stage: &str| format!(r#"{{"do":"run","name":"genesis","stage":"{stage}","times":3}}"#);
+        let orders = [
+            r#"{"do":"versions"}"#.to_owned(),
+            load.to_string(),
+            run("parse"),
+            run("check"),
+            run("merkle"),
+            run("scripts"),
+            r#"{"do":"submit","block":"x"}"#.to_owned(),
+            r#"{"do":"dance"}"#.to_owned(),
+        ];
+        let answers = talk(&orders.join("\n"));
+        assert!(answers[0]["versions"].as_str().unwrap().contains("Bitcoin Core"));
+        assert_eq!(answers[1]["inputs"], 0);
+        for answer in &answers[2..5] {
+            assert!(answer["error"].is_null(), "{answer}");
+        }
+        assert!(answers[2]["wall_ns"].as_u64().unwrap() > 0);
+        for (answer, part) in answers[5..].iter().zip(["without the outputs", "no chain", "order"])
+        {
+            assert!(answer["error"].as_str().unwrap().contains(part), "{answer}");
+        }
+    }
+}
