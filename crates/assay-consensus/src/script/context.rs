@@ -6,6 +6,7 @@ use assay_hash::{Sha256, sha256};
 use assay_wire::{Tx, TxOut};
 
 use super::ahead::{self, LegacyAhead};
+use super::keys::KeyHashesOf;
 use super::sighash::{TAP_SIGHASH, blank_input, taproot_head, update_compact_size};
 
 /// A transaction together with the outputs its inputs spend.
@@ -15,6 +16,7 @@ use super::sighash::{TAP_SIGHASH, blank_input, taproot_head, update_compact_size
 pub struct TxContext<'a> {
     tx: Tx<'a>,
     spent: &'a [TxOut<'a>],
+    key_hashes: KeyHashesOf<'a>,
     prevouts: OnceCell<[u8; 32]>,
     sequences: OnceCell<[u8; 32]>,
     outputs: OnceCell<[u8; 32]>,
@@ -47,6 +49,7 @@ impl<'a> TxContext<'a> {
         Self {
             tx,
             spent,
+            key_hashes: KeyHashesOf::NONE,
             prevouts: OnceCell::new(),
             sequences: OnceCell::new(),
             outputs: OnceCell::new(),
@@ -60,6 +63,19 @@ impl<'a> TxContext<'a> {
             segwit_v0_start: OnceCell::new(),
             taproot_start: OnceCell::new(),
         }
+    }
+
+    /// The context with hashes of this transaction's keys that have been worked out beforehand. Nothing but the time that
+    /// scripts take depends on them.
+    #[must_use]
+    pub fn with_key_hashes(self, key_hashes: KeyHashesOf<'a>) -> Self {
+        Self { key_hashes, ..self }
+    }
+
+    /// The HASH160 of `data`, which the script of input number `input` asks for.
+    #[inline]
+    pub(super) fn hash160(&self, input: usize, data: &[u8]) -> [u8; 20] {
+        self.key_hashes.hash160(input, data)
     }
 
     /// The spending transaction.

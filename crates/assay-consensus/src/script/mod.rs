@@ -17,6 +17,7 @@ mod error;
 mod exec;
 mod flags;
 mod interpreter;
+mod keys;
 mod num;
 pub mod opcode;
 mod ops;
@@ -29,6 +30,7 @@ pub use context::TxContext;
 pub use error::ScriptError;
 pub use flags::Flags;
 pub use interpreter::{InputStats, Interpreter, verify_input};
+pub use keys::{KeyHashes, KeyHashesOf};
 pub use sighash::{
     SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_FORKID, SIGHASH_NONE, SIGHASH_SINGLE, SINGLE_BUG,
     TapscriptPosition,
