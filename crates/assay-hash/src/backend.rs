@@ -262,7 +262,10 @@ impl Backend {
                 }
                 groups.as_flattened().len()
             }
-            _ => 0,
+            _ => {
+                let _ = (product, messages);
+                0
+            }
         }
     }
 }

@@ -5,6 +5,11 @@
 //! the vectors. So there are loops but no closures around vectors: those would be functions of
 //! their own, without the features.
 
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "one message is all that is hashed at a time without vectors")
+)]
+
 use super::portable::sha256::{K, PADDING_64, place};
 use crate::many::Padded;
 use crate::ripemd160::{self, LEFT_ADD, LEFT_ROTATE, LEFT_WORD};
