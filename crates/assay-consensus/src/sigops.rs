@@ -52,7 +52,7 @@ pub fn legacy_sigops(tx: Tx<'_>) -> u64 {
 }
 
 /// The last item that a script of pushes leaves; `None` when it is cut off or does more than push.
-fn last_push(script_sig: &[u8]) -> Option<&[u8]> {
+pub(crate) fn last_push(script_sig: &[u8]) -> Option<&[u8]> {
     let mut last: &[u8] = &[];
     for instruction in Instructions::new(script_sig) {
         let instruction = instruction?;

@@ -96,6 +96,7 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
     let transactions = bytes.clone();
     let mixed = bytes.clone();
     let keys = bytes.clone();
+    let same = bytes.clone();
     let elements = bytes.clone();
     let leaves: Vec<[u8; 32]> = bytes.as_chunks::<32>().0[..1001].to_vec();
     let mut spent = MuHash3072::with_backend(backend);
@@ -122,6 +123,12 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
             let mut digests = vec![[0; 32]; 256];
             sha256d_many_with(backend, black_box(&messages), &mut digests);
             digests.iter().map(|digest| word(digest)).fold(0, mix)
+        }),
+        Case::new("SHA-256, 16 states, same 8 KiB", name, 16, 1 << 13, move || {
+            let mut hashers = vec![Sha256::with_backend(backend); 16];
+            hashers.iter_mut().enumerate().for_each(|(i, hasher)| hasher.update(&same[i..i + 64]));
+            Sha256::update_all(&mut hashers, black_box(&same[..1 << 13]));
+            hashers.into_iter().map(|hasher| word(&hasher.finalize())).fold(0, mix)
         }),
         Case::new("hash160, 33 bytes, many", name, 256, 33, move || {
             let messages: Vec<&[u8]> = (0..256).map(|i| &keys[i..i + 33]).collect();

@@ -192,6 +192,19 @@ impl Backend {
         }
     }
 
+    /// Absorbs the same blocks into up to [`GROUP_MAX`](Self::GROUP_MAX) SHA-256 states.
+    pub(crate) fn shared(self, states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+        match self.0 {
+            Kernels::Portable => portable::sha256::shared(states, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => states.chunks_mut(8).for_each(|states| avx2::shared(states, blocks)),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 if states.len() > 6 => avx512::shared(states, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::ShaNi | Kernels::Avx512 => sha_ni::shared(states, blocks),
+        }
+    }
+
     /// RIPEMD-160 of each of up to [`GROUP_MAX`](Self::GROUP_MAX) messages.
     #[inline]
     pub(crate) fn ripemd160_32(self, messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
@@ -249,7 +262,10 @@ impl Backend {
                 }
                 groups.as_flattened().len()
             }
-            _ => 0,
+            _ => {
+                let _ = (product, messages);
+                0
+            }
         }
     }
 }

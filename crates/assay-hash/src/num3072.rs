@@ -8,6 +8,7 @@ mod inverse;
 pub(crate) const LIMBS: usize = 48;
 
 /// Limbs of a number with 48 bits each.
+#[cfg(target_arch = "x86_64")]
 pub(crate) const LIMBS_48: usize = 64;
 
 /// 2^3072 - p: what a carry out of the top is worth at the bottom.

@@ -81,6 +81,37 @@ impl Sha256 {
         self.buffer[..rest.len()].copy_from_slice(rest);
     }
 
+    /// Absorbs the same `data` into each of `hashers`, faster than one by one when all have absorbed
+    /// the same number of bytes so far, modulo 64.
+    ///
+    /// What belongs to a block alone, its schedule, is then computed once for all.
+    pub fn update_all(hashers: &mut [Self], data: &[u8]) {
+        let Some(first) = hashers.first() else { return };
+        let (used, backend) = (first.bytes % 64, first.backend);
+        let to_boundary = (64 - used as usize) % 64;
+        let in_step = |hasher: &Self| hasher.bytes % 64 == used && hasher.backend == backend;
+        let Some((head, rest)) = data.split_at_checked(to_boundary) else {
+            return hashers.iter_mut().for_each(|hasher| hasher.update(data));
+        };
+        if !hashers.iter().all(in_step) {
+            return hashers.iter_mut().for_each(|hasher| hasher.update(data));
+        }
+        let (blocks, tail) = rest.as_chunks::<64>();
+        for hashers in hashers.chunks_mut(Backend::GROUP_MAX) {
+            let mut states = [[0; 8]; Backend::GROUP_MAX];
+            for (state, hasher) in states.iter_mut().zip(&mut *hashers) {
+                hasher.update(head);
+                *state = hasher.state;
+            }
+            backend.shared(&mut states[..hashers.len()], blocks);
+            for (hasher, state) in hashers.iter_mut().zip(states) {
+                hasher.state = state;
+                hasher.bytes = hasher.bytes.wrapping_add(64 * blocks.len() as u64);
+                hasher.update(tail);
+            }
+        }
+    }
+
     /// Pads and returns the digest.
     #[inline]
     pub fn finalize(self) -> [u8; 32] {

@@ -95,14 +95,20 @@ impl<'a> Reader<'a> {
 /// Decodes a compact size whose bounds the layout pass has already checked: (value, encoded length).
 #[inline]
 pub(crate) fn checked_compact_size(bytes: &[u8]) -> (usize, usize) {
+    let first = bytes[0];
+    if first < 253 { (usize::from(first), 1) } else { checked_long_compact_size(bytes) }
+}
+
+/// Apart from the common case, so that that one is inlined.
+#[cold]
+fn checked_long_compact_size(bytes: &[u8]) -> (usize, usize) {
     match bytes[0] {
         253 => (usize::from(u16::from_le_bytes([bytes[1], bytes[2]])), 3),
         254 => (u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]) as usize, 5),
-        255 => {
+        _ => {
             let mut wide = [0u8; 8];
             wide.copy_from_slice(&bytes[1..9]);
             (u64::from_le_bytes(wide) as usize, 9)
         }
-        small => (usize::from(small), 1),
     }
 }

@@ -1,11 +1,13 @@
 //! A transaction with the outputs it spends, and the hashes that its signature messages share.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 
 use assay_hash::{Sha256, sha256};
 use assay_wire::{Tx, TxOut};
 
-use super::sighash::{TAP_SIGHASH, taproot_head, update_blank_input, update_compact_size};
+use super::ahead::{self, LegacyAhead};
+use super::keys::KeyHashesOf;
+use super::sighash::{TAP_SIGHASH, blank_input, taproot_head, update_compact_size};
 
 /// A transaction together with the outputs its inputs spend.
 ///
@@ -14,6 +16,7 @@ use super::sighash::{TAP_SIGHASH, taproot_head, update_blank_input, update_compa
 pub struct TxContext<'a> {
     tx: Tx<'a>,
     spent: &'a [TxOut<'a>],
+    key_hashes: KeyHashesOf<'a>,
     prevouts: OnceCell<[u8; 32]>,
     sequences: OnceCell<[u8; 32]>,
     outputs: OnceCell<[u8; 32]>,
@@ -23,6 +26,7 @@ pub struct TxContext<'a> {
     sequences_double: OnceCell<[u8; 32]>,
     outputs_double: OnceCell<[u8; 32]>,
     legacy_prefix: Cell<Option<LegacyPrefix>>,
+    legacy_ahead: RefCell<Option<LegacyAhead>>,
     segwit_v0_start: OnceCell<Sha256>,
     taproot_start: OnceCell<(u8, Sha256)>,
 }
@@ -45,6 +49,7 @@ impl<'a> TxContext<'a> {
         Self {
             tx,
             spent,
+            key_hashes: KeyHashesOf::NONE,
             prevouts: OnceCell::new(),
             sequences: OnceCell::new(),
             outputs: OnceCell::new(),
@@ -54,9 +59,23 @@ impl<'a> TxContext<'a> {
             sequences_double: OnceCell::new(),
             outputs_double: OnceCell::new(),
             legacy_prefix: Cell::new(None),
+            legacy_ahead: RefCell::new(None),
             segwit_v0_start: OnceCell::new(),
             taproot_start: OnceCell::new(),
         }
+    }
+
+    /// The context with hashes of this transaction's keys that have been worked out beforehand. Nothing but the time that
+    /// scripts take depends on them.
+    #[must_use]
+    pub fn with_key_hashes(self, key_hashes: KeyHashesOf<'a>) -> Self {
+        Self { key_hashes, ..self }
+    }
+
+    /// The HASH160 of `data`, which the script of input number `input` asks for.
+    #[inline]
+    pub(super) fn hash160(&self, input: usize, data: &[u8]) -> [u8; 20] {
+        self.key_hashes.hash160(input, data)
     }
 
     /// The spending transaction.
@@ -179,6 +198,17 @@ impl<'a> TxContext<'a> {
         hasher
     }
 
+    /// The legacy message for all inputs and outputs, where it was worth computing together with
+    /// others and the script code is the one expected.
+    pub(super) fn legacy_ahead(&self, input: usize, script_code: &[u8]) -> Option<Sha256> {
+        if self.spent.len() < ahead::INPUTS_MIN {
+            return None;
+        }
+        let mut ahead = self.legacy_ahead.borrow_mut();
+        let ahead = ahead.get_or_insert_with(|| LegacyAhead::new(self.tx));
+        ahead.message(self.tx, self.spent, input, script_code, || self.legacy_prefix(input))
+    }
+
     /// The legacy message up to, not including, input number `input`, with the sequence numbers of
     /// the inputs before it kept.
     pub(super) fn legacy_prefix(&self, input: usize) -> Sha256 {
@@ -191,7 +221,7 @@ impl<'a> TxContext<'a> {
         };
         while prefix.blank_inputs < input {
             let blank = self.tx.input(prefix.blank_inputs);
-            update_blank_input(&mut prefix.hasher, &blank, blank.sequence);
+            prefix.hasher.update(&blank_input(&blank, blank.sequence));
             prefix.blank_inputs += 1;
         }
         let hasher = prefix.hasher.clone();

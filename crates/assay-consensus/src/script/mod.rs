@@ -7,6 +7,7 @@
 //! Signature *messages* are computed here ([`TxContext`]), signatures are decided by a
 //! [`SignatureChecker`]: at once, or later in batches.
 
+mod ahead;
 mod bch;
 mod checker;
 mod checksig;
@@ -16,6 +17,7 @@ mod error;
 mod exec;
 mod flags;
 mod interpreter;
+mod keys;
 mod num;
 pub mod opcode;
 mod ops;
@@ -28,6 +30,7 @@ pub use context::TxContext;
 pub use error::ScriptError;
 pub use flags::Flags;
 pub use interpreter::{InputStats, Interpreter, verify_input};
+pub use keys::{KeyHashes, KeyHashesOf};
 pub use sighash::{
     SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_FORKID, SIGHASH_NONE, SIGHASH_SINGLE, SINGLE_BUG,
     TapscriptPosition,

@@ -186,6 +186,12 @@ pub fn is_push_only(script: &[u8]) -> bool {
     Instructions::new(script).all(|i| i.is_some_and(|i| i.opcode <= op::PUSH16))
 }
 
+/// Whether `script` is `DUP HASH160 <20 bytes> EQUALVERIFY CHECKSIG`.
+#[inline]
+pub fn is_p2pkh(script: &[u8]) -> bool {
+    matches!(script, [op::DUP, op::HASH160, 20, .., op::EQUALVERIFY, op::CHECKSIG] if script.len() == 25)
+}
+
 /// Whether `script` is `HASH160 <20 bytes> EQUAL`.
 #[inline]
 pub fn is_p2sh(script: &[u8]) -> bool {

@@ -1,6 +1,6 @@
 //! Opcodes that only move, compare, add and hash stack elements.
 
-use assay_hash::{hash160, ripemd160, sha1, sha256, sha256d};
+use assay_hash::{ripemd160, sha1, sha256, sha256d};
 
 use super::bch;
 use super::checker::SignatureChecker;
@@ -195,7 +195,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                 &short
             }
             op::HASH160 => {
-                short = hash160(data);
+                short = self.ctx.hash160(self.input, data);
                 &short
             }
             op::SHA256 => {

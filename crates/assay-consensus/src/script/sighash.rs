@@ -72,13 +72,13 @@ pub(super) fn update_compact_size(hasher: &mut Sha256, n: usize) {
     }
 }
 
-/// Adds an input whose script is blanked, as legacy messages have all inputs but the signed one.
+/// An input whose script is blanked, as legacy messages have all inputs but the signed one.
 #[inline]
-pub(super) fn update_blank_input(hasher: &mut Sha256, input: &TxIn<'_>, sequence: u32) {
+pub(super) fn blank_input(input: &TxIn<'_>, sequence: u32) -> [u8; 41] {
     let mut bytes = [0; 41];
     bytes[..36].copy_from_slice(&input.prevout.to_bytes());
     bytes[37..].copy_from_slice(&sequence.to_le_bytes());
-    hasher.update(&bytes);
+    bytes
 }
 
 fn update_output(hasher: &mut Sha256, output: &TxOut<'_>) {
@@ -92,7 +92,7 @@ fn update_output(hasher: &mut Sha256, output: &TxOut<'_>) {
 /// A script that ends in a cut-off push announces its whole length but is hashed only up to where
 /// parsing stopped, as in Core's `CTransactionSignatureSerializer`. Such a script cannot succeed;
 /// only published vectors see the difference.
-fn update_script_without_separators(hasher: &mut Sha256, script: &[u8]) {
+pub(super) fn update_script_without_separators(hasher: &mut Sha256, script: &[u8]) {
     let mut pos = 0;
     let mut separators = 0;
     while pos < script.len() {
@@ -183,12 +183,15 @@ impl TxContext<'_> {
         let keep_sequences = base != SIGHASH_SINGLE && base != SIGHASH_NONE;
         let mut hasher;
         if !anyone_can_pay && keep_sequences {
+            if let Some(message) = self.legacy_ahead(input, script_code) {
+                return Some(message);
+            }
             hasher = self.legacy_prefix(input);
         } else {
             hasher = self.legacy_start(if anyone_can_pay { 1 } else { tx.input_count() });
             if !anyone_can_pay {
                 for other in 0..input {
-                    update_blank_input(&mut hasher, &tx.input(other), 0);
+                    hasher.update(&blank_input(&tx.input(other), 0));
                 }
             }
         }
@@ -200,7 +203,7 @@ impl TxContext<'_> {
             for other in input + 1..tx.input_count() {
                 let blank = tx.input(other);
                 let sequence = if keep_sequences { blank.sequence } else { 0 };
-                update_blank_input(&mut hasher, &blank, sequence);
+                hasher.update(&blank_input(&blank, sequence));
             }
         }
         match base {

@@ -103,6 +103,63 @@ fn legacy_streams_what_the_slow_message_serialises() {
     }
 }
 
+/// Messages that are computed together are those computed alone, whichever inputs ask, in whatever
+/// order, and for script codes that were expected or not.
+#[test]
+fn many_legacy_messages_at_once() {
+    let p2pkh = [&[0x76, 0xa9, 20][..], &[op::CODESEPARATOR; 20], &[0x88, 0xac]].concat();
+    let separated = [op::PUSH1, op::CODESEPARATOR, op::CHECKSIG];
+    let p2sh = [&[0xa9, 20][..], &[7; 20], &[0x87]].concat();
+    let redeem = [0x51; 25];
+    let script_of = |pattern: usize, input: usize| match (pattern, input % 7) {
+        (1, 1 | 4) => &p2sh[..],
+        (1, 2) => &separated,
+        (1, 5) => &redeem[..24],
+        (2, 0..3) => &p2sh,
+        _ => &p2pkh,
+    };
+    for (inputs, pattern) in [(31, 0), (32, 0), (40, 0), (120, 0), (120, 1), (200, 2), (90, 3)] {
+        let mut raw = vec![1, 0, 0, 0, inputs];
+        let count = usize::from(inputs);
+        for input in 0..count {
+            raw.extend([input as u8; 36]);
+            let mut script_sig = vec![2, 9, 9];
+            var_bytes(&mut script_sig, &redeem);
+            var_bytes(&mut raw, &script_sig);
+            raw.extend((input as u32).to_le_bytes());
+        }
+        raw.push(30);
+        for output in 0..30u8 {
+            raw.extend(i64::from(output).to_le_bytes());
+            var_bytes(&mut raw, &p2pkh);
+        }
+        raw.extend([4, 3, 2, 1]);
+        let tx = Transaction::parse(raw, Encoding::Legacy).expect("a transaction");
+        let spent: Vec<TxOut<'_>> = (0..count)
+            .map(|input| TxOut { value: 1, script_pubkey: script_of(pattern, input) })
+            .collect();
+        let ctx = TxContext::new(tx.view(), &spent);
+        let step = if pattern == 3 { count - 1 } else { 1 };
+        for input in (0..2 * count).map(|i| i * step % count) {
+            let script = spent[input].script_pubkey;
+            let code = if script == p2sh { &redeem[..] } else { script };
+            for (code, hash_type) in
+                [(code, 1), (&code[1..], 1), (code, 0x41), (code, 3), (code, 0x81)]
+            {
+                let mut signed = code.to_vec();
+                if script == separated {
+                    signed.retain(|opcode| *opcode != op::CODESEPARATOR);
+                }
+                assert_eq!(
+                    ctx.sighash_legacy(input, code, hash_type),
+                    slow_legacy(&tx, input, &signed, hash_type),
+                    "{count} inputs, pattern {pattern}, input {input}, type {hash_type:#x}"
+                );
+            }
+        }
+    }
+}
+
 /// The BIP-0143 message built in memory, straight from the BIP.
 fn slow_segwit_v0(
     tx: &Transaction,

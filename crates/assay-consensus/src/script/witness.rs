@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use assay_hash::{Sha256, TaggedHasher, hash160, sha256};
+use assay_hash::{Sha256, TaggedHasher, sha256};
 use assay_wire::Witness;
 
 use super::checker::SignatureChecker;
@@ -109,7 +109,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         if sig.len() > MAX_ELEMENT_SIZE || key.len() > MAX_ELEMENT_SIZE {
             return Err(ScriptError::PushSize);
         }
-        if hash160(key) != program {
+        if self.ctx.hash160(self.input, key) != program {
             return Err(ScriptError::EqualVerify);
         }
         let mut code = [0; 25];

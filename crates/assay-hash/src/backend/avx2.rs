@@ -67,6 +67,18 @@ pub(super) fn ripemd160_32(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
     }
 }
 
+/// Absorbs the same blocks into up to eight states. The caller has seen [`available`] return true.
+#[inline]
+pub(super) fn shared(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+    // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+    unsafe { shared_kernel(states, blocks) }
+}
+
+#[target_feature(enable = "avx2")]
+fn shared_kernel(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+    lanes::sha256_shared::<Lanes>(states, blocks);
+}
+
 #[target_feature(enable = "avx2")]
 fn double_64_kernel(messages: &[[u8; 64]; LANES], digests: &mut [[u8; 32]; LANES]) {
     lanes::double_64::<Lanes>(messages, digests);
@@ -199,6 +211,13 @@ impl Words for Lanes {
         for (row, word) in rows.iter_mut().zip(transpose(words)) {
             intrinsic!(_mm256_storeu_si256(row.as_mut_ptr().cast(), word.0));
         }
+    }
+
+    #[inline(always)]
+    fn lanes(self) -> [u32; LANES_MAX] {
+        let mut lanes = [0; LANES_MAX];
+        intrinsic!(_mm256_storeu_si256(lanes.as_mut_ptr().cast(), self.0));
+        lanes
     }
 }
 

@@ -9,8 +9,9 @@ use core::arch::x86_64::{
     __m512i, _mm256_loadu_si256, _mm256_storeu_si256, _mm512_add_epi32, _mm512_castsi256_si512,
     _mm512_castsi512_si256, _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_mask_mov_epi32,
     _mm512_permutex2var_epi64, _mm512_rolv_epi32, _mm512_set_epi64, _mm512_set1_epi32,
-    _mm512_set4_epi32, _mm512_shuffle_epi8, _mm512_srlv_epi32, _mm512_ternarylogic_epi32,
-    _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+    _mm512_set4_epi32, _mm512_shuffle_epi8, _mm512_srlv_epi32, _mm512_storeu_si512,
+    _mm512_ternarylogic_epi32, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
+    _mm512_unpacklo_epi64,
 };
 
 use super::lanes::{self, LANES_MAX, Words};
@@ -21,7 +22,7 @@ use crate::sha256::sha256;
 pub(super) const LANES: usize = 16;
 
 /// Blocks the SHA unit compresses, two messages interleaved, in the time of one batch of blocks.
-const LANES_BREAK_EVEN: usize = 9;
+pub(super) const LANES_BREAK_EVEN: usize = 9;
 
 /// Whether this CPU has what the kernels need.
 pub(super) fn available() -> bool {
@@ -68,6 +69,18 @@ pub(super) fn group<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 3
 pub(super) fn ripemd160_32(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
     // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
     unsafe { ripemd160_32_kernel(messages, digests) }
+}
+
+/// Absorbs the same blocks into up to sixteen states. The caller has seen [`available`] return true.
+#[inline]
+pub(super) fn shared(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+    // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+    unsafe { shared_kernel(states, blocks) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn shared_kernel(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+    lanes::sha256_shared::<Lanes>(states, blocks);
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -217,6 +230,13 @@ impl Words for Lanes {
             intrinsic!(_mm256_storeu_si256(low, _mm512_castsi512_si256(pairs[i].0)));
             intrinsic!(_mm256_storeu_si256(high, _mm512_extracti64x4_epi64::<1>(pairs[i].0)));
         }
+    }
+
+    #[inline(always)]
+    fn lanes(self) -> [u32; LANES_MAX] {
+        let mut lanes = [0; LANES_MAX];
+        intrinsic!(_mm512_storeu_si512(lanes.as_mut_ptr().cast(), self.0));
+        lanes
     }
 }
 

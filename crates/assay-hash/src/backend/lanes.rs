@@ -5,6 +5,11 @@
 //! the vectors. So there are loops but no closures around vectors: those would be functions of
 //! their own, without the features.
 
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "one message is all that is hashed at a time without vectors")
+)]
+
 use super::portable::sha256::{K, PADDING_64, place};
 use crate::many::Padded;
 use crate::ripemd160::{self, LEFT_ADD, LEFT_ROTATE, LEFT_WORD};
@@ -38,6 +43,8 @@ pub(crate) trait Words: Copy {
     fn load<const ROW: usize>(rows: &[&[u8; ROW]; LANES_MAX], at: usize) -> [Self; 8];
     /// The inverse arrangement.
     fn store(words: &[Self; 8], rows: &mut [[u8; 32]; LANES_MAX]);
+    /// What the lanes hold.
+    fn lanes(self) -> [u32; LANES_MAX];
 }
 
 impl Words for u32 {
@@ -105,6 +112,11 @@ impl Words for u32 {
             *bytes = word.to_le_bytes();
         }
     }
+
+    #[inline(always)]
+    fn lanes(self) -> [u32; LANES_MAX] {
+        [self; LANES_MAX]
+    }
 }
 
 /// Repeats a statement with the constants 0 to 15 for an index, so that arrays live in registers.
@@ -160,6 +172,60 @@ pub(super) fn sha256_states<W: Words>(messages: &[Padded<'_>]) -> [W; 8] {
         }
     }
     state
+}
+
+/// Absorbs the same blocks into SHA-256 states, at most one per lane.
+///
+/// The schedule depends on the block alone. It is expanded for as many blocks as there are lanes, a
+/// block in each, and then each of its words is added to all states.
+#[inline(always)]
+pub(super) fn sha256_shared<W: Words>(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+    let mut rows = [[0; 32]; LANES_MAX];
+    for (row, state) in rows.iter_mut().zip(&*states) {
+        for (bytes, word) in row.as_chunks_mut::<4>().0.iter_mut().zip(state) {
+            *bytes = word.to_le_bytes();
+        }
+    }
+    let mut state: [W; 8] = W::load(&rows.each_ref(), 0);
+    for blocks in blocks.chunks(W::LANES) {
+        let mut rows = [&blocks[0]; LANES_MAX];
+        for (row, block) in rows.iter_mut().zip(blocks) {
+            *row = block;
+        }
+        let schedule = sha256_schedule::<W>(&rows);
+        for block in 0..blocks.len() {
+            let start = state;
+            for words in schedule.as_chunks::<16>().0 {
+                sixteen!(I => sha256_step::<W, I>(&mut state, W::splat(words[I][block])));
+            }
+            add(&mut state, &start);
+        }
+    }
+    W::store(&state, &mut rows);
+    for (state, row) in states.iter_mut().zip(&rows) {
+        for (word, bytes) in state.iter_mut().zip(row.as_chunks::<4>().0) {
+            *word = u32::from_le_bytes(*bytes);
+        }
+    }
+}
+
+/// The schedules of blocks, with the round constants added: word by word, one block per lane.
+#[inline(always)]
+fn sha256_schedule<W: Words>(blocks: &[&[u8; 64]; LANES_MAX]) -> [[u32; LANES_MAX]; 64] {
+    let mut schedule = [[0; LANES_MAX]; 64];
+    let mut words: [W; 16] = load_block(blocks);
+    for (group, (out, k)) in
+        schedule.as_chunks_mut::<16>().0.iter_mut().zip(K.as_chunks::<16>().0).enumerate()
+    {
+        sixteen!(I => {
+            if group > 0 {
+                let [w1, w9, w14] = [words[(I + 1) % 16], words[(I + 9) % 16], words[(I + 14) % 16]];
+                words[I] = next_word(words[I], w1, w9, w14);
+            }
+            out[I] = words[I].add(W::splat(k[I])).lanes();
+        });
+    }
+    schedule
 }
 
 /// The SHA-256 states of the digests that states stand for.

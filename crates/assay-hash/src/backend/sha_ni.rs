@@ -56,6 +56,19 @@ pub(super) fn group<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 3
     1
 }
 
+/// Absorbs the same blocks into states. The caller has seen [`available`] return true.
+#[inline]
+pub(super) fn shared(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+    let (pairs, last) = states.as_chunks_mut::<2>();
+    for pair in pairs {
+        // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+        unsafe { shared_kernel(pair, blocks) }
+    }
+    for state in last {
+        compress(state, blocks);
+    }
+}
+
 /// The SHA-256 of the digest that `state` stands for. The caller has seen [`available`] return
 /// true.
 #[inline]
@@ -79,10 +92,17 @@ fn compress_kernel(words: &mut [u32; 8], blocks: &[[u8; 64]]) {
     for block in blocks {
         absorb(&mut state, [message(block)]);
     }
-    let (abcd, efgh) = state[0].rows();
-    let quads = words.as_chunks_mut::<4>().0;
-    store_words(&mut quads[0], abcd);
-    store_words(&mut quads[1], efgh);
+    state[0].store_words(words);
+}
+
+#[target_feature(enable = "sha,ssse3,sse4.1")]
+fn shared_kernel([first, second]: &mut [[u32; 8]; 2], blocks: &[[u8; 64]]) {
+    let mut states = [State::from_words(first), State::from_words(second)];
+    for block in blocks {
+        absorb(&mut states, [message(block); 2]);
+    }
+    states[0].store_words(first);
+    states[1].store_words(second);
 }
 
 #[target_feature(enable = "sha,ssse3,sse4.1")]
@@ -173,6 +193,15 @@ impl State {
         let badc = _mm_shuffle_epi32::<0xb1>(load_words(&quads[0]));
         let fehg = _mm_shuffle_epi32::<0xb1>(load_words(&quads[1]));
         Self { abef: _mm_unpacklo_epi64(fehg, badc), cdgh: _mm_unpackhi_epi64(fehg, badc) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,ssse3,sse4.1")]
+    fn store_words(&self, words: &mut [u32; 8]) {
+        let (abcd, efgh) = self.rows();
+        let quads = words.as_chunks_mut::<4>().0;
+        store_words(&mut quads[0], abcd);
+        store_words(&mut quads[1], efgh);
     }
 
     /// The state words in order: a, b, c, d from the lowest lane up, then e, f, g, h.

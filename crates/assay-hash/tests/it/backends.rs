@@ -209,6 +209,37 @@ fn muhash() {
     }
 }
 
+#[test]
+fn the_same_data_for_many() {
+    let data = pattern(3000);
+    for backend in Backend::available() {
+        for count in [0, 1, 2, 3, 5, 6, 8, 9, 15, 16, 17, 33] {
+            for (used, length) in
+                [(0, 3000), (0, 64), (7, 56), (7, 57), (63, 1), (63, 1090), (5, 0)]
+            {
+                for out_of_step in [0, 1] {
+                    let mut hashers: Vec<Sha256> = (0..count)
+                        .map(|i| {
+                            let mut hasher = Sha256::with_backend(backend);
+                            let more = if i == 1 { out_of_step } else { 0 };
+                            hasher.update(&data[i..i + 64 * (i % 3) + used + more]);
+                            hasher
+                        })
+                        .collect();
+                    let mut one_by_one = hashers.clone();
+                    for hasher in &mut one_by_one {
+                        hasher.update(&data[..length]);
+                    }
+                    Sha256::update_all(&mut hashers, &data[..length]);
+                    for (many, one) in hashers.into_iter().zip(one_by_one) {
+                        assert_eq!(many.finalize(), one.finalize(), "{backend:?} {count} {length}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Whole groups, what is left of one, and a group with a message too long for its lane.
 #[test]
 fn muhash_many() {

@@ -20,6 +20,11 @@ pub(crate) const PADDING_64: [u32; 64] = {
     let mut w = [0u32; 16];
     w[0] = 0x8000_0000;
     w[15] = 512;
+    schedule(w)
+};
+
+/// The schedule of a block, plus the round constants.
+const fn schedule(mut w: [u32; 16]) -> [u32; 64] {
     let mut kw = [0u32; 64];
     let mut i = 0;
     while i < 64 {
@@ -30,12 +35,22 @@ pub(crate) const PADDING_64: [u32; 64] = {
         i += 1;
     }
     kw
-};
+}
 
 /// Absorbs whole blocks into `state`.
 pub(crate) fn compress(state: &mut [u32; 8], blocks: &[[u8; 64]]) {
     for block in blocks {
         compress_words(state, words(block));
+    }
+}
+
+/// Absorbs the same blocks into states.
+pub(crate) fn shared(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+    for block in blocks {
+        let kw = schedule(words(block));
+        for state in &mut *states {
+            compress_scheduled(state, &kw);
+        }
     }
 }
 

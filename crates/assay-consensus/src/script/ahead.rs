@@ -1,0 +1,117 @@
+//! Legacy messages of many inputs at once.
+//!
+//! A legacy message repeats the whole transaction for each input, which makes a transaction with
+//! many inputs quadratic. What comes before the signed input is shared with the messages after it
+//! (`TxContext::legacy_prefix`). What comes behind it is hashed from different states, but it is the
+//! same bytes for all inputs, and for script codes of equal length it also falls on the same block
+//! boundaries. So up to sixteen messages are computed together, in the lanes of a vector.
+//!
+//! Which script code a signature covers only the script knows; it is guessed, and a message is used
+//! when the guess was right.
+
+use assay_hash::Sha256;
+use assay_wire::{Tx, TxOut};
+
+use super::opcode::{is_p2sh, witness_program};
+use super::sighash::{blank_input, update_script_without_separators};
+use crate::sigops::last_push;
+
+/// Messages computed together at most: the lanes of the widest vector.
+const LANES: usize = 16;
+
+/// Fewer messages are not worth it.
+const LANES_MIN: usize = 8;
+
+/// Inputs looked at for script codes of the same length.
+const WINDOW: usize = 64;
+
+/// After so many searches in vain there is no further one: they must not cost more than hashing.
+const FAILURES_MAX: u8 = 8;
+
+/// Inputs from which on it begins to pay.
+pub(super) const INPUTS_MIN: usize = 32;
+
+/// Bytes of an input whose script is blanked.
+const BLANK: usize = 41;
+
+/// The messages of a transaction's inputs for all inputs and outputs, up to their hash type.
+#[derive(Debug)]
+pub(super) struct LegacyAhead {
+    /// All inputs with their scripts blanked, the outputs, the lock time.
+    tail: Vec<u8>,
+    /// Each is computed once, wrong guesses included, so they never cost more than they may save.
+    messages: Vec<Option<Sha256>>,
+    failures: u8,
+}
+
+impl LegacyAhead {
+    pub(super) fn new(tx: Tx<'_>) -> Self {
+        let mut tail = Vec::new();
+        for input in tx.inputs() {
+            tail.extend_from_slice(&blank_input(&input, input.sequence));
+        }
+        tail.extend_from_slice(tx.outputs_with_count_raw());
+        tail.extend_from_slice(&tx.lock_time().to_le_bytes());
+        Self { tail, messages: vec![None; tx.input_count()], failures: 0 }
+    }
+
+    /// The message for input number `input`, if its script code is as guessed.
+    ///
+    /// `prefix` has absorbed everything before that input.
+    pub(super) fn message(
+        &mut self,
+        tx: Tx<'_>,
+        spent: &[TxOut<'_>],
+        input: usize,
+        script_code: &[u8],
+        prefix: impl FnOnce() -> Sha256,
+    ) -> Option<Sha256> {
+        if guess(tx, spent, input) != Some(script_code) {
+            return None;
+        }
+        if self.messages[input].is_none() && self.failures < FAILURES_MAX {
+            self.compute(tx, spent, input, prefix());
+        }
+        self.messages[input].clone()
+    }
+
+    /// Computes the messages of `first` and of the inputs behind it whose script codes are as long.
+    fn compute(&mut self, tx: Tx<'_>, spent: &[TxOut<'_>], first: usize, mut prefix: Sha256) {
+        let code_of = |input: usize| guess(tx, spent, input);
+        let length = code_of(first).map(<[u8]>::len);
+        let lanes: Vec<usize> = (first..spent.len().min(first + WINDOW))
+            .filter(|&input| self.messages[input].is_none())
+            .filter(|&input| code_of(input).map(<[u8]>::len) == length)
+            .take(LANES)
+            .collect();
+        let Some(&last) = lanes.get(LANES_MIN - 1..).and_then(<[usize]>::last) else {
+            self.failures += 1;
+            return;
+        };
+        let mut at = first;
+        let mut hashers: Vec<Sha256> = Vec::with_capacity(lanes.len());
+        for &input in &lanes {
+            prefix.update(&self.tail[BLANK * at..BLANK * input]);
+            at = input;
+            let mut hasher = prefix.clone();
+            let signed = tx.input(input);
+            hasher.update(&signed.prevout.to_bytes());
+            update_script_without_separators(&mut hasher, code_of(input).unwrap_or_default());
+            hasher.update(&signed.sequence.to_le_bytes());
+            hasher.update(&self.tail[BLANK * (input + 1)..BLANK * (last + 1)]);
+            hashers.push(hasher);
+        }
+        Sha256::update_all(&mut hashers, &self.tail[BLANK * (last + 1)..]);
+        for (input, hasher) in lanes.into_iter().zip(hashers) {
+            self.messages[input] = Some(hasher);
+        }
+    }
+}
+
+/// The script code that a signature of this input will most likely cover; `None` for witness
+/// programs, which have other messages.
+fn guess<'a>(tx: Tx<'a>, spent: &[TxOut<'a>], input: usize) -> Option<&'a [u8]> {
+    let script = spent[input].script_pubkey;
+    let code = if is_p2sh(script) { last_push(tx.input(input).script_sig)? } else { script };
+    witness_program(code).is_none().then_some(code)
+}

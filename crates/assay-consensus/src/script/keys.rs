@@ -1,0 +1,154 @@
+//! HASH160 of the keys and redeem scripts of many inputs at once.
+//!
+//! The commonest scripts hash exactly one thing, which stands in the input. Hashing those of many
+//! inputs together takes a quarter of the time, so whoever verifies many transactions may do that
+//! beforehand. A script that hashes something else is not affected.
+
+use assay_hash::{hash160, hash160_many};
+use assay_wire::{Tx, TxOut};
+
+use super::opcode::{Instructions, is_p2pkh, is_p2sh, op};
+
+/// What the script of an input is expected to hash, with its hash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyHash<'a> {
+    /// Empty where nothing is expected.
+    data: &'a [u8],
+    hash: [u8; 20],
+}
+
+/// The expected HASH160 of the inputs of several transactions.
+#[derive(Debug, Default)]
+pub struct KeyHashes<'a> {
+    all: Vec<KeyHash<'a>>,
+}
+
+/// The part of [`KeyHashes`] for one transaction; [`KeyHashesOf::NONE`] to do without.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyHashesOf<'a>(&'a [KeyHash<'a>]);
+
+impl<'a> KeyHashes<'a> {
+    /// Takes the inputs of a transaction in, to be hashed by [`Self::compute`].
+    ///
+    /// # Panics
+    /// When there is not one spent output per input.
+    pub fn add(&mut self, tx: Tx<'a>, spent: &[TxOut<'_>]) {
+        assert_eq!(tx.input_count(), spent.len(), "one spent output per input");
+        self.all.extend(spent.iter().enumerate().map(|(input, output)| KeyHash {
+            data: expected(tx, input, output.script_pubkey),
+            hash: [0; 20],
+        }));
+    }
+
+    /// Hashes what was taken in.
+    pub fn compute(&mut self) {
+        let wanted = || self.all.iter().filter(|known| !known.data.is_empty());
+        let messages: Vec<&[u8]> = wanted().map(|known| known.data).collect();
+        let mut digests = vec![[0; 20]; messages.len()];
+        hash160_many(&messages, &mut digests);
+        let wanted = self.all.iter_mut().filter(|known| !known.data.is_empty());
+        for (known, digest) in wanted.zip(digests) {
+            known.hash = digest;
+        }
+    }
+
+    /// The hashes of `count` inputs, after `first` inputs of other transactions.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    pub fn of(&'a self, first: usize, count: usize) -> KeyHashesOf<'a> {
+        KeyHashesOf(&self.all[first..first + count])
+    }
+}
+
+impl KeyHashesOf<'_> {
+    /// No hash is known.
+    pub const NONE: Self = Self(&[]);
+
+    /// The HASH160 of `data`, which the script of input number `input` asks for.
+    #[inline]
+    pub(super) fn hash160(&self, input: usize, data: &[u8]) -> [u8; 20] {
+        match self.0.get(input) {
+            Some(known) if !data.is_empty() && known.data == data => known.hash,
+            _ => hash160(data),
+        }
+    }
+}
+
+/// What a script of a common form hashes when it succeeds.
+fn expected<'a>(tx: Tx<'a>, input: usize, script_pubkey: &[u8]) -> &'a [u8] {
+    if matches!(script_pubkey, [0, 20, ..] if script_pubkey.len() == 22) {
+        return tx.witness(input).iter().nth(1).unwrap_or_default();
+    }
+    if !is_p2pkh(script_pubkey) && !is_p2sh(script_pubkey) {
+        return &[];
+    }
+    let mut last: &[u8] = &[];
+    for instruction in Instructions::new(tx.input(input).script_sig) {
+        match instruction {
+            Some(instruction) if instruction.opcode <= op::PUSHDATA4 => last = instruction.data,
+            Some(_) => last = &[],
+            None => return &[],
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_wire::{Encoding, Transaction, encode};
+
+    use super::*;
+
+    /// Script spent, input script, witness, what is expected.
+    type Case<'c> = (&'c [u8], &'c [u8], &'c [&'c [u8]], &'c [u8]);
+
+    /// Inputs with P2PKH, P2SH and P2WPKH, well formed and not.
+    #[test]
+    fn only_what_a_script_hashes_matters() {
+        let key = [2u8; 33];
+        let p2pkh = [&[0x76, 0xa9, 20][..], &hash160(&key), &[0x88, 0xac]].concat();
+        let p2sh = [&[0xa9, 20][..], &hash160(&key), &[0x87]].concat();
+        let p2wpkh = [&[0, 20][..], &hash160(&key)].concat();
+        let push = [&[1, 9, 33][..], &key].concat();
+        let inputs: [Case<'_>; 9] = [
+            (&p2pkh, &push, &[], &key),
+            (&p2sh, &push, &[], &key),
+            (&p2wpkh, &[], &[&[1, 2], &key], &key),
+            (&p2wpkh, &[], &[&[1, 2]], &[]),
+            (&p2pkh, &push[..20], &[], &[]),
+            (&p2pkh, &[1, 7, op::PUSH1], &[], &[]),
+            (&p2pkh, &[], &[], &[]),
+            (&[op::HASH160], &push, &[], &[]),
+            (&p2wpkh[..21], &[], &[&[1], &[2]], &[]),
+        ];
+        let mut raw = vec![2, 0, 0, 0, 0, 1, inputs.len() as u8];
+        for (_, script_sig, _, _) in inputs {
+            raw.extend([1; 36]);
+            encode::var_bytes(&mut raw, script_sig);
+            raw.extend([0; 4]);
+        }
+        raw.push(0);
+        for (_, _, witness, _) in inputs {
+            raw.push(witness.len() as u8);
+            for item in witness {
+                encode::var_bytes(&mut raw, item);
+            }
+        }
+        raw.extend([0; 4]);
+        let tx = Transaction::parse(raw, Encoding::Segwit).expect("a transaction");
+        let spent = inputs.map(|(script, ..)| TxOut { value: 1, script_pubkey: script });
+        let mut hashes = KeyHashes::default();
+        hashes.add(tx.view(), &spent);
+        hashes.add(tx.view(), &spent);
+        hashes.compute();
+        let second = hashes.of(inputs.len(), inputs.len());
+        for (input, (.., data)) in inputs.iter().enumerate() {
+            assert_eq!(second.0[input].data, *data, "input {input}");
+            for data in [&key[..], &[], &[1, 2], &key[1..]] {
+                assert_eq!(second.hash160(input, data), hash160(data));
+                assert_eq!(KeyHashesOf::NONE.hash160(input, data), hash160(data));
+            }
+        }
+    }
+}
