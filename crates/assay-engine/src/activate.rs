@@ -1,11 +1,14 @@
 //! Making the best branch the active one: blocks off, blocks on, and what the mempool makes of it.
 
+use std::sync::Arc;
+
 use assay_consensus::block::BlockError;
 
 use crate::connect::{ConnectError, Prepared};
 use crate::engine::{Engine, State, tip_of};
 use crate::log;
 use crate::mempool::DisconnectedTxs;
+use crate::pipeline::{InFlight, Pipeline};
 use crate::tree::NodeId;
 use crate::types::EngineError;
 
@@ -67,12 +70,8 @@ impl Engine {
                 self.step_back(state, &mut walk.disconnected)?;
                 walk.is_reorg = true;
             }
-            let mut path = state.tree.path(fork, target);
-            while let Some(id) = path.pop() {
-                if !self.step_forward(state, walk, id)? {
-                    break;
-                }
-            }
+            let path = state.tree.path(fork, target);
+            self.connect_path(state, walk, path)?;
         }
     }
 
@@ -87,52 +86,113 @@ impl Engine {
         for left_out in disconnected.add_block(&block, &order) {
             state.mempool.remove_spenders(&left_out);
         }
-        self.after_step(state)
+        self.after_step_back(state)
     }
 
-    /// Connects `id`, a child of the tip; `false` when it breaks a rule.
-    fn step_forward(
+    /// Connects blocks, the last of `path` first; ends before one that breaks a rule, and marks it.
+    ///
+    /// Coins move ahead of scripts ([`Pipeline`]); the tip is where all scripts have passed.
+    fn connect_path(
         &self,
         state: &mut State,
         walk: &mut Walk,
-        id: NodeId,
-    ) -> Result<bool, EngineError> {
-        let block = match walk.offered.take_if(|(offered, _)| *offered == id) {
-            Some((_, block)) => block,
-            None => self.load(state, id)?,
-        };
-        let error = match self.connect(state, id, &block) {
-            Ok(()) => None,
-            Err(ConnectError::Rule(error)) => Some(error),
-            Err(ConnectError::Engine(error)) => return Err(error),
-        };
-        let is_connected = error.is_none();
-        match &error {
-            None => {
-                walk.disconnected.remove_block(&block.txids);
-                self.after_step(state)?;
-                // Whoever waits for blocks need not wait for the end of a long way.
-                if state.tree.tip_node().chain_work > state.tree.get(walk.start).chain_work {
-                    self.announce(state);
+        mut path: Vec<NodeId>,
+    ) -> Result<(), EngineError> {
+        let mut pipeline = Pipeline::new(Arc::clone(&self.verifier));
+        let mut refused = None;
+        while let Some(id) = path.pop() {
+            let block = match walk.offered.take_if(|(offered, _)| *offered == id) {
+                Some((_, block)) => block,
+                None => self.load(state, id)?,
+            };
+            match self.move_coins(state, id, &Arc::new(block)) {
+                Ok(block) => pipeline.push(block),
+                Err(ConnectError::Rule(error)) => {
+                    refused = Some((id, error));
+                    break;
                 }
+                Err(ConnectError::Engine(error)) => return Err(error),
             }
-            Some(error) => {
-                let node = state.tree.get(id);
-                let (hash, height, reason) = (node.hash, node.height, error.reject_reason());
-                tracing::warn!("invalid block {hash} at height {height}: {reason}: {error}");
-                self.mark_failed(state, id)?;
+            let mut landed = Vec::new();
+            pipeline.make_room(|block| landed.push(block));
+            self.land_all(state, walk, landed)?;
+            if pipeline.has_failure() {
+                break;
+            }
+            if self.is_flush_due(state) {
+                if let Some(first) = self.settle(state, walk, &mut pipeline)? {
+                    return self.refuse(state, walk, first);
+                }
+                self.flush_state(state)?;
             }
         }
-        if walk.candidate == Some(id) {
-            walk.verdict = Some(error.map_or(Ok(()), Err));
-        }
-        Ok(is_connected)
+        // Of two invalid blocks the lower one counts.
+        let first = self.settle(state, walk, &mut pipeline)?.or(refused);
+        first.map_or(Ok(()), |first| self.refuse(state, walk, first))
     }
 
-    /// What follows every change of the tip.
-    fn after_step(&self, state: &mut State) -> Result<(), EngineError> {
+    /// Waits for the scripts of all blocks whose coins have moved; gives the lowest that is invalid, if one is.
+    fn settle(
+        &self,
+        state: &mut State,
+        walk: &mut Walk,
+        pipeline: &mut Pipeline<NodeId>,
+    ) -> Result<Option<(NodeId, BlockError)>, EngineError> {
+        let mut landed = Vec::new();
+        let outcome = pipeline.settle(|block| landed.push(block));
+        self.land_all(state, walk, landed)?;
+        let Err(refuted) = outcome else { return Ok(None) };
+        match refuted.unwind(&mut state.coins, &mut state.coinbases) {
+            Ok(first) => Ok(Some(first)),
+            Err(ConnectError::Engine(error)) => Err(error),
+            Err(ConnectError::Rule(_)) => unreachable!("taking back breaks no rule"),
+        }
+    }
+
+    /// Makes each of these blocks the tip, one after the other.
+    fn land_all(
+        &self,
+        state: &mut State,
+        walk: &mut Walk,
+        blocks: Vec<InFlight<NodeId>>,
+    ) -> Result<(), EngineError> {
+        for block in blocks {
+            let id = block.note;
+            let scripts = self.land(state, block)?;
+            walk.disconnected.remove_block(&scripts.prepared.txids);
+            log::update_tip(&tip_of(&state.tree), state, &self.params);
+            // Whoever waits for blocks need not wait for the end of a long way.
+            if state.tree.tip_node().chain_work > state.tree.get(walk.start).chain_work {
+                self.announce(state);
+            }
+            if walk.candidate == Some(id) {
+                walk.verdict = Some(Ok(()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks a block that has been found invalid; its coins have been taken back.
+    fn refuse(
+        &self,
+        state: &mut State,
+        walk: &mut Walk,
+        (id, error): (NodeId, BlockError),
+    ) -> Result<(), EngineError> {
+        let node = state.tree.get(id);
+        let (hash, height, reason) = (node.hash, node.height, error.reject_reason());
+        tracing::warn!("invalid block {hash} at height {height}: {reason}: {error}");
+        self.mark_failed(state, id)?;
+        if walk.candidate == Some(id) {
+            walk.verdict = Some(Err(error));
+        }
+        Ok(())
+    }
+
+    /// What follows every block that was disconnected.
+    fn after_step_back(&self, state: &mut State) -> Result<(), EngineError> {
         log::update_tip(&tip_of(&state.tree), state, &self.params);
-        self.keep_within_limits(state)
+        if self.is_flush_due(state) { self.flush_state(state) } else { Ok(()) }
     }
 
     /// Marks a block and all that build on it as failed, in memory and in the index.

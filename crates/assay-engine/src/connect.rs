@@ -1,13 +1,18 @@
 //! Connecting a block to the tip, and taking it off again.
 
-use assay_consensus::block::{BlockError, BlockRules, ScriptFailure, check_coinbase_amount};
-use assay_store::{BlockFileError, CoinError, IndexError, decode_undo};
-use assay_wire::{Block, BlockHash, Coin, OutPoint, Txid, Wtxid};
-use rayon::ThreadPool;
+use std::sync::Arc;
 
-use crate::apply::{Applier, ApplyError, Moved, UnwindError, first_overwrite, unapply};
+use assay_consensus::block::{BlockError, BlockRules, check_coinbase_amount};
+use assay_consensus::chain::Ancestors;
+use assay_store::{BlockFileError, CoinError, CoinStore, IndexError, decode_undo};
+use assay_wire::{Block, BlockHash, Coin, OutPoint, Txid, Wtxid};
+
+use crate::apply::{
+    Applier, ApplyError, CoinbaseLog, Moved, UnwindError, first_overwrite, unapply,
+};
 use crate::engine::{Engine, State};
-use crate::scripts::{Cause, ScriptJob, ScriptQueue, TxFailure};
+use crate::pipeline::InFlight;
+use crate::scripts::{BlockScripts, ScriptQueue};
 use crate::tree::NodeId;
 use crate::types::EngineError;
 
@@ -57,100 +62,76 @@ impl From<IndexError> for ConnectError {
 }
 
 impl Engine {
-    /// Connects a block whose parent is the tip: coins, scripts, undo data, index, tip, mempool.
+    /// Moves the coins of a block whose parent is the block they are at, and hands its scripts over.
     ///
-    /// Leaves everything as it was when the block breaks a rule.
-    pub(crate) fn connect(
+    /// Leaves everything as it was when the block breaks a rule; that its scripts are good is not known yet.
+    pub(crate) fn move_coins(
         &self,
         state: &mut State,
         id: NodeId,
-        prepared: &Prepared,
-    ) -> Result<(), ConnectError> {
+        prepared: &Arc<Prepared>,
+    ) -> Result<InFlight<NodeId>, ConnectError> {
         let node = state.tree.get(id);
         let was_valid = node.is_valid();
-        let undo_known = node.undo;
         let parent = node.parent.expect("the genesis block is never connected");
-        let block_pos = node.block.expect("a block is archived before it is connected");
-        let header = *prepared.block.header();
-        let rules = {
-            let branch = state.tree.ancestors(parent);
-            BlockRules::new(&self.params, &branch, &header, &prepared.hash)
-        };
-        state.coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
-        let undo = match self.move_and_verify(state, parent, prepared, &rules, was_valid) {
-            Ok(undo) => undo,
-            Err(error) => {
-                state.coinbases.disconnect(&prepared.txids[0]);
-                return Err(error);
+        let State { tree, coins, mempool, verdicts, coinbases, .. } = state;
+        let branch = tree.ancestors(parent);
+        let rules = BlockRules::new(&self.params, &branch, prepared.block.header(), &prepared.hash);
+        coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
+        let mut queue = ScriptQueue::new(&self.verifier, Arc::clone(prepared), rules);
+        let mut on_spend = |tx_index: usize, spent: &mut Vec<Coin>| {
+            // The coinbase spends nothing; a block that has been validated before is not verified again.
+            if tx_index == 0 || was_valid {
+                return;
+            }
+            let wtxid = prepared.wtxid(tx_index);
+            let known = (!mempool.is_empty())
+                .then(|| mempool.get(&prepared.txids[tx_index]))
+                .flatten()
+                .filter(|entry| entry.verified.contains(rules.flags) && entry.wtxid == wtxid)
+                .map(|entry| entry.sigchecks)
+                .or_else(|| verdicts.get(&wtxid, rules.flags));
+            match known {
+                Some(sigchecks) => queue.add_known(sigchecks),
+                None => queue.push(tx_index, spent),
             }
         };
+        let moved = move_block(
+            (prepared, &rules, self.config.read_threads),
+            (coins, coinbases, &branch),
+            &mut on_spend,
+        );
+        // Also when the block is refused: what was handed over holds on to it.
+        let scripts = queue.finish();
+        match moved {
+            Ok(undo) => Ok(InFlight { scripts, undo, note: id }),
+            Err(error) => {
+                coinbases.disconnect(&prepared.txids[0]);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a block the tip whose scripts have all passed.
+    pub(crate) fn land(
+        &self,
+        state: &mut State,
+        block: InFlight<NodeId>,
+    ) -> Result<Arc<BlockScripts>, EngineError> {
+        let InFlight { scripts, undo, note: id } = block;
+        let node = state.tree.get(id);
         // A block spends the same coins whenever it is connected, so what was written before is as good. It is better:
         // it may have been synced, and the coins on disk may be on a branch that only it leads back from.
-        if !was_valid || undo_known.is_none() {
-            let undo_pos = self.blocks.append_undo(block_pos.file, &prepared.hash, &undo)?;
+        if !node.is_valid() || node.undo.is_none() {
+            let block_pos = node.block.expect("a block is archived before it is connected");
+            let undo_pos =
+                self.blocks.append_undo(block_pos.file, &scripts.prepared.hash, &undo)?;
             state.tree.set_valid(id, undo_pos);
             self.index.put(&[state.tree.get(id).to_record()])?;
         }
         state.tree.extend_active(id);
-        state.remove_confirmed(prepared);
-        Ok(())
-    }
-
-    /// The part of [`Engine::connect`] that may find a broken rule; returns the encoded undo data.
-    fn move_and_verify(
-        &self,
-        state: &mut State,
-        parent: NodeId,
-        prepared: &Prepared,
-        rules: &BlockRules,
-        was_valid: bool,
-    ) -> Result<Vec<u8>, ConnectError> {
-        let State { tree, coins, mempool, coinbases, .. } = state;
-        let branch = tree.ancestors(parent);
-        let job = ScriptJob::new(&prepared.block, rules, self.config.script_batch);
-        let mut applier =
-            Applier::new(&prepared.block, &prepared.txids, rules, self.config.read_threads);
-        let mut sigchecks_known = 0;
-        let moved = self.pool.in_place_scope(|scope| {
-            let mut queue = ScriptQueue::new(scope, &job);
-            let mut on_spend = |tx_index: usize, spent: &mut Vec<Coin>| {
-                // The coinbase spends nothing; a block that has been validated before is not verified again.
-                if tx_index == 0 || was_valid {
-                    return;
-                }
-                let known = (!mempool.is_empty())
-                    .then(|| mempool.get(&prepared.txids[tx_index]))
-                    .flatten()
-                    .filter(|entry| entry.verified.contains(rules.flags))
-                    .filter(|entry| entry.wtxid == prepared.wtxid(tx_index));
-                match known {
-                    Some(entry) => sigchecks_known += u64::from(entry.sigchecks),
-                    None => queue.push(tx_index, spent),
-                }
-            };
-            let moved = applier.apply(coins, coinbases, &branch, &mut on_spend);
-            queue.send();
-            moved
-        });
-        let verdict = match moved {
-            Ok(()) => verify_sums(prepared, rules, &applier, (job, &self.pool), sigchecks_known),
-            Err(ApplyError::Rule(error)) => Err(error),
-            Err(ApplyError::Coin(error)) => return Err(error.into()),
-        };
-        match verdict {
-            Ok(()) => Ok(applier.into_undo()),
-            Err(error) => {
-                applier.unwind(coins).map_err(|cause| doubt(prepared.hash, cause))?;
-                // A transaction that comes again fails for its inputs as well, but Core looks at its outputs first.
-                let Prepared { block, txids, .. } = prepared;
-                let overwrite = if rules.bip30 {
-                    first_overwrite(block, txids, block.tx_count(), coins)?
-                } else {
-                    None
-                };
-                Err(ConnectError::Rule(overwrite.unwrap_or(error)))
-            }
-        }
+        state.remove_confirmed(&scripts.prepared);
+        Ok(scripts)
     }
 
     /// Takes the tip off: coins back as they were before it.
@@ -192,37 +173,39 @@ impl Engine {
     }
 }
 
-/// Amounts, then scripts: the order in which Core reports them (`validation.cpp`, `ConnectBlock`).
-pub(crate) fn verify_sums(
-    prepared: &Prepared,
-    rules: &BlockRules,
-    applier: &Applier<'_>,
-    (job, pool): (ScriptJob<'_>, &ThreadPool),
-    sigchecks_known: u64,
-) -> Result<(), BlockError> {
-    let scripts = job.finish(pool);
-    check_coinbase_amount(rules, &prepared.block, applier.totals().fees)?;
-    match scripts {
-        Ok(sigchecks) => rules.check_block_sigchecks(sigchecks + sigchecks_known),
-        Err(failure) => Err(script_error(prepared, failure)),
-    }
+/// Moves the coins of a block and checks every rule that needs them, scripts apart: gives the encoded undo data.
+///
+/// Amounts come last and before scripts, as Core reports them (`validation.cpp`, `ConnectBlock`). When a rule is broken the
+/// coins are as before.
+pub(crate) fn move_block<A: Ancestors>(
+    (prepared, rules, read_threads): (&Prepared, &BlockRules, usize),
+    (coins, coinbases, ancestors): (&mut CoinStore, &CoinbaseLog, &A),
+    on_spend: &mut dyn FnMut(usize, &mut Vec<Coin>),
+) -> Result<Vec<u8>, ConnectError> {
+    let Prepared { block, txids, .. } = prepared;
+    let mut applier = Applier::new(block, txids, rules, read_threads);
+    let verdict = match applier.apply(coins, coinbases, ancestors, on_spend) {
+        Ok(()) => check_coinbase_amount(rules, block, applier.totals().fees),
+        Err(ApplyError::Rule(error)) => Err(error),
+        Err(ApplyError::Coin(error)) => return Err(error.into()),
+    };
+    let Err(error) = verdict else { return Ok(applier.into_undo()) };
+    applier.unwind(coins).map_err(|cause| doubt(prepared.hash, cause))?;
+    Err(ConnectError::Rule(overwrite_or(error, prepared, rules, coins)?))
 }
 
-fn script_error(prepared: &Prepared, failure: TxFailure) -> BlockError {
-    let tx_index = failure.tx_index as usize;
-    let txid = prepared.txids[tx_index];
-    match failure.cause {
-        Cause::SigChecks(source) => BlockError::Tx { tx_index, txid, source },
-        Cause::Script { input, error } => {
-            let input = input as usize;
-            let prevout = prepared.block.tx(tx_index).input(input).prevout;
-            let wtxid = prepared.wtxid(tx_index);
-            BlockError::Script {
-                tx_index,
-                source: Box::new(ScriptFailure { txid, wtxid, input, prevout, error }),
-            }
-        }
-    }
+/// What is to be reported of a block that has been taken back because of `error`: a transaction that comes again fails for
+/// its inputs as well, but Core looks at its outputs first.
+pub(crate) fn overwrite_or(
+    error: BlockError,
+    prepared: &Prepared,
+    rules: &BlockRules,
+    coins: &CoinStore,
+) -> Result<BlockError, CoinError> {
+    let Prepared { block, txids, .. } = prepared;
+    let overwrite =
+        if rules.bip30 { first_overwrite(block, txids, block.tx_count(), coins)? } else { None };
+    Ok(overwrite.unwrap_or(error))
 }
 
 /// A failure to take coins back leaves memory in doubt.

@@ -17,7 +17,8 @@ use crate::activate::poison;
 use crate::apply::CoinbaseLog;
 use crate::config::Config;
 use crate::log;
-use crate::mempool::Pool;
+use crate::mempool::{Pool, Verdicts};
+use crate::scripts::Verifier;
 use crate::tree::{BlockTree, NodeId};
 use crate::types::{BlockEntry, EngineError, OpenError, Tip, big_endian};
 
@@ -28,7 +29,8 @@ use crate::types::{BlockEntry, EngineError, OpenError, Tip, big_endian};
 pub struct Engine {
     pub(crate) config: Config,
     pub(crate) params: Arc<ChainParams>,
-    pub(crate) pool: ThreadPool,
+    pub(crate) pool: Arc<ThreadPool>,
+    pub(crate) verifier: Arc<Verifier>,
     pub(crate) blocks: BlockStore,
     pub(crate) index: BlockIndex,
     pub(crate) io: Arc<dyn Io>,
@@ -44,6 +46,7 @@ pub(crate) struct State {
     pub(crate) tree: BlockTree,
     pub(crate) coins: CoinStore,
     pub(crate) mempool: Pool,
+    pub(crate) verdicts: Verdicts,
     pub(crate) coinbases: CoinbaseLog,
     pub(crate) flushed_at: Instant,
     /// Why the engine refuses to go on.
@@ -86,6 +89,7 @@ impl Engine {
             .thread_name(|index| format!("verify-{index}"))
             .build()
             .map_err(|error| OpenError::Threads(error.to_string()))?;
+        let pool = Arc::new(pool);
         let params = Arc::clone(&config.params);
         let genesis = Block::parse(params.genesis_block(), params.encoding)
             .expect("the genesis block of known parameters parses");
@@ -104,6 +108,7 @@ impl Engine {
         let announced = Announced { tip, header_height: tip.height, is_closing: false };
         let engine = Self {
             params,
+            verifier: Verifier::new(Arc::clone(&pool), config.script_batch),
             pool,
             blocks: store.blocks,
             index: store.index,
@@ -114,6 +119,7 @@ impl Engine {
                 tree,
                 coins: store.coins,
                 mempool: Pool::default(),
+                verdicts: Verdicts::default(),
                 coinbases: CoinbaseLog::default(),
                 flushed_at: Instant::now(),
                 poisoned: None,
@@ -373,15 +379,14 @@ impl Engine {
         Ok(())
     }
 
-    /// What follows every block that was connected or disconnected: makes room for the next one, and bounds what a crash
-    /// would have to connect again.
-    pub(crate) fn keep_within_limits(&self, state: &mut State) -> Result<(), EngineError> {
+    /// Makes room for the next block; call it after every block whose coins have moved. Gives whether the coins should be
+    /// written out: because there is no other way to make room, or to bound what a crash would have to connect again.
+    pub(crate) fn is_flush_due(&self, state: &mut State) -> bool {
         let room = state.coins.make_room();
         if let Room::Evicted(coins) = room {
             log::evicted(coins, &state.coins.usage());
         }
-        let is_overdue = state.flushed_at.elapsed() >= self.config.flush_interval;
-        if room == Room::FlushDue || is_overdue { self.flush_state(state) } else { Ok(()) }
+        room == Room::FlushDue || state.flushed_at.elapsed() >= self.config.flush_interval
     }
 
     /// Whether [`Engine::shutdown`] has begun.

@@ -30,6 +30,7 @@ mod deferred;
 mod engine;
 mod log;
 mod mempool;
+mod pipeline;
 mod scripts;
 mod stats;
 mod submit;

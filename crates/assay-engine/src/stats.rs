@@ -94,7 +94,7 @@ fn add_up(
         muhash: with_muhash.then(MuHash3072::new),
     };
     let mut last: Option<Txid> = None;
-    let mut element = Vec::with_capacity(128);
+    let mut waiting = Waiting::default();
     snapshot.for_each_in_shard(shard, shards, |outpoint, coin| {
         partial.txouts += 1;
         if last != Some(outpoint.txid) {
@@ -104,16 +104,46 @@ fn add_up(
         partial.total_amount_sat += coin.value as u64;
         partial.bogosize += 50 + coin.script_pubkey.len() as u64;
         if let Some(muhash) = &mut partial.muhash {
-            serialise(outpoint, coin, &mut element);
-            muhash.insert(&element);
+            waiting.push(outpoint, coin);
+            if waiting.ends.len() == HASHED_AT_ONCE {
+                waiting.insert_into(muhash);
+            }
         }
     })?;
+    if let Some(muhash) = &mut partial.muhash {
+        waiting.insert_into(muhash);
+    }
     Ok(partial)
+}
+
+/// Coins that one call hashes: a multiple of what vectors take, and small enough for the cache.
+const HASHED_AT_ONCE: usize = 1024;
+
+/// Coins waiting to be hashed many at a time, serialised one after the other.
+#[derive(Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Waiting {
+    fn push(&mut self, outpoint: &OutPoint, coin: CoinRef<'_>) {
+        serialise(outpoint, coin, &mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn insert_into(&mut self, muhash: &mut MuHash3072) {
+        let mut start = 0;
+        let element = |&end: &usize| &self.bytes[std::mem::replace(&mut start, end)..end];
+        let elements: Vec<&[u8]> = self.ends.iter().map(element).collect();
+        muhash.insert_many(&elements);
+        self.bytes.clear();
+        self.ends.clear();
+    }
 }
 
 /// The bytes that stand for a coin in the set's hash (Core `kernel/coinstats.cpp`, `TxOutSer`).
 fn serialise(outpoint: &OutPoint, coin: CoinRef<'_>, out: &mut Vec<u8>) {
-    out.clear();
     out.extend_from_slice(&outpoint.to_bytes());
     out.extend_from_slice(&(coin.height << 1 | u32::from(coin.coinbase)).to_le_bytes());
     out.extend_from_slice(&coin.value.to_le_bytes());

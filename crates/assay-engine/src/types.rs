@@ -82,7 +82,7 @@ pub enum TxRejectCode {
 }
 
 /// Verdict of a trial admission.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestAccept {
     /// The transaction, where the bytes are one.
     pub txid: Option<Txid>,

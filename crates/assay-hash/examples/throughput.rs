@@ -5,7 +5,7 @@
 //! yields a number that must not depend on the backend: a benchmark that computes something else
 //! fails instead of looking fast.
 //!
-//! `cargo run --release -p assay-hash --example throughput [rounds]`
+//! `cargo run --release -p assay-hash --example throughput [rounds [part of a name]]`
 
 #![expect(clippy::print_stdout, reason = "the table is this program's output")]
 
@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use assay_hash::{
-    Backend, MuHash3072, Sha256, SipHash13, SipHash24, TaggedHasher, hash160, merkle_root_with,
-    ripemd160, sha1, sha256d_64_many_with, sha256d_many_with,
+    Backend, MuHash3072, Sha256, SipHash13, SipHash24, TaggedHasher, hash160, hash160_many_with,
+    merkle_root_with, ripemd160, sha1, sha256d_64_many_with, sha256d_many_with,
 };
 
 /// Something to measure.
@@ -34,13 +34,15 @@ struct Case {
 fn main() -> ExitCode {
     let rounds = std::env::args().nth(1).map_or(Ok(51), |text| text.parse());
     let Ok(rounds @ 1..) = rounds else {
-        println!("usage: throughput [rounds]");
+        println!("usage: throughput [rounds [part of a name]]");
         return ExitCode::from(2);
     };
     let mut cases = single_cases();
     for backend in Backend::available() {
         cases.extend(backend_cases(backend));
     }
+    let wanted = std::env::args().nth(2).unwrap_or_default();
+    cases.retain(|case| format!("{} {}", case.name, case.backend).contains(&wanted));
     check_answers(&cases);
     for _ in 0..rounds {
         for case in &mut cases {
@@ -93,6 +95,8 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
     let long = bytes.clone();
     let transactions = bytes.clone();
     let mixed = bytes.clone();
+    let keys = bytes.clone();
+    let elements = bytes.clone();
     let leaves: Vec<[u8; 32]> = bytes.as_chunks::<32>().0[..1001].to_vec();
     let mut spent = MuHash3072::with_backend(backend);
     spent.insert(&bytes[..60]);
@@ -119,6 +123,12 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
             sha256d_many_with(backend, black_box(&messages), &mut digests);
             digests.iter().map(|digest| word(digest)).fold(0, mix)
         }),
+        Case::new("hash160, 33 bytes, many", name, 256, 33, move || {
+            let messages: Vec<&[u8]> = (0..256).map(|i| &keys[i..i + 33]).collect();
+            let mut digests = vec![[0; 20]; 256];
+            hash160_many_with(backend, black_box(&messages), &mut digests);
+            digests.iter().map(|digest| word(digest)).fold(0, mix)
+        }),
         Case::new("SHA-256d, 64 bytes, many", name, 1 << 10, 64, move || {
             let mut digests = vec![0; 1 << 15];
             sha256d_64_many_with(backend, black_box(&bytes), &mut digests);
@@ -133,6 +143,13 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
                 set.insert(black_box(&[i; 60]));
             }
             word(&set.to_bytes())
+        }),
+        Case::new("MuHash insert, 75 bytes, many", name, 1024, 0, move || {
+            let mut set = MuHash3072::with_backend(backend);
+            let coins: Vec<&[u8]> = (0..1024).map(|i| &elements[31 * i..31 * i + 75]).collect();
+            set.insert_many(black_box(&coins));
+            // Equal products may be written differently.
+            word(&set.finalize())
         }),
         Case::new("MuHash finalize", name, 1, 0, move || {
             word(&black_box(spent.clone()).finalize())

@@ -5,12 +5,18 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use crate::num3072::LIMBS;
+use crate::num3072::{LIMBS, Num3072};
+use crate::ripemd160::ripemd160;
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
+#[cfg(target_arch = "x86_64")]
+mod ifma_many;
+pub(crate) mod lanes;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sha_ni;
@@ -26,7 +32,10 @@ pub struct Backend(Kernels);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kernels {
     Portable,
-    /// SHA extensions, one message or two interleaved; everything else portable.
+    /// Eight messages in AVX2 lanes; a single one is hashed in plain Rust.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// SHA extensions, one message or two interleaved; RIPEMD-160 as `Avx2` where there is AVX2.
     #[cfg(target_arch = "x86_64")]
     ShaNi,
     /// As `ShaNi`, with sixteen messages in AVX-512 lanes and MuHash on 52-bit multipliers.
@@ -39,7 +48,8 @@ static IN_USE: AtomicU8 = AtomicU8::new(0);
 
 /// Every backend of this architecture, slowest first.
 #[cfg(target_arch = "x86_64")]
-const ALL: &[Backend] = &[Backend::PORTABLE, Backend(Kernels::ShaNi), Backend(Kernels::Avx512)];
+const ALL: &[Backend] =
+    &[Backend::PORTABLE, Backend(Kernels::Avx2), Backend(Kernels::ShaNi), Backend(Kernels::Avx512)];
 
 /// Every backend of this architecture, slowest first.
 #[cfg(not(target_arch = "x86_64"))]
@@ -70,10 +80,12 @@ impl Backend {
         Self::available().into_iter().find(|backend| backend.name() == name)
     }
 
-    /// A short stable name for reports: `"portable"`, `"sha-ni"` or `"avx512"`.
+    /// A short stable name for reports: `"portable"`, `"avx2"`, `"sha-ni"` or `"avx512"`.
     pub fn name(self) -> &'static str {
         match self.0 {
             Kernels::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
             Kernels::ShaNi => "sha-ni",
             #[cfg(target_arch = "x86_64")]
@@ -101,6 +113,8 @@ impl Backend {
         match self.0 {
             Kernels::Portable => true,
             #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => avx2::available(),
+            #[cfg(target_arch = "x86_64")]
             Kernels::ShaNi => sha_ni::available(),
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512 => sha_ni::available() && avx512::available() && ifma::available(),
@@ -111,9 +125,9 @@ impl Backend {
     #[inline]
     pub(crate) fn compress(self, state: &mut [u32; 8], blocks: &[[u8; 64]]) {
         match self.0 {
-            Kernels::Portable => portable::sha256::compress(state, blocks),
             #[cfg(target_arch = "x86_64")]
             Kernels::ShaNi | Kernels::Avx512 => sha_ni::compress(state, blocks),
+            _ => portable::sha256::compress(state, blocks),
         }
     }
 
@@ -121,9 +135,9 @@ impl Backend {
     #[inline]
     pub(crate) fn rehash(self, state: &[u32; 8]) -> [u8; 32] {
         match self.0 {
-            Kernels::Portable => portable::sha256::rehash(state),
             #[cfg(target_arch = "x86_64")]
             Kernels::ShaNi | Kernels::Avx512 => sha_ni::rehash(state),
+            _ => portable::sha256::rehash(state),
         }
     }
 
@@ -134,6 +148,11 @@ impl Backend {
         match self.0 {
             Kernels::Portable => portable::sha256::double_64(messages, digests),
             #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => {
+                let done = avx2::double_64(messages, digests);
+                portable::sha256::double_64(&messages[done..], &mut digests[done..]);
+            }
+            #[cfg(target_arch = "x86_64")]
             Kernels::ShaNi => sha_ni::double_64(messages, digests),
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512 => {
@@ -143,24 +162,53 @@ impl Backend {
         }
     }
 
-    /// The most messages [`double_group`](Self::double_group) takes.
+    /// The most messages that the kernels for groups take.
     pub(crate) const GROUP_MAX: usize = 16;
 
-    /// Double SHA-256 of some of the first messages; returns how many, at least one.
+    /// SHA-256, double if `TWICE`, of some of the first messages; returns how many, at least one.
     ///
     /// `messages` has 1 to [`GROUP_MAX`](Self::GROUP_MAX) entries, those with the most blocks
     /// first, and `digests` has as many.
     #[inline]
-    pub(crate) fn double_group(self, messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
+    pub(crate) fn group<const TWICE: bool>(
+        self,
+        messages: &[&[u8]],
+        digests: &mut [[u8; 32]],
+    ) -> usize {
         match self.0 {
-            Kernels::Portable => portable::sha256::double_group(messages, digests),
+            Kernels::Portable => portable::sha256::group::<TWICE>(messages, digests),
             #[cfg(target_arch = "x86_64")]
-            Kernels::ShaNi => sha_ni::double_group(messages, digests),
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512 => match avx512::double_group(messages, digests) {
-                0 => sha_ni::double_group(messages, digests),
+            Kernels::Avx2 => match avx2::group::<TWICE>(messages, digests) {
+                0 => portable::sha256::group::<TWICE>(messages, digests),
                 done => done,
             },
+            #[cfg(target_arch = "x86_64")]
+            Kernels::ShaNi => sha_ni::group::<TWICE>(messages, digests),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => match avx512::group::<TWICE>(messages, digests) {
+                0 => sha_ni::group::<TWICE>(messages, digests),
+                done => done,
+            },
+        }
+    }
+
+    /// RIPEMD-160 of each of up to [`GROUP_MAX`](Self::GROUP_MAX) messages.
+    #[inline]
+    pub(crate) fn ripemd160_32(self, messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
+        // One message in many lanes takes longer than by itself, two are faster.
+        if messages.len() > 1 {
+            match self.0 {
+                #[cfg(target_arch = "x86_64")]
+                Kernels::Avx512 => return avx512::ripemd160_32(messages, digests),
+                #[cfg(target_arch = "x86_64")]
+                Kernels::Avx2 | Kernels::ShaNi if avx2::available() => {
+                    return avx2::ripemd160_32(messages, digests);
+                }
+                _ => {}
+            }
+        }
+        for (message, digest) in messages.iter().zip(digests) {
+            *digest = ripemd160(message);
         }
     }
 
@@ -181,6 +229,27 @@ impl Backend {
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512 => ifma::mul_wide(a, b),
             _ => portable::mul3072::mul_wide(a, b),
+        }
+    }
+
+    /// Multiplies `product` by the MuHash elements of the first messages and returns how many those
+    /// are; the rest is not worth a kernel of its own.
+    pub(crate) fn multiply_elements(self, product: &mut Num3072, messages: &[&[u8]]) -> usize {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => {
+                let (groups, _) = messages.as_chunks();
+                if groups.len() < 2 {
+                    return 0;
+                }
+                let limbs = ifma_many::products(groups);
+                for lane in 0..ifma_many::PRODUCTS {
+                    let factor = Num3072::from_limbs_48(&limbs.map(|limb| limb[lane]));
+                    *product = product.mul(&factor, self);
+                }
+                groups.as_flattened().len()
+            }
+            _ => 0,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! SHA-256 and its double, RIPEMD-160, SHA-1, BIP-340 tagged hashes, merkle roots, SipHash and
 //! `MuHash3072`. Every function is pure: bytes in, bytes out, no allocation except in
-//! [`merkle_root`] and [`sha256d_many`].
+//! [`merkle_root`] and the functions over many messages.
 //!
 //! ```
 //! use assay_hash::{MuHash3072, Sha256, merkle_root, sha256d};
@@ -48,7 +48,10 @@ mod siphash;
 mod tagged;
 
 pub use backend::Backend;
-pub use many::{sha256d_many, sha256d_many_with};
+pub use many::{
+    hash160_many, hash160_many_with, ripemd160_32_many, ripemd160_32_many_with, sha256d_many,
+    sha256d_many_with,
+};
 pub use merkle::{merkle_root, merkle_root_with};
 pub use muhash::MuHash3072;
 pub use ripemd160::{hash160, ripemd160};

@@ -1,4 +1,4 @@
-//! Double SHA-256 of many messages of different lengths: the txids of a block.
+//! Hashes of many messages of different lengths: the txids of a block, the keys of its inputs.
 //!
 //! Messages are sorted by their number of 64-byte blocks, and neighbours share the lanes of a
 //! vector or the idle slots of the SHA unit. Lanes that finish early idle until the longest of
@@ -21,6 +21,10 @@ pub(crate) struct Padded<'a> {
 }
 
 impl<'a> Padded<'a> {
+    /// No message.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) const NONE: Self = Self { whole: &[], tail: [[0; 64]; 2], blocks: 0 };
+
     #[inline]
     pub(crate) fn new(message: &'a [u8]) -> Self {
         let (whole, rest) = message.as_chunks::<64>();
@@ -73,6 +77,55 @@ pub fn sha256d_many(messages: &[&[u8]], digests: &mut [[u8; 32]]) {
 ///
 /// As [`sha256d_many`].
 pub fn sha256d_many_with(backend: Backend, messages: &[&[u8]], digests: &mut [[u8; 32]]) {
+    hash_many::<true>(backend, messages, digests);
+}
+
+/// RIPEMD-160 of the SHA-256 of each of many messages.
+///
+/// `digests[i]` receives the hash of `messages[i]`.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn hash160_many(messages: &[&[u8]], digests: &mut [[u8; 20]]) {
+    hash160_many_with(Backend::detect(), messages, digests);
+}
+
+/// [`hash160_many`] on a given backend.
+///
+/// # Panics
+///
+/// As [`hash160_many`].
+pub fn hash160_many_with(backend: Backend, messages: &[&[u8]], digests: &mut [[u8; 20]]) {
+    let mut inner = vec![[0; 32]; messages.len()];
+    hash_many::<false>(backend, messages, &mut inner);
+    ripemd160_32_many_with(backend, &inner, digests);
+}
+
+/// RIPEMD-160 of each of many messages of 32 bytes.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn ripemd160_32_many(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
+    ripemd160_32_many_with(Backend::detect(), messages, digests);
+}
+
+/// [`ripemd160_32_many`] on a given backend.
+///
+/// # Panics
+///
+/// As [`ripemd160_32_many`].
+pub fn ripemd160_32_many_with(backend: Backend, messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
+    assert_eq!(messages.len(), digests.len(), "one digest per message");
+    let groups = messages.chunks(Backend::GROUP_MAX);
+    for (messages, digests) in groups.zip(digests.chunks_mut(Backend::GROUP_MAX)) {
+        backend.ripemd160_32(messages, digests);
+    }
+}
+
+/// SHA-256, double if `TWICE`, of each message.
+fn hash_many<const TWICE: bool>(backend: Backend, messages: &[&[u8]], digests: &mut [[u8; 32]]) {
     assert_eq!(messages.len(), digests.len(), "one digest per message");
     let order = by_blocks(messages);
     let mut rest = &order[..];
@@ -83,7 +136,7 @@ pub fn sha256d_many_with(backend: Backend, messages: &[&[u8]], digests: &mut [[u
             *message = messages[index];
         }
         let mut hashed = [[0; 32]; Backend::GROUP_MAX];
-        let done = backend.double_group(&group[..candidates], &mut hashed[..candidates]);
+        let done = backend.group::<TWICE>(&group[..candidates], &mut hashed[..candidates]);
         for (digest, &index) in hashed[..done].iter().zip(rest) {
             digests[index] = *digest;
         }

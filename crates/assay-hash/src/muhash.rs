@@ -45,6 +45,14 @@ impl MuHash3072 {
         self.numerator = self.numerator.mul(&element, self.backend);
     }
 
+    /// Adds many elements; faster than one by one where vectors multiply, from 32 elements on.
+    pub fn insert_many(&mut self, elements: &[&[u8]]) {
+        let done = self.backend.multiply_elements(&mut self.numerator, elements);
+        for element in &elements[done..] {
+            self.insert(element);
+        }
+    }
+
     /// Removes the element `data`; it may be removed before it is inserted.
     pub fn remove(&mut self, data: &[u8]) {
         let element = self.element(data);

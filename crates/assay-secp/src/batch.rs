@@ -1,5 +1,7 @@
 //! Many independent checks at once.
 
+#[cfg(test)]
+mod differential;
 mod prepare;
 mod prover;
 mod self_test;

@@ -47,6 +47,8 @@ pub(crate) trait Lanes: Copy {
     fn select(mask: u8, yes: Self, no: Self) -> Self;
     /// The lanes that are zero.
     fn zeros(self) -> u8;
+    /// Vector k of the result holds word `FIRST + k` of each of the eight lines; `FIRST` is 0 or 4.
+    fn load_columns<const FIRST: usize>(lines: [&Line; 8]) -> [Self; 4];
     /// Vector k of the result holds word k of each of the eight lines.
     fn transpose(rows: [Self; 8]) -> [Self; 8];
     /// Checks in debug builds of the portable lanes that every lane is below 2^bits.

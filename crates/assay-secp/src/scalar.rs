@@ -232,6 +232,26 @@ fn signed_sub(a: [u64; 3], b: [u64; 3]) -> [u64; 3] {
 pub(crate) struct Digits([u64; 3]);
 
 impl Digits {
+    /// The bits of all windows.
+    pub(crate) const BITS: usize = 130;
+
+    /// The same number for windows that have `bits` bits together, at least [`Digits::BITS`]: with
+    /// `B = (k + 2^bits - 1) / 2` in the place of B.
+    #[inline(always)]
+    pub(crate) fn of_bits(self, bits: usize) -> Self {
+        let [low, middle, high] = self.0;
+        Self([low, middle, high + (1 << (bits - 129)) - (1 << (Self::BITS - 129))])
+    }
+
+    /// As [`Digits::window`], for windows of `width` bits.
+    #[inline(always)]
+    pub(crate) fn window_of(&self, width: usize, index: usize) -> u64 {
+        let (word, shift) = (width * index / 64, width * index % 64);
+        // One word more where there is one; shifted twice because a shift by 64 is none.
+        let above = self.0[(word + 1).min(2)] << 1 << (63 - shift);
+        (self.0[word] >> shift | above) & ((1 << width) - 1)
+    }
+
     #[inline(always)]
     pub(crate) fn of_odd(k: [u64; 3]) -> Self {
         debug_assert!(k[0] & 1 == 1 && (k[2] as i64) >> 1 == (k[2] as i64) >> 63);

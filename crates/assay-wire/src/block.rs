@@ -1,9 +1,13 @@
 //! A block that owns its bytes and knows where everything in them lies.
 
+use std::ops::Range;
+
+use assay_hash::sha256d_many;
+
 use crate::Encoding;
 use crate::error::{ParseError, ParseErrorKind};
 use crate::header::Header;
-use crate::id::{BlockHash, Txid};
+use crate::id::{BlockHash, Txid, Wtxid};
 use crate::layout::{Offsets, TX_BYTES_MIN, TxLayout, check_length, parse_tx};
 use crate::reader::Reader;
 use crate::transaction::Tx;
@@ -106,6 +110,61 @@ impl Block {
         self.stripped_size() * 3 + self.bytes.len()
     }
 
+    /// The txids of the transactions in `range`; computed at every call, many at a time.
+    ///
+    /// # Panics
+    /// When the range goes beyond the block.
+    pub fn txids(&self, range: Range<usize>) -> Vec<Txid> {
+        let mut txids = Vec::with_capacity(range.len());
+        let mut stripped = Vec::new();
+        for start in range.clone().step_by(HASHED_AT_ONCE) {
+            let part = start..range.end.min(start + HASHED_AT_ONCE);
+            stripped.clear();
+            for tx in part.clone().map(|index| self.tx(index)).filter(|tx| !tx.is_stripped()) {
+                tx.stripped_parts().iter().for_each(|part| stripped.extend_from_slice(part));
+            }
+            let mut rest = &stripped[..];
+            let message = |index| {
+                let tx = self.tx(index);
+                if tx.is_stripped() {
+                    return tx.raw();
+                }
+                rest.split_off(..tx.stripped_size()).unwrap_or_default()
+            };
+            let messages: Vec<&[u8]> = part.map(message).collect();
+            hash_into(&messages, &mut txids, Txid);
+        }
+        txids
+    }
+
+    /// The wtxids of the transactions in `range`, whose txids are given: those without a witness have the txid for it.
+    /// Computed at every call, many at a time.
+    ///
+    /// # Panics
+    /// When the range goes beyond the block, or `txids` are not one per transaction in it.
+    pub fn wtxids(&self, range: Range<usize>, txids: &[Txid]) -> Vec<Wtxid> {
+        assert_eq!(range.len(), txids.len(), "one txid per transaction");
+        let mut wtxids: Vec<Wtxid> = txids.iter().map(|txid| Wtxid(txid.0)).collect();
+        let first = range.start;
+        let with_witness: Vec<usize> =
+            range.filter(|index| self.txs[*index].has_witness()).collect();
+        let mut hashed = Vec::new();
+        for part in with_witness.chunks(HASHED_AT_ONCE) {
+            let messages: Vec<&[u8]> = part.iter().map(|index| self.tx(*index).raw()).collect();
+            hashed.clear();
+            hash_into(&messages, &mut hashed, Wtxid);
+            for (index, wtxid) in part.iter().zip(&hashed) {
+                wtxids[index - first] = *wtxid;
+            }
+        }
+        wtxids
+    }
+
+    /// Whether any transaction carries a witness: without, the wtxids are the txids.
+    pub fn has_witness(&self) -> bool {
+        self.txs.iter().any(TxLayout::has_witness)
+    }
+
     /// The serialised block.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -115,6 +174,15 @@ impl Block {
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
+}
+
+/// Transactions that are hashed together: enough for groups of equal length, and what they are made of stays in the cache.
+const HASHED_AT_ONCE: usize = 1024;
+
+fn hash_into<T>(messages: &[&[u8]], ids: &mut Vec<T>, id: fn([u8; 32]) -> T) {
+    let mut digests = vec![[0; 32]; messages.len()];
+    sha256d_many(messages, &mut digests);
+    ids.extend(digests.into_iter().map(id));
 }
 
 /// The txid of the first transaction of a serialised block, of which only the beginning may be given; `None` when that

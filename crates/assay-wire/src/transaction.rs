@@ -256,9 +256,14 @@ impl<'a> Tx<'a> {
         &self.bytes[self.layout.output_count_at as usize..self.layout.body_end as usize]
     }
 
-    /// Hash without witnesses; computed at every call.
+    /// Whether the serialisation is the one without witnesses.
+    pub(crate) fn is_stripped(&self) -> bool {
+        !self.has_witness() && self.layout.body == self.layout.start + 4
+    }
+
+    /// Hash without witnesses; computed at every call. [`Block::txids`](crate::Block::txids) is faster for many.
     pub fn txid(&self) -> Txid {
-        if !self.has_witness() && self.layout.body == self.layout.start + 4 {
+        if self.is_stripped() {
             return Txid(sha256d(self.raw()));
         }
         let mut hasher = Sha256::new();

@@ -188,6 +188,12 @@ fn real_blocks_parse() {
         return;
     };
     let block = Block::parse(raw, Encoding::Segwit).unwrap();
+    for first in [0, 1, 7, block.tx_count()] {
+        let txids = block.txids(first..block.tx_count());
+        assert!(block.txs().skip(first).map(|tx| tx.txid()).eq(txids.iter().copied()));
+        let wtxids = block.wtxids(first..block.tx_count(), &txids);
+        assert!(block.txs().skip(first).map(|tx| tx.wtxid()).eq(wtxids));
+    }
     let mut txids: Vec<_> = block.txs().map(|tx| tx.txid().0).collect();
     while txids.len() > 1 {
         if txids.len() % 2 == 1 {

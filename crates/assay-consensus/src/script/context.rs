@@ -5,7 +5,7 @@ use std::cell::{Cell, OnceCell};
 use assay_hash::{Sha256, sha256};
 use assay_wire::{Tx, TxOut};
 
-use super::sighash::{update_blank_input, update_compact_size};
+use super::sighash::{TAP_SIGHASH, taproot_head, update_blank_input, update_compact_size};
 
 /// A transaction together with the outputs its inputs spend.
 ///
@@ -23,6 +23,8 @@ pub struct TxContext<'a> {
     sequences_double: OnceCell<[u8; 32]>,
     outputs_double: OnceCell<[u8; 32]>,
     legacy_prefix: Cell<Option<LegacyPrefix>>,
+    segwit_v0_start: OnceCell<Sha256>,
+    taproot_start: OnceCell<(u8, Sha256)>,
 }
 
 /// The legacy message for all inputs and outputs begins with the version, the number of inputs and
@@ -52,6 +54,8 @@ impl<'a> TxContext<'a> {
             sequences_double: OnceCell::new(),
             outputs_double: OnceCell::new(),
             legacy_prefix: Cell::new(None),
+            segwit_v0_start: OnceCell::new(),
+            taproot_start: OnceCell::new(),
         }
     }
 
@@ -130,6 +134,40 @@ impl<'a> TxContext<'a> {
     /// BIP-0143 `hashOutputs`.
     pub(super) fn outputs_double_hash(&self) -> &[u8; 32] {
         self.outputs_double.get_or_init(|| sha256(self.outputs_hash()))
+    }
+
+    /// How every BIP-0143 message for all inputs and outputs begins: one of its three blocks, for a short script.
+    #[inline]
+    pub(super) fn segwit_v0_start(&self) -> Sha256 {
+        let start = || {
+            let mut hasher = Sha256::new();
+            hasher.update(&self.tx.version().to_le_bytes());
+            hasher.update(self.prevouts_double_hash());
+            hasher.update(self.sequences_double_hash());
+            hasher
+        };
+        self.segwit_v0_start.get_or_init(start).clone()
+    }
+
+    /// How every BIP-0341 message of this hash type, for all inputs, begins: two of its three blocks.
+    ///
+    /// Kept for the first hash type that is asked for; transactions that mix them are rare.
+    #[inline]
+    pub(super) fn taproot_start(&self, hash_type: u8, all_outputs: bool) -> Sha256 {
+        let start = || {
+            let mut hasher = TAP_SIGHASH.start();
+            hasher.update(&taproot_head(self.tx, hash_type));
+            hasher.update(self.prevouts_hash());
+            hasher.update(self.amounts_hash());
+            hasher.update(self.scripts_hash());
+            hasher.update(self.sequences_hash());
+            if all_outputs {
+                hasher.update(self.outputs_hash());
+            }
+            hasher
+        };
+        let (kept_type, kept) = self.taproot_start.get_or_init(|| (hash_type, start()));
+        if *kept_type == hash_type { kept.clone() } else { start() }
     }
 
     /// Version and number of inputs: how every legacy message begins.

@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use assay_hash::{Sha256, TaggedHasher, sha256d};
-use assay_wire::{TxIn, TxOut};
+use assay_wire::{Tx, TxIn, TxOut};
 
 use super::context::TxContext;
 use super::opcode::{op, read_instruction};
@@ -39,6 +39,16 @@ pub struct TapscriptPosition {
 
 pub(super) static TAP_SIGHASH: LazyLock<TaggedHasher> =
     LazyLock::new(|| TaggedHasher::new("TapSighash"));
+
+/// What a BIP-0341 message begins with: epoch, hash type, version and lock time.
+#[inline]
+pub(super) fn taproot_head(tx: Tx<'_>, hash_type: u8) -> [u8; 10] {
+    let mut head = [0; 10];
+    head[1] = hash_type;
+    head[2..6].copy_from_slice(&tx.version().to_le_bytes());
+    head[6..].copy_from_slice(&tx.lock_time().to_le_bytes());
+    head
+}
 
 #[inline]
 pub(super) fn output_type(hash_type: u32) -> u32 {
@@ -221,18 +231,20 @@ impl TxContext<'_> {
         let base = output_type(hash_type);
         let anyone_can_pay = hash_type & SIGHASH_ANYONECANPAY != 0;
         let all_outputs = base != SIGHASH_SINGLE && base != SIGHASH_NONE;
-        let mut head = [0; 104];
-        head[..4].copy_from_slice(&tx.version().to_le_bytes());
-        if !anyone_can_pay {
-            head[4..36].copy_from_slice(self.prevouts_double_hash());
-            if all_outputs {
-                head[36..68].copy_from_slice(self.sequences_double_hash());
-            }
-        }
         let signed = tx.input(input);
-        head[68..].copy_from_slice(&signed.prevout.to_bytes());
-        let mut hasher = Sha256::new();
-        hasher.update(&head);
+        let mut hasher;
+        if all_outputs && !anyone_can_pay {
+            hasher = self.segwit_v0_start();
+        } else {
+            let mut head = [0; 68];
+            head[..4].copy_from_slice(&tx.version().to_le_bytes());
+            if !anyone_can_pay {
+                head[4..36].copy_from_slice(self.prevouts_double_hash());
+            }
+            hasher = Sha256::new();
+            hasher.update(&head);
+        }
+        hasher.update(&signed.prevout.to_bytes());
         update_compact_size(&mut hasher, script_code.len());
         hasher.update(script_code);
         let mut tail = [0; 48];
@@ -265,20 +277,15 @@ impl TxContext<'_> {
         let tx = self.tx();
         let outputs = if hash_type == 0 { SIGHASH_ALL } else { u32::from(hash_type & 3) };
         let anyone_can_pay = hash_type & 0x80 != 0;
-        let mut hasher = TAP_SIGHASH.start();
-        let mut head = [0; 10];
-        head[1] = hash_type;
-        head[2..6].copy_from_slice(&tx.version().to_le_bytes());
-        head[6..].copy_from_slice(&tx.lock_time().to_le_bytes());
-        hasher.update(&head);
-        if !anyone_can_pay {
-            hasher.update(self.prevouts_hash());
-            hasher.update(self.amounts_hash());
-            hasher.update(self.scripts_hash());
-            hasher.update(self.sequences_hash());
-        }
-        if outputs == SIGHASH_ALL {
-            hasher.update(self.outputs_hash());
+        let mut hasher;
+        if anyone_can_pay {
+            hasher = TAP_SIGHASH.start();
+            hasher.update(&taproot_head(tx, hash_type));
+            if outputs == SIGHASH_ALL {
+                hasher.update(self.outputs_hash());
+            }
+        } else {
+            hasher = self.taproot_start(hash_type, outputs == SIGHASH_ALL);
         }
         hasher.update(&[u8::from(position.is_some()) << 1 | u8::from(annex_hash.is_some())]);
         if anyone_can_pay {

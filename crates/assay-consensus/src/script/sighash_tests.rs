@@ -103,6 +103,84 @@ fn legacy_streams_what_the_slow_message_serialises() {
     }
 }
 
+/// The BIP-0143 message built in memory, straight from the BIP.
+fn slow_segwit_v0(
+    tx: &Transaction,
+    signed: usize,
+    code: &[u8],
+    value: i64,
+    hash_type: u32,
+) -> [u8; 32] {
+    let tx = tx.view();
+    let base = hash_type & 0x1f;
+    let alone = hash_type & SIGHASH_ANYONECANPAY != 0;
+    let every = base != SIGHASH_NONE && base != SIGHASH_SINGLE;
+    let hash = |wanted: bool, bytes: Vec<u8>| if wanted { sha256d(&bytes) } else { [0; 32] };
+    let prevouts = tx.inputs().flat_map(|input| input.prevout.to_bytes()).collect();
+    let sequences = tx.inputs().flat_map(|input| input.sequence.to_le_bytes()).collect();
+    let mut outputs = Vec::new();
+    for (_, output) in tx.outputs().enumerate().filter(|(index, _)| every || *index == signed) {
+        outputs.extend(output.value.to_le_bytes());
+        var_bytes(&mut outputs, output.script_pubkey);
+    }
+    let single = base == SIGHASH_SINGLE && signed < tx.output_count();
+    let mut raw = tx.version().to_le_bytes().to_vec();
+    raw.extend(hash(!alone, prevouts));
+    raw.extend(hash(!alone && every, sequences));
+    raw.extend(tx.input(signed).prevout.to_bytes());
+    var_bytes(&mut raw, code);
+    raw.extend(value.to_le_bytes());
+    raw.extend(tx.input(signed).sequence.to_le_bytes());
+    raw.extend(hash(every || single, outputs));
+    raw.extend(tx.lock_time().to_le_bytes());
+    raw.extend(hash_type.to_le_bytes());
+    sha256d(&raw)
+}
+
+#[test]
+fn segwit_v0_streams_what_the_slow_message_serialises() {
+    for (inputs, outputs) in [(1, 1), (2, 1), (5, 3)] {
+        let tx = transaction(inputs, outputs);
+        let spent = vec![TxOut { value: 0, script_pubkey: &[] }; usize::from(inputs)];
+        for first in [1, 2, 0x81, 0x41] {
+            let ctx = TxContext::new(tx.view(), &spent);
+            for input in (0..usize::from(inputs)).chain([0]) {
+                for hash_type in [first, 1, 2, 3, 0x41, 0x81, 0x82, 0x83, 0, 0x1f] {
+                    for code in [&[][..], &[0x51; 25], &[0x51; 300]] {
+                        assert_eq!(
+                            ctx.sighash_segwit_v0(input, code, 77, hash_type),
+                            slow_segwit_v0(&tx, input, code, 77, hash_type),
+                            "input {input} type {hash_type:#x}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What is kept between messages changes none of them.
+#[test]
+fn taproot_messages_do_not_depend_on_what_was_asked_before() {
+    let tx = transaction(4, 3);
+    let scripts: Vec<Vec<u8>> = (0..4).map(|length| vec![0x51; 30 + length]).collect();
+    let spent: Vec<TxOut<'_>> =
+        scripts.iter().map(|script| TxOut { value: 5, script_pubkey: script }).collect();
+    let types = [0u8, 1, 2, 3, 0x81, 0x82, 0x83];
+    let position = TapscriptPosition { leaf_hash: [3; 32], code_separator: u32::MAX };
+    for first in types {
+        let ctx = TxContext::new(tx.view(), &spent);
+        ctx.sighash_taproot(2, first, None, None);
+        for (input, hash_type) in (0..4).flat_map(|input| types.map(|t| (input, t))) {
+            for (annex, position) in [(None, None), (Some(&[9; 32]), Some(&position))] {
+                let fresh = TxContext::new(tx.view(), &spent);
+                let expected = fresh.sighash_taproot(input, hash_type, annex, position);
+                assert_eq!(ctx.sighash_taproot(input, hash_type, annex, position), expected);
+            }
+        }
+    }
+}
+
 #[test]
 fn code_separators_are_left_out_of_legacy_messages_only() {
     let tx = transaction(1, 1);

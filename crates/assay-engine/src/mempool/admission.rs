@@ -8,10 +8,10 @@ use std::sync::Arc;
 use assay_consensus::block::{BlockRules, ScriptFailure, TxSpend};
 use assay_consensus::chain::Ancestors;
 use assay_consensus::locktime::has_sequence_locks;
-use assay_consensus::script::{Flags, Interpreter};
+use assay_consensus::script::Flags;
 use assay_consensus::tx::{SpentCoin, TxError, check_transaction};
 use assay_store::CoinError;
-use assay_wire::{Coin, OutPoint, Transaction, TxOut, Txid, Wtxid};
+use assay_wire::{Coin, OutPoint, Transaction, Tx, TxOut, Txid, Wtxid};
 use rayon::prelude::*;
 
 use super::chunks::Item;
@@ -19,8 +19,9 @@ use super::policy;
 use super::pool::{Entry, Pool, usage_bytes};
 use super::reorg::lock_points;
 use super::replace::{Replacement, conflicts};
+use super::verdicts::Verdicts;
 use crate::engine::{Engine, State, unix_time_s};
-use crate::scripts::{Cause, verify_tx};
+use crate::scripts::{Cause, verify_many};
 use crate::types::{TestAccept, TxReject, TxRejectCode};
 
 /// Core's `MAX_STANDARD_TX_SIGOPS_COST`.
@@ -281,17 +282,8 @@ impl Engine {
         verdicts: &mut [Result<Admitted, TxReject>],
     ) {
         let staged = std::mem::take(staged);
-        let checked: Vec<Result<u64, ScriptFailureOrLimit>> = if staged.len() < 2 {
-            staged.iter().map(|(_, one)| verify(rules, one)).collect()
-        } else {
-            self.pool.install(|| {
-                staged
-                    .par_iter()
-                    .with_min_len(TXS_PER_TASK)
-                    .map(|(_, one)| verify(rules, one))
-                    .collect()
-            })
-        };
+        let all: Vec<&Staged> = staged.iter().map(|(_, one)| one).collect();
+        let checked = self.verify(&mut state.verdicts, rules, &all);
         for ((_, one), outcome) in staged.iter().zip(&checked) {
             if let Ok(sigchecks) = outcome {
                 state.mempool.set_verified(&one.candidate.txid, rules.flags, *sigchecks as u32);
@@ -412,8 +404,9 @@ impl Engine {
         let txid = staged.candidate.txid;
         let item = Item::of(&state.mempool, txid, &entry);
         let gone = self.check_replacement(&state.mempool, &staged.candidate, &item, conflicts)?;
-        let sigchecks =
-            verify(rules, &staged).map_err(|failure| staged.candidate.failed(failure))? as u32;
+        let mut verdicts = self.verify(&mut state.verdicts, rules, &[&staged]);
+        let verdict = verdicts.pop().expect("one transaction has one verdict");
+        let sigchecks = verdict.map_err(|failure| staged.candidate.failed(failure))? as u32;
         if rules.replacement == Replacement::Allowed {
             for txid in &gone {
                 state.mempool.remove(txid);
@@ -542,25 +535,68 @@ impl Candidate {
     }
 }
 
-fn verify(rules: &Rules, staged: &Staged) -> Result<u64, ScriptFailureOrLimit> {
-    let spent: Vec<TxOut<'_>> = staged.coins.iter().map(Coin::as_tx_out).collect();
-    let Candidate { tx, txid, wtxid, .. } = &staged.candidate;
-    let view = tx.view();
-    let sigchecks =
-        verify_tx(view, &spent, rules.flags, &mut Interpreter::default()).map_err(|cause| {
-            match cause {
-                Cause::SigChecks(error) => ScriptFailureOrLimit::Limit(error),
-                Cause::Script { input, error } => {
-                    let input = input as usize;
-                    let prevout = view.input(input).prevout;
-                    let failure =
-                        ScriptFailure { txid: *txid, wtxid: *wtxid, input, prevout, error };
-                    ScriptFailureOrLimit::Script(Box::new(failure))
-                }
+impl Engine {
+    /// Verifies the scripts of transactions on all cores, those apart that have been verified lately.
+    fn verify(
+        &self,
+        known: &mut Verdicts,
+        rules: &Rules,
+        staged: &[&Staged],
+    ) -> Vec<Result<u64, ScriptFailureOrLimit>> {
+        let sigchecks: Vec<Option<u32>> =
+            staged.iter().map(|one| known.get(&one.candidate.wtxid, rules.flags)).collect();
+        let unknown: Vec<&Staged> = staged
+            .iter()
+            .zip(&sigchecks)
+            .filter(|(_, sigchecks)| sigchecks.is_none())
+            .map(|(one, _)| *one)
+            .collect();
+        let verify = |part: &[&Staged]| {
+            let txs: Vec<_> = part.iter().map(|one| one.spending()).collect();
+            verify_many(&txs, rules.flags, self.config.script_batch)
+        };
+        let share = unknown.len().div_ceil(self.config.threads.max(1)).max(TXS_PER_TASK);
+        let mut verdicts = if unknown.len() <= share {
+            verify(&unknown)
+        } else {
+            self.pool
+                .install(|| unknown.par_chunks(share).flat_map_iter(verify).collect::<Vec<_>>())
+        }
+        .into_iter();
+        staged
+            .iter()
+            .zip(sigchecks)
+            .map(|(one, sigchecks)| {
+                let verdict = match sigchecks {
+                    Some(sigchecks) => Ok(u64::from(sigchecks)),
+                    None => verdicts.next().expect("one for each that is unknown"),
+                };
+                let count = verdict.map_err(|cause| one.failure(cause))?;
+                rules.block.check_tx_sigchecks(count).map_err(ScriptFailureOrLimit::Limit)?;
+                known.put(one.candidate.wtxid, rules.flags, count as u32);
+                Ok(count)
+            })
+            .collect()
+    }
+}
+
+impl Staged {
+    fn spending(&self) -> (Tx<'_>, Vec<TxOut<'_>>) {
+        (self.candidate.tx.view(), self.coins.iter().map(Coin::as_tx_out).collect())
+    }
+
+    fn failure(&self, cause: Cause) -> ScriptFailureOrLimit {
+        match cause {
+            Cause::SigChecks(error) => ScriptFailureOrLimit::Limit(error),
+            Cause::Script { input, error } => {
+                let Candidate { tx, txid, wtxid, .. } = &self.candidate;
+                let input = input as usize;
+                let prevout = tx.view().input(input).prevout;
+                let failure = ScriptFailure { txid: *txid, wtxid: *wtxid, input, prevout, error };
+                ScriptFailureOrLimit::Script(Box::new(failure))
             }
-        })?;
-    rules.block.check_tx_sigchecks(sigchecks).map_err(ScriptFailureOrLimit::Limit)?;
-    Ok(sigchecks)
+        }
+    }
 }
 
 /// A transaction that is in the pool now.

@@ -14,11 +14,13 @@ mod pool;
 mod reorg;
 mod replace;
 mod trim;
+mod verdicts;
 
 pub(crate) use disconnected::DisconnectedTxs;
 pub use file::{MempoolFileDamage, MempoolFileError};
 pub use persist::MempoolLoad;
 pub(crate) use pool::Pool;
+pub(crate) use verdicts::Verdicts;
 
 use crate::connect::Prepared;
 use crate::engine::{Engine, State};

@@ -3,31 +3,34 @@
 use std::path::Path;
 
 use assay_consensus::params::ChainParams;
+use assay_wire::Block;
 
 use super::*;
 use crate::verify::{BlockVerifier, parse_prevouts};
 
 /// The verdict on the scripts of a block, with a given number of threads.
 fn judge(
-    block: &Block,
+    prepared: &Arc<Prepared>,
     rules: &BlockRules,
     coins: &[Coin],
     script_batch: Option<usize>,
     threads: usize,
 ) -> Result<u64, TxFailure> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let job = ScriptJob::new(block, rules, script_batch);
-    pool.in_place_scope(|scope| {
-        let mut queue = ScriptQueue::new(scope, &job);
-        let mut rest = coins;
-        for tx_index in 1..block.tx_count() {
-            let (own, others) = rest.split_at(block.tx(tx_index).input_count());
-            rest = others;
-            queue.push(tx_index, &mut own.to_vec());
-        }
-        queue.send();
-    });
-    job.finish(&pool)
+    let verifier = Verifier::new(Arc::new(pool), script_batch);
+    let mut queue = ScriptQueue::new(&verifier, Arc::clone(prepared), *rules);
+    let mut rest = coins;
+    for tx_index in 1..prepared.block.tx_count() {
+        let (own, others) = rest.split_at(prepared.block.tx(tx_index).input_count());
+        rest = others;
+        queue.push(tx_index, &mut own.to_vec());
+    }
+    let scripts = queue.finish();
+    verifier.drain();
+    assert!(scripts.is_decided());
+    let failure = scripts.failure.lock().unwrap().clone();
+    assert_eq!(verifier.has_failure(), failure.is_some());
+    failure.map_or(Ok(scripts.sigchecks.load(Ordering::Relaxed)), Err)
 }
 
 #[test]
@@ -75,9 +78,12 @@ fn finds_the_lowest_failure_in_batches_of_any_size() {
                     script_pubkey: output.script_pubkey.into(),
                 })
                 .collect();
-            let expected = judge(&block, verifier.rules(), &coins, None, 2);
+            let rules = *verifier.rules();
+            let (hash, txids) = (block.hash(), block.txs().map(|tx| tx.txid()).collect());
+            let prepared = Arc::new(Prepared { block, hash, txids, wtxids: None });
+            let expected = judge(&prepared, &rules, &coins, None, 2);
             for (script_batch, threads) in [(1, 1), (30, 3), (1000, 2), (1 << 20, 3)] {
-                let verdict = judge(&block, verifier.rules(), &coins, Some(script_batch), threads);
+                let verdict = judge(&prepared, &rules, &coins, Some(script_batch), threads);
                 assert_eq!(verdict, expected, "{name}, {broken} broken, batches of {script_batch}");
             }
             *(if expected.is_ok() { &mut valid } else { &mut failed }) += 1;

@@ -1,5 +1,6 @@
-//! Connecting the blocks of the chosen branch, one after the other.
+//! Connecting the blocks of the chosen branch: coins one block after the other, scripts of many at once.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -15,10 +16,13 @@ use super::{
     ConnectState, End, FilePlace, InvalidBlock, Totals, ValidateConfig, ValidateError,
     ValidateProgress,
 };
-use crate::apply::{Applier, ApplyError, CoinbaseLog, first_overwrite};
+use crate::apply::CoinbaseLog;
 use crate::config::READ_THREADS;
-use crate::connect::{ConnectError, doubt, verify_sums};
-use crate::scripts::{ScriptJob, ScriptQueue};
+use crate::connect::{ConnectError, move_block};
+use crate::pipeline::{InFlight, Pipeline};
+use crate::scripts::{ScriptQueue, Verifier};
+use crate::stats::snapshot_stats;
+use crate::types::UtxoStats;
 
 /// Blocks read ahead may take this much memory.
 const AHEAD_BYTES_MAX: u64 = 64 << 20;
@@ -31,7 +35,7 @@ pub(crate) struct Connector<'a> {
     config: &'a ValidateConfig,
     files: &'a BlockFiles,
     chain: &'a Chain<'a>,
-    pool: &'a ThreadPool,
+    pool: &'a Arc<ThreadPool>,
     datadir: Datadir,
     coins: CoinStore,
     coinbases: CoinbaseLog,
@@ -45,16 +49,15 @@ pub(crate) struct Connector<'a> {
     earlier_ms: u64,
 }
 
-/// Why a block was not connected.
-enum Failure {
-    Rule(BlockError),
-    Validate(ValidateError),
-}
-
-impl From<assay_store::CoinError> for Failure {
-    fn from(error: assay_store::CoinError) -> Self {
-        Self::Validate(error.into())
-    }
+/// What is kept with a block while its scripts are verified.
+struct Moved {
+    /// Sums and height without it.
+    totals_before: Totals,
+    height_before: u32,
+    /// Sums with it, its own size, and the size of the cache.
+    totals: Totals,
+    bytes: u64,
+    cache_bytes: usize,
 }
 
 impl<'a> Connector<'a> {
@@ -62,7 +65,7 @@ impl<'a> Connector<'a> {
         config: &'a ValidateConfig,
         files: &'a BlockFiles,
         chain: &'a Chain<'a>,
-        pool: &'a ThreadPool,
+        pool: &'a Arc<ThreadPool>,
         (datadir, coins, totals): (Datadir, CoinStore, Totals),
     ) -> Result<Self, ValidateError> {
         let height = match coins.tip() {
@@ -105,10 +108,6 @@ impl<'a> Connector<'a> {
         self.totals
     }
 
-    pub(crate) fn coins(&self) -> &CoinStore {
-        &self.coins
-    }
-
     /// Reads the coinbases of connected blocks that did not have to begin with their height.
     fn rebuild_coinbase_log(&mut self) -> Result<(), ValidateError> {
         /// Header, count, and the largest coinbase that one read covers.
@@ -131,7 +130,7 @@ impl<'a> Connector<'a> {
         Ok(())
     }
 
-    /// Connects up to the end of the chain or where it is to stop; writes the coins out in any case but an error.
+    /// Connects up to the end of the chain or where it is to stop. What it says holds once [`Connector::finish`] has been called.
     pub(crate) fn run(
         &mut self,
         assumed_height: u32,
@@ -147,45 +146,112 @@ impl<'a> Connector<'a> {
         let params = &*self.config.params;
         let prefetch = Prefetch::new(params, self.files, chain, range, AHEAD_BYTES_MAX);
         let readers = (self.config.threads / 4).clamp(1, 4);
-        let end = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             // Also when this thread unwinds, so that the scope ends.
             let _ending = Ending(&prefetch);
             for _ in 0..readers {
                 scope.spawn(|| prefetch.work());
             }
-            while self.height < last {
-                if stop.load(Ordering::Relaxed) {
-                    return Ok(End::Interrupted);
-                }
-                let height = self.height + 1;
-                let entry = chain.entry(height);
-                match prefetch.next() {
-                    Ok(ready) => match self.connect(&ready, height <= assumed_height) {
-                        Ok(()) => {}
-                        Err(Failure::Rule(error)) => return Ok(self.invalid(rule(&error))),
-                        Err(Failure::Validate(error)) => return Err(error),
-                    },
-                    Err(fault) => return self.fault(fault),
-                }
-                bytes_done += u64::from(entry.place.size);
+            let mut landed = |block: InFlight<Moved>| {
+                let Moved { totals, bytes, cache_bytes, .. } = block.note;
+                bytes_done += bytes;
+                let height = block.scripts.rules.height;
                 progress.connected(&ConnectState {
                     height,
                     last_height: last,
                     bytes_done,
                     bytes_total,
-                    totals: self.totals,
-                    cache_bytes: self.coins.cache_bytes(),
+                    totals,
+                    cache_bytes,
                 });
+            };
+            let mut pipeline =
+                Pipeline::new(Verifier::new(Arc::clone(self.pool), self.config.script_batch));
+            // What ended the way, as far as it is about the next block or none.
+            let mut fault = None;
+            while self.height < last && !stop.load(Ordering::Relaxed) && !pipeline.has_failure() {
+                let height = self.height + 1;
+                let moved = match prefetch.next() {
+                    Ok(ready) => self.move_coins(ready, height <= assumed_height, &pipeline),
+                    Err(fault) => Err(fault),
+                };
+                match moved {
+                    Ok(block) => pipeline.push(block),
+                    Err(found) => {
+                        fault = Some(found);
+                        break;
+                    }
+                }
+                pipeline.make_room(&mut landed);
                 let is_due = self.config.is_lasting && self.last_flush.elapsed() > FLUSH_INTERVAL;
                 if self.coins.make_room() == Room::FlushDue || is_due {
+                    if let Some(end) = self.settle(&mut pipeline, &mut landed)? {
+                        return Ok(end);
+                    }
                     self.flush(progress)?;
                 }
             }
-            let is_whole = last == chain.height();
-            Ok(if is_whole { End::Complete } else { End::StopHeight })
+            // Of two invalid blocks the lower one counts.
+            if let Some(end) = self.settle(&mut pipeline, &mut landed)? {
+                return Ok(end);
+            }
+            if let Some(fault) = fault {
+                return self.fault(fault);
+            }
+            Ok(if self.height < last {
+                End::Interrupted
+            } else if last == chain.height() {
+                End::Complete
+            } else {
+                End::StopHeight
+            })
+        })
+    }
+
+    /// Writes the coins out where the folder is kept, and counts and hashes them at the same time when asked to.
+    pub(crate) fn finish(
+        &mut self,
+        with_stats: bool,
+        progress: &dyn ValidateProgress,
+    ) -> Result<Option<UtxoStats>, ValidateError> {
+        let is_lasting = self.config.is_lasting;
+        // A snapshot copies what is not written out.
+        if is_lasting && !(with_stats && self.coins.usage().has_room_for_snapshot()) {
+            self.flush(progress)?;
+        }
+        if !with_stats {
+            return Ok(None);
+        }
+        progress.hashing(self.height);
+        let snapshot = self.coins.snapshot()?;
+        let (pool, height, hash) = (self.pool, self.height, self.chain.hash(self.height));
+        let mut stats = std::thread::scope(|scope| {
+            let stats = scope.spawn(|| snapshot_stats(&snapshot, pool, height, hash, true));
+            let flushed = if is_lasting { self.flush(progress) } else { Ok(()) };
+            let stats = stats.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            flushed.map(|()| stats).map_err(ValidateError::from)
         })?;
-        self.flush(progress)?;
-        Ok(end)
+        stats.disk_size = self.coins.disk_bytes();
+        Ok(Some(stats))
+    }
+
+    /// Waits for the scripts of all blocks whose coins have moved. When one is invalid, the coins are those before it, and
+    /// this is the end.
+    fn settle(
+        &mut self,
+        pipeline: &mut Pipeline<Moved>,
+        landed: impl FnMut(InFlight<Moved>),
+    ) -> Result<Option<End>, ValidateError> {
+        let Err(refuted) = pipeline.settle(landed) else { return Ok(None) };
+        match refuted.unwind(&mut self.coins, &mut self.coinbases) {
+            Ok((note, error)) => {
+                self.totals = note.totals_before;
+                self.height = note.height_before;
+                Ok(Some(self.invalid(rule(&error))))
+            }
+            Err(ConnectError::Engine(error)) => Err(error.into()),
+            Err(ConnectError::Rule(_)) => unreachable!("taking back breaks no rule"),
+        }
     }
 
     /// Writes the coins out.
@@ -202,48 +268,51 @@ impl<'a> Connector<'a> {
         Ok(())
     }
 
-    /// Moves the coins of the next block and verifies its scripts; changes nothing when it is invalid.
-    fn connect(&mut self, ready: &Ready, is_assumed: bool) -> Result<(), Failure> {
+    /// Moves the coins of the next block and hands its scripts over; changes nothing when it breaks another rule.
+    fn move_coins(
+        &mut self,
+        ready: Ready,
+        is_assumed: bool,
+        pipeline: &Pipeline<Moved>,
+    ) -> Result<InFlight<Moved>, Fault> {
         let Ready { prepared, rules } = ready;
-        let block = &prepared.block;
+        let prepared = Arc::new(prepared);
         self.coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
         let view = self.chain.up_to(rules.height - 1);
-        let job = ScriptJob::new(block, rules, self.config.script_batch);
-        let mut applier = Applier::new(block, &prepared.txids, rules, READ_THREADS);
-        let (coins, coinbases) = (&mut self.coins, &self.coinbases);
-        let moved = self.pool.in_place_scope(|scope| {
-            let mut queue = ScriptQueue::new(scope, &job);
-            let mut on_spend = |tx_index: usize, spent: &mut Vec<Coin>| {
-                if tx_index > 0 && !is_assumed {
-                    queue.push(tx_index, spent);
-                }
-            };
-            let moved = applier.apply(coins, coinbases, &view, &mut on_spend);
-            queue.send();
-            moved
-        });
-        let verdict = match moved {
-            Ok(()) => verify_sums(prepared, rules, &applier, (job, self.pool), 0),
-            Err(ApplyError::Rule(error)) => Err(error),
-            Err(ApplyError::Coin(error)) => return Err(error.into()),
+        let mut queue = ScriptQueue::new(pipeline.verifier(), Arc::clone(&prepared), rules);
+        let mut on_spend = |tx_index: usize, spent: &mut Vec<Coin>| {
+            if tx_index > 0 && !is_assumed {
+                queue.push(tx_index, spent);
+            }
         };
-        if let Err(error) = verdict {
-            self.coinbases.disconnect(&prepared.txids[0]);
-            applier.unwind(&mut self.coins).map_err(|cause| match doubt(prepared.hash, cause) {
-                ConnectError::Engine(error) => Failure::Validate(error.into()),
-                ConnectError::Rule(error) => Failure::Rule(error),
-            })?;
-            // As in the engine: Core looks for outputs that would be overwritten before anything else.
-            let overwrite = if rules.bip30 {
-                first_overwrite(block, &prepared.txids, block.tx_count(), &self.coins)?
-            } else {
-                None
-            };
-            return Err(Failure::Rule(overwrite.unwrap_or(error)));
-        }
-        self.count(block, is_assumed);
+        let moved = move_block(
+            (&prepared, &rules, READ_THREADS),
+            (&mut self.coins, &self.coinbases, &view),
+            &mut on_spend,
+        );
+        // Also when the block is refused: what was handed over holds on to it.
+        let scripts = queue.finish();
+        let undo = match moved {
+            Ok(undo) => undo,
+            Err(error) => {
+                self.coinbases.disconnect(&prepared.txids[0]);
+                return Err(match error {
+                    ConnectError::Rule(error) => Fault::Rule(error),
+                    ConnectError::Engine(error) => Fault::Engine(error),
+                });
+            }
+        };
+        let (totals_before, height_before) = (self.totals, self.height);
+        self.count(&prepared.block, is_assumed);
         self.height = rules.height;
-        Ok(())
+        let note = Moved {
+            totals_before,
+            height_before,
+            totals: self.totals,
+            bytes: prepared.block.bytes().len() as u64,
+            cache_bytes: self.coins.cache_bytes(),
+        };
+        Ok(InFlight { scripts, undo, note })
     }
 
     fn count(&mut self, block: &Block, is_assumed: bool) {
@@ -262,6 +331,7 @@ impl<'a> Connector<'a> {
         let entry = self.chain.entry(self.height + 1);
         Ok(self.invalid(match fault {
             Fault::Read(error) => return Err(error.into()),
+            Fault::Engine(error) => return Err(error.into()),
             Fault::Rule(error) => rule(&error),
             Fault::Parse(error) => {
                 let bytes = entry.place.size;

@@ -3,10 +3,11 @@
 //! 1. Scan: find every block by its header, choose the branch with the most work that is there as a whole, check its
 //!    headers ([`scan`], [`headers`]).
 //! 2. Connect the blocks of that branch in order: threads read ahead ([`prefetch`]), one thread moves coins, all cores
-//!    verify scripts ([`connect`]).
-//! 3. Count and hash the coins.
+//!    verify scripts, of many blocks at once ([`connect`]).
+//! 3. Count and hash the coins, and write them out.
 //!
-//! The branch is fixed beforehand, so no undo data is kept: when a block of it proves invalid, validation ends before it.
+//! The branch is fixed beforehand, so undo data is kept only until a block's scripts have passed: when a block of it proves
+//! invalid, validation ends before it.
 
 mod connect;
 mod datadir;
@@ -25,7 +26,6 @@ use assay_wire::BlockHash;
 
 pub use datadir::DatadirError;
 
-use crate::stats::snapshot_stats;
 use crate::types::{EngineError, UtxoStats};
 use connect::Connector;
 use datadir::Datadir;
@@ -224,7 +224,7 @@ pub struct Validation {
     pub hash: BlockHash,
     /// Seconds of this run for connecting.
     pub connect_s: f64,
-    /// Seconds for counting and hashing the coins.
+    /// Seconds for counting and hashing the coins, and for writing them out where they are kept.
     pub hash_s: f64,
 }
 
@@ -300,6 +300,7 @@ pub fn validate(
         .thread_name(|index| format!("verify-{index}"))
         .build()
         .map_err(|error| ValidateError::Threads(error.to_string()))?;
+    let pool = Arc::new(pool);
     let start = Instant::now();
     let files = BlockFiles::open(&config.blocks, params.disk_magic)?;
     // Before the search, which may take long: a folder that cannot be used should be said at once.
@@ -318,13 +319,7 @@ pub fn validate(
     let connect_s = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let (height, hash) = (connector.height(), choice.chain.hash(connector.height()));
-    let coins = if end == End::Interrupted {
-        None
-    } else {
-        progress.hashing(height);
-        let snapshot = connector.coins().snapshot()?;
-        Some(snapshot_stats(&snapshot, &pool, height, hash, true)?)
-    };
+    let coins = connector.finish(end != End::Interrupted, progress)?;
     let totals = connector.totals();
     Ok(Validation {
         scan: report,

@@ -14,8 +14,9 @@ use assay_wire::{Block, BlockHash, ParseError, Txid, Wtxid};
 use super::headers::Chain;
 use crate::checker::ImmediateChecker;
 use crate::connect::Prepared;
+use crate::types::EngineError;
 
-/// Why a block of the chain cannot be connected, whatever the coins are.
+/// Why a block of the chain cannot be connected.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// It could not be read.
@@ -26,6 +27,8 @@ pub(crate) enum Fault {
     Changed { found: BlockHash },
     /// It breaks a rule.
     Rule(BlockError),
+    /// Coins could not be moved, for no fault of the block.
+    Engine(EngineError),
 }
 
 /// A block that only its coins can still refute.

@@ -1,6 +1,6 @@
 //! Transactions before their block.
 
-use assay_engine::TxRejectCode;
+use assay_engine::{Config, Engine, TxRejectCode};
 use assay_wire::{Encoding, OutPoint, Transaction};
 
 use crate::chain::{Forged, accept};
@@ -32,6 +32,48 @@ fn nine_tenths_of_a_bch_chain_are_seen_first() {
 #[test]
 fn nine_tenths_of_a_bitcoin_chain_are_seen_first() {
     sync_with_seen("bitcoin-scaling", 0.9);
+}
+
+/// Verdicts on lists in which signatures are broken: the same however signatures are verified, and the same when asked again.
+#[test]
+fn batches_of_signatures_change_no_verdict() {
+    for (recipe, seed) in [("bitcoin-scaling", 14), ("bch-scaling", 15)] {
+        let forged = Forged::new(recipe, seed, None);
+        let engines: Vec<_> = [None, Some(1), Some(90)]
+            .into_iter()
+            .map(|script_batch| {
+                let datadir = tempfile::tempdir().unwrap();
+                let mut config = Config::new(datadir.path(), forged.params());
+                (config.script_batch, config.threads) = (script_batch, 2);
+                (Engine::open(config).unwrap(), datadir)
+            })
+            .collect();
+        let (mut admitted, mut refused) = (0, 0);
+        for height in 1..=forged.height() {
+            let mut offers = forged.seen(height, 1.0);
+            for raw in offers.iter_mut().skip(2).step_by(7) {
+                // Somewhere in the second half of the transaction: signatures, keys, witnesses, outputs.
+                let at = raw.len() / 2 + (height as usize * 31) % (raw.len() / 2);
+                raw[at] ^= 1 << (height % 8);
+            }
+            let (first, others) = engines.split_first().unwrap();
+            let trial = first.0.test_accept(offers.clone(), None);
+            let verdicts = first.0.submit_transactions(offers.clone(), None);
+            for (engine, _) in others {
+                assert_eq!(engine.test_accept(offers.clone(), None), trial, "height {height}");
+                assert_eq!(engine.submit_transactions(offers.clone(), None), verdicts);
+            }
+            admitted += verdicts.iter().filter(|verdict| verdict.is_ok()).count();
+            refused += verdicts.iter().filter(|verdict| verdict.is_err()).count();
+            for (engine, _) in &engines {
+                accept(engine, forged.block(height));
+            }
+        }
+        assert!(admitted > 100 && refused > 100, "{admitted} admitted, {refused} refused");
+        for (engine, _) in &engines {
+            forged.check_tip(engine);
+        }
+    }
 }
 
 #[test]
@@ -91,9 +133,9 @@ fn refusals_say_why() {
 fn a_cheap_or_too_long_chain_is_refused() {
     let forged = Forged::new("bch-scaling", 13, Some(101));
     let datadir = tempfile::tempdir().unwrap();
-    let mut config = assay_engine::Config::new(datadir.path(), forged.params());
+    let mut config = Config::new(datadir.path(), forged.params());
     config.cluster_count_max = Some(3);
-    let engine = assay_engine::Engine::open(config.clone()).unwrap();
+    let engine = Engine::open(config.clone()).unwrap();
     forged.feed(&engine, 1..=100);
     let offers = forged.seen(101, 1.0);
     let verdicts = engine.submit_transactions(offers.clone(), None);
@@ -108,14 +150,14 @@ fn a_cheap_or_too_long_chain_is_refused() {
     drop(engine);
 
     config.min_relay_fee_sat_per_kvb = 1_000_000;
-    let engine = assay_engine::Engine::open(config.clone()).unwrap();
+    let engine = Engine::open(config.clone()).unwrap();
     let refused = engine.submit_transaction(offers[0].clone(), None).unwrap_err();
     assert_eq!(refused.reason, "min relay fee not met");
     drop(engine);
 
     config.min_relay_fee_sat_per_kvb = 0;
     config.mempool_bytes_max = 100;
-    let engine = assay_engine::Engine::open(config).unwrap();
+    let engine = Engine::open(config).unwrap();
     let dear = engine.submit_transaction(offers[0].clone(), Some(1)).unwrap_err();
     assert_eq!(dear.code, TxRejectCode::MaxFeeExceeded);
     let refused = engine.submit_transaction(offers[0].clone(), None).unwrap_err();

@@ -1,25 +1,24 @@
-//! Double SHA-256 of sixteen 64-byte messages at once, one message per 32-bit lane of AVX-512.
+//! SHA-256 and RIPEMD-160 of sixteen messages at once, one per 32-bit lane of AVX-512.
 //!
-//! A rotation is one instruction and so is every three-input function, which brings a round down
-//! to about 28 instructions for sixteen messages.
+//! A rotation is one instruction and so is every three-input function, which brings a round of
+//! SHA-256 down to about 28 instructions for sixteen messages.
 
-#![expect(unsafe_code, reason = "vector loads and stores, entry into target-feature functions")]
+#![expect(unsafe_code, reason = "intrinsics, entry into target-feature functions")]
 
 use core::arch::x86_64::{
-    __m256i, __m512i, _mm256_storeu_si256, _mm512_add_epi32, _mm512_castsi512_si256,
-    _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_mask_mov_epi32,
-    _mm512_permutex2var_epi64, _mm512_ror_epi32, _mm512_set_epi64, _mm512_set1_epi32,
-    _mm512_set4_epi32, _mm512_shuffle_epi8, _mm512_shuffle_i32x4, _mm512_srli_epi32,
-    _mm512_ternarylogic_epi32, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
-    _mm512_unpacklo_epi64,
+    __m512i, _mm256_loadu_si256, _mm256_storeu_si256, _mm512_add_epi32, _mm512_castsi256_si512,
+    _mm512_castsi512_si256, _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_mask_mov_epi32,
+    _mm512_permutex2var_epi64, _mm512_rolv_epi32, _mm512_set_epi64, _mm512_set1_epi32,
+    _mm512_set4_epi32, _mm512_shuffle_epi8, _mm512_srlv_epi32, _mm512_ternarylogic_epi32,
+    _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
 };
 
-use super::portable::sha256::{K, PADDING_64, place};
+use super::lanes::{self, LANES_MAX, Words};
 use crate::many::Padded;
-use crate::sha256::INITIAL;
+use crate::sha256::sha256;
 
 /// Messages per batch.
-const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 
 /// Blocks the SHA unit compresses, two messages interleaved, in the time of one batch of blocks.
 const LANES_BREAK_EVEN: usize = 9;
@@ -39,255 +38,223 @@ pub(super) fn double_64(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) -> usiz
     let (outputs, _) = digests.as_chunks_mut::<LANES>();
     for (batch, output) in batches.iter().zip(outputs) {
         // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
-        unsafe { double_64_batch(batch, output) }
+        unsafe { double_64_kernel(batch, output) }
     }
     batches.len() * LANES
 }
 
-/// Double SHA-256 of all messages, those with the most blocks first; returns how many, or 0 if it
-/// would not pay.
+/// SHA-256, double if `TWICE`, of all messages, those with the most blocks first; returns how many,
+/// or 0 if it would not pay.
 ///
 /// The caller has seen [`available`] return true.
 #[inline]
-pub(super) fn double_group(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
+pub(super) fn group<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
     let blocks = |message: &&[u8]| Padded::count(message.len());
     let all: usize = messages.iter().map(blocks).sum();
+    let more = usize::from(TWICE);
     // Every lane takes as long as the longest; the second hash is a block more for each.
-    if (blocks(&messages[0]) + 1) * LANES_BREAK_EVEN > all + messages.len() {
+    if (blocks(&messages[0]) + more) * LANES_BREAK_EVEN > all + more * messages.len() {
         return 0;
     }
-    let padded: [Padded<'_>; LANES] =
-        core::array::from_fn(|lane| Padded::new(messages.get(lane).copied().unwrap_or(&[])));
     let mut out = [[0; 32]; LANES];
     // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
-    unsafe { double_group_kernel(&padded, &mut out) }
+    unsafe { group_kernel::<TWICE>(messages, &mut out) }
     digests.copy_from_slice(&out[..digests.len()]);
     digests.len()
 }
 
+/// RIPEMD-160 of up to sixteen messages. The caller has seen [`available`] return true.
+#[inline]
+pub(super) fn ripemd160_32(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
+    // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+    unsafe { ripemd160_32_kernel(messages, digests) }
+}
+
 #[target_feature(enable = "avx512f,avx512bw")]
-fn double_group_kernel(messages: &[Padded<'_>; LANES], digests: &mut [[u8; 32]; LANES]) {
-    let mut state = INITIAL.map(|word| splat(word));
-    let shortest = messages.iter().map(Padded::blocks).min().unwrap_or(0);
-    let longest = messages.iter().map(Padded::blocks).max().unwrap_or(0);
-    for i in 0..longest {
-        let before = state;
-        absorb(&mut state, &mut load_blocks(&messages.each_ref().map(|m| m.block(i))));
-        if i >= shortest {
-            let mut busy = 0u16;
-            for (lane, message) in messages.iter().enumerate() {
-                busy |= u16::from(i < message.blocks()) << lane;
-            }
-            for (word, before) in state.iter_mut().zip(before) {
-                *word = _mm512_mask_mov_epi32(before, busy, *word);
-            }
+fn double_64_kernel(messages: &[[u8; 64]; LANES], digests: &mut [[u8; 32]; LANES]) {
+    lanes::double_64::<Lanes>(messages, digests);
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn group_kernel<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]; LANES]) {
+    let mut state = padded_states(messages);
+    if TWICE {
+        state = lanes::sha256_again(&state);
+    }
+    lanes::store_digests(&state, digests);
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn ripemd160_32_kernel(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
+    lanes::ripemd160_32::<Lanes>(messages, digests);
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn padded_states(messages: &[&[u8]]) -> [Lanes; 8] {
+    let mut padded = [const { Padded::NONE }; LANES];
+    for (padded, message) in padded.iter_mut().zip(messages) {
+        *padded = Padded::new(message);
+    }
+    lanes::sha256_states(&padded[..messages.len()])
+}
+
+/// The SHA-256 digests of sixteen messages as words in little-endian order: word `i` of all of them
+/// in result `i`. These are the `ChaCha20` keys of MuHash.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(super) fn keys(messages: &[&[u8]; LANES]) -> [__m512i; 8] {
+    let (mut all, mut longest) = (0, 0);
+    for message in messages {
+        let blocks = Padded::count(message.len());
+        all += blocks;
+        longest = longest.max(blocks);
+    }
+    let words = if longest * LANES_BREAK_EVEN > all {
+        // One message is much longer than the others, and most lanes would idle.
+        let digests = messages.map(sha256);
+        Lanes::load(&digests.each_ref(), 0)
+    } else {
+        let mut words = padded_states(messages);
+        for word in &mut words {
+            *word = word.swap_bytes();
+        }
+        words
+    };
+    let mut key = [words[0].0; 8];
+    for (key, word) in key.iter_mut().zip(words) {
+        *key = word.0;
+    }
+    key
+}
+
+/// Sixteen lanes; values exist only inside the kernels.
+#[derive(Clone, Copy)]
+struct Lanes(__m512i);
+
+/// One intrinsic as a method body.
+macro_rules! intrinsic {
+    ($call:expr) => {{
+        // SAFETY: only code inlined into the kernels has values of this type, and the kernels run
+        // on CPUs for which `available` is true; memory operands are references of the right size.
+        unsafe { $call }
+    }};
+}
+
+impl Words for Lanes {
+    const LANES: usize = LANES;
+
+    #[inline(always)]
+    fn splat(word: u32) -> Self {
+        Self(intrinsic!(_mm512_set1_epi32(word as i32)))
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_add_epi32(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn rotate_left(self, bits: u32) -> Self {
+        Self(intrinsic!(_mm512_rolv_epi32(self.0, _mm512_set1_epi32(bits as i32))))
+    }
+
+    #[inline(always)]
+    fn shift_right(self, bits: u32) -> Self {
+        Self(intrinsic!(_mm512_srlv_epi32(self.0, _mm512_set1_epi32(bits as i32))))
+    }
+
+    // The immediate of a three-input function is its truth table, for inputs 0xf0, 0xcc and 0xaa.
+
+    #[inline(always)]
+    fn xor3(self, y: Self, z: Self) -> Self {
+        Self(intrinsic!(_mm512_ternarylogic_epi32::<0x96>(self.0, y.0, z.0)))
+    }
+
+    #[inline(always)]
+    fn choose(self, y: Self, z: Self) -> Self {
+        Self(intrinsic!(_mm512_ternarylogic_epi32::<0xca>(self.0, y.0, z.0)))
+    }
+
+    #[inline(always)]
+    fn majority(self, y: Self, z: Self) -> Self {
+        Self(intrinsic!(_mm512_ternarylogic_epi32::<0xe8>(self.0, y.0, z.0)))
+    }
+
+    #[inline(always)]
+    fn or_not_xor(self, y: Self, z: Self) -> Self {
+        Self(intrinsic!(_mm512_ternarylogic_epi32::<0x59>(self.0, y.0, z.0)))
+    }
+
+    #[inline(always)]
+    fn swap_bytes(self) -> Self {
+        let order = intrinsic!(_mm512_set4_epi32(0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203));
+        Self(intrinsic!(_mm512_shuffle_epi8(self.0, order)))
+    }
+
+    #[inline(always)]
+    fn replace(self, new: Self, lanes: u32) -> Self {
+        Self(intrinsic!(_mm512_mask_mov_epi32(self.0, lanes as u16, new.0)))
+    }
+
+    #[inline(always)]
+    fn load<const ROW: usize>(rows: &[&[u8; ROW]; LANES_MAX], at: usize) -> [Self; 8] {
+        // Rows 0 to 7 in the lower halves and 8 to 15 in the upper ones; then each half is
+        // transposed as four blocks of four words.
+        let mut pairs = [Self::splat(0); 8];
+        for (i, pair) in pairs.iter_mut().enumerate() {
+            *pair = load_pair(&rows[i][at..], &rows[i + 8][at..]);
+        }
+        transpose(&pairs)
+    }
+
+    #[inline(always)]
+    fn store(words: &[Self; 8], rows: &mut [[u8; 32]; LANES_MAX]) {
+        let (low, high) = rows.split_at_mut(LANES / 2);
+        let pairs = transpose(words);
+        for i in 0..8 {
+            let (low, high) = (low[i].as_mut_ptr().cast(), high[i].as_mut_ptr().cast());
+            intrinsic!(_mm256_storeu_si256(low, _mm512_castsi512_si256(pairs[i].0)));
+            intrinsic!(_mm256_storeu_si256(high, _mm512_extracti64x4_epi64::<1>(pairs[i].0)));
         }
     }
-    second_hash(&state, digests);
 }
 
-#[target_feature(enable = "avx512f,avx512bw")]
-fn double_64_batch(messages: &[[u8; 64]; LANES], digests: &mut [[u8; 32]; LANES]) {
-    let mut state = INITIAL.map(|word| splat(word));
-    absorb(&mut state, &mut load_blocks(&messages.each_ref()));
-    absorb_scheduled(&mut state, &PADDING_64);
-    second_hash(&state, digests);
+/// Two rows of eight words, one in each half.
+#[inline(always)]
+fn load_pair(low: &[u8], high: &[u8]) -> Lanes {
+    let low: &[u8; 32] = low.first_chunk().expect("rows have whole quarters of a block");
+    let high: &[u8; 32] = high.first_chunk().expect("rows have whole quarters of a block");
+    let low = intrinsic!(_mm256_loadu_si256(low.as_ptr().cast()));
+    let high = intrinsic!(_mm256_loadu_si256(high.as_ptr().cast()));
+    Lanes(intrinsic!(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)))
 }
 
-/// The SHA-256 of the digest each lane of `state` stands for.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn second_hash(state: &[__m512i; 8], digests: &mut [[u8; 32]; LANES]) {
-    // The digest padded as a 32-byte message, FIPS 180-4 section 5.1.1.
-    let mut words = [splat(0); 16];
-    words[..8].copy_from_slice(state);
-    words[8] = splat(0x8000_0000);
-    words[15] = splat(256);
-    let mut outer = INITIAL.map(|word| splat(word));
-    absorb(&mut outer, &mut words);
-    store_digests(&outer, digests);
-}
-
-/// Compresses one block per lane and leaves `words` spent.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn absorb(state: &mut [__m512i; 8], words: &mut [__m512i; 16]) {
-    let start = *state;
-    let (k, _) = K.as_chunks::<16>();
-    // Macros, because an index must be a constant for its array to live in registers.
-    macro_rules! steps {
-        ($k:expr, $($index:literal)*) => {$(
-            step::<$index>(state, _mm512_add_epi32(words[$index], splat($k[$index])));
-        )*};
-    }
-    macro_rules! expanding_steps {
-        ($k:expr, $($index:literal)*) => {$(
-            words[$index] = next_word(
-                words[$index],
-                words[($index + 1) % 16],
-                words[($index + 9) % 16],
-                words[($index + 14) % 16],
-            );
-            step::<$index>(state, _mm512_add_epi32(words[$index], splat($k[$index])));
-        )*};
-    }
-    steps!(k[0], 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-    for k in &k[1..] {
-        expanding_steps!(k, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-    }
-    add(state, &start);
-}
-
-/// Compresses the same constant block in each lane; `kw` is its schedule plus constants.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn absorb_scheduled(state: &mut [__m512i; 8], kw: &[u32; 64]) {
-    let start = *state;
-    macro_rules! steps {
-        ($kw:expr, $($index:literal)*) => {$( step::<$index>(state, splat($kw[$index])); )*};
-    }
-    for kw in kw.as_chunks::<8>().0 {
-        steps!(kw, 0 1 2 3 4 5 6 7);
-    }
-    add(state, &start);
-}
-
-/// Round `I` modulo 8; the eight variables stay in place and their names rotate instead.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn step<const I: usize>(state: &mut [__m512i; 8], kw: __m512i) {
-    let at = |variable| place(I, variable);
-    let [a, b, c] = [state[at(0)], state[at(1)], state[at(2)]];
-    let [e, f, g, h] = [state[at(4)], state[at(5)], state[at(6)], state[at(7)]];
-    let sigma1 =
-        xor3(_mm512_ror_epi32::<6>(e), _mm512_ror_epi32::<11>(e), _mm512_ror_epi32::<25>(e));
-    let choose = _mm512_ternarylogic_epi32::<0xca>(e, f, g);
-    let t1 = _mm512_add_epi32(_mm512_add_epi32(h, kw), _mm512_add_epi32(choose, sigma1));
-    let sigma0 =
-        xor3(_mm512_ror_epi32::<2>(a), _mm512_ror_epi32::<13>(a), _mm512_ror_epi32::<22>(a));
-    let majority = _mm512_ternarylogic_epi32::<0xe8>(a, b, c);
-    state[at(3)] = _mm512_add_epi32(state[at(3)], t1);
-    state[at(7)] = _mm512_add_epi32(t1, _mm512_add_epi32(sigma0, majority));
-}
-
-/// The schedule word sixteen places after `w0`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn next_word(w0: __m512i, w1: __m512i, w9: __m512i, w14: __m512i) -> __m512i {
-    let sigma0 =
-        xor3(_mm512_ror_epi32::<7>(w1), _mm512_ror_epi32::<18>(w1), _mm512_srli_epi32::<3>(w1));
-    let sigma1 = xor3(
-        _mm512_ror_epi32::<17>(w14),
-        _mm512_ror_epi32::<19>(w14),
-        _mm512_srli_epi32::<10>(w14),
-    );
-    _mm512_add_epi32(_mm512_add_epi32(w0, w9), _mm512_add_epi32(sigma0, sigma1))
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn xor3(x: __m512i, y: __m512i, z: __m512i) -> __m512i {
-    _mm512_ternarylogic_epi32::<0x96>(x, y, z)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn add(state: &mut [__m512i; 8], other: &[__m512i; 8]) {
-    for (word, other) in state.iter_mut().zip(other) {
-        *word = _mm512_add_epi32(*word, *other);
-    }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn splat(word: u32) -> __m512i {
-    _mm512_set1_epi32(word as i32)
-}
-
-/// Reverses the bytes of each 32-bit lane.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn swap_bytes(x: __m512i) -> __m512i {
-    _mm512_shuffle_epi8(x, _mm512_set4_epi32(0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203))
-}
-
-/// Word `i` of every block in result `i`: a 16 by 16 transposition of 32-bit words.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn load_blocks(blocks: &[&[u8; 64]; LANES]) -> [__m512i; 16] {
-    let mut words = [splat(0); 16];
-    // Column `4 * l + c` of four blocks ends up in 128-bit lane `l` of `columns[c]`.
-    let mut quads = [[splat(0); 4]; 4];
-    for (columns, rows) in quads.iter_mut().zip(blocks.as_chunks::<4>().0) {
-        let [r0, r1, r2, r3] =
-            [load_row(rows[0]), load_row(rows[1]), load_row(rows[2]), load_row(rows[3])];
-        let low01 = _mm512_unpacklo_epi32(r0, r1);
-        let high01 = _mm512_unpackhi_epi32(r0, r1);
-        let low23 = _mm512_unpacklo_epi32(r2, r3);
-        let high23 = _mm512_unpackhi_epi32(r2, r3);
+/// Transposes eight words of eight rows, in both halves.
+#[inline(always)]
+fn transpose(rows: &[Lanes; 8]) -> [Lanes; 8] {
+    let mut fours = [[Lanes::splat(0); 4]; 2];
+    for (columns, rows) in fours.iter_mut().zip(rows.as_chunks::<4>().0) {
+        let [r0, r1, r2, r3] = [rows[0].0, rows[1].0, rows[2].0, rows[3].0];
+        let low01 = intrinsic!(_mm512_unpacklo_epi32(r0, r1));
+        let high01 = intrinsic!(_mm512_unpackhi_epi32(r0, r1));
+        let low23 = intrinsic!(_mm512_unpacklo_epi32(r2, r3));
+        let high23 = intrinsic!(_mm512_unpackhi_epi32(r2, r3));
         *columns = [
-            _mm512_unpacklo_epi64(low01, low23),
-            _mm512_unpackhi_epi64(low01, low23),
-            _mm512_unpacklo_epi64(high01, high23),
-            _mm512_unpackhi_epi64(high01, high23),
+            Lanes(intrinsic!(_mm512_unpacklo_epi64(low01, low23))),
+            Lanes(intrinsic!(_mm512_unpackhi_epi64(low01, low23))),
+            Lanes(intrinsic!(_mm512_unpacklo_epi64(high01, high23))),
+            Lanes(intrinsic!(_mm512_unpackhi_epi64(high01, high23))),
         ];
     }
-    for c in 0..4 {
-        let even01 = _mm512_shuffle_i32x4::<0x88>(quads[0][c], quads[1][c]);
-        let odd01 = _mm512_shuffle_i32x4::<0xdd>(quads[0][c], quads[1][c]);
-        let even23 = _mm512_shuffle_i32x4::<0x88>(quads[2][c], quads[3][c]);
-        let odd23 = _mm512_shuffle_i32x4::<0xdd>(quads[2][c], quads[3][c]);
-        words[c] = _mm512_shuffle_i32x4::<0x88>(even01, even23);
-        words[c + 4] = _mm512_shuffle_i32x4::<0x88>(odd01, odd23);
-        words[c + 8] = _mm512_shuffle_i32x4::<0xdd>(even01, even23);
-        words[c + 12] = _mm512_shuffle_i32x4::<0xdd>(odd01, odd23);
+    // Of each half: the first or the second 128 bits of both vectors.
+    let first = intrinsic!(_mm512_set_epi64(13, 12, 5, 4, 9, 8, 1, 0));
+    let second = intrinsic!(_mm512_set_epi64(15, 14, 7, 6, 11, 10, 3, 2));
+    let mut out = [Lanes::splat(0); 8];
+    for i in 0..4 {
+        let (upper, lower) = (fours[0][i].0, fours[1][i].0);
+        out[i] = Lanes(intrinsic!(_mm512_permutex2var_epi64(upper, first, lower)));
+        out[i + 4] = Lanes(intrinsic!(_mm512_permutex2var_epi64(upper, second, lower)));
     }
-    words
-}
-
-/// The inverse arrangement for eight words per lane.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn store_digests(state: &[__m512i; 8], digests: &mut [[u8; 32]; LANES]) {
-    // Words `4 * q ..` of message `4 * l + c` end up in 128-bit lane `l` of `halves[q][c]`.
-    let mut halves = [[splat(0); 4]; 2];
-    for (columns, rows) in halves.iter_mut().zip(state.as_chunks::<4>().0) {
-        let [r0, r1, r2, r3] =
-            [swap_bytes(rows[0]), swap_bytes(rows[1]), swap_bytes(rows[2]), swap_bytes(rows[3])];
-        let low01 = _mm512_unpacklo_epi32(r0, r1);
-        let high01 = _mm512_unpackhi_epi32(r0, r1);
-        let low23 = _mm512_unpacklo_epi32(r2, r3);
-        let high23 = _mm512_unpackhi_epi32(r2, r3);
-        *columns = [
-            _mm512_unpacklo_epi64(low01, low23),
-            _mm512_unpackhi_epi64(low01, low23),
-            _mm512_unpacklo_epi64(high01, high23),
-            _mm512_unpackhi_epi64(high01, high23),
-        ];
-    }
-    let front = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
-    let back = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
-    for c in 0..4 {
-        let first = _mm512_permutex2var_epi64(halves[0][c], front, halves[1][c]);
-        let second = _mm512_permutex2var_epi64(halves[0][c], back, halves[1][c]);
-        store_digest(&mut digests[c], _mm512_castsi512_si256(first));
-        store_digest(&mut digests[c + 4], _mm512_extracti64x4_epi64::<1>(first));
-        store_digest(&mut digests[c + 8], _mm512_castsi512_si256(second));
-        store_digest(&mut digests[c + 12], _mm512_extracti64x4_epi64::<1>(second));
-    }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn load_row(block: &[u8; 64]) -> __m512i {
-    // SAFETY: `block` is 64 readable bytes; the load has no alignment requirement.
-    let row = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-    swap_bytes(row)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn store_digest(digest: &mut [u8; 32], value: __m256i) {
-    // SAFETY: `digest` is 32 writable bytes; the store has no alignment requirement.
-    unsafe { _mm256_storeu_si256(digest.as_mut_ptr().cast(), value) }
+    out
 }

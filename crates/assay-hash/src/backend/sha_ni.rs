@@ -13,7 +13,7 @@ use core::arch::x86_64::{
 
 use super::portable::sha256::{K, PADDING_64};
 use crate::many::Padded;
-use crate::sha256::INITIAL;
+use crate::sha256::{INITIAL, to_bytes};
 
 /// Whether this CPU has what the kernels need.
 pub(super) fn available() -> bool {
@@ -36,15 +36,15 @@ pub(super) fn double_64(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
     unsafe { double_64_kernel(messages, digests) }
 }
 
-/// Double SHA-256 of the first two messages, or of the only one; returns how many. The caller has
-/// seen [`available`] return true.
+/// SHA-256, double if `TWICE`, of the first two messages, or of the only one; returns how many. The
+/// caller has seen [`available`] return true.
 #[inline]
-pub(super) fn double_group(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
+pub(super) fn group<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
     if let (Some([longer, shorter]), Some(pair)) =
         (messages.first_chunk(), digests.first_chunk_mut())
     {
         // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
-        unsafe { double_pair_kernel([Padded::new(longer), Padded::new(shorter)], pair) }
+        unsafe { pair_kernel::<TWICE>([Padded::new(longer), Padded::new(shorter)], pair) }
         return 2;
     }
     let only = Padded::new(messages[0]);
@@ -52,7 +52,7 @@ pub(super) fn double_group(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usiz
     for i in 0..only.blocks() {
         compress(&mut state, core::slice::from_ref(only.block(i)));
     }
-    digests[0] = rehash(&state);
+    digests[0] = if TWICE { rehash(&state) } else { to_bytes(state) };
     1
 }
 
@@ -112,7 +112,7 @@ fn double_64_lanes<const N: usize>(messages: &[[u8; 64]; N], digests: &mut [[u8;
 }
 
 #[target_feature(enable = "sha,ssse3,sse4.1")]
-fn double_pair_kernel([longer, shorter]: [Padded<'_>; 2], digests: &mut [[u8; 32]; 2]) {
+fn pair_kernel<const TWICE: bool>([longer, shorter]: [Padded<'_>; 2], digests: &mut [[u8; 32]; 2]) {
     let mut states = [State::from_words(&INITIAL); 2];
     for i in 0..shorter.blocks() {
         absorb(&mut states, [message(longer.block(i)), message(shorter.block(i))]);
@@ -121,7 +121,12 @@ fn double_pair_kernel([longer, shorter]: [Padded<'_>; 2], digests: &mut [[u8; 32
     for i in shorter.blocks()..longer.blocks() {
         absorb(&mut rest, [message(longer.block(i))]);
     }
-    second_hash(&[rest[0], states[1]], digests);
+    let states = [rest[0], states[1]];
+    if TWICE {
+        second_hash(&states, digests);
+    } else {
+        store_digests(&states, digests);
+    }
 }
 
 #[target_feature(enable = "sha,ssse3,sse4.1")]
@@ -145,7 +150,14 @@ fn second_hash<const N: usize>(states: &[State; N], digests: &mut [[u8; 32]; N])
     }
     let mut outer = [State::from_words(&INITIAL); N];
     absorb(&mut outer, words);
-    for (digest, state) in digests.iter_mut().zip(&outer) {
+    store_digests(&outer, digests);
+}
+
+/// The digests that states stand for.
+#[inline]
+#[target_feature(enable = "sha,ssse3,sse4.1")]
+fn store_digests<const N: usize>(states: &[State; N], digests: &mut [[u8; 32]; N]) {
+    for (digest, state) in digests.iter_mut().zip(states) {
         let (abcd, efgh) = state.rows();
         let halves = digest.as_chunks_mut::<16>().0;
         store_bytes(&mut halves[0], swap_bytes(abcd));

@@ -1,7 +1,8 @@
 //! One body over every backend of the machine, against the portable one.
 
 use assay_hash::{
-    Backend, MuHash3072, Sha256, merkle_root_with, sha256, sha256d, sha256d_64_many,
+    Backend, MuHash3072, Sha256, hash160, hash160_many, hash160_many_with, merkle_root_with,
+    ripemd160, ripemd160_32_many, ripemd160_32_many_with, sha256, sha256d, sha256d_64_many,
     sha256d_64_many_with, sha256d_many, sha256d_many_with,
 };
 use proptest::collection::vec;
@@ -119,6 +120,44 @@ fn check_many(messages: &[&[u8]]) {
         sha256d_many_with(backend, messages, &mut digests);
         assert_eq!(digests, expected, "{backend:?}");
     }
+
+    let expected: Vec<[u8; 20]> = messages.iter().map(|message| hash160(message)).collect();
+    let mut digests = vec![[0; 20]; messages.len()];
+    hash160_many(messages, &mut digests);
+    assert_eq!(digests, expected);
+    for backend in Backend::available() {
+        digests.fill([0; 20]);
+        hash160_many_with(backend, messages, &mut digests);
+        assert_eq!(digests, expected, "{backend:?}");
+    }
+}
+
+#[test]
+fn ripemd160_many() {
+    let data = pattern(32 * 70);
+    let messages = data.as_chunks::<32>().0;
+    for count in 0..=messages.len() {
+        let messages = &messages[..count];
+        let expected: Vec<[u8; 20]> = messages.iter().map(|message| ripemd160(message)).collect();
+        let mut digests = vec![[0; 20]; count];
+        ripemd160_32_many(messages, &mut digests);
+        assert_eq!(digests, expected);
+        for backend in Backend::available() {
+            digests.fill([0; 20]);
+            ripemd160_32_many_with(backend, messages, &mut digests);
+            assert_eq!(digests, expected, "{backend:?}, {count} messages");
+        }
+    }
+}
+
+/// Says which backends the tests above could not run here.
+#[test]
+fn missing_backends() {
+    for name in ["portable", "avx2", "sha-ni", "avx512"] {
+        if Backend::by_name(name).is_none() {
+            println!("skipped: this machine cannot run {name}");
+        }
+    }
 }
 
 #[test]
@@ -167,6 +206,28 @@ fn muhash() {
     let expected = run(Backend::PORTABLE);
     for backend in Backend::available() {
         assert!(run(backend) == expected, "{backend:?}");
+    }
+}
+
+/// Whole groups, what is left of one, and a group with a message too long for its lane.
+#[test]
+fn muhash_many() {
+    let data = pattern(30_000);
+    let mut elements: Vec<&[u8]> = (0..101).map(|i| &data[i * 3..i * 7 % 180 + i * 3]).collect();
+    elements[50] = &data;
+    for count in [0, 1, 15, 16, 31, 32, 33, 47, 48, 100, 101] {
+        let mut expected = MuHash3072::with_backend(Backend::PORTABLE);
+        for element in &elements[..count] {
+            expected.insert(element);
+        }
+        expected.remove(b"spent");
+        let expected = expected.finalize();
+        for backend in Backend::available() {
+            let mut set = MuHash3072::with_backend(backend);
+            set.remove(b"spent");
+            set.insert_many(&elements[..count]);
+            assert_eq!(set.finalize(), expected, "{backend:?}, {count} elements");
+        }
     }
 }
 

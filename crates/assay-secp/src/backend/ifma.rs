@@ -7,10 +7,11 @@
 #![expect(unsafe_code, reason = "intrinsics, entry into a target-feature function")]
 
 use core::arch::x86_64::{
-    __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_loadu_si512, _mm512_madd52hi_epu64,
-    _mm512_madd52lo_epu64, _mm512_mask_blend_epi64, _mm512_or_si512, _mm512_set1_epi64,
-    _mm512_shuffle_i64x2, _mm512_slli_epi64, _mm512_srli_epi64, _mm512_storeu_si512,
-    _mm512_sub_epi64, _mm512_testn_epi64_mask, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
+    __m512i, _mm256_loadu_si256, _mm512_add_epi64, _mm512_and_si512, _mm512_castsi256_si512,
+    _mm512_inserti64x4, _mm512_loadu_si512, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64,
+    _mm512_mask_blend_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_shuffle_i64x2,
+    _mm512_slli_epi64, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
+    _mm512_testn_epi64_mask, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
 };
 
 use crate::lanes::group::{self, Group, Question};
@@ -24,7 +25,8 @@ struct Ifma(__m512i);
 macro_rules! intrinsic {
     ($call:expr) => {{
         // SAFETY: only code inlined into the kernels has values of this type, and its callers
-        // have checked for AVX-512F and IFMA; memory operands are references to 64 bytes.
+        // have checked for AVX-512F and IFMA; memory operands are references to as many bytes as
+        // the instruction reads.
         unsafe { $call }
     }};
 }
@@ -96,6 +98,23 @@ impl Lanes for Ifma {
     }
 
     #[inline(always)]
+    fn load_columns<const FIRST: usize>(lines: [&Line; 8]) -> [Self; 4] {
+        const { assert!(FIRST == 0 || FIRST == 4) };
+        let [a, b, c, d, e, f, g, h] = lines;
+        let even = [Self::two_halves::<FIRST>(a, c), Self::two_halves::<FIRST>(e, g)];
+        let odd = [Self::two_halves::<FIRST>(b, d), Self::two_halves::<FIRST>(f, h)];
+        // Words 0 and 2 of four lines each, and words 1 and 3.
+        let (low, low_2) = (even[0].low(odd[0]), even[1].low(odd[1]));
+        let (high, high_2) = (even[0].high(odd[0]), even[1].high(odd[1]));
+        [
+            low.halves::<0x88>(low_2),
+            high.halves::<0x88>(high_2),
+            low.halves::<0xdd>(low_2),
+            high.halves::<0xdd>(high_2),
+        ]
+    }
+
+    #[inline(always)]
     fn transpose(rows: [Self; 8]) -> [Self; 8] {
         let [a, b, c, d, e, f, g, h] = rows;
         // Pairs of words, then of pairs, then of quadruples.
@@ -118,6 +137,15 @@ impl Ifma {
     #[inline(always)]
     fn high(self, other: Self) -> Self {
         Self(intrinsic!(_mm512_unpackhi_epi64(self.0, other.0)))
+    }
+
+    /// Four words of each of two lines.
+    #[inline(always)]
+    fn two_halves<const FIRST: usize>(a: &Line, b: &Line) -> Self {
+        let (a, b) = (a.0[FIRST..][..4].as_ptr(), b.0[FIRST..][..4].as_ptr());
+        let a = intrinsic!(_mm256_loadu_si256(a.cast()));
+        let b = intrinsic!(_mm256_loadu_si256(b.cast()));
+        Self(intrinsic!(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b)))
     }
 
     /// Transposes 128-bit parts.

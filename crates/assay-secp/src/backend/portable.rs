@@ -91,6 +91,11 @@ impl Lanes for Portable {
     }
 
     #[inline(never)]
+    fn load_columns<const FIRST: usize>(lines: [&Line; 8]) -> [Self; 4] {
+        from_fn(|word| Self(lines.map(|line| line.0[FIRST + word])))
+    }
+
+    #[inline(never)]
     fn transpose(rows: [Self; 8]) -> [Self; 8] {
         from_fn(|column| Self(from_fn(|row| rows[row].0[column])))
     }

@@ -79,15 +79,20 @@ impl Prover {
         if jobs.len() < WEIGHTED_MIN {
             return;
         }
-        if weighted::all_valid(jobs, self.weighted_sum, &mut self.work) {
-            for job in jobs {
-                proven[job.index] = true;
+        match weighted::all_valid(jobs, self.weighted_sum, &mut self.work) {
+            Some(true) => {
+                for job in jobs {
+                    proven[job.index] = true;
+                }
             }
-            return;
+            Some(false) => {
+                let (first, second) = jobs.split_at(jobs.len() / 2);
+                self.prove_sum(first, proven);
+                self.prove_sum(second, proven);
+            }
+            // What made this sum impossible would do the same to others.
+            None => {}
         }
-        let (first, second) = jobs.split_at(jobs.len() / 2);
-        self.prove_sum(first, proven);
-        self.prove_sum(second, proven);
     }
 
     /// Sets the entries of the checks it proves. Checks whose entry is set are passed over.

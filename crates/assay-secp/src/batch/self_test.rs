@@ -32,9 +32,9 @@ fn passes_weighted(weighted_sum: WeightedSum) -> Option<bool> {
         }
     }
     let mut work = Work::default();
-    let is_proven = weighted::all_valid(&jobs, weighted_sum, &mut work);
+    let is_proven = weighted::all_valid(&jobs, weighted_sum, &mut work)?;
     jobs.first_mut()?.u1.0[0] ^= 1;
-    Some(is_proven && !weighted::all_valid(&jobs, weighted_sum, &mut work))
+    Some(is_proven && !weighted::all_valid(&jobs, weighted_sum, &mut work)?)
 }
 
 fn passes_question(answer: Answer, question: Question) -> Option<bool> {

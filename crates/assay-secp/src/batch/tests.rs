@@ -10,7 +10,7 @@ use super::{Backend, BatchVerifier, Check, weighted};
 use crate::bch::generator;
 use crate::lanes::LANES;
 use crate::lanes::group::{G_WINDOWS, Group, Key, Q_WINDOWS, Question};
-use crate::lanes::msm::Work;
+use crate::lanes::msm::{Shape, Work};
 use crate::scalar::{Digits, ORDER, Scalar, is_below, words};
 
 /// Multiplies points as BETA multiplies their x coordinates.
@@ -139,7 +139,7 @@ fn job(u1: Scalar, u2: Scalar, key: &PublicKey, r: &PublicKey) -> Job {
 }
 
 /// A signature that is valid because of how its message was chosen.
-struct Forged {
+pub(super) struct Forged {
     pubkey: Vec<u8>,
     der_sig: Vec<u8>,
     msg: [u8; 32],
@@ -165,6 +165,10 @@ fn forge(u1: Scalar, u2: Scalar, key: &PublicKey) -> Option<Forged> {
 }
 
 impl Forged {
+    pub(super) fn into_parts(self) -> (Vec<u8>, Vec<u8>, [u8; 32]) {
+        (self.pubkey, self.der_sig, self.msg)
+    }
+
     fn check(&self) -> Check<'_> {
         Check::Ecdsa { pubkey: &self.pubkey, der_sig: &self.der_sig, msg: &self.msg }
     }
@@ -217,6 +221,23 @@ fn exceptional_key(addition: &Addition, cancels: bool) -> Option<Scalar> {
     (!q.is_zero() && !b.is_zero()).then_some(q)
 }
 
+/// Signatures with keys that make additions exceptional: every addition that can be, doubling and
+/// cancelling.
+pub(super) fn exceptional(seed: u32) -> Vec<Forged> {
+    let generator = generator().expect("on the curve");
+    let mut forged = Vec::new();
+    for index in 0..2 * (Q_WINDOWS + G_WINDOWS) {
+        for cancels in [false, true] {
+            let seed = seed.wrapping_add((2 * index + usize::from(cancels)) as u32);
+            let (u1, u2) = (hashed(seed, 1), hashed(seed, 2));
+            if let Some(q) = exceptional_key(&additions(u1, u2)[index], cancels) {
+                forged.extend(forge(u1, u2, &multiple(&generator, q).expect("not infinity")));
+            }
+        }
+    }
+    forged
+}
+
 /// For every addition of the ladder there are keys that make it add a point to itself or to its
 /// negation. Such a lane must not be proven, its neighbours must, and the verdict must be right.
 #[test]
@@ -266,11 +287,10 @@ fn every_exceptional_addition_is_noticed() {
 }
 
 /// Small multiples of the generator and of lambda G as keys, with scalars at their edges.
-#[test]
-fn related_keys_and_edge_scalars() {
+pub(super) fn related(seed: u32) -> Vec<Forged> {
     let generator = generator().expect("on the curve");
     let edges: Vec<Scalar> = scalars().into_iter().take(14).filter(|s| !s.is_zero()).collect();
-    let keys = [1, 2, 3, 31, 8191, 1 << 40].map(small);
+    let keys = [1, 2, 3, 31, 8191, 1 << 40].map(|key| small(key + i64::from(seed)));
     let mut forged = Vec::new();
     for key in keys {
         for (index, factor) in [Scalar::ONE, LAMBDA, LAMBDA.mul(LAMBDA)].into_iter().enumerate() {
@@ -284,6 +304,12 @@ fn related_keys_and_edge_scalars() {
             }
         }
     }
+    forged
+}
+
+#[test]
+fn related_keys_and_edge_scalars() {
+    let forged = related(0);
     assert!(forged.len() > 400);
     let checks: Vec<Check<'_>> = forged.iter().map(Forged::check).collect();
     let mut answers = Vec::new();
@@ -293,32 +319,36 @@ fn related_keys_and_edge_scalars() {
     }
 }
 
-/// A nonce point whose x coordinate is above the group order: r = x - n, and only r + n matches.
-#[test]
-fn r_plus_order_below_the_prime() {
-    let mut found = 0;
-    for offset in 0..40u8 {
+/// Nonce points whose x coordinate is above the group order: r = x - n, and only r + n matches.
+pub(super) fn above_order(seed: u32) -> Vec<Forged> {
+    let mut forged = Vec::new();
+    for offset in 1..40u8 {
         // 2 || (n + offset)
         let mut compressed = [2; 33];
         compressed[1..].copy_from_slice(&bytes(Scalar(ORDER)));
         compressed[32] += offset;
         let Ok(point) = PublicKey::from_slice(&compressed) else { continue };
-        let (u1, u2) = (hashed(offset.into(), 1), hashed(offset.into(), 2));
+        let seed = seed.wrapping_add(offset.into());
+        let (u1, u2) = (hashed(seed, 1), hashed(seed, 2));
         // Q = (R - u1 G) / u2
         let key = sum(u1.negate(), Scalar::ONE, &point).expect("not infinity");
         let key = multiple(&key, u2.inverse()).expect("not infinity");
-        let Some(forged) = forge(u1, u2, &key) else { continue };
-        if offset == 0 {
-            continue;
-        }
-        found += 1;
-        let mut answers = Vec::new();
+        forged.extend(forge(u1, u2, &key));
+    }
+    forged
+}
+
+#[test]
+fn r_plus_order_below_the_prime() {
+    let forged = above_order(0);
+    assert!(forged.len() > 5, "only {}", forged.len());
+    let mut answers = Vec::new();
+    for forged in forged {
         for backend in BACKENDS {
             BatchVerifier::with_backend(backend).verify(&[forged.check(); 9], &mut answers);
             assert_eq!(answers, [true; 9], "{backend:?}");
         }
     }
-    assert!(found > 5, "only {found}");
 }
 
 /// A tweak that meets its own key: infinity, and a doubling.
@@ -385,11 +415,71 @@ fn weighted_sums_come_out() {
         let Some(weighted_sum) = backend.weighted_sum() else { continue };
         let mut work = Work::default();
         for count in [8, 13, 301] {
-            assert!(weighted::all_valid(&jobs[..count], weighted_sum, &mut work), "{backend:?}");
+            let verdict = weighted::all_valid(&jobs[..count], weighted_sum, &mut work);
+            assert_eq!(verdict, Some(true), "{backend:?}");
+        }
+        for points in [1, 1000, 3000, 10_000, 100_000] {
+            let shape = Shape::for_points(points);
+            let verdict = weighted::all_valid_in(shape, &jobs, weighted_sum, &mut work);
+            assert_eq!(verdict, Some(true), "{backend:?}, {shape:?}");
         }
         jobs[200].u1 = jobs[200].u1.add(Scalar::ONE);
-        assert!(!weighted::all_valid(&jobs, weighted_sum, &mut work), "{backend:?}");
-        assert!(weighted::all_valid(&jobs[..200], weighted_sum, &mut work), "{backend:?}");
+        let verdict = weighted::all_valid(&jobs, weighted_sum, &mut work);
+        assert_eq!(verdict, Some(false), "{backend:?}");
+        let verdict = weighted::all_valid(&jobs[..200], weighted_sum, &mut work);
+        assert_eq!(verdict, Some(true), "{backend:?}");
         jobs[200].u1 = jobs[200].u1.add(Scalar::ONE.negate());
     }
+}
+
+/// A batch with few keys has a sum too.
+#[test]
+fn weighted_sums_merge_keys() {
+    let generator = generator().expect("on the curve");
+    let even = |point: &PublicKey| coordinates(point).1[0] & 1 == 0;
+    let keys: Vec<PublicKey> = (0..)
+        .filter_map(|seed| multiple(&generator, hashed(seed, 1)).filter(even))
+        .take(3)
+        .collect();
+    let jobs: Vec<Job> = (0..)
+        .filter_map(|seed| {
+            let key = &keys[seed as usize % keys.len()];
+            let (u1, u2) = (hashed(seed, 2), hashed(seed, 3));
+            Some(job(u1, u2, key, &sum(u1, u2, key).filter(even)?))
+        })
+        .take(100)
+        .collect();
+    for backend in BACKENDS {
+        let Some(weighted_sum) = backend.weighted_sum() else { continue };
+        let mut work = Work::default();
+        let verdict = weighted::all_valid(&jobs, weighted_sum, &mut work);
+        assert_eq!(verdict, Some(true), "{backend:?}");
+        assert_eq!(work.keys.len(), 1);
+    }
+}
+
+#[test]
+fn empty_and_single_batches() {
+    let forged: Vec<Forged> = related(7).into_iter().take(6).collect();
+    for backend in [Backend::Libsecp, Backend::Portable, Backend::Ifma] {
+        let mut verifier = BatchVerifier::with_backend(backend);
+        let mut answers = vec![true; 3];
+        verifier.verify(&[], &mut answers);
+        assert!(answers.is_empty());
+        for count in 1..18 {
+            let checks: Vec<Check<'_>> = (0..count).map(|k| forged[k % 6].check()).collect();
+            verifier.verify(&checks, &mut answers);
+            assert_eq!(answers, vec![true; count]);
+        }
+    }
+}
+
+#[test]
+fn names_lead_back() {
+    for backend in [Backend::Libsecp, Backend::Portable, Backend::Ifma] {
+        assert_eq!(Backend::by_name(backend.name()), Some(backend));
+    }
+    assert_eq!(Backend::by_name("abacus"), None);
+    assert!(Backend::detect().available());
+    assert!(!BatchVerifier::new().has_failed_self_test());
 }

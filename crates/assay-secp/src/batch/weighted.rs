@@ -10,45 +10,104 @@ use secp256k1::{PublicKey, Scalar as Tweak};
 use super::prepare::Job;
 use super::table::generator_multiples;
 use crate::bch::generator;
-use crate::lanes::msm::{BUCKETS, WIDTH, WINDOWS, Work};
+use crate::lanes::msm::{Shape, Work};
 use crate::lanes::{LANES, Line};
 use crate::scalar::{Digits, Scalar};
 
 /// Computes the sums of [`Work`]: the entry of a backend.
 pub(super) type WeightedSum = fn(&mut Work, &[Line]) -> bool;
 
-/// Whether all signatures are valid, as far as this can tell: `false` is no verdict.
-pub(super) fn all_valid(jobs: &[Job], weighted_sum: WeightedSum, work: &mut Work) -> bool {
-    let expected = prepare(jobs, work);
-    weighted_sum(work, generator_multiples()) && is_multiple(&work.sums, expected).unwrap_or(false)
+/// Whether all signatures are valid. Without an answer where the sum cannot tell: a coordinate belongs
+/// to no point, or an addition was exceptional.
+pub(super) fn all_valid(jobs: &[Job], weighted_sum: WeightedSum, work: &mut Work) -> Option<bool> {
+    all_valid_in(Shape::for_points(3 * jobs.len()), jobs, weighted_sum, work)
+}
+
+/// As [`all_valid`], with scalars cut like this.
+pub(super) fn all_valid_in(
+    shape: Shape,
+    jobs: &[Job],
+    weighted_sum: WeightedSum,
+    work: &mut Work,
+) -> Option<bool> {
+    let expected = prepare(shape, jobs, work);
+    if !weighted_sum(work, generator_multiples()) {
+        return None;
+    }
+    is_multiple(&work.sums, expected)
 }
 
 /// Fills the operands and returns which multiple of the generator the sum must be.
-fn prepare(jobs: &[Job], work: &mut Work) -> Scalar {
-    work.key_digits.clear();
-    work.nonce_digits.clear();
+fn prepare(shape: Shape, jobs: &[Job], work: &mut Work) -> Scalar {
     let mut weights = Weights::new(jobs);
+    let mut keys = Keys::with_capacity(jobs.len());
     let mut total = Scalar::default();
+    let [first_halves, second_halves, nonce_digits] = &mut work.digits;
+    nonce_digits.clear();
     for job in jobs {
-        let words = weights.next();
-        // Odd, as digits need it, with 128 bits above.
-        let weight = Scalar([words[0] << 1 | 1, words[1] << 1 | words[0] >> 63, words[1] >> 63, 0]);
+        let weight = weights.next();
         total = total.add(weight.mul(job.u1));
-        work.key_digits.push(weight.mul(job.u2).split());
-        work.nonce_digits.push(Digits::of_odd([weight.0[0], weight.0[1], weight.0[2]]));
+        keys.add(&job.key.x, weight.mul(job.u2));
+        let digits = Digits::of_odd([weight.0[0], weight.0[1], weight.0[2]]);
+        nonce_digits.push(digits.of_bits(shape.bits()));
     }
-    transpose(jobs, |job| job.key.x, &mut work.keys);
+    first_halves.clear();
+    second_halves.clear();
+    for (_, factor) in &keys.list {
+        let [first, second] = factor.split();
+        first_halves.push(first.of_bits(shape.bits()));
+        second_halves.push(second.of_bits(shape.bits()));
+    }
+    work.shape = shape;
+    transpose(&keys.list, |(x, _)| *x, &mut work.keys);
     transpose(jobs, |job| job.r, &mut work.nonces);
-    generators().add(total.negate())
+    generators(shape).add(total.negate())
 }
 
-/// Words of each lane, the last group filled up with its last job.
-fn transpose(jobs: &[Job], x: impl Fn(&Job) -> [u64; 4], out: &mut Vec<[[u64; LANES]; 4]>) {
+/// Keys and their factors, each key once.
+struct Keys {
+    list: Vec<([u64; 4], Scalar)>,
+    /// One more than the place in the list, at some place after that of the hash; 0 is free. A power
+    /// of two, at least twice as long as the list can become.
+    slots: Vec<u32>,
+}
+
+impl Keys {
+    fn with_capacity(capacity: usize) -> Self {
+        let slots = vec![0; (2 * capacity).next_power_of_two()];
+        Self { list: Vec::with_capacity(capacity), slots }
+    }
+
+    /// Adds a factor of a key. Keys that are made to share a slot cost comparisons, at most as many as
+    /// there are pairs of keys.
+    fn add(&mut self, x: &[u64; 4], factor: Scalar) {
+        let mask = self.slots.len() - 1;
+        // x is as good as random, so some bits of it are a hash.
+        let mut slot = x[1] as usize & mask;
+        loop {
+            let entry = &mut self.slots[slot];
+            if *entry == 0 {
+                self.list.push((*x, factor));
+                *entry = self.list.len() as u32;
+                return;
+            }
+            let (key, sum) = &mut self.list[*entry as usize - 1];
+            if key == x {
+                *sum = sum.add(factor);
+                return;
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+}
+
+/// Words of each lane, the last group filled up with the last one.
+fn transpose<T>(of: &[T], x: impl Fn(&T) -> [u64; 4], out: &mut Vec<[[u64; LANES]; 4]>) {
     out.clear();
-    for jobs in jobs.chunks(LANES) {
+    for of in of.chunks(LANES) {
         let mut words = [[0; LANES]; 4];
         for lane in 0..LANES {
-            let x = x(&jobs[lane.min(jobs.len() - 1)]);
+            let x = x(&of[lane.min(of.len() - 1)]);
             for (word, x) in words.iter_mut().zip(x) {
                 word[lane] = x;
             }
@@ -57,22 +116,23 @@ fn transpose(jobs: &[Job], x: impl Fn(&Job) -> [u64; 4], out: &mut Vec<[[u64; LA
     }
 }
 
-/// What the generators in the buckets add: (2b + 1) (2b + 1) G in bucket b of every window.
-fn generators() -> Scalar {
-    let mut squares = 0;
-    for bucket in 0..BUCKETS as u64 {
-        squares += (2 * bucket + 1) * (2 * bucket + 1);
-    }
+/// What the generators add that rows and columns begin with: row i with `(2i + 1) G` counts
+/// `2 columns i` times, column j with the multiple after those of the rows `2j + 1` times.
+fn generators(shape: Shape) -> Scalar {
+    let (rows, columns) = (shape.rows() as u64, shape.columns() as u64);
+    let of_rows: u64 = (0..rows).map(|i| 2 * columns * i * (2 * i + 1)).sum();
+    let of_columns: u64 = (0..columns).map(|j| (2 * j + 1) * (2 * (rows + j) + 1)).sum();
     let mut sum = Scalar::default();
-    for _ in 0..WINDOWS {
-        sum = sum.mul(Scalar([1 << WIDTH, 0, 0, 0])).add(Scalar([squares, 0, 0, 0]));
+    for _ in 0..shape.windows() {
+        let shifted = sum.mul(Scalar([1 << shape.width(), 0, 0, 0]));
+        sum = shifted.add(Scalar([of_rows + of_columns, 0, 0, 0]));
     }
     sum
 }
 
 /// Whether the points add up to a multiple of the generator; `None` at infinity.
 fn is_multiple(points: &[Line], factor: Scalar) -> Option<bool> {
-    let mut sum: Option<PublicKey> = None;
+    let mut keys = Vec::with_capacity(points.len());
     for line in points {
         let mut bytes = [4; 65];
         for (chunk, word) in
@@ -80,44 +140,48 @@ fn is_multiple(points: &[Line], factor: Scalar) -> Option<bool> {
         {
             *chunk = line.0[word].to_be_bytes();
         }
-        let point = PublicKey::from_slice(&bytes).ok()?;
-        sum = Some(match sum {
-            Some(sum) => sum.combine(&point).ok()?,
-            None => point,
-        });
+        keys.push(PublicKey::from_slice(&bytes).ok()?);
     }
+    let keys: Vec<&PublicKey> = keys.iter().collect();
+    let sum = PublicKey::combine_keys(&keys).ok()?;
     let expected = generator()?.mul_tweak(&Tweak::from_be_bytes(factor.to_bytes()).ok()?).ok()?;
-    Some(sum? == expected)
+    Some(sum == expected)
 }
 
-/// Pairs of words from a hash of the batch and a counter.
+/// Weights from a hash of the batch and a counter, two from each digest.
 struct Weights {
     seed: [u8; 32],
+    digest: [u8; 32],
     counter: u64,
 }
 
 impl Weights {
+    /// Of each signature e and s are hashed. They fix the others: e is itself a hash of key and r.
     fn new(jobs: &[Job]) -> Self {
         let mut hasher: Sha256 = TaggedHasher::new("assay/weights").start();
         for job in jobs {
-            for words in [job.key.x, job.r, job.u1.0, job.u2.0] {
-                let mut bytes = [0; 32];
-                for (chunk, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-                    *chunk = word.to_le_bytes();
-                }
-                hasher.update(&bytes);
+            let mut bytes = [0; 64];
+            let words = job.u1.0.into_iter().chain(job.u2.0);
+            for (chunk, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+                *chunk = word.to_le_bytes();
             }
+            hasher.update(&bytes);
         }
-        Self { seed: hasher.finalize(), counter: 0 }
+        Self { seed: hasher.finalize(), digest: [0; 32], counter: 0 }
     }
 
-    fn next(&mut self) -> [u64; 2] {
-        let mut hasher = Sha256::new();
-        hasher.update(&self.seed);
-        hasher.update(&self.counter.to_le_bytes());
+    /// Odd, as digits need it, with 128 bits above.
+    fn next(&mut self) -> Scalar {
+        let half = self.counter as usize % 2;
+        if half == 0 {
+            let mut hasher = Sha256::new();
+            hasher.update(&self.seed);
+            hasher.update(&self.counter.to_le_bytes());
+            self.digest = hasher.finalize();
+        }
         self.counter += 1;
-        let digest = hasher.finalize();
-        let words = digest.as_chunks::<8>().0;
-        [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
+        let words = self.digest.as_chunks::<8>().0;
+        let [low, high] = [words[2 * half], words[2 * half + 1]].map(u64::from_le_bytes);
+        Scalar([low << 1 | 1, high << 1 | low >> 63, high >> 63, 0])
     }
 }

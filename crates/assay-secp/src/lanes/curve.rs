@@ -4,7 +4,7 @@
 //! Z = 0 stays through every later step. No formula uses the 7, so they hold on the isomorphic curves
 //! y^2 = x^3 + 7 z^6 as well.
 
-use super::field::{Columns, Fe, Sum};
+use super::field::{Columns, Factor, Fe, Sum};
 use super::group::{G_HALVES, G_WINDOWS, Group, Q_HALVES, Q_WINDOWS};
 use super::{LANES, Lanes, Line};
 
@@ -24,8 +24,8 @@ const Q_MULTIPLES: usize = 16;
 #[derive(Clone, Copy)]
 pub(crate) struct Jacobian<L> {
     pub(crate) x: Fe<L>,
-    pub(crate) y: Fe<L>,
-    pub(crate) z: Fe<L>,
+    pub(crate) y: Factor<L>,
+    pub(crate) z: Factor<L>,
 }
 
 /// Coordinates that are carried; x and y of tables are weak.
@@ -36,16 +36,31 @@ pub(crate) struct Affine<L> {
 }
 
 impl<L: Lanes> Jacobian<L> {
+    /// The point whose Z is one.
+    #[inline(always)]
+    pub(crate) fn from_affine(point: &Affine<L>) -> Self {
+        Self { x: point.x, y: point.y.factor(), z: Fe::one().factor() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn select(mask: u8, yes: &Self, no: &Self) -> Self {
+        Self {
+            x: Fe::select(mask, &yes.x, &no.x),
+            y: Factor::select(mask, &yes.y, &no.y),
+            z: Factor::select(mask, &yes.z, &no.z),
+        }
+    }
+
     /// Twice the point: M = 3X^2, V = XY^2, X' = M^2 - 8V, Y' = M(4V - X') - 8Y^4, Z' = 2YZ.
     #[inline(always)]
     pub(crate) fn double(&self) -> Self {
         let m = Columns::square(None, &self.x).reduce_thrice();
         let yy = self.y.sqr();
-        let v = Columns::zero().plus_product(&self.x, &yy).reduce_to_sum();
-        let x = Columns::square(Some(Sum::far_primes().minus_sum::<3>(&v)), &m).reduce();
-        let t = Sum::primes(2).plus_sum::<2>(&v).minus(&x).carry();
-        let y = Columns::minus_eight_squares(&yy).plus_product(&m, &t).reduce();
-        let z = Columns::zero().plus_product(&self.y, &self.z).reduce_twice();
+        let v = Columns::zero().plus_product(&self.x, yy).reduce_to_sum();
+        let x = Columns::square(Some(Sum::far_primes().minus_sum::<3>(&v)), m).reduce();
+        let t = Sum::primes(2).plus_sum::<2>(&v).minus(&x).carry_to_factor();
+        let y = Columns::minus_eight_squares(yy).plus_product(m, t).reduce_to_factor();
+        let z = Columns::zero().plus_product(self.y, self.z).reduce_twice();
         Self { x, y, z }
     }
 
@@ -54,19 +69,22 @@ impl<L: Lanes> Jacobian<L> {
     ///
     /// H = x scale^2 - X, R = y scale^3 - Y, V = XH^2, X' = R^2 - H^3 - 2V, Y' = R(V - X') - YH^3.
     #[inline(always)]
-    pub(crate) fn add_scaled(&self, point: &Affine<L>, scale: &Fe<L>) -> (Self, Fe<L>) {
+    pub(crate) fn add_scaled(&self, point: &Affine<L>, scale: &Factor<L>) -> (Self, Factor<L>) {
         let zz = scale.sqr();
-        let zzz = scale.mul(&zz);
-        let h = Sum::primes(2).minus(&self.x).columns().plus_product(&point.x, &zz).reduce();
-        let r = Sum::primes(2).minus(&self.y).columns().plus_product(&point.y, &zzz).reduce();
+        let zzz = scale.mul(zz);
+        let (minus_x, minus_y) =
+            (Sum::primes(2).minus(&self.x), Sum::primes(2).minus(&self.y.fe()));
+        let h = minus_x.columns().plus_product(&point.x, zz).reduce_to_factor();
+        let r = minus_y.columns().plus_product(&point.y, zzz).reduce_to_factor();
         let hh = h.sqr();
-        let minus_hhh = Columns::zero().plus_product(&h, &hh).reduce_negated();
-        let v = Columns::zero().plus_product(&self.x, &hh).reduce_to_sum();
+        let minus_hhh = Columns::zero().plus_product(h, hh).reduce_negated();
+        let v = Columns::zero().plus_product(&self.x, hh).reduce_to_sum();
         let sum = Sum::far_primes().plus(&minus_hhh).minus_sum::<1>(&v);
-        let x = Columns::square(Some(sum), &r).reduce();
-        let w = Sum::primes(2).plus_sum::<0>(&v).minus(&x).carry();
-        let y = Columns::zero().plus_product(&r, &w).plus_product(&self.y, &minus_hhh).reduce();
-        let z = self.z.mul(&h);
+        let x = Columns::square(Some(sum), r).reduce();
+        let w = Sum::primes(2).plus_sum::<0>(&v).minus(&x).carry_to_factor();
+        let y = Columns::zero().plus_product(r, w).plus_product(self.y, &minus_hhh);
+        let y = y.reduce_to_factor();
+        let z = self.z.mul(h);
         (Self { x, y, z }, h)
     }
 
@@ -76,8 +94,8 @@ impl<L: Lanes> Jacobian<L> {
     pub(crate) fn add_jacobian(&self, other: &Self) -> Self {
         let zz = other.z.sqr();
         let scaled =
-            Self { x: self.x.mul(&zz), y: self.y.mul(&zz.mul(&other.z)), z: self.z.mul(&other.z) };
-        scaled.add_scaled(&Affine { x: other.x, y: other.y }, &self.z).0
+            Self { x: self.x.mul(zz), y: self.y.mul(zz.mul(other.z)), z: self.z.mul(other.z) };
+        scaled.add_scaled(&Affine { x: other.x, y: other.y.fe() }, &self.z).0
     }
 
     /// Adds an affine point.
@@ -90,12 +108,16 @@ impl<L: Lanes> Jacobian<L> {
 /// Reads one point per lane.
 #[inline(always)]
 pub(super) fn load_points<L: Lanes>(lines: [&Line; LANES]) -> Affine<L> {
-    let mut rows = [L::splat(0); LANES];
-    for (row, line) in rows.iter_mut().zip(lines) {
-        *row = L::load(&line.0);
+    Affine {
+        x: Fe::from_words(L::load_columns::<0>(lines)),
+        y: Fe::from_words(L::load_columns::<4>(lines)),
     }
-    let [a, b, c, d, e, f, g, h] = L::transpose(rows);
-    Affine { x: Fe::from_words([a, b, c, d]), y: Fe::from_words([e, f, g, h]) }
+}
+
+/// As [`load_points`], without y.
+#[inline(always)]
+pub(super) fn load_xs<L: Lanes>(lines: [&Line; LANES]) -> Fe<L> {
+    Fe::from_words(L::load_columns::<0>(lines))
 }
 
 /// The odd multiples 1 to 31 of a key of each lane, all relative to one scale.
@@ -107,32 +129,32 @@ impl KeyTable {
     /// Fills the table and returns its scale: entries are affine on the isomorphic curve with
     /// that scale as z (Meloni's co-Z trick as libsecp256k1's `ecmult_odd_multiples_table` has it).
     #[inline(always)]
-    fn fill<L: Lanes>(&mut self, key: &Affine<L>) -> Fe<L> {
-        let twice = Jacobian { x: key.x, y: key.y, z: Fe::one() }.double();
+    fn fill<L: Lanes>(&mut self, key: &Affine<L>) -> Factor<L> {
+        let twice = Jacobian::from_affine(key).double();
         // On the curve scaled by Z of 2Q, 2Q is affine, and so is Q after scaling.
         let zz = twice.z.sqr();
-        let first = Affine { x: key.x.mul(&zz), y: key.y.mul(&zz).mul(&twice.z) };
-        let step = Affine { x: twice.x, y: twice.y };
-        let mut point = Jacobian { x: first.x, y: first.y, z: Fe::one() };
-        let mut points = [(point.x, point.y, Fe::one()); Q_MULTIPLES];
+        let first = Affine { x: key.x.mul(zz), y: key.y.mul(zz).mul(twice.z) };
+        let step = Affine { x: twice.x, y: twice.y.fe() };
+        let mut point = Jacobian::from_affine(&first);
+        let mut factor = point.z;
+        let mut points = [(point.x, point.y, factor); Q_MULTIPLES];
         for entry in &mut points[1..] {
             let (sum, ratio) = point.add_scaled(&step, &point.z);
             point = sum;
             *entry = (point.x, point.y, ratio);
         }
-        let mut factor = Fe::one();
         for index in (0..Q_MULTIPLES).rev() {
             let (x, y, ratio) = &points[index];
             let square = factor.sqr();
-            let x = x.mul(&square).to_words();
-            let y = y.mul(&square.mul(&factor)).to_words();
+            let x = x.mul(square).to_words();
+            let y = y.mul(square.mul(factor)).fe().to_words();
             let rows = L::transpose([x[0], x[1], x[2], x[3], y[0], y[1], y[2], y[3]]);
             for (row, lines) in rows.into_iter().zip(&mut self.lines) {
                 row.store(&mut lines[index].0);
             }
             factor = factor.mul(ratio);
         }
-        point.z.mul(&twice.z)
+        point.z.mul(twice.z)
     }
 
     #[inline(always)]
@@ -153,7 +175,7 @@ fn load_generator<L: Lanes>(table: &[Line], digits: &[u16; LANES]) -> Affine<L> 
 #[inline(always)]
 fn add_generator<L: Lanes>(
     sum: &mut Jacobian<L>,
-    scale: &Fe<L>,
+    scale: &Factor<L>,
     group: &Group,
     window: usize,
     table: &[Line],
@@ -175,7 +197,7 @@ fn add_generator<L: Lanes>(
 pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line]) -> Jacobian<L> {
     let mut keys = KeyTable { lines: [[Line([0; 8]); Q_MULTIPLES]; LANES] };
     let scale = keys.fill(key);
-    let mut sum = Jacobian { x: Fe::one(), y: Fe::one(), z: Fe::one() };
+    let mut sum = Jacobian::from_affine(&Affine { x: Fe::one(), y: Fe::one() });
     for bit in (0..=5 * (Q_WINDOWS - 1)).rev() {
         let is_first = bit == 5 * (Q_WINDOWS - 1);
         if !is_first {
@@ -191,7 +213,7 @@ pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line])
                 } else if is_first {
                     // A product, so that y is weak.
                     sum.x = point.x;
-                    sum.y = point.y.mul(&Fe::one());
+                    sum.y = point.y.factor().mul(&Fe::one());
                     continue;
                 }
                 sum = sum.add(&point);
@@ -201,14 +223,14 @@ pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line])
             add_generator(&mut sum, &scale, group, bit / 13, table);
         }
     }
-    sum.z = sum.z.mul(&scale);
+    sum.z = sum.z.mul(scale);
     sum
 }
 
 /// `u1 G + Q` with the digits of a group.
 #[inline(always)]
 pub(crate) fn tweak<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line]) -> Jacobian<L> {
-    let mut sum = Jacobian { x: Fe::one(), y: Fe::one(), z: Fe::one() };
+    let mut sum = Jacobian::from_affine(&Affine { x: Fe::one(), y: Fe::one() });
     for window in (0..G_WINDOWS).rev() {
         let is_first = window == G_WINDOWS - 1;
         if !is_first {
@@ -224,7 +246,7 @@ pub(crate) fn tweak<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line]) ->
                 point.x = point.x.mul(&Fe::constant(BETA));
             } else if is_first {
                 sum.x = point.x;
-                sum.y = point.y.mul(&Fe::one());
+                sum.y = point.y.factor().mul(&Fe::one());
                 continue;
             }
             sum = sum.add(&point);

@@ -1,12 +1,14 @@
 //! The field of 2^256 - 2^32 - 977 elements, eight elements at a time.
 //!
-//! An element is five limbs of 52 bits. Two states occur, and comments name them:
-//! - *carried*: every limb is below 2^52, so the value is below 2^260. What multiplication takes.
+//! An element is five limbs of 52 bits. These states occur, and comments name them:
+//! - *carried*: every limb is below 2^52, so the value is below 2^260.
 //! - *weak*: carried, and the top limb below 2^48 + 2^10. What multiplication gives.
+//! - A [`Factor`] is carried but for bits above the 52 of each limb, which count for nothing.
 //! - A [`Sum`] may have larger limbs. It can be added to others, and is no factor.
 //!
-//! `vpmadd52` reads the low 52 bits of a factor and silently drops the rest. A factor with a larger
-//! limb would be a wrong product, hence the checks of [`Lanes::expect_below`] on every factor.
+//! `vpmadd52` reads the low 52 bits of a factor and silently drops the rest. So a limb whose carry
+//! went to the next one need not be masked to be a factor, and a limb that still holds its carry
+//! would be a wrong product: only carrying makes a [`Factor`].
 
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
 
@@ -55,6 +57,11 @@ const FOLD_260: u64 = FOLD_256 << 4;
 /// Eight field elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Fe<L>(pub(crate) [L; LIMBS]);
+
+/// Eight elements that are only multiplied: the low 52 bits of each limb are those of a carried
+/// element, and the top limb is all of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Factor<L>([L; LIMBS]);
 
 /// Five limbs that may exceed 52 bits: a sum on its way into a reduction.
 #[derive(Clone, Copy)]
@@ -135,17 +142,21 @@ impl<L: Lanes> Sum<L> {
     /// The same value in limbs of 52 bits; it must be below 2^260.
     #[inline(always)]
     pub(crate) fn carry(self) -> Fe<L> {
+        self.carry_to_factor().fe()
+    }
+
+    /// As [`Sum::carry`], where the result is only multiplied.
+    #[inline(always)]
+    pub(crate) fn carry_to_factor(self) -> Factor<L> {
         let mut limbs = self.0;
         for limb in limbs {
             limb.expect_below(62);
         }
-        let mask = L::splat(MASK_52);
         for k in 0..LIMBS - 1 {
             limbs[k + 1] = limbs[k + 1].add(limbs[k].shr::<52>());
-            limbs[k] = limbs[k].and(mask);
         }
         limbs[LIMBS - 1].expect_below(52);
-        Fe(limbs)
+        Factor(limbs)
     }
 
     /// Columns that start with this sum instead of zero.
@@ -163,11 +174,10 @@ impl<L: Lanes> Columns<L> {
         Self([L::splat(0); 2 * LIMBS])
     }
 
-    /// Adds `a b`, both carried. A column grows by less than 10 * 2^52.
+    /// Adds `a b`. A column grows by less than 10 * 2^52.
     #[inline(always)]
-    pub(crate) fn plus_product(self, a: &Fe<L>, b: &Fe<L>) -> Self {
-        a.expect_carried();
-        b.expect_carried();
+    pub(crate) fn plus_product(self, a: impl Into<Factor<L>>, b: impl Into<Factor<L>>) -> Self {
+        let (a, b) = (a.into(), b.into());
         let mut columns = self.0;
         for i in 0..LIMBS {
             for j in 0..LIMBS {
@@ -180,24 +190,32 @@ impl<L: Lanes> Columns<L> {
         Self(columns)
     }
 
-    /// `sum + a^2` for carried `a`: the products off the diagonal once, then doubled.
+    /// `sum + a^2` for weak `a`: the products off the diagonal once, then doubled; those with the top
+    /// limb, which has room, by its double.
     #[inline(always)]
-    pub(crate) fn square(sum: Option<Sum<L>>, a: &Fe<L>) -> Self {
-        a.expect_carried();
+    pub(crate) fn square(sum: Option<Sum<L>>, a: impl Into<Factor<L>>) -> Self {
+        const TOP: usize = LIMBS - 1;
+        let a = a.into();
+        a.0[TOP].expect_below(51);
         let mut columns = [L::splat(0); 2 * LIMBS];
-        for i in 0..LIMBS {
-            for j in i + 1..LIMBS {
+        for i in 0..TOP {
+            for j in i + 1..TOP {
                 columns[i + j] = columns[i + j].add_mul_low(a.0[i], a.0[j]);
                 columns[i + j + 1] = columns[i + j + 1].add_mul_high(a.0[i], a.0[j]);
             }
         }
-        for column in &mut columns[1..2 * LIMBS - 1] {
+        for column in &mut columns[1..2 * TOP - 1] {
             *column = column.add(*column);
         }
         if let Some(sum) = sum {
             for k in 0..LIMBS {
                 columns[k] = columns[k].add(sum.0[k]);
             }
+        }
+        let twice_top = a.0[TOP].add(a.0[TOP]);
+        for i in 0..TOP {
+            columns[i + TOP] = columns[i + TOP].add_mul_low(a.0[i], twice_top);
+            columns[i + TOP + 1] = columns[i + TOP + 1].add_mul_high(a.0[i], twice_top);
         }
         for i in 0..LIMBS {
             columns[2 * i] = columns[2 * i].add_mul_low(a.0[i], a.0[i]);
@@ -231,8 +249,13 @@ impl<L: Lanes> Columns<L> {
     /// The value modulo the prime, weak.
     #[inline(always)]
     pub(crate) fn reduce(self) -> Fe<L> {
-        let (low, top) = self.fold();
-        Sum(fold_top(low, top)).carry()
+        self.reduce_to_factor().fe()
+    }
+
+    /// As [`Columns::reduce`], where the result is only multiplied.
+    #[inline(always)]
+    pub(crate) fn reduce_to_factor(self) -> Factor<L> {
+        self.reduce_to_sum().carry_to_factor()
     }
 
     /// The value modulo the prime, with limbs below 2^56 for at most one product; saves the carries
@@ -245,7 +268,7 @@ impl<L: Lanes> Columns<L> {
 
     /// A multiple of the prime minus eight times the square of a weak element.
     #[inline(always)]
-    pub(crate) fn minus_eight_squares(a: &Fe<L>) -> Self {
+    pub(crate) fn minus_eight_squares(a: impl Into<Factor<L>>) -> Self {
         let square = Self::square(None, a).0;
         let mut columns = [L::splat(1 << 60); 2 * LIMBS];
         for k in 0..LIMBS {
@@ -260,22 +283,22 @@ impl<L: Lanes> Columns<L> {
 
     /// Twice the value modulo the prime, weak.
     #[inline(always)]
-    pub(crate) fn reduce_twice(self) -> Fe<L> {
+    pub(crate) fn reduce_twice(self) -> Factor<L> {
         let (mut low, top) = self.fold();
         for limb in &mut low {
             *limb = limb.add(*limb);
         }
-        Sum(fold_top(low, top.add(top))).carry()
+        Sum(fold_top(low, top.add(top))).carry_to_factor()
     }
 
     /// Three times the value modulo the prime, weak.
     #[inline(always)]
-    pub(crate) fn reduce_thrice(self) -> Fe<L> {
+    pub(crate) fn reduce_thrice(self) -> Factor<L> {
         let (mut low, top) = self.fold();
         for limb in &mut low {
             *limb = limb.add(*limb).add(*limb);
         }
-        Sum(fold_top(low, top.add(top).add(top))).carry()
+        Sum(fold_top(low, top.add(top).add(top))).carry_to_factor()
     }
 
     /// The negated value modulo the prime, carried but not weak. For at most one product.
@@ -303,12 +326,75 @@ fn fold_top<L: Lanes>(mut low: [L; LIMBS], top: L) -> [L; LIMBS] {
     low
 }
 
+impl<L: Lanes> From<&Fe<L>> for Factor<L> {
+    #[inline(always)]
+    fn from(fe: &Fe<L>) -> Self {
+        for limb in fe.0 {
+            limb.expect_below(52);
+        }
+        Self(fe.0)
+    }
+}
+
+impl<L: Lanes> From<&Self> for Factor<L> {
+    #[inline(always)]
+    fn from(factor: &Self) -> Self {
+        *factor
+    }
+}
+
+impl<L: Lanes> Factor<L> {
+    /// The element itself.
+    #[inline(always)]
+    pub(crate) fn fe(self) -> Fe<L> {
+        let mask = L::splat(MASK_52);
+        let mut limbs = self.0;
+        for limb in &mut limbs[..LIMBS - 1] {
+            *limb = limb.and(mask);
+        }
+        Fe(limbs)
+    }
+
+    #[inline(always)]
+    pub(crate) fn load(limbs: &[[u64; 8]; LIMBS]) -> Self {
+        Self(Fe::load(limbs).0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn store(self, limbs: &mut [[u64; 8]; LIMBS]) {
+        Fe(self.0).store(limbs);
+    }
+
+    #[inline(always)]
+    pub(crate) fn select(mask: u8, yes: &Self, no: &Self) -> Self {
+        Self(Fe::select(mask, &Fe(yes.0), &Fe(no.0)).0)
+    }
+
+    /// Product, weak.
+    #[inline(always)]
+    pub(crate) fn mul(&self, other: impl Into<Self>) -> Self {
+        Columns::zero().plus_product(self, other).reduce_to_factor()
+    }
+
+    /// Square of a weak element, weak.
+    #[inline(always)]
+    pub(crate) fn sqr(&self) -> Self {
+        Columns::square(None, self).reduce_to_factor()
+    }
+}
+
 impl<L: Lanes> Fe<L> {
     /// The same constant in every lane, given in limbs.
     #[inline(always)]
     pub(crate) fn constant(limbs: [u64; LIMBS]) -> Self {
         let [a, b, c, d, e] = limbs;
         Self([L::splat(a), L::splat(b), L::splat(c), L::splat(d), L::splat(e)])
+    }
+
+    /// The element to multiply by.
+    #[inline(always)]
+    pub(crate) fn factor(&self) -> Factor<L> {
+        self.into()
     }
 
     #[inline(always)]
@@ -333,7 +419,20 @@ impl<L: Lanes> Fe<L> {
     /// To four words of 64 bits, for a weak element; the words need not be below the prime.
     #[inline(always)]
     pub(crate) fn to_words(self) -> [L; 4] {
-        let [a, b, c, d, e] = self.below_2_256().0;
+        self.below_2_256().pack()
+    }
+
+    /// As [`Fe::to_words`], but sets bits of `excess` in lanes of 2^256 or more, whose words are
+    /// wrong.
+    #[inline(always)]
+    pub(crate) fn to_words_or_excess(self, excess: &mut L) -> [L; 4] {
+        *excess = excess.or(self.0[LIMBS - 1].shr::<48>());
+        self.pack()
+    }
+
+    #[inline(always)]
+    fn pack(self) -> [L; 4] {
+        let [a, b, c, d, e] = self.0;
         [
             a.or(b.shl::<52>()),
             b.shr::<12>().or(c.shl::<40>()),
@@ -360,20 +459,13 @@ impl<L: Lanes> Fe<L> {
         }
     }
 
+    /// Product, weak.
     #[inline(always)]
-    fn expect_carried(&self) {
-        for limb in self.0 {
-            limb.expect_below(52);
-        }
-    }
-
-    /// Product of carried elements, weak.
-    #[inline(always)]
-    pub(crate) fn mul(&self, other: &Self) -> Self {
+    pub(crate) fn mul(&self, other: impl Into<Factor<L>>) -> Self {
         Columns::zero().plus_product(self, other).reduce()
     }
 
-    /// Square of a carried element, weak.
+    /// Square of a weak element, weak.
     #[inline(always)]
     pub(crate) fn sqr(&self) -> Self {
         Columns::square(None, self).reduce()
@@ -485,17 +577,17 @@ const TO_SQUARE_ROOT: [Step; 1] = [step(12, 6, 1, 12)];
 const TO_INVERSE: [Step; 3] = [step(12, 5, 0, 12), step(12, 3, 1, 12), step(12, 2, 0, 12)];
 
 #[inline(always)]
-fn power<L: Lanes, const N: usize>(base: &[Fe<L>; N], tail: &[Step]) -> [Fe<L>; N] {
+fn power<L: Lanes, const N: usize>(base: &[Factor<L>; N], tail: &[Step]) -> [Factor<L>; N] {
     let mut slots = [*base; 13];
     for step in CHAIN.iter().chain(tail) {
         let mut value = slots[step.from];
         for _ in 0..step.squarings {
-            for fe in &mut value {
-                *fe = fe.sqr();
+            for factor in &mut value {
+                *factor = factor.sqr();
             }
         }
-        for (fe, by) in value.iter_mut().zip(&slots[step.by]) {
-            *fe = fe.mul(by);
+        for (factor, by) in value.iter_mut().zip(&slots[step.by]) {
+            *factor = factor.mul(by);
         }
         slots[step.to] = value;
     }
@@ -506,15 +598,19 @@ fn power<L: Lanes, const N: usize>(base: &[Fe<L>; N], tail: &[Step]) -> [Fe<L>; 
 /// time, for one chain of squarings leaves the multiplier idle.
 #[inline(always)]
 pub(crate) fn square_roots<L: Lanes, const N: usize>(of: &[Fe<L>; N]) -> [Fe<L>; N] {
-    let mut roots = power(of, &TO_SQUARE_ROOT);
-    for root in &mut roots {
-        *root = root.sqr().sqr();
+    let mut base = [Factor::from(&of[0]); N];
+    for (base, of) in base.iter_mut().zip(of) {
+        *base = of.into();
+    }
+    let mut roots = *of;
+    for (root, power) in roots.iter_mut().zip(power(&base, &TO_SQUARE_ROOT)) {
+        *root = power.sqr().sqr().fe();
     }
     roots
 }
 
 /// The inverse, and zero for zero.
 #[inline(always)]
-pub(crate) fn inverse<L: Lanes>(of: &Fe<L>) -> Fe<L> {
-    power(&[*of], &TO_INVERSE)[0]
+pub(crate) fn inverse<L: Lanes>(of: impl Into<Factor<L>>) -> Factor<L> {
+    power(&[of.into()], &TO_INVERSE)[0]
 }

@@ -183,19 +183,19 @@ fn decompress<L: Lanes>(groups: &mut [Group]) {
 #[inline(always)]
 fn compare<L: Lanes>(question: Question, group: &mut Group, sum: &Jacobian<L>) {
     let r = load_words::<L>(&group.r);
-    let is_match = r.mul(&sum.z.sqr()).equals(&sum.x);
-    group.proven &= is_match & !sum.z.zeros();
+    let is_match = r.mul(sum.z.sqr()).equals(&sum.x);
+    group.proven &= is_match & !sum.z.fe().zeros();
     match question {
         Question::Ecdsa => {}
         Question::SchnorrBch => {
             // Y / Z^3 is a square exactly when Y Z is.
-            let product = sum.y.mul(&sum.z);
+            let product = sum.y.mul(sum.z).fe();
             let [root] = field::square_roots(&[product]);
             group.proven &= root.sqr().equals(&product);
         }
         Question::Schnorr | Question::Tweak => {
-            sum.y.store(&mut group.y);
-            sum.z.store(&mut group.z);
+            sum.y.fe().store(&mut group.y);
+            sum.z.fe().store(&mut group.z);
         }
     }
 }
@@ -215,7 +215,7 @@ fn check_parity<L: Lanes>(groups: &mut [Group]) {
     for group in groups.iter_mut().rev() {
         let inverse = suffix.mul(&Fe::load(&group.prefix));
         suffix = suffix.mul(&Fe::load(&group.z));
-        let y = Fe::load(&group.y).mul(&inverse.sqr().mul(&inverse));
+        let y = Fe::load(&group.y).mul(inverse.sqr().mul(inverse));
         group.proven &= !(y.odd() ^ group.r_odd);
     }
 }

@@ -1,56 +1,126 @@
 //! One sum of many multiples: Pippenger's buckets, filled by affine additions that share inversions.
 //!
 //! Scalars are sums of odd digits, as everywhere here, so bucket b collects the points whose digit is
-//! `2b + 1` or its negation. Every bucket starts with a multiple of the generator, so none is empty;
-//! the caller subtracts what that adds. Additions of points with equal x are noticed, and then there
-//! is no result: nothing is decided by this module alone.
+//! `2b + 1` or its negation. What is in a bucket, and then what is in a row and in a column of the
+//! buckets laid out as a rectangle, is a list of points to be summed up ([`lists`]). Rows and columns
+//! begin with a multiple of the generator, so none is empty; the caller subtracts what that adds.
+//! Exceptional additions are noticed, and then there is no result: nothing is decided by this module
+//! alone.
 
-use super::curve::{Affine, BETA, Jacobian, load_points};
-use super::field::{self, Columns, Fe, LIMBS, Sum};
+mod lists;
+
+use super::curve::{BETA, Jacobian, load_points};
+use super::field::{self, Fe, Sum};
 use super::{LANES, Lanes, Line};
 use crate::scalar::Digits;
+use lists::{Lists, NEGATIVE, Nodes};
 
-/// Bits of a window.
-pub(crate) const WIDTH: usize = 10;
+/// References that are sorted and summed at a time: several windows share the inversions, and their
+/// sums stay in the second level cache.
+const REFS_AT_ONCE: usize = 1 << 14;
 
-/// Windows of half a scalar.
-pub(crate) const WINDOWS: usize = 13;
+/// Marks a bucket with nothing in it.
+const EMPTY: u32 = u32::MAX;
 
-/// Buckets of a window, of the digits 1 to 1023.
-pub(crate) const BUCKETS: usize = 512;
+/// How scalars are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Bits of a window.
+    width: usize,
+}
 
-/// Marks a reference to the negation of a node.
-const NEGATIVE: u32 = 1 << 31;
+impl Shape {
+    /// For sums of about so many points. Wider windows are fewer, but each has twice the buckets.
+    pub(crate) fn for_points(points: usize) -> Self {
+        let width = match points {
+            ..600 => 7,
+            600..2000 => 8,
+            2000..5000 => 9,
+            5000..20_000 => 10,
+            _ => 11,
+        };
+        Self { width }
+    }
+
+    /// Bits of a window.
+    pub(crate) fn width(self) -> usize {
+        self.width
+    }
+
+    /// Windows of half a scalar.
+    pub(crate) fn windows(self) -> usize {
+        Digits::BITS.div_ceil(self.width)
+    }
+
+    /// Bits that all windows have together.
+    pub(crate) fn bits(self) -> usize {
+        self.width * self.windows()
+    }
+
+    /// Buckets of a window: the odd numbers below 2^width.
+    fn buckets(self) -> usize {
+        1 << (self.width - 1)
+    }
+
+    /// Columns of the rectangle of buckets: bucket `columns * i + j` is in row i and column j.
+    pub(crate) fn columns(self) -> usize {
+        1 << ((self.width - 1) / 2)
+    }
+
+    /// Its rows.
+    pub(crate) fn rows(self) -> usize {
+        self.buckets() / self.columns()
+    }
+}
 
 /// Operands, memory and result of a sum.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Work {
+    /// How scalars are cut; digits are for this.
+    pub(crate) shape: Shape,
     /// x coordinates of keys in groups of eight, all lanes set.
     pub(crate) keys: Vec<[[u64; LANES]; 4]>,
     /// x coordinates of nonces.
     pub(crate) nonces: Vec<[[u64; LANES]; 4]>,
-    /// Digits of both halves of the factor of each key, in order.
-    pub(crate) key_digits: Vec<[Digits; 2]>,
-    /// Digits of the factor of each nonce.
-    pub(crate) nonce_digits: Vec<Digits>,
-    /// The sum of window w times 2^(10 w).
+    /// Digits of the first halves of the factors of keys, of the second halves, and of the factors of
+    /// nonces.
+    pub(crate) digits: [Vec<Digits>; 3],
+    /// The sum of window w times 2^(width w).
     pub(crate) sums: Vec<Line>,
-    /// Points: keys, keys times lambda, nonces, generators, and sums within buckets.
-    nodes: Vec<Line>,
-    /// References by bucket, and those of the next level.
-    refs: Vec<u32>,
-    next: Vec<u32>,
-    pairs: Vec<[u32; 2]>,
-    prefixes: Vec<[[u64; LANES]; LIMBS]>,
-    buckets: Vec<Line>,
+    /// Points: keys, keys times lambda, nonces, generators, buckets, and sums within lists.
+    nodes: Nodes,
+    lists: Lists,
+    /// Bucket and sign of each digit.
+    places: Vec<u32>,
+    /// Where the next reference of each bucket goes.
+    ends: Vec<u32>,
+    /// References to the sums of all buckets of all windows.
+    buckets: Vec<u32>,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self {
+            shape: Shape::for_points(0),
+            keys: Vec::new(),
+            nonces: Vec::new(),
+            digits: Default::default(),
+            sums: Vec::new(),
+            nodes: Nodes::default(),
+            lists: Lists::default(),
+            places: Vec::new(),
+            ends: Vec::new(),
+            buckets: Vec::new(),
+        }
+    }
 }
 
 /// Sets `sums` for keys with even y times their factors, minus nonces with even y times theirs, plus
-/// the generator multiples of the buckets. `false` if a coordinate belongs to no point or an addition
-/// was exceptional.
+/// the generator multiples of rows and columns. `false` if a coordinate belongs to no point or an
+/// addition was exceptional.
 #[inline(always)]
 pub(crate) fn sum<L: Lanes>(work: &mut Work, table: &[Line]) -> bool {
-    work.nodes.clear();
+    work.nodes.truncate(0);
     if !push_points::<L>(&work.keys, 0, &mut work.nodes) {
         return false;
     }
@@ -59,31 +129,18 @@ pub(crate) fn sum<L: Lanes>(work: &mut Work, table: &[Line]) -> bool {
         return false;
     }
     let generators = work.nodes.len();
-    work.nodes.extend_from_slice(&table[..BUCKETS]);
-    let temporary = work.nodes.len();
-    work.buckets.clear();
-    for window in 0..WINDOWS {
-        work.nodes.truncate(temporary);
-        let mut sizes = sort(work, window, generators as u32);
-        if !fill_buckets::<L>(work, &mut sizes) {
-            return false;
-        }
-        for &reference in &work.refs {
-            // Either a generator, which is never negated, or a sum.
-            debug_assert!(reference & NEGATIVE == 0);
-            work.buckets.push(work.nodes[reference as usize]);
-        }
-    }
-    reduce::<L>(work)
+    let count = work.shape.rows() + work.shape.columns();
+    work.nodes.extend(count).1.copy_from_slice(&table[..count]);
+    fill_buckets::<L>(work) && sum_rectangles::<L>(work, generators as u32) && reduce::<L>(work)
 }
 
 /// Decompresses x coordinates to points whose y is odd in the lanes of the mask.
 #[inline(always)]
-fn push_points<L: Lanes>(groups: &[[[u64; LANES]; 4]], odd: u8, nodes: &mut Vec<Line>) -> bool {
+fn push_points<L: Lanes>(groups: &[[[u64; LANES]; 4]], odd: u8, nodes: &mut Nodes) -> bool {
     let seven = Fe::<L>::constant([7, 0, 0, 0, 0]);
-    for pair in groups.chunks(2) {
-        let mut xs = [Fe::<L>::one(); 2];
-        let mut cubics = [seven; 2];
+    for pair in groups.chunks(4) {
+        let mut xs = [Fe::<L>::one(); 4];
+        let mut cubics = [seven; 4];
         for k in 0..pair.len() {
             let [a, b, c, d] = &pair[k];
             xs[k] = Fe::from_words([L::load(a), L::load(b), L::load(c), L::load(d)]);
@@ -96,217 +153,209 @@ fn push_points<L: Lanes>(groups: &[[[u64; LANES]; 4]], odd: u8, nodes: &mut Vec<
                 return false;
             }
             let y = roots[k].negate_where(roots[k].odd() ^ odd).mul(&Fe::one());
-            push_lines(&xs[k], &y, nodes);
+            store_lines(&xs[k], &y, nodes.extend(LANES).1);
         }
     }
     true
 }
 
-/// Appends one line per lane; both elements are weak.
+/// Sets one line per lane; both elements are weak.
 #[inline(always)]
-fn push_lines<L: Lanes>(x: &Fe<L>, y: &Fe<L>, nodes: &mut Vec<Line>) {
+fn store_lines<L: Lanes>(x: &Fe<L>, y: &Fe<L>, lines: &mut [Line]) {
     let [a, b, c, d] = x.to_words();
     let [e, f, g, h] = y.to_words();
-    let mut lines = [Line([0; 8]); LANES];
-    for (row, line) in L::transpose([a, b, c, d, e, f, g, h]).into_iter().zip(&mut lines) {
+    for (row, line) in L::transpose([a, b, c, d, e, f, g, h]).into_iter().zip(lines) {
         row.store(&mut line.0);
     }
-    nodes.extend_from_slice(&lines);
 }
 
 /// Appends lambda times every point.
 #[inline(always)]
-fn push_endomorphism<L: Lanes>(nodes: &mut Vec<Line>) {
+fn push_endomorphism<L: Lanes>(nodes: &mut Nodes) {
     for first in (0..nodes.len()).step_by(LANES) {
-        let refs = [0, 1, 2, 3, 4, 5, 6, 7].map(|lane| (first + lane) as u32);
-        let point = load_nodes::<L>(nodes, &refs);
-        push_lines(&point.x.mul(&Fe::constant(BETA)), &point.y, nodes);
+        let points = &nodes.get()[first..];
+        let line = |lane: usize| &points[lane];
+        let lines = [line(0), line(1), line(2), line(3), line(4), line(5), line(6), line(7)];
+        let point = load_points::<L>(lines);
+        let lambda = point.x.mul(&Fe::constant(BETA));
+        store_lines(&lambda, &point.y, nodes.extend(LANES).1);
     }
 }
 
+/// Sums up the buckets of all windows.
 #[inline(always)]
-fn load_nodes<L: Lanes>(nodes: &[Line], refs: &[u32; LANES]) -> Affine<L> {
-    let line = |lane: usize| &nodes[(refs[lane] & !NEGATIVE) as usize];
-    load_points([line(0), line(1), line(2), line(3), line(4), line(5), line(6), line(7)])
-}
-
-/// Bucket and sign of a digit.
-#[inline(always)]
-fn place(digits: &Digits, window: usize) -> (usize, u32) {
-    let raw = digits.window::<WIDTH>(window) as usize;
-    if raw < BUCKETS { (BUCKETS - 1 - raw, NEGATIVE) } else { (raw - BUCKETS, 0) }
-}
-
-/// Sorts references to all points by their bucket in this window; returns the sizes.
-#[inline(always)]
-fn sort(work: &mut Work, window: usize, generators: u32) -> [u32; BUCKETS] {
-    let mut sizes = [1u32; BUCKETS];
-    let halves = work.key_digits.iter().flatten();
-    for digits in halves.chain(&work.nonce_digits) {
-        sizes[place(digits, window).0] += 1;
+fn fill_buckets<L: Lanes>(work: &mut Work) -> bool {
+    let (windows, buckets) = (work.shape.windows(), work.shape.buckets());
+    let slots = work.nodes.len();
+    work.nodes.extend(windows * buckets);
+    work.buckets.clear();
+    let per_window: usize = work.digits.iter().map(Vec::len).sum();
+    let at_once = (REFS_AT_ONCE / per_window.max(1)).clamp(1, windows);
+    // As even as possible.
+    let rounds = windows.div_ceil(at_once);
+    for round in 0..rounds {
+        sort(work, windows * round / rounds..windows * (round + 1) / rounds);
+        let temporary = work.nodes.len();
+        if !work.lists.sum::<L>(&mut work.nodes) {
+            return false;
+        }
+        let mut refs = work.lists.refs.iter();
+        for &size in &work.lists.sizes {
+            let mut bucket = EMPTY;
+            if size == 1
+                && let Some(reference) = refs.next()
+            {
+                let slot = slots + work.buckets.len();
+                let nodes = work.nodes.get();
+                nodes[slot] = nodes[(reference & !NEGATIVE) as usize];
+                bucket = slot as u32 | reference & NEGATIVE;
+            }
+            work.buckets.push(bucket);
+        }
+        work.nodes.truncate(temporary);
     }
-    let mut ends = [0u32; BUCKETS];
+    true
+}
+
+/// Makes the lists of all buckets of some windows.
+#[inline(always)]
+fn sort(work: &mut Work, windows: std::ops::Range<usize>) {
+    let Work { shape, digits, lists, places, ends, .. } = work;
+    let (width, buckets) = (shape.width, shape.buckets());
+    let per_window: usize = digits.iter().map(Vec::len).sum();
+    lists.sizes.clear();
+    lists.sizes.resize(windows.len() * buckets, 0);
+    places.resize(windows.len() * per_window, 0);
+    for (number, window) in windows.clone().enumerate() {
+        let sizes = &mut lists.sizes[number * buckets..][..buckets];
+        let mut places = &mut places[number * per_window..][..per_window];
+        for digits in &*digits {
+            let (of_part, rest) = places.split_at_mut(digits.len());
+            places = rest;
+            for (digits, place) in digits.iter().zip(of_part) {
+                // The digit is 2 raw + 1 - 2^width.
+                let raw = digits.window_of(width, window) as usize;
+                let is_negative = raw < buckets;
+                let bucket = if is_negative { !raw } else { raw } & (buckets - 1);
+                sizes[bucket] += 1;
+                *place = bucket as u32 | u32::from(is_negative) << 31;
+            }
+        }
+    }
+    ends.clear();
     let mut total = 0;
-    for (end, size) in ends.iter_mut().zip(sizes) {
-        *end = total;
+    for size in &lists.sizes {
+        ends.push(total);
         total += size;
     }
-    work.refs.clear();
-    work.refs.resize(total as usize, 0);
-    let mut put = |bucket: usize, reference: u32| {
-        work.refs[ends[bucket] as usize] = reference;
-        ends[bucket] += 1;
-    };
-    for bucket in 0..BUCKETS {
-        put(bucket, generators + bucket as u32);
-    }
+    lists.refs.resize(total as usize, 0);
     let stride = LANES * work.keys.len();
-    for (index, halves) in work.key_digits.iter().enumerate() {
-        for (half, digits) in halves.iter().enumerate() {
-            let (bucket, sign) = place(digits, window);
-            put(bucket, (half * stride + index) as u32 | sign);
-        }
-    }
-    for (index, digits) in work.nonce_digits.iter().enumerate() {
-        let (bucket, sign) = place(digits, window);
-        put(bucket, (2 * stride + index) as u32 | sign);
-    }
-    sizes
-}
-
-/// Adds what is in each bucket, in pairs of pairs, until each has one reference.
-#[inline(always)]
-fn fill_buckets<L: Lanes>(work: &mut Work, sizes: &mut [u32; BUCKETS]) -> bool {
-    while work.refs.len() > BUCKETS {
-        work.next.clear();
-        work.pairs.clear();
-        let first = work.nodes.len() as u32;
-        let mut rest = work.refs.as_slice();
-        for size in &mut *sizes {
-            let (bucket, after) = rest.split_at(*size as usize);
-            rest = after;
-            let (pairs, single) = bucket.as_chunks::<2>();
-            for pair in pairs {
-                work.next.push(first + work.pairs.len() as u32);
-                work.pairs.push(*pair);
+    for number in 0..windows.len() {
+        let ends = &mut ends[number * buckets..][..buckets];
+        let mut places = &places[number * per_window..][..per_window];
+        for (part, digits) in digits.iter().enumerate() {
+            let (of_part, rest) = places.split_at(digits.len());
+            places = rest;
+            let first = (part * stride) as u32;
+            for (node, place) in (first..).zip(of_part) {
+                let end = &mut ends[*place as usize & (buckets - 1)];
+                lists.refs[*end as usize] = node | place & NEGATIVE;
+                *end += 1;
             }
-            work.next.extend_from_slice(single);
-            *size = size.div_ceil(2);
-        }
-        while !work.pairs.len().is_multiple_of(LANES) {
-            work.pairs.push(work.pairs[0]);
-        }
-        std::mem::swap(&mut work.refs, &mut work.next);
-        if !add_pairs::<L>(&mut work.nodes, &work.pairs, &mut work.prefixes) {
-            return false;
         }
     }
-    true
 }
 
-/// Appends the sum of every pair, or fails if two x coordinates are equal.
+/// Sums up all rows but the first, then the columns, of every window.
 #[inline(always)]
-fn add_pairs<L: Lanes>(
-    nodes: &mut Vec<Line>,
-    pairs: &[[u32; 2]],
-    prefixes: &mut Vec<[[u64; LANES]; LIMBS]>,
-) -> bool {
-    let (octets, _) = pairs.as_chunks::<LANES>();
-    let mut product = Fe::<L>::one();
-    prefixes.resize(octets.len(), [[0; LANES]; LIMBS]);
-    for (octet, prefix) in octets.iter().zip(&mut *prefixes) {
-        let [a, b] = load_pairs::<L>(nodes, octet);
-        product.store(prefix);
-        product = product.mul(&Sum::primes(2).plus(&b.x).minus(&a.x).carry());
-    }
-    if product.zeros() != 0 {
-        return false;
-    }
-    let mut suffix = field::inverse(&product);
-    let first = nodes.len();
-    nodes.resize(first + pairs.len(), Line([0; 8]));
-    for (number, (octet, prefix)) in octets.iter().zip(&*prefixes).enumerate().rev() {
-        let [a, b] = load_pairs::<L>(nodes, octet);
-        let dx = Sum::primes(2).plus(&b.x).minus(&a.x).carry();
-        let inverse = suffix.mul(&Fe::load(prefix));
-        suffix = suffix.mul(&dx);
-        let slope = Sum::primes(4).plus(&b.y).minus(&a.y).carry().mul(&inverse);
-        let x = Columns::square(Some(Sum::primes(4).minus(&a.x).minus(&b.x)), &slope).reduce();
-        let t = Sum::primes(2).plus(&a.x).minus(&x).carry();
-        let y = Sum::primes(4).minus(&a.y).columns().plus_product(&slope, &t).reduce();
-        let [p, q, r, s] = x.to_words();
-        let [t, u, v, w] = y.to_words();
-        let lines = &mut nodes[first + LANES * number..][..LANES];
-        for (row, line) in L::transpose([p, q, r, s, t, u, v, w]).into_iter().zip(lines) {
-            row.store(&mut line.0);
+fn sum_rectangles<L: Lanes>(work: &mut Work, generators: u32) -> bool {
+    let (rows, columns) = (work.shape.rows(), work.shape.columns());
+    let lists = &mut work.lists;
+    lists.sizes.clear();
+    lists.refs.clear();
+    let mut end = 0;
+    for buckets in work.buckets.chunks_exact(rows * columns) {
+        for line in 1..rows + columns {
+            lists.refs.push(generators + line as u32);
+            let (first, step) =
+                if line < rows { (line * columns, 1) } else { (line - rows, columns) };
+            let length = if line < rows { columns } else { rows };
+            for k in 0..length {
+                let bucket = buckets[first + step * k];
+                if bucket != EMPTY {
+                    lists.refs.push(bucket);
+                }
+            }
+            lists.sizes.push((lists.refs.len() - end) as u32);
+            end = lists.refs.len();
         }
     }
-    true
+    lists.sum::<L>(&mut work.nodes)
 }
 
-/// Both points of eight pairs, with signs applied.
-#[inline(always)]
-fn load_pairs<L: Lanes>(nodes: &[Line], octet: &[[u32; 2]; LANES]) -> [Affine<L>; 2] {
-    let mut refs = [[0; LANES]; 2];
-    let mut signs = [0u8; 2];
-    for (lane, pair) in octet.iter().enumerate() {
-        for k in 0..2 {
-            refs[k][lane] = pair[k];
-            signs[k] |= ((pair[k] >> 31) as u8) << lane;
-        }
-    }
-    let mut a = load_nodes::<L>(nodes, &refs[0]);
-    let mut b = load_nodes::<L>(nodes, &refs[1]);
-    if signs[0] != 0 {
-        a.y = a.y.negate_where(signs[0]);
-    }
-    if signs[1] != 0 {
-        b.y = b.y.negate_where(signs[1]);
-    }
-    [a, b]
-}
-
-/// From buckets to `sums`, one window per lane: the sum of (2b + 1) times bucket b, doubled to its
-/// weight.
+/// From rows and columns to `sums`, one window per lane: the sum of (2b + 1) times bucket b, which is
+/// the sum of `2 columns i` times row i and of (2j + 1) times column j, doubled to its weight.
 #[inline(always)]
 fn reduce<L: Lanes>(work: &mut Work) -> bool {
+    let (rows, columns, windows) = (work.shape.rows(), work.shape.columns(), work.shape.windows());
     work.sums.clear();
-    for first in (0..WINDOWS).step_by(LANES) {
-        let window = |lane: usize| (first + lane).min(WINDOWS - 1);
-        let line = |lane: usize, bucket: usize| &work.buckets[BUCKETS * window(lane) + bucket];
-        let load = |bucket: usize| -> [&Line; LANES] {
-            [0, 1, 2, 3, 4, 5, 6, 7].map(|lane| line(lane, bucket))
+    let nodes = work.nodes.get();
+    for first in (0..windows).step_by(LANES) {
+        let window = |lane: usize| (first + lane).min(windows - 1);
+        let load = |line: usize| {
+            let line = |lane: usize| {
+                let reference = work.lists.refs[(rows + columns - 1) * window(lane) + line - 1];
+                // A sum or a generator, neither of which is negated.
+                debug_assert!(reference & NEGATIVE == 0);
+                &nodes[reference as usize]
+            };
+            load_points::<L>([
+                line(0),
+                line(1),
+                line(2),
+                line(3),
+                line(4),
+                line(5),
+                line(6),
+                line(7),
+            ])
         };
-        let top = load_points::<L>(load(BUCKETS - 1));
-        // All buckets from the current one on, and the sum of these over the current ones.
-        let mut suffix = Jacobian { x: top.x, y: top.y, z: Fe::one() };
+        let mut suffix = Jacobian::from_affine(&load(rows - 1));
         let mut total = suffix;
-        for bucket in (0..BUCKETS - 1).rev() {
-            suffix = suffix.add(&load_points(load(bucket)));
+        for row in (1..rows - 1).rev() {
+            suffix = suffix.add(&load(row));
             total = total.add_jacobian(&suffix);
         }
-        // The total has (b + 1) times bucket b.
-        suffix.y = suffix.y.negate_where(u8::MAX).mul(&Fe::one());
-        let mut sum = total.double().add_jacobian(&suffix);
-        for step in 0..WIDTH * (WINDOWS - 1) {
+        let mut sum = total;
+        for _ in 0..(2 * columns).ilog2() {
+            sum = sum.double();
+        }
+        suffix = Jacobian::from_affine(&load(rows + columns - 1));
+        total = suffix;
+        for column in (rows..rows + columns - 1).rev() {
+            suffix = suffix.add(&load(column));
+            total = total.add_jacobian(&suffix);
+        }
+        // The total has (j + 1) times column j.
+        suffix.y = suffix.y.fe().negate_where(u8::MAX).mul(&Fe::one()).factor();
+        sum = sum.add_jacobian(&total.double().add_jacobian(&suffix));
+        for step in 0..work.shape.width * (windows - 1) {
             let mut mask = 0;
             for lane in 0..LANES {
-                mask |= u8::from(step < WIDTH * window(lane)) << lane;
+                mask |= u8::from(step < work.shape.width * window(lane)) << lane;
             }
-            let double = sum.double();
-            sum.x = Fe::select(mask, &double.x, &sum.x);
-            sum.y = Fe::select(mask, &double.y, &sum.y);
-            sum.z = Fe::select(mask, &double.z, &sum.z);
+            sum = Jacobian::select(mask, &sum.double(), &sum);
         }
-        if sum.z.zeros() != 0 {
+        if sum.z.fe().zeros() != 0 {
             return false;
         }
-        let inverse = field::inverse(&sum.z);
+        let inverse = field::inverse(sum.z);
         let square = inverse.sqr();
-        let x = sum.x.mul(&square).normalize();
-        let y = sum.y.mul(&square.mul(&inverse)).normalize();
-        push_lines(&x, &y, &mut work.sums);
+        let x = sum.x.mul(square).normalize();
+        let y = sum.y.mul(square.mul(inverse)).fe().normalize();
+        work.sums.resize(first + LANES, Line([0; 8]));
+        store_lines(&x, &y, &mut work.sums[first..]);
     }
-    work.sums.truncate(WINDOWS);
+    work.sums.truncate(windows);
     true
 }

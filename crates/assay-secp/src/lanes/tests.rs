@@ -90,8 +90,8 @@ fn field_agrees_with_slow_arithmetic() {
         assert_eq!(read(x), a, "round trip");
         let product = read(x.mul(&y));
         let square = read(x.sqr());
-        let twice = read(Columns::zero().plus_product(&x, &y).reduce_twice());
-        let thrice = read(Columns::zero().plus_product(&x, &y).reduce_thrice());
+        let twice = read(Columns::zero().plus_product(&x, &y).reduce_twice().fe());
+        let thrice = read(Columns::zero().plus_product(&x, &y).reduce_thrice().fe());
         let negated = Columns::zero().plus_product(&x, &y).reduce_negated();
         let sum = read(Sum::primes(2).plus(&x).minus(&y).plus(&y).plus(&y).carry().mul(&Fe::one()));
         for lane in 0..LANES {
@@ -116,7 +116,7 @@ fn field_agrees_with_slow_arithmetic() {
         let back = Sum::primes(0).plus(&eights).plus(&eight).carry().mul(&Fe::one());
         assert_eq!(back.equals(&x.mul(&y)), u8::MAX);
         let inverse = field::inverse(&x);
-        let unit = inverse.mul(&x);
+        let unit = inverse.mul(&x).fe();
         for (unit, a) in read(unit).into_iter().zip(a) {
             assert_eq!(unit, if a == [0; 4] { [0; 4] } else { [1, 0, 0, 0] });
         }

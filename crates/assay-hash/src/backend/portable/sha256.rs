@@ -49,14 +49,14 @@ pub(crate) fn double_64(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
     }
 }
 
-/// Double SHA-256 of the first message; returns 1.
-pub(crate) fn double_group(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
+/// SHA-256, double if `TWICE`, of the first message; returns 1.
+pub(crate) fn group<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
     let message = Padded::new(messages[0]);
     let mut state = INITIAL;
     for i in 0..message.blocks() {
         compress_words(&mut state, words(message.block(i)));
     }
-    digests[0] = rehash(&state);
+    digests[0] = if TWICE { rehash(&state) } else { to_bytes(state) };
     1
 }
 

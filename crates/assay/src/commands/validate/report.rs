@@ -212,7 +212,7 @@ impl Report {
         }
         let _ = writeln!(
             text,
-            "time         {:.2} s: finding blocks {:.2} s, connecting {:.2} s, hashing coins {:.2} s",
+            "time         {:.2} s: finding blocks {:.2} s, connecting {:.2} s, hashing and writing coins {:.2} s",
             self.scan_s + self.connect_s + self.hash_s,
             self.scan_s,
             self.connect_s,

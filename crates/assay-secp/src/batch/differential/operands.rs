@@ -1,27 +1,101 @@
-//! Batches of true, damaged and strange checks on every backend against libsecp256k1 one by one.
-//!
-//! `ASSAY_DIFF_LANES` is the number of checks for the fast backend (the portable one gets a
-//! thirty-second part), `ASSAY_DIFF_SEED` the seed; the output has both, and counts by kind.
+//! True, damaged and strange checks, with the answers of libsecp256k1.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "the seed and the counts are what a reader of the log wants"
-)]
-
-use assay_secp::{Backend, BatchVerifier, Check};
 use secp256k1::constants::CURVE_ORDER;
 use secp256k1::{Keypair, Message, Parity, PublicKey, Scalar, SecretKey, ecdsa, schnorr};
 
-const LANES_DEFAULT: usize = 6_000;
+use super::super::tests::{above_order, exceptional, related};
+use crate::{Check, verify_schnorr_bch};
 
-/// Owners of keys; their signatures are made once and used again and again.
-const SIGNERS: usize = 192;
+/// Where a check comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Signed, or tweaked, by libsecp256k1.
+    Signed,
+    /// As signed, with a bit flipped.
+    Flipped,
+    /// As signed, with a number replaced by one at which comparisons and reductions turn: scalars
+    /// around zero, half the order and the order, coordinates around the prime; also a high S.
+    Edge,
+    /// As signed with an uncompressed key whose tag or coordinates are changed.
+    Hybrid,
+    /// r is the x coordinate minus the order.
+    AboveOrder,
+    /// Small multiples of the generator and of lambda G as keys, with scalars at their edges.
+    Related,
+    /// A key that makes an addition of the ladder a doubling or a cancellation; all additions occur.
+    Exceptional,
+}
 
-struct Random(u64);
+impl Class {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Signed,
+        Self::Flipped,
+        Self::Edge,
+        Self::Hybrid,
+        Self::AboveOrder,
+        Self::Related,
+        Self::Exceptional,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Signed => "signed",
+            Self::Flipped => "bit flipped",
+            Self::Edge => "edge numbers",
+            Self::Hybrid => "hybrid and uncompressed keys",
+            Self::AboveOrder => "r + n < p",
+            Self::Related => "related keys",
+            Self::Exceptional => "exceptional additions",
+        }
+    }
+}
+
+/// A check and what libsecp256k1 says of it.
+pub(super) struct Operand {
+    pub(super) owned: Owned,
+    pub(super) class: Class,
+    pub(super) is_valid: bool,
+}
+
+impl Operand {
+    fn new(owned: Owned, class: Class) -> Self {
+        let is_valid = owned.check().verify();
+        assert!(is_valid || class != Class::Signed, "libsecp256k1 takes its own signatures");
+        Self { owned, class, is_valid }
+    }
+}
+
+/// Operands of all classes: `signers` keys, each with six checks and six damaged ones, and the
+/// degenerate cases of a seed.
+pub(super) fn make(random: &mut Random, signers: usize) -> Vec<Operand> {
+    let mut operands = Vec::new();
+    for _ in 0..signers {
+        for owned in true_checks(random) {
+            let (damaged, class) = mutate(random, &owned);
+            operands.push(Operand::new(owned, Class::Signed));
+            operands.push(Operand::new(damaged, class));
+        }
+    }
+    let seed = random.next() as u32;
+    let degenerate = [
+        (above_order(seed), Class::AboveOrder),
+        (related(seed % 1024), Class::Related),
+        (exceptional(seed), Class::Exceptional),
+    ];
+    for (forged, class) in degenerate {
+        operands.extend(forged.into_iter().map(|forged| {
+            let (pubkey, der_sig, msg) = forged.into_parts();
+            Operand::new(Owned::Ecdsa { pubkey, der_sig, msg }, class)
+        }));
+    }
+    operands
+}
+
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
     /// The generator known as `SplitMix64`.
-    fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,7 +103,7 @@ impl Random {
         word ^ word >> 31
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub(super) fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 
@@ -44,8 +118,8 @@ impl Random {
     }
 }
 
-#[derive(Clone)]
-enum Owned {
+#[derive(Clone, Debug)]
+pub(super) enum Owned {
     Ecdsa { pubkey: Vec<u8>, der_sig: Vec<u8>, msg: [u8; 32] },
     Schnorr { xonly: [u8; 32], sig: [u8; 64], msg: Vec<u8> },
     SchnorrBch { pubkey: Vec<u8>, sig: [u8; 64], msg: [u8; 32] },
@@ -53,7 +127,7 @@ enum Owned {
 }
 
 impl Owned {
-    fn check(&self) -> Check<'_> {
+    pub(super) fn check(&self) -> Check<'_> {
         match self {
             Self::Ecdsa { pubkey, der_sig, msg } => Check::Ecdsa { pubkey, der_sig, msg },
             Self::Schnorr { xonly, sig, msg } => Check::Schnorr { xonly, sig, msg },
@@ -117,7 +191,7 @@ fn sign_bch(secret: &SecretKey, random: &mut Random, msg: &[u8; 32]) -> [u8; 64]
         let product = secret.mul_tweak(&e).expect("not zero");
         let s = product.add_tweak(&Scalar::from(nonce)).expect("not zero");
         sig[32..].copy_from_slice(&s.to_secret_bytes());
-        if assay_secp::verify_schnorr_bch(&pubkey, &sig, msg) {
+        if verify_schnorr_bch(&pubkey, &sig, msg) {
             break;
         }
     }
@@ -149,15 +223,15 @@ fn edge(random: &mut Random) -> [u8; 32] {
     number
 }
 
-/// Puts a number into 32 bytes of a slice, or flips a bit.
-fn damage(random: &mut Random, bytes: &mut [u8]) {
-    if bytes.is_empty() {
-        return;
-    }
-    if random.below(3) == 0 && bytes.len() >= 32 {
-        let at = random.below(bytes.len() / 32) * 32 + bytes.len() % 32;
-        bytes[at..at + 32].copy_from_slice(&edge(random));
-    } else {
+/// Puts a number into 32 bytes of a slice.
+fn put_edge(random: &mut Random, bytes: &mut [u8]) {
+    let Some(numbers) = bytes.len().checked_div(32).filter(|&numbers| numbers > 0) else { return };
+    let at = random.below(numbers) * 32 + bytes.len() % 32;
+    bytes[at..at + 32].copy_from_slice(&edge(random));
+}
+
+fn flip(random: &mut Random, bytes: &mut [u8]) {
+    if !bytes.is_empty() {
         let at = random.below(bytes.len());
         bytes[at] ^= 1 << random.below(8);
     }
@@ -168,7 +242,7 @@ fn replace_number(random: &mut Random, der: &[u8]) -> Vec<u8> {
     let Ok(sig) = ecdsa::Signature::from_der(der) else { return der.to_vec() };
     let mut numbers = sig.serialize_compact();
     if random.below(2) == 0 {
-        damage(random, &mut numbers);
+        put_edge(random, &mut numbers);
     } else if let Ok(s) = SecretKey::from_secret_bytes(numbers[32..].try_into().expect("32 bytes"))
     {
         // A high S is as good.
@@ -185,131 +259,52 @@ fn replace_number(random: &mut Random, der: &[u8]) -> Vec<u8> {
     out
 }
 
-fn mutate(random: &mut Random, check: &mut Owned) {
+/// A changed check, and what was done to it.
+fn mutate(random: &mut Random, owned: &Owned) -> (Owned, Class) {
+    let mut check = owned.clone();
+    let class = match random.below(3) {
+        0 => Class::Edge,
+        _ => Class::Flipped,
+    };
     let which = random.below(3);
-    match check {
+    if let Owned::Ecdsa { pubkey, der_sig, .. } = &mut check {
+        if class == Class::Edge && which > 0 {
+            *der_sig = replace_number(random, der_sig);
+            return (check, class);
+        }
+        if pubkey.len() == 65 && which == 0 {
+            // The tag, its parity bit, or anything in the coordinates.
+            match random.below(3) {
+                0 => pubkey[0] = random.below(9) as u8,
+                1 => pubkey[0] ^= 1,
+                _ => flip(random, pubkey),
+            }
+            return (check, Class::Hybrid);
+        }
+    }
+    let change = if class == Class::Edge { put_edge } else { flip };
+    match &mut check {
         Owned::Ecdsa { pubkey, der_sig, msg } => match which {
-            0 => damage(random, pubkey),
-            1 if random.below(2) == 0 => *der_sig = replace_number(random, der_sig),
-            1 => damage(random, der_sig),
-            _ => damage(random, msg),
+            0 => change(random, pubkey),
+            1 => change(random, der_sig),
+            _ => change(random, msg),
         },
         Owned::Schnorr { xonly, sig, msg } => match which {
-            0 => damage(random, xonly),
-            1 => damage(random, sig),
-            _ => damage(random, msg),
+            0 => change(random, xonly),
+            1 => change(random, sig),
+            _ => change(random, msg),
         },
         Owned::SchnorrBch { pubkey, sig, msg } => match which {
-            0 => damage(random, pubkey),
-            1 => damage(random, sig),
-            _ => damage(random, msg),
+            0 => change(random, pubkey),
+            1 => change(random, sig),
+            _ => change(random, msg),
         },
         Owned::Tweak { internal, tweak, output, parity } => match random.below(4) {
-            0 => damage(random, internal),
-            1 => damage(random, tweak),
-            2 => damage(random, output),
+            0 => change(random, internal),
+            1 => change(random, tweak),
+            2 => change(random, output),
             _ => *parity ^= true,
         },
     }
-}
-
-fn number_from(variable: &str, default: usize) -> usize {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
-fn run(backend: Backend, lanes: usize, seed: usize) {
-    if !backend.available() {
-        println!("skipped: this CPU does not run {}", backend.name());
-        return;
-    }
-    let mut random = Random(seed as u64);
-    let pool: Vec<Owned> = (0..SIGNERS).flat_map(|_| true_checks(&mut random)).collect();
-    let mut verifier = BatchVerifier::with_backend(backend);
-    assert_eq!(verifier.backend(), backend);
-    let (mut done, mut valid, mut answers) = (0, 0, Vec::new());
-    while done < lanes {
-        let count = (1 + random.below(700)).min(lanes - done);
-        let batch: Vec<Owned> = (0..count)
-            .map(|_| {
-                let mut check = pool[random.below(pool.len())].clone();
-                if random.below(2) == 0 {
-                    mutate(&mut random, &mut check);
-                }
-                check
-            })
-            .collect();
-        let checks: Vec<Check<'_>> = batch.iter().map(Owned::check).collect();
-        verifier.verify(&checks, &mut answers);
-        assert_eq!(answers.len(), count);
-        for (check, answer) in checks.iter().zip(&answers) {
-            assert_eq!(*answer, check.verify(), "seed {seed}, {}: {check:?}", backend.name());
-            valid += usize::from(*answer);
-        }
-        done += count;
-    }
-    println!("{}: seed {seed}, {done} lanes, {valid} valid, no difference", backend.name());
-    assert!(valid > lanes / 3 && valid < lanes, "a mixture");
-}
-
-#[test]
-fn batches_agree_with_single_checks() {
-    let lanes = number_from("ASSAY_DIFF_LANES", LANES_DEFAULT);
-    let seed = number_from("ASSAY_DIFF_SEED", 20_261_121);
-    run(Backend::Ifma, lanes, seed);
-    run(Backend::Portable, lanes / 32, seed);
-}
-
-#[test]
-fn empty_and_single_batches() {
-    let mut random = Random(5);
-    let pool = true_checks(&mut random);
-    for backend in [Backend::Libsecp, Backend::Portable, Backend::Ifma] {
-        let mut verifier = BatchVerifier::with_backend(backend);
-        let mut answers = vec![true; 3];
-        verifier.verify(&[], &mut answers);
-        assert!(answers.is_empty());
-        for count in 1..18 {
-            let checks: Vec<Check<'_>> = (0..count).map(|k| pool[k % 6].check()).collect();
-            verifier.verify(&checks, &mut answers);
-            assert_eq!(answers, vec![true; count]);
-        }
-    }
-}
-
-#[test]
-fn names_lead_back() {
-    for backend in [Backend::Libsecp, Backend::Portable, Backend::Ifma] {
-        assert_eq!(Backend::by_name(backend.name()), Some(backend));
-    }
-    assert_eq!(Backend::by_name("abacus"), None);
-    assert!(Backend::detect().available());
-    assert!(!BatchVerifier::new().has_failed_self_test());
-}
-
-/// Weighted sums: all true, with damage here and there, and with keys that occur many times.
-#[test]
-fn weighted_sums_agree_with_single_checks() {
-    let mut random = Random(77);
-    let schnorr = |check: &Owned| matches!(check, Owned::Schnorr { .. });
-    let pool: Vec<Owned> =
-        (0..600).flat_map(|_| true_checks(&mut random)).filter(schnorr).collect();
-    let mut answers = Vec::new();
-    for backend in [Backend::Libsecp, Backend::Portable, Backend::Ifma] {
-        let mut verifier = BatchVerifier::with_backend(backend);
-        for (count, damaged) in [(300, 0), (600, 0), (600, 1), (599, 2), (600, 40), (257, 1)] {
-            let mut batch = pool[..count].to_vec();
-            for _ in 0..damaged {
-                let at = random.below(count);
-                mutate(&mut random, &mut batch[at]);
-            }
-            let checks: Vec<Check<'_>> = batch.iter().map(Owned::check).collect();
-            verifier.verify_weighted(&checks, &mut answers);
-            for (check, answer) in checks.iter().zip(&answers) {
-                assert_eq!(*answer, check.verify(), "{}: {check:?}", backend.name());
-            }
-        }
-        let checks: Vec<Check<'_>> = (0..520).map(|k| pool[k % 3].check()).collect();
-        verifier.verify_weighted(&checks, &mut answers);
-        assert_eq!(answers, vec![true; 520]);
-    }
+    (check, class)
 }

@@ -1,0 +1,158 @@
+//! Blocks whose coins have moved and whose scripts are being verified.
+//!
+//! Scripts need the outputs they spend, and not that the blocks before are valid. So coins move ahead in the order of the
+//! blocks, the scripts of many blocks are verified at once, and a watermark follows: the highest block up to which all
+//! scripts have passed. Nothing is written to disk that is above it. When a script fails, the blocks from that one on are
+//! taken back; the lowest block that is invalid is the one reported, whatever was found first.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use assay_consensus::block::BlockError;
+use assay_store::{CoinStore, decode_undo};
+
+use crate::apply::{CoinbaseLog, Moved, UnwindError, unapply};
+use crate::connect::{ConnectError, doubt, overwrite_or};
+use crate::scripts::{BlockScripts, Verifier};
+
+/// The bytes of blocks, and of what they spend, that may wait for their scripts.
+const BYTES_MAX: usize = 64 << 20;
+
+/// Blocks that may wait: each bears a few hundred bytes however small it is.
+const BLOCKS_MAX: usize = 16 << 10;
+
+/// A block whose coins have moved.
+pub(crate) struct InFlight<T> {
+    pub(crate) scripts: Arc<BlockScripts>,
+    /// The coins it spent, encoded.
+    pub(crate) undo: Vec<u8>,
+    /// What its owner keeps with it.
+    pub(crate) note: T,
+}
+
+impl<T> InFlight<T> {
+    fn bytes(&self) -> usize {
+        // What is spent is also there decoded, until its scripts are verified.
+        self.scripts.prepared.block.bytes().len() + 4 * self.undo.len()
+    }
+
+    /// Takes the block's coins back.
+    fn unwind(
+        &self,
+        coins: &mut CoinStore,
+        coinbases: &mut CoinbaseLog,
+    ) -> Result<(), ConnectError> {
+        let prepared = &*self.scripts.prepared;
+        let outputs_first = self.scripts.rules.cash.is_some();
+        let unwound = decode_undo(&self.undo).map_err(UnwindError::Undo).and_then(|spent| {
+            let moved = Moved { txs_added: prepared.block.tx_count(), spent };
+            unapply(&prepared.block, &prepared.txids, outputs_first, moved, coins)
+        });
+        unwound.map_err(|cause| doubt(prepared.hash, cause))?;
+        coinbases.disconnect(&prepared.txids[0]);
+        Ok(())
+    }
+}
+
+/// An invalid block and all that build on it, lowest first; never empty.
+pub(crate) struct Refuted<T> {
+    error: BlockError,
+    blocks: VecDeque<InFlight<T>>,
+}
+
+impl<T> Refuted<T> {
+    /// Takes the coins of all blocks back, highest first. Gives the note of the lowest, and what is to be reported of it.
+    pub(crate) fn unwind(
+        mut self,
+        coins: &mut CoinStore,
+        coinbases: &mut CoinbaseLog,
+    ) -> Result<(T, BlockError), ConnectError> {
+        while let Some(block) = self.blocks.pop_back() {
+            block.unwind(coins, coinbases)?;
+            if self.blocks.is_empty() {
+                let BlockScripts { prepared, rules, .. } = &*block.scripts;
+                let error = overwrite_or(self.error, prepared, rules, coins)?;
+                return Ok((block.note, error));
+            }
+        }
+        unreachable!("there is an invalid block")
+    }
+}
+
+/// The blocks between the watermark and the tip of the coins.
+pub(crate) struct Pipeline<T> {
+    verifier: Arc<Verifier>,
+    blocks: VecDeque<InFlight<T>>,
+    bytes: usize,
+    /// The first block is invalid.
+    is_refuted: bool,
+}
+
+impl<T> Pipeline<T> {
+    pub(crate) fn new(verifier: Arc<Verifier>) -> Self {
+        Self { verifier, blocks: VecDeque::new(), bytes: 0, is_refuted: false }
+    }
+
+    pub(crate) fn verifier(&self) -> &Arc<Verifier> {
+        &self.verifier
+    }
+
+    /// Takes over a block whose coins have moved.
+    pub(crate) fn push(&mut self, block: InFlight<T>) {
+        self.bytes += block.bytes();
+        self.blocks.push_back(block);
+    }
+
+    /// Whether a block is known to be invalid: then no more should come, and [`Pipeline::settle`] says which one is.
+    pub(crate) fn has_failure(&self) -> bool {
+        self.is_refuted || self.verifier.has_failure()
+    }
+
+    /// Waits until another block may come; `landed` gets each block that the watermark passes.
+    pub(crate) fn make_room(&mut self, mut landed: impl FnMut(InFlight<T>)) {
+        loop {
+            self.advance(&mut landed);
+            if !self.is_full() || self.has_failure() {
+                return;
+            }
+            let Some(first) = self.blocks.front() else { return };
+            let first = Arc::clone(&first.scripts);
+            self.verifier.wait_until(|| first.is_decided() || self.verifier.has_failure());
+            if !first.is_decided() && !self.has_failure() {
+                // Nothing is running, so its last signatures wait for others to make up a batch.
+                self.verifier.drain();
+            }
+        }
+    }
+
+    /// Waits for all scripts: afterwards all blocks have landed, or the rest is refuted.
+    pub(crate) fn settle(&mut self, landed: impl FnMut(InFlight<T>)) -> Result<(), Refuted<T>> {
+        self.verifier.drain();
+        let error = self.advance(landed);
+        self.verifier.forget_failure();
+        (self.bytes, self.is_refuted) = (0, false);
+        let blocks = std::mem::take(&mut self.blocks);
+        error.map_or(Ok(()), |error| Err(Refuted { error, blocks }))
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes > BYTES_MAX || self.blocks.len() >= BLOCKS_MAX
+    }
+
+    /// Moves the watermark up to the first block that is undecided, or invalid: then gives the reason.
+    fn advance(&mut self, mut landed: impl FnMut(InFlight<T>)) -> Option<BlockError> {
+        while let Some(first) = self.blocks.front() {
+            if !first.scripts.is_decided() {
+                return None;
+            }
+            if let Err(error) = first.scripts.verdict() {
+                self.is_refuted = true;
+                return Some(error);
+            }
+            let first = self.blocks.pop_front()?;
+            self.bytes -= first.bytes();
+            landed(first);
+        }
+        None
+    }
+}

@@ -1,0 +1,332 @@
+//! SHA-256 and RIPEMD-160 written once over a word type: a `u32` for one message, or a vector with
+//! the same word of several messages side by side.
+//!
+//! Everything here is inlined into the kernels, the functions that enable the target features of
+//! the vectors. So there are loops but no closures around vectors: those would be functions of
+//! their own, without the features.
+
+use super::portable::sha256::{K, PADDING_64, place};
+use crate::many::Padded;
+use crate::ripemd160::{self, LEFT_ADD, LEFT_ROTATE, LEFT_WORD};
+use crate::ripemd160::{RIGHT_ADD, RIGHT_ROTATE, RIGHT_WORD};
+use crate::sha256::INITIAL;
+
+/// The most lanes of any word type.
+pub(super) const LANES_MAX: usize = 16;
+
+/// One word of each of several messages.
+pub(crate) trait Words: Copy {
+    /// How many messages.
+    const LANES: usize;
+
+    fn splat(word: u32) -> Self;
+    fn add(self, other: Self) -> Self;
+    /// By 1 to 31 bits.
+    fn rotate_left(self, bits: u32) -> Self;
+    fn shift_right(self, bits: u32) -> Self;
+    fn xor3(self, y: Self, z: Self) -> Self;
+    /// The bits of `y` where this is set, else those of `z`.
+    fn choose(self, y: Self, z: Self) -> Self;
+    /// The bits that at least two have.
+    fn majority(self, y: Self, z: Self) -> Self;
+    /// `(self | !y) ^ z`
+    fn or_not_xor(self, y: Self, z: Self) -> Self;
+    fn swap_bytes(self) -> Self;
+    /// The lanes of `new` whose bit is set in `lanes`, and this one's others.
+    fn replace(self, new: Self, lanes: u32) -> Self;
+    /// Word `i`, little endian, of the rows from byte `at` on, in result `i`; one row per lane.
+    fn load<const ROW: usize>(rows: &[&[u8; ROW]; LANES_MAX], at: usize) -> [Self; 8];
+    /// The inverse arrangement.
+    fn store(words: &[Self; 8], rows: &mut [[u8; 32]; LANES_MAX]);
+}
+
+impl Words for u32 {
+    const LANES: usize = 1;
+
+    #[inline(always)]
+    fn splat(word: u32) -> Self {
+        word
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+
+    #[inline(always)]
+    fn rotate_left(self, bits: u32) -> Self {
+        self.rotate_left(bits)
+    }
+
+    #[inline(always)]
+    fn shift_right(self, bits: u32) -> Self {
+        self >> bits
+    }
+
+    #[inline(always)]
+    fn xor3(self, y: Self, z: Self) -> Self {
+        self ^ y ^ z
+    }
+
+    #[inline(always)]
+    fn choose(self, y: Self, z: Self) -> Self {
+        z ^ (self & (y ^ z))
+    }
+
+    #[inline(always)]
+    fn majority(self, y: Self, z: Self) -> Self {
+        (self & y) | (z & (self | y))
+    }
+
+    #[inline(always)]
+    fn or_not_xor(self, y: Self, z: Self) -> Self {
+        (self | !y) ^ z
+    }
+
+    #[inline(always)]
+    fn swap_bytes(self) -> Self {
+        self.swap_bytes()
+    }
+
+    #[inline(always)]
+    fn replace(self, new: Self, lanes: u32) -> Self {
+        if lanes & 1 == 1 { new } else { self }
+    }
+
+    #[inline(always)]
+    fn load<const ROW: usize>(rows: &[&[u8; ROW]; LANES_MAX], at: usize) -> [Self; 8] {
+        let (words, _) = rows[0][at..].as_chunks::<4>();
+        core::array::from_fn(|i| Self::from_le_bytes(words[i]))
+    }
+
+    #[inline(always)]
+    fn store(words: &[Self; 8], rows: &mut [[u8; 32]; LANES_MAX]) {
+        for (bytes, word) in rows[0].as_chunks_mut::<4>().0.iter_mut().zip(words) {
+            *bytes = word.to_le_bytes();
+        }
+    }
+}
+
+/// Repeats a statement with the constants 0 to 15 for an index, so that arrays live in registers.
+macro_rules! sixteen {
+    ($index:ident => $body:expr) => {
+        sixteen!($index => $body; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    };
+    ($index:ident => $body:expr; $($literal:literal)*) => {$({
+        const $index: usize = $literal;
+        $body;
+    })*};
+}
+
+/// Double SHA-256 of one message of 64 bytes per lane.
+#[inline(always)]
+pub(super) fn double_64<W: Words>(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
+    let mut rows = [&messages[0]; LANES_MAX];
+    for (row, message) in rows.iter_mut().zip(&messages[..W::LANES]) {
+        *row = message;
+    }
+    let mut state = initial::<W>();
+    sha256_absorb(&mut state, &mut load_block(&rows));
+    sha256_absorb_scheduled(&mut state, &PADDING_64);
+    let mut out = [[0; 32]; LANES_MAX];
+    store_digests(&sha256_again(&state), &mut out);
+    digests[..W::LANES].copy_from_slice(&out[..W::LANES]);
+}
+
+/// The SHA-256 state after each message; at most one per lane, lanes without one hold nothing.
+#[inline(always)]
+pub(super) fn sha256_states<W: Words>(messages: &[Padded<'_>]) -> [W; 8] {
+    let (mut shortest, mut longest) = (usize::MAX, 0);
+    for message in messages {
+        shortest = shortest.min(message.blocks());
+        longest = longest.max(message.blocks());
+    }
+    let mut state = initial::<W>();
+    for i in 0..longest {
+        let mut rows = [messages[0].block(i); LANES_MAX];
+        for (row, message) in rows.iter_mut().zip(messages) {
+            *row = message.block(i);
+        }
+        let before = state;
+        sha256_absorb(&mut state, &mut load_block(&rows));
+        if i >= shortest {
+            let mut busy = 0;
+            for (lane, message) in messages.iter().enumerate() {
+                busy |= u32::from(i < message.blocks()) << lane;
+            }
+            for (word, before) in state.iter_mut().zip(before) {
+                *word = before.replace(*word, busy);
+            }
+        }
+    }
+    state
+}
+
+/// The SHA-256 states of the digests that states stand for.
+#[inline(always)]
+pub(super) fn sha256_again<W: Words>(state: &[W; 8]) -> [W; 8] {
+    // A message of 32 bytes with its padding, FIPS 180-4 section 5.1.1.
+    let mut words = [W::splat(0); 16];
+    words[..8].copy_from_slice(state);
+    words[8] = W::splat(0x8000_0000);
+    words[15] = W::splat(256);
+    let mut outer = initial::<W>();
+    sha256_absorb(&mut outer, &mut words);
+    outer
+}
+
+/// The digests that states stand for.
+#[inline(always)]
+pub(super) fn store_digests<W: Words>(state: &[W; 8], digests: &mut [[u8; 32]; LANES_MAX]) {
+    let mut words = *state;
+    for word in &mut words {
+        *word = word.swap_bytes();
+    }
+    W::store(&words, digests);
+}
+
+/// RIPEMD-160 of messages of 32 bytes, at most one per lane.
+#[inline(always)]
+pub(super) fn ripemd160_32<W: Words>(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
+    let mut rows = [&messages[0]; LANES_MAX];
+    for (row, message) in rows.iter_mut().zip(messages) {
+        *row = message;
+    }
+    let mut words = [W::splat(0); 16];
+    words[..8].copy_from_slice(&W::load(&rows, 0));
+    words[8] = W::splat(0x80);
+    words[14] = W::splat(256);
+    let mut state = [W::splat(0); 5];
+    for (word, initial) in state.iter_mut().zip(ripemd160::INITIAL) {
+        *word = W::splat(initial);
+    }
+    ripemd160_absorb(&mut state, &words);
+    words[..5].copy_from_slice(&state);
+    let mut out = [[0; 32]; LANES_MAX];
+    W::store(words.first_chunk().expect("eight of sixteen"), &mut out);
+    for (digest, row) in digests.iter_mut().zip(&out) {
+        digest.copy_from_slice(&row[..20]);
+    }
+}
+
+#[inline(always)]
+fn initial<W: Words>() -> [W; 8] {
+    let mut state = [W::splat(0); 8];
+    for (word, initial) in state.iter_mut().zip(INITIAL) {
+        *word = W::splat(initial);
+    }
+    state
+}
+
+/// The big-endian words of one block per lane.
+#[inline(always)]
+fn load_block<W: Words>(rows: &[&[u8; 64]; LANES_MAX]) -> [W; 16] {
+    let mut words = [W::splat(0); 16];
+    words[..8].copy_from_slice(&W::load(rows, 0));
+    words[8..].copy_from_slice(&W::load(rows, 32));
+    for word in &mut words {
+        *word = word.swap_bytes();
+    }
+    words
+}
+
+/// SHA-256's compression of one block per message; leaves `words` spent.
+#[inline(always)]
+fn sha256_absorb<W: Words>(state: &mut [W; 8], words: &mut [W; 16]) {
+    let start = *state;
+    let (k, _) = K.as_chunks::<16>();
+    sixteen!(I => sha256_step::<W, I>(state, words[I].add(W::splat(k[0][I]))));
+    for k in &k[1..] {
+        sixteen!(I => {
+            let [w1, w9, w14] = [words[(I + 1) % 16], words[(I + 9) % 16], words[(I + 14) % 16]];
+            words[I] = next_word(words[I], w1, w9, w14);
+            sha256_step::<W, I>(state, words[I].add(W::splat(k[I])));
+        });
+    }
+    add(state, &start);
+}
+
+/// The same where all messages have the same block; `kw` is its schedule plus constants.
+#[inline(always)]
+fn sha256_absorb_scheduled<W: Words>(state: &mut [W; 8], kw: &[u32; 64]) {
+    let start = *state;
+    for kw in kw.as_chunks::<16>().0 {
+        sixteen!(I => sha256_step::<W, I>(state, W::splat(kw[I])));
+    }
+    add(state, &start);
+}
+
+/// Round `I` modulo 8; the eight variables stay in place and their names rotate instead.
+#[inline(always)]
+fn sha256_step<W: Words, const I: usize>(state: &mut [W; 8], kw: W) {
+    let [a, b, c] = [state[place(I, 0)], state[place(I, 1)], state[place(I, 2)]];
+    let [e, f, g] = [state[place(I, 4)], state[place(I, 5)], state[place(I, 6)]];
+    let sigma1 = e.rotate_left(26).xor3(e.rotate_left(21), e.rotate_left(7));
+    let t1 = state[place(I, 7)].add(kw).add(e.choose(f, g).add(sigma1));
+    let sigma0 = a.rotate_left(30).xor3(a.rotate_left(19), a.rotate_left(10));
+    state[place(I, 3)] = state[place(I, 3)].add(t1);
+    state[place(I, 7)] = t1.add(sigma0.add(a.majority(b, c)));
+}
+
+/// The schedule word sixteen places after `w0`.
+#[inline(always)]
+fn next_word<W: Words>(w0: W, w1: W, w9: W, w14: W) -> W {
+    let sigma0 = w1.rotate_left(25).xor3(w1.rotate_left(14), w1.shift_right(3));
+    let sigma1 = w14.rotate_left(15).xor3(w14.rotate_left(13), w14.shift_right(10));
+    w0.add(w9).add(sigma0.add(sigma1))
+}
+
+#[inline(always)]
+fn add<W: Words>(state: &mut [W; 8], other: &[W; 8]) {
+    for (word, other) in state.iter_mut().zip(other) {
+        *word = word.add(*other);
+    }
+}
+
+/// RIPEMD-160's compression of one block per message.
+#[inline(always)]
+pub(crate) fn ripemd160_absorb<W: Words>(state: &mut [W; 5], words: &[W; 16]) {
+    let start = *state;
+    let [mut left, mut right] = [start; 2];
+    ripemd160_round::<W, 0>(&mut left, &mut right, words);
+    ripemd160_round::<W, 1>(&mut left, &mut right, words);
+    ripemd160_round::<W, 2>(&mut left, &mut right, words);
+    ripemd160_round::<W, 3>(&mut left, &mut right, words);
+    ripemd160_round::<W, 4>(&mut left, &mut right, words);
+    for (i, word) in state.iter_mut().enumerate() {
+        *word = start[(i + 1) % 5].add(left[(i + 2) % 5]).add(right[(i + 3) % 5]);
+    }
+}
+
+/// Sixteen steps of both lines, which do not wait for each other.
+#[inline(always)]
+fn ripemd160_round<W: Words, const ROUND: usize>(
+    left: &mut [W; 5],
+    right: &mut [W; 5],
+    words: &[W; 16],
+) {
+    sixteen!(I => {
+        let word = words[LEFT_WORD[ROUND][I]].add(W::splat(LEFT_ADD[ROUND]));
+        ripemd160_step(left, mix(ROUND, left), word, LEFT_ROTATE[ROUND][I]);
+        let word = words[RIGHT_WORD[ROUND][I]].add(W::splat(RIGHT_ADD[ROUND]));
+        ripemd160_step(right, mix(4 - ROUND, right), word, RIGHT_ROTATE[ROUND][I]);
+    });
+}
+
+/// The mixing functions; the left line uses them in order, the right line in reverse.
+#[inline(always)]
+fn mix<W: Words>(function: usize, [_, x, y, z, _]: &[W; 5]) -> W {
+    match function {
+        0 => x.xor3(*y, *z),
+        1 => x.choose(*y, *z),
+        2 => x.or_not_xor(*y, *z),
+        3 => z.choose(*x, *y),
+        _ => y.or_not_xor(*z, *x),
+    }
+}
+
+#[inline(always)]
+fn ripemd160_step<W: Words>(line: &mut [W; 5], mixed: W, word: W, bits: u32) {
+    let [a, b, c, d, e] = *line;
+    *line = [e, a.add(mixed).add(word).rotate_left(bits).add(e), b, c.rotate_left(10), d];
+}
