@@ -3,7 +3,7 @@
 use assay_consensus::block::{self, BlockError, BlockRules};
 use assay_consensus::header::{HeaderError, check_header, contextual_check_header};
 use assay_consensus::signet::check_signet_solution;
-use assay_wire::{Block, BlockHash, Header, Tx, Wtxid};
+use assay_wire::{Block, BlockHash, Header, Wtxid};
 use rayon::prelude::*;
 
 use crate::activate::poison;
@@ -113,20 +113,16 @@ impl Engine {
 
     /// Computes the hashes of all transactions on all cores.
     pub(crate) fn prepare(&self, block: Block, hash: BlockHash) -> Prepared {
-        let count = block.tx_count();
+        let ranges = task_ranges(block.tx_count());
         let (txids, wtxids) = self.pool.install(|| {
-            let txids: Vec<_> = (0..count)
-                .into_par_iter()
-                .with_min_len(TXS_PER_TASK)
-                .map(|index| block.tx(index).txid())
-                .collect();
+            let txids: Vec<_> =
+                ranges.par_iter().flat_map_iter(|range| block.txids(range.clone())).collect();
             let has_witness = block.txs().any(|tx| tx.has_witness());
             let wtxids = has_witness.then(|| {
-                let wtxid = |index: usize| {
-                    let tx: Tx<'_> = block.tx(index);
-                    if tx.has_witness() { tx.wtxid() } else { Wtxid(txids[index].0) }
-                };
-                (0..count).into_par_iter().with_min_len(TXS_PER_TASK).map(wtxid).collect()
+                ranges
+                    .par_iter()
+                    .flat_map_iter(|range| block.wtxids(range.clone(), &txids[range.clone()]))
+                    .collect()
             });
             (txids, wtxids)
         });

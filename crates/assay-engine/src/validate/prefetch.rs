@@ -9,7 +9,7 @@ use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
 use assay_consensus::signet::check_signet_solution;
 use assay_store::{BlockFiles, BlockFilesError};
-use assay_wire::{Block, BlockHash, ParseError, Txid, Wtxid};
+use assay_wire::{Block, BlockHash, ParseError, Wtxid};
 
 use super::headers::Chain;
 use crate::checker::ImmediateChecker;
@@ -178,14 +178,10 @@ impl Drop for Guard<'_, '_> {
 }
 
 fn prepare(block: Block, hash: BlockHash) -> Prepared {
-    let txids: Vec<Txid> = block.txs().map(|tx| tx.txid()).collect();
+    let all = 0..block.tx_count();
+    let txids = block.txids(all.clone());
     let has_witness = block.txs().any(|tx| tx.has_witness());
-    let wtxids = has_witness.then(|| {
-        let wtxid = |(tx, txid): (assay_wire::Tx<'_>, &Txid)| {
-            if tx.has_witness() { tx.wtxid() } else { Wtxid(txid.0) }
-        };
-        block.txs().zip(&txids).map(wtxid).collect()
-    });
+    let wtxids = has_witness.then(|| block.wtxids(all, &txids));
     Prepared { block, hash, txids, wtxids }
 }
 
