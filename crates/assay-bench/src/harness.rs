@@ -184,7 +184,7 @@ pub fn compare(
     Ok(Row { name: name.to_owned(), figures })
 }
 
-/// How often an operation that took this sample has to be repeated for an epoch of about [`EPOCH_NS`].
+/// How often an operation that took this sample has to be repeated for an epoch of some milliseconds.
 pub fn repeats(sample: Sample) -> u64 {
     let op_ns = (sample.wall_ns / sample.ops.max(1)).max(1);
     (EPOCH_NS / op_ns).clamp(1, REPEATS_MAX)

@@ -142,7 +142,9 @@ impl Report {
         );
         text.push_str(&table::rows(&self.rows));
         text.push('\n');
-        text.push_str(&table::ratios(self.intervals.lines()));
+        let (wall, cpu) = (self.intervals.lines(), self.cpu_intervals.lines());
+        let lines = wall.into_iter().zip(cpu).map(|((name, wall), (_, cpu))| (name, (wall, cpu)));
+        text.push_str(&table::ratios(lines));
         let _ = writeln!(
             text,
             "\n{} checks answered, {} of them false: all as the library answers",

@@ -30,16 +30,23 @@ pub fn rows(rows: &[Row]) -> String {
     text
 }
 
+/// A ratio of wall times and, where it was taken, of CPU times.
+pub type Pair = (Option<Ratio>, Option<Ratio>);
+
 /// A line for each ratio.
-pub fn ratios<'a>(ratios: impl IntoIterator<Item = (&'a str, Option<Ratio>)>) -> String {
+pub fn ratios<'a>(ratios: impl IntoIterator<Item = (&'a str, Pair)>) -> String {
     let mut text = String::new();
-    for (name, ratio) in ratios {
-        let Some(Ratio { median, low, high, coverage, pairs }) = ratio else { continue };
+    for (name, (wall, cpu)) in ratios {
+        let Some(Ratio { median, low, high, coverage, pairs }) = wall else { continue };
         let percent = coverage * 100.0;
-        let _ = writeln!(
+        let _ = write!(
             text,
-            "{name:<40}{median:>8.2}  ({low:.2} to {high:.2}, {percent:.0} % interval of {pairs} pairs)"
+            "{name:<44}{median:>7.2}  ({low:.2} to {high:.2}, {percent:.0} % interval of {pairs} pairs)"
         );
+        if let Some(Ratio { median, low, high, .. }) = cpu {
+            let _ = write!(text, "  CPU {median:.2} ({low:.2} to {high:.2})");
+        }
+        text.push('\n');
     }
     text
 }

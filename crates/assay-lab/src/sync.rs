@@ -252,15 +252,17 @@ fn open_chain(options: &SyncOptions, progress: &dyn SyncProgress) -> Result<Chai
     }
     let SyncOptions { recipe, seed, scale, distinct_keys, .. } = options;
     let keys = if *distinct_keys { "-distinct" } else { "" };
-    let dir = options.work_dir.join(format!("chain-{recipe}-{seed}-{scale}{keys}"));
+    // A recipe may be a file, whose name inside is its own.
+    let stem = Path::new(recipe).file_stem().unwrap_or_default().to_string_lossy();
+    let dir = options.work_dir.join(format!("chain-{stem}-{seed}-{scale}{keys}"));
     if dir.join("ledger.jsonl").exists() {
         let chain = Chain::open(&dir)?;
-        let describe = |recipe: &str, seed: u64, scale: f64, distinct: bool| {
-            format!("{recipe}, seed {seed}, scale {scale}, distinct keys {distinct}")
+        let describe = |seed: u64, scale: f64, distinct: bool| {
+            format!("seed {seed}, scale {scale}, distinct keys {distinct}")
         };
         let header = &chain.header;
-        let found = describe(&header.recipe, header.seed, header.scale, header.distinct_keys);
-        let wanted = describe(recipe, *seed, *scale, *distinct_keys);
+        let found = describe(header.seed, header.scale, header.distinct_keys);
+        let wanted = describe(*seed, *scale, *distinct_keys);
         if found != wanted {
             return Err(SyncError::OtherChain { dir, found, wanted });
         }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use assay_lab::ratio::Ratio;
+use assay_lab::ratio::{Ratio, Summary};
 use serde::Serialize;
 
 use super::stages::{Measured, Subject};
 use super::{ASSAY, ASSAY_LIBSECP, KERNEL, Options};
 use crate::conditions::Conditions;
-use crate::harness::Row;
+use crate::harness::{Figures, Row};
 use crate::table;
 
 /// A figure that others published, on another machine.
@@ -79,6 +79,8 @@ pub struct Report {
     pub real_scripts_ratio: Option<f64>,
     /// The same with libsecp256k1 under our interpreter instead of the kernel.
     pub real_scripts_libsecp_ratio: Option<f64>,
+    /// Scripts of all real blocks, the kernel's time over ours with libsecp256k1: what there is without vectors.
+    pub libsecp_backend_scripts_ratio: Option<f64>,
     /// Inputs of the real blocks, verified in each round.
     pub real_inputs: usize,
     /// Connecting blocks, the kernel's time over ours.
@@ -91,11 +93,13 @@ pub struct Report {
     pub parse_ratio: Option<f64>,
     /// `CheckBlock`.
     pub check_ratio: Option<f64>,
-    /// The merkle root.
+    /// The merkle root; of CPU time, since the kernel's is a small difference of two times.
     pub merkle_ratio: Option<f64>,
     real_scripts_interval: Option<Ratio>,
     real_scripts_cpu_interval: Option<Ratio>,
     real_scripts_libsecp_interval: Option<Ratio>,
+    libsecp_backend_scripts_interval: Option<Ratio>,
+    libsecp_backend_scripts_cpu_interval: Option<Ratio>,
     script_backend: &'static str,
     hash_backend: &'static str,
     kernel: Option<String>,
@@ -127,6 +131,7 @@ impl Report {
             kind: "blocks",
             real_scripts_ratio: None,
             real_scripts_libsecp_ratio: None,
+            libsecp_backend_scripts_ratio: None,
             real_inputs: 0,
             connect_ecdsa_ratio: None,
             connect_schnorr_ratio: None,
@@ -137,6 +142,8 @@ impl Report {
             real_scripts_interval: None,
             real_scripts_cpu_interval: None,
             real_scripts_libsecp_interval: None,
+            libsecp_backend_scripts_interval: None,
+            libsecp_backend_scripts_cpu_interval: None,
             script_backend: script_backend(),
             hash_backend: assay_hash::backend(),
             kernel,
@@ -192,38 +199,49 @@ impl Report {
             .collect();
         self.real_inputs =
             self.blocks.iter().filter(|block| block.is_real).map(|block| block.inputs).sum();
-        let wall: fn(&crate::harness::Figures) -> &[f64] = |figures| &figures.samples_ns;
-        let cpu: fn(&crate::harness::Figures) -> &[f64] = |figures| &figures.samples_cpu_ns;
-        let sums = |who: &str, value: fn(&crate::harness::Figures) -> &[f64]| {
+        let sums = |who: &str, value: fn(&Figures) -> &[f64]| {
             let mut sums = Vec::new();
             for row in self.rows.iter().filter(|row| real.contains(&row.name)) {
                 let Some(figures) = row.of(who) else { continue };
                 sums.resize(value(figures).len(), 0.0);
-                sums.iter_mut().zip(value(figures)).for_each(|(sum, value)| *sum += value);
+                for (sum, value) in sums.iter_mut().zip(value(figures)) {
+                    *sum += value;
+                }
             }
             sums
         };
-        let ratio = |who, value| Ratio::of_pairs(&sums(who, value), &sums(ASSAY, value));
-        self.real_scripts_interval = ratio(KERNEL, wall);
-        self.real_scripts_cpu_interval = ratio(KERNEL, cpu);
-        self.real_scripts_libsecp_interval = ratio(ASSAY_LIBSECP, wall);
+        let wall = |above, below| {
+            let value: fn(&Figures) -> &[f64] = |figures| &figures.samples_ns;
+            Ratio::of_pairs(&sums(above, value), &sums(below, value))
+        };
+        let cpu = |above, below| {
+            let value: fn(&Figures) -> &[f64] = |figures| &figures.samples_cpu_ns;
+            Ratio::of_pairs(&sums(above, value), &sums(below, value))
+        };
+        self.real_scripts_interval = wall(KERNEL, ASSAY);
+        self.real_scripts_cpu_interval = cpu(KERNEL, ASSAY);
+        self.real_scripts_libsecp_interval = wall(ASSAY_LIBSECP, ASSAY);
+        self.libsecp_backend_scripts_interval = wall(KERNEL, ASSAY_LIBSECP);
+        self.libsecp_backend_scripts_cpu_interval = cpu(KERNEL, ASSAY_LIBSECP);
         let median = |ratio: Option<Ratio>| ratio.map(|ratio| ratio.median);
         self.real_scripts_ratio = median(self.real_scripts_interval);
         self.real_scripts_libsecp_ratio = median(self.real_scripts_libsecp_interval);
-        let of = |ending: &str| {
+        self.libsecp_backend_scripts_ratio = median(self.libsecp_backend_scripts_interval);
+        let of = |ending: &str, value: fn(&RowRatio) -> Option<Ratio>| {
             let found = self.ratios.iter().filter(|ratio| ratio.above == KERNEL);
             let medians: Vec<f64> = found
                 .filter(|ratio| ratio.row.ends_with(ending))
-                .map(|ratio| ratio.ratio.median)
+                .filter_map(|ratio| Some(value(ratio)?.median))
                 .collect();
-            (!medians.is_empty()).then(|| assay_lab::ratio::Summary::of(&medians).median)
+            (!medians.is_empty()).then(|| Summary::of(&medians).median)
         };
-        self.connect_ecdsa_ratio = of("connect, ecdsa");
-        self.connect_schnorr_ratio = of("connect, schnorr");
-        self.connect_mixed_ratio = of("connect, mixed");
-        self.parse_ratio = of(": parse, txids, wtxids");
-        self.check_ratio = of(": CheckBlock");
-        self.merkle_ratio = of(": merkle root");
+        let wall: fn(&RowRatio) -> Option<Ratio> = |ratio| Some(ratio.ratio);
+        self.connect_ecdsa_ratio = of("connect, ecdsa", wall);
+        self.connect_schnorr_ratio = of("connect, schnorr", wall);
+        self.connect_mixed_ratio = of("connect, mixed", wall);
+        self.parse_ratio = of(": parse, txids, wtxids", wall);
+        self.check_ratio = of(": CheckBlock", wall);
+        self.merkle_ratio = of(": merkle root", |ratio| ratio.cpu_ratio);
     }
 
     /// A table for the terminal.
@@ -246,21 +264,24 @@ impl Report {
         text.push('\n');
         text.push_str(&table::rows(&self.rows));
         text.push('\n');
-        let lines: Vec<(String, Option<Ratio>)> = self
-            .ratios
-            .iter()
-            .map(|ratio| {
-                let mut name = ratio.row.clone();
-                if ratio.above != KERNEL {
-                    name.push_str(" (libsecp256k1)");
-                }
-                (name, Some(ratio.ratio))
-            })
-            .collect();
-        text.push_str(&table::ratios(lines.iter().map(|(name, ratio)| (name.as_str(), *ratio))));
+        let lines = self.ratios.iter().map(|ratio| {
+            let name = if ratio.above == KERNEL {
+                ratio.row.clone()
+            } else {
+                format!("{} (libsecp256k1)", ratio.row)
+            };
+            (name, (Some(ratio.ratio), ratio.cpu_ratio))
+        });
+        for (name, pair) in lines {
+            text.push_str(&table::ratios([(name.as_str(), pair)]));
+        }
         text.push_str(&table::ratios([
-            ("real blocks: scripts", self.real_scripts_interval),
-            ("real blocks: scripts (libsecp256k1)", self.real_scripts_libsecp_interval),
+            ("real blocks: scripts", (self.real_scripts_interval, self.real_scripts_cpu_interval)),
+            ("real blocks: scripts (libsecp256k1)", (self.real_scripts_libsecp_interval, None)),
+            (
+                "real blocks: kernel over libsecp256k1",
+                (self.libsecp_backend_scripts_interval, self.libsecp_backend_scripts_cpu_interval),
+            ),
         ]));
         text.push_str("\npublished, on another machine:\n");
         for Published { what, ms, source } in &self.published {

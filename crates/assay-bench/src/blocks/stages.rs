@@ -9,7 +9,7 @@ use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
 use assay_engine::{Block, BlockVerifier, TxOut, parse_prevouts};
 use assay_hash::merkle_root;
-use assay_wire::{Encoding, Txid, Wtxid};
+use assay_wire::{Encoding, Txid};
 use rayon::ThreadPool;
 
 use super::{ASSAY, ASSAY_LIBSECP, KERNEL, Options, WARM_UP};
@@ -127,7 +127,7 @@ fn ours<'a, T: 'a, R: 'a>(
 }
 
 fn txids(block: &Block) -> Vec<Txid> {
-    block.txs().map(|tx| tx.txid()).collect()
+    block.txids(0..block.tx_count())
 }
 
 /// What needs the block alone.
@@ -144,11 +144,7 @@ fn alone<'a>(
     let with_ids = move |raw: Vec<u8>| {
         let block = parse(raw);
         let txids = txids(&block);
-        let wtxids: Vec<Wtxid> = block
-            .txs()
-            .zip(&txids)
-            .map(|(tx, txid)| if tx.has_witness() { tx.wtxid() } else { Wtxid(txid.0) })
-            .collect();
+        let wtxids = block.wtxids(0..block.tx_count(), &txids);
         (block, txids, wtxids)
     };
     let root = header.merkle_root;

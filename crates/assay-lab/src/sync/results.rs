@@ -75,6 +75,8 @@ pub struct SyncResults {
     pub rss_ratio: f64,
     /// Wall time on one core over that on two, both ours; absent unless asked for.
     pub two_cores_ratio: Option<f64>,
+    /// The same for finding and connecting blocks by our own clock, without writing out and hashing the coins at the end.
+    pub two_cores_connect_ratio: Option<f64>,
     /// Interval of `wall_ratio`.
     pub wall_interval: Option<Ratio>,
     /// Interval of `cpu_ratio`.
@@ -83,6 +85,8 @@ pub struct SyncResults {
     pub rss_interval: Option<Ratio>,
     /// Interval of `two_cores_ratio`.
     pub two_cores_interval: Option<Ratio>,
+    /// Interval of `two_cores_connect_ratio`.
+    pub two_cores_connect_interval: Option<Ratio>,
     /// Inputs verified, coinbases left out.
     pub inputs: u64,
     /// Signatures in them.
@@ -140,6 +144,7 @@ impl SyncResults {
         let cpu = ratio(cpu_s, kernel, ours);
         let rss = ratio(rss_bytes, kernel, ours);
         let cores = ratio(wall_s, Subject::OneCore, Subject::TwoCores);
+        let connect = ratio(connect_s, Subject::OneCore, Subject::TwoCores);
         let median = |ratio: &Option<Ratio>| ratio.map_or(0.0, |ratio| ratio.median);
         let optional =
             |subject| Some(of(subject)).filter(|runs| !runs.is_empty()).map(|runs| side(&runs));
@@ -151,10 +156,12 @@ impl SyncResults {
             cpu_ratio: median(&cpu),
             rss_ratio: median(&rss),
             two_cores_ratio: cores.map(|ratio| ratio.median),
+            two_cores_connect_ratio: connect.map(|ratio| ratio.median),
             wall_interval: wall,
             cpu_interval: cpu,
             rss_interval: rss,
             two_cores_interval: cores,
+            two_cores_connect_interval: connect,
             inputs: tip.inputs,
             signatures: tip.signatures,
             txs: tip.txs,
@@ -192,6 +199,10 @@ fn cpu_s(run: &SyncRun) -> f64 {
     run.usage.cpu_s()
 }
 
+fn connect_s(run: &SyncRun) -> f64 {
+    run.connect_s
+}
+
 fn rss_bytes(run: &SyncRun) -> f64 {
     run.usage.rss_bytes_max as f64
 }
@@ -212,6 +223,6 @@ fn side(runs: &[&SyncRun]) -> Side {
         wall_s: of(wall_s),
         cpu_s: of(cpu_s),
         rss_bytes: of(rss_bytes),
-        connect_s: of(|run| run.connect_s),
+        connect_s: of(connect_s),
     }
 }

@@ -61,6 +61,7 @@ impl SyncResults {
             ("CPU ratio", &self.cpu_interval),
             ("memory ratio", &self.rss_interval),
             ("two cores ratio", &self.two_cores_interval),
+            ("  connecting alone", &self.two_cores_connect_interval),
         ] {
             if let Some(ratio) = ratio {
                 let _ = writeln!(text, "{name:<20}{}", describe(ratio));

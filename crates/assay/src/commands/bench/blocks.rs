@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use assay_bench::blocks::{Options, run as measure};
+use assay_bench::blocks::{Options, Report, run as measure};
 use assay_lab::kernel;
 
 use super::progress::Bar;
@@ -25,11 +25,7 @@ pub(super) fn run(arguments: &BenchBlocksArguments) -> anyhow::Result<Outcome> {
     let options = Options { rounds, txs, connect_blocks, threads, seed, data, kernel };
     let report = measure(&options, &bar)?;
     drop(bar);
-    if arguments.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.text())?;
-    }
+    super::print(&report, arguments.json, Report::text)?;
     Ok(Outcome::Good)
 }
 

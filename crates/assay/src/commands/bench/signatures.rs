@@ -1,12 +1,11 @@
 //! `assay bench signatures`.
 
 use anyhow::bail;
-use assay_bench::signatures::{Backend, Options, run as measure};
+use assay_bench::signatures::{Backend, Options, Report, run as measure};
 
 use super::progress::Bar;
 use crate::Outcome;
 use crate::cli::BenchSignaturesArguments;
-use crate::output;
 
 pub(super) fn run(arguments: &BenchSignaturesArguments) -> anyhow::Result<Outcome> {
     let backend = match arguments.backend.as_deref() {
@@ -22,10 +21,6 @@ pub(super) fn run(arguments: &BenchSignaturesArguments) -> anyhow::Result<Outcom
     let BenchSignaturesArguments { batch, rounds, seed, .. } = *arguments;
     let report = measure(&Options { batch, rounds, backend, seed }, &bar)?;
     drop(bar);
-    if arguments.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.text())?;
-    }
+    super::print(&report, arguments.json, Report::text)?;
     Ok(Outcome::Good)
 }

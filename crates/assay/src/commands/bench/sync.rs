@@ -3,12 +3,11 @@
 use anyhow::{Context, ensure};
 use assay_lab::kernel;
 use assay_lab::measured::cores;
-use assay_lab::sync::{SyncOptions, run as measure};
+use assay_lab::sync::{SyncOptions, SyncResults, run as measure};
 
 use super::progress::Bar;
 use crate::Outcome;
 use crate::cli::{Against, BenchSyncArguments};
-use crate::output;
 
 pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
     let Against::Kernel = arguments.against;
@@ -41,10 +40,6 @@ pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
     bar.warn();
     let results = measure(&options, &bar)?;
     drop(bar);
-    if arguments.json {
-        output::print_json(&results)?;
-    } else {
-        output::print(&results.text())?;
-    }
+    super::print(&results, arguments.json, SyncResults::text)?;
     Ok(Outcome::Good)
 }
