@@ -1,6 +1,6 @@
 //! Transactions whose signatures have yet to be verified.
 
-use assay_consensus::script::{ScriptError, TxContext};
+use assay_consensus::script::{KeyHashes, ScriptError, TxContext};
 use assay_wire::TxOut;
 
 use super::verifier::Verifier;
@@ -71,6 +71,13 @@ impl Collector {
         let batch = &batches[number as usize];
         let (block, flags) = (&batch.block.prepared.block, batch.block.rules.flags);
         let mut outputs: Vec<TxOut<'_>> = Vec::new();
+        let mut key_hashes = KeyHashes::default();
+        for &(tx_index, first_coin) in &batch.txs {
+            let tx = block.tx(tx_index as usize);
+            batch.spent(first_coin, tx, &mut outputs);
+            key_hashes.add(tx, &outputs);
+        }
+        key_hashes.compute();
         for &(tx_index, first_coin) in &batch.txs {
             if verifier.is_pointless(batch, tx_index) {
                 continue;
@@ -85,7 +92,9 @@ impl Collector {
                 failure: None,
             });
             batch.spent(first_coin, tx, &mut outputs);
-            let context = TxContext::new(tx, &outputs);
+            // The coins of a batch are those of its transactions, one after the other.
+            let known = key_hashes.of(first_coin as usize, tx.input_count());
+            let context = TxContext::new(tx, &outputs).with_key_hashes(known);
             for input in 0..tx.input_count() {
                 let site = Site { slot, input: input as u32 };
                 match scripts.verify_input(&context, input, flags, site) {
