@@ -88,3 +88,15 @@ pub fn default_script_batch() -> Option<usize> {
     });
     *BATCH
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schnorr_names() {
+        assert_eq!(Schnorr::by_name("each"), Some(Schnorr::Each));
+        assert_eq!(Schnorr::by_name("weighted"), Some(Schnorr::Weighted));
+        assert_eq!(Schnorr::by_name("exact"), None);
+    }
+}
