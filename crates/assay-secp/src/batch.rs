@@ -208,14 +208,9 @@ impl BatchVerifier {
     ///
     /// An invalid signature is accepted with a probability below 2^-127, and nobody can raise it but
     /// by trying that many batches. A batch with an invalid signature costs several times one
-    /// without, and keys that occur twice undo the gain.
+    /// without. Keys that occur several times are worked on once.
     pub fn verify_weighted(&mut self, checks: &[Check<'_>], out: &mut Vec<bool>) {
-        out.clear();
-        out.resize(checks.len(), false);
-        if let Some(prover) = &mut self.prover {
-            prover.prove_weighted(checks, out);
-            prover.prove(checks, out);
-        }
+        self.prove_weighted(checks, out);
         for (check, answer) in checks.iter().zip(out) {
             *answer = *answer || check.verify();
         }
@@ -224,10 +219,19 @@ impl BatchVerifier {
     /// Replaces the contents of `out` by which checks the vectors prove true. The others may hold as
     /// well; libsecp256k1 alone proves none.
     pub fn prove(&mut self, checks: &[Check<'_>], out: &mut Vec<bool>) {
+        self.prove_by(checks, false, out);
+    }
+
+    /// As [`BatchVerifier::prove`], with sums as in [`BatchVerifier::verify_weighted`].
+    pub fn prove_weighted(&mut self, checks: &[Check<'_>], out: &mut Vec<bool>) {
+        self.prove_by(checks, true, out);
+    }
+
+    fn prove_by(&mut self, checks: &[Check<'_>], is_weighted: bool, out: &mut Vec<bool>) {
         out.clear();
         out.resize(checks.len(), false);
         if let Some(prover) = &mut self.prover {
-            prover.prove(checks, out);
+            prover.prove(checks, is_weighted, out);
         }
     }
 }

@@ -8,6 +8,8 @@ pub(crate) mod field;
 pub(crate) mod group;
 pub(crate) mod msm;
 #[cfg(test)]
+pub(crate) mod small_groups;
+#[cfg(test)]
 mod tests;
 
 /// Lanes of a vector.

@@ -15,7 +15,8 @@ pub trait Prove: Default {
     fn prove(&mut self, checks: &[Check<'_>], proven: &mut Vec<bool>);
 }
 
-/// Proves checks in batches, with the fastest backend there is or the one that `ASSAY_BACKEND` names.
+/// Proves checks in batches, with the fastest backend there is or the one that `ASSAY_BACKEND` names. `ASSAY_SCHNORR=each`
+/// keeps BIP340 signatures apart.
 #[derive(Debug)]
 pub struct Batches(BatchVerifier);
 
@@ -32,10 +33,41 @@ impl Prove for Batches {
         } else {
             // What vectors do not prove is almost always a pair of a CHECKMULTISIG that needs no verdict once others match,
             // so libsecp256k1 is not asked here.
-            self.0.prove(checks, proven);
+            match *SCHNORR {
+                Schnorr::Each => self.0.prove(checks, proven),
+                Schnorr::Weighted => self.0.prove_weighted(checks, proven),
+            }
         }
     }
 }
+
+/// How BIP340 signatures of a batch are verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Schnorr {
+    /// One by one: the answers are exact.
+    Each,
+    /// As a sum with random weights, where there are enough: a wrong "true" has a probability below 2^-127.
+    Weighted,
+}
+
+impl Schnorr {
+    fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "each" => Some(Self::Each),
+            "weighted" => Some(Self::Weighted),
+            _ => None,
+        }
+    }
+}
+
+static SCHNORR: LazyLock<Schnorr> = LazyLock::new(|| {
+    let Ok(name) = std::env::var("ASSAY_SCHNORR") else { return Schnorr::Weighted };
+    Schnorr::by_name(&name).unwrap_or_else(|| {
+        // Whoever sets it wants it exact.
+        tracing::warn!(%name, "ASSAY_SCHNORR is neither each nor weighted; taken as each");
+        Schnorr::Each
+    })
+});
 
 static BACKEND: LazyLock<Backend> = LazyLock::new(|| {
     let Ok(name) = std::env::var("ASSAY_BACKEND") else { return Backend::detect() };
@@ -55,4 +87,16 @@ pub fn default_script_batch() -> Option<usize> {
         (verifier.backend() != Backend::Libsecp).then_some(CHECKS_PER_BATCH)
     });
     *BATCH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schnorr_names() {
+        assert_eq!(Schnorr::by_name("each"), Some(Schnorr::Each));
+        assert_eq!(Schnorr::by_name("weighted"), Some(Schnorr::Weighted));
+        assert_eq!(Schnorr::by_name("exact"), None);
+    }
 }

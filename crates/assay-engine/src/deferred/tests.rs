@@ -286,6 +286,35 @@ fn tapscript_spend(
     Spend::new(&[(vec![], witness)], vec![script])
 }
 
+/// Enough signatures for a weighted sum, by several keys, with false ones among them.
+#[test]
+fn many_key_path_spends() {
+    const INPUTS: usize = 300;
+    let pairs: Vec<Keypair> =
+        (0..INPUTS).map(|input| Keypair::from_secret_key(&secret(input % 200))).collect();
+    let script = |pair: &Keypair| {
+        [&[op::PUSH1, 32][..], &pair.x_only_public_key().0.to_byte_array()].concat()
+    };
+    let scripts: Vec<Vec<u8>> = pairs.iter().map(script).collect();
+    let blank = Spend::new(&vec![(vec![], vec![vec![]]); INPUTS], scripts.clone());
+    let output = |script| TxOut { value: VALUE, script_pubkey: script };
+    let spent: Vec<TxOut<'_>> = scripts.iter().map(|script| output(script)).collect();
+    let context = TxContext::new(blank.tx.view(), &spent);
+    for wrong in [&[][..], &[INPUTS - 1], &[3, 150, 151]] {
+        let witness = |(input, pair): (usize, &Keypair)| {
+            let msg = context.sighash_taproot(input, 0, None, None).unwrap();
+            let mut sig = schnorr::sign_no_aux_rand(&msg, pair).to_byte_array().to_vec();
+            sig[40] ^= u8::from(wrong.contains(&input));
+            (vec![], vec![sig])
+        };
+        let inputs: Vec<_> = pairs.iter().enumerate().map(witness).collect();
+        let verdicts = Spend::new(&inputs, scripts.clone()).check::<Batches>(taproot_flags());
+        for (input, verdict) in verdicts.iter().enumerate() {
+            assert_eq!(verdict.is_ok(), !wrong.contains(&input), "input {input}");
+        }
+    }
+}
+
 /// An element that a random script starts with.
 #[derive(Clone, Debug)]
 enum Item {

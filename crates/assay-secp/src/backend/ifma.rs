@@ -16,6 +16,8 @@ use core::arch::x86_64::{
 
 use crate::lanes::group::{self, Group, Question};
 use crate::lanes::msm::{self, Work};
+#[cfg(test)]
+use crate::lanes::small_groups::{self, Formulas, Raw};
 use crate::lanes::{Lanes, Line};
 
 #[derive(Clone, Copy)]
@@ -197,3 +199,34 @@ pub(crate) fn weighted_sum(work: &mut Work, table: &[Line]) -> bool {
 fn weighted_sum_kernel(work: &mut Work, table: &[Line]) -> bool {
     msm::sum::<Ifma>(work, table)
 }
+
+/// The formulas for tests of their own, which first see [`available`] return true.
+#[cfg(test)]
+pub(crate) const FORMULAS: Formulas = {
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn double(a: &Raw) -> Raw {
+        small_groups::double::<Ifma>(a)
+    }
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn add(a: &Raw, b: &Raw) -> Raw {
+        small_groups::add::<Ifma>(a, b)
+    }
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn add_jacobian(a: &Raw, b: &Raw) -> Raw {
+        small_groups::add_jacobian::<Ifma>(a, b)
+    }
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn ladders(key: &Raw, digits: &Group, table: &[Line]) -> [Raw; 2] {
+        small_groups::ladders::<Ifma>(key, digits, table)
+    }
+    Formulas {
+        // SAFETY: tests ask for the features first.
+        double: |a| unsafe { double(a) },
+        // SAFETY: as above.
+        add: |a, b| unsafe { add(a, b) },
+        // SAFETY: as above.
+        add_jacobian: |a, b| unsafe { add_jacobian(a, b) },
+        // SAFETY: as above.
+        ladders: |key, digits, table| unsafe { ladders(key, digits, table) },
+    }
+};

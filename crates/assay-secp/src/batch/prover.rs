@@ -56,25 +56,43 @@ impl Prover {
         }
     }
 
-    /// Adds the BIP-0340 signatures that weighted sums prove to `proven`, which has one entry per
-    /// check. A sum that does not come out is split, down to where single proofs are cheaper.
-    pub(super) fn prove_weighted(&mut self, checks: &[Check<'_>], proven: &mut [bool]) {
-        if table::generator_multiples().is_empty() {
+    /// Sets the entries of `proven`, one per check, of the checks it proves. With `is_weighted`,
+    /// BIP-0340 signatures are proven by weighted sums where there are enough.
+    pub(super) fn prove(&mut self, checks: &[Check<'_>], is_weighted: bool, proven: &mut [bool]) {
+        let table = table::generator_multiples();
+        if table.is_empty() {
             return;
         }
         self.weighted.clear();
-        for (index, check) in checks.iter().enumerate() {
-            if let Some((Question::Schnorr, job)) = prepare(index, check) {
-                self.weighted.push(job);
+        for (number, chunk) in checks.chunks(CHECKS_AT_ONCE).enumerate() {
+            self.jobs.iter_mut().for_each(Vec::clear);
+            for (index, check) in chunk.iter().enumerate() {
+                match prepare(number * CHECKS_AT_ONCE + index, check) {
+                    Some((Question::Schnorr, job)) if is_weighted => self.weighted.push(job),
+                    Some((question, job)) => self.jobs[question as usize].push(job),
+                    None => {}
+                }
+            }
+            divide_by_s(&mut self.jobs[Question::Ecdsa as usize], &mut self.prefixes);
+            for question in QUESTIONS {
+                self.run(question, table, proven);
             }
         }
         let jobs = std::mem::take(&mut self.weighted);
         for jobs in jobs.chunks(WEIGHTED_MAX) {
             self.prove_sum(jobs, proven);
         }
+        for chunk in jobs.chunks(CHECKS_AT_ONCE) {
+            let rest = &mut self.jobs[Question::Schnorr as usize];
+            rest.clear();
+            rest.extend(chunk.iter().filter(|job| !proven[job.index]));
+            self.run(Question::Schnorr, table, proven);
+        }
         self.weighted = jobs;
     }
 
+    /// Proves signatures by sums. A sum that does not come out is split, down to where single proofs
+    /// are cheaper.
     fn prove_sum(&mut self, jobs: &[Job], proven: &mut [bool]) {
         if jobs.len() < WEIGHTED_MIN {
             return;
@@ -92,30 +110,6 @@ impl Prover {
             }
             // What made this sum impossible would do the same to others.
             None => {}
-        }
-    }
-
-    /// Sets the entries of the checks it proves. Checks whose entry is set are passed over.
-    pub(super) fn prove(&mut self, checks: &[Check<'_>], proven: &mut [bool]) {
-        let table = table::generator_multiples();
-        if table.is_empty() {
-            return;
-        }
-        for (number, chunk) in checks.chunks(CHECKS_AT_ONCE).enumerate() {
-            self.jobs.iter_mut().for_each(Vec::clear);
-            for (index, check) in chunk.iter().enumerate() {
-                let index = number * CHECKS_AT_ONCE + index;
-                if proven[index] {
-                    continue;
-                }
-                if let Some((question, job)) = prepare(index, check) {
-                    self.jobs[question as usize].push(job);
-                }
-            }
-            divide_by_s(&mut self.jobs[Question::Ecdsa as usize], &mut self.prefixes);
-            for question in QUESTIONS {
-                self.run(question, table, proven);
-            }
         }
     }
 

@@ -474,12 +474,18 @@ impl<L: Lanes> Fe<L> {
     /// The negation in the lanes of the mask, for a weak element; carried.
     #[inline(always)]
     pub(crate) fn negate_where(&self, mask: u8) -> Self {
+        self.negate_where_to_sum(mask).carry()
+    }
+
+    /// As [`Fe::negate_where`]; limbs are at most those of twice the prime.
+    #[inline(always)]
+    pub(crate) fn negate_where_to_sum(&self, mask: u8) -> Sum<L> {
         let negated = Sum::primes(2).minus(self);
         let mut limbs = self.0;
         for k in 0..LIMBS {
             limbs[k] = L::select(mask, negated.0[k], limbs[k]);
         }
-        Sum(limbs).carry()
+        Sum(limbs)
     }
 
     #[inline(always)]

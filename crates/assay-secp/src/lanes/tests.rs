@@ -4,12 +4,12 @@ use super::field::{self, Columns, Fe, Sum};
 use super::{LANES, Lanes};
 use crate::backend::portable::Portable;
 
-type Words = [u64; 4];
+pub(super) type Words = [u64; 4];
 
-const PRIME: Words = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];
+pub(super) const PRIME: Words = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];
 
 /// Addition modulo the prime, of numbers below it.
-fn slow_add(a: &Words, b: &Words) -> Words {
+pub(super) fn slow_add(a: &Words, b: &Words) -> Words {
     let mut sum = [0; 4];
     let mut carry = 0u128;
     for k in 0..4 {
@@ -27,7 +27,7 @@ fn slow_add(a: &Words, b: &Words) -> Words {
 }
 
 /// Multiplication modulo the prime by shift and add.
-fn slow_mul(a: &Words, b: &Words) -> Words {
+pub(super) fn slow_mul(a: &Words, b: &Words) -> Words {
     let mut product = [0; 4];
     for bit in (0..256).rev() {
         product = slow_add(&product, &product);
@@ -44,7 +44,7 @@ fn load<L: Lanes>(words: &[Words; LANES]) -> Fe<L> {
     }))
 }
 
-fn read<L: Lanes>(fe: Fe<L>) -> [Words; LANES] {
+pub(super) fn read<L: Lanes>(fe: Fe<L>) -> [Words; LANES] {
     let words = fe.normalize().to_words();
     let mut out = [[0; 4]; LANES];
     for (k, word) in words.into_iter().enumerate() {

@@ -15,6 +15,9 @@ const STEP: usize = 2;
 /// Pairs of all groups of a step.
 const PAIRS: usize = STEP * LANES;
 
+/// Pairs that are copied at a time.
+const BLOCK: usize = 8;
+
 /// Two references.
 type Pair = [u32; 2];
 
@@ -79,38 +82,44 @@ impl Lists {
 
     /// Replaces pairs within lists by references to nodes from `first` on, and says whether there
     /// were any.
+    ///
+    /// Lengths of lists are as good as random, so branches on them would be mispredicted. Copying goes
+    /// by blocks instead, and what is too much is written over.
     #[inline(always)]
     fn pair(&mut self, first: u32) -> bool {
         let Self { refs, sizes, next, pairs, .. } = self;
-        // No more than this, and cut to size afterwards.
-        pairs.resize(refs.len() / 2 + PAIRS, [0; 2]);
-        next.resize(refs.len(), 0);
+        let count = refs.len();
+        refs.resize(count + 2 * BLOCK, 0);
+        next.resize(count + 2 * BLOCK, 0);
+        pairs.resize(count / 2 + BLOCK + PAIRS, [0; 2]);
         let (mut pair, mut place, mut at) = (0, 0, 0);
         for size in sizes {
-            let list = &refs[at..][..*size as usize];
-            at += list.len();
-            let (list, single) = list.as_chunks::<2>();
-            for two in list {
-                pairs[pair] = *two;
-                next[place] = first + pair as u32;
-                pair += 1;
-                place += 1;
+            let length = *size as usize;
+            let mut done = 0;
+            while done < length / 2 {
+                let (from, _) = refs[at + 2 * done..][..2 * BLOCK].as_chunks::<2>();
+                pairs[pair + done..][..BLOCK].copy_from_slice(from);
+                let number = first + (pair + done) as u32;
+                for (k, next) in next[place + done..][..BLOCK].iter_mut().enumerate() {
+                    *next = number + k as u32;
+                }
+                done += BLOCK;
             }
-            for single in single {
-                next[place] = *single;
-                place += 1;
-            }
+            pair += length / 2;
+            place += length / 2;
+            next[place] = refs[at + length.saturating_sub(1)];
+            place += length % 2;
+            at += length;
             *size = size.div_ceil(2);
         }
-        let filler = pairs[0];
-        while !pair.is_multiple_of(PAIRS) {
-            pairs[pair] = filler;
-            pair += 1;
-        }
-        pairs.truncate(pair);
         if pair == 0 {
+            refs.truncate(count);
             return false;
         }
+        let padded = pair.next_multiple_of(PAIRS);
+        let filler = pairs[0];
+        pairs[pair..padded].fill(filler);
+        pairs.truncate(padded);
         next.truncate(place);
         std::mem::swap(refs, next);
         true
@@ -166,7 +175,7 @@ fn add_pairs<L: Lanes>(
         }
         for k in 0..STEP {
             let [a, b] = &operands[k];
-            let dy = Sum::primes(4).plus(&b.y).minus(&a.y).carry_to_factor();
+            let dy = Sum::primes(4).plus_sum::<0>(&b.y).minus_sum::<0>(&a.y).carry_to_factor();
             slopes[k] = slopes[k].mul(dy);
         }
         let mut xs = [operands[0][0].x; STEP];
@@ -178,7 +187,8 @@ fn add_pairs<L: Lanes>(
         for k in 0..STEP {
             let [a, _] = &operands[k];
             let t = Sum::primes(2).plus(&a.x).minus(&xs[k]).carry_to_factor();
-            let y = Sum::primes(4).minus(&a.y).columns().plus_product(slopes[k], t).reduce();
+            let y =
+                Sum::primes(4).minus_sum::<0>(&a.y).columns().plus_product(slopes[k], t).reduce();
             let [p, q, r, s] = xs[k].to_words_or_excess(&mut excess);
             let [t, u, v, w] = y.to_words_or_excess(&mut excess);
             let lines = &mut sums[k * LANES..][..LANES];
@@ -209,22 +219,27 @@ fn load_dx<L: Lanes>(nodes: &[Line], octet: &[Pair]) -> Factor<L> {
     Sum::primes(2).plus(&b).minus(&a).carry_to_factor()
 }
 
-/// Both points of eight pairs, with signs applied.
+/// A point on its way into an addition.
+#[derive(Clone, Copy)]
+struct Operand<L> {
+    x: Fe<L>,
+    /// The y coordinate with its sign; limbs are at most those of twice the prime.
+    y: Sum<L>,
+}
+
+/// Both points of eight pairs.
 #[inline(always)]
-fn load_pairs<L: Lanes>(nodes: &[Line], octet: &[Pair]) -> [Affine<L>; 2] {
+fn load_pairs<L: Lanes>(nodes: &[Line], octet: &[Pair]) -> [Operand<L>; 2] {
     let mut signs = [0u8; 2];
     for (lane, pair) in octet.iter().enumerate() {
         for k in 0..2 {
             signs[k] |= ((pair[k] >> 31) as u8) << lane;
         }
     }
-    let mut a = load_points(lines(nodes, octet, 0));
-    let mut b = load_points(lines(nodes, octet, 1));
-    if signs[0] != 0 {
-        a.y = a.y.negate_where(signs[0]);
-    }
-    if signs[1] != 0 {
-        b.y = b.y.negate_where(signs[1]);
-    }
-    [a, b]
+    let a: Affine<L> = load_points(lines(nodes, octet, 0));
+    let b: Affine<L> = load_points(lines(nodes, octet, 1));
+    [
+        Operand { x: a.x, y: a.y.negate_where_to_sum(signs[0]) },
+        Operand { x: b.x, y: b.y.negate_where_to_sum(signs[1]) },
+    ]
 }
