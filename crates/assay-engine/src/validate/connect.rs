@@ -44,6 +44,9 @@ pub(crate) struct Connector<'a> {
     /// Height on disk.
     flushed_height: u32,
     last_flush: Instant,
+    /// What has been counted already, and when the last script had passed.
+    stats: Option<UtxoStats>,
+    settled_at: Option<Instant>,
     /// Start of this run, and the time that earlier ones took.
     start: Instant,
     earlier_ms: u64,
@@ -92,6 +95,8 @@ impl<'a> Connector<'a> {
             height,
             flushed_height: height,
             last_flush: Instant::now(),
+            stats: None,
+            settled_at: None,
             start: Instant::now(),
             earlier_ms: totals.elapsed_ms,
         };
@@ -197,7 +202,8 @@ impl<'a> Connector<'a> {
                 }
             }
             // Of two invalid blocks the lower one counts.
-            if let Err(refuted) = pipeline.settle(&mut landed) {
+            let is_last = fault.is_none() && self.height == last;
+            if let Err(refuted) = self.settle(&mut pipeline, &mut landed, is_last, progress)? {
                 return self.refute(refuted);
             }
             if let Some(fault) = fault {
@@ -213,31 +219,88 @@ impl<'a> Connector<'a> {
         })
     }
 
-    /// Writes the coins out where the folder is kept, and counts and hashes them at the same time when asked to.
+    /// Waits for all scripts. When no more blocks follow the coins are counted, hashed and written meanwhile, which keeps all
+    /// cores busy; what came of it stands if the scripts pass.
+    fn settle(
+        &mut self,
+        pipeline: &mut Pipeline<Moved>,
+        landed: impl FnMut(InFlight<Moved>),
+        is_last: bool,
+        progress: &dyn ValidateProgress,
+    ) -> Result<Result<(), Refuted<Moved>>, ValidateError> {
+        if !is_last {
+            return Ok(pipeline.settle(landed));
+        }
+        let (mut outcome, mut settled_at) = (Ok(()), None);
+        let height = self.height;
+        let stats = self.count_and_write(progress, || {
+            outcome = pipeline.settle(landed);
+            settled_at = Some(Instant::now());
+            if outcome.is_ok() {
+                progress.hashing(height);
+            }
+            outcome.is_ok()
+        })?;
+        if outcome.is_ok() {
+            (self.stats, self.settled_at) = (stats, settled_at);
+        }
+        Ok(outcome)
+    }
+
+    /// What remains after [`Connector::run`]: writes the coins out where the folder is kept, and counts and hashes them when
+    /// asked to. Gives that, and when the last script had passed if it was before.
     pub(crate) fn finish(
         &mut self,
         with_stats: bool,
         progress: &dyn ValidateProgress,
+    ) -> Result<(Option<UtxoStats>, Option<Instant>), ValidateError> {
+        if !with_stats {
+            if self.config.is_lasting {
+                self.flush(progress)?;
+            }
+            return Ok((None, None));
+        }
+        if self.stats.is_none() {
+            progress.hashing(self.height);
+            self.stats = self.count_and_write(progress, || true)?;
+        }
+        Ok((self.stats.take(), self.settled_at))
+    }
+
+    /// Counts and hashes the coins on all cores, and writes them out at the same time where the folder is kept. It counts
+    /// only if `may_commit` says so, which waits for the scripts of these coins: `None` otherwise.
+    fn count_and_write(
+        &mut self,
+        progress: &dyn ValidateProgress,
+        may_commit: impl FnOnce() -> bool,
     ) -> Result<Option<UtxoStats>, ValidateError> {
         let is_lasting = self.config.is_lasting;
+        let mut is_good = false;
+        let mut may_commit = Some(|| {
+            is_good = may_commit();
+            is_good
+        });
         // A snapshot copies what is not written out.
-        if is_lasting && !(with_stats && self.coins.usage().has_room_for_snapshot()) {
-            self.flush(progress)?;
+        if is_lasting && !self.coins.usage().has_room_for_snapshot() {
+            self.flush_if(progress, || may_commit.take().is_none_or(|may_commit| may_commit()))?;
         }
-        if !with_stats {
-            return Ok(None);
-        }
-        progress.hashing(self.height);
         let snapshot = self.coins.snapshot()?;
         let (pool, height, hash) = (self.pool, self.height, self.chain.hash(self.height));
         let mut stats = std::thread::scope(|scope| {
             let stats = scope.spawn(|| snapshot_stats(&snapshot, pool, height, hash, true));
-            let flushed = if is_lasting { self.flush(progress) } else { Ok(()) };
+            let written = match may_commit.take() {
+                Some(may_commit) if is_lasting => self.flush_if(progress, may_commit),
+                Some(may_commit) => {
+                    may_commit();
+                    Ok(())
+                }
+                None => Ok(()),
+            };
             let stats = stats.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            flushed.map(|()| stats).map_err(ValidateError::from)
+            written.map(|()| stats).map_err(ValidateError::from)
         })?;
         stats.disk_size = self.coins.disk_bytes();
-        Ok(Some(stats))
+        Ok(is_good.then_some(stats))
     }
 
     /// Takes back the blocks from an invalid one on, which is the end.
@@ -265,6 +328,7 @@ impl<'a> Connector<'a> {
         may_commit: impl FnOnce() -> bool,
     ) -> Result<(), DatadirError> {
         if self.height == self.flushed_height {
+            may_commit();
             return Ok(());
         }
         progress.flushing(self.height);
