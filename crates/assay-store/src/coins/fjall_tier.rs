@@ -1,6 +1,7 @@
 //! The coin tier on fjall, a log-structured merge tree in Rust. Why it: `docs/adr/0002-coin-tier.md`.
 
-use std::io::ErrorKind;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use fjall::config::{BlockSizePolicy, CompressionPolicy, PartitioningPolicy, PinningPolicy};
@@ -27,6 +28,7 @@ impl FjallTier {
     /// # Errors
     /// The directory is in use, damaged, or cannot be read or written.
     pub fn open(dir: &Path, cache_bytes: usize) -> Result<Self, TierError> {
+        clear_unfinished(dir).map_err(|e| TierError::new("clear an unfinished database", e))?;
         damage::check_lists(dir).map_err(|path| TierError {
             place: Some((path, 0)),
             ..TierError::new("open the database", "a list of tables does not have its checksum")
@@ -62,6 +64,31 @@ impl FjallTier {
     fn failed(&self, operation: &'static str, error: fjall::Error) -> TierError {
         failed(operation, &self.dir, error)
     }
+}
+
+/// Removes what a kill has left in the middle of creating the database, which the engine refuses to go on from: files, but no
+/// marker of its version yet, or an empty one. Keyspaces come after the marker, so where there is one, nothing is touched.
+fn clear_unfinished(dir: &Path) -> io::Result<()> {
+    let (marker, journal) = (dir.join("version"), dir.join("0.jnl"));
+    let is_marked = fs::metadata(&marker).is_ok_and(|marker| marker.len() > 0);
+    if is_marked || !(marker.try_exists()? || journal.try_exists()?) {
+        return Ok(());
+    }
+    let holds_keyspaces =
+        fs::read_dir(dir.join("keyspaces")).is_ok_and(|mut entries| entries.next().is_some());
+    // Another process may be creating it right now; the engine says so itself.
+    let lock = fs::OpenOptions::new().write(true).open(dir.join("lock"));
+    let is_free = lock.as_ref().is_ok_and(|lock| lock.try_lock().is_ok());
+    if holds_keyspaces || !is_free {
+        return Ok(());
+    }
+    for path in [journal, marker] {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Damage is looked for: the engine does not say where it met it.
@@ -190,6 +217,35 @@ mod tests {
                 Box::new(FjallTier::open(dir.path(), 1 << 20).expect("the tier opens"))
             });
         }
+    }
+
+    #[test]
+    fn a_creation_that_was_killed_begins_again() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let dir = root.path().join("coins");
+        let leave = |files: &[&str]| {
+            fs::create_dir_all(dir.join("keyspaces")).expect("it can be made");
+            for name in files {
+                fs::write(dir.join(name), []).expect("it can be written");
+            }
+        };
+        // In the order in which the engine makes them.
+        for files in [&["lock"][..], &["lock", "0.jnl"], &["lock", "0.jnl", "version"]] {
+            leave(files);
+            drop(FjallTier::open(&dir, 1 << 20).expect("the tier opens"));
+            drop(FjallTier::open(&dir, 1 << 20).expect("the tier opens again"));
+            // With coins in it, a marker that is lost is damage, and nothing is removed.
+            fs::remove_file(dir.join("version")).expect("it was there");
+            assert!(FjallTier::open(&dir, 1 << 20).is_err());
+            assert!(dir.join("0.jnl").exists());
+            fs::remove_dir_all(&dir).expect("it can be removed");
+        }
+        // Somebody else is at it.
+        leave(&["lock", "0.jnl"]);
+        let lock = fs::OpenOptions::new().write(true).open(dir.join("lock")).expect("it is there");
+        lock.lock().expect("nobody has it");
+        assert!(FjallTier::open(&dir, 1 << 20).is_err());
+        assert!(dir.join("0.jnl").exists());
     }
 
     #[test]
