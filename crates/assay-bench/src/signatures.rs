@@ -386,13 +386,7 @@ fn wrong_cases(cases: &[Case]) -> Vec<Case> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Silent;
-
-    impl Progress for Silent {
-        fn begin(&self, _: &str, _: u64) {}
-        fn step(&self) {}
-    }
+    use crate::Silent;
 
     #[test]
     fn every_backend_answers_right() {

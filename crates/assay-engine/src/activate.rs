@@ -142,11 +142,7 @@ impl Engine {
         let outcome = pipeline.settle(|block| landed.push(block));
         self.land_all(state, walk, landed)?;
         let Err(refuted) = outcome else { return Ok(None) };
-        match refuted.unwind(&mut state.coins, &mut state.coinbases) {
-            Ok(first) => Ok(Some(first)),
-            Err(ConnectError::Engine(error)) => Err(error),
-            Err(ConnectError::Rule(_)) => unreachable!("taking back breaks no rule"),
-        }
+        refuted.unwind(&mut state.coins, &mut state.coinbases).map(Some)
     }
 
     /// Makes each of these blocks the tip, one after the other.

@@ -43,6 +43,12 @@ pub(crate) enum ConnectError {
     Engine(EngineError),
 }
 
+impl From<EngineError> for ConnectError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
 impl From<CoinError> for ConnectError {
     fn from(error: CoinError) -> Self {
         Self::Engine(error.into())
@@ -150,12 +156,8 @@ impl Engine {
         state.coins.load(outputs, self.config.read_threads)?;
         let moved = Moved { txs_added: prepared.block.tx_count(), spent };
         let outputs_first = self.params.cash.is_some();
-        unapply(&prepared.block, &prepared.txids, outputs_first, moved, &mut state.coins).map_err(
-            |cause| match doubt(hash, cause) {
-                ConnectError::Engine(error) => error,
-                ConnectError::Rule(_) => unreachable!("taking back breaks no rule"),
-            },
-        )?;
+        unapply(&prepared.block, &prepared.txids, outputs_first, moved, &mut state.coins)
+            .map_err(|cause| doubt(hash, cause))?;
         state.coinbases.disconnect(&prepared.txids[0]);
         state.tree.shrink_active();
         Ok(prepared)
@@ -209,10 +211,10 @@ pub(crate) fn overwrite_or(
 }
 
 /// A failure to take coins back leaves memory in doubt.
-pub(crate) fn doubt(hash: BlockHash, cause: UnwindError) -> ConnectError {
-    ConnectError::Engine(match cause {
+pub(crate) fn doubt(hash: BlockHash, cause: UnwindError) -> EngineError {
+    match cause {
         UnwindError::Coin(error) => error.into(),
         UnwindError::Undo(source) => EngineError::Undo { hash, source },
         UnwindError::Mismatch => EngineError::UndoMismatch { hash },
-    })
+    }
 }

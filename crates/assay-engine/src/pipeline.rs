@@ -12,8 +12,9 @@ use assay_consensus::block::BlockError;
 use assay_store::{CoinStore, decode_undo};
 
 use crate::apply::{CoinbaseLog, Moved, UnwindError, unapply};
-use crate::connect::{ConnectError, doubt, overwrite_or};
+use crate::connect::{doubt, overwrite_or};
 use crate::scripts::{BlockScripts, Verifier};
+use crate::types::EngineError;
 
 /// The bytes of blocks, and of what they spend, that may wait for their scripts.
 const BYTES_MAX: usize = 64 << 20;
@@ -41,7 +42,7 @@ impl<T> InFlight<T> {
         &self,
         coins: &mut CoinStore,
         coinbases: &mut CoinbaseLog,
-    ) -> Result<(), ConnectError> {
+    ) -> Result<(), EngineError> {
         let prepared = &*self.scripts.prepared;
         let outputs_first = self.scripts.rules.cash.is_some();
         let unwound = decode_undo(&self.undo).map_err(UnwindError::Undo).and_then(|spent| {
@@ -66,7 +67,7 @@ impl<T> Refuted<T> {
         mut self,
         coins: &mut CoinStore,
         coinbases: &mut CoinbaseLog,
-    ) -> Result<(T, BlockError), ConnectError> {
+    ) -> Result<(T, BlockError), EngineError> {
         while let Some(block) = self.blocks.pop_back() {
             block.unwind(coins, coinbases)?;
             if self.blocks.is_empty() {

@@ -135,13 +135,7 @@ fn real_subject(path: &Path) -> Option<Subject> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Silent;
-
-    impl Progress for Silent {
-        fn begin(&self, _: &str, _: u64) {}
-        fn step(&self) {}
-    }
+    use crate::Silent;
 
     #[test]
     fn small_runs_come_to_an_end() {

@@ -305,15 +305,10 @@ impl<'a> Connector<'a> {
 
     /// Takes back the blocks from an invalid one on, which is the end.
     fn refute(&mut self, refuted: Refuted<Moved>) -> Result<End, ValidateError> {
-        match refuted.unwind(&mut self.coins, &mut self.coinbases) {
-            Ok((note, error)) => {
-                self.totals = note.totals_before;
-                self.height = note.height_before;
-                Ok(self.invalid(rule(&error)))
-            }
-            Err(ConnectError::Engine(error)) => Err(error.into()),
-            Err(ConnectError::Rule(_)) => unreachable!("taking back breaks no rule"),
-        }
+        let (note, error) = refuted.unwind(&mut self.coins, &mut self.coinbases)?;
+        self.totals = note.totals_before;
+        self.height = note.height_before;
+        Ok(self.invalid(rule(&error)))
     }
 
     /// Writes the coins out.
