@@ -1,15 +1,19 @@
 //! Indexes script hashes and speaks the Electrum protocol.
 //!
-//! Three parts:
+//! Four parts:
 //!
 //! - [`index`]: an index on disk of script hashes, txids, spenders and headers, read through unchanging [`View`]s;
 //! - [`chain`]: what index and server ask of the node behind them, the [`Chain`];
-//! - server: the protocol over TCP and TLS.
+//! - [`mempool`]: unconfirmed transactions by script and outpoint;
+//! - [`server`]: the protocol over TCP and TLS.
 //!
 //! Deliberately absent: validation. What is indexed has been found valid by whoever implements [`Chain`].
 
 pub mod chain;
 pub mod index;
+pub mod mempool;
+pub mod server;
 
 pub use chain::Chain;
 pub use index::{ScriptHash, View};
+pub use server::Server;
