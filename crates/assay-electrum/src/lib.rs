@@ -13,6 +13,8 @@ pub mod chain;
 pub mod index;
 pub mod mempool;
 pub mod server;
+#[cfg(test)]
+mod testing;
 
 pub use chain::Chain;
 pub use index::{ScriptHash, View};

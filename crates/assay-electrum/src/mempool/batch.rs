@@ -1,6 +1,6 @@
 //! Changes made ready outside of any lock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use assay_wire::Txid;
 use rayon::prelude::*;
@@ -17,7 +17,8 @@ const PARALLEL_MIN: usize = 256;
 #[derive(Debug, Default)]
 pub struct Batch {
     pub(super) from_scratch: bool,
-    pub(super) added: Vec<Incoming>,
+    /// Taken from the front.
+    pub(super) added: VecDeque<Incoming>,
     pub(super) removed: Vec<Txid>,
 }
 

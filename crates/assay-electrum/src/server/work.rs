@@ -113,10 +113,7 @@ impl Work {
         let error = match &request.method {
             // A notification: the only one with a meaning, `server.ping`, asks for nothing.
             Ok(_) if request.id.is_none() => return,
-            Ok(name) => {
-                session.accept();
-                self.call(shared, session, request, name, batch).err()
-            }
+            Ok(name) => self.call(shared, session, request, name, batch).err(),
             Err(error) => {
                 shared.metrics.bad_request();
                 session.refuse(shared.config.limits.refusals_max);
@@ -144,6 +141,7 @@ impl Work {
             shared.metrics.refused();
             return Err(RpcError::new(Code::Excessive, "excessive resource usage"));
         }
+        session.accept();
         let Some(number) = table::lookup(name, session.version()) else {
             shared.metrics.bad_request();
             return Err(RpcError::new(Code::MethodNotFound, "unknown method"));
