@@ -227,11 +227,7 @@ impl Confirmed for Ledger {
         Ok(block.and_then(|block| block.txids().get(index as usize).copied()))
     }
 
-    fn spender(
-        &self,
-        outpoint: &OutPoint,
-        _chain: &dyn Chain,
-    ) -> Result<Option<Spender>, QueryError> {
+    fn spender(&self, outpoint: &OutPoint) -> Result<Option<Spender>, QueryError> {
         for (height, block) in self.blocks.iter().enumerate() {
             for tx in &block.txs {
                 let found = tx.view().inputs().position(|input| input.prevout == *outpoint);

@@ -75,6 +75,11 @@ impl Mempool {
         self.by_txid.is_empty()
     }
 
+    /// Whether a transaction is there.
+    pub fn contains(&self, txid: &Txid) -> bool {
+        self.entry(txid).is_some()
+    }
+
     /// Sizes by fee rate.
     pub fn fees(&self) -> &FeeHistogram {
         &self.fees

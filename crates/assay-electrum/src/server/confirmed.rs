@@ -2,7 +2,7 @@
 
 use assay_wire::{BlockHash, OutPoint, Txid};
 
-use crate::chain::{Chain, Tip};
+use crate::chain::Tip;
 use crate::index::{
     BlockTxs, HistoryEntry, Limits, QueryError, ScriptHash, Spender, TxPosition, Unspent, View,
 };
@@ -29,11 +29,7 @@ pub trait Confirmed: Send + Sync + 'static {
     fn position(&self, txid: &Txid) -> Result<Option<TxPosition>, QueryError>;
     fn block_txs(&self, height: u32) -> Result<Option<BlockTxs>, QueryError>;
     fn txid_at(&self, height: u32, index: u32) -> Result<Option<Txid>, QueryError>;
-    fn spender(
-        &self,
-        outpoint: &OutPoint,
-        chain: &dyn Chain,
-    ) -> Result<Option<Spender>, QueryError>;
+    fn spender(&self, outpoint: &OutPoint) -> Result<Option<Spender>, QueryError>;
 }
 
 impl Confirmed for View {
@@ -82,11 +78,7 @@ impl Confirmed for View {
         self.txid_at(height, index)
     }
 
-    fn spender(
-        &self,
-        outpoint: &OutPoint,
-        chain: &dyn Chain,
-    ) -> Result<Option<Spender>, QueryError> {
-        self.spender(outpoint, chain)
+    fn spender(&self, outpoint: &OutPoint) -> Result<Option<Spender>, QueryError> {
+        self.spender(outpoint)
     }
 }

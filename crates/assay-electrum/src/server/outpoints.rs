@@ -92,7 +92,7 @@ pub(super) fn find(
         Some((txid, height)) => Some((txid, i64::from(height))),
         None if height <= 0 => None,
         None => {
-            let confirmed = moment.view.spender(outpoint, chain)?;
+            let confirmed = moment.view.spender(outpoint)?;
             confirmed.map(|spender| (spender.txid, i64::from(spender.height)))
         }
     };

@@ -120,7 +120,7 @@ impl Node {
         self.pool.retain(|tx| !ids.contains(&tx.txid));
         let gone = ids.into_iter().map(MempoolChange::Removed).collect();
         let view = self.ledger.clone();
-        self.publisher.publish(view, changes(false, gone), touched, false).unwrap();
+        self.publisher.publish(view, Some(changes(false, gone)), touched, false).unwrap();
     }
 
     /// Takes `count` blocks away and puts one more with `txs` in their place.
@@ -132,7 +132,7 @@ impl Node {
         }
         let touched = self.extend(txs);
         let view = self.ledger.clone();
-        self.publisher.publish(view, changes(false, Vec::new()), touched, true).unwrap();
+        self.publisher.publish(view, Some(changes(false, Vec::new())), touched, true).unwrap();
     }
 
     /// Lets a transaction into the mempool.
@@ -154,12 +154,12 @@ impl Node {
 
     /// Publishes a change of the mempool.
     pub(super) fn change(&self, list: Vec<MempoolChange>) {
-        self.publisher.publish(self.ledger.clone(), changes(false, list), [], false).unwrap();
+        self.publisher.publish(self.ledger.clone(), Some(changes(false, list)), [], false).unwrap();
     }
 
     pub(super) fn publish_from_scratch(&self) {
         let list = self.pool.iter().cloned().map(MempoolChange::Added).collect();
-        self.publisher.publish(self.ledger.clone(), changes(true, list), [], false).unwrap();
+        self.publisher.publish(self.ledger.clone(), Some(changes(true, list)), [], false).unwrap();
     }
 
     fn coin(&self, outpoint: &OutPoint) -> Option<Coin> {
