@@ -23,6 +23,7 @@ pub mod chain;
 mod clock;
 mod control;
 pub mod crash;
+pub mod electrum;
 mod feed;
 mod forge;
 mod journal;
