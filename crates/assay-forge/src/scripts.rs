@@ -7,6 +7,7 @@
 
 use std::{
     collections::HashMap,
+    fmt::Write as _,
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
@@ -127,7 +128,8 @@ impl ScriptRecord {
     pub fn status(&self) -> Option<[u8; 32]> {
         let mut text = String::with_capacity(self.history.len() * 72);
         for tx in &self.history {
-            text.push_str(&format!("{}:{}:", tx.txid, tx.height));
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{}:{}:", tx.txid, tx.height);
         }
         (!text.is_empty()).then(|| sha256(text.as_bytes()))
     }

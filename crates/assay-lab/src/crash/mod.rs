@@ -30,7 +30,7 @@ use crate::clock::{iso8601, unix_ms};
 use crate::forge::{ForgeError, ForgeJob};
 use crate::machine;
 use crate::plan::{Plan, TargetsPlan, check_scale};
-use crate::process::ProcessError;
+use crate::process::{Ports, ProcessError};
 use crate::progress::{Event, Reporter};
 use crate::results::Software;
 use crate::rpc::RpcError;
@@ -204,7 +204,7 @@ pub(crate) struct Setup<'a> {
 
 impl Setup<'_> {
     /// The command line over a data folder; `cache_mib` instead of the plan's.
-    pub(crate) fn launch(&self, datadir: &Path, port: u16, cache_mib: Option<u32>) -> Launch {
+    pub(crate) fn launch(&self, datadir: &Path, ports: &Ports, cache_mib: Option<u32>) -> Launch {
         let mut plan = self.targets_plan.clone();
         if let Some(mib) = cache_mib {
             plan.bitcoind.dbcache_mib = mib;
@@ -214,7 +214,7 @@ impl Setup<'_> {
             }
             args.extend(["--db-cache".to_owned(), mib.to_string()]);
         }
-        self.target.launch(&self.chains[0].header.chain, datadir, port, &plan)
+        self.target.launch(&self.chains[0].header.chain, datadir, ports, &plan)
     }
 
     pub(crate) fn check_stop(&self) -> Result<(), CrashError> {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{CrashError, Setup, renew};
 use crate::chain::{BlockEntry, Chain};
 use crate::feed::compose_block;
-use crate::process::{Process, free_port};
+use crate::process::{Ports, Process};
 use crate::rpc::{Client, RpcError, read_result};
 
 /// Clean starts that are timed.
@@ -80,8 +80,9 @@ impl Oracle {
         chain: &Chain,
         datadir: &Path,
     ) -> Result<(), CrashError> {
-        let port = free_port()?;
-        let mut process = Process::start(setup.launch(datadir, port, None), port, &setup.log)?;
+        let ports = Ports::free()?;
+        let mut process =
+            Process::start(setup.launch(datadir, &ports, None), ports.rpc, &setup.log)?;
         let cookie = process.wait_ready()?;
         let client = process.client(&cookie);
         let mut body = Vec::new();
@@ -115,9 +116,10 @@ impl Oracle {
 
     fn time_clean_starts(&mut self, setup: &Setup<'_>, datadir: &Path) -> Result<(), CrashError> {
         for _ in 0..CLEAN_STARTS {
-            let port = free_port()?;
+            let ports = Ports::free()?;
             let start = Instant::now();
-            let mut process = Process::start(setup.launch(datadir, port, None), port, &setup.log)?;
+            let mut process =
+                Process::start(setup.launch(datadir, &ports, None), ports.rpc, &setup.log)?;
             let (cookie, _) = process.wait_answer(ASK_PAUSE)?;
             self.clean_start_s.push(start.elapsed().as_secs_f64());
             let client = process.client(&cookie);

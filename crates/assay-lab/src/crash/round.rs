@@ -10,7 +10,7 @@ use super::oracle::{ASK_PAUSE, Oracle, submit, utxo_set};
 use super::report::Tally;
 use super::schedule::{Step, last_heights, schedule};
 use super::{CrashError, Setup};
-use crate::process::{Process, ProcessError, free_port};
+use crate::process::{Ports, Process, ProcessError};
 use crate::progress::Event;
 use crate::random::SplitMix64;
 use crate::rpc::{Client, RpcError, read_batch};
@@ -187,10 +187,10 @@ impl<'a> Round<'a> {
         &mut self,
         kill_after: Option<Duration>,
     ) -> Result<Option<(Process, Client, Option<Killer>)>, CrashError> {
-        let port = free_port()?;
-        let launch = self.setup.launch(self.datadir, port, Some(self.cache_mib));
+        let ports = Ports::free()?;
+        let launch = self.setup.launch(self.datadir, &ports, Some(self.cache_mib));
         let start = Instant::now();
-        let mut process = Process::start(launch, port, &self.setup.log)?;
+        let mut process = Process::start(launch, ports.rpc, &self.setup.log)?;
         let killer = kill_after.map(|delay| Killer::arm(process.pid(), delay));
         match process.wait_answer(ASK_PAUSE) {
             Ok((cookie, _)) => {

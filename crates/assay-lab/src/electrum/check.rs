@@ -5,6 +5,7 @@
 //! entries in another order is counted apart, since the protocol leaves some of it open.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -59,11 +60,12 @@ impl LedgerCheck {
             "ledger check: {} scripts{sample}, {} history entries, {} unspent, {} differences",
             self.scripts, self.history, self.unspent, self.differences
         );
+        // Writing to a string cannot fail.
         if self.refused > 0 {
-            text.push_str(&format!(", {} refused", self.refused));
+            let _ = write!(text, ", {} refused", self.refused);
         }
         if self.other_order > 0 {
-            text.push_str(&format!(", {} in another order", self.other_order));
+            let _ = write!(text, ", {} in another order", self.other_order);
         }
         text
     }
@@ -204,7 +206,8 @@ impl Comparison<'_> {
     }
 
     fn judge(&mut self, script: &ScriptExpectation, question: Question, reply: Reply) {
-        let method = QUESTIONS.iter().find(|(q, _)| *q == question).map_or("", |(_, method)| method);
+        let method =
+            QUESTIONS.iter().find(|(q, _)| *q == question).map_or("", |(_, method)| method);
         let answer = match reply.result {
             Ok(answer) => answer,
             Err((code, message)) => {
@@ -281,7 +284,9 @@ fn judge_unspent(expected: &[&ExpectedCoin], answer: &RawValue) -> Verdict {
 
 fn judge_balance(confirmed: u64, answer: &RawValue) -> Verdict {
     match serde_json::from_str::<Balance>(answer.get()) {
-        Ok(Balance { confirmed: found, unconfirmed: 0 }) if u64::try_from(found) == Ok(confirmed) => {
+        Ok(Balance { confirmed: found, unconfirmed: 0 })
+            if u64::try_from(found) == Ok(confirmed) =>
+        {
             Verdict::Equal
         }
         Ok(found) => Verdict::Different(format!(
@@ -355,13 +360,8 @@ mod tests {
         assert_eq!(judge(r#"{"confirmed":7,"unconfirmed":0}"#), "equal");
         assert!(judge(r#"{"confirmed":7,"unconfirmed":-7}"#).ends_with("got 7 and -7"));
         assert!(judge(r#"{"confirmed":6,"unconfirmed":0}"#).contains("expected 7"));
-        let coin = ExpectedCoin {
-            height: 3,
-            txid: "cc".to_owned(),
-            vout: 1,
-            value: 9,
-            spent: None,
-        };
+        let coin =
+            ExpectedCoin { height: 3, txid: "cc".to_owned(), vout: 1, value: 9, spent: None };
         let judge = |text: &str| told(judge_unspent(&[&coin], &raw(text)));
         let right = r#"[{"tx_hash":"cc","tx_pos":1,"height":3,"value":9}]"#;
         assert_eq!(judge(right), "equal");

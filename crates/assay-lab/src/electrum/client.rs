@@ -384,7 +384,7 @@ mod tests {
                 thread::sleep(Duration::from_millis(20));
             }
             // Open until the client goes.
-            let _ = lines.next();
+            while let Some(Ok(_)) = lines.next() {}
         });
         Client::connect(address, Duration::from_secs(5)).expect("it listens")
     }
@@ -420,7 +420,10 @@ mod tests {
 
     #[test]
     fn failures_are_told_apart() {
-        let mut client = served(1, vec!["{\"id\":1,\"error\":{\"code\":-32601,\"message\":\"unknown method\"}}\n"]);
+        let mut client = served(
+            1,
+            vec!["{\"id\":1,\"error\":{\"code\":-32601,\"message\":\"unknown method\"}}\n"],
+        );
         let error = client.call::<u32>("no.such", "[]").expect_err("refused");
         assert_eq!(error.to_string(), "no.such: error -32601: unknown method");
 

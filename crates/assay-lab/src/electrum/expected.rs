@@ -137,8 +137,7 @@ impl ScriptsFile {
         let mut lines = BufReader::with_capacity(1 << 18, file).lines();
         let wrong = |what| ExpectedError::Ledger { path: path.to_owned(), what };
         let first = lines.next().ok_or_else(|| wrong("it is empty"))?.map_err(read)?;
-        let syntax =
-            |source| ExpectedError::Line { path: path.to_owned(), line: 1, source };
+        let syntax = |source| ExpectedError::Line { path: path.to_owned(), line: 1, source };
         let Kind { kind } = serde_json::from_str(&first).map_err(syntax)?;
         if kind != "scripts" {
             return Err(wrong("its first line is missing"));
@@ -203,7 +202,10 @@ mod tests {
         let scripts = read(&[HEADER, SCRIPT]).expect("a script ledger");
         let script = &scripts[0];
         let unspent = |height| script.unspent_at(height).map(|coin| coin.value).collect::<Vec<_>>();
-        assert_eq!((unspent(0), unspent(1), unspent(2), unspent(3)), (vec![], vec![5], vec![5], vec![4]));
+        assert_eq!(
+            (unspent(0), unspent(1), unspent(2), unspent(3)),
+            (vec![], vec![5], vec![5], vec![4])
+        );
         assert_eq!(script.history_at(2).len(), 1);
         assert_eq!(script.history_at(3).len(), 2);
     }

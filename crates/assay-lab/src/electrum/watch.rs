@@ -17,7 +17,7 @@ const WAIT: Duration = Duration::from_millis(200);
 /// Longest wait for an answer; announcements are waited for without limit.
 const TIMEOUT: Duration = Duration::from_mins(2);
 /// Silence after which the server is asked for a sign of life, before it takes the connection for dead.
-const PING_AFTER: Duration = Duration::from_secs(60);
+const PING_AFTER: Duration = Duration::from_mins(1);
 
 /// What was announced so far.
 #[derive(Debug, Default)]
@@ -72,9 +72,10 @@ impl IndexWatch {
     pub(crate) fn wait(&self, height: u32, timeout: Duration) -> Wait {
         let is_there = |seen: &Seen| seen.announcements.last().is_some_and(|(_, at)| *at >= height);
         let seen = self.shared.lock();
-        let waited = self.shared.changed.wait_timeout_while(seen, timeout, |seen| {
-            seen.fault.is_none() && !is_there(seen)
-        });
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(seen, timeout, |seen| seen.fault.is_none() && !is_there(seen));
         let Ok((mut seen, _)) = waited else { return Wait::NotYet };
         if is_there(&seen) {
             return Wait::Reached;
