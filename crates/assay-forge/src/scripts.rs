@@ -259,11 +259,12 @@ impl ScriptLedger {
         }
     }
 
-    /// Writes the ledger as JSON lines (docs/formats.md).
+    /// Writes the ledger as JSON lines (docs/formats.md), with the spent outputs if wanted: with them it says what an index must
+    /// answer at any height.
     ///
     /// # Errors
     /// What `out` says.
-    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, with_spent: bool, out: &mut dyn Write) -> io::Result<()> {
         let first = FirstLine {
             kind: "scripts",
             format: FORMAT,
@@ -278,7 +279,8 @@ impl ScriptLedger {
         };
         serde_json::to_writer(&mut *out, &first)?;
         out.write_all(b"\n")?;
-        for script in self.scripts() {
+        for mut script in self.scripts() {
+            script.coins.retain(|coin| with_spent || coin.spent.is_none());
             serde_json::to_writer(&mut *out, &ScriptLine::new(&script))?;
             out.write_all(b"\n")?;
         }

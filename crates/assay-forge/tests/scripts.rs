@@ -138,7 +138,7 @@ fn the_file_says_what_the_ledger_says() {
     let chain = chain(&bitcoin(), false);
     let ledger = read(&chain, ScriptChoice::default());
     let mut bytes = Vec::new();
-    ledger.write(&mut bytes).expect("memory takes it");
+    ledger.write(true, &mut bytes).expect("memory takes it");
     let text = String::from_utf8(bytes).expect("text");
     let mut lines = text
         .lines()
@@ -160,6 +160,14 @@ fn the_file_says_what_the_ledger_says() {
         assert_eq!(line["status"].as_str(), status.as_deref());
     }
     assert_eq!(text.lines().count(), scripts.len() + 1);
+
+    let mut bytes = Vec::new();
+    ledger.write(false, &mut bytes).expect("memory takes it");
+    let text = String::from_utf8(bytes).expect("text");
+    for (line, script) in text.lines().skip(1).zip(&scripts) {
+        let line: serde_json::Value = serde_json::from_str(line).expect("each line is JSON");
+        assert_eq!(line["coins"].as_array().map(Vec::len), Some(script.unspent().count()));
+    }
 }
 
 #[test]

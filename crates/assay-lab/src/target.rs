@@ -395,7 +395,7 @@ impl Target {
 }
 
 /// Folder of our index inside the folder of a chain.
-const OWN_INDEX_FOLDER: &str = "index-electrum";
+const OWN_INDEX_FOLDER: &str = "electrum";
 
 fn output_of(program: &Path, arg: &str) -> Result<String, TargetError> {
     let output = Command::new(program)

@@ -109,6 +109,16 @@ pub(crate) struct CrashArguments {
     /// What to kill: `assay`, or `bitcoind=PATH` for a program of the Bitcoin Core family.
     #[arg(long, value_name = "NAME", default_value = "assay")]
     pub(crate) target: TargetSpec,
+    /// Let the node keep its index too, and compare the index's answers, byte for byte, with those of an index that was never
+    /// killed.
+    #[arg(long)]
+    pub(crate) index: bool,
+    /// With --index: compare the answers at every K-th start.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) index_every: u32,
+    /// With --index: script hashes of each chain to ask for; a sample where there are more.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub(crate) index_scripts: usize,
     /// Sizes of the coin cache in MiB, in turns: a small one writes coins often.
     #[arg(long, value_name = "MIB", value_delimiter = ',', default_values_t = [4, 16, 256])]
     pub(crate) db_cache: Vec<u32>,
@@ -228,6 +238,9 @@ pub(crate) struct ScriptsArguments {
     /// Seed of the sample.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// List spent outputs as well, with the height of the block that spends them.
+    #[arg(long)]
+    pub(crate) spent: bool,
     /// File to write instead of standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

@@ -47,12 +47,12 @@ fn run_scripts(arguments: &ScriptsArguments) -> anyhow::Result<()> {
     let ledger = read_scripts(&arguments.dir, choice)?;
     let Some(path) = &arguments.out else {
         let mut out = BufWriter::new(std::io::stdout().lock());
-        ledger.write(&mut out).and_then(|()| out.flush()).context("cannot write")?;
+        ledger.write(arguments.spent, &mut out).and_then(|()| out.flush()).context("cannot write")?;
         return Ok(());
     };
     let write = || -> std::io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
-        ledger.write(&mut out)?;
+        ledger.write(arguments.spent, &mut out)?;
         out.flush()
     };
     write().with_context(|| format!("cannot write {}", path.display()))
