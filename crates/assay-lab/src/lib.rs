@@ -27,6 +27,7 @@ mod feed;
 mod forge;
 mod journal;
 pub mod kernel;
+pub mod load;
 pub mod machine;
 pub mod measured;
 mod one_run;
