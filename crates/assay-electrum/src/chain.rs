@@ -22,7 +22,8 @@ pub trait Chain: Send + Sync + 'static {
     /// Hash of the active block at `height`.
     fn hash_at(&self, height: u32) -> Option<BlockHash>;
 
-    /// A block that has just been connected, if it is still in memory. It is handed out once.
+    /// The block that was connected on top of block `hash`, if it is still in memory. It is handed out once. Never waits
+    /// for a block that is being connected.
     fn take_connected(&self, hash: &BlockHash) -> Option<Connected>;
 
     /// The serialised block, when it is stored.

@@ -1,15 +1,24 @@
 //! Indexes script hashes and speaks the Electrum protocol.
 //!
-//! Three parts:
+//! Five parts:
 //!
-//! - [`index`]: an index on disk of script hashes, txids, spenders and headers, read through unchanging [`View`]s;
+//! - [`index`]: an [`Index`] on disk of script hashes, txids, spenders and headers, read through unchanging [`View`]s;
 //! - [`chain`]: what index and server ask of the node behind them, the [`Chain`];
-//! - server: the protocol over TCP and TLS.
+//! - [`follow`]: brings the index to where the chain is, and keeps it there;
+//! - [`mempool`]: unconfirmed transactions by script and outpoint;
+//! - [`server`]: the protocol over TCP and TLS.
 //!
 //! Deliberately absent: validation. What is indexed has been found valid by whoever implements [`Chain`].
 
 pub mod chain;
+pub mod follow;
 pub mod index;
+pub mod mempool;
+pub mod server;
+#[cfg(test)]
+mod testing;
 
+pub use assay_store::io::{Io, RealIo};
 pub use chain::Chain;
-pub use index::{ScriptHash, View};
+pub use index::{Index, ScriptHash, View};
+pub use server::Server;

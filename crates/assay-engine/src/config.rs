@@ -39,6 +39,9 @@ pub struct Config {
     pub cluster_vsize_max: Option<u64>,
     /// Memory for transactions of disconnected blocks on their way back to the mempool, bytes; the latest are dropped first.
     pub disconnected_bytes_max: u64,
+    /// Whether somebody follows the chain and the mempool: connected blocks then stay in memory until they are taken
+    /// (128 MiB, or a single block), and changes of the mempool are kept (35 MB).
+    pub is_followed: bool,
     /// Whether [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. Reading it again is up to whoever opens the
     /// engine: [`Engine::load_mempool`](crate::Engine::load_mempool).
     pub persist_mempool: bool,
@@ -82,6 +85,7 @@ impl Config {
             } else {
                 CORE_DISCONNECTED_BYTES
             },
+            is_followed: false,
             persist_mempool: true,
             params,
         }

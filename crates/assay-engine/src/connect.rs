@@ -136,6 +136,7 @@ impl Engine {
             self.index.put(&[state.tree.get(id).to_record()])?;
         }
         state.tree.extend_active(id);
+        self.hand_over(state.tree.get(id).height, &scripts.prepared, undo);
         state.remove_confirmed(&scripts.prepared);
         Ok(scripts)
     }

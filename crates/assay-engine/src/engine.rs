@@ -16,6 +16,7 @@ use rayon::ThreadPool;
 use crate::activate::poison;
 use crate::apply::CoinbaseLog;
 use crate::config::Config;
+use crate::follow::{Handover, Journal, Signal};
 use crate::log;
 use crate::mempool::{Pool, Verdicts};
 use crate::scripts::Verifier;
@@ -39,6 +40,8 @@ pub struct Engine {
     state: Mutex<State>,
     announced: Mutex<Announced>,
     changed: Condvar,
+    pub(crate) signal: Arc<Signal>,
+    pub(crate) handover: Mutex<Handover>,
 }
 
 /// What changes together, under one lock.
@@ -105,6 +108,9 @@ impl Engine {
             tree.set_active(id);
         }
         let tip = tip_of(&tree);
+        let signal = Arc::new(Signal::default());
+        let mut mempool = Pool::default();
+        mempool.journal = config.is_followed.then(|| Journal::new(Arc::clone(&signal)));
         let announced = Announced { tip, header_height: tip.height, is_closing: false };
         let engine = Self {
             params,
@@ -118,7 +124,7 @@ impl Engine {
             state: Mutex::new(State {
                 tree,
                 coins: store.coins,
-                mempool: Pool::default(),
+                mempool,
                 verdicts: Verdicts::default(),
                 coinbases: CoinbaseLog::default(),
                 flushed_at: Instant::now(),
@@ -126,6 +132,8 @@ impl Engine {
             }),
             announced: Mutex::new(announced),
             changed: Condvar::new(),
+            signal,
+            handover: Mutex::default(),
             config,
         };
         engine.recover(&store.recovery.unindexed)?;
@@ -186,6 +194,7 @@ impl Engine {
         announced.header_height = header_height;
         drop(announced);
         self.changed.notify_all();
+        self.signal.wake();
     }
 
     /// The chain's parameters.
@@ -401,6 +410,7 @@ impl Engine {
     pub fn shutdown(&self) -> Result<(), EngineError> {
         self.announced.lock().is_closing = true;
         self.changed.notify_all();
+        self.signal.wake();
         self.save_mempool_at_shutdown();
         let mut state = self.lock();
         let flushed = self.flush_state(&mut state);

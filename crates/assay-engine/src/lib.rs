@@ -28,6 +28,7 @@ mod connect;
 mod control;
 mod deferred;
 mod engine;
+mod follow;
 mod log;
 mod mempool;
 mod pipeline;
@@ -50,6 +51,7 @@ pub use checker::ImmediateChecker;
 pub use config::Config;
 pub use deferred::{Batches, Check, DeferredScripts, Prove, default_script_batch};
 pub use engine::{Engine, UNCONFIRMED_HEIGHT};
+pub use follow::{ConnectedBlock, MempoolDelta, UnconfirmedTx};
 pub use log::iso_time;
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;

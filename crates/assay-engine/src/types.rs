@@ -2,7 +2,7 @@
 
 use assay_consensus::uint256::U256;
 use assay_store::{BlockFileError, CoinError, CommitError, IndexError, UndoError};
-use assay_wire::{BlockHash, Header, ParseError, Txid, Wtxid};
+use assay_wire::{BlockHash, Header, OutPoint, ParseError, Txid, Wtxid};
 
 /// The highest block of the active branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,6 +270,12 @@ pub enum EngineError {
         hash: BlockHash,
         /// What is wrong with it.
         source: ParseError,
+    },
+    /// An output that an unconfirmed transaction spends is not there.
+    #[error("no coin for {outpoint}, which an unconfirmed transaction spends")]
+    NoCoin {
+        /// The output.
+        outpoint: OutPoint,
     },
     /// The index names a block without data or undo where both are needed.
     #[error("block {hash} at height {height} has no {what} on disk")]

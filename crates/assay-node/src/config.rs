@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
+use assay_electrum::index::IndexConfig;
 
 use crate::http::{Limits, RpcAuth, Subnet};
 use crate::log::LogConfig;
@@ -29,10 +30,19 @@ pub struct NodeConfig {
     pub min_relay_fee_sat_per_kvb: Option<u64>,
     /// Whether the mempool is kept through a restart.
     pub persist_mempool: bool,
+    /// The index of scripts; `None` for none.
+    pub index: Option<IndexOptions>,
     /// Where the log goes; `None` leaves events to whoever listens in this process.
     pub log: Option<LogConfig>,
     /// Whether SIGTERM and SIGINT stop the node.
     pub handle_signals: bool,
+}
+
+/// How the index is set up.
+#[derive(Debug, Clone, Default)]
+pub struct IndexOptions {
+    /// Memory for rows before they are written out, bytes; `None` for the index's default.
+    pub memory_bytes_max: Option<usize>,
 }
 
 /// How the RPC server is set up.
@@ -82,6 +92,7 @@ impl NodeConfig {
             mempool_bytes_max: None,
             min_relay_fee_sat_per_kvb: None,
             persist_mempool: true,
+            index: None,
             log: Some(LogConfig::default()),
             handle_signals: true,
         })
@@ -92,7 +103,8 @@ impl NodeConfig {
         self.datadir.join(self.params.datadir_subfolder)
     }
 
-    pub(crate) fn engine_config(&self) -> assay_engine::Config {
+    /// How the engine of this chain is set up.
+    pub fn engine_config(&self) -> assay_engine::Config {
         let mut config = assay_engine::Config::new(self.chain_dir(), Arc::clone(&self.params));
         if let Some(bytes) = self.cache_bytes_max {
             config.cache_bytes_max = bytes;
@@ -107,6 +119,20 @@ impl NodeConfig {
             config.min_relay_fee_sat_per_kvb = rate;
         }
         config.persist_mempool = self.persist_mempool;
+        config.is_followed = self.index.is_some();
+        config
+    }
+
+    /// How the index of this chain is set up.
+    pub fn index_config(&self, options: &IndexOptions) -> IndexConfig {
+        let dir = self.chain_dir().join(INDEX_DIR);
+        let mut config = IndexConfig::new(dir, self.params.genesis_hash);
+        if let Some(bytes) = options.memory_bytes_max {
+            config.memory_bytes_max = bytes;
+        }
         config
     }
 }
+
+/// Folder of the index, in that of the chain.
+const INDEX_DIR: &str = "electrum";

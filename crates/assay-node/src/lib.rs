@@ -17,13 +17,15 @@
 //! peers, a wallet, TLS (put a proxy in front), and configuration files.
 
 mod config;
+mod electrum;
 pub mod http;
 pub mod jsonrpc;
 mod log;
 mod node;
 mod rpc;
 
-pub use config::{NodeConfig, RpcConfig, UnknownChain};
+pub use config::{IndexOptions, NodeConfig, RpcConfig, UnknownChain};
+pub use electrum::EngineChain;
 pub use log::{LogConfig, LogError};
 pub use node::{Node, NodeError, StopHandle, run};
 #[cfg(fuzzing)]

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::config::{NodeConfig, RpcConfig};
+use crate::electrum::IndexService;
 use crate::http::{AuthError, Authenticator, BindError, CookieFile, Server};
 use crate::log::{self, LogError};
 use crate::rpc::Rpc;
@@ -78,6 +79,12 @@ pub enum NodeError {
         /// What the engine said.
         source: OpenError,
     },
+    /// The index cannot open.
+    #[error("cannot open the index: {0}")]
+    Index(#[from] assay_electrum::index::OpenError),
+    /// The index cannot follow the chain.
+    #[error("cannot follow the chain with the index: {0}")]
+    Follow(#[from] assay_electrum::follow::FollowError),
     /// The engine could not write everything out.
     #[error("could not write everything out: {0}")]
     Flush(#[from] EngineError),
@@ -98,6 +105,7 @@ pub struct Node {
     engine: Arc<Engine>,
     /// Reads the mempool file, if that is wanted.
     loading: Option<thread::JoinHandle<()>>,
+    index: Option<IndexService>,
     addresses: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
     cookie: Option<CookieFile>,
@@ -184,11 +192,19 @@ impl Node {
         } else {
             None
         };
+        let index = config.index.as_ref().map(|options| {
+            IndexService::start(config.index_config(options), &engine, Arc::new(()))
+        });
+        let index = index.transpose()?;
+        if let Some(index) = &index {
+            rpc.set_index(Arc::clone(index.index()));
+        }
         Ok(Self {
             runtime,
             serving,
             engine,
             loading,
+            index,
             addresses,
             stop,
             cookie,
@@ -223,6 +239,7 @@ impl Node {
             serving,
             engine,
             loading,
+            index,
             addresses: _,
             stop,
             cookie,
@@ -241,6 +258,10 @@ impl Node {
         }
         drop(cookie);
         let flushed = engine.shutdown();
+        // Its threads have seen that the engine closes; they still read archived blocks.
+        if let Some(index) = index {
+            index.join();
+        }
         // Calls that outlived the server's patience run on into a closed engine, and are not waited for.
         runtime.shutdown_background();
         if loading.is_some_and(|loading| loading.join().is_err()) {

@@ -38,6 +38,12 @@ pub trait Io: Send + Sync {
     /// As the operating system reports.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Takes the name away; whoever has the file open may go on reading it.
+    ///
+    /// # Errors
+    /// As the operating system reports.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
     /// Makes creations and renames in `dir` durable.
     ///
     /// # Errors
@@ -119,6 +125,10 @@ impl Io for RealIo {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
     }
 
     #[cfg(unix)]

@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Chain(ChainArguments),
     /// Run the validating node.
     Node(NodeArguments),
+    /// Build the index of scripts without a node.
+    Index(IndexArguments),
     /// Validate a whole chain from block files: a Bitcoin Core datadir, a forged chain, a bootstrap.dat.
     Validate(ValidateArguments),
     /// Work on single blocks.
@@ -227,6 +229,7 @@ pub(crate) struct ForgeArguments {
 }
 
 /// Run the node.
+#[expect(clippy::struct_excessive_bools, reason = "flags")]
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
     /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
@@ -281,9 +284,59 @@ pub(crate) struct NodeArguments {
     /// The same as --persist-mempool false.
     #[arg(long, conflicts_with = "persist_mempool")]
     pub(crate) no_persist_mempool: bool,
+    /// Keep an index of scripts, transactions and spent outputs in the folder `electrum` of the chain; it is built from
+    /// the archived blocks where it is missing or behind.
+    #[arg(long)]
+    pub(crate) index: bool,
+    /// Memory for the index before it is written out, MiB [default: 256].
+    #[arg(long, value_name = "MIB", requires = "index")]
+    pub(crate) index_memory: Option<usize>,
     /// Also print the log to standard output, as Bitcoin Core does.
     #[arg(long)]
     pub(crate) print_to_console: bool,
+}
+
+/// Work on the index of scripts.
+#[derive(Debug, Args)]
+pub(crate) struct IndexArguments {
+    #[command(subcommand)]
+    pub(crate) command: IndexCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum IndexCommand {
+    /// Build the index from the archived blocks and undo data of a datadir that no node uses at the moment, or bring it up
+    /// to the tip, and say how fast that went and what it takes.
+    Build(IndexBuildArguments),
+}
+
+/// Build the index.
+#[derive(Debug, Args)]
+pub(crate) struct IndexBuildArguments {
+    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub(crate) chain: String,
+    /// Data folder of the node.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) datadir: PathBuf,
+    /// Folder of the index [default: electrum in the folder of the chain, where `assay node --index` looks for it].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Begin anew: remove the folder of the index first.
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Folder of the forged chain that the blocks are from: figures are printed for each of its phases too.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) chain_dir: Option<PathBuf>,
+    /// Threads that read blocks and make rows; 0 takes one for each core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) par: usize,
+    /// Memory for the index before it is written out, MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    pub(crate) index_memory: usize,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Validate a whole chain from block files.

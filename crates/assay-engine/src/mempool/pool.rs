@@ -12,6 +12,7 @@ use assay_wire::{BlockHash, Coin, OutPoint, Transaction, Txid, Wtxid};
 
 use super::disconnected::Disconnected;
 use super::limit::RollingFee;
+use crate::follow::{Change, Journal};
 
 /// One unconfirmed transaction.
 #[derive(Clone, Debug)]
@@ -57,6 +58,8 @@ pub(crate) struct Pool {
     usage_bytes: u64,
     fee_total_sat: i64,
     next_order: u64,
+    /// What happens, for whoever follows.
+    pub(crate) journal: Option<Journal>,
     pub(super) rolling_fee: RollingFee,
     /// When transactions that are too old were last looked for, seconds since 1970.
     pub(super) expired_s: u64,
@@ -138,6 +141,7 @@ impl Pool {
         }
         let earlier = self.entries.insert(txid, entry);
         assert!(earlier.is_none(), "a transaction is admitted once");
+        self.note(Change::Added, txid);
     }
 
     /// Records that every script of `txid` passed under `flags`.
@@ -157,7 +161,14 @@ impl Pool {
         for input in entry.tx.view().inputs() {
             self.spends.remove(&input.prevout);
         }
+        self.note(Change::Removed, *txid);
         Some(entry)
+    }
+
+    fn note(&mut self, change: Change, txid: Txid) {
+        if let Some(journal) = &mut self.journal {
+            journal.note(change, txid);
+        }
     }
 
     /// Direct parents, each once.

@@ -8,6 +8,7 @@ mod chain;
 mod control;
 mod deep_reorg;
 mod fixture;
+mod follow;
 mod mempool;
 mod mempool_file;
 mod mempool_limits;

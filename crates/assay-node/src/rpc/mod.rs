@@ -11,6 +11,7 @@ mod coins;
 mod control;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod index;
 mod mempool;
 mod mempool_file;
 mod script;
@@ -25,6 +26,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use assay_consensus::params::ChainParams;
+use assay_electrum::Index;
 use assay_engine::{Engine, EngineError};
 use tokio::sync::watch;
 
@@ -36,6 +38,8 @@ pub(crate) struct Rpc {
     params: Arc<ChainParams>,
     /// Empty while the node starts.
     engine: OnceLock<Arc<Engine>>,
+    /// Empty where there is none.
+    index: OnceLock<Arc<Index>>,
     started: Instant,
     log_path: PathBuf,
     stop: watch::Sender<bool>,
@@ -79,12 +83,25 @@ impl Rpc {
         stop: watch::Sender<bool>,
     ) -> Self {
         let active = Mutex::default();
-        Self { params, engine: OnceLock::new(), started: Instant::now(), log_path, stop, active }
+        Self {
+            params,
+            engine: OnceLock::new(),
+            index: OnceLock::new(),
+            started: Instant::now(),
+            log_path,
+            stop,
+            active,
+        }
     }
 
     /// Ends the warm-up: from now on calls are answered.
     pub(crate) fn set_engine(&self, engine: Arc<Engine>) {
         assert!(self.engine.set(engine).is_ok(), "the engine is opened once");
+    }
+
+    /// From now on there is an index to tell of.
+    pub(crate) fn set_index(&self, index: Arc<Index>) {
+        assert!(self.index.set(index).is_ok(), "the index is opened once");
     }
 
     fn node<'a>(&'a self, context: &'a CallContext) -> Result<Node<'a>, RpcError> {

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use super::args::Args;
 use super::{Job, Rpc};
-use super::{blocks, branches, chain, coins, control, mempool, mempool_file, submit, transactions};
+use super::{
+    blocks, branches, chain, coins, control, index, mempool, mempool_file, submit, transactions,
+};
 use crate::jsonrpc::RpcError;
 
 /// One method.
@@ -189,6 +191,7 @@ const METHODS: &[&Method] = &[
     &mempool::GETRAWMEMPOOL,
     &mempool_file::IMPORTMEMPOOL,
     &mempool_file::SAVEMEMPOOL,
+    &index::GETINDEXINFO,
     &control::GETMEMORYINFO,
     &control::GETRPCINFO,
     &control::HELP,

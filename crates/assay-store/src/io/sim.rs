@@ -342,6 +342,12 @@ impl Io for SimIo {
         Ok(())
     }
 
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.lock();
+        state.whole_step()?;
+        state.names.remove(path).map(|_| ()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut guard = self.lock();
         guard.whole_step()?;

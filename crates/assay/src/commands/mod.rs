@@ -5,6 +5,7 @@ pub(crate) mod block;
 pub(crate) mod chain;
 pub(crate) mod crash;
 pub(crate) mod load;
+pub(crate) mod index;
 pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod report;

@@ -1,6 +1,6 @@
 //! `assay node`.
 
-use assay_node::NodeConfig;
+use assay_node::{IndexOptions, NodeConfig};
 
 use super::mebibytes;
 use crate::Outcome;
@@ -21,6 +21,12 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
         arguments.max_mempool.map(|megabytes| megabytes.saturating_mul(1_000_000));
     config.threads = (arguments.par > 0).then_some(arguments.par);
     config.min_relay_fee_sat_per_kvb = arguments.min_relay_fee;
+    if arguments.index {
+        let memory = arguments.index_memory;
+        let memory_bytes_max =
+            memory.map(|count| mebibytes("--index-memory", count)).transpose()?;
+        config.index = Some(IndexOptions { memory_bytes_max });
+    }
     config.persist_mempool = arguments.persist_mempool && !arguments.no_persist_mempool;
     if let Some(log) = &mut config.log {
         log.stdout = arguments.print_to_console;

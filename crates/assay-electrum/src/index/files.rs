@@ -1,0 +1,224 @@
+//! Two files of records of one length: heights, and transactions.
+//!
+//! `heights.dat` has 96 bytes for each height: the header (80), the number of its first transaction (8), the block's length
+//! (4). `txs.dat` has 40 bytes for each transaction: the txid (32), its offset in the block (4). Each record ends with a
+//! CRC-32 of the rest and of its own number (4). Integers are little endian.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use assay_store::io::{Io, IoFile};
+use assay_wire::{Header, Txid};
+use parking_lot::RwLock;
+
+use super::row::TxNumber;
+use super::types::QueryError;
+
+/// What is kept of a height.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeightRecord {
+    pub(crate) header: [u8; HEADER_BYTES],
+    pub(crate) first_tx: TxNumber,
+    pub(crate) block_bytes: u32,
+}
+
+impl HeightRecord {
+    pub(crate) fn hash(&self) -> assay_wire::BlockHash {
+        Header::parse(&self.header).hash()
+    }
+
+    fn parse(record: &[u8; HEIGHT_BYTES]) -> Self {
+        let (header, rest) = record.split_first_chunk().expect("a record is longer than a header");
+        let (first_tx, rest) = rest.split_first_chunk().expect("the number follows");
+        let (block_bytes, _) = rest.split_first_chunk().expect("the length follows");
+        Self {
+            header: *header,
+            first_tx: u64::from_le_bytes(*first_tx),
+            block_bytes: u32::from_le_bytes(*block_bytes),
+        }
+    }
+}
+
+/// What is kept of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TxRecord {
+    pub(crate) txid: Txid,
+    /// Offset of its first byte in the serialised block.
+    pub(crate) offset: u32,
+}
+
+impl TxRecord {
+    fn parse(record: &[u8; TX_BYTES]) -> Self {
+        let (txid, rest) = record.split_first_chunk().expect("a record is longer than a txid");
+        let (offset, _) = rest.split_first_chunk().expect("the offset follows");
+        Self { txid: Txid(*txid), offset: u32::from_le_bytes(*offset) }
+    }
+}
+
+/// The two files. Records are only added and, in a reorganisation, overwritten; who reads meanwhile must ask afterwards
+/// whether that happened.
+pub(crate) struct Files {
+    heights: File,
+    txs: File,
+    /// For each height, the number of its first transaction.
+    first_txs: RwLock<Vec<TxNumber>>,
+}
+
+struct File {
+    path: PathBuf,
+    handle: Arc<dyn IoFile>,
+}
+
+impl Files {
+    /// Opens the files and checks the first `heights` records, of which `txs` transactions follow.
+    pub(crate) fn open(
+        io: &dyn Io,
+        dir: &Path,
+        heights: u32,
+        txs: TxNumber,
+    ) -> Result<Self, QueryError> {
+        let files = Self {
+            heights: File::open(io, dir.join("heights.dat"))?,
+            txs: File::open(io, dir.join("txs.dat"))?,
+            first_txs: RwLock::default(),
+        };
+        let mut first_txs = Vec::with_capacity(heights as usize);
+        while (first_txs.len() as u32) < heights {
+            let start = first_txs.len() as u32;
+            for record in files.heights(start, (heights - start).min(4096))? {
+                first_txs.push(record.first_tx);
+            }
+        }
+        let is_sorted = first_txs.is_sorted() && first_txs.last().is_none_or(|&last| last < txs);
+        if !is_sorted {
+            return Err(files.heights.damaged(0, "transaction numbers do not ascend"));
+        }
+        if let Some(last) = txs.checked_sub(1) {
+            // That it is there at all; each record is checked when it is read.
+            files.txs(last, 1)?;
+        }
+        *files.first_txs.write() = first_txs;
+        Ok(files)
+    }
+
+    /// Adds a block after `height - 1`, whose transactions begin with number `first_tx`.
+    pub(crate) fn append(
+        &self,
+        height: u32,
+        record: &HeightRecord,
+        txs: &[TxRecord],
+    ) -> Result<(), QueryError> {
+        let mut bytes = Vec::with_capacity(txs.len() * TX_BYTES);
+        for (index, tx) in txs.iter().enumerate() {
+            let start = bytes.len();
+            bytes.extend_from_slice(&tx.txid.0);
+            bytes.extend_from_slice(&tx.offset.to_le_bytes());
+            let sum = record_sum(&bytes[start..], record.first_tx + index as u64);
+            bytes.extend_from_slice(&sum);
+        }
+        self.txs.write(&bytes, record.first_tx * TX_BYTES as u64)?;
+        let mut bytes = record.header.to_vec();
+        bytes.extend_from_slice(&record.first_tx.to_le_bytes());
+        bytes.extend_from_slice(&record.block_bytes.to_le_bytes());
+        let sum = record_sum(&bytes, u64::from(height));
+        bytes.extend_from_slice(&sum);
+        self.heights.write(&bytes, u64::from(height) * HEIGHT_BYTES as u64)?;
+        let mut first_txs = self.first_txs.write();
+        first_txs.truncate(height as usize);
+        first_txs.push(record.first_tx);
+        Ok(())
+    }
+
+    /// Forgets all heights from `heights` on; their records are overwritten later.
+    pub(crate) fn truncate(&self, heights: u32) {
+        self.first_txs.write().truncate(heights as usize);
+    }
+
+    /// Makes everything that was added survive a power cut, the files' names apart.
+    pub(crate) fn sync(&self) -> Result<(), QueryError> {
+        for file in [&self.txs, &self.heights] {
+            file.handle.sync_data().map_err(|source| file.failed(source))?;
+        }
+        Ok(())
+    }
+
+    /// The number of the first transaction of a height.
+    pub(crate) fn first_tx(&self, height: u32) -> Option<TxNumber> {
+        self.first_txs.read().get(height as usize).copied()
+    }
+
+    /// The height of a transaction.
+    pub(crate) fn height_of(&self, tx: TxNumber) -> u32 {
+        self.first_txs.read().partition_point(|&first| first <= tx).saturating_sub(1) as u32
+    }
+
+    /// `count` records from height `start` on.
+    pub(crate) fn heights(&self, start: u32, count: u32) -> Result<Vec<HeightRecord>, QueryError> {
+        let records = self.heights.records::<HEIGHT_BYTES>(u64::from(start), u64::from(count))?;
+        Ok(records.iter().map(HeightRecord::parse).collect())
+    }
+
+    /// `count` records from transaction `start` on.
+    pub(crate) fn txs(&self, start: TxNumber, count: u64) -> Result<Vec<TxRecord>, QueryError> {
+        let records = self.txs.records::<TX_BYTES>(start, count)?;
+        Ok(records.iter().map(TxRecord::parse).collect())
+    }
+}
+
+impl File {
+    fn open(io: &dyn Io, path: PathBuf) -> Result<Self, QueryError> {
+        match io.open(&path, true) {
+            Ok(handle) => Ok(Self { path, handle }),
+            Err(source) => Err(QueryError::Io { path, source }),
+        }
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> Result<(), QueryError> {
+        self.handle.write_all_at(bytes, offset).map_err(|source| self.failed(source))
+    }
+
+    fn records<const BYTES: usize>(
+        &self,
+        start: u64,
+        count: u64,
+    ) -> Result<Vec<[u8; BYTES]>, QueryError> {
+        let offset = start * BYTES as u64;
+        let mut bytes = vec![0; count as usize * BYTES];
+        self.handle.read_exact_at(&mut bytes, offset).map_err(|source| {
+            if source.kind() == std::io::ErrorKind::UnexpectedEof {
+                self.damaged(offset, "the file ends too early")
+            } else {
+                self.failed(source)
+            }
+        })?;
+        for (number, record) in (start..).zip(bytes.as_chunks::<BYTES>().0) {
+            let (fields, sum) = record.split_at(BYTES - SUM_BYTES);
+            if record_sum(fields, number) != *sum {
+                return Err(
+                    self.damaged(number * BYTES as u64, "the record does not have its checksum")
+                );
+            }
+        }
+        Ok(bytes.as_chunks().0.to_vec())
+    }
+
+    fn failed(&self, source: std::io::Error) -> QueryError {
+        QueryError::Io { path: self.path.clone(), source }
+    }
+
+    fn damaged(&self, offset: u64, what: &'static str) -> QueryError {
+        QueryError::Damaged { path: self.path.clone(), offset, what }
+    }
+}
+
+fn record_sum(fields: &[u8], number: u64) -> [u8; SUM_BYTES] {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(fields);
+    hasher.update(&number.to_le_bytes());
+    hasher.finalize().to_le_bytes()
+}
+
+const HEADER_BYTES: usize = 80;
+const SUM_BYTES: usize = 4;
+const HEIGHT_BYTES: usize = HEADER_BYTES + 8 + 4 + SUM_BYTES;
+const TX_BYTES: usize = 32 + 4 + SUM_BYTES;

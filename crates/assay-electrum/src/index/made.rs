@@ -1,0 +1,246 @@
+//! Chains for tests, with a plain map that knows all answers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use assay_store::{CoinRef, UndoWriter};
+use assay_wire::{Block, BlockHash, Encoding, OutPoint, Txid};
+
+use super::*;
+
+pub(crate) const LIMITS: Limits = Limits { entries_max: 100_000 };
+
+/// A repeatable source of choices.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) % bound as u64) as usize
+    }
+}
+
+/// A block, what it spends, and what a plain map knows after it.
+#[derive(Clone)]
+pub(crate) struct Made {
+    pub(crate) raw: Vec<u8>,
+    pub(crate) undo: Vec<u8>,
+    pub(crate) after: Arc<Model>,
+}
+
+impl Made {
+    pub(crate) fn block(&self) -> Block {
+        Block::parse(self.raw.clone(), Encoding::Legacy).unwrap()
+    }
+}
+
+/// The oracle: lists in the order of the chain.
+#[derive(Clone, Default)]
+pub(crate) struct Model {
+    blocks: Vec<(BlockHash, Vec<Txid>)>,
+    pub(crate) history: HashMap<ScriptHash, Vec<HistoryEntry>>,
+    unspent: HashMap<OutPoint, (Vec<u8>, Unspent)>,
+    spenders: HashMap<OutPoint, Spender>,
+    positions: HashMap<Txid, TxPosition>,
+}
+
+/// Few scripts, so that some have long histories.
+fn script(random: &mut Random) -> Vec<u8> {
+    let choice = random.below(12);
+    match choice {
+        0 => vec![0x6a, 1, 2],
+        1..=5 => vec![0x51, choice as u8],
+        _ => vec![0x52, random.below(200) as u8, choice as u8],
+    }
+}
+
+impl Model {
+    /// A block with random transactions on top. With `ctor` they are ordered by txid.
+    pub(crate) fn grow(&self, random: &mut Random, ctor: bool) -> Made {
+        let mut after = self.clone();
+        let height = self.blocks.len() as u32;
+        let mut coins: Vec<(OutPoint, Vec<u8>, u64)> = self
+            .unspent
+            .iter()
+            .map(|(outpoint, (script, unspent))| (*outpoint, script.clone(), unspent.value))
+            .collect();
+        coins.sort_unstable();
+        let mut txs = vec![coinbase(height, random)];
+        for _ in 0..random.below(6) {
+            let inputs: Vec<_> = (0..=random.below(2))
+                .map_while(|_| {
+                    (!coins.is_empty()).then(|| coins.swap_remove(random.below(coins.len())))
+                })
+                .collect();
+            if inputs.is_empty() {
+                break;
+            }
+            let outputs: Vec<_> = (0..random.below(5))
+                .map(|_| (random.below(3) as u64 * 7, script(random)))
+                .collect();
+            let tx = transaction(&inputs, &outputs, height);
+            for (vout, (value, script)) in (0..).zip(outputs) {
+                if script[0] != 0x6a {
+                    coins.push((OutPoint { txid: tx.0, vout }, script, value));
+                }
+            }
+            txs.push(tx);
+        }
+        if ctor {
+            txs[1..].sort_unstable_by_key(|tx| tx.0);
+        }
+        let mut raw = vec![0; 80];
+        raw[4..36].copy_from_slice(&self.blocks.last().map_or([0; 32], |block| block.0.0));
+        raw[36..44].copy_from_slice(&(random.below(1 << 40) as u64).to_le_bytes());
+        raw.push(txs.len() as u8);
+        for tx in &txs {
+            raw.extend_from_slice(&tx.1);
+        }
+        let block = Block::parse(raw.clone(), Encoding::Legacy).unwrap();
+        let undo = after.connect(&block, height);
+        Made { raw, undo, after: Arc::new(after) }
+    }
+
+    /// Plainly: all outputs come in, then all inputs go out, as Bitcoin Cash orders them; histories follow the block.
+    fn connect(&mut self, block: &Block, height: u32) -> Vec<u8> {
+        let txids = block.txids(0..block.tx_count());
+        let hash = block.hash();
+        for (index, (tx, &txid)) in block.txs().zip(&txids).enumerate() {
+            let position = TxPosition {
+                height,
+                block: hash,
+                index: index as u32,
+                offset: tx.offset() as u32,
+                length: tx.raw().len() as u32,
+            };
+            self.positions.insert(txid, position);
+            for (vout, output) in (0..).zip(tx.outputs()) {
+                if output.script_pubkey[0] != 0x6a {
+                    let unspent = Unspent { height, txid, vout, value: output.value as u64 };
+                    self.unspent
+                        .insert(OutPoint { txid, vout }, (output.script_pubkey.to_vec(), unspent));
+                }
+            }
+        }
+        let mut undo = UndoWriter::new();
+        for (index, (tx, &txid)) in block.txs().zip(&txids).enumerate() {
+            let mut touched = Vec::new();
+            if index > 0 {
+                for (vin, input) in (0..).zip(tx.inputs()) {
+                    let (script, coin) = self.unspent.remove(&input.prevout).unwrap();
+                    undo.push(CoinRef {
+                        value: coin.value as i64,
+                        height: coin.height,
+                        coinbase: false,
+                        script_pubkey: &script,
+                    });
+                    self.spenders.insert(input.prevout, Spender { height, txid, vin });
+                    touched.push(script);
+                }
+            }
+            let outputs = tx.outputs().map(|output| output.script_pubkey.to_vec());
+            touched.extend(outputs.filter(|script| script[0] != 0x6a));
+            touched.sort_unstable();
+            touched.dedup();
+            for script in touched {
+                let entries = self.history.entry(ScriptHash::of(&script)).or_default();
+                entries.push(HistoryEntry { height, txid });
+            }
+        }
+        self.blocks.push((hash, txids));
+        undo.finish()
+    }
+
+    pub(crate) fn check(&self, view: &View) {
+        let tip = view.tip().unwrap();
+        assert_eq!(tip.height as usize + 1, self.blocks.len());
+        let mut unspent: HashMap<ScriptHash, Vec<Unspent>> = HashMap::new();
+        for (script, output) in self.unspent.values() {
+            unspent.entry(ScriptHash::of(script)).or_default().push(*output);
+        }
+        for (height, (hash, txids)) in (0..).zip(&self.blocks) {
+            assert_eq!(view.block_hash(height).unwrap(), Some(*hash));
+            let expected = BlockTxs { hash: *hash, txids: txids.clone() };
+            assert_eq!(view.block_txs(height).unwrap(), Some(expected));
+            for (index, txid) in (0..).zip(txids) {
+                assert_eq!(view.txid_at(height, index).unwrap(), Some(*txid));
+                assert_eq!(view.position(txid).unwrap().as_ref(), self.positions.get(txid));
+            }
+            assert_eq!(view.txid_at(height, txids.len() as u32).unwrap(), None);
+        }
+        for (script, history) in &self.history {
+            assert_eq!(view.history(script, 0, LIMITS).unwrap(), *history);
+            let upper = self.blocks.len() as u32 / 2;
+            let expected: Vec<_> =
+                history.iter().filter(|entry| entry.height >= upper).copied().collect();
+            assert_eq!(view.history(script, upper, LIMITS).unwrap(), expected);
+            let mut expected = unspent.remove(script).unwrap_or_default();
+            let place = |output: &Unspent| {
+                let position = &self.positions[&output.txid];
+                (position.height, position.index, output.vout)
+            };
+            expected.sort_unstable_by_key(place);
+            assert_eq!(view.unspent(script, LIMITS).unwrap(), expected);
+            let balance: u64 = expected.iter().map(|output| output.value).sum();
+            assert_eq!(view.balance(script).unwrap(), balance);
+        }
+        for (outpoint, spender) in &self.spenders {
+            assert_eq!(view.spender(outpoint).unwrap().as_ref(), Some(spender));
+        }
+        for outpoint in self.unspent.keys() {
+            assert_eq!(view.spender(outpoint).unwrap(), None);
+        }
+    }
+}
+
+fn coinbase(height: u32, random: &mut Random) -> (Txid, Vec<u8>) {
+    let null = (OutPoint { txid: Txid([0; 32]), vout: u32::MAX }, Vec::new(), 0);
+    let outputs: Vec<_> = (0..=random.below(3)).map(|_| (50, script(random))).collect();
+    transaction(&[null], &outputs, height ^ (random.below(1 << 30) as u32))
+}
+
+fn transaction(
+    inputs: &[(OutPoint, Vec<u8>, u64)],
+    outputs: &[(u64, Vec<u8>)],
+    lock_time: u32,
+) -> (Txid, Vec<u8>) {
+    let mut raw = vec![1, 0, 0, 0, inputs.len() as u8];
+    for (outpoint, _, _) in inputs {
+        raw.extend_from_slice(&outpoint.to_bytes());
+        raw.extend_from_slice(&[0, 0xff, 0xff, 0xff, 0xff]);
+    }
+    raw.push(outputs.len() as u8);
+    for (value, script) in outputs {
+        raw.extend_from_slice(&value.to_le_bytes());
+        raw.push(script.len() as u8);
+        raw.extend_from_slice(script);
+    }
+    raw.extend_from_slice(&lock_time.to_le_bytes());
+    (Txid(assay_hash::sha256d(&raw)), raw)
+}
+
+/// A genesis block.
+pub(crate) fn genesis(random: &mut Random) -> Made {
+    Model::default().grow(random, false)
+}
+
+/// A chain and its branches: blocks are added, or some of the last are replaced.
+pub(crate) fn branches(random: &mut Random, steps: usize, ctor: bool) -> Vec<Vec<Made>> {
+    let mut chain = vec![genesis(random)];
+    let mut all = vec![chain.clone()];
+    for _ in 0..steps {
+        if random.below(4) == 0 {
+            let kept = chain.len().saturating_sub(random.below(9)).max(1);
+            chain.truncate(kept);
+        }
+        for _ in 0..random.below(6) {
+            let next = chain.last().unwrap().after.grow(random, ctor);
+            chain.push(next);
+        }
+        all.push(chain.clone());
+    }
+    all
+}

@@ -1,0 +1,188 @@
+//! From a block and the coins it spent to rows: all that indexing computes, and nothing is looked up.
+
+use assay_store::{UndoError, UndoReader};
+use assay_wire::{Block, BlockHash, OutPoint, Tx, Txid};
+
+use super::files::TxRecord;
+use super::row::{Keys, N_MAX, Row, Table, Tables};
+use super::types::ScriptHash;
+
+/// The rows of one block, its first transaction having number 0.
+pub struct BlockRows {
+    pub(crate) hash: BlockHash,
+    pub(crate) prev_block: BlockHash,
+    pub(crate) header: [u8; 80],
+    pub(crate) block_bytes: u32,
+    pub(crate) txs: Vec<TxRecord>,
+    pub(crate) tables: Tables,
+    pub(crate) counts: Counts,
+}
+
+impl BlockRows {
+    /// Hash of the block.
+    pub fn hash(&self) -> BlockHash {
+        self.hash
+    }
+
+    /// Hash of the block before it.
+    pub fn prev_block(&self) -> BlockHash {
+        self.prev_block
+    }
+
+    /// How much there is in the block.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+}
+
+/// How much has been indexed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counts {
+    /// Blocks.
+    pub blocks: u64,
+    /// Transactions, with coinbases.
+    pub txs: u64,
+    /// Inputs, without those of coinbases.
+    pub inputs: u64,
+    /// Outputs, unspendable ones too.
+    pub outputs: u64,
+    /// Bytes of blocks.
+    pub bytes: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.blocks += other.blocks;
+        self.txs += other.txs;
+        self.inputs += other.inputs;
+        self.outputs += other.outputs;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What a block touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touch<'a> {
+    /// An output pays to a script, or an input spends from it.
+    Script(&'a ScriptHash),
+    /// An output is made.
+    Made(&'a OutPoint),
+    /// An output is spent.
+    Spent(&'a OutPoint),
+}
+
+/// Why a block could not be prepared: it and its undo data do not belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PrepareError {
+    /// The undo data does not read.
+    #[error("undo data of block {hash}: {source}")]
+    Undo {
+        /// The block.
+        hash: BlockHash,
+        /// What is wrong.
+        source: UndoError,
+    },
+    /// There are more or fewer spent coins than inputs.
+    #[error("the undo data of block {hash} does not have one coin for each input")]
+    Mismatch {
+        /// The block.
+        hash: BlockHash,
+    },
+    /// A transaction with more inputs or outputs than any valid one has.
+    #[error("transaction {txid} has {N_MAX} inputs or outputs or more")]
+    TooMany {
+        /// The transaction.
+        txid: Txid,
+    },
+}
+
+/// Makes the rows of a block.
+pub(crate) fn prepare(
+    keys: &Keys,
+    block: &Block,
+    txids: &[Txid],
+    undo: Option<&[u8]>,
+    touched: &mut dyn FnMut(Touch<'_>),
+) -> Result<BlockRows, PrepareError> {
+    let hash = block.hash();
+    let undo_error = |source| PrepareError::Undo { hash, source };
+    let mut spent = undo.map(UndoReader::new).transpose().map_err(undo_error)?;
+    let mut tables: Tables = [
+        Vec::with_capacity(block.input_count() + block.output_count()),
+        Vec::with_capacity(block.input_count()),
+        Vec::with_capacity(txids.len()),
+    ];
+    let mut txs = Vec::with_capacity(txids.len());
+    for (number, (tx, txid)) in (0..).zip(block.txs().zip(txids)) {
+        if tx.input_count().max(tx.output_count()) >= N_MAX as usize {
+            return Err(PrepareError::TooMany { txid: *txid });
+        }
+        txs.push(TxRecord { txid: *txid, offset: tx.offset() as u32 });
+        tables[Table::Txids as usize].push(Row::new(keys.txid(txid), number, 0, 0, 0));
+        if number > 0 {
+            for (vin, input) in tx.inputs().enumerate() {
+                let coin = spent.as_mut().and_then(Iterator::next);
+                let coin = coin.ok_or(PrepareError::Mismatch { hash })?.map_err(undo_error)?;
+                let script = ScriptHash::of(&coin.script_pubkey);
+                touched(Touch::Script(&script));
+                touched(Touch::Spent(&input.prevout));
+                let (outpoint, tag) = keys.outpoint(&input.prevout);
+                let value = (coin.value as u64) << 1 | 1;
+                let key = keys.script(&script);
+                tables[Table::Scripts as usize].push(Row::new(key, number, vin as u32, value, tag));
+                tables[Table::Spenders as usize].push(Row::new(outpoint, number, vin as u32, 0, 0));
+            }
+        }
+        add_outputs(keys, (tx, *txid, number), &mut tables[Table::Scripts as usize], touched);
+    }
+    if let Some(left) = spent.and_then(|mut spent| spent.next()) {
+        left.map_err(undo_error)?;
+        return Err(PrepareError::Mismatch { hash });
+    }
+    for rows in &mut tables {
+        rows.sort_unstable();
+    }
+    let counts = Counts {
+        blocks: 1,
+        txs: txids.len() as u64,
+        inputs: tables[Table::Spenders as usize].len() as u64,
+        outputs: block.output_count() as u64,
+        bytes: block.bytes().len() as u64,
+    };
+    Ok(BlockRows {
+        hash,
+        prev_block: block.header().prev_block,
+        header: block.header().to_bytes(),
+        block_bytes: block.bytes().len() as u32,
+        txs,
+        tables,
+        counts,
+    })
+}
+
+fn add_outputs(
+    keys: &Keys,
+    (tx, txid, number): (Tx<'_>, Txid, u64),
+    scripts: &mut Vec<Row>,
+    touched: &mut dyn FnMut(Touch<'_>),
+) {
+    for (vout, output) in (0..).zip(tx.outputs()) {
+        if is_unspendable(output.script_pubkey) {
+            continue;
+        }
+        let script = ScriptHash::of(output.script_pubkey);
+        let outpoint = OutPoint { txid, vout };
+        touched(Touch::Script(&script));
+        touched(Touch::Made(&outpoint));
+        let (_, tag) = keys.outpoint(&outpoint);
+        scripts.push(Row::new(keys.script(&script), number, vout, (output.value as u64) << 1, tag));
+    }
+}
+
+/// Outputs that nobody can spend are in nobody's history, as in `ElectrumX`; the same that Core keeps out of its coins
+/// (`script/script.h`, `IsUnspendable`).
+fn is_unspendable(script_pubkey: &[u8]) -> bool {
+    const OP_RETURN: u8 = 0x6a;
+    const SCRIPT_BYTES_MAX: usize = 10_000;
+    script_pubkey.first() == Some(&OP_RETURN) || script_pubkey.len() > SCRIPT_BYTES_MAX
+}

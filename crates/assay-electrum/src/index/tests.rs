@@ -1,0 +1,214 @@
+//! The index beside a plain map, over chains that reorganise, files that fail, and processes that die.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use assay_store::io::{Fault, Io, Loss, SimIo};
+
+use super::made::{Made, Random, branches, genesis};
+use super::*;
+
+fn open(io: &SimIo, genesis: &Made, memory_bytes_max: usize) -> Result<Index, OpenError> {
+    let mut config = IndexConfig::new("index", genesis.block().hash());
+    config.memory_bytes_max = memory_bytes_max;
+    Index::open(config, Arc::new(io.clone()))
+}
+
+fn add(index: &Index, made: &Made) -> Result<(), UpdateError> {
+    let block = made.block();
+    let txids = block.txids(0..block.tx_count());
+    let rows = index.prepare(&block, &txids, Some(&made.undo), &mut |_| {})?;
+    index.connect(rows)
+}
+
+/// Brings an index from wherever it is to the end of `chain`, as a follower does.
+fn follow(index: &Index, chain: &[Made]) -> Result<(), UpdateError> {
+    loop {
+        let Some(tip) = index.tip() else {
+            add(index, &chain[0])?;
+            continue;
+        };
+        let is_on_chain = |height: u32| {
+            let ours = index.view().block_hash(height).ok().flatten();
+            chain.get(height as usize).is_some_and(|made| Some(made.block().hash()) == ours)
+        };
+        if !is_on_chain(tip.height) {
+            let fork = (0..tip.height).rev().find(|&height| is_on_chain(height)).unwrap();
+            index.rewind(fork)?;
+        } else if let Some(next) = chain.get(tip.height as usize + 1) {
+            add(index, next)?;
+        } else {
+            return Ok(());
+        }
+    }
+}
+
+#[test]
+fn answers_equal_those_of_a_plain_map() {
+    for seed in 0..6 {
+        let mut random = Random(seed);
+        let branches = branches(&mut random, 25, seed % 2 == 1);
+        let io = SimIo::new();
+        // From a run for each block to one that never comes.
+        let memory = [0, 3000, 40_000, 1 << 30][seed as usize % 4];
+        let mut index = open(&io, &branches[0][0], memory).unwrap();
+        for chain in &branches {
+            let before = index.view();
+            follow(&index, chain).unwrap();
+            match random.below(5) {
+                0 => index.commit().unwrap(),
+                1 => while index.merge_once().unwrap() {},
+                2 => {
+                    index.commit().unwrap();
+                    drop(index);
+                    index = open(&io, &branches[0][0], memory).unwrap();
+                }
+                _ => {}
+            }
+            chain.last().unwrap().after.check(&index.view());
+            // An older view either still knows what it knew or says that it does not.
+            let height = before.tip().map_or(0, |tip| tip.height);
+            match before.block_txs(height) {
+                Ok(Some(txs)) => assert!(before.tip().is_some_and(|tip| tip.hash == txs.hash)),
+                Ok(None) => assert!(before.tip().is_none()),
+                Err(QueryError::Reorganised) => {}
+                Err(error) => panic!("seed {seed}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn many_runs_become_few_and_say_the_same() {
+    let mut random = Random(9);
+    let mut chain = vec![genesis(&mut random)];
+    let io = SimIo::new();
+    let index = open(&io, &chain[0], 0).unwrap();
+    for _ in 0..70 {
+        let next = chain.last().unwrap().after.grow(&mut random, false);
+        chain.push(next);
+    }
+    follow(&index, &chain).unwrap();
+    let before = index.usage();
+    assert_eq!(before.runs, 71);
+    while index.merge_once().unwrap() {}
+    let after = index.usage();
+    assert_eq!((after.runs, after.rows), (1, before.rows));
+    assert!(after.run_bytes < before.run_bytes && after.bytes_written > before.bytes_written);
+    let files = io.list(Path::new("index")).unwrap();
+    assert_eq!(files.iter().filter(|name| name.starts_with("run-")).count(), 1);
+    chain.last().unwrap().after.check(&index.view());
+}
+
+#[test]
+fn after_a_death_at_any_step_the_index_is_right_and_goes_on() {
+    let mut random = Random(4);
+    let branches = branches(&mut random, 8, false);
+    let genesis = &branches[0][0];
+    let run = |io: &SimIo| -> Result<(), UpdateError> {
+        let Ok(index) = open(io, genesis, 1500) else { return Ok(()) };
+        for chain in &branches {
+            follow(&index, chain)?;
+            index.merge_once()?;
+        }
+        index.commit()
+    };
+    let whole = SimIo::new();
+    run(&whole).unwrap();
+    let last = branches.last().unwrap();
+    for step in 0..whole.steps() {
+        for fault in [Fault::Crash, Fault::Error, Fault::Broken] {
+            let io = SimIo::new();
+            io.fail_at(step, fault);
+            let _ = run(&io);
+            let losses =
+                [Loss::Nothing, Loss::Unsynced, Loss::Zeroed, Loss::Torn { seed: step, unit: 512 }];
+            for loss in losses {
+                let io = io.restart(loss);
+                let index = open(&io, genesis, 1500).unwrap_or_else(|error| {
+                    panic!("step {step}, {fault:?}, {loss:?}: {error}");
+                });
+                if let Some(tip) = index.tip() {
+                    let known = branches.iter().find_map(|chain| {
+                        let made = chain.get(tip.height as usize)?;
+                        (made.block().hash() == tip.hash).then_some(made)
+                    });
+                    known.expect("a block of one of the branches").after.check(&index.view());
+                }
+                follow(&index, last).unwrap();
+                last.last().unwrap().after.check(&index.view());
+            }
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_disk_leaves_an_index_that_goes_on_by_itself() {
+    let mut random = Random(5);
+    let branches = branches(&mut random, 8, false);
+    let genesis = &branches[0][0];
+    let whole = SimIo::new();
+    let index = open(&whole, genesis, 1500).unwrap();
+    let opened = whole.steps();
+    for chain in &branches {
+        follow(&index, chain).unwrap();
+    }
+    for step in opened..whole.steps() {
+        for fault in [Fault::Error, Fault::Broken] {
+            let io = SimIo::new();
+            let index = open(&io, genesis, 1500).unwrap();
+            io.fail_at(step, fault);
+            for chain in &branches {
+                if follow(&index, chain).is_err() {
+                    follow(&index, chain).unwrap();
+                }
+                chain.last().unwrap().after.check(&index.view());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_answer_is_refused_by_name() {
+    let mut random = Random(6);
+    let mut chain = vec![genesis(&mut random)];
+    for _ in 0..40 {
+        let next = chain.last().unwrap().after.grow(&mut random, false);
+        chain.push(next);
+    }
+    let io = SimIo::new();
+    let index = open(&io, &chain[0], 1 << 30).unwrap();
+    follow(&index, &chain).unwrap();
+    let model = &chain.last().unwrap().after;
+    let (script, history) = model.history.iter().max_by_key(|(_, entries)| entries.len()).unwrap();
+    let view = index.view();
+    let limits = Limits { entries_max: history.len() - 1 };
+    assert!(matches!(view.history(script, 0, limits), Err(QueryError::TooLarge { .. })));
+    let limits = Limits { entries_max: history.len() };
+    assert_eq!(view.history(script, 0, limits).unwrap().len(), history.len());
+    assert!(matches!(
+        view.unspent(script, Limits { entries_max: 0 }),
+        Err(QueryError::TooLarge { .. })
+    ));
+}
+
+#[test]
+fn another_chain_and_damaged_files_are_refused_with_advice() {
+    let mut random = Random(7);
+    let first = genesis(&mut random);
+    let other = genesis(&mut random);
+    let io = SimIo::new();
+    let index = open(&io, &first, 0).unwrap();
+    add(&index, &first).unwrap();
+    index.commit().unwrap();
+    assert!(matches!(add(&index, &first), Err(UpdateError::NotNext { .. })));
+    assert!(matches!(index.rewind(7), Err(UpdateError::NoHeight { height: 7 })));
+    assert!(matches!(open(&io, &other, 0), Err(OpenError::OtherChain { .. })));
+    for name in io.list(Path::new("index")).unwrap() {
+        let io = io.restart(Loss::Nothing);
+        let file = io.open(&Path::new("index").join(&name), false).unwrap();
+        file.set_size(file.size().unwrap() / 2).unwrap();
+        let Err(error) = open(&io, &first, 0) else { panic!("{name} is cut off") };
+        assert!(error.to_string().contains("remove the folder"), "{name}: {error}");
+    }
+}

@@ -1,0 +1,92 @@
+//! What unconfirmed transactions pay.
+
+use std::collections::BTreeMap;
+
+/// Least virtual size of the first bin of a compact histogram; every further bin is a tenth larger. ElectrumX's values.
+const BIN_VSIZE: f64 = 100_000.0;
+const BIN_GROWTH: f64 = 1.1;
+
+/// Virtual size by fee rate, in steps of a tenth of a satoshi per virtual byte, kept up to date transaction by transaction.
+#[derive(Clone, Debug, Default)]
+pub struct FeeHistogram {
+    /// Tenths of a satoshi per virtual byte, rounded down, to virtual bytes.
+    rates: BTreeMap<u64, u64>,
+    vsize: u64,
+}
+
+impl FeeHistogram {
+    pub(super) fn add(&mut self, fee_sat: i64, vsize: u32) {
+        *self.rates.entry(tenths(fee_sat, vsize)).or_default() += u64::from(vsize);
+        self.vsize += u64::from(vsize);
+    }
+
+    pub(super) fn remove(&mut self, fee_sat: i64, vsize: u32) {
+        let rate = tenths(fee_sat, vsize);
+        if let Some(sum) = self.rates.get_mut(&rate) {
+            *sum = sum.saturating_sub(u64::from(vsize));
+            if *sum == 0 {
+                self.rates.remove(&rate);
+            }
+        }
+        self.vsize = self.vsize.saturating_sub(u64::from(vsize));
+    }
+
+    /// Virtual size of all transactions together.
+    pub fn vsize(&self) -> u64 {
+        self.vsize
+    }
+
+    /// Pairs of fee rate (tenths of a satoshi per virtual byte) and the virtual size that pays it or more but less than the
+    /// pair before, highest first.
+    ///
+    /// The bins are those of ElectrumX: each holds at least 100,000 virtual bytes, a tenth more than the one before; a lump at a
+    /// single rate ends the bin above it; what is left below the last full bin is not listed.
+    pub fn compact(&self) -> Vec<(u64, u64)> {
+        let mut bins = Vec::new();
+        let mut least = BIN_VSIZE;
+        let mut collected = 0u64;
+        let mut above = None;
+        for (&rate, &vsize) in self.rates.iter().rev() {
+            if let Some(above) = above
+                && vsize as f64 > 2.0 * least
+                && collected > 0
+            {
+                bins.push((above, collected));
+                collected = 0;
+                least *= BIN_GROWTH;
+            }
+            collected += vsize;
+            if collected as f64 > least {
+                bins.push((rate, collected));
+                collected = 0;
+                least *= BIN_GROWTH;
+            }
+            above = Some(rate);
+        }
+        bins
+    }
+
+    /// The rate, in satoshi per 1,000 virtual bytes, that a transaction must beat to be among the first `blocks` blocks of
+    /// `block_vsize` virtual bytes if nothing else came: that of the last transaction which fits, or `floor` where all fit. `None`
+    /// while the mempool is empty, since then nothing is known.
+    pub fn estimate(&self, blocks: u64, block_vsize: u64, floor: u64) -> Option<u64> {
+        if self.rates.is_empty() {
+            return None;
+        }
+        let room = blocks.max(1).saturating_mul(block_vsize);
+        let mut taken = 0u64;
+        for (&rate, &vsize) in self.rates.iter().rev() {
+            taken = taken.saturating_add(vsize);
+            if taken > room {
+                // The bin's rate was rounded down by up to a tenth: beat all of it.
+                return Some(rate.saturating_add(1).saturating_mul(100).max(floor));
+            }
+        }
+        Some(floor)
+    }
+}
+
+fn tenths(fee_sat: i64, vsize: u32) -> u64 {
+    let fee = u64::try_from(fee_sat).unwrap_or(0);
+    fee.saturating_mul(10) / u64::from(vsize.max(1))
+}

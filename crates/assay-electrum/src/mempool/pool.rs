@@ -1,0 +1,261 @@
+//! The maps and how they change.
+
+use std::collections::hash_map;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use assay_wire::{OutPoint, Transaction, Txid};
+
+use super::batch::{Batch, Incoming};
+use super::fees::FeeHistogram;
+use super::slab::Slab;
+use crate::index::ScriptHash;
+
+/// No place.
+const NONE: u32 = u32::MAX;
+/// Not yet.
+const NEVER: u64 = u64::MAX;
+/// How many of the latest arrivals are remembered. Some will have left when somebody asks for the last ten.
+const RECENT_MAX: usize = 64;
+
+/// Unconfirmed transactions by id, by script and by what they spend.
+#[derive(Debug, Default)]
+pub struct Mempool {
+    /// What readers see.
+    pub(super) epoch: u64,
+    pub(super) txs: Slab<Entry>,
+    pub(super) by_txid: HashMap<Txid, u32>,
+    pub(super) spends: HashMap<OutPoint, Spend>,
+    pub(super) scripts: Slab<Script>,
+    pub(super) by_script: HashMap<ScriptHash, u32>,
+    pub(super) fees: FeeHistogram,
+    /// Latest arrivals, oldest first.
+    pub(super) recent: VecDeque<Txid>,
+    /// Transactions that readers of the next epoch no longer see.
+    leaving: Vec<u32>,
+}
+
+/// An unconfirmed transaction.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) txid: Txid,
+    pub(super) tx: Arc<Transaction>,
+    pub(super) fee_sat: i64,
+    pub(super) vsize: u32,
+    /// Epochs from which on it is and is no longer visible.
+    added: u64,
+    removed: u64,
+    pub(super) touches: Box<[Touch]>,
+}
+
+impl Entry {
+    pub(super) fn visible(&self, epoch: u64) -> bool {
+        self.added <= epoch && epoch < self.removed
+    }
+}
+
+/// A script that a transaction pays to or spends from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Touch {
+    pub(super) script: u32,
+    /// Index of the transaction in the script's list.
+    at: u32,
+}
+
+/// What is unconfirmed of a script.
+#[derive(Debug)]
+pub(super) struct Script {
+    hash: ScriptHash,
+    pub(super) txs: Vec<Member>,
+}
+
+/// A transaction in a script's list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    pub(super) tx: u32,
+    /// Index of the script in the transaction's list.
+    at: u32,
+    /// What it adds to the script's balance.
+    pub(super) delta: i64,
+}
+
+/// Who spends an output. Between two epochs there may be two: one that leaves and one that comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spend {
+    pub(super) newest: u32,
+    pub(super) other: u32,
+}
+
+impl Mempool {
+    /// The epoch that readers see. It changes with [`Mempool::turn`] alone.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// A mempool that holds what `batch` adds, at an epoch after `previous`: for batches from scratch.
+    pub fn rebuilt(batch: Batch, previous: u64) -> Self {
+        let mut pool = Self { epoch: previous, ..Self::default() };
+        for incoming in batch.added {
+            pool.insert(incoming, &mut |_| {});
+        }
+        pool.turn();
+        pool
+    }
+
+    /// Makes up to `steps` transactions of `batch` come or go in the next epoch, and returns whether there is more to do. Readers notice
+    /// nothing. `touched` is called with every script whose answers may differ then, possibly several times.
+    pub fn stage(
+        &mut self,
+        batch: &mut Batch,
+        steps: usize,
+        touched: &mut dyn FnMut(&ScriptHash),
+    ) -> bool {
+        for _ in 0..steps {
+            if let Some(txid) = batch.removed.pop() {
+                self.withdraw(&txid, touched);
+            } else {
+                // Those that come are taken in the order in which they came, after all that go.
+                let count = steps.min(batch.added.len());
+                for incoming in batch.added.drain(..count) {
+                    self.insert(incoming, touched);
+                }
+                break;
+            }
+        }
+        !(batch.removed.is_empty() && batch.added.is_empty())
+    }
+
+    /// Goes on to the next epoch: what was staged is now what readers see.
+    pub fn turn(&mut self) {
+        self.epoch += 1;
+    }
+
+    /// Forgets up to `steps` transactions that no reader sees any more, and returns whether there are more.
+    pub fn purge(&mut self, steps: usize) -> bool {
+        for _ in 0..steps {
+            let Some(number) = self.leaving.pop() else { break };
+            self.forget(number);
+        }
+        !self.leaving.is_empty()
+    }
+
+    fn withdraw(&mut self, txid: &Txid, touched: &mut dyn FnMut(&ScriptHash)) {
+        let Some(&number) = self.by_txid.get(txid) else { return };
+        let next = self.epoch + 1;
+        let Some(entry) = self.txs.get_mut(number) else { return };
+        entry.removed = next;
+        self.leaving.push(number);
+        self.tell_scripts(number, touched);
+        self.tell_children(number, touched);
+    }
+
+    fn insert(&mut self, incoming: Incoming, touched: &mut dyn FnMut(&ScriptHash)) {
+        let Incoming { tx, touches } = incoming;
+        let txid = tx.txid;
+        let hash_map::Entry::Vacant(place) = self.by_txid.entry(txid) else { return };
+        let number = self.txs.insert(Entry {
+            txid,
+            tx: Arc::clone(&tx.tx),
+            fee_sat: tx.fee_sat,
+            vsize: tx.vsize,
+            added: self.epoch + 1,
+            removed: NEVER,
+            touches: Box::default(),
+        });
+        place.insert(number);
+        let touches: Box<[Touch]> = touches
+            .iter()
+            .enumerate()
+            .map(|(at, (hash, delta))| self.join(number, at as u32, hash, *delta))
+            .collect();
+        if let Some(entry) = self.txs.get_mut(number) {
+            entry.touches = touches;
+        }
+        for input in tx.tx.view().inputs() {
+            self.spends
+                .entry(input.prevout)
+                .and_modify(|spend| *spend = Spend { newest: number, other: spend.newest })
+                .or_insert(Spend { newest: number, other: NONE });
+        }
+        self.fees.add(tx.fee_sat, tx.vsize);
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(txid);
+        self.tell_scripts(number, touched);
+        // After a reorganisation a parent may come when its children are here already.
+        self.tell_children(number, touched);
+    }
+
+    fn join(&mut self, tx: u32, at: u32, hash: &ScriptHash, delta: i64) -> Touch {
+        let scripts = &mut self.scripts;
+        let number = *self.by_script.entry(*hash).or_insert_with(|| {
+            // Nearly all scripts have one unconfirmed transaction.
+            scripts.insert(Script { hash: *hash, txs: Vec::with_capacity(1) })
+        });
+        let script = self.scripts.get_mut(number).expect("a script in the map has its place");
+        script.txs.push(Member { tx, at, delta });
+        Touch { script: number, at: (script.txs.len() - 1) as u32 }
+    }
+
+    fn forget(&mut self, number: u32) {
+        let Some(entry) = self.txs.remove(number) else { return };
+        for touch in &entry.touches {
+            self.leave(*touch);
+        }
+        for input in entry.tx.view().inputs() {
+            if let hash_map::Entry::Occupied(mut place) = self.spends.entry(input.prevout) {
+                let spend = place.get_mut();
+                if spend.other == number {
+                    spend.other = NONE;
+                } else if spend.newest == number {
+                    if spend.other == NONE {
+                        place.remove();
+                    } else {
+                        *spend = Spend { newest: spend.other, other: NONE };
+                    }
+                }
+            }
+        }
+        self.by_txid.remove(&entry.txid);
+        self.fees.remove(entry.fee_sat, entry.vsize);
+    }
+
+    /// Takes a transaction out of a script's list; the last of the list takes its place, and is told so.
+    fn leave(&mut self, touch: Touch) {
+        let Some(script) = self.scripts.get_mut(touch.script) else { return };
+        script.txs.swap_remove(touch.at as usize);
+        if let Some(moved) = script.txs.get(touch.at as usize).copied() {
+            let entry = self.txs.get_mut(moved.tx).expect("a transaction in a list has its place");
+            entry.touches[moved.at as usize].at = touch.at;
+        } else if script.txs.is_empty() {
+            let hash = script.hash;
+            self.scripts.remove(touch.script);
+            self.by_script.remove(&hash);
+        }
+    }
+
+    fn tell_scripts(&self, number: u32, touched: &mut dyn FnMut(&ScriptHash)) {
+        let Some(entry) = self.txs.get(number) else { return };
+        for touch in &entry.touches {
+            if let Some(script) = self.scripts.get(touch.script) {
+                touched(&script.hash);
+            }
+        }
+    }
+
+    /// Whether a transaction has unconfirmed parents is part of the status of its scripts, so its children's scripts are touched too.
+    fn tell_children(&self, number: u32, touched: &mut dyn FnMut(&ScriptHash)) {
+        let Some(entry) = self.txs.get(number) else { return };
+        for vout in 0..entry.tx.view().output_count() as u32 {
+            let Some(spend) = self.spends.get(&OutPoint { txid: entry.txid, vout }) else {
+                continue;
+            };
+            for child in [spend.newest, spend.other] {
+                if child != NONE {
+                    self.tell_scripts(child, touched);
+                }
+            }
+        }
+    }
+}

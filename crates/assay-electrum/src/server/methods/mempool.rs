@@ -1,0 +1,73 @@
+//! Fees and what came lately.
+
+use super::{Call, not_ready};
+use crate::chain::Relay;
+use crate::server::protocol::error::CallError;
+use crate::server::protocol::{Out, RpcError};
+
+/// Transactions that `mempool.recent` lists.
+const RECENT: usize = 10;
+/// The furthest target of an estimate, as with Bitcoin Core's `estimatesmartfee`.
+const TARGET_MAX: u32 = 1008;
+
+/// The least that gets a transaction into the mempool as full as it is.
+fn floor(relay: &Relay) -> u64 {
+    relay.min_relay_fee_sat_per_kvb.max(relay.mempool_min_fee_sat_per_kvb)
+}
+
+/// `blockchain.estimatefee`
+pub(super) fn estimate_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let blocks = call.params.number(0, "number")?;
+    if call.params.raw(1).is_some() {
+        // Accepted in any letters, like Bitcoin Core's argument; there is one way to estimate here.
+        let mode = call.params.text(1, "mode")?.to_ascii_lowercase();
+        if !matches!(mode.as_str(), "unset" | "economical" | "conservative") {
+            return Err(RpcError::bad("mode should be ECONOMICAL or CONSERVATIVE").into());
+        }
+    }
+    let floor = floor(&call.shared.chain.relay());
+    let block_vsize = call.shared.config.block_vsize;
+    let blocks = u64::from(blocks.clamp(1, TARGET_MAX));
+    let read =
+        call.shared.published.read(|_, pool| pool.fees().estimate(blocks, block_vsize, floor));
+    match read.ok_or_else(not_ready)? {
+        Some(rate) => out.coins(rate),
+        None => out.raw("-1"),
+    };
+    Ok(())
+}
+
+/// `blockchain.relayfee`
+pub(super) fn relay_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    out.coins(call.shared.chain.relay().min_relay_fee_sat_per_kvb);
+    Ok(())
+}
+
+/// `mempool.get_fee_histogram`
+pub(super) fn fee_histogram(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let read = call.shared.published.read(|_, pool| pool.fees().compact());
+    let bins = read.ok_or_else(not_ready)?;
+    out.array(bins, |out, (tenths, vsize)| {
+        out.raw("[").int(tenths / 10).raw(".").int(tenths % 10).raw(",").int(vsize).raw("]");
+    });
+    Ok(())
+}
+
+/// `mempool.get_info`
+pub(super) fn info(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let relay = call.shared.chain.relay();
+    out.raw("{\"mempoolminfee\":").coins(floor(&relay));
+    out.raw(",\"minrelaytxfee\":").coins(relay.min_relay_fee_sat_per_kvb);
+    out.raw(",\"incrementalrelayfee\":").coins(relay.incremental_relay_fee_sat_per_kvb).raw("}");
+    Ok(())
+}
+
+/// `mempool.recent`
+pub(super) fn recent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let read = call.shared.published.read(|_, pool| pool.recent(RECENT));
+    out.array(read.ok_or_else(not_ready)?, |out, tx| {
+        out.raw("{\"txid\":").hash(&tx.txid.0).raw(",\"fee\":").int(tx.fee_sat);
+        out.raw(",\"vsize\":").int(tx.vsize).raw("}");
+    });
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Scripts and outputs.
+
+use std::sync::Arc;
+
+use assay_wire::OutPoint;
+
+use super::{Call, not_ready};
+use crate::index::{HistoryEntry, Limits, ScriptHash};
+use crate::mempool::Unconfirmed;
+use crate::server::hub::write_status;
+use crate::server::protocol::error::CallError;
+use crate::server::protocol::{Out, RpcError, Version};
+
+/// The script of a call, by its hash or, in protocol 1.7, as it is.
+fn script(call: &Call<'_>) -> Result<ScriptHash, RpcError> {
+    if by_script(call) { call.params.script(0) } else { call.params.script_hash(0) }
+}
+
+fn by_script(call: &Call<'_>) -> bool {
+    call.version >= Version(1, 7, 0)
+}
+
+/// Writes a list: alone, or as the member `name` of an object as protocol 1.7 has it.
+fn wrapped(call: &Call<'_>, name: &str, out: &mut Out, write: impl FnOnce(&mut Out)) {
+    if by_script(call) {
+        out.raw("{\"").raw(name).raw("\":");
+        write(out);
+        out.raw("}");
+    } else {
+        write(out);
+    }
+}
+
+/// `blockchain.scripthash.get_balance`
+pub(super) fn balance(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let script = script(call)?;
+    let published = &call.shared.published;
+    let read = published.read(|moment, pool| (Arc::clone(moment), pool.balance_delta(&script)));
+    let (moment, delta) = read.ok_or_else(not_ready)?;
+    out.raw("{\"confirmed\":").int(moment.view.balance(&script)?);
+    out.raw(",\"unconfirmed\":").int(delta).raw("}");
+    Ok(())
+}
+
+/// `blockchain.scripthash.get_history`
+pub(super) fn history(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let script = script(call)?;
+    let entries_max = call.shared.config.limits.entries_max;
+    let published = &call.shared.published;
+    let read =
+        published.read(|moment, pool| (Arc::clone(moment), pool.history(&script, entries_max)));
+    let (moment, unconfirmed) = read.ok_or_else(not_ready)?;
+    let unconfirmed = unconfirmed?;
+    let limits = Limits { entries_max: entries_max - unconfirmed.len() };
+    let confirmed = moment.view.history(&script, 0, limits)?;
+    wrapped(call, "history", out, |out| {
+        let entries = confirmed.iter().map(Entry::Confirmed);
+        out.array(entries.chain(unconfirmed.iter().map(Entry::Unconfirmed)), write_entry);
+    });
+    Ok(())
+}
+
+/// `blockchain.scripthash.get_mempool`
+pub(super) fn mempool(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let script = script(call)?;
+    let entries_max = call.shared.config.limits.entries_max;
+    let read = call.shared.published.read(|_, pool| pool.history(&script, entries_max));
+    let unconfirmed = read.ok_or_else(not_ready)??;
+    wrapped(call, "history", out, |out| {
+        out.array(unconfirmed.iter().map(Entry::Unconfirmed), write_entry);
+    });
+    Ok(())
+}
+
+enum Entry<'a> {
+    Confirmed(&'a HistoryEntry),
+    Unconfirmed(&'a Unconfirmed),
+}
+
+fn write_entry(out: &mut Out, entry: Entry<'_>) {
+    match entry {
+        Entry::Confirmed(entry) => {
+            out.raw("{\"height\":").int(entry.height).raw(",\"tx_hash\":").hash(&entry.txid.0);
+        }
+        Entry::Unconfirmed(entry) => {
+            out.raw("{\"fee\":").int(entry.fee_sat).raw(",\"height\":").int(entry.height());
+            out.raw(",\"tx_hash\":").hash(&entry.txid.0);
+        }
+    }
+    out.raw("}");
+}
+
+/// `blockchain.scripthash.listunspent`
+pub(super) fn unspent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let script = script(call)?;
+    let limits = Limits { entries_max: call.shared.config.limits.entries_max };
+    let published = &call.shared.published;
+    let read = published
+        .read(|moment, pool| (Arc::clone(moment), pool.outputs(&script, limits.entries_max)));
+    let (moment, unconfirmed) = read.ok_or_else(not_ready)?;
+    let unconfirmed = unconfirmed?;
+    let confirmed = moment.view.unspent(&script, limits)?;
+    let kept = confirmed.iter().map(|output| {
+        let outpoint = OutPoint { txid: output.txid, vout: output.vout };
+        (outpoint, output.height, i128::from(output.value))
+    });
+    let kept = kept.filter(|(outpoint, ..)| !unconfirmed.spent.contains(outpoint));
+    let created =
+        unconfirmed.created.iter().map(|output| (output.outpoint, 0, i128::from(output.value)));
+    wrapped(call, "utxos", out, |out| {
+        out.array(kept.chain(created), |out, (outpoint, height, value)| {
+            out.raw("{\"height\":").int(height).raw(",\"tx_hash\":").hash(&outpoint.txid.0);
+            out.raw(",\"tx_pos\":").int(outpoint.vout).raw(",\"value\":").int(value).raw("}");
+        });
+    });
+    Ok(())
+}
+
+/// `blockchain.scripthash.subscribe`
+pub(super) fn subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let script = script(call)?;
+    call.moment()?;
+    let status = call.session.subscribe_script(call.shared, &script, by_script(call))?;
+    write_status(out, &status);
+    Ok(())
+}
+
+/// `blockchain.scripthash.unsubscribe`
+pub(super) fn unsubscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let script = script(call)?;
+    out.bool(call.session.unsubscribe_script(call.shared, &script));
+    Ok(())
+}
+
+fn outpoint(call: &Call<'_>) -> Result<OutPoint, RpcError> {
+    Ok(OutPoint { txid: call.params.txid(0)?, vout: call.params.number(1, "txout_idx")? })
+}
+
+/// The script that a client says an output has.
+fn hint(call: &Call<'_>) -> Result<Option<ScriptHash>, RpcError> {
+    call.params.raw(2).map(|_| call.params.hex(2, "spk_hint")).transpose().map(|script| {
+        script.filter(|script| !script.is_empty()).map(|script| ScriptHash::of(&script))
+    })
+}
+
+/// `blockchain.outpoint.subscribe`
+pub(super) fn outpoint_subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let (outpoint, hint) = (outpoint(call)?, hint(call)?);
+    call.moment()?;
+    call.session.subscribe_outpoint(call.shared, &outpoint, hint)?.write(out);
+    Ok(())
+}
+
+/// `blockchain.outpoint.get_status`
+pub(super) fn outpoint_status(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let (outpoint, _) = (outpoint(call)?, hint(call)?);
+    call.moment()?;
+    call.shared.hub.outpoint_status(&outpoint)?.write(out);
+    Ok(())
+}
+
+/// `blockchain.outpoint.unsubscribe`
+pub(super) fn outpoint_unsubscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let outpoint = outpoint(call)?;
+    out.bool(call.session.unsubscribe_outpoint(call.shared, &outpoint));
+    Ok(())
+}

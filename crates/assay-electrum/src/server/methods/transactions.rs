@@ -1,0 +1,269 @@
+//! Transactions: fetching, proving, sending.
+
+use std::collections::HashSet;
+
+use assay_wire::{Encoding, Header, Transaction, Tx, Txid};
+
+use super::{Call, not_ready};
+use crate::chain::{Refusal, TestVerdict};
+use crate::index::TxPosition;
+use crate::server::outpoints::confirmed_bytes;
+use crate::server::protocol::error::CallError;
+use crate::server::protocol::{Out, RpcError};
+
+/// Transactions in a package, as with Bitcoin Core (`policy/packages.h`).
+const PACKAGE_MAX: usize = 25;
+/// What nodes say of a transaction that they have.
+const KNOWN: [&str; 2] = ["txn-already-in-mempool", "txn-already-known"];
+
+/// `blockchain.transaction.get`
+pub(super) fn get(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let txid = call.params.txid(0)?;
+    let verbose = call.params.flag(1, "verbose")?;
+    let read = call
+        .shared
+        .published
+        .read(|moment, pool| (std::sync::Arc::clone(moment), pool.transaction(&txid)));
+    let (moment, unconfirmed) = read.ok_or_else(not_ready)?;
+    if let Some(tx) = unconfirmed {
+        if verbose {
+            describe(&tx, None, out);
+        } else {
+            out.hex(tx.bytes());
+        }
+        return Ok(());
+    }
+    let Some(position) = moment.view.position(&txid)? else {
+        return Err(RpcError::daemon("no such mempool or blockchain transaction").into());
+    };
+    let bytes = confirmed_bytes(&*call.shared.chain, &position)?;
+    if !verbose {
+        out.hex(&bytes);
+        return Ok(());
+    }
+    let tx = Transaction::parse(bytes, call.shared.chain.encoding()).map_err(|error| {
+        tracing::error!("A stored transaction cannot be read: {error}");
+        RpcError::daemon("a stored transaction cannot be read")
+    })?;
+    let header = moment.view.header(position.height)?.unwrap_or([0; 80]);
+    let place = Place {
+        time: Header::parse(&header).time,
+        confirmations: moment.tip.height.saturating_sub(position.height) + 1,
+        position,
+    };
+    describe(&tx, Some(&place), out);
+    Ok(())
+}
+
+/// Where a transaction is confirmed.
+struct Place {
+    position: TxPosition,
+    time: u32,
+    confirmations: u32,
+}
+
+/// Writes a transaction as a node's `getrawtransaction` does, apart from what needs a disassembler: `asm`, `type` and `address`.
+fn describe(tx: &Transaction, place: Option<&Place>, out: &mut Out) {
+    let view = tx.view();
+    out.raw("{\"txid\":").hash(&view.txid().0).raw(",\"hash\":").hash(&view.wtxid().0);
+    out.raw(",\"version\":").int(view.version()).raw(",\"size\":").int(view.total_size() as u64);
+    out.raw(",\"vsize\":").int(view.weight().div_ceil(4) as u64);
+    out.raw(",\"weight\":").int(view.weight() as u64).raw(",\"locktime\":").int(view.lock_time());
+    out.raw(",\"vin\":").array(0..view.input_count(), |out, at| write_input(&view, at, out));
+    out.raw(",\"vout\":").array(view.outputs().enumerate(), |out, (n, output)| {
+        out.raw("{\"value\":").coins(u64::try_from(output.value).unwrap_or(0));
+        out.raw(",\"n\":").int(n as u64).raw(",\"scriptPubKey\":{\"hex\":");
+        out.hex(output.script_pubkey).raw("}}");
+    });
+    out.raw(",\"hex\":").hex(tx.bytes());
+    if let Some(place) = place {
+        out.raw(",\"blockhash\":").hash(&place.position.block.0);
+        out.raw(",\"confirmations\":").int(place.confirmations);
+        out.raw(",\"time\":").int(place.time).raw(",\"blocktime\":").int(place.time);
+    }
+    out.raw("}");
+}
+
+fn write_input(view: &Tx<'_>, at: usize, out: &mut Out) {
+    let input = view.input(at);
+    if view.is_coinbase() {
+        out.raw("{\"coinbase\":").hex(input.script_sig);
+    } else {
+        out.raw("{\"txid\":").hash(&input.prevout.txid.0);
+        out.raw(",\"vout\":").int(input.prevout.vout);
+        out.raw(",\"scriptSig\":{\"hex\":").hex(input.script_sig).raw("}");
+    }
+    let witness = view.witness(at);
+    if !witness.is_empty() {
+        out.raw(",\"txinwitness\":").array(witness.iter(), |out, item| {
+            out.hex(item);
+        });
+    }
+    out.raw(",\"sequence\":").int(input.sequence).raw("}");
+}
+
+/// `blockchain.transaction.get_merkle`
+pub(super) fn merkle(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let txid = call.params.txid(0)?;
+    let height = call.params.number(1, "height")?;
+    let moment = call.moment()?;
+    let position = moment.view.position(&txid)?.filter(|position| position.height == height);
+    let position = position
+        .ok_or_else(|| RpcError::bad(format!("tx {txid} not in block at height {height}")))?;
+    let tree = call.shared.block_trees.get(&*moment.view, height)?.ok_or(CallError::Again)?;
+    out.raw("{\"block_height\":").int(height);
+    out.raw(",\"merkle\":").hashes(&tree.branch(position.index as usize));
+    out.raw(",\"pos\":").int(position.index).raw("}");
+    Ok(())
+}
+
+/// `blockchain.transaction.id_from_pos`
+pub(super) fn id_from_pos(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let height = call.params.number(0, "height")?;
+    let index = call.params.number(1, "tx_pos")?;
+    let merkle = call.params.flag(2, "merkle")?;
+    let moment = call.moment()?;
+    let txid = match height <= moment.tip.height {
+        true => moment.view.txid_at(height, index)?,
+        false => None,
+    };
+    let txid = txid.ok_or_else(|| {
+        RpcError::bad(format!("no tx at position {index} in block at height {height}"))
+    })?;
+    if !merkle {
+        out.hash(&txid.0);
+        return Ok(());
+    }
+    let tree = call.shared.block_trees.get(&*moment.view, height)?.ok_or(CallError::Again)?;
+    out.raw("{\"tx_hash\":").hash(&txid.0);
+    out.raw(",\"merkle\":").hashes(&tree.branch(index as usize)).raw("}");
+    Ok(())
+}
+
+/// `blockchain.transaction.broadcast`
+pub(super) fn broadcast(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let raw = call.params.hex(0, "raw_tx")?;
+    match call.shared.chain.broadcast(&raw) {
+        Ok(txid) => {
+            out.hash(&txid.0);
+            Ok(())
+        }
+        Err(refusal) => {
+            let reason = reason(&refusal);
+            let message = format!("the transaction was rejected by network rules.\n\n{reason}");
+            Err(RpcError::bad(message).into())
+        }
+    }
+}
+
+fn reason(refusal: &Refusal) -> String {
+    match refusal.debug.is_empty() {
+        true => refusal.reason.clone(),
+        false => format!("{}, {}", refusal.reason, refusal.debug),
+    }
+}
+
+/// `blockchain.transaction.broadcast_package`
+///
+/// Each transaction has to be good enough for the mempool by itself: the engine has no rule by which a child pays for its parents.
+pub(super) fn broadcast_package(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let raws = call.params.hexes(0, "raw_txs", PACKAGE_MAX)?;
+    let verbose = call.params.flag(1, "verbose")?;
+    let package = read_package(&raws, call.shared.chain.encoding()).map_err(|reason| {
+        RpcError::bad(format!("the tx package was rejected by network rules.\n\n{reason}."))
+    })?;
+    let verdicts = call.shared.chain.test(&raws);
+    let mut errors: Vec<(Txid, String)> = Vec::new();
+    for (raw, tx) in raws.iter().zip(&package) {
+        if let Err(refusal) = call.shared.chain.broadcast(raw)
+            && !KNOWN.contains(&refusal.reason.as_str())
+        {
+            errors.push((tx.view().txid(), reason(&refusal)));
+        }
+    }
+    if verbose {
+        write_package(&package, &verdicts, &errors, out);
+        return Ok(());
+    }
+    out.raw("{\"success\":").bool(errors.is_empty());
+    if !errors.is_empty() {
+        out.raw(",\"errors\":").array(&errors, |out, (txid, error)| {
+            out.raw("{\"txid\":").hash(&txid.0).raw(",\"error\":").string(error).raw("}");
+        });
+    }
+    out.raw("}");
+    Ok(())
+}
+
+/// Reads a child with its parents: sorted, no parent spends another, the child spends them all (`IsChildWithParents` in Bitcoin
+/// Core's `policy/packages.cpp`).
+fn read_package(raws: &[Vec<u8>], encoding: Encoding) -> Result<Vec<Transaction>, &'static str> {
+    let parsed: Result<Vec<_>, _> =
+        raws.iter().map(|raw| Transaction::parse(raw.as_slice(), encoding)).collect();
+    let package = parsed.map_err(|_| "TX decode failed")?;
+    let ids: Vec<Txid> = package.iter().map(|tx| tx.view().txid()).collect();
+    let unique: HashSet<&Txid> = ids.iter().collect();
+    if unique.len() < ids.len() {
+        return Err("package contains duplicates");
+    }
+    let Some((child, parents)) = package.split_last() else { return Err("package is empty") };
+    let spends =
+        |tx: &Transaction, txid: &Txid| tx.view().inputs().any(|input| input.prevout.txid == *txid);
+    let not_a_family = "package topology disallowed. not child-with-parents or parents depend on \
+                        each other";
+    for (index, _) in parents.iter().enumerate() {
+        let depends = package.iter().enumerate().any(|(other, tx)| {
+            other != index && other + 1 < package.len() && spends(tx, &ids[index])
+        });
+        if depends || !spends(child, &ids[index]) {
+            return Err(not_a_family);
+        }
+    }
+    Ok(package)
+}
+
+/// Writes what Bitcoin Core's `submitpackage` would.
+fn write_package(
+    package: &[Transaction],
+    verdicts: &[TestVerdict],
+    errors: &[(Txid, String)],
+    out: &mut Out,
+) {
+    let all = if errors.is_empty() { "success" } else { "transaction failed" };
+    out.raw("{\"package_msg\":").string(all).raw(",\"tx-results\":{");
+    for (index, tx) in package.iter().enumerate() {
+        let view = tx.view();
+        let txid = view.txid();
+        out.raw(if index > 0 { "," } else { "" }).hash(&view.wtxid().0);
+        out.raw(":{\"txid\":").hash(&txid.0);
+        if let Some((_, error)) = errors.iter().find(|(failed, _)| *failed == txid) {
+            out.raw(",\"error\":").string(error);
+        } else if let Some(verdict) =
+            verdicts.get(index).filter(|verdict| verdict.refusal.is_none())
+        {
+            out.raw(",\"vsize\":").int(verdict.vsize).raw(",\"fees\":{\"base\":");
+            out.coins(u64::try_from(verdict.fee_sat).unwrap_or(0)).raw("}");
+        }
+        out.raw("}");
+    }
+    out.raw("},\"replaced-transactions\":[]}");
+}
+
+/// `blockchain.transaction.testmempoolaccept`
+pub(super) fn test(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let raws = call.params.hexes(0, "raw_txs", PACKAGE_MAX)?;
+    let verdicts = call.shared.chain.test(&raws);
+    if verdicts.iter().any(|verdict| verdict.txid.is_none()) {
+        return Err(RpcError::daemon("TX decode failed").into());
+    }
+    out.array(&verdicts, |out, verdict| {
+        out.raw("{\"txid\":").hash(&verdict.txid.unwrap_or_default().0);
+        out.raw(",\"wtxid\":").hash(&verdict.wtxid.unwrap_or_default().0);
+        out.raw(",\"allowed\":").bool(verdict.refusal.is_none());
+        if let Some(refusal) = &verdict.refusal {
+            out.raw(",\"reason\":").string(&reason(refusal));
+        }
+        out.raw("}");
+    });
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! Counters, and the text that Prometheus reads.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::methods::table::METHODS;
+use super::outbox::Ending;
+use super::shared::Shared;
+
+/// Upper ends of the latency buckets, microseconds.
+const BUCKETS_US: [u64; 14] =
+    [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 500_000, 2_000_000];
+
+#[derive(Debug, Default)]
+struct MethodMetrics {
+    errors: AtomicU64,
+    sum_us: AtomicU64,
+    count: AtomicU64,
+    buckets: [AtomicU64; BUCKETS_US.len()],
+}
+
+/// All counters.
+#[derive(Debug)]
+pub(super) struct Metrics {
+    methods: Vec<MethodMetrics>,
+    endings: [AtomicU64; Ending::ALL.len()],
+    accepted: AtomicU64,
+    turned_away: AtomicU64,
+    bad_requests: AtomicU64,
+    throttled: AtomicU64,
+    refused: AtomicU64,
+    received: AtomicU64,
+    sent: AtomicU64,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            methods: METHODS.iter().map(|_| MethodMetrics::default()).collect(),
+            endings: std::array::from_fn(|_| AtomicU64::new(0)),
+            accepted: AtomicU64::new(0),
+            turned_away: AtomicU64::new(0),
+            bad_requests: AtomicU64::new(0),
+            throttled: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+        }
+    }
+}
+
+fn count(counter: &AtomicU64, more: u64) {
+    counter.fetch_add(more, Ordering::Relaxed);
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+impl Metrics {
+    /// A call of the method at `number` of [`METHODS`] was answered.
+    pub(super) fn request(&self, number: usize, time: Duration, good: bool) {
+        let method = &self.methods[number];
+        let elapsed_us = time.as_micros() as u64;
+        count(&method.count, 1);
+        count(&method.sum_us, elapsed_us);
+        count(&method.errors, u64::from(!good));
+        if let Some(bucket) = BUCKETS_US.iter().position(|end| elapsed_us <= *end) {
+            count(&method.buckets[bucket], 1);
+        }
+    }
+
+    pub(super) fn bad_request(&self) {
+        count(&self.bad_requests, 1);
+    }
+
+    pub(super) fn throttled(&self) {
+        count(&self.throttled, 1);
+    }
+
+    pub(super) fn refused(&self) {
+        count(&self.refused, 1);
+    }
+
+    pub(super) fn accepted(&self) {
+        count(&self.accepted, 1);
+    }
+
+    pub(super) fn turned_away(&self) {
+        count(&self.turned_away, 1);
+    }
+
+    pub(super) fn ended(&self, ending: Ending) {
+        if let Some(at) = Ending::ALL.iter().position(|known| *known == ending) {
+            count(&self.endings[at], 1);
+        }
+    }
+
+    pub(super) fn received(&self, bytes: usize) {
+        count(&self.received, bytes as u64);
+    }
+
+    pub(super) fn sent(&self, bytes: usize) {
+        count(&self.sent, bytes as u64);
+    }
+}
+
+/// Everything in Prometheus' text format.
+pub(super) fn render(shared: &Shared) -> String {
+    let mut text = Text(String::with_capacity(16 << 10));
+    let metrics = &shared.metrics;
+    render_methods(metrics, &mut text);
+    for (name, help, counter) in [
+        ("connections_total", "Connections accepted.", &metrics.accepted),
+        ("connections_turned_away_total", "Connections over a limit.", &metrics.turned_away),
+        (
+            "bad_requests_total",
+            "Lines that are no requests, and unknown methods.",
+            &metrics.bad_requests,
+        ),
+        (
+            "throttled_total",
+            "Requests that waited because their client was over its budget.",
+            &metrics.throttled,
+        ),
+        (
+            "refused_total",
+            "Requests refused because their client was over its budget.",
+            &metrics.refused,
+        ),
+        ("received_bytes_total", "Bytes from clients.", &metrics.received),
+        ("sent_bytes_total", "Bytes to clients.", &metrics.sent),
+    ] {
+        text.head(name, "counter", help);
+        text.line(name, "", read(counter));
+    }
+    let name = "disconnections_total";
+    text.head(name, "counter", "Connections that ended, by reason.");
+    for (ending, counter) in Ending::ALL.iter().zip(&metrics.endings) {
+        text.line(name, &format!("{{reason=\"{}\"}}", ending.name()), read(counter));
+    }
+    render_state(shared, &mut text);
+    text.0
+}
+
+fn render_methods(metrics: &Metrics, text: &mut Text) {
+    let used =
+        || METHODS.iter().zip(&metrics.methods).filter(|(_, method)| read(&method.count) > 0);
+    let label = |at: usize| {
+        // A method that two versions call differently is told apart by the first of them.
+        let method = &METHODS[at];
+        format!("method=\"{}\",since=\"{}\"", method.name, method.since)
+    };
+    let position = |name: *const super::methods::table::Method| {
+        METHODS.iter().position(|method| std::ptr::eq(method, name)).unwrap_or(0)
+    };
+    text.head("errors_total", "counter", "Calls answered with an error.");
+    for (method, counters) in used() {
+        let label = label(position(method));
+        text.line("errors_total", &format!("{{{label}}}"), read(&counters.errors));
+    }
+    let name = "request_seconds";
+    text.head(name, "histogram", "Time that answering a call took, queues aside.");
+    for (method, counters) in used() {
+        let label = label(position(method));
+        let mut sum = 0;
+        for (end, bucket) in BUCKETS_US.iter().zip(&counters.buckets) {
+            sum += read(bucket);
+            let end = *end as f64 / 1e6;
+            text.line("request_seconds_bucket", &format!("{{{label},le=\"{end}\"}}"), sum);
+        }
+        let total = read(&counters.count);
+        text.line("request_seconds_bucket", &format!("{{{label},le=\"+Inf\"}}"), total);
+        let seconds = read(&counters.sum_us) as f64 / 1e6;
+        text.line("request_seconds_sum", &format!("{{{label}}}"), seconds);
+        text.line("request_seconds_count", &format!("{{{label}}}"), total);
+    }
+}
+
+fn render_state(shared: &Shared, text: &mut Text) {
+    let (express, ordinary) = shared.workers.waiting();
+    let (headers, outpoints) = shared.hub.counts();
+    let pool = shared.published.read(|moment, pool| {
+        (u64::from(moment.tip.height), pool.len() as u64, pool.fees().vsize())
+    });
+    let (height, txs, vsize) = pool.unwrap_or_default();
+    let load = |counter: &std::sync::atomic::AtomicUsize| counter.load(Ordering::Relaxed) as u64;
+    for (name, help, value) in [
+        ("clients", "Open connections.", shared.connections.count() as u64),
+        (
+            "subscriptions",
+            "Subscriptions to scripts and outpoints.",
+            load(&shared.hub.subscriptions),
+        ),
+        ("header_subscriptions", "Clients that subscribed to headers.", headers as u64),
+        (
+            "watched_scripts",
+            "Scripts that somebody subscribed to.",
+            shared.hub.watched().len() as u64,
+        ),
+        ("watched_outpoints", "Outpoints that somebody subscribed to.", outpoints as u64),
+        ("queue_express", "Requests of modest clients that wait for a worker.", express as u64),
+        ("queue_ordinary", "Requests of other clients that wait for a worker.", ordinary as u64),
+        ("output_bytes", "Bytes that wait to be read by clients.", shared.output.bytes() as u64),
+        ("index_height", "Height of the highest block that clients see.", height),
+        ("mempool_transactions", "Unconfirmed transactions.", txs),
+        ("mempool_vbytes", "Their virtual size.", vsize),
+    ] {
+        text.head(name, "gauge", help);
+        text.line(name, "", value);
+    }
+    let name = "notifications_total";
+    text.head(name, "counter", "Notifications queued.");
+    text.line(name, "", load(&shared.hub.notifications));
+}
+
+struct Text(String);
+
+impl Text {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        self.add(format_args!(
+            "# HELP assay_electrum_{name} {help}\n# TYPE assay_electrum_{name} {kind}\n"
+        ));
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+        self.add(format_args!("assay_electrum_{name}{labels} {value}\n"));
+    }
+
+    fn add(&mut self, text: std::fmt::Arguments<'_>) {
+        self.0.write_fmt(text).expect("a string takes everything");
+    }
+}

@@ -1,0 +1,261 @@
+//! The Electrum protocol over TCP and TLS.
+//!
+//! [`Server::start`] listens; [`Publisher`] is how the thread that follows the chain says what is new; everything else is between server and
+//! clients. Sockets are served by a small asynchronous runtime, questions that read from disk by a bounded number of
+//! threads ([`Config::workers`]), notifications by one thread more. A client can make none of them wait: answers and notifications are put
+//! into a queue of bounded size that only the client's own task empties.
+//!
+//! Methods, versions, limits and what is absent: `docs/electrum.md`.
+
+mod budget;
+mod config;
+mod confirmed;
+mod connection;
+mod hub;
+mod listen;
+mod merkle;
+mod methods;
+mod metrics;
+mod outbox;
+mod outpoints;
+mod protocol;
+mod publish;
+mod session;
+mod shared;
+mod tls;
+mod watch;
+mod work;
+mod workers;
+
+#[cfg(fuzzing)]
+pub mod fuzzing;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+use tokio::sync::watch as signal;
+use tokio::task::JoinHandle as Task;
+
+use crate::chain::Chain;
+
+pub use config::{Certificate, Config, Host, Limits};
+pub use confirmed::Confirmed;
+pub use publish::Publisher;
+pub use tls::TlsError;
+pub use watch::Watched;
+
+use hub::Hub;
+use outbox::Total;
+use publish::Published;
+use shared::{INPUT_UNIT, Shared};
+use workers::Workers;
+
+/// How the server calls itself.
+const SOFTWARE: &str = concat!("Assay ", env!("CARGO_PKG_VERSION"));
+/// Threads that move bytes.
+const NETWORK_THREADS: usize = 2;
+/// How long a stop waits for clients to take their last answers.
+const STOP_TIME: Duration = Duration::from_secs(10);
+
+/// A server could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Other machines reach the address, and that was not asked for.
+    #[error("{address} can be reached from other machines; say so explicitly if that is wanted")]
+    Exposed {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address} for Electrum clients: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// TLS cannot be set up.
+    #[error("cannot serve TLS: {0}")]
+    Tls(#[from] TlsError),
+    /// The system has no more threads.
+    #[error("cannot start a thread: {source}")]
+    Thread {
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A running server.
+pub struct Server {
+    shared: Arc<Shared>,
+    publisher: Arc<Publisher>,
+    addresses: Addresses,
+    stop: signal::Sender<bool>,
+    tasks: Vec<Task<()>>,
+    notifier: Option<JoinHandle<()>>,
+    runtime: Option<Runtime>,
+}
+
+/// Where a server can be reached; ports that were given as 0 are resolved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// TCP.
+    pub tcp: Vec<SocketAddr>,
+    /// TLS.
+    pub tls: Vec<SocketAddr>,
+    /// Metrics over HTTP.
+    pub metrics: Option<SocketAddr>,
+}
+
+impl Server {
+    /// Listens on the configured addresses and answers. Until something is published, questions about the chain get an error.
+    ///
+    /// # Errors
+    /// When an address may not or cannot be listened on, or TLS or threads cannot be set up.
+    pub fn start(config: Config, chain: Arc<dyn Chain>) -> Result<Self, StartError> {
+        refuse_exposure(&config)?;
+        let acceptor = if config.tls.is_empty() { None } else { Some(tls::acceptor(&config)?) };
+        let failed = |source| StartError::Thread { source };
+        let mut runtime = Builder::new_multi_thread();
+        runtime.worker_threads(NETWORK_THREADS).thread_name("electrum-net").enable_all();
+        let runtime = runtime.build().map_err(failed)?;
+        let (tcp, tls, metrics) = (config.tcp.clone(), config.tls.clone(), config.metrics);
+        let shared = Arc::new(share(config, chain)?);
+        let (stop, stopping) = signal::channel(false);
+        let mut server = Self {
+            publisher: Arc::new(Publisher::new(
+                Arc::clone(&shared.published),
+                Arc::clone(&shared.hub),
+            )),
+            shared,
+            addresses: Addresses::default(),
+            stop,
+            tasks: Vec::new(),
+            notifier: None,
+            runtime: None,
+        };
+        for address in tcp {
+            let (listener, bound) = runtime.block_on(bind(address))?;
+            server.addresses.tcp.push(bound);
+            let serving =
+                listen::clients(listener, None, Arc::clone(&server.shared), stopping.clone());
+            server.tasks.push(runtime.spawn(serving));
+        }
+        for address in tls {
+            let (listener, bound) = runtime.block_on(bind(address))?;
+            server.addresses.tls.push(bound);
+            let (acceptor, shared) = (acceptor.clone(), Arc::clone(&server.shared));
+            let serving = listen::clients(listener, acceptor, shared, stopping.clone());
+            server.tasks.push(runtime.spawn(serving));
+        }
+        if let Some(address) = metrics {
+            let (listener, bound) = runtime.block_on(bind(address))?;
+            server.addresses.metrics = Some(bound);
+            let serving = listen::metrics(listener, Arc::clone(&server.shared), stopping);
+            server.tasks.push(runtime.spawn(serving));
+        }
+        let hub = Arc::clone(&server.shared.hub);
+        let notifier = thread::Builder::new().name("electrum-notify".to_owned());
+        server.notifier = Some(notifier.spawn(move || hub.run()).map_err(failed)?);
+        server.runtime = Some(runtime);
+        Ok(server)
+    }
+
+    /// Where clients can connect.
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// Through which the server learns what is new.
+    pub fn publisher(&self) -> Arc<Publisher> {
+        Arc::clone(&self.publisher)
+    }
+
+    /// The metrics as text, as they are served over HTTP.
+    pub fn metrics(&self) -> String {
+        metrics::render(&self.shared)
+    }
+
+    /// Takes no more clients, sends what is queued, and ends.
+    pub fn stop(self) {
+        drop(self);
+    }
+
+    fn shut_down(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        // Nobody listens for it where no address is served.
+        let _ = self.stop.send(true);
+        self.shared.hub.stop();
+        let tasks = std::mem::take(&mut self.tasks);
+        runtime.block_on(async {
+            let all = async {
+                for task in tasks {
+                    // A panic was reported when it happened.
+                    let _ = task.await;
+                }
+            };
+            if tokio::time::timeout(STOP_TIME, all).await.is_err() {
+                tracing::warn!("Some Electrum clients did not take their last answers");
+            }
+        });
+        self.shared.workers.stop();
+        if let Some(notifier) = self.notifier.take()
+            && notifier.join().is_err()
+        {
+            tracing::error!("The thread that notifies clients has failed; this is a defect");
+        }
+        runtime.shutdown_timeout(STOP_TIME);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
+
+fn share(config: Config, chain: Arc<dyn Chain>) -> Result<Shared, StartError> {
+    let published = Arc::new(Published::default());
+    let limits = &config.limits;
+    let hub = Hub::new(Arc::clone(&published), Arc::clone(&chain), limits.entries_max);
+    let workers = Workers::start(config.workers).map_err(|source| StartError::Thread { source })?;
+    Ok(Shared {
+        chain,
+        published,
+        hub: Arc::new(hub),
+        header_tree: merkle::HeaderTree::default(),
+        block_trees: merkle::BlockTrees::default(),
+        workers,
+        metrics: metrics::Metrics::default(),
+        input: Arc::new(Semaphore::new(limits.request_bytes_total_max / INPUT_UNIT)),
+        output: Arc::new(Total::new(limits.output_bytes_total_max)),
+        connections: shared::Connections::default(),
+        next_client: AtomicU64::new(0),
+        config,
+    })
+}
+
+/// Electrum has no passwords: other machines are let in on request only.
+fn refuse_exposure(config: &Config) -> Result<(), StartError> {
+    let all = config.tcp.iter().chain(&config.tls).chain(&config.metrics);
+    match all.into_iter().find(|address| !address.ip().to_canonical().is_loopback()) {
+        Some(&address) if !config.expose => Err(StartError::Exposed { address }),
+        _ => Ok(()),
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let failed = |source| StartError::Bind { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}

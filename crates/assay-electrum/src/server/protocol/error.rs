@@ -1,0 +1,111 @@
+//! Errors as clients see them.
+
+use crate::index::QueryError;
+use crate::mempool::TooMany;
+
+/// The numbers in use: JSON-RPC's own, then those of ElectrumX, which clients know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) enum Code {
+    /// Not JSON.
+    Parse,
+    /// JSON, but not a request.
+    InvalidRequest,
+    /// No such method in the protocol version spoken.
+    MethodNotFound,
+    /// Too few, too many or unknown parameters.
+    InvalidParams,
+    /// Our own fault.
+    Internal,
+    /// The client used more than its share.
+    Excessive,
+    /// A parameter has the wrong type or value, or the question has no answer.
+    BadRequest,
+    /// The node could not do it.
+    Daemon,
+    /// More entries than an answer may have (protocol 1.7).
+    HistoryTooLarge,
+}
+
+impl Code {
+    pub(in crate::server) const fn number(self) -> i32 {
+        match self {
+            Self::Parse => -32700,
+            Self::InvalidRequest => -32600,
+            Self::MethodNotFound => -32601,
+            Self::InvalidParams => -32602,
+            Self::Internal => -32603,
+            Self::Excessive => -101,
+            Self::BadRequest => 1,
+            Self::Daemon => 2,
+            Self::HistoryTooLarge => 10_001,
+        }
+    }
+}
+
+/// Why a request gets no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(in crate::server) struct RpcError {
+    pub(in crate::server) code: Code,
+    pub(in crate::server) message: String,
+    /// Whether the connection ends with this answer.
+    pub(in crate::server) fatal: bool,
+}
+
+impl RpcError {
+    pub(in crate::server) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), fatal: false }
+    }
+
+    pub(in crate::server) fn bad(message: impl Into<String>) -> Self {
+        Self::new(Code::BadRequest, message)
+    }
+
+    pub(in crate::server) fn daemon(message: impl Into<String>) -> Self {
+        Self::new(Code::Daemon, message)
+    }
+
+    pub(in crate::server) fn fatal(self) -> Self {
+        Self { fatal: true, ..self }
+    }
+}
+
+/// Why a call could not be answered: what the client did wrong, or that the index has to be asked again.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::server) enum CallError {
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
+    /// The chain was reorganised below the view.
+    #[error("the chain was reorganised meanwhile")]
+    Again,
+}
+
+impl From<QueryError> for CallError {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Reorganised => Self::Again,
+            QueryError::TooLarge { .. } => {
+                Self::Rpc(RpcError::new(Code::HistoryTooLarge, error.to_string()))
+            }
+            QueryError::Chain(error) => Self::from(error),
+            error => {
+                // Paths of this machine are for its log.
+                tracing::error!("The index cannot be read: {error}");
+                Self::Rpc(RpcError::new(Code::Internal, "the index cannot be read"))
+            }
+        }
+    }
+}
+
+impl From<crate::chain::ChainError> for CallError {
+    fn from(error: crate::chain::ChainError) -> Self {
+        tracing::error!("{error}");
+        Self::Rpc(RpcError::daemon(format!("the node cannot {}", error.operation)))
+    }
+}
+
+impl From<TooMany> for CallError {
+    fn from(error: TooMany) -> Self {
+        Self::Rpc(RpcError::new(Code::HistoryTooLarge, error.to_string()))
+    }
+}

@@ -1,0 +1,244 @@
+//! Lines from clients taken apart: one request or a batch of them.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+use super::error::{Code, RpcError};
+
+/// Longest name that any method could have. Longer ones are not kept.
+const METHOD_BYTES_MAX: usize = 64;
+/// Longest id that is echoed.
+const ID_BYTES_MAX: usize = 256;
+/// The longest batch that is taken apart at all; what a client may send is less.
+const BATCH_MAX: usize = 10_000;
+
+/// What a line says.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::server) enum Message {
+    /// One request.
+    Single(Request),
+    /// Several; what is no request among them stands as the error it is answered with.
+    Batch(Vec<Request>),
+    /// Nothing that can be answered other than with an error.
+    Bad(RpcError),
+}
+
+/// A request. Places are byte ranges of the line.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::server) struct Request {
+    /// What the answer repeats; `None` for notifications, which get none.
+    pub(in crate::server) id: Option<Range<usize>>,
+    /// The method, or what is wrong.
+    pub(in crate::server) method: Result<String, RpcError>,
+    /// The parameters.
+    pub(in crate::server) params: Option<Range<usize>>,
+}
+
+/// The members of a request that mean something.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+/// The items of a batch, as many as are taken apart, and how many there are.
+struct Items<'a> {
+    items: Vec<&'a RawValue>,
+    count: usize,
+}
+
+impl<'de> Deserialize<'de> for Items<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Items<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array of requests")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Items<'de>, A::Error> {
+                let mut found = Items { items: Vec::new(), count: 0 };
+                while found.count < BATCH_MAX {
+                    let Some(item) = seq.next_element()? else { return Ok(found) };
+                    found.items.push(item);
+                    found.count += 1;
+                }
+                while seq.next_element::<IgnoredAny>()?.is_some() {
+                    found.count += 1;
+                }
+                Ok(found)
+            }
+        }
+        deserializer.deserialize_seq(Collect)
+    }
+}
+
+/// Takes `line` apart; a batch may have `batch_max` requests.
+pub(in crate::server) fn parse(line: &[u8], batch_max: usize) -> Message {
+    let first = line.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first != Some(&b'[') {
+        return match serde_json::from_slice::<&RawValue>(line) {
+            Ok(raw) => Message::Single(request(line, raw)),
+            Err(error) => Message::Bad(refusal(&error)),
+        };
+    }
+    let found: Items<'_> = match serde_json::from_slice(line) {
+        Ok(found) => found,
+        Err(error) => return Message::Bad(refusal(&error)),
+    };
+    if found.count == 0 {
+        return Message::Bad(RpcError::new(Code::InvalidRequest, "the batch is empty"));
+    }
+    if found.count > batch_max.min(BATCH_MAX) {
+        let message = format!("{} requests in a batch; up to {batch_max} are allowed", found.count);
+        return Message::Bad(RpcError::new(Code::InvalidRequest, message));
+    }
+    Message::Batch(found.items.into_iter().map(|raw| request(line, raw)).collect())
+}
+
+fn request(line: &[u8], raw: &RawValue) -> Request {
+    let wrong = |message: &str| Request {
+        id: None,
+        method: Err(RpcError::new(Code::InvalidRequest, message)),
+        params: None,
+    };
+    let envelope: Envelope<'_> = match serde_json::from_str(raw.get()) {
+        Ok(envelope) if raw.get().starts_with('{') => envelope,
+        Ok(_) => return wrong("a request is an object"),
+        Err(error) => {
+            return Request { id: None, method: Err(refusal(&error)), params: None };
+        }
+    };
+    // `"id": null` is read as absent by the derived code; JSON-RPC 2.0 discourages it, and a notification is the safe reading.
+    let id = match envelope.id {
+        Some(id) if is_id(id.get()) => Some(place(line, id.get())),
+        Some(_) => return wrong("the id must be a short string, a number or null"),
+        None => None,
+    };
+    let method = match envelope.method {
+        Some(method) if method.len() <= METHOD_BYTES_MAX => Ok(method.into_owned()),
+        Some(_) => Err(RpcError::new(Code::MethodNotFound, "unknown method")),
+        None => Err(RpcError::new(Code::InvalidRequest, "the method is missing")),
+    };
+    Request { id, method, params: envelope.params.map(|params| place(line, params.get())) }
+}
+
+fn is_id(text: &str) -> bool {
+    let number = |byte: u8| byte == b'-' || byte.is_ascii_digit();
+    text.len() <= ID_BYTES_MAX
+        && text.bytes().next().is_some_and(|first| first == b'"' || number(first))
+}
+
+/// Where `part`, a piece of `line`, stands in it.
+fn place(line: &[u8], part: &str) -> Range<usize> {
+    let start = part.as_ptr() as usize - line.as_ptr() as usize;
+    start..start + part.len()
+}
+
+fn refusal(error: &serde_json::Error) -> RpcError {
+    match error.classify() {
+        Category::Data => RpcError::new(Code::InvalidRequest, "this is not a JSON-RPC request"),
+        Category::Syntax | Category::Eof | Category::Io => {
+            RpcError::new(Code::Parse, "this is not JSON")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn single(line: &str) -> Request {
+        match parse(line.as_bytes(), 10) {
+            Message::Single(request) => request,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn code(line: &str) -> Code {
+        match parse(line.as_bytes(), 3) {
+            Message::Bad(error) => error.code,
+            Message::Single(request) => request.method.expect_err(line).code,
+            Message::Batch(_) => panic!("{line} is a batch"),
+        }
+    }
+
+    #[test]
+    fn requests_are_taken_apart() {
+        let line = r#" {"jsonrpc": "2.0", "method":"server.ping", "id": "a", "params": [1, {}], "x": [] } "#;
+        let request = single(line);
+        assert_eq!(request.method.unwrap(), "server.ping");
+        assert_eq!(&line[request.id.unwrap()], "\"a\"");
+        assert_eq!(&line[request.params.unwrap()], "[1, {}]");
+        let request = single(r#"{"method":"a\u0062","id":-1.5}"#);
+        assert_eq!(request.method.unwrap(), "ab");
+        assert_eq!(request.params, None);
+        assert_eq!(single(r#"{"method":"a"}"#).id, None);
+        assert_eq!(single(r#"{"method":"a","id":null}"#).id, None);
+    }
+
+    #[test]
+    fn what_is_no_request_is_told_apart_from_what_is_no_json() {
+        for line in [
+            "",
+            " ",
+            "{",
+            "nonsense",
+            "{}}",
+            "[",
+            "[1",
+            "\u{0}",
+            "{\"a\":01}",
+            "{\"method\":\"\\x\"}",
+        ] {
+            assert_eq!(code(line), Code::Parse, "{line}");
+        }
+        let nested = "[".repeat(1000);
+        assert_eq!(code(&nested), Code::Parse);
+        for line in [
+            "1",
+            "null",
+            "\"x\"",
+            "{}",
+            "[]",
+            r#"{"method":1,"id":1}"#,
+            r#"{"method":"a","id":[]}"#,
+            r#"{"method":"a","id":true}"#,
+            r#"{"method":"a","method":"b"}"#,
+            "[1,2,3,4]",
+            r#"{"id":1}"#,
+        ] {
+            assert_eq!(code(line), Code::InvalidRequest, "{line}");
+        }
+        let long_id = format!(r#"{{"method":"a","id":"{}"}}"#, "i".repeat(300));
+        assert_eq!(code(&long_id), Code::InvalidRequest);
+        let long_name = format!(r#"{{"method":"{}","id":1}}"#, "m".repeat(300));
+        assert_eq!(code(&long_name), Code::MethodNotFound);
+        assert!(matches!(parse(b"\xff\xfe", 3), Message::Bad(error) if error.code == Code::Parse));
+    }
+
+    #[test]
+    fn batches_keep_their_order_and_their_errors() {
+        let Message::Batch(requests) = parse(br#"[{"method":"a","id":1}, 2, {"method":"b"}]"#, 3)
+        else {
+            panic!("a batch")
+        };
+        assert_eq!(requests.len(), 3);
+        assert_eq!(requests[0].method.as_deref().unwrap(), "a");
+        assert_eq!(requests[1].method.as_ref().unwrap_err().code, Code::InvalidRequest);
+        assert_eq!(requests[2].id, None);
+        let endless = format!("[{}0]", "0,".repeat(20_000));
+        assert_eq!(code(&endless), Code::InvalidRequest);
+    }
+}

@@ -1,0 +1,222 @@
+//! A client: what it negotiated, subscribed to and used.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use assay_wire::OutPoint;
+use parking_lot::Mutex;
+
+use super::budget::{Budget, Verdict};
+use super::outbox::{Ending, Outbox};
+use super::outpoints::OutpointStatus;
+use super::protocol::error::CallError;
+use super::protocol::{Code, RpcError, Version};
+use super::shared::Shared;
+use super::watch::{Status, Subscriber};
+use crate::index::ScriptHash;
+
+/// A connection's state, apart from its socket.
+#[derive(Debug)]
+pub(super) struct Session {
+    /// Its number.
+    pub(super) client: u64,
+    pub(super) peer: SocketAddr,
+    pub(super) outbox: Arc<Outbox>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The version agreed on, once it is.
+    version: Option<Version>,
+    /// How the client calls itself.
+    name: String,
+    scripts: HashSet<ScriptHash>,
+    outpoints: HashSet<OutPoint>,
+    headers: bool,
+    budget: Budget,
+    /// Refusals in a row.
+    refusals: u32,
+    /// Why the connection ends after the present answer.
+    ending: Option<Ending>,
+}
+
+impl Session {
+    pub(super) fn new(shared: &Shared, peer: SocketAddr) -> Self {
+        let limits = &shared.config.limits;
+        let outbox = Outbox::new(limits.output_bytes_max(), Arc::clone(&shared.output));
+        Self {
+            client: shared.next_client.fetch_add(1, Ordering::Relaxed),
+            peer,
+            outbox: Arc::new(outbox),
+            state: Mutex::new(State {
+                version: None,
+                name: String::new(),
+                scripts: HashSet::new(),
+                outpoints: HashSet::new(),
+                headers: false,
+                budget: Budget::new(limits, Instant::now()),
+                refusals: 0,
+                ending: None,
+            }),
+        }
+    }
+
+    /// The version spoken; the oldest before one is agreed on.
+    pub(super) fn version(&self) -> Version {
+        self.state.lock().version.unwrap_or(Version::MIN)
+    }
+
+    /// Settles the version, unless that was done before.
+    pub(super) fn negotiate(&self, version: Version, name: String) -> bool {
+        let mut state = self.state.lock();
+        if state.version.is_some() {
+            return false;
+        }
+        tracing::debug!("Client {} at {} is {name:?}, version {version}", self.client, self.peer);
+        state.version = Some(version);
+        state.name = name;
+        true
+    }
+
+    /// Has the connection end when the present answer is queued.
+    pub(super) fn end_with(&self, ending: Ending) {
+        self.state.lock().ending.get_or_insert(ending);
+    }
+
+    pub(super) fn ending(&self) -> Option<Ending> {
+        self.state.lock().ending
+    }
+
+    /// What may be done with the next line.
+    pub(super) fn verdict(&self, throttle_max: Duration) -> Verdict {
+        self.state.lock().budget.verdict(throttle_max, Instant::now())
+    }
+
+    /// Takes what a line has used.
+    pub(super) fn spend(&self, units: f64) {
+        self.state.lock().budget.spend(units, Instant::now());
+    }
+
+    /// Counts a refusal, and ends the connection at `max` in a row.
+    pub(super) fn refuse(&self, max: u32) {
+        let mut state = self.state.lock();
+        state.refusals += 1;
+        if state.refusals >= max {
+            state.ending.get_or_insert(Ending::Refused);
+        }
+    }
+
+    /// A request was understood.
+    pub(super) fn accept(&self) {
+        self.state.lock().refusals = 0;
+    }
+
+    fn subscriber(&self, by_script: bool) -> Subscriber {
+        Subscriber { client: self.client, outbox: Arc::clone(&self.outbox), by_script }
+    }
+
+    pub(super) fn subscribe_headers(&self, shared: &Shared) {
+        self.state.lock().headers = true;
+        shared.hub.subscribe_headers(self.client, &self.outbox);
+    }
+
+    pub(super) fn subscribe_script(
+        &self,
+        shared: &Shared,
+        script: &ScriptHash,
+        by_script: bool,
+    ) -> Result<Status, CallError> {
+        let new = {
+            let mut state = self.state.lock();
+            let count = state.scripts.len() + state.outpoints.len();
+            !state.scripts.contains(script)
+                && reserve(shared, count)?
+                && state.scripts.insert(*script)
+        };
+        let result = shared.hub.subscribe_script(script, self.subscriber(by_script));
+        if result.is_err() && new {
+            self.state.lock().scripts.remove(script);
+            shared.hub.subscriptions.fetch_sub(1, Ordering::Relaxed);
+        }
+        result
+    }
+
+    pub(super) fn unsubscribe_script(&self, shared: &Shared, script: &ScriptHash) -> bool {
+        let had = self.state.lock().scripts.remove(script);
+        if had {
+            shared.hub.unsubscribe_script(script, self.client);
+            shared.hub.subscriptions.fetch_sub(1, Ordering::Relaxed);
+        }
+        had
+    }
+
+    pub(super) fn subscribe_outpoint(
+        &self,
+        shared: &Shared,
+        outpoint: &OutPoint,
+        hint: Option<ScriptHash>,
+    ) -> Result<OutpointStatus, CallError> {
+        let new = {
+            let mut state = self.state.lock();
+            let count = state.scripts.len() + state.outpoints.len();
+            !state.outpoints.contains(outpoint)
+                && reserve(shared, count)?
+                && state.outpoints.insert(*outpoint)
+        };
+        let result = shared.hub.subscribe_outpoint(outpoint, hint, self.subscriber(true));
+        if result.is_err() && new {
+            self.state.lock().outpoints.remove(outpoint);
+            shared.hub.subscriptions.fetch_sub(1, Ordering::Relaxed);
+        }
+        result
+    }
+
+    pub(super) fn unsubscribe_outpoint(&self, shared: &Shared, outpoint: &OutPoint) -> bool {
+        let had = self.state.lock().outpoints.remove(outpoint);
+        if had {
+            shared.hub.unsubscribe_outpoint(outpoint, self.client);
+            shared.hub.subscriptions.fetch_sub(1, Ordering::Relaxed);
+        }
+        had
+    }
+
+    /// Ends all subscriptions.
+    pub(super) fn leave(&self, shared: &Shared) {
+        let (scripts, outpoints) = {
+            let mut state = self.state.lock();
+            (std::mem::take(&mut state.scripts), std::mem::take(&mut state.outpoints))
+        };
+        if self.state.lock().headers {
+            shared.hub.unsubscribe_headers(self.client);
+        }
+        for script in &scripts {
+            shared.hub.unsubscribe_script(script, self.client);
+        }
+        for outpoint in &outpoints {
+            shared.hub.unsubscribe_outpoint(outpoint, self.client);
+        }
+        shared.hub.subscriptions.fetch_sub(scripts.len() + outpoints.len(), Ordering::Relaxed);
+    }
+}
+
+/// Makes room for a subscription of a client that has `count`; always true, or an error.
+fn reserve(shared: &Shared, count: usize) -> Result<bool, RpcError> {
+    let limits = &shared.config.limits;
+    if count >= limits.subscriptions_max {
+        let message = format!("more than {} subscriptions", limits.subscriptions_max);
+        return Err(RpcError::new(Code::Excessive, message));
+    }
+    let all = &shared.hub.subscriptions;
+    if all.fetch_add(1, Ordering::Relaxed) >= limits.subscriptions_total_max {
+        all.fetch_sub(1, Ordering::Relaxed);
+        return Err(RpcError::new(
+            Code::Excessive,
+            "the server has no room for more subscriptions",
+        ));
+    }
+    Ok(true)
+}

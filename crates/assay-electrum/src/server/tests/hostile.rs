@@ -1,0 +1,248 @@
+//! Clients that mean no good.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::node::{BOB, Client, Node, config, hash, pay};
+use crate::server::{Config, Limits, Server, StartError};
+use crate::testing::FakeChain;
+
+fn limited(limits: Limits) -> Node {
+    Node::with(Config { limits, ..config() })
+}
+
+/// Waits until the metrics say so.
+fn wait_for(node: &Node, line: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !node.server.metrics().contains(line) {
+        assert!(Instant::now() < deadline, "{line} in {}", node.server.metrics());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn garbage_gets_errors_and_then_the_door() {
+    let node = limited(Limits { refusals_max: 4, ..Limits::default() });
+    let mut client = node.client_of("1.6");
+    for (line, code) in [("{", -32700), ("\u{1}\u{2}", -32700), ("17", -32600)] {
+        client.send(line);
+        assert_eq!(client.line()["error"]["code"], code);
+    }
+    // One good request, and the count begins anew.
+    client.call("server.ping", &json!([]));
+    client.send("");
+    client.send("   ");
+    for _ in 0..4 {
+        client.send("garbage");
+        assert_eq!(client.line()["error"]["code"], -32700);
+    }
+    assert!(client.is_closed());
+    wait_for(&node, "disconnections_total{reason=\"too-many-refusals\"} 1");
+    node.client_of("1.6").call("server.banner", &json!([]));
+}
+
+#[test]
+fn bytes_of_all_kinds_do_no_harm() {
+    let node = Node::new();
+    let mut state = 7u64;
+    for _ in 0..50 {
+        let mut stream = TcpStream::connect(node.address()).unwrap();
+        let bytes: Vec<u8> = (0..2000)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 56) as u8
+            })
+            .collect();
+        // It may be thrown out before it has said everything.
+        let _ = stream.write_all(&bytes);
+    }
+    node.client_of("1.6").call("server.banner", &json!([]));
+}
+
+#[test]
+fn lines_that_are_too_long_end_the_connection() {
+    let node = limited(Limits { request_bytes_max: 100_000, ..Limits::default() });
+    let mut client = node.client_of("1.6");
+    // As long as may be, and received in pieces.
+    let fill = " ".repeat(99_900);
+    client.send(&format!("{fill}{{\"id\":1,\"method\":\"server.ping\"}}"));
+    assert_eq!(client.line()["id"], 1);
+    let _ = client.stream.get_mut().write_all(&[b' '; 200_000]);
+    assert_eq!(client.line()["error"]["code"], -101);
+    assert!(client.is_closed());
+    wait_for(&node, "disconnections_total{reason=\"oversize-line\"} 1");
+}
+
+#[test]
+fn who_does_not_read_is_disconnected_and_others_do_not_notice() {
+    let limits = Limits {
+        response_bytes_max: 100_000,
+        write_stall: Duration::from_millis(500),
+        units_per_second: 0,
+        ..Limits::default()
+    };
+    let mut node = limited(limits);
+    let mut slow = node.client_of("1.7");
+    slow.call("blockchain.scriptpubkey.subscribe", &json!([super::node::hex(BOB)]));
+    let ask = json!({"id": 1, "method": "server.ping", "params": [90_000]}).to_string() + "\n";
+    let stream = slow.stream.get_mut();
+    stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    // Until neither side's buffers take more.
+    for _ in 0..2000 {
+        if stream.write_all(ask.as_bytes()).is_err() {
+            break;
+        }
+    }
+    let mut honest = node.client_of("1.6");
+    honest.call("blockchain.scripthash.subscribe", &json!([hash(BOB)]));
+    let paid = pay(&node, 1, &[(30, BOB)]);
+    node.accept(&paid, 1);
+    assert_eq!(honest.notification()["params"][1], node.status(BOB));
+    wait_for(&node, "disconnections_total{reason=\"slow-reader\"} 1");
+    wait_for(&node, "assay_electrum_output_bytes 0\n");
+}
+
+#[test]
+fn who_asks_too_much_is_slowed_down_then_refused_then_disconnected() {
+    let limits = Limits {
+        units_per_second: 20,
+        units_burst: 40,
+        throttle_max: Duration::from_millis(100),
+        refusals_max: 5,
+        ..Limits::default()
+    };
+    let node = limited(limits);
+    let mut client = node.client_of("1.7");
+    // A large answer takes the whole budget and more.
+    client.call("server.ping", &json!([400_000]));
+    for _ in 0..4 {
+        assert_eq!(client.error("server.ping", &json!([])), -101);
+    }
+    client.send(r#"{"id":1,"method":"server.ping"}"#);
+    assert!(client.is_closed());
+    // Modest ones only wait.
+    let mut client = node.client_of("1.6");
+    let start = Instant::now();
+    for _ in 0..45 {
+        client.call("server.banner", &json!([]));
+    }
+    assert!(start.elapsed() >= Duration::from_millis(100), "{:?}", start.elapsed());
+    assert!(!node.server.metrics().contains("throttled_total 0\n"));
+}
+
+#[test]
+fn a_flood_does_not_keep_others_waiting() {
+    let node = Node::new();
+    let address = node.address();
+    let floods: Vec<_> = (0..20)
+        .map(|_| {
+            std::thread::spawn(move || {
+                let mut client = Client::new(TcpStream::connect(address).unwrap());
+                let ask = json!({"id": 1, "method": "blockchain.block.headers", "params": [0, 10]});
+                let many = (ask.to_string() + "\n").repeat(2000);
+                // Answers are read by nobody: the connection ends or is held up, both are well.
+                client.stream.get_mut().set_write_timeout(Some(Duration::from_secs(3))).unwrap();
+                let _ = client.stream.get_mut().write_all(many.as_bytes());
+            })
+        })
+        .collect();
+    let mut client = node.client_of("1.6");
+    let mut times = Vec::new();
+    for _ in 0..50 {
+        let start = Instant::now();
+        client.call("blockchain.scripthash.get_balance", &json!([hash(BOB)]));
+        times.push(start.elapsed());
+    }
+    times.sort();
+    println!("median {:?}, slowest {:?}", times[25], times[49]);
+    assert!(times[25] < Duration::from_secs(2));
+    for flood in floods {
+        flood.join().unwrap();
+    }
+}
+
+#[test]
+fn silent_clients_are_disconnected() {
+    let limits = Limits {
+        first_request: Duration::from_millis(200),
+        idle: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let node = limited(limits);
+    let mut silent = node.client();
+    assert!(silent.is_closed());
+    let mut dripping = node.client();
+    dripping.stream.get_mut().write_all(b"{").unwrap();
+    assert!(dripping.is_closed());
+    let mut idle = node.client();
+    idle.call("server.ping", &json!([]));
+    assert!(idle.is_closed());
+    wait_for(&node, "disconnections_total{reason=\"no-request\"} 2");
+    wait_for(&node, "disconnections_total{reason=\"idle\"} 1");
+}
+
+#[test]
+fn connections_are_counted() {
+    let node = limited(Limits { connections_max: 2, ..Limits::default() });
+    let (mut one, mut two) = (node.client_of("1.6"), node.client_of("1.6"));
+    let mut three = node.client();
+    assert!(three.is_closed());
+    drop(one.stream);
+    wait_for(&node, "assay_electrum_clients 1\n");
+    one = node.client_of("1.6");
+    one.call("server.ping", &json!([]));
+    two.call("server.ping", &json!([]));
+}
+
+#[test]
+fn answers_that_are_too_large_are_errors() {
+    let node = limited(Limits { response_bytes_max: 1000, ..Limits::default() });
+    let mut client = node.client_of("1.6");
+    assert_eq!(client.error("blockchain.block.headers", &json!([0, 10])), -101);
+    client.call("blockchain.block.headers", &json!([0, 2]));
+    let ask = json!({"id": 1, "method": "blockchain.block.headers", "params": [0, 3]});
+    client.send(&json!(vec![ask; 5]).to_string());
+    let answer = client.line();
+    let good = answer.as_array().unwrap().iter().filter(|item| item.get("result").is_some());
+    assert_eq!(good.count(), 1);
+    assert_eq!(answer[4]["error"]["code"], -101);
+}
+
+#[test]
+fn other_machines_are_let_in_on_request_only() {
+    let all = SocketAddr::from(([0, 0, 0, 0], 0));
+    for config in [
+        Config { tcp: vec![all], ..Config::default() },
+        Config { tls: vec![all], ..Config::default() },
+        Config { metrics: Some(all), ..config() },
+    ] {
+        let refused = Server::start(config, std::sync::Arc::new(FakeChain::default())).err();
+        assert!(matches!(refused, Some(StartError::Exposed { address }) if address == all));
+    }
+    let open = Config { tcp: vec![all], expose: true, ..Config::default() };
+    Server::start(open, std::sync::Arc::new(FakeChain::default())).unwrap().stop();
+}
+
+#[test]
+fn a_stop_ends_all_connections() {
+    let mut node = Node::new();
+    let mut client = node.client_of("1.6");
+    let taken = std::mem::replace(&mut node, Node::empty(config()));
+    let start = Instant::now();
+    taken.server.stop();
+    assert!(client.is_closed());
+    assert!(start.elapsed() < Duration::from_secs(8));
+}
+
+#[test]
+fn memory_is_bounded_by_what_is_configured() {
+    let limits = Limits::default();
+    let bound = limits.memory_bytes_max(2);
+    // What docs/electrum.md says of the defaults with two workers.
+    assert_eq!(bound >> 20, 1_851);
+    let half = Limits { connections_max: limits.connections_max / 2, ..limits };
+    assert!(half.memory_bytes_max(2) < bound);
+}

@@ -1,0 +1,8 @@
+//! The server as its clients see it, in front of a chain made of lists.
+
+mod hostile;
+mod methods;
+mod node;
+mod proofs;
+mod subscriptions;
+mod tls;

@@ -1,0 +1,294 @@
+//! A chain, a mempool, a server, and clients of it.
+
+use std::io::{BufRead as _, BufReader, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_wire::{BlockHash, Coin, OutPoint, Script, Transaction};
+use serde_json::{Value, json};
+
+use crate::chain::{Chain, MempoolChange, MempoolTx};
+use crate::index::ScriptHash;
+use crate::server::{Config, Confirmed as _, Publisher, Server};
+use crate::testing::{FakeChain, Ledger, LedgerBlock, changes, coinbase, out, tx, unconfirmed};
+
+/// Scripts of three people.
+pub(super) const ALICE: &[u8] = b"alice";
+pub(super) const BOB: &[u8] = b"bob";
+pub(super) const CAROL: &[u8] = b"carol";
+
+/// The script hash of a script, as the protocol writes it.
+pub(super) fn hash(script: &[u8]) -> String {
+    ScriptHash::of(script).to_string()
+}
+
+/// Bytes as digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A node with a server.
+pub(super) struct Node {
+    pub(super) chain: Arc<FakeChain>,
+    pub(super) ledger: Ledger,
+    pub(super) server: Server,
+    pub(super) publisher: Arc<Publisher>,
+    pool: Vec<MempoolTx>,
+    tag: u32,
+}
+
+/// Listening on one TCP port of this machine.
+pub(super) fn config() -> Config {
+    Config {
+        tcp: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
+        workers: 2,
+        ..Config::default()
+    }
+}
+
+impl Node {
+    /// With nothing published.
+    pub(super) fn empty(config: Config) -> Self {
+        let chain = Arc::new(FakeChain::default());
+        let server = Server::start(config, Arc::clone(&chain) as Arc<dyn Chain>).unwrap();
+        let publisher = server.publisher();
+        let ledger = Ledger::default();
+        Self { chain, ledger, server, publisher, pool: Vec::new(), tag: 0 }
+    }
+
+    /// With ten blocks whose coinbases pay 50 to Alice.
+    pub(super) fn new() -> Self {
+        Self::with(config())
+    }
+
+    pub(super) fn with(config: Config) -> Self {
+        let mut node = Self::empty(config);
+        for _ in 0..10 {
+            node.extend(Vec::new());
+        }
+        node.publish_from_scratch();
+        node
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.server.addresses().tcp[0]
+    }
+
+    pub(super) fn client(&self) -> Client<TcpStream> {
+        Client::new(TcpStream::connect(self.address()).unwrap())
+    }
+
+    /// A client that has agreed on a protocol version.
+    pub(super) fn client_of(&self, version: &str) -> Client<TcpStream> {
+        let mut client = self.client();
+        let agreed = client.call("server.version", &json!(["test", version]));
+        assert_eq!(agreed[1], version);
+        client
+    }
+
+    /// The coinbase of the block at `height`.
+    pub(super) fn coinbase(&self, height: usize) -> Transaction {
+        self.ledger.blocks[height].txs[0].clone()
+    }
+
+    /// Puts a block on top that clients do not see yet; returns the scripts it touches.
+    pub(super) fn extend(&mut self, txs: Vec<Transaction>) -> Vec<ScriptHash> {
+        self.tag += 1;
+        let first = coinbase(&[(50, ALICE)], self.tag);
+        let all: Vec<Transaction> = std::iter::once(first).chain(txs).collect();
+        let prev = self.ledger.blocks.last().map_or(BlockHash::ZERO, |block| block.hash);
+        let block = Arc::new(LedgerBlock::new(prev, all, self.tag));
+        self.chain.blocks.lock().insert(block.hash, Arc::clone(&block));
+        let mut touched = Vec::new();
+        for tx in &block.txs {
+            touched.extend(tx.view().outputs().map(|output| ScriptHash::of(output.script_pubkey)));
+            for input in tx.view().inputs() {
+                touched.extend(self.script_of(&input.prevout).as_deref().map(ScriptHash::of));
+            }
+        }
+        let mut blocks = self.ledger.blocks.to_vec();
+        blocks.push(block);
+        self.ledger.blocks = Arc::new(blocks);
+        touched
+    }
+
+    /// A block with `txs`, which leave the mempool, for clients to see.
+    pub(super) fn mine(&mut self, txs: Vec<Transaction>) {
+        let ids: Vec<_> = txs.iter().map(|tx| tx.view().txid()).collect();
+        let touched = self.extend(txs);
+        self.pool.retain(|tx| !ids.contains(&tx.txid));
+        let gone = ids.into_iter().map(MempoolChange::Removed).collect();
+        let view = self.ledger.clone();
+        self.publisher.publish(view, Some(changes(false, gone)), touched, false).unwrap();
+    }
+
+    /// Takes `count` blocks away and puts one more with `txs` in their place.
+    pub(super) fn reorganise(&mut self, count: usize, txs: Vec<Transaction>) {
+        let kept = self.ledger.blocks.len() - count;
+        self.ledger.blocks = Arc::new(self.ledger.blocks[..kept].to_vec());
+        for _ in 0..count {
+            self.extend(Vec::new());
+        }
+        let touched = self.extend(txs);
+        let view = self.ledger.clone();
+        self.publisher.publish(view, Some(changes(false, Vec::new())), touched, true).unwrap();
+    }
+
+    /// Lets a transaction into the mempool.
+    pub(super) fn accept(&mut self, tx: &Transaction, fee_sat: i64) {
+        let spent: Vec<(i64, Vec<u8>)> = tx
+            .view()
+            .inputs()
+            .map(|input| {
+                let coin = self.coin(&input.prevout).expect("a coin");
+                (coin.value, coin.script_pubkey.to_vec())
+            })
+            .collect();
+        let spent: Vec<(i64, &[u8])> =
+            spent.iter().map(|(value, script)| (*value, script.as_slice())).collect();
+        let admitted = unconfirmed(tx, &spent, fee_sat);
+        self.pool.push(admitted.clone());
+        self.change(vec![MempoolChange::Added(admitted)]);
+    }
+
+    /// Publishes a change of the mempool.
+    pub(super) fn change(&self, list: Vec<MempoolChange>) {
+        self.publisher.publish(self.ledger.clone(), Some(changes(false, list)), [], false).unwrap();
+    }
+
+    pub(super) fn publish_from_scratch(&self) {
+        let list = self.pool.iter().cloned().map(MempoolChange::Added).collect();
+        self.publisher.publish(self.ledger.clone(), Some(changes(true, list)), [], false).unwrap();
+    }
+
+    fn coin(&self, outpoint: &OutPoint) -> Option<Coin> {
+        let confirmed = self.ledger.blocks.iter().flat_map(|block| &block.txs);
+        let all = confirmed.chain(self.pool.iter().map(|tx| &*tx.tx));
+        let found = all.into_iter().find(|tx| tx.view().txid() == outpoint.txid)?;
+        let output = found.view().output(outpoint.vout as usize);
+        let script_pubkey = Script::from(output.script_pubkey);
+        Some(Coin { value: output.value, height: 1, coinbase: false, script_pubkey })
+    }
+
+    fn script_of(&self, outpoint: &OutPoint) -> Option<Vec<u8>> {
+        self.coin(outpoint).map(|coin| coin.script_pubkey.to_vec())
+    }
+
+    /// The status of a script by the letter of the specification.
+    pub(super) fn status(&self, script: &[u8]) -> Value {
+        let hash = ScriptHash::of(script);
+        let limits = crate::index::Limits { entries_max: 1000 };
+        let mut text = String::new();
+        for entry in self.ledger.history(&hash, 0, limits).unwrap() {
+            text += &format!("{}:{}:", entry.txid, entry.height);
+        }
+        let mut unconfirmed: Vec<(i32, String)> = Vec::new();
+        for tx in &self.pool {
+            let view = tx.tx.view();
+            let pays = view.outputs().any(|output| output.script_pubkey == script);
+            let spends = tx.spent.iter().any(|coin| *coin.script_pubkey == *script);
+            if pays || spends {
+                let chained = view
+                    .inputs()
+                    .any(|input| self.pool.iter().any(|other| other.txid == input.prevout.txid));
+                unconfirmed.push((i32::from(chained), tx.txid.to_string()));
+            }
+        }
+        unconfirmed.sort();
+        for (chained, txid) in unconfirmed {
+            text += &format!("{txid}:{}:", -chained);
+        }
+        match text.is_empty() {
+            true => Value::Null,
+            false => Value::String(hex(&assay_hash::sha256(text.as_bytes()))),
+        }
+    }
+}
+
+/// A transaction that moves the coinbase of the block at `height` to `script`.
+pub(super) fn pay(node: &Node, height: usize, outputs: &[(i64, &[u8])]) -> Transaction {
+    tx(&[out(&node.coinbase(height), 0)], outputs, 0)
+}
+
+/// A client, and what it was told without having asked.
+pub(super) struct Client<S: Read + Write> {
+    pub(super) stream: BufReader<S>,
+    next: u64,
+    pub(super) notifications: Vec<Value>,
+}
+
+impl Client<TcpStream> {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self::over(stream)
+    }
+
+    /// Whether nothing comes for a moment. Only says something after an exchange that what might come would have preceded.
+    pub(super) fn is_closed(&mut self) -> bool {
+        let mut rest = Vec::new();
+        match self.stream.read_to_end(&mut rest) {
+            Ok(_) => true,
+            Err(error) => error.kind() == ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    pub(super) fn over(stream: S) -> Self {
+        Self { stream: BufReader::new(stream), next: 0, notifications: Vec::new() }
+    }
+
+    pub(super) fn send(&mut self, text: &str) {
+        let line = format!("{text}\n");
+        self.stream.get_mut().write_all(line.as_bytes()).unwrap();
+    }
+
+    /// The next line.
+    pub(super) fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).unwrap();
+        assert!(line.ends_with('\n'), "the connection ended: {line:?}");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    /// What a call is answered with: `result` or `error` and all.
+    pub(super) fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.next += 1;
+        let id = self.next;
+        self.send(
+            &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(),
+        );
+        loop {
+            let line = self.line();
+            if line.get("method").is_some() {
+                self.notifications.push(line);
+                continue;
+            }
+            assert_eq!(line["id"], id, "{line}");
+            assert_eq!(line["jsonrpc"], "2.0");
+            return line;
+        }
+    }
+
+    /// The result of a call.
+    pub(super) fn call(&mut self, method: &str, params: &Value) -> Value {
+        let mut answer = self.ask(method, params);
+        assert!(answer.get("error").is_none(), "{method}{params}: {answer}");
+        answer["result"].take()
+    }
+
+    /// The number of the error that a call gets.
+    pub(super) fn error(&mut self, method: &str, params: &Value) -> i64 {
+        let answer = self.ask(method, params);
+        assert!(answer.get("result").is_none(), "{method}{params}: {answer}");
+        assert!(answer["error"]["message"].is_string());
+        answer["error"]["code"].as_i64().unwrap()
+    }
+
+    /// The next notification.
+    pub(super) fn notification(&mut self) -> Value {
+        if self.notifications.is_empty() { self.line() } else { self.notifications.remove(0) }
+    }
+}

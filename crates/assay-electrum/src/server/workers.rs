@@ -1,0 +1,190 @@
+//! Threads that answer questions, and the order in which they do.
+//!
+//! A client has at most one job here at a time, and a job that is not done within its time slice goes to the end of its queue: every
+//! client that waits gets its turn. Clients who have asked little lately queue before the others.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
+
+/// Of this many jobs in a row, at least one is taken from the ordinary queue if there is one: it moves, however slowly.
+const ORDINARY_EVERY: u32 = 8;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A bounded number of threads with two queues.
+#[derive(Debug)]
+pub(super) struct Workers {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queues: Mutex<Queues>,
+    filled: Condvar,
+}
+
+#[derive(Default)]
+struct Queues {
+    express: VecDeque<Job>,
+    ordinary: VecDeque<Job>,
+    express_in_a_row: u32,
+    stopping: bool,
+}
+
+impl std::fmt::Debug for Queues {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let lengths = (self.express.len(), self.ordinary.len());
+        f.debug_struct("Queues").field("lengths", &lengths).finish_non_exhaustive()
+    }
+}
+
+/// Which queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    Express,
+    Ordinary,
+}
+
+impl Workers {
+    pub(super) fn start(count: usize) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let mut threads = Vec::new();
+        for number in 0..count.max(1) {
+            let shared = Arc::clone(&shared);
+            let thread = Builder::new().name(format!("electrum-{number}"));
+            threads.push(thread.spawn(move || shared.work())?);
+        }
+        Ok(Self { shared, threads: Mutex::new(threads) })
+    }
+
+    /// Runs `job`; `None` when it panicked or the workers stop.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = oneshot::channel();
+        let job: Job = Box::new(move || {
+            // Nobody waits any more where the connection is gone.
+            let _ = sender.send(job());
+        });
+        {
+            let mut queues = self.shared.queues.lock();
+            if queues.stopping {
+                return None;
+            }
+            match lane {
+                Lane::Express => queues.express.push_back(job),
+                Lane::Ordinary => queues.ordinary.push_back(job),
+            }
+        }
+        self.shared.filled.notify_one();
+        receiver.await.ok()
+    }
+
+    /// Lengths of the two queues.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        let queues = self.shared.queues.lock();
+        (queues.express.len(), queues.ordinary.len())
+    }
+
+    /// Lets what runs finish and drops what waits.
+    pub(super) fn stop(&self) {
+        {
+            let mut queues = self.shared.queues.lock();
+            queues.stopping = true;
+            queues.express.clear();
+            queues.ordinary.clear();
+        }
+        self.shared.filled.notify_all();
+        for thread in self.threads.lock().drain(..) {
+            // Panics were caught.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                tracing::error!("Answering a request has failed; this is a defect");
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut queues = self.queues.lock();
+        loop {
+            if queues.stopping {
+                return None;
+            }
+            if let Some(job) = queues.pop() {
+                return Some(job);
+            }
+            self.filled.wait(&mut queues);
+        }
+    }
+}
+
+impl Queues {
+    fn pop(&mut self) -> Option<Job> {
+        let others_turn = self.express_in_a_row + 1 >= ORDINARY_EVERY;
+        if !others_turn && let Some(job) = self.express.pop_front() {
+            self.express_in_a_row += 1;
+            return Some(job);
+        }
+        self.express_in_a_row = 0;
+        self.ordinary.pop_front().or_else(|| self.express.pop_front())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn express_goes_first_but_does_not_starve_the_others() {
+        let order = Arc::new(Mutex::new(String::new()));
+        let mut queues = Queues::default();
+        for _ in 0..10 {
+            for (queue, letter) in [(&mut queues.express, 'e'), (&mut queues.ordinary, 'o')] {
+                let order = Arc::clone(&order);
+                queue.push_back(Box::new(move || order.lock().push(letter)));
+            }
+        }
+        while let Some(job) = queues.pop() {
+            job();
+        }
+        assert_eq!(*order.lock(), "eeeeeeeoeeeooooooooo");
+    }
+
+    #[test]
+    fn a_panic_costs_its_request_alone() {
+        let workers = Workers::start(1).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let hook = std::panic::take_hook();
+            std::panic::set_hook(Box::new(|_| {}));
+            let failed = workers.run(Lane::Ordinary, || panic!("on purpose")).await;
+            std::panic::set_hook(hook);
+            let _: Option<()> = failed;
+            assert!(failed.is_none());
+            assert_eq!(workers.run(Lane::Express, || 7).await, Some(7));
+        });
+        workers.stop();
+        assert_eq!(runtime.block_on(workers.run(Lane::Express, || 7)), None);
+    }
+}

@@ -1,0 +1,193 @@
+//! The index over the engine: what `assay-electrum` asks of a node, answered by ours.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_consensus::params::ChainParams;
+use assay_electrum::chain::{
+    Chain, ChainError, Connected, ConnectedBlock, MempoolChange, MempoolChanges, MempoolTx, Moment,
+    Refusal, Relay, TestVerdict, Tip,
+};
+use assay_electrum::follow::{Follower, Listener};
+use assay_electrum::index::{Index, IndexConfig};
+use assay_engine::{Engine, EngineError, MempoolDelta, TxReject, UnconfirmedTx};
+use assay_wire::{Block, BlockHash, Encoding, Txid};
+
+use crate::node::NodeError;
+
+/// The index of a running node, and what keeps it at the tip.
+pub(crate) struct IndexService {
+    index: Arc<Index>,
+    follower: Follower,
+}
+
+impl IndexService {
+    /// Opens the index and starts to follow the engine.
+    pub(crate) fn start(
+        config: IndexConfig,
+        engine: &Arc<Engine>,
+        listener: Arc<dyn Listener>,
+    ) -> Result<Self, NodeError> {
+        let index = Arc::new(Index::open(config, Arc::new(assay_electrum::RealIo))?);
+        if let Some(tip) = index.tip() {
+            tracing::info!("Index at height {} ({})", tip.height, tip.hash);
+        } else {
+            tracing::info!("The index is new: it is built from the archived blocks");
+        }
+        let chain = Arc::new(EngineChain::new(Arc::clone(engine)));
+        let threads = engine.config().threads;
+        let follower = Follower::start(Arc::clone(&index), chain, listener, threads)?;
+        Ok(Self { index, follower })
+    }
+
+    pub(crate) fn index(&self) -> &Arc<Index> {
+        &self.index
+    }
+
+    /// Waits until the index has ended, which it does when the engine closes.
+    pub(crate) fn join(self) {
+        self.follower.join();
+    }
+}
+
+/// An engine as [`Chain`].
+pub struct EngineChain {
+    engine: Arc<Engine>,
+}
+
+impl EngineChain {
+    /// The chain of an engine; for news of the mempool it must be one with `is_followed`.
+    pub fn new(engine: Arc<Engine>) -> Self {
+        Self { engine }
+    }
+
+    fn params(&self) -> &ChainParams {
+        self.engine.params()
+    }
+}
+
+/// A block in the engine's hands.
+struct Handed(assay_engine::ConnectedBlock);
+
+impl ConnectedBlock for Handed {
+    fn block(&self) -> &Block {
+        self.0.block()
+    }
+
+    fn txids(&self) -> &[Txid] {
+        self.0.txids()
+    }
+
+    fn undo(&self) -> &[u8] {
+        self.0.undo()
+    }
+}
+
+impl Chain for EngineChain {
+    fn encoding(&self) -> Encoding {
+        self.params().encoding
+    }
+
+    fn tip(&self) -> Tip {
+        tip(&self.engine.tip())
+    }
+
+    fn wait(&self, seen: &Moment, timeout: Duration) -> Moment {
+        let (now, mempool) = self.engine.wait_for_news((seen.tip.hash, seen.mempool), timeout);
+        Moment { tip: tip(&now), mempool }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.engine.is_shutting_down()
+    }
+
+    fn hash_at(&self, height: u32) -> Option<BlockHash> {
+        self.engine.block_hash_at(height)
+    }
+
+    fn take_connected(&self, parent: &BlockHash) -> Option<Connected> {
+        let block = self.engine.take_connected(parent)?;
+        Some(Box::new(Handed(block)))
+    }
+
+    fn block(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError> {
+        self.engine.read_block(hash).map_err(failed("read a block"))
+    }
+
+    fn block_part(
+        &self,
+        hash: &BlockHash,
+        offset: u32,
+        length: u32,
+    ) -> Result<Option<Vec<u8>>, ChainError> {
+        self.engine.read_block_part(hash, offset, length).map_err(failed("read part of a block"))
+    }
+
+    fn undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError> {
+        self.engine.read_undo(hash).map_err(failed("read undo data"))
+    }
+
+    fn mempool_since(&self, since: Option<u64>) -> Result<MempoolChanges, ChainError> {
+        let delta = self.engine.mempool_since(since).map_err(failed("read the mempool"))?;
+        Ok(changes(delta))
+    }
+
+    fn broadcast(&self, raw: &[u8]) -> Result<Txid, Refusal> {
+        self.engine
+            .submit_transaction(raw.to_vec(), Some(BROADCAST_FEE_SAT_PER_KVB_MAX))
+            .map_err(refusal)
+    }
+
+    fn test(&self, raws: &[Vec<u8>]) -> Vec<TestVerdict> {
+        let verdicts = self.engine.test_accept(raws.to_vec(), Some(BROADCAST_FEE_SAT_PER_KVB_MAX));
+        verdicts
+            .into_iter()
+            .map(|verdict| TestVerdict {
+                txid: verdict.txid,
+                wtxid: verdict.wtxid,
+                vsize: verdict.vsize,
+                fee_sat: verdict.fee_sat,
+                refusal: verdict.reject.map(refusal),
+            })
+            .collect()
+    }
+
+    fn relay(&self) -> Relay {
+        let info = self.engine.mempool_info();
+        Relay {
+            min_relay_fee_sat_per_kvb: info.min_relay_fee_sat_per_kvb,
+            mempool_min_fee_sat_per_kvb: info.min_fee_sat_per_kvb,
+            incremental_relay_fee_sat_per_kvb: INCREMENTAL_FEE_SAT_PER_KVB,
+        }
+    }
+}
+
+fn tip(tip: &assay_engine::Tip) -> Tip {
+    Tip { height: tip.height, hash: tip.hash }
+}
+
+fn changes(delta: MempoolDelta) -> MempoolChanges {
+    let removed = delta.removed.into_iter().map(MempoolChange::Removed);
+    let added = delta.added.into_iter().map(|tx| {
+        let UnconfirmedTx { txid, tx, spent, fee_sat, vsize } = tx;
+        MempoolChange::Added(MempoolTx { txid, tx, spent, fee_sat, vsize })
+    });
+    MempoolChanges {
+        moment: Moment { tip: tip(&delta.tip), mempool: delta.sequence },
+        from_scratch: delta.from_scratch,
+        changes: removed.chain(added).collect(),
+    }
+}
+
+fn refusal(reject: TxReject) -> Refusal {
+    Refusal { reason: reject.reason, debug: reject.debug }
+}
+
+fn failed(operation: &'static str) -> impl FnOnce(EngineError) -> ChainError {
+    move |error| ChainError { operation, source: Box::new(error) }
+}
+
+/// 0.10 BTC/kvB, as `sendrawtransaction` has it (Core `node/transaction.h`, `DEFAULT_MAX_RAW_TX_FEE_RATE`).
+const BROADCAST_FEE_SAT_PER_KVB_MAX: u64 = 10_000_000;
+/// Core's `DEFAULT_INCREMENTAL_RELAY_FEE` (`policy/policy.h`).
+const INCREMENTAL_FEE_SAT_PER_KVB: u64 = 100;

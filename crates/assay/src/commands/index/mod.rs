@@ -1,0 +1,82 @@
+//! `assay index`.
+
+mod progress;
+mod report;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use assay_electrum::index::{Index, IndexConfig};
+use assay_electrum::{Chain, RealIo, follow};
+use assay_engine::Engine;
+use assay_forge::Ledger;
+use assay_node::{EngineChain, IndexOptions, NodeConfig};
+
+use super::mebibytes;
+use crate::Outcome;
+use crate::cli::{IndexArguments, IndexBuildArguments, IndexCommand};
+use crate::output;
+use progress::Progress;
+use report::Report;
+
+pub(crate) fn run(arguments: &IndexArguments) -> anyhow::Result<Outcome> {
+    match &arguments.command {
+        IndexCommand::Build(arguments) => build(arguments),
+    }
+}
+
+fn build(arguments: &IndexBuildArguments) -> anyhow::Result<Outcome> {
+    let node = NodeConfig::new(&arguments.chain, &arguments.datadir)?;
+    let dir = node.chain_dir();
+    ensure!(
+        dir.join("blocks").is_dir(),
+        "{} holds no blocks: name the --datadir and --chain of a node that has validated some",
+        dir.display()
+    );
+    let memory_bytes_max = Some(mebibytes("--index-memory", arguments.index_memory)?);
+    let mut config = node.index_config(&IndexOptions { memory_bytes_max });
+    if let Some(out) = &arguments.out {
+        config.dir.clone_from(out);
+    }
+    if arguments.fresh {
+        remove(&config)?;
+    }
+    let ledger = arguments.chain_dir.as_deref().map(Ledger::read).transpose()?;
+    let opened = Engine::open(node.engine_config());
+    let engine = opened.with_context(|| format!("cannot open the chain in {}", dir.display()))?;
+    let engine = Arc::new(engine);
+    let tip = engine.tip();
+    let threads = if arguments.par > 0 { arguments.par } else { engine.config().threads };
+    let index = Index::open(config, Arc::new(RealIo))?;
+    let chain = EngineChain::new(Arc::clone(&engine));
+    let progress = Progress::new(tip.height);
+    let before = index.usage();
+    let start = Instant::now();
+    let built = follow::build(&index, &chain, &progress, threads);
+    let elapsed = start.elapsed();
+    let steps = progress.finish();
+    built?;
+    let after = index.usage();
+    let at = index.tip().context("the index has nothing, not even genesis")?;
+    ensure!(at == chain.tip(), "the index ends at height {} of {}", at.height, tip.height);
+    let report = Report::new(at, threads, elapsed, &steps, (&before, &after), ledger.as_ref());
+    if arguments.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(&report.text())?;
+    }
+    Ok(Outcome::Good)
+}
+
+/// Removes an index, and nothing that is none.
+fn remove(config: &IndexConfig) -> anyhow::Result<()> {
+    let dir: &Path = &config.dir;
+    if !dir.exists() {
+        return Ok(());
+    }
+    let is_index = dir.join("manifest.json").is_file();
+    ensure!(is_index, "{} is no index of ours, and is not removed", dir.display());
+    std::fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))
+}
