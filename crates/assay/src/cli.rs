@@ -1,6 +1,7 @@
 //! Flags and arguments.
 
 mod electrum;
+mod load;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,7 +11,10 @@ use assay_lab::target::TargetSpec;
 use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use electrum::{ElectrumArguments, ElectrumCheckArguments, ElectrumCommand};
+pub(crate) use electrum::{
+    ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
+};
+pub(crate) use load::{LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument};
 
 /// How fast can this be verified, and why?
 ///
@@ -48,6 +52,25 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Measure single things.
     Bench(BenchArguments),
+    /// Put load on a server.
+    Load(LoadArguments),
+}
+
+/// A duration with its unit: 500ms, 30s, 2m.
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (count, unit) = text.split_at(digits);
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" | "" => 1000,
+        "m" => 60_000,
+        _ => return Err("give a number with ms, s or m".to_owned()),
+    };
+    let count: u64 = count.parse().map_err(|_| "give a number with ms, s or m".to_owned())?;
+    match count.checked_mul(unit_ms) {
+        Some(0) | None => Err("give more than nothing and less than eternity".to_owned()),
+        Some(milliseconds) => Ok(std::time::Duration::from_millis(milliseconds)),
+    }
 }
 
 /// Run a plan.
@@ -310,51 +333,10 @@ pub(crate) struct NodeArguments {
     #[arg(long, value_name = "MIB", requires = "index")]
     pub(crate) index_memory: Option<usize>,
     #[command(flatten)]
-    pub(crate) electrum: ElectrumArguments,
+    pub(crate) electrum: ServeArguments,
     /// Also print the log to standard output, as Bitcoin Core does.
     #[arg(long)]
     pub(crate) print_to_console: bool,
-}
-
-/// The Electrum server of the node.
-#[derive(Debug, Args)]
-pub(crate) struct ElectrumArguments {
-    /// Serve Electrum clients on this address, with an index as --index keeps it [default without a value: 127.0.0.1 and
-    /// port 50001, or 60001 on chains other than main].
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
-    pub(crate) electrum: Option<Option<SocketAddr>>,
-    /// The same with TLS [default without a value: 127.0.0.1 and port 50002, or 60002].
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
-    pub(crate) electrum_tls: Option<Option<SocketAddr>>,
-    /// Certificates for TLS, PEM, the server's own first [default: electrum-cert.pem in the folder of the chain, made and
-    /// signed by itself at the first start].
-    #[arg(long, value_name = "FILE", requires = "electrum_key")]
-    pub(crate) electrum_cert: Option<PathBuf>,
-    /// Private key of --electrum-cert, PEM.
-    #[arg(long, value_name = "FILE", requires = "electrum_cert")]
-    pub(crate) electrum_key: Option<PathBuf>,
-    /// Serve Prometheus metrics over HTTP on this address.
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) electrum_metrics: Option<SocketAddr>,
-    /// Allow addresses that other machines reach: anybody may ask then, within the limits.
-    #[arg(long)]
-    pub(crate) electrum_expose: bool,
-    /// What server.banner answers.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) electrum_banner: Option<String>,
-    /// What a client may use in the long run: units per second, a request and 100 µs of work being a unit each; 0 for no
-    /// limit.
-    #[arg(long, value_name = "N", default_value_t = 500)]
-    pub(crate) electrum_rate: u32,
-    /// Entries that a history or unspent list may have at most.
-    #[arg(long, value_name = "N", default_value_t = 125_000)]
-    pub(crate) electrum_entries: usize,
-    /// Connections at once.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub(crate) electrum_clients: usize,
-    /// Subscriptions of one client.
-    #[arg(long, value_name = "N", default_value_t = 50_000)]
-    pub(crate) electrum_subscriptions: usize,
 }
 
 /// Work on the index of scripts.

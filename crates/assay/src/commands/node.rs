@@ -7,7 +7,7 @@ use assay_node::{IndexOptions, NodeConfig};
 
 use super::mebibytes;
 use crate::Outcome;
-use crate::cli::{ElectrumArguments, NodeArguments};
+use crate::cli::{NodeArguments, ServeArguments};
 
 pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     let mut config = NodeConfig::new(&arguments.chain, arguments.datadir)?;
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
 }
 
 /// The Electrum server that the flags ask for; `None` where they name no address for it.
-fn server(arguments: &ElectrumArguments, node: &NodeConfig) -> Option<server::Config> {
+fn server(arguments: &ServeArguments, node: &NodeConfig) -> Option<server::Config> {
     let is_main = node.params.name == "main";
     let addresses = |given: Option<Option<SocketAddr>>, main: u16, other: u16| -> Vec<SocketAddr> {
         let port = if is_main { main } else { other };
