@@ -28,11 +28,13 @@ fn main() -> ExitCode {
         Command::Crash(arguments) => commands::crash::run(&arguments),
         Command::Plan(arguments) => commands::plan::run(arguments),
         Command::Chain(arguments) => commands::chain::run(arguments),
+        Command::Electrum(arguments) => commands::electrum::run(&arguments),
         Command::Node(arguments) => commands::node::run(arguments),
         Command::Index(arguments) => commands::index::run(&arguments),
         Command::Validate(arguments) => commands::validate::run(&arguments),
         Command::Block(arguments) => commands::block::run(&arguments),
         Command::Report(arguments) => commands::report::run(&arguments),
+        Command::Load(arguments) => commands::load::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
     };
     match outcome {

@@ -4,7 +4,7 @@
 //! memory; when these are many they are written as one sorted run, and runs of like size are merged later. A row says which
 //! transaction it is about, so taking blocks back means to leave out all rows from a transaction on, and no undo data is
 //! kept. The whole index is a function of the chain: after a crash it is what its manifest says, and the blocks above are
-//! indexed again. Byte layouts: `docs/formats.md`; why this and no database: `docs/adr/0009-index-of-sorted-runs.md`.
+//! indexed again. Byte layouts: `docs/formats.md`; why this and no database: `docs/adr/0010-index-of-sorted-runs.md`.
 
 mod files;
 mod manifest;
@@ -19,6 +19,7 @@ mod types;
 mod view;
 
 pub use manifest::OpenError;
+pub(crate) use prepare::is_unspendable;
 pub use prepare::{BlockRows, Counts, PrepareError, Touch};
 pub use store::{Index, IndexConfig, UpdateError, Usage};
 pub use types::{

@@ -27,7 +27,7 @@ mod watch;
 mod work;
 mod workers;
 
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 #[cfg(test)]
 mod tests;

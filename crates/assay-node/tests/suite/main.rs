@@ -3,6 +3,7 @@
 mod branches;
 mod chain;
 mod http;
+mod index;
 mod node;
 mod process;
 mod support;
