@@ -31,6 +31,7 @@ mod index_run;
 mod index_target;
 mod journal;
 pub mod kernel;
+pub mod load;
 pub mod machine;
 pub mod measured;
 mod one_run;

@@ -1,6 +1,7 @@
 //! Flags and arguments.
 
 mod electrum;
+mod load;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,7 +11,10 @@ use assay_lab::target::TargetSpec;
 use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use electrum::{ElectrumArguments, ElectrumCheckArguments, ElectrumCommand};
+pub(crate) use electrum::{
+    ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
+};
+pub(crate) use load::{LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument};
 
 /// How fast can this be verified, and why?
 ///
@@ -48,6 +52,25 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Measure single things.
     Bench(BenchArguments),
+    /// Put load on a server.
+    Load(LoadArguments),
+}
+
+/// A duration with its unit: 500ms, 30s, 2m.
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (count, unit) = text.split_at(digits);
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" | "" => 1000,
+        "m" => 60_000,
+        _ => return Err("give a number with ms, s or m".to_owned()),
+    };
+    let count: u64 = count.parse().map_err(|_| "give a number with ms, s or m".to_owned())?;
+    match count.checked_mul(unit_ms) {
+        Some(0) | None => Err("give more than nothing and less than eternity".to_owned()),
+        Some(milliseconds) => Ok(std::time::Duration::from_millis(milliseconds)),
+    }
 }
 
 /// Run a plan.
@@ -309,6 +332,8 @@ pub(crate) struct NodeArguments {
     /// Memory for the index before it is written out, MiB [default: 256].
     #[arg(long, value_name = "MIB", requires = "index")]
     pub(crate) index_memory: Option<usize>,
+    #[command(flatten)]
+    pub(crate) electrum: ServeArguments,
     /// Also print the log to standard output, as Bitcoin Core does.
     #[arg(long)]
     pub(crate) print_to_console: bool,

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Validate(arguments) => commands::validate::run(&arguments),
         Command::Block(arguments) => commands::block::run(&arguments),
         Command::Report(arguments) => commands::report::run(&arguments),
+        Command::Load(arguments) => commands::load::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
     };
     match outcome {

@@ -47,7 +47,10 @@ fn run_scripts(arguments: &ScriptsArguments) -> anyhow::Result<()> {
     let ledger = read_scripts(&arguments.dir, choice)?;
     let Some(path) = &arguments.out else {
         let mut out = BufWriter::new(std::io::stdout().lock());
-        ledger.write(arguments.spent, &mut out).and_then(|()| out.flush()).context("cannot write")?;
+        ledger
+            .write(arguments.spent, &mut out)
+            .and_then(|()| out.flush())
+            .context("cannot write")?;
         return Ok(());
     };
     let write = || -> std::io::Result<()> {

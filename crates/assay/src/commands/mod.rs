@@ -6,6 +6,7 @@ pub(crate) mod chain;
 pub(crate) mod crash;
 pub(crate) mod electrum;
 pub(crate) mod index;
+pub(crate) mod load;
 pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod report;

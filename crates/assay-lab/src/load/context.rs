@@ -1,0 +1,159 @@
+//! What all clients of one pass share.
+
+use std::time::{Duration, Instant};
+
+use super::LoadOptions;
+use super::check::{Checker, Heights};
+use super::feeder::FeedLog;
+use super::recorder::{Phase, Recorder, enter};
+use super::results::FedBlock;
+use super::world::World;
+
+/// Shared by the clients of a pass; one thread owns it.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) options: &'a LoadOptions,
+    pub(crate) recorder: Recorder,
+    pub(crate) checker: Checker<'a>,
+    pub(crate) feed: Option<&'a FeedLog>,
+    start: Instant,
+    pub(crate) phase: Phase,
+    /// Nothing new is asked any more.
+    pub(crate) is_over: bool,
+    /// The highest block that the server has told anybody of.
+    pub(crate) height: u32,
+    pub(crate) subscriptions: u64,
+    pub(crate) disconnects: u64,
+    pub(crate) software: String,
+    pub(crate) protocol: String,
+    /// When the last notification came.
+    pub(crate) last_notification_ns: u64,
+    blocks: Vec<Sighting>,
+}
+
+/// A submitted block, and when clients were told of it.
+#[derive(Debug, Clone, Copy)]
+struct Sighting {
+    height: u32,
+    submitted_ns: u64,
+    first_header_ns: Option<u64>,
+    last_header_ns: Option<u64>,
+    last_script_ns: Option<u64>,
+    scripts: u64,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(
+        world: &'a World,
+        options: &'a LoadOptions,
+        feed: Option<&'a FeedLog>,
+        start: Instant,
+    ) -> Self {
+        Self {
+            world,
+            options,
+            recorder: Recorder::new(),
+            checker: Checker::new(world),
+            feed,
+            start,
+            phase: Phase::Start,
+            is_over: false,
+            height: 0,
+            subscriptions: 0,
+            disconnects: 0,
+            software: String::new(),
+            protocol: String::new(),
+            last_notification_ns: 0,
+            blocks: Vec::new(),
+        }
+    }
+
+    /// Nanoseconds since the pass began.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    /// Heights that the answer to a question may speak of that was sent when the server had told of `low`.
+    pub(crate) fn heights(&self, low: u32) -> Heights {
+        Heights { low, high: self.feed.map_or(u32::MAX, FeedLog::submitted).max(low) }
+    }
+
+    /// A client was told that a block is the tip.
+    pub(crate) fn saw_header(&mut self, height: u32, now_ns: u64) {
+        self.height = self.height.max(height);
+        self.last_notification_ns = now_ns;
+        self.update_blocks();
+        let Some(block) = self.blocks.iter_mut().rev().find(|block| block.height == height) else {
+            return;
+        };
+        block.first_header_ns.get_or_insert(now_ns);
+        block.last_header_ns = Some(now_ns);
+        let latency = now_ns.saturating_sub(block.submitted_ns);
+        enter(&mut self.recorder.header_notifications, latency);
+    }
+
+    /// A client was told of a script: because of the last block that was submitted.
+    pub(crate) fn saw_script(&mut self, now_ns: u64) {
+        self.last_notification_ns = now_ns;
+        self.update_blocks();
+        let Some(block) = self.blocks.last_mut() else { return };
+        block.last_script_ns = Some(now_ns);
+        block.scripts += 1;
+        let latency = now_ns.saturating_sub(block.submitted_ns);
+        enter(&mut self.recorder.script_notifications, latency);
+    }
+
+    fn update_blocks(&mut self) {
+        let Some(feed) = self.feed else { return };
+        let known = self.blocks.last().map(|block| block.height);
+        if known.is_some_and(|height| height == feed.submitted()) {
+            return;
+        }
+        let fed = feed.entries();
+        for entry in &fed[self.blocks.len().min(fed.len())..] {
+            self.blocks.push(Sighting {
+                height: entry.height,
+                submitted_ns: self.ns_of(entry.submitted),
+                first_header_ns: None,
+                last_header_ns: None,
+                last_script_ns: None,
+                scripts: 0,
+            });
+        }
+    }
+
+    fn ns_of(&self, moment: Instant) -> u64 {
+        moment.saturating_duration_since(self.start).as_nanos() as u64
+    }
+
+    /// The submitted blocks with what was seen of them.
+    pub(crate) fn fed_blocks(&mut self) -> Vec<FedBlock> {
+        self.update_blocks();
+        let Some(feed) = self.feed else { return Vec::new() };
+        feed.entries()
+            .iter()
+            .zip(&self.blocks)
+            .map(|(entry, seen)| {
+                let since = |ns: Option<u64>| {
+                    ns.map(|ns| milliseconds(ns.saturating_sub(seen.submitted_ns)))
+                };
+                let reply = entry.replied.saturating_duration_since(entry.submitted);
+                FedBlock {
+                    height: entry.height,
+                    txs: entry.txs,
+                    reply_ms: milliseconds(reply.as_nanos() as u64),
+                    first_header_ms: since(seen.first_header_ns),
+                    last_header_ms: since(seen.last_header_ns),
+                    last_script_ms: since(seen.last_script_ns),
+                    script_notifications: seen.scripts,
+                }
+            })
+            .collect()
+    }
+}
+
+/// Nanoseconds as milliseconds, to the microsecond.
+fn milliseconds(ns: u64) -> f64 {
+    Duration::from_nanos(ns).as_micros() as f64 / 1e3
+}

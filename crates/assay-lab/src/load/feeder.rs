@@ -1,0 +1,107 @@
+//! Submits blocks of a chain directory to the node behind the server, one every so often.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::LoadError;
+use crate::chain::Chain;
+use crate::feed::compose_block;
+use crate::rpc::{Client, read_result};
+
+/// Longest wait for the node's answer to a block.
+const BLOCK_TIMEOUT: Duration = Duration::from_mins(10);
+/// How often a pause looks whether it is all over.
+const PAUSE_STEP: Duration = Duration::from_millis(20);
+
+/// The node that gets the blocks.
+#[derive(Debug, Clone)]
+pub struct FeedOptions {
+    /// Port of its JSON-RPC on this machine.
+    pub port: u16,
+    /// `user:password`, or what the cookie file holds.
+    pub credentials: String,
+    /// From the start of one block to the start of the next, at least.
+    pub every: Duration,
+}
+
+/// What was submitted so far. The feeder writes, the clients read.
+#[derive(Debug, Default)]
+pub(crate) struct FeedLog {
+    submitted: AtomicU32,
+    entries: Mutex<Vec<FedEntry>>,
+}
+
+/// One block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FedEntry {
+    pub(crate) height: u32,
+    pub(crate) txs: u64,
+    pub(crate) submitted: Instant,
+    /// The same as `submitted` until the node has answered.
+    pub(crate) replied: Instant,
+}
+
+impl FeedLog {
+    /// A log of a node that is at `height`.
+    pub(crate) fn at(height: u32) -> Self {
+        Self { submitted: AtomicU32::new(height), entries: Mutex::default() }
+    }
+
+    /// The highest block that the node may have.
+    pub(crate) fn submitted(&self) -> u32 {
+        self.submitted.load(Ordering::Acquire)
+    }
+
+    /// The blocks so far.
+    pub(crate) fn entries(&self) -> MutexGuard<'_, Vec<FedEntry>> {
+        // A feeder that panicked left whole entries behind.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The height of the node's tip.
+pub(crate) fn node_height(options: &FeedOptions) -> Result<u32, LoadError> {
+    let client = Client::new(options.port, &options.credentials);
+    client.call("getblockcount", "[]").map_err(|source| LoadError::Feed { source })
+}
+
+/// Submits blocks above the log's height until there are no more or `stop` says so.
+pub(crate) fn feed(
+    options: &FeedOptions,
+    chain: &Chain,
+    log: &FeedLog,
+    stop: &AtomicBool,
+) -> Result<(), LoadError> {
+    let client = Client::new(options.port, &options.credentials);
+    let first = log.submitted() as usize;
+    let mut body = Vec::new();
+    let mut due = Instant::now();
+    for block in chain.blocks.iter().skip(first) {
+        compose_block(chain, block, &mut body, |_| ())?;
+        while Instant::now() < due && !stop.load(Ordering::Relaxed) {
+            thread::sleep(PAUSE_STEP.min(due.saturating_duration_since(Instant::now())));
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let submitted = Instant::now();
+        due = submitted + options.every;
+        let entry =
+            FedEntry { height: block.height, txs: block.txs, submitted, replied: submitted };
+        log.entries().push(entry);
+        log.submitted.store(block.height, Ordering::Release);
+        let reply = client
+            .post("submitblock", &body, Some(BLOCK_TIMEOUT))
+            .and_then(|reply| read_result::<Option<String>>("submitblock", &reply))
+            .map_err(|source| LoadError::Feed { source })?;
+        if let Some(last) = log.entries().last_mut() {
+            last.replied = Instant::now();
+        }
+        if let Some(reason) = reply {
+            return Err(LoadError::Refused { height: block.height, reason });
+        }
+    }
+    Ok(())
+}

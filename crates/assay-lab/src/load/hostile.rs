@@ -1,0 +1,321 @@
+//! Clients that do not behave. They run on a thread of their own, so that their noise does not delay the honest ones' clock.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use mio::{Events, Interest, Poll, Token};
+use rustls::ClientConfig;
+
+use super::link::Link;
+use super::protocol::Ask;
+use super::results::HostileReport;
+use super::world::World;
+use crate::random::SplitMix64;
+
+/// Time between two deeds of a client.
+const TICK: Duration = Duration::from_millis(10);
+/// How long a client that was thrown out waits before it comes again.
+const RETRY: Duration = Duration::from_millis(100);
+/// What a client has waiting for the socket, at most: the generator's memory must not grow.
+const UNSENT_MAX: usize = 64 * 1024;
+/// A piece of the line without an end.
+const OVERSIZED_PIECE: usize = 16 * 1024;
+/// Bytes of garbage at a time.
+const GARBAGE_PIECE: usize = 512;
+/// Questions at a time of those who never read: each is answered with much.
+const DEAF_ASKS: u64 = 5;
+/// Questions at a time of those who flood: 2,000 a second.
+const FLOOD_ASKS: u64 = 20;
+/// Brackets in one line.
+const NESTING: usize = 50_000;
+/// Questions in one batch.
+const BATCH: u64 = 5_000;
+/// Those who send big lines do so at every this many ticks.
+const BIG_EVERY: u64 = 10;
+/// Those who send a byte now and then do so at every this many ticks.
+const DRIP_EVERY: u64 = 100;
+
+/// How a client misbehaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Oversized,
+    Garbage,
+    Deaf,
+    Flood,
+    HalfOpen,
+    Churn,
+    Nesting,
+    Batch,
+}
+
+impl Kind {
+    const ALL: [Self; 8] = [
+        Self::Oversized,
+        Self::Garbage,
+        Self::Deaf,
+        Self::Flood,
+        Self::HalfOpen,
+        Self::Churn,
+        Self::Nesting,
+        Self::Batch,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Oversized => "lines without an end",
+            Self::Garbage => "random bytes",
+            Self::Deaf => "asks, never reads",
+            Self::Flood => "floods",
+            Self::HalfOpen => "half a line, byte by byte",
+            Self::Churn => "comes and goes",
+            Self::Nesting => "deep nesting",
+            Self::Batch => "long batches",
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Hostile {
+    kind: Kind,
+    link: Option<Link>,
+    is_open: bool,
+    retry_at: Instant,
+    asked: u64,
+}
+
+/// All hostile clients of a pass.
+#[derive(Debug)]
+pub(crate) struct Hostiles<'a> {
+    address: SocketAddr,
+    tls: Option<Arc<ClientConfig>>,
+    world: &'a World,
+    clients: Vec<Hostile>,
+    reports: Vec<HostileReport>,
+    rng: SplitMix64,
+    poll: Poll,
+    ticks: u64,
+}
+
+impl<'a> Hostiles<'a> {
+    pub(crate) fn new(
+        address: SocketAddr,
+        tls: Option<Arc<ClientConfig>>,
+        world: &'a World,
+        count: usize,
+        seed: u64,
+    ) -> io::Result<Self> {
+        let now = Instant::now();
+        let client = |index: usize| Hostile {
+            kind: Kind::ALL[index % Kind::ALL.len()],
+            link: None,
+            is_open: false,
+            // They come one after the other, over a second.
+            retry_at: now + Duration::from_secs(1) * index as u32 / count.max(1) as u32,
+            asked: 0,
+        };
+        let clients: Vec<Hostile> = (0..count).map(client).collect();
+        let report = |kind: Kind| HostileReport {
+            kind: kind.name().to_owned(),
+            clients: clients.iter().filter(|client| client.kind == kind).count(),
+            ..HostileReport::default()
+        };
+        let reports = Kind::ALL.into_iter().map(report).collect();
+        let rng = SplitMix64::new(seed ^ 0x686f_7374);
+        Ok(Self { address, tls, world, clients, reports, rng, poll: Poll::new()?, ticks: 0 })
+    }
+
+    /// Misbehaves until told to stop.
+    pub(crate) fn run(mut self, stop: &AtomicBool) -> io::Result<Vec<HostileReport>> {
+        let mut events = Events::with_capacity(1024);
+        let mut next = Instant::now();
+        while !stop.load(Ordering::Relaxed) {
+            next += TICK;
+            self.tick();
+            loop {
+                let left = next.saturating_duration_since(Instant::now());
+                match self.poll.poll(&mut events, Some(left)) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    other => other?,
+                }
+                for event in &events {
+                    self.on_event(event.token().0, event.is_readable());
+                }
+                if Instant::now() >= next || stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            // Ticks that were missed are not made up for.
+            next = next.max(Instant::now().checked_sub(TICK).unwrap_or(next));
+        }
+        Ok(self.reports.into_iter().filter(|report| report.clients > 0).collect())
+    }
+
+    fn tick(&mut self) {
+        self.ticks += 1;
+        for index in 0..self.clients.len() {
+            let client = &self.clients[index];
+            if client.link.is_none() {
+                if client.retry_at <= Instant::now() {
+                    self.connect(index);
+                }
+            } else if client.is_open {
+                self.act(index);
+                let outcome = self.clients[index].link.as_mut().map_or(Ok(()), Link::flush);
+                if outcome.is_err() {
+                    self.thrown_out(index);
+                }
+            }
+        }
+    }
+
+    fn report(&mut self, index: usize) -> &mut HostileReport {
+        let kind = self.clients[index].kind;
+        &mut self.reports[kind as usize]
+    }
+
+    fn connect(&mut self, index: usize) {
+        let interest = match self.clients[index].kind {
+            // Reading is what these never do.
+            Kind::Deaf => Interest::WRITABLE,
+            _ => Interest::READABLE | Interest::WRITABLE,
+        };
+        let connected = Link::connect(self.address, self.tls.as_ref()).and_then(|mut link| {
+            self.poll.registry().register(&mut link.tcp, Token(index), interest)?;
+            Ok(link)
+        });
+        let client = &mut self.clients[index];
+        client.is_open = false;
+        client.asked = 0;
+        if let Ok(link) = connected {
+            client.link = Some(link);
+        } else {
+            client.retry_at = Instant::now() + RETRY;
+            self.report(index).refused += 1;
+        }
+    }
+
+    fn thrown_out(&mut self, index: usize) {
+        if self.clients[index].is_open {
+            self.report(index).thrown_out += 1;
+        } else {
+            self.report(index).refused += 1;
+        }
+        self.leave(index);
+    }
+
+    fn leave(&mut self, index: usize) {
+        let client = &mut self.clients[index];
+        client.retry_at = Instant::now() + RETRY;
+        client.is_open = false;
+        if let Some(link) = client.link.take() {
+            let report = self.report(index);
+            report.bytes_in += link.bytes_in;
+            report.bytes_out += link.bytes_out;
+        }
+    }
+
+    fn on_event(&mut self, index: usize, is_readable: bool) {
+        let client = &mut self.clients[index];
+        let Some(link) = &mut client.link else { return };
+        let outcome = (|| -> io::Result<(bool, u64, u64)> {
+            let mut is_first = false;
+            if !client.is_open {
+                if !link.is_open()? {
+                    return Ok((false, 0, 0));
+                }
+                client.is_open = true;
+                is_first = true;
+            }
+            let (mut lines, mut errors) = (0, 0);
+            if is_readable && client.kind != Kind::Deaf {
+                let is_open = link.fill()?;
+                while let Some(place) = link.next_line() {
+                    lines += 1;
+                    let line = link.line(place);
+                    errors += u64::from(memchr::memmem::find(line, b"\"error\":{").is_some());
+                }
+                if !is_open {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+            link.flush()?;
+            Ok((is_first, lines, errors))
+        })();
+        match outcome {
+            Ok((is_first, lines, errors)) => {
+                let report = self.report(index);
+                report.connections += u64::from(is_first);
+                report.lines += lines;
+                report.errors += errors;
+            }
+            Err(_) => self.thrown_out(index),
+        }
+    }
+
+    /// One deed of one client.
+    fn act(&mut self, index: usize) {
+        let (ticks, world) = (self.ticks + index as u64, self.world);
+        let client = &mut self.clients[index];
+        let Some(link) = &mut client.link else { return };
+        if link.unsent() > UNSENT_MAX {
+            return;
+        }
+        let asked = client.asked;
+        client.asked += 1;
+        match client.kind {
+            Kind::Oversized => link.send(&[b'a'; OVERSIZED_PIECE]),
+            Kind::Garbage => {
+                let mut bytes = [0; GARBAGE_PIECE];
+                for word in bytes.chunks_exact_mut(8) {
+                    word.copy_from_slice(&self.rng.next().to_le_bytes());
+                }
+                bytes[GARBAGE_PIECE - 1] = b'\n';
+                link.send(&bytes);
+            }
+            Kind::Deaf => {
+                for id in 0..DEAF_ASKS {
+                    let ask = match world.heavy.as_slice() {
+                        [] => Ask::Headers { start: 0, count: 2016 },
+                        heavy => Ask::History(heavy[(asked + id) as usize % heavy.len()]),
+                    };
+                    send_ask(link, world, asked * DEAF_ASKS + id, ask);
+                }
+            }
+            Kind::Flood => {
+                for id in 0..FLOOD_ASKS {
+                    send_ask(link, world, asked * FLOOD_ASKS + id, Ask::Ping);
+                }
+            }
+            Kind::HalfOpen if asked == 0 => {
+                link.send(br#"{"jsonrpc":"2.0","id":1,"method":"server."#);
+            }
+            Kind::HalfOpen if ticks.is_multiple_of(DRIP_EVERY) => link.send(b"p"),
+            Kind::Churn if asked == 0 => send_ask(link, world, 0, Ask::Version),
+            Kind::Churn => self.leave(index),
+            Kind::Nesting if ticks.is_multiple_of(BIG_EVERY) => {
+                link.compose(|out| {
+                    out.resize(out.len() + NESTING, b'[');
+                    out.push(b'\n');
+                });
+            }
+            Kind::Batch if ticks.is_multiple_of(BIG_EVERY) => link.compose(|out| {
+                for id in 0..BATCH {
+                    out.push(if id == 0 { b'[' } else { b',' });
+                    Ask::Ping.write(id, world, out);
+                }
+                out.extend_from_slice(b"]\n");
+            }),
+            Kind::HalfOpen | Kind::Nesting | Kind::Batch => {}
+        }
+    }
+}
+
+fn send_ask(link: &mut Link, world: &World, id: u64, ask: Ask) {
+    link.compose(|out| {
+        ask.write(id, world, out);
+        out.push(b'\n');
+    });
+}

@@ -1,0 +1,190 @@
+//! One connection to a server: bytes out, lines in, never waiting; plain or TLS.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+
+use mio::net::TcpStream;
+use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 64 * 1024;
+/// An input buffer that is empty gives memory back above this.
+const INPUT_KEPT: usize = 1 << 20;
+
+/// A connection. Nothing here blocks.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) tcp: TcpStream,
+    tls: Option<Box<ClientConnection>>,
+    out: Vec<u8>,
+    out_at: usize,
+    input: Vec<u8>,
+    input_at: usize,
+    scanned: usize,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+}
+
+impl Link {
+    /// Begins to connect.
+    pub(crate) fn connect(
+        address: SocketAddr,
+        tls: Option<&Arc<ClientConfig>>,
+    ) -> io::Result<Self> {
+        let tcp = TcpStream::connect(address)?;
+        let name = ServerName::IpAddress(address.ip().into());
+        let tls = tls
+            .map(|config| ClientConnection::new(Arc::clone(config), name))
+            .transpose()
+            .map_err(io::Error::other)?
+            .map(Box::new);
+        Ok(Self {
+            tcp,
+            tls,
+            out: Vec::new(),
+            out_at: 0,
+            input: Vec::new(),
+            input_at: 0,
+            scanned: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+        })
+    }
+
+    /// Whether the connection stands; `Err` when it was refused.
+    pub(crate) fn is_open(&self) -> io::Result<bool> {
+        if let Some(error) = self.tcp.take_error()? {
+            return Err(error);
+        }
+        match self.tcp.peer_addr() {
+            Ok(_) => {
+                // Small questions must not wait for one another; a refusal to say so only makes figures worse.
+                let _ = self.tcp.set_nodelay(true);
+                Ok(true)
+            }
+            Err(error) if error.kind() == ErrorKind::NotConnected => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Queues bytes; [`Link::flush`] sends them.
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+        self.bytes_out += bytes.len() as u64;
+    }
+
+    /// The queue, to write into; what is appended counts as sent.
+    pub(crate) fn compose(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.out.len();
+        write(&mut self.out);
+        self.bytes_out += (self.out.len() - before) as u64;
+    }
+
+    /// Bytes that the other side has not taken yet.
+    pub(crate) fn unsent(&self) -> usize {
+        self.out.len() - self.out_at
+    }
+
+    /// Sends what the socket takes.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        match &mut self.tls {
+            None => {
+                while self.out_at < self.out.len() {
+                    match self.tcp.write(&self.out[self.out_at..]) {
+                        Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                        Ok(count) => self.out_at += count,
+                        Err(error) if is_not_now(&error) => break,
+                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            Some(tls) => {
+                while self.out_at < self.out.len() || tls.wants_write() {
+                    self.out_at += tls.writer().write(&self.out[self.out_at..])?;
+                    match tls.write_tls(&mut self.tcp) {
+                        Ok(_) => {}
+                        Err(error) if is_not_now(&error) => break,
+                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                        Err(error) => return Err(error),
+                    }
+                    if tls.is_handshaking() && !tls.wants_write() {
+                        break;
+                    }
+                }
+            }
+        }
+        if self.out_at == self.out.len() {
+            self.out.clear();
+            self.out_at = 0;
+        }
+        Ok(())
+    }
+
+    /// Reads all that is there; `false` when the other side has closed.
+    pub(crate) fn fill(&mut self) -> io::Result<bool> {
+        loop {
+            let before = self.input.len();
+            if let Some(tls) = &mut self.tls {
+                let is_open = match tls.read_tls(&mut self.tcp) {
+                    Ok(count) => count > 0,
+                    Err(error) if is_not_now(&error) => return Ok(true),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(error),
+                };
+                let state = tls.process_new_packets().map_err(io::Error::other)?;
+                let waiting = state.plaintext_bytes_to_read();
+                self.input.resize(before + waiting, 0);
+                tls.reader().read_exact(&mut self.input[before..])?;
+                self.bytes_in += waiting as u64;
+                if !is_open || state.peer_has_closed() {
+                    return Ok(false);
+                }
+                continue;
+            }
+            self.input.resize(before + READ_BYTES, 0);
+            let read = self.tcp.read(&mut self.input[before..]);
+            self.input.truncate(before + read.as_ref().map_or(0, |count| *count));
+            match read {
+                Ok(0) => return Ok(false),
+                Ok(count) => self.bytes_in += count as u64,
+                Err(error) if is_not_now(&error) => return Ok(true),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Whether TLS has something to send, as while it shakes hands.
+    pub(crate) fn wants_flush(&self) -> bool {
+        self.unsent() > 0 || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+
+    /// The place of the next whole line in [`Link::line`]; it is taken by asking.
+    pub(crate) fn next_line(&mut self) -> Option<Range<usize>> {
+        if let Some(length) = memchr::memchr(b'\n', &self.input[self.scanned..]) {
+            let line = self.input_at..self.scanned + length;
+            self.input_at = line.end + 1;
+            self.scanned = self.input_at;
+            return Some(line);
+        }
+        self.input.drain(..self.input_at);
+        self.input_at = 0;
+        self.scanned = self.input.len();
+        if self.input.is_empty() && self.input.capacity() > INPUT_KEPT {
+            self.input = Vec::new();
+        }
+        None
+    }
+
+    /// The bytes of a line, until the next one is asked for.
+    pub(crate) fn line(&self, place: Range<usize>) -> &[u8] {
+        &self.input[place]
+    }
+}
+
+fn is_not_now(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
+}

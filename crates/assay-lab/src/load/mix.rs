@@ -1,0 +1,158 @@
+//! What clients ask for.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::protocol::Ask;
+use super::world::World;
+use crate::random::SplitMix64;
+
+/// Addresses that a wallet watches ahead of the last used one, as Electrum's default for receiving and for change.
+const GAP: [usize; 2] = [20, 6];
+/// Of these, how many have been used.
+const USED: [u64; 2] = [6, 3];
+/// Headers that a wallet asks for in one piece when it has been away for a while.
+const HEADERS: u32 = 100;
+
+/// A kind of client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mix {
+    /// What a wallet asks when it starts and when a block comes.
+    Wallet,
+    /// The scripts with the longest histories.
+    Heavy,
+    /// Many subscriptions, and a question now and then.
+    Subscribe,
+}
+
+impl Mix {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wallet => "wallet",
+            Self::Heavy => "heavy",
+            Self::Subscribe => "subscribe",
+        }
+    }
+}
+
+/// One thing to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    One(Ask),
+    Batch(Vec<Ask>),
+}
+
+/// What a wallet does from its start until it is up to date; the answers to the subscriptions lead to more.
+pub(crate) fn session(world: &World, rng: &mut SplitMix64, height: u32, plan: &mut VecDeque<Step>) {
+    let start = height.saturating_sub(HEADERS - 1);
+    plan.extend([
+        Step::One(Ask::Features),
+        Step::One(Ask::Tip),
+        Step::One(Ask::Headers { start, count: HEADERS.min(height + 1) }),
+    ]);
+    plan.extend([2, 5, 10, 25].map(|blocks| Step::One(Ask::EstimateFee(blocks))));
+    plan.push_back(Step::One(Ask::FeeHistogram));
+    for (gap, used) in GAP.into_iter().zip(USED) {
+        let mut asks = Vec::with_capacity(gap + used as usize);
+        if !world.used.is_empty() {
+            asks.extend((0..used).map(|_| Ask::Subscribe(pick(&world.used, rng))));
+        }
+        asks.extend((0..gap).map(|_| Ask::Subscribe(pick(&world.unused, rng))));
+        plan.push_back(Step::Batch(asks));
+    }
+}
+
+/// What a wallet asks once it knows that something happened to a script.
+pub(crate) fn follow_up(script: u32, plan: &mut VecDeque<Step>) {
+    plan.extend([Ask::History(script), Ask::Balance(script), Ask::Unspent(script)].map(Step::One));
+}
+
+/// What a wallet asks once it has a history: the transactions it does not know, and proofs of them.
+pub(crate) fn after_history(world: &World, script: u32, height: u32, plan: &mut VecDeque<Step>) {
+    for &tx in &world.scripts[script as usize].txs {
+        if world.txs[tx as usize].tx.height <= height {
+            plan.extend([Step::One(Ask::Transaction(tx)), Step::One(Ask::Merkle(tx))]);
+        }
+    }
+}
+
+/// One question by itself, in the proportions of a session, for clients that ask at a fixed rate or without pause.
+pub(crate) fn draw(mix: Mix, world: &World, rng: &mut SplitMix64, height: u32, own: &[u32]) -> Ask {
+    let share = rng.below(100);
+    match mix {
+        Mix::Wallet => draw_wallet(world, rng, height, share),
+        Mix::Heavy => {
+            let script = pick(&world.heavy, rng);
+            match share {
+                0..40 => Ask::History(script),
+                40..60 => Ask::Balance(script),
+                60..80 => Ask::Unspent(script),
+                _ => Ask::Subscribe(script),
+            }
+        }
+        Mix::Subscribe => match share {
+            0..40 => Ask::History(pick(own, rng)),
+            40..70 => Ask::Balance(pick(own, rng)),
+            70..80 => Ask::EstimateFee(2),
+            _ => Ask::Ping,
+        },
+    }
+}
+
+fn draw_wallet(world: &World, rng: &mut SplitMix64, height: u32, share: u64) -> Ask {
+    let scripts = if world.used.is_empty() { &world.unused } else { &world.used };
+    let txs = world.txs_at(height) as u64;
+    match share {
+        0..40 if txs > 0 => {
+            let tx = rng.below(txs) as u32;
+            if share < 20 { Ask::Transaction(tx) } else { Ask::Merkle(tx) }
+        }
+        0..65 => Ask::History(pick(scripts, rng)),
+        65..75 => Ask::Balance(pick(scripts, rng)),
+        75..85 => Ask::Unspent(pick(scripts, rng)),
+        85..90 => Ask::EstimateFee(2),
+        90..94 => Ask::Header(rng.below(u64::from(height) + 1) as u32),
+        94..96 => Ask::FeeHistogram,
+        _ => Ask::Ping,
+    }
+}
+
+/// One of them; there is at least one.
+pub(crate) fn pick(items: &[u32], rng: &mut SplitMix64) -> u32 {
+    items[rng.below(items.len() as u64) as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wallets_begin_as_wallets_do() {
+        let world = World::new(None, None, &[[1; 32], [2; 32]], 1).expect("nothing is read");
+        let mut plan = VecDeque::new();
+        session(&world, &mut SplitMix64::new(1), 0, &mut plan);
+        assert!(plan.contains(&Step::One(Ask::Headers { start: 0, count: 1 })));
+        let batches: Vec<usize> = plan
+            .iter()
+            .filter_map(|step| match step {
+                Step::Batch(asks) => Some(asks.len()),
+                Step::One(_) => None,
+            })
+            .collect();
+        assert_eq!(batches, [26, 9]);
+    }
+
+    #[test]
+    fn draws_need_nothing_that_is_not_there() {
+        let world = World::new(None, None, &[], 1).expect("nothing is read");
+        let mut rng = SplitMix64::new(5);
+        for _ in 0..500 {
+            let ask = draw(Mix::Wallet, &world, &mut rng, 0, &[]);
+            assert!(!matches!(ask, Ask::Transaction(_) | Ask::Merkle(_)), "{ask:?}");
+            draw(Mix::Subscribe, &world, &mut rng, 0, &[3]);
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Query load on an Electrum server: many clients on one thread, latencies, and answers that are checked.
+//!
+//! Everything is one event loop over sockets that never block, so a thousand clients cost one core nothing much; clients that
+//! misbehave have a loop of their own. Latency counts from the moment a question was due, not from the moment it could be
+//! sent, where a rate is given: a server that stalls does not hide the questions that it kept from being asked.
+
+mod check;
+mod client;
+mod context;
+mod expected;
+mod feeder;
+mod hostile;
+mod link;
+mod memory;
+mod mix;
+mod pass;
+mod protocol;
+mod recorder;
+mod results;
+mod text;
+mod timeline;
+mod tls;
+mod world;
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+pub use expected::{Expected, ExpectedCoin, ExpectedScript, ExpectedTx};
+pub use feeder::FeedOptions;
+pub use mix::Mix;
+pub use results::{
+    Checks, FedBlock, HostileRatio, HostileReport, LOAD_SCHEMA, Latency, LoadReport, MethodFigures,
+    PassReport, PhaseFigures, StartReport,
+};
+
+use crate::chain::{Chain, ChainError};
+use crate::machine;
+use crate::rpc::RpcError;
+use pass::Pass;
+use world::World;
+
+/// Files beside the sockets that this program may have open.
+const FILES_BESIDE: u64 = 64;
+
+/// What to do.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// `host:port` of the server.
+    pub address: String,
+    /// Whether it speaks TLS there; any certificate is taken.
+    pub tls: bool,
+    /// Clients, the hostile ones included.
+    pub clients: usize,
+    /// What they do.
+    pub mix: Mix,
+    /// How long each phase is.
+    pub seconds: Duration,
+    /// Subscriptions of each client of the mix `subscribe`.
+    pub subscriptions: usize,
+    /// Questions per second of all honest clients together; without it each asks again when it has its answer.
+    pub rate: Option<f64>,
+    /// Questions that a client without a rate has under way.
+    pub depth: usize,
+    /// Share of the clients that misbehaves, 0 to below 1.
+    pub hostile: f64,
+    /// Seed of all choices.
+    pub seed: u64,
+    /// A chain directory that the server's node follows.
+    pub chain_dir: Option<PathBuf>,
+    /// SHA-256 of further scripts to ask about; nothing is known of their answers.
+    pub scripts: Vec<[u8; 32]>,
+    /// Submits further blocks of the chain directory during the run.
+    pub feed: Option<FeedOptions>,
+    /// The server's process, to watch its memory and CPU time.
+    pub server_pid: Option<u32>,
+    /// `host:port` where the server shows metrics, to watch its memory.
+    pub server_metrics: Option<String>,
+    /// Version of this program, for the report.
+    pub assay_version: String,
+}
+
+/// Why no load could be put on a server.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The address means nothing.
+    #[error("{address} is no address of a server")]
+    Address {
+        /// The address.
+        address: String,
+        /// Why not, where the system says.
+        source: io::Error,
+    },
+    /// The options contradict one another.
+    #[error("{what}")]
+    Options {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The chain directory cannot be read.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The system refused something.
+    #[error("the system refuses sockets or events")]
+    System {
+        /// Why.
+        source: io::Error,
+    },
+    /// Too few sockets.
+    #[error("{needed} open files are needed and {limit} allowed: raise the limit (ulimit -n)")]
+    Files {
+        /// How many are needed.
+        needed: u64,
+        /// How many are allowed.
+        limit: u64,
+    },
+    /// TLS cannot be set up.
+    #[error("TLS cannot be set up")]
+    Tls {
+        /// Why.
+        source: rustls::Error,
+    },
+    /// The clients could not begin.
+    #[error("{ready} of {of} clients were ready after {seconds} s; among the errors: {errors}")]
+    NotReady {
+        /// Clients that were.
+        ready: usize,
+        /// All.
+        of: usize,
+        /// How long they were given.
+        seconds: u64,
+        /// Some of the errors.
+        errors: String,
+    },
+    /// The node did not answer.
+    #[error("the node that blocks are submitted to")]
+    Feed {
+        /// What failed.
+        source: RpcError,
+    },
+    /// The node refused a block.
+    #[error("the node refused block {height}: {reason}")]
+    Refused {
+        /// The block.
+        height: u32,
+        /// Its reason.
+        reason: String,
+    },
+    /// There is nothing to submit.
+    #[error("the node is at height {height}, and the chain directory has no more blocks")]
+    NoMoreBlocks {
+        /// Its height.
+        height: u32,
+    },
+    /// A thread of ours failed.
+    #[error("a thread of the generator panicked")]
+    Panic,
+    /// It was told to stop.
+    #[error("told to stop")]
+    Stopped,
+}
+
+/// Puts load on a server and reports what it did. `expected` knows the chain of `chain_dir`.
+///
+/// # Errors
+/// When the options make no sense, the server cannot be reached, the chain cannot be read, or the node refuses a block.
+pub fn run(
+    options: &LoadOptions,
+    expected: Option<&dyn Expected>,
+    stop: &AtomicBool,
+) -> Result<LoadReport, LoadError> {
+    check_options(options)?;
+    let address = resolve(&options.address)?;
+    raise_file_limit(options.clients as u64 + FILES_BESIDE)?;
+    let chain = options.chain_dir.as_deref().map(Chain::open).transpose()?;
+    let world = World::new(expected, chain.as_ref(), &options.scripts, options.seed)?;
+    if options.mix == Mix::Heavy && world.heavy.is_empty() {
+        return Err(LoadError::Options {
+            what: "the mix heavy needs the scripts of a chain directory",
+        });
+    }
+    let tls = if options.tls {
+        Some(tls::trusting().map_err(|source| LoadError::Tls { source })?)
+    } else {
+        None
+    };
+    let hostile = (options.clients as f64 * options.hostile).round() as usize;
+    let honest = options.clients - hostile;
+    let names: &[(&str, usize)] =
+        if hostile > 0 { &[("quiet", 0), ("hostile", hostile)] } else { &[("all", 0)] };
+    let (mut passes, mut software, mut protocol) = (Vec::new(), String::new(), String::new());
+    for &(name, hostile) in names {
+        let node_height = options.feed.as_ref().map(feeder::node_height).transpose()?;
+        if let (Some(height), Some(chain)) = (node_height, &chain)
+            && height >= chain.tip.height
+        {
+            return Err(LoadError::NoMoreBlocks { height });
+        }
+        let pass = Pass {
+            name,
+            options,
+            world: &world,
+            chain: chain.as_ref(),
+            address,
+            tls: tls.clone(),
+            honest,
+            hostile,
+            node_height,
+            stop,
+        };
+        let report;
+        (report, software, protocol) = pass.run()?;
+        passes.push(report);
+    }
+    Ok(LoadReport {
+        schema: LOAD_SCHEMA,
+        assay_version: options.assay_version.clone(),
+        machine: machine::record(Path::new(".")),
+        address: options.address.clone(),
+        tls: options.tls,
+        software,
+        protocol,
+        mix: options.mix,
+        clients: options.clients,
+        subscriptions: if options.mix == Mix::Subscribe { options.subscriptions } else { 0 },
+        rate: options.rate,
+        depth: options.depth,
+        seed: options.seed,
+        chain: chain.as_ref().map(|chain| {
+            let header = &chain.header;
+            format!("{}, scale {}, seed {}", header.recipe, header.scale, header.seed)
+        }),
+        hostile_ratio: hostile_ratio(&passes),
+        notes: notes(options, &passes, expected.is_some()),
+        passes,
+    })
+}
+
+fn check_options(options: &LoadOptions) -> Result<(), LoadError> {
+    let checks = [
+        (options.clients > 0, "give at least one client"),
+        ((0.0..1.0).contains(&options.hostile), "the hostile share is from 0 to below 1"),
+        (
+            (options.clients as f64 * options.hostile).round() < options.clients as f64,
+            "at least one client must behave",
+        ),
+        (options.depth > 0, "give a depth of at least one"),
+        (
+            options.rate.is_none_or(|rate| rate > 0.0 && rate <= 1e6),
+            "a rate is above 0, at most a million",
+        ),
+        (
+            options.mix != Mix::Subscribe || options.subscriptions > 0,
+            "give at least one subscription",
+        ),
+        (
+            options.feed.is_none() || options.chain_dir.is_some(),
+            "blocks are fed from a chain directory: give one",
+        ),
+    ];
+    match checks.into_iter().find(|(is_fine, _)| !is_fine) {
+        Some((_, what)) => Err(LoadError::Options { what }),
+        None => Ok(()),
+    }
+}
+
+fn resolve(address: &str) -> Result<SocketAddr, LoadError> {
+    let wrong = |source| LoadError::Address { address: address.to_owned(), source };
+    let mut found = address.to_socket_addrs().map_err(wrong)?;
+    found.next().ok_or_else(|| wrong(io::ErrorKind::AddrNotAvailable.into()))
+}
+
+/// Sockets are files: the soft limit is often 1,024, the hard one far above.
+fn raise_file_limit(needed: u64) -> Result<(), LoadError> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
+    if is_enough(limit.current) {
+        return Ok(());
+    }
+    let raised = Rlimit { current: Some(needed), maximum: limit.maximum };
+    if is_enough(limit.maximum) && setrlimit(Resource::Nofile, raised).is_ok() {
+        return Ok(());
+    }
+    Err(LoadError::Files { needed, limit: limit.maximum.or(limit.current).unwrap_or(0) })
+}
+
+fn hostile_ratio(passes: &[PassReport]) -> Option<HostileRatio> {
+    let [quiet, hostile] = passes else { return None };
+    let (quiet, hostile) = (quiet.idle.latency?, hostile.idle.latency?);
+    let ratio = |of: fn(&Latency) -> f64| of(&hostile) / of(&quiet).max(1e-9);
+    Some(HostileRatio {
+        p50: ratio(|latency| latency.p50_ms),
+        p95: ratio(|latency| latency.p95_ms),
+        p99: ratio(|latency| latency.p99_ms),
+    })
+}
+
+fn notes(options: &LoadOptions, passes: &[PassReport], is_known: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if cfg!(debug_assertions) {
+        notes.push("this is a debug build".to_owned());
+    }
+    if options.rate.is_none() {
+        notes.push(
+            "without a rate each client waits for its answers, so that a stall of the server delays the questions behind it \
+             without showing in their latency; --rate shows it"
+                .to_owned(),
+        );
+    }
+    if !is_known {
+        notes.push(
+            "the scripts of the chain are not known: answers about used ones were not checked"
+                .to_owned(),
+        );
+    }
+    let late = passes.iter().filter_map(|pass| pass.lag).any(|lag| lag.p99_ms > 5.0);
+    if late {
+        notes.push("the generator was late: its own delay is part of the latencies".to_owned());
+    }
+    notes
+}

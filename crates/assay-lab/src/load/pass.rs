@@ -1,0 +1,375 @@
+//! One pass: every client connects, asks while nothing happens, asks while blocks come.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token, Waker};
+use rustls::ClientConfig;
+
+use super::check::Verdict;
+use super::client::Client;
+use super::context::Context;
+use super::feeder::{FeedLog, feed};
+use super::hostile::Hostiles;
+use super::memory::MemoryWatch;
+use super::recorder::{Phase, enter, latency};
+use super::results::{Checks, HostileReport, PassReport, StartReport};
+use super::world::World;
+use super::{LoadError, LoadOptions};
+use crate::chain::Chain;
+use crate::sample;
+
+/// Connections that are being made at a time: more would overflow the server's queue and wait for TCP to try again.
+const CONNECTING_MAX: usize = 32;
+/// Longest wait for all clients to be ready, apart from a millisecond for each subscription.
+const READY_TIMEOUT: Duration = Duration::from_mins(1);
+/// Longest wait for answers when all is over.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// When nothing was notified for so long after the last block, nothing more will be.
+const QUIET: Duration = Duration::from_millis(1500);
+/// Longest wait for that.
+const QUIET_TIMEOUT: Duration = Duration::from_mins(2);
+/// How long hostile clients are at work before anything is measured.
+const HOSTILE_LEAD: Duration = Duration::from_secs(2);
+/// Longest sleep of the loop.
+const POLL_MAX: Duration = Duration::from_millis(10);
+/// The thread that keeps time wakes the loop at most so often.
+const TICK_MIN: Duration = Duration::from_micros(200);
+/// Events taken from the system at a time.
+const EVENTS: usize = 1024;
+
+/// What a pass is about.
+#[derive(Debug)]
+pub(crate) struct Pass<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) options: &'a LoadOptions,
+    pub(crate) world: &'a World,
+    pub(crate) chain: Option<&'a Chain>,
+    pub(crate) address: SocketAddr,
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    pub(crate) honest: usize,
+    pub(crate) hostile: usize,
+    /// Height of the node when the pass begins, where blocks are fed.
+    pub(crate) node_height: Option<u32>,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// Name and protocol of a server, with what a pass came to.
+pub(crate) type Outcome = (PassReport, String, String);
+
+impl Pass<'_> {
+    /// Runs the pass.
+    pub(crate) fn run(&self) -> Result<Outcome, LoadError> {
+        let log = self.node_height.map(FeedLog::at);
+        let memory = MemoryWatch::start(self.options);
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let guard = StopOnDrop(&over);
+            let hostiles = if self.hostile > 0 {
+                let Self { address, world, hostile, options, .. } = *self;
+                let hostiles =
+                    Hostiles::new(address, self.tls.clone(), world, hostile, options.seed)
+                        .map_err(|source| LoadError::System { source })?;
+                Some(scope.spawn(|| hostiles.run(&over)))
+            } else {
+                None
+            };
+            let mut driver = Driver::new(self, log.as_ref())?;
+            driver.start()?;
+            if hostiles.is_some() {
+                driver.run_for(HOSTILE_LEAD)?;
+            }
+            driver.measure(Phase::Idle)?;
+            if let (Some(feed_options), Some(log), Some(chain)) =
+                (&self.options.feed, &log, self.chain)
+            {
+                let stop_feeding = AtomicBool::new(false);
+                thread::scope(|inner| {
+                    let _stop = StopOnDrop(&stop_feeding);
+                    let feeder = inner.spawn(|| feed(feed_options, chain, log, &stop_feeding));
+                    let measured = driver.measure(Phase::Blocks);
+                    stop_feeding.store(true, Ordering::Relaxed);
+                    while !feeder.is_finished() && measured.is_ok() {
+                        driver.turn()?;
+                    }
+                    let fed = feeder.join().map_err(|_| LoadError::Panic)?;
+                    measured.and(fed)
+                })?;
+            }
+            driver.drain()?;
+            drop(guard);
+            let hostiles = join_hostiles(hostiles)?;
+            let (rss_start, rss_peak) = memory.map_or((None, None), MemoryWatch::finish);
+            Ok(driver.report(hostiles, rss_start, rss_peak))
+        })
+    }
+}
+
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn join_hostiles(
+    thread: Option<ScopedJoinHandle<'_, io::Result<Vec<HostileReport>>>>,
+) -> Result<Vec<HostileReport>, LoadError> {
+    let Some(thread) = thread else { return Ok(Vec::new()) };
+    thread.join().map_err(|_| LoadError::Panic)?.map_err(|source| LoadError::System { source })
+}
+
+/// The loop that all honest clients live in.
+struct Driver<'a> {
+    pass: &'a Pass<'a>,
+    cx: Context<'a>,
+    clients: Vec<Client>,
+    poll: Poll,
+    events: Events,
+    waker: Arc<Waker>,
+    start: StartReport,
+}
+
+impl<'a> Driver<'a> {
+    fn new(pass: &'a Pass<'a>, log: Option<&'a FeedLog>) -> Result<Self, LoadError> {
+        let system = |source| LoadError::System { source };
+        let poll = Poll::new().map_err(system)?;
+        let waker = Waker::new(poll.registry(), Token(usize::MAX)).map_err(system)?;
+        let cx = Context::new(pass.world, pass.options, log, Instant::now());
+        let clients = (0..pass.honest).map(|number| Client::new(number, &cx)).collect();
+        Ok(Self {
+            pass,
+            cx,
+            clients,
+            poll,
+            events: Events::with_capacity(EVENTS),
+            waker: Arc::new(waker),
+            start: StartReport::default(),
+        })
+    }
+
+    /// Connects and subscribes all clients.
+    fn start(&mut self) -> Result<(), LoadError> {
+        let begin = Instant::now();
+        let subscriptions = self.clients.len() * self.pass.options.subscriptions;
+        let timeout = READY_TIMEOUT + Duration::from_millis(subscriptions as u64);
+        loop {
+            self.turn()?;
+            let ready = self.clients.iter().filter(|client| client.is_ready()).count();
+            if ready == self.clients.len() {
+                break;
+            }
+            if begin.elapsed() > timeout || (ready == 0 && self.cx.disconnects > 64) {
+                let figures = self.cx.recorder.figures(Phase::Start);
+                let errors: Vec<String> = figures.errors.into_keys().take(4).collect();
+                let (of, seconds) = (self.clients.len(), begin.elapsed().as_secs());
+                return Err(LoadError::NotReady { ready, of, seconds, errors: errors.join("; ") });
+            }
+        }
+        let seconds = begin.elapsed().as_secs_f64();
+        self.cx.recorder.end(Phase::Start, seconds, None, None);
+        self.start = StartReport {
+            seconds,
+            subscriptions: self.cx.subscriptions,
+            figures: self.cx.recorder.figures(Phase::Start),
+        };
+        Ok(())
+    }
+
+    /// Goes on without measuring anything.
+    fn run_for(&mut self, duration: Duration) -> Result<(), LoadError> {
+        let end = Instant::now() + duration;
+        while Instant::now() < end {
+            self.turn()?;
+        }
+        Ok(())
+    }
+
+    /// Lets the clients ask for as long as the options say.
+    fn measure(&mut self, phase: Phase) -> Result<(), LoadError> {
+        let options = self.pass.options;
+        self.cx.phase = phase;
+        let server_before = options.server_pid.and_then(sample::cpu_s);
+        let own_before = sample::cpu_s(std::process::id());
+        let begin = Instant::now();
+        if let Some(rate) = options.rate {
+            self.ask_at_rate(rate, begin)?;
+        } else {
+            for client in &mut self.clients {
+                client.pump_and_flush(&mut self.cx);
+            }
+            self.run_for(options.seconds)?;
+        }
+        let spent = |before: Option<f64>, now: Option<f64>| Some(now? - before?);
+        let server = spent(server_before, options.server_pid.and_then(sample::cpu_s));
+        let own = spent(own_before, sample::cpu_s(std::process::id()));
+        self.cx.recorder.end(phase, begin.elapsed().as_secs_f64(), server, own);
+        Ok(())
+    }
+
+    /// Question number *n* is due *n* periods after the beginning, whether or not those before it have been answered.
+    fn ask_at_rate(&mut self, rate: f64, begin: Instant) -> Result<(), LoadError> {
+        let period = Duration::from_secs_f64(1.0 / rate);
+        let begin_ns = self.cx.now_ns().saturating_sub(begin.elapsed().as_nanos() as u64);
+        let period_ns = 1e9 / rate;
+        let total = (self.pass.options.seconds.as_secs_f64() * rate) as u64;
+        let is_over = AtomicBool::new(false);
+        let waker = Arc::clone(&self.waker);
+        thread::scope(|scope| {
+            let _stop = StopOnDrop(&is_over);
+            let is_over = &is_over;
+            scope.spawn(move || {
+                let pause = period.max(TICK_MIN);
+                while !is_over.load(Ordering::Relaxed) {
+                    thread::sleep(pause);
+                    // Without the wake the loop's own time-out does, later.
+                    let _ = waker.wake();
+                }
+            });
+            let mut number = 0_u64;
+            while number < total {
+                let now_ns = self.cx.now_ns();
+                let mut due_ns = begin_ns + (number as f64 * period_ns) as u64;
+                while due_ns <= now_ns && number < total {
+                    enter(&mut self.cx.recorder.lag, now_ns - due_ns);
+                    self.ask(number, due_ns);
+                    number += 1;
+                    due_ns = begin_ns + (number as f64 * period_ns) as u64;
+                }
+                self.turn()?;
+            }
+            Ok(())
+        })
+    }
+
+    fn ask(&mut self, number: u64, due_ns: u64) {
+        let index = (number % self.clients.len() as u64) as usize;
+        if !self.clients[index].ask_due(due_ns, &mut self.cx) {
+            let phase = self.cx.phase;
+            self.cx.recorder.error(phase, "no connection to ask on".to_owned());
+            self.cx.recorder.unanswered(phase, 0);
+        }
+    }
+
+    /// Waits for what is still under way, and for the last notifications.
+    fn drain(&mut self) -> Result<(), LoadError> {
+        self.cx.is_over = true;
+        let begin = Instant::now();
+        while begin.elapsed() < DRAIN_TIMEOUT && self.clients.iter().any(Client::is_waiting) {
+            self.turn()?;
+        }
+        if self.cx.feed.is_some_and(|feed| !feed.entries().is_empty()) {
+            let begin = Instant::now();
+            let begin_ns = self.cx.now_ns();
+            while begin.elapsed() < QUIET_TIMEOUT {
+                let last_ns = self.cx.last_notification_ns.max(begin_ns);
+                if self.cx.now_ns() - last_ns > QUIET.as_nanos() as u64 {
+                    break;
+                }
+                self.turn()?;
+            }
+        }
+        for client in &mut self.clients {
+            client.count_unanswered(&mut self.cx);
+        }
+        Ok(())
+    }
+
+    /// Once around: connections that are due, then whatever the sockets have.
+    fn turn(&mut self) -> Result<(), LoadError> {
+        if self.pass.stop.load(Ordering::Relaxed) {
+            return Err(LoadError::Stopped);
+        }
+        self.make_connections();
+        match self.poll.poll(&mut self.events, Some(POLL_MAX)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            other => other.map_err(|source| LoadError::System { source })?,
+        }
+        for event in &self.events {
+            if let Some(client) = self.clients.get_mut(event.token().0) {
+                client.on_event(event.is_readable() || event.is_error(), &mut self.cx);
+            }
+        }
+        Ok(())
+    }
+
+    fn make_connections(&mut self) {
+        let now_ns = self.cx.now_ns();
+        let connecting = self.clients.iter().filter(|client| client.is_connecting()).count();
+        let places = CONNECTING_MAX.saturating_sub(connecting);
+        let due = self.clients.iter_mut().enumerate();
+        for (index, client) in
+            due.filter(|(_, client)| client.wants_connection(now_ns)).take(places)
+        {
+            let (tls, registry) = (self.pass.tls.as_ref(), self.poll.registry());
+            if let Err(error) = client.connect(self.pass.address, tls, registry, Token(index)) {
+                client.lose(&error, &mut self.cx);
+            }
+        }
+    }
+
+    /// Every subscription must have ended with the status of the last block.
+    fn check_subscriptions(&mut self) -> (u64, u64) {
+        let height = match self.cx.feed {
+            Some(feed) => feed.submitted(),
+            None => self.cx.height,
+        };
+        let heights = super::check::Heights { low: height, high: height };
+        let before = (self.cx.checker.right, self.cx.checker.unknown);
+        let (mut right, mut wrong) = (0, 0);
+        for client in &self.clients {
+            for (script, status) in client.statuses() {
+                match self.cx.checker.check_status(*script, status, heights) {
+                    Verdict::Right => right += 1,
+                    Verdict::Stale | Verdict::Wrong => wrong += 1,
+                    Verdict::Unknown => {}
+                }
+            }
+        }
+        (self.cx.checker.right, self.cx.checker.unknown) = before;
+        (right, wrong)
+    }
+
+    fn report(
+        mut self,
+        hostiles: Vec<HostileReport>,
+        rss_start: Option<u64>,
+        rss_peak: Option<u64>,
+    ) -> Outcome {
+        let answered = (self.cx.checker.stale, self.cx.checker.wrong);
+        let (subscriptions_right, subscriptions_wrong) = self.check_subscriptions();
+        let fed = self.cx.fed_blocks();
+        let cx = self.cx;
+        let report = PassReport {
+            name: self.pass.name.to_owned(),
+            honest: self.pass.honest,
+            hostile: self.pass.hostile,
+            start: self.start,
+            idle: cx.recorder.figures(Phase::Idle),
+            blocks: cx.feed.map(|_| cx.recorder.figures(Phase::Blocks)),
+            fed,
+            header_notifications: latency(&cx.recorder.header_notifications),
+            script_notifications: latency(&cx.recorder.script_notifications),
+            lag: latency(&cx.recorder.lag),
+            checks: Checks {
+                right: cx.checker.right,
+                stale: answered.0,
+                wrong: answered.1,
+                unknown: cx.checker.unknown,
+                subscriptions_right,
+                subscriptions_wrong,
+                examples: cx.checker.examples,
+            },
+            disconnects: cx.disconnects,
+            hostiles,
+            server_rss_peak_bytes: rss_peak,
+            server_rss_start_bytes: rss_start,
+        };
+        (report, cx.software, cx.protocol)
+    }
+}

@@ -1,0 +1,257 @@
+//! Everything that clients may ask about, chosen once from the seed.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Read, Seek, SeekFrom};
+
+use super::expected::{Expected, ExpectedTx};
+use super::timeline::Timeline;
+use crate::chain::{Chain, ChainError, OrderEntry};
+use crate::random::SplitMix64;
+
+/// Scripts with a history that clients ask about, at most.
+const USED_MAX: usize = 20_000;
+/// Scripts that a heavy client asks about.
+const HEAVY_MAX: usize = 20;
+/// Scripts that nobody ever paid; wallets ask for many of them.
+const UNUSED: usize = 20_000;
+/// Transactions of one script that are asked for.
+const TXS_PER_SCRIPT: usize = 4;
+/// Transactions that are asked for, at most.
+const TXS_MAX: usize = 20_000;
+/// Bytes of a block header.
+pub(crate) const HEADER_BYTES: usize = 80;
+
+/// A script that is asked about.
+#[derive(Debug)]
+pub(crate) struct Script {
+    /// Its SHA-256, as the hash function gives it.
+    pub(crate) hash: [u8; 32],
+    /// What is right; `None` where nobody knows.
+    pub(crate) timeline: Option<Timeline>,
+    /// Transactions of it that are asked for.
+    pub(crate) txs: Vec<u32>,
+}
+
+/// A transaction that is asked for.
+#[derive(Debug)]
+pub(crate) struct KnownTx {
+    pub(crate) tx: ExpectedTx,
+    /// Position in its block; the coinbase is 0.
+    pub(crate) position: u32,
+    /// Hash of the answer that is right.
+    pub(crate) hex_hash: u64,
+}
+
+/// Everything that clients may ask about.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    pub(crate) scripts: Vec<Script>,
+    /// Sorted by height.
+    pub(crate) txs: Vec<KnownTx>,
+    /// Of the blocks from height 1.
+    pub(crate) headers: Vec<[u8; HEADER_BYTES]>,
+    /// Scripts with a history.
+    pub(crate) used: Vec<u32>,
+    /// Those with the longest.
+    pub(crate) heavy: Vec<u32>,
+    /// Scripts without one.
+    pub(crate) unused: Vec<u32>,
+    pub(crate) by_hash: HashMap<[u8; 32], u32>,
+}
+
+impl World {
+    /// Chooses from a chain whose scripts are known, or from nothing: then all scripts are unused ones.
+    pub(crate) fn new(
+        expected: Option<&dyn Expected>,
+        chain: Option<&Chain>,
+        strangers: &[[u8; 32]],
+        seed: u64,
+    ) -> Result<Self, ChainError> {
+        let mut rng = SplitMix64::new(seed);
+        let mut world = Self::default();
+        if let Some(chain) = chain {
+            world.headers = read_headers(chain)?;
+            if let Some(expected) = expected {
+                world.choose_scripts(expected, &mut rng);
+                world.choose_txs(chain, &mut rng)?;
+            }
+        }
+        for hash in strangers {
+            let script = world.add(*hash, None);
+            world.used.push(script);
+            world.heavy.push(script);
+        }
+        for _ in 0..UNUSED {
+            let mut hash = [0; 32];
+            for word in hash.chunks_exact_mut(8) {
+                word.copy_from_slice(&rng.next().to_le_bytes());
+            }
+            let script = world.add(hash, Some(Timeline::default()));
+            world.unused.push(script);
+        }
+        Ok(world)
+    }
+
+    /// The script with this hash, if it is one of ours.
+    pub(crate) fn script(&self, hash: &[u8; 32]) -> Option<u32> {
+        self.by_hash.get(hash).copied()
+    }
+
+    /// How many of the transactions are in blocks up to `height`.
+    pub(crate) fn txs_at(&self, height: u32) -> usize {
+        self.txs.partition_point(|known| known.tx.height <= height)
+    }
+
+    fn add(&mut self, hash: [u8; 32], timeline: Option<Timeline>) -> u32 {
+        let number = self.scripts.len() as u32;
+        self.scripts.push(Script { hash, timeline, txs: Vec::new() });
+        self.by_hash.insert(hash, number);
+        number
+    }
+
+    fn choose_scripts(&mut self, expected: &dyn Expected, rng: &mut SplitMix64) {
+        let lengths: Vec<usize> = expected.scripts().map(|script| script.history.len()).collect();
+        let mut numbers: Vec<usize> = (0..lengths.len()).collect();
+        numbers.sort_by_key(|number| std::cmp::Reverse(lengths[*number]));
+        let heavy = numbers[..HEAVY_MAX.min(numbers.len())].to_vec();
+        shuffle(&mut numbers, USED_MAX, rng);
+        numbers.truncate(USED_MAX);
+        let chosen: HashSet<usize> = numbers.iter().chain(&heavy).copied().collect();
+        let mut kept = HashMap::new();
+        for (number, script) in expected.scripts().enumerate() {
+            if chosen.contains(&number) {
+                kept.insert(number, self.add(script.hash, Some(Timeline::new(script))));
+            }
+        }
+        self.used = kept.values().copied().collect();
+        self.used.sort_unstable();
+        self.heavy = heavy.iter().filter_map(|number| kept.get(number).copied()).collect();
+    }
+
+    /// A few transactions of each script; coinbases are left out, for the chain directory lists them nowhere.
+    fn choose_txs(&mut self, chain: &Chain, rng: &mut SplitMix64) -> Result<(), ChainError> {
+        let mut wanted: BTreeMap<ExpectedTx, Vec<u32>> = BTreeMap::new();
+        let mut order = self.used.clone();
+        shuffle(&mut order, usize::MAX, rng);
+        for script in order {
+            let Some(timeline) = &self.scripts[script as usize].timeline else { continue };
+            let history = timeline.history();
+            for _ in 0..TXS_PER_SCRIPT.min(history.len()) {
+                let tx = history[rng.below(history.len() as u64) as usize];
+                if wanted.len() < TXS_MAX || wanted.contains_key(&tx) {
+                    wanted.entry(tx).or_default().push(script);
+                }
+            }
+        }
+        let mut reader = TxReader { chain, block: Vec::new(), height: 0, hex: Vec::new() };
+        for (tx, scripts) in wanted {
+            let Some(known) = reader.find(tx)? else { continue };
+            let number = self.txs.len() as u32;
+            self.txs.push(known);
+            for script in scripts {
+                let txs = &mut self.scripts[script as usize].txs;
+                if !txs.contains(&number) {
+                    txs.push(number);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts a random choice of `count` to the front.
+fn shuffle<T>(items: &mut [T], count: usize, rng: &mut SplitMix64) {
+    for index in 0..items.len().min(count) {
+        let other = index + rng.below((items.len() - index) as u64) as usize;
+        items.swap(index, other);
+    }
+}
+
+/// A hash that tells answers apart; the same for the same text within one process.
+pub(crate) fn text_hash(text: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text);
+    hasher.finish()
+}
+
+/// Reads transactions out of a chain directory, by rising height.
+struct TxReader<'a> {
+    chain: &'a Chain,
+    /// The transactions of the block with their positions, sorted by txid.
+    block: Vec<(OrderEntry, u32)>,
+    height: u32,
+    hex: Vec<u8>,
+}
+
+impl TxReader<'_> {
+    /// The transaction with its answer; `None` of a coinbase.
+    fn find(&mut self, tx: ExpectedTx) -> Result<Option<KnownTx>, ChainError> {
+        let Some(index) = (tx.height as usize).checked_sub(1) else { return Ok(None) };
+        let Some(block) = self.chain.blocks.get(index) else { return Ok(None) };
+        if self.height != tx.height {
+            let mut order = Vec::new();
+            if block.txs > 1 {
+                self.chain.read_order(block, &mut order)?;
+            }
+            order.sort_unstable_by_key(|entry| entry.offset);
+            self.block = order.into_iter().zip(1..).collect();
+            self.block.sort_unstable_by_key(|(entry, _)| entry.txid);
+            self.height = tx.height;
+        }
+        let found = self.block.binary_search_by_key(&tx.txid, |(entry, _)| entry.txid);
+        let Ok(found) = found else { return Ok(None) };
+        let (entry, position) = self.block[found];
+        let mut raw = vec![0; entry.length as usize];
+        read_at(self.chain, index, u64::from(entry.offset), &mut raw)?;
+        self.hex.resize(raw.len() * 2, 0);
+        faster_hex::hex_encode(&raw, &mut self.hex)
+            .expect("the output is twice as long as the input");
+        Ok(Some(KnownTx { tx, position, hex_hash: text_hash(&self.hex) }))
+    }
+}
+
+fn read_headers(chain: &Chain) -> Result<Vec<[u8; HEADER_BYTES]>, ChainError> {
+    let read = |index| {
+        let mut header = [0; HEADER_BYTES];
+        read_at(chain, index, 0, &mut header).map(|()| header)
+    };
+    (0..chain.blocks.len()).map(read).collect()
+}
+
+/// Reads a part of a block.
+fn read_at(chain: &Chain, index: usize, offset: u64, out: &mut [u8]) -> Result<(), ChainError> {
+    let block = &chain.blocks[index];
+    let path = chain.dir.join(&block.file);
+    let mut read = |path| -> io::Result<()> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(block.offset + offset))?;
+        file.read_exact(out)
+    };
+    read(&path).map_err(|source| ChainError::Read { path, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_chain_all_is_unused() {
+        let world = World::new(None, None, &[[7; 32]], 1).expect("nothing is read");
+        assert_eq!((world.used.len(), world.unused.len(), world.txs.len()), (1, UNUSED, 0));
+        assert_eq!(world.script(&[7; 32]), Some(world.used[0]));
+        assert_eq!(world.script(&[8; 32]), None);
+        let again = World::new(None, None, &[], 1).expect("nothing is read");
+        assert_eq!(again.scripts[0].hash, world.scripts[1].hash, "the seed decides");
+    }
+
+    #[test]
+    fn shuffling_keeps_everything() {
+        let mut items: Vec<u32> = (0..100).collect();
+        shuffle(&mut items, 10, &mut SplitMix64::new(3));
+        assert_ne!(items[..10], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        items.sort_unstable();
+        assert_eq!(items, (0..100).collect::<Vec<_>>());
+    }
+}

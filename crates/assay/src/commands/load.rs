@@ -1,0 +1,102 @@
+//! `assay load`.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use assay_lab::load::{FeedOptions, LoadError, LoadOptions, Mix, run as run_load};
+
+use super::stop_flag;
+use crate::Outcome;
+use crate::cli::{LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument};
+use crate::output;
+
+/// Questions per second of a client that only has subscriptions, unless told otherwise.
+const SUBSCRIBER_RATE: f64 = 1.0;
+
+pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Outcome> {
+    let LoadCommand::Electrum(arguments) = &arguments.command;
+    let options = options(arguments)?;
+    let stop = stop_flag()?;
+    let report = match run_load(&options, None, &stop) {
+        Err(LoadError::Stopped) => return Ok(Outcome::Interrupted),
+        other => other?,
+    };
+    if arguments.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(&report.text())?;
+    }
+    Ok(if report.is_good() { Outcome::Good } else { Outcome::Negative })
+}
+
+fn options(arguments: &LoadElectrumArguments) -> anyhow::Result<LoadOptions> {
+    let mix = match arguments.mix {
+        MixArgument::Wallet => Mix::Wallet,
+        MixArgument::Heavy => Mix::Heavy,
+        MixArgument::Subscribe => Mix::Subscribe,
+    };
+    let honest = arguments.clients as f64 * (1.0 - arguments.hostile);
+    let rate = match (arguments.rate, mix) {
+        (None, Mix::Subscribe) => Some(honest * SUBSCRIBER_RATE),
+        (rate, _) => rate,
+    };
+    let read = |path: &Path| {
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let feed = match (arguments.feed, &arguments.feed_cookie) {
+        (Some(port), Some(cookie)) => Some(FeedOptions {
+            port,
+            credentials: read(cookie)?.trim().to_owned(),
+            every: arguments.feed_every,
+        }),
+        _ => None,
+    };
+    let scripts = arguments.scripts.as_deref().map(read).transpose()?.unwrap_or_default();
+    Ok(LoadOptions {
+        address: arguments.address.clone(),
+        tls: arguments.tls,
+        clients: arguments.clients,
+        mix,
+        seconds: arguments.time,
+        subscriptions: arguments.subscriptions,
+        rate,
+        depth: arguments.depth,
+        hostile: arguments.hostile,
+        seed: arguments.seed,
+        chain_dir: arguments.chain_dir.clone(),
+        scripts: scripts.lines().map(script_hash).collect::<Result<_, _>>()?,
+        feed,
+        server_pid: arguments.server_pid,
+        server_metrics: arguments.server_metrics.clone(),
+        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}
+
+/// The protocol writes the hash in reverse.
+fn script_hash(line: &str) -> anyhow::Result<[u8; 32]> {
+    let line = line.trim();
+    if line.len() != 64 || !line.is_ascii() {
+        bail!("{line:?} is no script hash of 64 hexadecimal digits");
+    }
+    let mut hash = [0; 32];
+    for (index, byte) in hash.iter_mut().rev().enumerate() {
+        *byte = u8::from_str_radix(&line[2 * index..2 * index + 2], 16)
+            .with_context(|| format!("{line:?} is no script hash"))?;
+    }
+    Ok(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn script_hashes_are_written_in_reverse() {
+        let hash = script_hash(&format!(" 01{}\n", "00".repeat(31))).expect("64 digits");
+        assert_eq!((hash[31], hash[0]), (1, 0));
+        for wrong in ["", "01", &"zz".repeat(32), &"é".repeat(32)] {
+            assert!(script_hash(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
