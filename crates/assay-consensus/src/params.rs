@@ -196,6 +196,11 @@ impl ChainParams {
         self.cash.map_or(MAX_BLOCK_WEIGHT, |cash| cash.block_bytes_max)
     }
 
+    /// Virtual bytes of transactions that a block can hold; plain bytes where there are no witnesses.
+    pub fn block_vsize_max(&self) -> u64 {
+        self.cash.map_or(MAX_BLOCK_WEIGHT / WITNESS_SCALE_FACTOR, |cash| cash.block_bytes_max)
+    }
+
     /// The script flags of the block with `hash` at `height`
     /// (Core `validation.cpp` and BCHN `validation.cpp`, functions of nearly this name).
     pub fn block_script_flags(&self, height: u32, hash: &BlockHash) -> Flags {

@@ -118,9 +118,10 @@ impl Ledger {
     }
 
     fn limited<T>(list: Vec<T>, limits: Limits) -> Result<Vec<T>, QueryError> {
-        match list.len() > limits.entries_max {
-            true => Err(QueryError::TooLarge { max: limits.entries_max }),
-            false => Ok(list),
+        if list.len() > limits.entries_max {
+            Err(QueryError::TooLarge { max: limits.entries_max })
+        } else {
+            Ok(list)
         }
     }
 }

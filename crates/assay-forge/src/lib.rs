@@ -35,6 +35,7 @@ mod progress;
 mod random;
 mod raw;
 mod recipe;
+pub mod scripts;
 mod sighash;
 mod sign;
 mod utxo;

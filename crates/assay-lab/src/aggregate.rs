@@ -1,26 +1,85 @@
 //! From blocks to phases.
 
 use crate::plan::Plan;
-use crate::results::{Admission, BlockRecord, PhaseResult};
+use crate::results::{Admission, BlockRecord, IndexBlock, IndexPhase, PhaseResult};
 use crate::stats::{median, rate};
 
 const MIB: f64 = 1_048_576.0;
 
 /// Figures per phase, in the order in which the phases first appear.
 pub(crate) fn phases(blocks: &[BlockRecord]) -> Vec<PhaseResult> {
-    let mut names: Vec<&str> = Vec::new();
+    by_phase(blocks).iter().map(|(name, of_phase)| summarise(name, of_phase)).collect()
+}
+
+/// Blocks by phase, in the order in which the phases first appear.
+fn by_phase(blocks: &[BlockRecord]) -> Vec<(&str, Vec<&BlockRecord>)> {
+    let mut phases: Vec<(&str, Vec<&BlockRecord>)> = Vec::new();
     for block in blocks {
-        if !names.contains(&block.phase.as_str()) {
-            names.push(&block.phase);
+        match phases.iter_mut().find(|(name, _)| *name == block.phase) {
+            Some((_, of_phase)) => of_phase.push(block),
+            None => phases.push((&block.phase, vec![block])),
         }
     }
-    names
-        .iter()
-        .map(|name| {
-            let of_phase: Vec<_> = blocks.iter().filter(|block| block.phase == *name).collect();
-            summarise(name, &of_phase)
-        })
-        .collect()
+    phases
+}
+
+/// Notes when an index had each block; `reached_at_s` has a moment for each height from 1 on.
+pub(crate) fn note_index(blocks: &mut [BlockRecord], reached_at_s: &[f64]) {
+    let mut before_s = 0.0_f64;
+    for block in blocks {
+        let Some(&at_s) = reached_at_s.get(block.height as usize - 1) else { return };
+        let since = |start_s: f64| round_us((at_s - start_s.max(before_s)).max(0.0));
+        block.index = Some(IndexBlock {
+            reached_at_s: round_us(at_s),
+            service_s: since(block.tip_at_s),
+            queue_s: round_us((before_s - block.tip_at_s).max(0.0)),
+            pair_s: since(block.send_at_s),
+        });
+        before_s = at_s;
+    }
+}
+
+fn round_us(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
+}
+
+/// Figures of the index per phase; only of phases of which it had all blocks.
+pub(crate) fn index_phases(blocks: &[BlockRecord]) -> Vec<IndexPhase> {
+    by_phase(blocks).iter().filter_map(|(name, of_phase)| summarise_index(name, of_phase)).collect()
+}
+
+/// Figures of the index over all phases that the plan measures.
+pub(crate) fn index_total(plan: &Plan, blocks: &[BlockRecord]) -> IndexPhase {
+    let measured: Vec<_> = blocks.iter().filter(|block| plan.is_measured(&block.phase)).collect();
+    summarise_index("total", &measured).unwrap_or_default()
+}
+
+fn summarise_index(name: &str, blocks: &[&BlockRecord]) -> Option<IndexPhase> {
+    let stamps: Vec<IndexBlock> = blocks.iter().map(|block| block.index).collect::<Option<_>>()?;
+    let sum = |count: fn(&BlockRecord) -> u64| {
+        blocks.iter().map(|block| count(block)).sum::<u64>() as f64
+    };
+    let (seconds, pair_s) = (
+        sum_s(stamps.iter().map(|stamp| stamp.service_s)),
+        sum_s(stamps.iter().map(|stamp| stamp.pair_s)),
+    );
+    let lags = blocks.iter().zip(&stamps).map(|(block, at)| at.reached_at_s - block.tip_at_s);
+    let txs = blocks.iter().map(|block| block.txs).sum();
+    Some(IndexPhase {
+        name: name.to_owned(),
+        blocks: blocks.len() as u64,
+        txs,
+        seconds,
+        tx_per_s: rate(txs as f64, seconds),
+        inputs_per_s: rate(sum(|block| block.inputs), seconds),
+        outputs_per_s: rate(sum(|block| block.outputs), seconds),
+        mib_per_s: rate(sum(|block| block.bytes) / MIB, seconds),
+        queue_s: sum_s(stamps.iter().map(|stamp| stamp.queue_s)),
+        lag_s_max: lags.fold(0.0, f64::max),
+        pair_s,
+        pair_tx_per_s: rate(txs as f64, pair_s),
+        pair_inputs_per_s: rate(sum(|block| block.inputs), pair_s),
+    })
 }
 
 /// Figures over all phases that the plan measures.
@@ -98,6 +157,29 @@ mod tests {
         let seconds: f64 = measured.map(|phase| phase.seconds).sum();
         assert!((total.seconds - seconds).abs() < 1e-9);
         assert!((total.tx_per_s * total.seconds - total.txs as f64).abs() < 1e-6);
+    }
+
+    #[test]
+    fn index_time_is_service_or_queue() {
+        let mut blocks = fixture::results().targets[0].runs[0].blocks[..4].to_vec();
+        for (block, (send_at_s, tip_at_s)) in
+            blocks.iter_mut().zip([(0.0, 1.0), (1.0, 2.0), (2.0, 3.0), (3.0, 4.0)])
+        {
+            (block.send_at_s, block.tip_at_s) = (send_at_s, tip_at_s);
+        }
+        // Before the tip was seen; late; late and together with the next.
+        note_index(&mut blocks, &[0.9, 5.0, 7.0, 7.0]);
+        let stamps: Vec<IndexBlock> = blocks.iter().filter_map(|block| block.index).collect();
+        let of = |time: fn(&IndexBlock) -> f64| stamps.iter().map(time).collect::<Vec<_>>();
+        assert_eq!(of(|stamp| stamp.service_s), [0.0, 3.0, 2.0, 0.0]);
+        assert_eq!(of(|stamp| stamp.queue_s), [0.0, 0.0, 2.0, 3.0]);
+        assert_eq!(of(|stamp| stamp.pair_s), [0.9, 4.0, 2.0, 0.0]);
+        let [phase] = &index_phases(&blocks)[..] else { panic!("one phase") };
+        assert!((phase.seconds - 5.0).abs() < 1e-9 && (phase.queue_s - 5.0).abs() < 1e-9);
+        assert!((phase.lag_s_max - 4.0).abs() < 1e-9 && (phase.pair_s - 6.9).abs() < 1e-9);
+        // An index that did not get there has no figures for the phase.
+        blocks[3].index = None;
+        assert!(index_phases(&blocks).is_empty());
     }
 
     #[test]

@@ -170,6 +170,7 @@ impl<'a> Feeder<'a> {
             service_s: round_us(stamps.tip_at_s - stamps.send_at_s),
             queue_s: round_us(stamps.send_at_s - due_at_s),
             cpu_s,
+            index: None,
         })
     }
 

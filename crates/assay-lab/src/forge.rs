@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::atomic_file::{self, WriteError};
 use crate::chain::{Chain, ChainError, ChainHeader};
+use crate::disk::folder_bytes;
 use crate::plan::Plan;
 use crate::process::tail;
 use crate::progress::{Event, Reporter};
@@ -266,9 +267,4 @@ impl Drop for Guard {
             let _ = self.0.wait();
         }
     }
-}
-
-fn folder_bytes(folder: &Path) -> u64 {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
 }

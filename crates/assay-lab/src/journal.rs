@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic_file::{self, WriteError};
-use crate::plan::{FeedPlan, Plan, percent};
+use crate::plan::{FeedPlan, IndexCheckPlan, IndexPlan, Plan, percent};
+use crate::process::Ports;
 use crate::results::{ChainSummary, Machine, Run, SCHEMA, Status};
-use crate::target::{Family, Fingerprint, Target};
+use crate::target::{Family, Fingerprint, IndexKind, Target};
 
 /// Everything that must be equal for a finished run to stand for one that was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,18 @@ pub(crate) struct Settings {
     lab: String,
     cpu: Option<String>,
     cores: usize,
+    #[serde(default)]
+    index: Option<IndexSettings>,
+}
+
+/// The same for an index.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct IndexSettings {
+    kind: IndexKind,
+    version: String,
+    program: Fingerprint,
+    plan: Option<IndexPlan>,
+    check: IndexCheckPlan,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -45,7 +58,8 @@ impl Settings {
         (seen, repeat): (f64, u32),
     ) -> Self {
         // Ports and folders differ from run to run, so a fixed example stands for the command.
-        let launch = target.launch(&chain.chain, Path::new("datadir"), 0, &plan.target);
+        let ports = Ports::default();
+        let launch = target.launch(&chain.chain, Path::new("datadir"), &ports, &plan.target);
         let words = std::iter::once(&launch.program).chain(&launch.args);
         Self {
             chain: ChainSummary { forge_s: None, ..chain.clone() },
@@ -60,6 +74,13 @@ impl Settings {
             lab: lab.to_owned(),
             cpu: machine.cpu.clone(),
             cores: machine.cores,
+            index: target.index.as_ref().map(|index| IndexSettings {
+                kind: index.kind,
+                version: index.version.clone(),
+                program: index.fingerprint.clone(),
+                plan: index.plan(&plan.target).cloned(),
+                check: plan.index.clone(),
+            }),
         }
     }
 }
@@ -131,12 +152,12 @@ fn is_taken(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use crate::report::fixture;
-    use crate::target::TargetSpec;
+    use crate::target::{NodeSpec, TargetSpec};
 
     fn settings(seen: f64) -> Settings {
         let results = fixture::results();
-        let target =
-            Target::detect(&TargetSpec::Assay, &["assay".into()], "0.1.0").expect("our own node");
+        let target = Target::detect(&TargetSpec::node(NodeSpec::Assay), &["assay".into()], "0.1.0");
+        let target = target.expect("our own node");
         Settings::new(&results.plan, &results.chain, &results.machine, "0.1.0", &target, (seen, 0))
     }
 

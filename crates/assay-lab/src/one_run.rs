@@ -10,11 +10,14 @@ use crate::atomic_file::{self, WriteError};
 use crate::chain::Chain;
 use crate::clock::{Clock, iso8601};
 use crate::control::time_control_load_ns;
+use crate::electrum::ElectrumError;
+use crate::electrum::check::CheckError;
 use crate::feed::{FeedError, FeedJob, Feeder};
+use crate::index_run::{self, IndexSide, RunningNode};
 use crate::plan::Plan;
-use crate::process::{Process, ProcessError, free_port};
+use crate::process::{Ports, Process, ProcessError};
 use crate::progress::{Event, Reporter};
-use crate::results::{BlockRecord, Check, PhaseResult, Run, Samples, Status};
+use crate::results::{BlockRecord, Check, IndexRun, PhaseResult, Run, Samples, Status};
 use crate::rpc::{Client, RpcError};
 use crate::sample::{self, Sampler};
 use crate::target::Target;
@@ -57,6 +60,37 @@ pub enum RunFault {
         /// Why not.
         source: RpcError,
     },
+    /// The index could not be started, or ended.
+    #[error("the index")]
+    IndexProcess {
+        /// What happened.
+        source: ProcessError,
+    },
+    /// The index could not be asked.
+    #[error("the index failed when {doing}")]
+    Index {
+        /// What was going on.
+        doing: &'static str,
+        /// How.
+        source: ElectrumError,
+    },
+    /// The index did not reach the tip.
+    #[error("the index is at height {at}, {seconds} s after the node reached {height}")]
+    IndexBehind {
+        /// Its height.
+        at: u32,
+        /// The node's.
+        height: u32,
+        /// How long it was given.
+        seconds: u64,
+    },
+    /// The index could not be compared with the chain.
+    #[error("the answers of the index could not be compared")]
+    IndexCheck {
+        /// Why not.
+        #[from]
+        source: CheckError,
+    },
     /// The target ended while its end state was compared.
     #[error("while the end state was compared")]
     DiedAtEnd {
@@ -76,6 +110,8 @@ pub(crate) struct RunJob<'a> {
     pub(crate) id: &'a str,
     pub(crate) out_dir: &'a Path,
     pub(crate) keep_datadir: bool,
+    /// The script ledger, where answers of an index are to be compared.
+    pub(crate) scripts: Option<&'a Path>,
     pub(crate) reporter: &'a dyn Reporter,
 }
 
@@ -89,6 +125,14 @@ struct Findings {
     startup_s: Option<f64>,
     shutdown_s: Option<f64>,
     samples: Samples,
+    index: Option<IndexRun>,
+}
+
+/// Where a run's processes find their data, logs and ports.
+struct Place<'a> {
+    datadir: &'a Path,
+    log: &'a Path,
+    ports: Ports,
 }
 
 impl RunJob<'_> {
@@ -128,6 +172,7 @@ impl RunJob<'_> {
             samples: findings.samples,
             lab_cpu_s,
             control_ns,
+            index: findings.index,
         };
         (run, fault)
     }
@@ -154,22 +199,26 @@ impl RunJob<'_> {
         log: &Path,
         findings: &mut Findings,
     ) -> Result<(), RunFault> {
-        let port = free_port()?;
+        let ports = Ports::free()?;
         let chain = &self.chain.header.chain;
         // A node that changes its working folder must still find its data.
         let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
-        let launch = self.target.launch(chain, &datadir, port, &self.plan.target);
+        let launch = self.target.launch(chain, &datadir, &ports, &self.plan.target);
         let node_log = launch.node_log.clone();
         let start_s = clock.now_s();
-        let mut process = Process::start(launch, port, log)?;
+        let mut process = Process::start(launch, ports.rpc, log)?;
         process.command().clone_into(&mut findings.command);
         let sampler = Sampler::start(process.pid(), clock);
-        let outcome = self.feed_and_compare(clock, start_s, &mut process, findings);
+        let place = Place { datadir: &datadir, log, ports };
+        let outcome = self.feed_and_compare(clock, start_s, &mut process, &place, findings);
         let stopped = outcome.and_then(|client| {
             self.reporter.event(&Event::Stopping);
             process.stop(&client).map_err(RunFault::Process)
         });
         findings.samples = sampler.finish();
+        if let Some(index) = &mut findings.index {
+            index_run::measure_disk(self.target, &datadir, index);
+        }
         if let Some(node_log) = node_log {
             // A node that wrote no log, or a full disk: the run stands without the copy.
             let _ = fs::copy(node_log, log.with_extension("debug.log"));
@@ -178,26 +227,64 @@ impl RunJob<'_> {
         Ok(())
     }
 
-    /// Feeds the chain and compares the end state; gives back the connection.
+    /// Starts what stands beside the node, feeds the chain and compares the end state; gives back the connection.
     fn feed_and_compare(
         &self,
         clock: Clock,
         start_s: f64,
         process: &mut Process,
+        place: &Place<'_>,
         findings: &mut Findings,
     ) -> Result<Client, RunFault> {
         let credentials = process.wait_ready()?;
         let startup_s = clock.now_s() - start_s;
         findings.startup_s = Some(startup_s);
+        let mut node = RunningNode { process, credentials: &credentials, datadir: place.datadir };
+        let mut index = IndexSide::start(self, &mut node, place.ports, clock, place.log)?;
         self.reporter.event(&Event::TargetReady { seconds: startup_s });
-        let watch = TipWatch::start(process.client(&credentials), clock);
+        let mut outcome = self.feed(clock, process, &credentials, findings);
+        if let (Some(index), Ok(_)) = (&mut index, &outcome) {
+            let compared = index
+                .catch_up(self, process, &mut findings.blocks)
+                .and_then(|()| index.check(self, &mut findings.end.checks));
+            outcome = outcome.and_then(|client| compared.map(|()| client));
+        }
+        if let Some(index) = index {
+            let (run, ended) = index.finish(outcome.is_ok());
+            findings.index = Some(run);
+            outcome = outcome.and_then(|client| {
+                ended.map(|()| client).map_err(|source| RunFault::IndexProcess { source })
+            });
+        }
+        let client = outcome?;
+        self.reporter.event(&Event::Verifying);
+        let end = verify::end_state(&client, self.chain).map_err(|error| {
+            match process.death(&error) {
+                Some(source) => RunFault::DiedAtEnd { source },
+                None => RunFault::EndState { source: error },
+            }
+        })?;
+        let of_index = std::mem::replace(&mut findings.end, end).checks;
+        findings.end.checks.extend(of_index);
+        Ok(client)
+    }
+
+    /// Feeds the chain; gives back the connection.
+    fn feed(
+        &self,
+        clock: Clock,
+        process: &mut Process,
+        credentials: &str,
+        findings: &mut Findings,
+    ) -> Result<Client, RunFault> {
+        let watch = TipWatch::start(process.client(credentials), clock);
         let job = FeedJob {
             chain: self.chain,
             plan: &self.plan.feed,
             share: self.seen,
             reporter: self.reporter,
         };
-        let client = process.client(&credentials);
+        let client = process.client(credentials);
         let mut feeder = Feeder::new(job, clock, client, watch, process.pid());
         findings.blocks.reserve(self.chain.blocks.len());
         for block in &self.chain.blocks {
@@ -218,13 +305,6 @@ impl RunJob<'_> {
         }
         let (client, tx_errors) = feeder.finish();
         findings.tx_errors = tx_errors;
-        self.reporter.event(&Event::Verifying);
-        findings.end = verify::end_state(&client, self.chain).map_err(|error| {
-            match process.death(&error) {
-                Some(source) => RunFault::DiedAtEnd { source },
-                None => RunFault::EndState { source: error },
-            }
-        })?;
         Ok(client)
     }
 

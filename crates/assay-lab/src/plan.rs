@@ -1,12 +1,13 @@
 //! The plan: an experiment as a TOML file. Every field is documented in `plans/README.md`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::target::{TargetSpec, TargetSpecError};
+use crate::target::{TargetSpec, TargetSpecError, USE_TARGETS};
 
 /// The plan format this version reads and writes.
 pub const PLAN_FORMAT: u32 = 1;
@@ -35,6 +36,9 @@ pub struct Plan {
     pub feed: FeedPlan,
     /// Which targets, how often.
     pub runs: RunsPlan,
+    /// How indexes are compared with the chain.
+    #[serde(default)]
+    pub index: IndexCheckPlan,
     /// Settings per kind of target.
     #[serde(default)]
     pub target: TargetsPlan,
@@ -62,6 +66,9 @@ pub struct ChainPlan {
     /// Whether every output gets its own key.
     #[serde(default)]
     pub distinct_keys: bool,
+    /// The same as a list, where chains of both kinds are wanted; instead of `distinct_keys`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<Keys>,
     /// Last height, to forge only the beginning of the chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_height: Option<u32>,
@@ -85,6 +92,45 @@ impl Variant {
             Self::Intended => "intended",
             Self::Faithful => "faithful",
         }
+    }
+}
+
+/// How often keys repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keys {
+    /// As published: derived from height and amount, so that few addresses receive most outputs.
+    Faithful,
+    /// Every output has a key of its own.
+    Distinct,
+}
+
+impl ChainPlan {
+    /// The chains that are wanted, in order.
+    pub fn keys(&self) -> Vec<Keys> {
+        match (&self.keys[..], self.distinct_keys) {
+            ([], false) => vec![Keys::Faithful],
+            ([], true) => vec![Keys::Distinct],
+            (keys, _) => keys.to_vec(),
+        }
+    }
+}
+
+/// How the answers of indexes are compared with the chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndexCheckPlan {
+    /// Script hashes to ask for; a seeded sample where the chain has more.
+    #[serde(default = "default_scripts_max")]
+    pub scripts_max: usize,
+    /// Seed of the sample.
+    #[serde(default = "default_sample_seed")]
+    pub sample_seed: u64,
+}
+
+impl Default for IndexCheckPlan {
+    fn default() -> Self {
+        Self { scripts_max: default_scripts_max(), sample_seed: default_sample_seed() }
     }
 }
 
@@ -132,7 +178,7 @@ pub enum Pace {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunsPlan {
-    /// Targets as on the command line: `assay`, `bitcoind=PATH`.
+    /// Targets as on the command line: a node, and an index where one is wanted: see [`TargetSpec`].
     #[serde(default = "default_targets")]
     pub targets: Vec<String>,
     /// Runs per target and seen share.
@@ -153,6 +199,58 @@ pub struct TargetsPlan {
     /// For `bitcoind=PATH`.
     #[serde(default)]
     pub bitcoind: BitcoindPlan,
+    /// For `+fulcrum=PATH`.
+    #[serde(default, skip_serializing_if = "IndexPlan::is_default")]
+    pub fulcrum: IndexPlan,
+    /// For `+electrs=PATH`.
+    #[serde(default, skip_serializing_if = "IndexPlan::is_default")]
+    pub electrs: IndexPlan,
+    /// For `+electrumx=PATH`.
+    #[serde(default, skip_serializing_if = "IndexPlan::is_default")]
+    pub electrumx: IndexPlan,
+}
+
+/// Settings of an index that is a program of its own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndexPlan {
+    /// Arguments added to the command line.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Added to what the program is configured by: its configuration file (Fulcrum, electrs) or its environment (`ElectrumX`).
+    #[serde(default)]
+    pub config: BTreeMap<String, Setting>,
+}
+
+impl IndexPlan {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The value of a setting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Setting {
+    /// true or false.
+    Flag(bool),
+    /// A whole number.
+    Integer(i64),
+    /// Another number.
+    Number(f64),
+    /// Text.
+    Text(String),
+}
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Flag(value) => value.fmt(f),
+            Self::Integer(value) => value.fmt(f),
+            Self::Number(value) => value.fmt(f),
+            Self::Text(value) => value.fmt(f),
+        }
+    }
 }
 
 /// Settings of our own node.
@@ -162,6 +260,9 @@ pub struct AssayPlan {
     /// Arguments added to the command line.
     #[serde(default)]
     pub args: Vec<String>,
+    /// Arguments added where the node keeps its index as well: `assay+index`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub index_args: Vec<String>,
 }
 
 /// Settings of the Bitcoin Core family.
@@ -359,6 +460,17 @@ impl Plan {
         if self.chain.recipe.is_empty() {
             return bad("chain.recipe", String::new(), "a recipe is needed");
         }
+        if self.chain.distinct_keys && !self.chain.keys.is_empty() {
+            return bad("chain.distinct_keys", "true".to_owned(), "give it or `keys`, not both");
+        }
+        if let [first, second, ..] = self.chain.keys[..]
+            && (first == second || self.chain.keys.len() > 2)
+        {
+            return bad("chain.keys", format!("{:?}", self.chain.keys), "each kind once");
+        }
+        if self.index.scripts_max == 0 {
+            return bad("index.scripts_max", "0".to_owned(), "at least one script is needed");
+        }
         if self.chain.stop_height == Some(0) {
             return bad("chain.stop_height", "0".to_owned(), "the first block has height 1");
         }
@@ -371,8 +483,11 @@ impl Plan {
         }
         for target in &self.runs.targets {
             if let Err(error) = target.parse::<TargetSpec>() {
-                let TargetSpecError::Unknown { .. } = error;
-                return bad("runs.targets", target.clone(), "use assay or bitcoind=PATH");
+                let rule = match error {
+                    TargetSpecError::Unknown { .. } => USE_TARGETS,
+                    TargetSpecError::OwnIndex { .. } => "only our own node has an index of ours",
+                };
+                return bad("runs.targets", target.clone(), rule);
             }
         }
         self.check_phases()
@@ -460,6 +575,14 @@ const fn default_dbcache_mib() -> u32 {
 
 const fn default_maxmempool_mb() -> u32 {
     4000
+}
+
+const fn default_scripts_max() -> usize {
+    100_000
+}
+
+const fn default_sample_seed() -> u64 {
+    1
 }
 
 const fn one() -> u32 {
@@ -553,13 +676,13 @@ mod tests {
         insta::assert_snapshot!(
             [unknown_key, wrong_type, not_toml, bad_mode].join("\n---\n"),
             @r#"
-        plan.toml, line 17, column 1: unknown field `scael`, expected one of `recipe`, `seed`, `scale`, `variant`, `distinct_keys`, `stop_height`
+        plan.toml, line 18, column 1: unknown field `scael`, expected one of `recipe`, `seed`, `scale`, `variant`, `distinct_keys`, `keys`, `stop_height`
         ---
-        plan.toml, line 16, column 8: invalid value: integer `-1`, expected u64
+        plan.toml, line 17, column 8: invalid value: integer `-1`, expected u64
         ---
-        plan.toml, line 21, column 6: unclosed table, expected `]`
+        plan.toml, line 22, column 6: unclosed table, expected `]`
         ---
-        plan.toml, line 23, column 13: unknown variant `suffix`, expected `prefix` or `random`
+        plan.toml, line 24, column 13: unknown variant `suffix`, expected `prefix` or `random`
         "#
         );
     }
@@ -574,8 +697,12 @@ mod tests {
             ("seen = [0.0, 0.9]", "seen = [0.9, 0.9]"),
             ("seen = [0.0, 0.9]", "seen = [1.5]"),
             ("repeat = 1", "repeat = 0"),
-            ("targets = [\"assay\"]", "targets = [\"btcd\"]"),
-            ("distinct_keys = false", "stop_height = 0"),
+            ("targets = [\"assay+index\"]", "targets = [\"btcd\"]"),
+            ("targets = [\"assay+index\"]", "targets = [\"bitcoind=/b+index\"]"),
+            ("variant = \"intended\"", "stop_height = 0"),
+            ("variant = \"intended\"", "distinct_keys = true"),
+            ("\"faithful\", \"distinct\"", "\"distinct\", \"distinct\""),
+            ("scripts_max = 100000", "scripts_max = 0"),
             ("format = 1", "format = 2"),
             ("name = \"bch-scaling\"", "name = \"../up\""),
         ];
@@ -596,8 +723,12 @@ mod tests {
         plan.toml: feed.seen = 0.9: each share once, in whole percent
         plan.toml: feed.seen = 1.5: a share lies between 0.0 and 1.0
         plan.toml: runs.repeat = 0: use 1 to 100
-        plan.toml: runs.targets = btcd: use assay or bitcoind=PATH
+        plan.toml: runs.targets = btcd: use assay or bitcoind=PATH, and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index
+        plan.toml: runs.targets = bitcoind=/b+index: only our own node has an index of ours
         plan.toml: chain.stop_height = 0: the first block has height 1
+        plan.toml: chain.distinct_keys = true: give it or `keys`, not both
+        plan.toml: chain.keys = [Distinct, Distinct]: each kind once
+        plan.toml: index.scripts_max = 0: at least one script is needed
         plan.toml: format = 2: only format 1 is known
         plan.toml: name = ../up: use small letters, digits and '-'
         "#);

@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
+use crate::electrum;
 use crate::rpc::{Client, RpcError};
 use crate::target::Launch;
 
@@ -100,12 +102,39 @@ pub(crate) struct ChainInfo {
     pub(crate) blocks: u64,
 }
 
-/// A port of the loopback interface that nobody uses now.
-pub(crate) fn free_port() -> Result<u16, ProcessError> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .map(|address| address.port())
-        .map_err(|source| ProcessError::Port { source })
+/// Ports of the loopback interface for one target.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ports {
+    /// The node's JSON-RPC.
+    pub(crate) rpc: u16,
+    /// The index's Electrum protocol.
+    pub(crate) electrum: u16,
+    /// The node's peers.
+    pub(crate) p2p: u16,
+    /// The node's notifications.
+    pub(crate) zmq: u16,
+    /// The index's metrics, where it insists on serving them.
+    pub(crate) metrics: u16,
+}
+
+impl Ports {
+    /// Ports that nobody uses now; all are held at the same time, so no two are the same.
+    pub(crate) fn free() -> Result<Self, ProcessError> {
+        let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let held = [bind(), bind(), bind(), bind(), bind()];
+        let mut ports = [0; 5];
+        for (port, listener) in ports.iter_mut().zip(held) {
+            let address = listener.and_then(|listener| listener.local_addr());
+            *port = address.map_err(|source| ProcessError::Port { source })?.port();
+        }
+        let [rpc, electrum, p2p, zmq, metrics] = ports;
+        Ok(Self { rpc, electrum, p2p, zmq, metrics })
+    }
+
+    /// Where the index serves.
+    pub(crate) fn electrum_address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.electrum).into()
+    }
 }
 
 impl Process {
@@ -115,8 +144,14 @@ impl Process {
         let out = File::create(log).map_err(log_error)?;
         let err = out.try_clone().map_err(log_error)?;
         let program = launch.program.to_string_lossy().into_owned();
+        let words = launch
+            .env
+            .iter()
+            .map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()));
+        let command = words.chain(std::iter::once(program.clone())).collect::<Vec<_>>();
         let child = Command::new(&launch.program)
             .args(&launch.args)
+            .envs(launch.env)
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(err)
@@ -129,7 +164,7 @@ impl Process {
             node_log: launch.node_log,
             cookie: launch.cookie,
             port,
-            command: std::iter::once(program).chain(args).collect(),
+            command: command.into_iter().chain(args).collect(),
         })
     }
 
@@ -177,6 +212,42 @@ impl Process {
         Err(ProcessError::NotReady { seconds, last, log_tail })
     }
 
+    /// Waits until an index answers on its port; returns what it calls itself.
+    pub(crate) fn wait_electrum(&mut self, address: SocketAddr) -> Result<(), ProcessError> {
+        let start = Instant::now();
+        let mut last = String::new();
+        while start.elapsed() < READY_TIMEOUT {
+            if let Some(status) = self.exit_status() {
+                return Err(self.exited(status));
+            }
+            let answer = electrum::Client::connect(address, Duration::from_secs(5))
+                .and_then(|mut client| client.hello().map(|_| ()));
+            match answer {
+                Ok(()) => return Ok(()),
+                Err(error) => last = error.to_string(),
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let (seconds, log_tail) = (READY_TIMEOUT.as_secs(), self.log_tail());
+        Err(ProcessError::NotReady { seconds, last, log_tail })
+    }
+
+    /// Tells a program that has no `stop` request to end, by signal, and waits for that; returns how long it took.
+    pub(crate) fn stop_by_signal(mut self) -> Result<Duration, ProcessError> {
+        let start = Instant::now();
+        self.terminate();
+        while start.elapsed() < STOP_TIMEOUT {
+            if let Some(status) = self.exit_status() {
+                // A program that does not handle the signal ends by it, which is an end as well.
+                let by_signal = status.signal() == Some(rustix::process::Signal::TERM.as_raw());
+                let is_end = status.success() || by_signal || status.code() == Some(143);
+                return if is_end { Ok(start.elapsed()) } else { Err(self.exited(status)) };
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Err(ProcessError::NotStopped { seconds: STOP_TIMEOUT.as_secs() })
+    }
+
     /// A new connection.
     pub(crate) fn client(&self, credentials: &str) -> Client {
         Client::new(self.port, credentials)
@@ -211,9 +282,11 @@ impl Process {
 
     /// After a failed call: whether the process is the reason.
     pub(crate) fn death(&mut self, error: &RpcError) -> Option<ProcessError> {
-        if error.is_answer() {
-            return None;
-        }
+        if error.is_answer() { None } else { self.end_soon() }
+    }
+
+    /// After a broken connection: how the process ended, if it did.
+    pub(crate) fn end_soon(&mut self) -> Option<ProcessError> {
         let start = Instant::now();
         while start.elapsed() < DEATH_NOTICE {
             if let Some(status) = self.exit_status() {
@@ -288,6 +361,7 @@ mod tests {
         let launch = Launch {
             program: "/nonexistent/bitcoind".into(),
             args: Vec::new(),
+            env: Vec::new(),
             cookie: folder.path().join(".cookie"),
             node_log: None,
         };
@@ -301,6 +375,7 @@ mod tests {
         let launch = Launch {
             program: "sh".into(),
             args: ["-c", "echo no space left; exit 3"].map(Into::into).to_vec(),
+            env: Vec::new(),
             cookie: folder.path().join(".cookie"),
             node_log: None,
         };

@@ -9,6 +9,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::chain::Chain;
+use crate::electrum::check::LedgerCheck;
 use crate::plan::Plan;
 use crate::results::{BlockRecord, Run, Status};
 
@@ -83,6 +84,22 @@ pub enum Event<'a> {
         /// Title of its phase.
         phase: &'a str,
     },
+    /// All blocks are fed; the index is not at the tip yet.
+    CatchingUp,
+    /// The answers of the index are being compared.
+    CheckingScripts {
+        /// Scripts done.
+        done: u64,
+        /// Scripts to do.
+        of: u64,
+    },
+    /// The answers of the index were compared.
+    ScriptsChecked {
+        /// What came of it.
+        check: &'a LedgerCheck,
+    },
+    /// The script ledger of a chain is being made.
+    ScriptLedger,
     /// The end state is being compared.
     Verifying,
     /// The target was told to stop.
@@ -198,6 +215,8 @@ impl Terminal {
     }
 }
 
+/// Scripts between two messages on the bar.
+const SCRIPTS_PER_STEP: u64 = 1000;
 /// Kills between two lines where there is no terminal for a bar.
 const KILLS_PER_LINE: u32 = 50;
 
@@ -253,6 +272,17 @@ impl Reporter for Terminal {
                 bar.set_position(u64::from(block.height));
                 bar.set_message(format!("{phase}: {:.3} s", block.service_s));
             }),
+            Event::ScriptLedger => self.spin("making the script ledger".to_owned()),
+            Event::CatchingUp => {
+                self.with_bar(None, |bar| bar.set_message("the index catches up"));
+            }
+            Event::CheckingScripts { done, of } => {
+                if done % SCRIPTS_PER_STEP == 0 || done == of {
+                    let message = format!("comparing answers: {done} of {of} scripts");
+                    self.with_bar(None, |bar| bar.set_message(message));
+                }
+            }
+            Event::ScriptsChecked { check } => self.say(&format!("  {}", check.summary())),
             Event::Verifying => self.with_bar(None, |bar| bar.set_message("comparing end state")),
             Event::Stopping => self.with_bar(None, |bar| bar.set_message("stopping")),
             Event::RunFinished { run } => self.say(&finished(run)),

@@ -1,4 +1,7 @@
-//! The results of a plan: `results.json`, schema version 1.
+//! The results of a plan: `results.json`, schema version 2.
+//!
+//! Schema 2 adds indexes (`index` of targets, runs and blocks), further chains (`more_chains`, `distinct_keys` of targets). A
+//! file of schema 1 is read as one without any of these.
 //!
 //! Times are seconds; those ending in `_at_s` are on the run's own clock, which starts when the
 //! target is started. Sizes are bytes; MiB is 2^20 bytes. `txs` counts coinbases, `inputs` and
@@ -8,10 +11,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::electrum::check::LedgerCheck;
 use crate::plan::Plan;
+use crate::target::IndexKind;
 
 /// The schema version of `results.json` and of the files under `runs/`.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
+/// The oldest schema version that is still read.
+pub const SCHEMA_OLDEST: u32 = 1;
 
 /// Everything known about one execution of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,8 +29,11 @@ pub struct Results {
     pub created: String,
     /// The plan, with the seed and scale that were used.
     pub plan: Plan,
-    /// The chain that was fed.
+    /// The chain that was fed; the first of several.
     pub chain: ChainSummary,
+    /// The others, where the plan asks for keys of both kinds.
+    #[serde(default)]
+    pub more_chains: Vec<ChainSummary>,
     /// The machine.
     pub machine: Machine,
     /// The software of the laboratory.
@@ -31,7 +41,7 @@ pub struct Results {
     /// Signature rates of one thread of the reference library, measured in the same execution.
     #[serde(default)]
     pub yardsticks: Vec<Yardstick>,
-    /// One entry per target, in the order of the plan.
+    /// One entry per target and chain, in the order of the plan.
     pub targets: Vec<TargetResults>,
     /// The command line that makes these results again.
     pub rerun: String,
@@ -145,8 +155,23 @@ pub struct TargetResults {
     pub family: String,
     /// What the program says about its version.
     pub version: String,
+    /// Whether it was fed the chain in which every output has a key of its own.
+    #[serde(default)]
+    pub distinct_keys: bool,
+    /// The index beside it.
+    #[serde(default)]
+    pub index: Option<IndexInfo>,
     /// Its runs, in order of seen share and repeat.
     pub runs: Vec<Run>,
+}
+
+/// The index of a target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexInfo {
+    /// What it is.
+    pub kind: IndexKind,
+    /// What it says about its version.
+    pub version: String,
 }
 
 /// Whether a run counts.
@@ -202,6 +227,92 @@ pub struct Run {
     pub lab_cpu_s: Option<f64>,
     /// Control load before and after, in nanoseconds.
     pub control_ns: Vec<u64>,
+    /// What the index beside the node did.
+    #[serde(default)]
+    pub index: Option<IndexRun>,
+}
+
+/// What an index did in a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct IndexRun {
+    /// What the server calls itself.
+    pub server: String,
+    /// Version of the protocol spoken with it.
+    pub protocol: String,
+    /// Command line of its process; empty where it is a part of the node's.
+    pub command: Vec<String>,
+    /// From starting its process to its first answer; absent where it has none of its own.
+    pub startup_s: Option<f64>,
+    /// From telling its process to stop to its end.
+    pub shutdown_s: Option<f64>,
+    /// Figures per phase, in the order of the chain.
+    pub phases: Vec<IndexPhase>,
+    /// Figures over all measured phases.
+    pub total: IndexPhase,
+    /// How long after the node it reached the tip.
+    pub lag_end_s: Option<f64>,
+    /// Its answers, compared with the chain.
+    pub ledger: Option<LedgerCheck>,
+    /// Bytes on disk of the index, after the end.
+    pub index_bytes: Option<u64>,
+    /// Bytes on disk of the node without it.
+    pub node_bytes: Option<u64>,
+    /// CPU time of the process that holds the index, when it reached the tip.
+    pub cpu_s: Option<f64>,
+    /// Its highest resident memory until then.
+    pub rss_peak_bytes: Option<u64>,
+    /// Bytes that it had written to disk until then.
+    pub written_bytes: Option<u64>,
+    /// Requests to the node that the index gave up for lack of an answer, as its log tells.
+    pub timeouts: Option<u64>,
+    /// Resources of its process over time; empty where it has none of its own.
+    pub samples: Samples,
+}
+
+/// Figures of an index in one phase. Counts are those of the blocks.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct IndexPhase {
+    /// Name in the ledger.
+    pub name: String,
+    /// Blocks.
+    pub blocks: u64,
+    /// Transactions, with coinbases.
+    pub txs: u64,
+    /// Service time, summed: see [`IndexBlock::service_s`].
+    pub seconds: f64,
+    /// Transactions per second of service time.
+    pub tx_per_s: f64,
+    /// Inputs per second of service time.
+    pub inputs_per_s: f64,
+    /// Outputs per second of service time.
+    pub outputs_per_s: f64,
+    /// MiB per second of service time.
+    pub mib_per_s: f64,
+    /// Queue time, summed: see [`IndexBlock::queue_s`].
+    pub queue_s: f64,
+    /// Longest time from a block's being the node's tip to its being indexed.
+    pub lag_s_max: f64,
+    /// Node and index together, summed: see [`IndexBlock::pair_s`].
+    pub pair_s: f64,
+    /// Transactions per second of that.
+    pub pair_tx_per_s: f64,
+    /// Inputs per second of that.
+    pub pair_inputs_per_s: f64,
+}
+
+/// When an index had a block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct IndexBlock {
+    /// It announced a tip at this height or above.
+    pub reached_at_s: f64,
+    /// From the later of two moments, the block's being the node's tip and its predecessor's being indexed, to
+    /// `reached_at_s`. Zero for a block that was announced before the node's tip was seen to move, or together with its
+    /// predecessor.
+    pub service_s: f64,
+    /// From the block's being the node's tip to its predecessor's being indexed: waiting for the index.
+    pub queue_s: f64,
+    /// From the later of sending the block and its predecessor's being indexed, to `reached_at_s`: node and index together.
+    pub pair_s: f64,
 }
 
 /// Figures of one phase.
@@ -306,6 +417,9 @@ pub struct BlockRecord {
     pub queue_s: f64,
     /// CPU time of the target during the service time (granularity 10 ms).
     pub cpu_s: Option<f64>,
+    /// When the index had it.
+    #[serde(default)]
+    pub index: Option<IndexBlock>,
 }
 
 /// One comparison with the ledger.
@@ -348,6 +462,12 @@ pub struct Samples {
 }
 
 impl Results {
+    /// The chain that a target was fed.
+    pub fn chain_of(&self, target: &TargetResults) -> &ChainSummary {
+        let mut all = std::iter::once(&self.chain).chain(&self.more_chains);
+        all.find(|chain| chain.distinct_keys == target.distinct_keys).unwrap_or(&self.chain)
+    }
+
     /// All runs of all targets.
     pub fn runs(&self) -> impl Iterator<Item = &Run> {
         self.targets.iter().flat_map(|target| &target.runs)

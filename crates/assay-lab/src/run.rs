@@ -12,12 +12,13 @@ use crate::forge::{ForgeError, ForgeJob};
 use crate::journal::{Journal, Settings, run_id};
 use crate::machine;
 use crate::one_run::{RunFault, RunJob};
-use crate::plan::{Plan, check_scale};
+use crate::plan::{Keys, Plan, check_scale};
 use crate::progress::{Event, Reporter};
 use crate::report;
 use crate::results::{
-    ChainSummary, Machine, Results, Run, SCHEMA, Software, TargetResults, Yardstick,
+    ChainSummary, IndexInfo, Machine, Results, Run, SCHEMA, Software, TargetResults, Yardstick,
 };
+use crate::scripts::{ScriptsError, ScriptsJob};
 use crate::target::{Target, TargetError, TargetSpec};
 use crate::yardstick::{self, YardstickError};
 
@@ -26,7 +27,7 @@ use crate::yardstick::{self, YardstickError};
 pub struct RunOptions {
     /// Where results go. Created if missing.
     pub out_dir: PathBuf,
-    /// Where the chain is, or goes; `out_dir/chain` if not given.
+    /// Where the chain is, or goes; `out_dir/chain` if not given. The second of two chains has `-distinct` behind its name.
     pub chain_dir: Option<PathBuf>,
     /// Scale instead of the plan's.
     pub scale: Option<f64>,
@@ -40,6 +41,9 @@ pub struct RunOptions {
     pub keep_datadirs: bool,
     /// How to call the forge; recipe, `--seed`, `--scale` and `--out` are added.
     pub forge_command: Vec<OsString>,
+    /// How to have a script ledger made of a chain; its folder, `--sample`, `--seed` and `--out` are added. Empty if the
+    /// answers of indexes are not to be compared.
+    pub scripts_command: Vec<OsString>,
     /// How to call our node; `--chain`, `--datadir` and `--rpc` are added.
     pub node_command: Vec<OsString>,
     /// How to measure the reference signature library; empty if it is not to be measured. The
@@ -76,6 +80,9 @@ pub enum LabError {
     /// There is no chain.
     #[error(transparent)]
     Forge(#[from] ForgeError),
+    /// There is no script ledger.
+    #[error(transparent)]
+    Scripts(#[from] ScriptsError),
     /// A target cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -115,30 +122,67 @@ pub fn run(
     atomic_file::create_folder(&options.out_dir)?;
     let _lock = lock(&options.out_dir)?;
     let targets = detect(&plan, options)?;
-    let (chain, forge_s) = forge(&plan, options, reporter)?;
-    for target in &targets {
-        target.check_chain(&chain.header.chain)?;
+    let mut chains = Vec::new();
+    for keys in plan.chain.keys() {
+        let (chain, forge_s) = forge(&plan, keys, options, reporter)?;
+        for target in &targets {
+            target.check_chain(&chain.header.chain)?;
+        }
+        chains.push(Forged { keys, summary: summarise(&chain, forge_s), chain, scripts: None });
+    }
+    let has_index = targets.iter().any(|target| target.index.is_some());
+    if has_index && !options.scripts_command.is_empty() {
+        for forged in &mut chains {
+            reporter.event(&Event::ScriptLedger);
+            forged.scripts = Some(make_scripts(&plan, forged, options)?);
+        }
     }
     let machine = machine::record(&options.out_dir);
     let session = Session {
-        summary: summarise(&chain, forge_s),
         plan: &plan,
         options,
-        chain: &chain,
+        chains: &chains,
         targets: &targets,
         machine,
         journal: Journal::open(&options.out_dir, options.resume)?,
         reporter,
     };
-    session.run()
+    let results = session.run()?;
+    // Large, and made again in seconds; after a failure it stays to be looked into.
+    for scripts in chains.iter().filter_map(|forged| forged.scripts.as_ref()) {
+        if results.void_runs().next().is_none() {
+            let _ = std::fs::remove_file(scripts);
+        }
+    }
+    Ok(results)
+}
+
+/// A chain that is there.
+struct Forged {
+    keys: Keys,
+    chain: Chain,
+    summary: ChainSummary,
+    /// Its script ledger.
+    scripts: Option<PathBuf>,
+}
+
+impl Forged {
+    /// Puts it apart from another chain of the same plan.
+    fn suffix(&self, plan: &Plan) -> &'static str {
+        suffix(plan, self.keys)
+    }
+}
+
+/// What names of files and targets end with, where a plan has two chains.
+fn suffix(plan: &Plan, keys: Keys) -> &'static str {
+    if keys == Keys::Distinct && plan.chain.keys().len() > 1 { "-distinct" } else { "" }
 }
 
 /// One execution of a plan, with everything that stays the same during it.
 struct Session<'a> {
     plan: &'a Plan,
     options: &'a RunOptions,
-    chain: &'a Chain,
-    summary: ChainSummary,
+    chains: &'a [Forged],
     targets: &'a [Target],
     machine: Machine,
     journal: Journal,
@@ -148,6 +192,7 @@ struct Session<'a> {
 /// One entry of the schedule.
 #[derive(Clone, Copy)]
 struct Slot {
+    chain: usize,
     target: usize,
     seen: f64,
     repeat: u32,
@@ -157,15 +202,17 @@ impl Session<'_> {
     fn run(&self) -> Result<Results, LabError> {
         let mut yardsticks = Vec::new();
         self.measure_yardstick(&mut yardsticks)?;
-        let mut runs: BTreeMap<usize, Vec<Run>> = BTreeMap::new();
+        let mut runs: BTreeMap<(usize, usize), Vec<Run>> = BTreeMap::new();
         let schedule = self.schedule();
         let mut warm = vec![false; self.targets.len()];
         for (index, slot) in schedule.iter().enumerate() {
             let target = &self.targets[slot.target];
-            let id = run_id(&target.name, slot.seen, slot.repeat, self.plan.runs.repeat);
+            let forged = &self.chains[slot.chain];
+            let name = format!("{}{}", target.name, forged.suffix(self.plan));
+            let id = run_id(&name, slot.seen, slot.repeat, self.plan.runs.repeat);
             let settings = Settings::new(
                 self.plan,
-                &self.summary,
+                &forged.summary,
                 &self.machine,
                 &self.options.assay_version,
                 target,
@@ -175,7 +222,7 @@ impl Session<'_> {
                 if self.options.resume { self.journal.finished(&id, &settings) } else { None };
             if let Some(run) = finished {
                 self.reporter.event(&Event::RunSkipped { run: &run });
-                runs.entry(slot.target).or_default().push(run);
+                runs.entry((slot.target, slot.chain)).or_default().push(run);
                 continue;
             }
             if !std::mem::replace(&mut warm[slot.target], true) {
@@ -185,7 +232,7 @@ impl Session<'_> {
             let (run, fault) = self.execute(*slot, target, &id, (number, of));
             self.journal.record(&settings, &run)?;
             self.reporter.event(&Event::RunFinished { run: &run });
-            runs.entry(slot.target).or_default().push(run);
+            runs.entry((slot.target, slot.chain)).or_default().push(run);
             if let Some(fault) = fault {
                 // What there is makes a report; the fault is what the caller must hear of.
                 let _ = self.finish(runs, yardsticks);
@@ -201,9 +248,12 @@ impl Session<'_> {
     fn schedule(&self) -> Vec<Slot> {
         let mut schedule = Vec::new();
         for repeat in 0..self.plan.runs.repeat {
-            let mut round: Vec<Slot> = (0..self.targets.len())
-                .flat_map(|target| {
-                    self.plan.feed.seen.iter().map(move |&seen| Slot { target, seen, repeat })
+            let chains = 0..self.chains.len();
+            let mut round: Vec<Slot> = chains
+                .flat_map(|chain| (0..self.targets.len()).map(move |target| (chain, target)))
+                .flat_map(|(chain, target)| {
+                    let seen = self.plan.feed.seen.iter();
+                    seen.map(move |&seen| Slot { chain, target, seen, repeat })
                 })
                 .collect();
             if repeat % 2 == 1 {
@@ -233,17 +283,19 @@ impl Session<'_> {
         id: &str,
         (number, of): (usize, usize),
     ) -> (Run, Option<RunFault>) {
-        let blocks = self.chain.blocks.len();
+        let forged = &self.chains[slot.chain];
+        let blocks = forged.chain.blocks.len();
         self.reporter.event(&Event::RunStarted { id, number, of, blocks });
         let job = RunJob {
             plan: self.plan,
-            chain: self.chain,
+            chain: &forged.chain,
             target,
             seen: slot.seen,
             repeat: slot.repeat,
             id,
             out_dir: &self.options.out_dir,
             keep_datadir: self.options.keep_datadirs,
+            scripts: forged.scripts.as_deref(),
             reporter: self.reporter,
         };
         job.execute()
@@ -265,27 +317,41 @@ impl Session<'_> {
     /// Puts the results together and writes the report.
     fn finish(
         &self,
-        mut runs: BTreeMap<usize, Vec<Run>>,
+        mut runs: BTreeMap<(usize, usize), Vec<Run>>,
         yardsticks: Vec<Yardstick>,
     ) -> Result<Results, LabError> {
-        let of_target = |(index, target): (usize, &Target)| {
-            let mut runs = runs.remove(&index).unwrap_or_default();
+        let mut of_target = |target_index: usize, chain_index: usize| {
+            let (target, forged) = (&self.targets[target_index], &self.chains[chain_index]);
+            let mut runs = runs.remove(&(target_index, chain_index)).unwrap_or_default();
             runs.sort_by(|a, b| {
                 a.seen_requested.total_cmp(&b.seen_requested).then(a.repeat.cmp(&b.repeat))
             });
             TargetResults {
-                name: target.name.clone(),
+                name: format!("{}{}", target.name, forged.suffix(self.plan)),
                 family: target.family.as_str().to_owned(),
                 version: target.version.clone(),
+                distinct_keys: forged.summary.distinct_keys,
+                index: target
+                    .index
+                    .as_ref()
+                    .map(|index| IndexInfo { kind: index.kind, version: index.version.clone() }),
                 runs,
             }
         };
-        let targets = self.targets.iter().enumerate().map(of_target).collect();
+        let pairs = (0..self.chains.len())
+            .flat_map(|chain| (0..self.targets.len()).map(move |target| (target, chain)));
+        let targets = pairs.map(|(target, chain)| of_target(target, chain)).collect();
+        let summaries: Vec<_> = self.chains.iter().map(|forged| forged.summary.clone()).collect();
+        let (chain, more_chains) = match summaries.split_first() {
+            Some((first, others)) => (first.clone(), others.to_vec()),
+            None => unreachable!("a plan has at least one chain"),
+        };
         let results = Results {
             schema: SCHEMA,
             created: iso8601(unix_ms()),
             plan: self.plan.clone(),
-            chain: self.summary.clone(),
+            chain,
+            more_chains,
             machine: self.machine.clone(),
             software: Software {
                 assay: self.options.assay_version.clone(),
@@ -334,15 +400,26 @@ fn detect(plan: &Plan, options: &RunOptions) -> Result<Vec<Target>, LabError> {
 
 fn forge(
     plan: &Plan,
+    keys: Keys,
     options: &RunOptions,
     reporter: &dyn Reporter,
 ) -> Result<(Chain, Option<f64>), LabError> {
-    let own = options.out_dir.join("chain");
+    let end = suffix(plan, keys);
+    let dir = match &options.chain_dir {
+        None => options.out_dir.join(format!("chain{end}")),
+        Some(dir) => {
+            let mut name = dir.as_os_str().to_owned();
+            name.push(end);
+            name.into()
+        }
+    };
     let logs = options.out_dir.join("logs");
     atomic_file::create_folder(&logs)?;
+    let mut plan = plan.clone();
+    plan.chain.distinct_keys = keys == Keys::Distinct;
     let job = ForgeJob {
-        plan,
-        dir: options.chain_dir.as_deref().unwrap_or(&own),
+        plan: &plan,
+        dir: &dir,
         own_dir: options.chain_dir.is_none(),
         command: &options.forge_command,
         assay_version: &options.assay_version,
@@ -350,6 +427,24 @@ fn forge(
         reporter,
     };
     Ok(job.chain()?)
+}
+
+/// Has the script ledger of a chain made.
+fn make_scripts(
+    plan: &Plan,
+    forged: &Forged,
+    options: &RunOptions,
+) -> Result<PathBuf, ScriptsError> {
+    let path = options.out_dir.join(format!("scripts{}.jsonl", forged.suffix(plan)));
+    let job = ScriptsJob {
+        chain_dir: &forged.chain.dir,
+        command: &options.scripts_command,
+        check: &plan.index,
+        out: &path,
+        log: &options.out_dir.join("logs").join("scripts.log"),
+    };
+    job.make()?;
+    Ok(path)
 }
 
 fn summarise(chain: &Chain, forge_s: Option<f64>) -> ChainSummary {

@@ -1,7 +1,7 @@
 //! Targets: how each kind of node is recognised, named and started.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,46 +11,99 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
+use crate::index_target::IndexTarget;
+pub use crate::index_target::{IndexKind, IndexSpec};
 use crate::plan::TargetsPlan;
+use crate::process::Ports;
 
-/// A target as the command line and plans name it.
+/// A target as the command line and plans name it: a node, or a node with an index, `NODE+INDEX`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TargetSpec {
+pub struct TargetSpec {
+    /// The node.
+    pub node: NodeSpec,
+    /// The index beside it, where one is wanted.
+    pub index: Option<IndexSpec>,
+}
+
+/// A node as the command line and plans name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeSpec {
     /// Our own node: `assay`.
     Assay,
     /// A program of the Bitcoin Core family: `bitcoind=PATH`.
     Bitcoind(PathBuf),
 }
 
+/// What a target may be, for people.
+pub(crate) const USE_TARGETS: &str = "use assay or bitcoind=PATH, and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index";
+
 /// Why a target was not understood.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetSpecError {
     /// It is of no known kind.
-    #[error("unknown target {text:?}: use assay or bitcoind=PATH")]
+    #[error("unknown target {text:?}: {USE_TARGETS}")]
     Unknown {
         /// What was given.
         text: String,
     },
+    /// The index in our node was asked for beside another node.
+    #[error("{text:?}: only our own node has an index of ours")]
+    OwnIndex {
+        /// What was given.
+        text: String,
+    },
+}
+
+impl TargetSpec {
+    /// A node without an index.
+    pub const fn node(node: NodeSpec) -> Self {
+        Self { node, index: None }
+    }
 }
 
 impl FromStr for TargetSpec {
     type Err = TargetSpecError;
 
     fn from_str(text: &str) -> Result<Self, TargetSpecError> {
-        match text.split_once('=') {
-            None if text == "assay" => Ok(Self::Assay),
-            Some(("bitcoind", path)) if !path.is_empty() => Ok(Self::Bitcoind(path.into())),
-            _ => Err(TargetSpecError::Unknown { text: text.to_owned() }),
+        let unknown = || TargetSpecError::Unknown { text: text.to_owned() };
+        let (node, index) = split_index(text);
+        let node = match node.split_once('=') {
+            None if node == "assay" => NodeSpec::Assay,
+            Some(("bitcoind", path)) if !path.is_empty() => NodeSpec::Bitcoind(path.into()),
+            _ => return Err(unknown()),
+        };
+        match (&node, &index) {
+            (NodeSpec::Bitcoind(_), Some(IndexSpec::Own)) => {
+                Err(TargetSpecError::OwnIndex { text: text.to_owned() })
+            }
+            (_, Some(IndexSpec::Program(_, path))) if path.as_os_str().is_empty() => Err(unknown()),
+            _ => Ok(Self { node, index }),
         }
+    }
+}
+
+/// Splits at the last `+` that begins an index: paths may hold others.
+fn split_index(text: &str) -> (&str, Option<IndexSpec>) {
+    if let Some(node) = text.strip_suffix("+index") {
+        return (node, Some(IndexSpec::Own));
+    }
+    let place = |kind: &IndexKind| {
+        let mark = format!("+{}=", kind.as_str());
+        text.rfind(&mark).map(|at| (at, at + mark.len(), *kind))
+    };
+    match IndexKind::PROGRAMS.iter().filter_map(place).max_by_key(|(at, ..)| *at) {
+        Some((at, end, kind)) => (&text[..at], Some(IndexSpec::Program(kind, text[end..].into()))),
+        None => (text, None),
     }
 }
 
 impl fmt::Display for TargetSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Assay => f.write_str("assay"),
-            Self::Bitcoind(path) => write!(f, "bitcoind={}", path.display()),
+        match &self.node {
+            NodeSpec::Assay => f.write_str("assay")?,
+            NodeSpec::Bitcoind(path) => write!(f, "bitcoind={}", path.display())?,
         }
+        self.index.as_ref().map_or(Ok(()), |index| write!(f, "+{index}"))
     }
 }
 
@@ -145,6 +198,8 @@ pub(crate) struct Target {
     pub(crate) fingerprint: Fingerprint,
     /// Options a Core-family program lists in its help.
     options: BTreeSet<String>,
+    /// The index beside it.
+    pub(crate) index: Option<IndexTarget>,
 }
 
 /// Tells two builds of a program apart.
@@ -159,6 +214,8 @@ pub(crate) struct Fingerprint {
 pub(crate) struct Launch {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
+    /// Added to the environment.
+    pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cookie: PathBuf,
     /// The log the node writes itself, where it does.
     pub(crate) node_log: Option<PathBuf>,
@@ -171,17 +228,32 @@ impl Target {
         node_command: &[OsString],
         assay_version: &str,
     ) -> Result<Self, TargetError> {
-        match spec {
-            TargetSpec::Assay => Ok(Self {
+        let mut target = match &spec.node {
+            NodeSpec::Assay => Self {
                 name: "assay".to_owned(),
                 family: Family::Assay,
                 version: format!("Assay {assay_version}"),
                 command: node_command.to_vec(),
-                fingerprint: node_command.first().map(fingerprint).unwrap_or_default(),
+                fingerprint: node_command
+                    .first()
+                    .map(|program| fingerprint(program))
+                    .unwrap_or_default(),
                 options: BTreeSet::new(),
-            }),
-            TargetSpec::Bitcoind(program) => Self::detect_bitcoind(program),
+                index: None,
+            },
+            NodeSpec::Bitcoind(program) => Self::detect_bitcoind(program)?,
+        };
+        if let Some(spec) = &spec.index {
+            let mut index = IndexTarget::detect(spec)?;
+            if index.kind == IndexKind::Own {
+                index.version.clone_from(&target.version);
+                target.name.push_str("+index");
+            } else {
+                target.name = format!("{}+{}", target.name, index.name());
+            }
+            target.index = Some(index);
         }
+        Ok(target)
     }
 
     fn detect_bitcoind(program: &Path) -> Result<Self, TargetError> {
@@ -197,15 +269,16 @@ impl Target {
             family,
             version: banner,
             command: vec![program.as_os_str().to_owned()],
-            fingerprint: fingerprint(&program.as_os_str().to_owned()),
+            fingerprint: fingerprint(program.as_os_str()),
             options: options_in_help(&help),
+            index: None,
         })
     }
 
     /// Refuses chains that the family does not know.
     pub(crate) fn check_chain(&self, chain: &str) -> Result<(), TargetError> {
         if self.family.takes(chain) {
-            return Ok(());
+            return self.index.as_ref().map_or(Ok(()), |index| index.check_chain(chain));
         }
         Err(TargetError::WrongChain {
             name: self.name.clone(),
@@ -214,12 +287,12 @@ impl Target {
         })
     }
 
-    /// The command line for a fresh `datadir` and an RPC port.
+    /// The command line of the node for a fresh `datadir` and these ports.
     pub(crate) fn launch(
         &self,
         chain: &str,
         datadir: &Path,
-        port: u16,
+        ports: &Ports,
         plan: &TargetsPlan,
     ) -> Launch {
         let (program, first_args) = match self.command.split_first() {
@@ -232,33 +305,57 @@ impl Target {
             Family::Assay => {
                 args.extend(["--chain", chain, "--datadir"].map(OsString::from));
                 args.push(datadir.as_os_str().to_owned());
-                args.extend(["--rpc".into(), format!("127.0.0.1:{port}").into()]);
+                args.extend(["--rpc".into(), format!("127.0.0.1:{}", ports.rpc).into()]);
                 args.extend(plan.assay.args.iter().map(OsString::from));
+                if self.has_own_index() {
+                    let electrum = format!("127.0.0.1:{}", ports.electrum);
+                    args.extend(["--index", "--electrum", &electrum].map(OsString::from));
+                    args.extend(plan.assay.index_args.iter().map(OsString::from));
+                }
             }
             Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn => {
-                args.extend(self.bitcoind_args(datadir, port, plan));
+                args.extend(self.bitcoind_args(datadir, ports, plan));
             }
         }
         let (cookie, log) = (subfolder.join(".cookie"), subfolder.join("debug.log"));
-        Launch { program, args, cookie, node_log: Some(log) }
+        Launch { program, args, env: Vec::new(), cookie, node_log: Some(log) }
     }
 
-    fn bitcoind_args(&self, datadir: &Path, port: u16, plan: &TargetsPlan) -> Vec<OsString> {
+    /// Whether the index is a part of the node's process.
+    pub(crate) fn has_own_index(&self) -> bool {
+        self.index.as_ref().is_some_and(|index| index.kind == IndexKind::Own)
+    }
+
+    /// Bytes on disk of the index in our node's folder, and of everything else in it.
+    pub(crate) fn own_index_bytes(datadir: &Path) -> (u64, u64) {
+        let index = datadir.join("regtest").join(OWN_INDEX_FOLDER);
+        let index_bytes = crate::disk::folder_bytes(&index);
+        (index_bytes, crate::disk::folder_bytes(datadir).saturating_sub(index_bytes))
+    }
+
+    fn bitcoind_args(&self, datadir: &Path, ports: &Ports, plan: &TargetsPlan) -> Vec<OsString> {
         let mut datadir_arg = OsString::from("-datadir=");
         datadir_arg.push(datadir);
         let mut args: Vec<OsString> = vec!["-regtest".into(), datadir_arg];
+        let (for_index, listens) =
+            self.index.as_ref().map_or_else(Default::default, |index| index.needs(ports));
         let must = [
             "-server".to_owned(),
-            format!("-rpcport={port}"),
+            format!("-rpcport={}", ports.rpc),
             "-rpcbind=127.0.0.1".to_owned(),
             "-rpcallowip=127.0.0.1".to_owned(),
-            "-listen=0".to_owned(),
+            if listens { format!("-bind=127.0.0.1:{}", ports.p2p) } else { "-listen=0".to_owned() },
             "-connect=0".to_owned(),
             "-printtoconsole=0".to_owned(),
             format!("-dbcache={}", plan.bitcoind.dbcache_mib),
             format!("-maxmempool={}", plan.bitcoind.maxmempool_mb),
         ];
         args.extend(must.map(OsString::from));
+        if listens {
+            // Without it a node that connects to nobody does not listen either.
+            args.push("-listen=1".into());
+        }
+        args.extend(for_index.iter().filter(|arg| self.knows(arg)).map(OsString::from));
         // Given only to programs whose help lists them: older and newer ones refuse what they do
         // not know. A regtest node checks its whole mempool and block index after every change
         // unless told otherwise; BCHN refuses to serve after its expiry date unless told otherwise.
@@ -297,6 +394,9 @@ impl Target {
     }
 }
 
+/// Folder of our index inside the folder of a chain.
+const OWN_INDEX_FOLDER: &str = "electrum";
+
 fn output_of(program: &Path, arg: &str) -> Result<String, TargetError> {
     let output = Command::new(program)
         .arg(arg)
@@ -306,7 +406,7 @@ fn output_of(program: &Path, arg: &str) -> Result<String, TargetError> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn fingerprint(program: &OsString) -> Fingerprint {
+pub(crate) fn fingerprint(program: &OsStr) -> Fingerprint {
     let Ok(metadata) = std::fs::metadata(program) else { return Fingerprint::default() };
     let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     Fingerprint {
@@ -327,7 +427,7 @@ fn options_in_help(help: &str) -> BTreeSet<String> {
 
 /// `31.99.0` out of `Bitcoin Core daemon version v31.99.0-unk`, fit for file names; what follows a
 /// dash tells commits apart, and is in the version that results carry.
-fn version_number(banner: &str) -> String {
+pub(crate) fn version_number(banner: &str) -> String {
     let word = banner
         .split_ascii_whitespace()
         .map(|word| word.trim_start_matches('v'))
@@ -342,11 +442,40 @@ mod tests {
 
     #[test]
     fn specs() {
-        assert_eq!("assay".parse::<TargetSpec>().expect("known"), TargetSpec::Assay);
-        let bitcoind = "bitcoind=/opt/a=b/bitcoind".parse::<TargetSpec>().expect("known");
-        assert_eq!(bitcoind, TargetSpec::Bitcoind("/opt/a=b/bitcoind".into()));
-        assert_eq!(bitcoind.to_string(), "bitcoind=/opt/a=b/bitcoind");
-        for bad in ["", "assay=x", "bitcoind", "bitcoind=", "btcd=/x"] {
+        let parse = |text: &str| text.parse::<TargetSpec>().expect("known");
+        assert_eq!(parse("assay"), TargetSpec::node(NodeSpec::Assay));
+        let bitcoind = NodeSpec::Bitcoind("/opt/a=b/bitcoind".into());
+        assert_eq!(parse("bitcoind=/opt/a=b/bitcoind"), TargetSpec::node(bitcoind));
+        let index = Some(IndexSpec::Own);
+        assert_eq!(parse("assay+index"), TargetSpec { node: NodeSpec::Assay, index });
+        // A plus sign in a path is a part of the path.
+        let pair = parse("bitcoind=/opt/c++/bitcoind+fulcrum=/opt/a+electrs=b/Fulcrum");
+        assert_eq!(pair.node, NodeSpec::Bitcoind("/opt/c++/bitcoind+fulcrum=/opt/a".into()));
+        let pair = parse("bitcoind=/opt/c++/bitcoind+fulcrum=/opt/f+g/Fulcrum");
+        assert_eq!(pair.node, NodeSpec::Bitcoind("/opt/c++/bitcoind".into()));
+        let index = IndexSpec::Program(IndexKind::Fulcrum, "/opt/f+g/Fulcrum".into());
+        assert_eq!(pair.index, Some(index));
+        for text in [
+            "assay",
+            "assay+index",
+            "assay+electrs=/e",
+            "bitcoind=/b",
+            "bitcoind=/b+fulcrum=/f",
+            "bitcoind=/b+electrumx=/x",
+        ] {
+            assert_eq!(parse(text).to_string(), text);
+        }
+        for bad in [
+            "",
+            "assay=x",
+            "bitcoind",
+            "bitcoind=",
+            "btcd=/x",
+            "bitcoind=/b+index",
+            "assay+fulcrum=",
+            "+index",
+            "assay+indexes",
+        ] {
             assert!(bad.parse::<TargetSpec>().is_err(), "{bad:?} is refused");
         }
     }
@@ -376,12 +505,15 @@ mod tests {
             command: vec!["bitcoind".into()],
             fingerprint: Fingerprint::default(),
             options: options_in_help(help),
+            index: None,
         }
     }
 
     fn line(target: &Target, chain: &str) -> String {
         let plan = crate::plan::Plan::builtin("bch-scaling").expect("valid").target;
-        let launch = target.launch(chain, Path::new("data"), 18_443, &plan);
+        let ports =
+            Ports { rpc: 18_443, electrum: 50_001, p2p: 18_444, zmq: 28_332, metrics: 4224 };
+        let launch = target.launch(chain, Path::new("data"), &ports, &plan);
         let args: Vec<_> = launch.args.iter().map(|arg| arg.to_string_lossy()).collect();
         args.join("\n")
     }

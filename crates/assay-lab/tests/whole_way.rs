@@ -5,6 +5,8 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a test program prints")]
 
+#[path = "fake/electrum.rs"]
+mod electrum;
 #[path = "fake/forge.rs"]
 mod forge;
 #[path = "fake/node.rs"]
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use assay_lab::plan::Plan;
+use assay_lab::plan::{Keys, Plan};
 use assay_lab::progress::{Event, Reporter, Silent};
 use assay_lab::report;
 use assay_lab::results::{Results, Run, Status};
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
     let acted = match args.first().map(String::as_str) {
         Some("forge") => forge::main(&args[1..]),
         Some("node") => node::main(&args[1..]),
+        Some("scripts") => electrum::main(&args[1..]),
         _ => return run_tests(&args),
     };
     match acted {
@@ -72,7 +75,7 @@ type Test = fn(&Path);
 
 /// Runs the tests whose names contain the first argument that is no option.
 fn run_tests(args: &[String]) -> ExitCode {
-    let tests: [(&str, Test); 12] = [
+    let tests: [(&str, Test); 18] = [
         ("plan_becomes_report", plan_becomes_report),
         ("random_share_is_sent", random_share_is_sent),
         ("connections_are_kept", connections_are_kept),
@@ -85,6 +88,12 @@ fn run_tests(args: &[String]) -> ExitCode {
         ("target_that_does_not_start", target_does_not_start),
         ("chains_are_reused_and_checked", chains),
         ("unwritable_folders_are_named", unwritable_folders),
+        ("index_is_watched_and_compared", index_is_watched),
+        ("both_kinds_of_keys", both_kinds_of_keys),
+        ("wrong_answer_voids_the_run", wrong_answer),
+        ("refused_answer_voids_the_run", refused_answer),
+        ("index_that_stays_behind", index_stays_behind),
+        ("index_that_hangs_up", index_hangs_up),
     ];
     let filter = args.iter().find(|arg| !arg.starts_with('-')).map_or("", String::as_str);
     let mut failed = 0;
@@ -107,7 +116,8 @@ fn options(folder: &Path, wrongs: &[&str]) -> RunOptions {
     node_command.extend(wrongs.iter().map(OsString::from));
     RunOptions {
         out_dir: folder.join("out"),
-        forge_command: vec![this, "forge".into()],
+        forge_command: vec![this.clone(), "forge".into()],
+        scripts_command: vec![this, "scripts".into()],
         node_command,
         assay_version: "test".to_owned(),
         rustc_version: "rustc".to_owned(),
@@ -319,6 +329,107 @@ fn chains(folder: &Path) {
     "impossible".clone_into(&mut impossible.chain.recipe);
     let told = story(&run(impossible, &options(folder, &[]), &Silent).expect_err("no recipe"));
     assert!(told.contains("a coin of 5 cannot pay 6"), "{told}");
+}
+
+fn plan_with_index() -> Plan {
+    let text = PLAN.replace("[runs]", "[runs]\ntargets = [\"assay+index\"]");
+    Plan::parse(&text, "test").expect("a valid plan")
+}
+
+fn with_index(folder: &Path, wrongs: &[&str]) -> Result<Results, LabError> {
+    run(plan_with_index(), &options(folder, wrongs), &Silent)
+}
+
+fn index_is_watched(folder: &Path) {
+    let results = with_index(folder, &["--index-in-pairs"]).expect("the plan runs");
+    assert_eq!(results.void_runs().count(), 0);
+    let target = &results.targets[0];
+    assert_eq!(target.name, "assay+index");
+    assert_eq!(target.index.as_ref().map(|index| index.version.as_str()), Some("Assay test"));
+    for run in &target.runs {
+        assert!(run.id.starts_with("assay+index-"), "{}", run.id);
+        let index = run.index.as_ref().expect("an index");
+        assert_eq!((index.server.as_str(), index.protocol.as_str()), ("Fake 1.0", "1.4"));
+        assert!(index.lag_end_s.is_some_and(|lag_s| lag_s >= 0.0));
+        let names: Vec<_> = index.phases.iter().map(|phase| phase.name.as_str()).collect();
+        assert_eq!(names, ["maturity", "fan-out", "steady-1"]);
+        assert_eq!((index.total.blocks, index.total.txs), (3, 53));
+        let stamps: Vec<_> = run.blocks.iter().filter_map(|block| block.index).collect();
+        assert_eq!(stamps.len(), 5, "every block has its moment");
+        for (block, stamp) in run.blocks.iter().zip(&stamps) {
+            assert!(stamp.reached_at_s >= block.send_at_s, "{block:?}");
+            assert!(stamp.pair_s >= stamp.service_s && stamp.queue_s >= 0.0, "{block:?}");
+        }
+        let ledger = index.ledger.as_ref().expect("a comparison");
+        assert_eq!((ledger.scripts, ledger.history, ledger.unspent), (5, 5, 5));
+        assert!(ledger.is_good() && ledger.sample_seed.is_none());
+        let what: Vec<_> = run.checks.iter().map(|check| check.what.as_str()).collect();
+        assert!(what.contains(&"index: header of the tip"), "{what:?}");
+    }
+    let out = folder.join("out");
+    assert_eq!(report::load(&out).expect("results"), results);
+    let page = fs::read_to_string(out.join("report.md")).expect("a report");
+    assert!(page.contains("ledger check: 5 scripts, 5 history entries, 5 unspent, 0 differences"));
+    assert!(!out.join("scripts.jsonl").exists(), "what can be made again is removed");
+    // The comparison can be made of a part.
+    let mut plan = plan_with_index();
+    plan.index.scripts_max = 3;
+    let results = run(plan, &options(folder, &[]), &Silent).expect("the plan runs");
+    let ledger = results.targets[0].runs[0].index.as_ref().and_then(|index| index.ledger.clone());
+    let ledger = ledger.expect("a comparison");
+    assert_eq!((ledger.scripts, ledger.scripts_total, ledger.sample_seed), (3, 5, Some(1)));
+}
+
+fn both_kinds_of_keys(folder: &Path) {
+    let mut plan = plan_with_index();
+    plan.chain.keys = vec![Keys::Faithful, Keys::Distinct];
+    let results = run(plan, &options(folder, &[]), &Silent).expect("the plan runs");
+    let names: Vec<_> = results.runs().map(|run| run.id.as_str()).collect();
+    let expected =
+        ["assay+index-0", "assay+index-90", "assay+index-distinct-0", "assay+index-distinct-90"];
+    assert_eq!(names, expected);
+    assert!(!results.chain.distinct_keys && results.more_chains[0].distinct_keys);
+    let [faithful, distinct] = &results.targets[..] else { panic!("two targets") };
+    assert!(!faithful.distinct_keys && distinct.distinct_keys);
+    assert!(results.chain_of(distinct).distinct_keys);
+    let out = folder.join("out");
+    assert!(out.join("chain/ledger.jsonl").exists() && out.join("chain-distinct").exists());
+}
+
+fn wrong_answer(folder: &Path) {
+    let results = with_index(folder, &["--index-forgets", "4"]).expect("the plan runs");
+    assert_eq!(results.void_runs().count(), 2);
+    let run = &results.targets[0].runs[0];
+    let reason = run.void_reason.as_deref().expect("a reason");
+    for part in ["3 different", "get_history of 0404", "expected 1 entries, got 0"] {
+        assert!(reason.contains(part), "{part} is not in: {reason}");
+    }
+    let ledger = run.index.as_ref().and_then(|index| index.ledger.as_ref()).expect("a comparison");
+    assert_eq!((ledger.differences, ledger.scripts, ledger.told.len()), (3, 5, 3));
+    assert!(folder.join("out/scripts.jsonl").exists(), "kept to be looked into");
+}
+
+fn refused_answer(folder: &Path) {
+    let results = with_index(folder, &["--index-refuses"]).expect("the plan runs");
+    let reason = results.targets[0].runs[0].void_reason.as_deref().expect("a reason");
+    assert!(reason.contains("5 refused") && reason.contains("history too large"), "{reason}");
+}
+
+fn index_stays_behind(folder: &Path) {
+    let mut plan = plan_with_index();
+    plan.feed.block_timeout_s = 1;
+    let told = run(plan, &options(folder, &["--index-stops-at", "3"]), &Silent);
+    let told = story(&told.expect_err("it never gets there"));
+    assert!(told.contains("the index is at height 3, 1 s after the node reached 5"), "{told}");
+    let void = report::load(&folder.join("out")).expect("a report all the same");
+    let blocks = &void.targets[0].runs[0].blocks;
+    assert_eq!(blocks.iter().filter(|block| block.index.is_some()).count(), 3);
+}
+
+fn index_hangs_up(folder: &Path) {
+    let told = with_index(folder, &["--index-hangs-up-at", "4"]).expect_err("nobody to ask");
+    let told = story(&told);
+    assert!(told.contains("the index failed when it caught up"), "{told}");
 }
 
 fn unwritable_folders(folder: &Path) {

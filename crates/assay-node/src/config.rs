@@ -43,6 +43,8 @@ pub struct NodeConfig {
 pub struct IndexOptions {
     /// Memory for rows before they are written out, bytes; `None` for the index's default.
     pub memory_bytes_max: Option<usize>,
+    /// The Electrum server in front of it; `None` for none.
+    pub server: Option<assay_electrum::server::Config>,
 }
 
 /// How the RPC server is set up.

@@ -9,35 +9,60 @@ use assay_electrum::chain::{
     Refusal, Relay, TestVerdict, Tip,
 };
 use assay_electrum::follow::{Follower, Listener};
-use assay_electrum::index::{Index, IndexConfig};
+use assay_electrum::index::Index;
+use assay_electrum::server::{self, Addresses, Server};
 use assay_engine::{Engine, EngineError, MempoolDelta, TxReject, UnconfirmedTx};
 use assay_wire::{Block, BlockHash, Encoding, Txid};
 
+use crate::config::{IndexOptions, NodeConfig};
 use crate::node::NodeError;
 
 /// The index of a running node, and what keeps it at the tip.
 pub(crate) struct IndexService {
     index: Arc<Index>,
     follower: Follower,
+    server: Option<Server>,
 }
 
 impl IndexService {
-    /// Opens the index and starts to follow the engine.
+    /// Opens the index, starts to follow the engine, and serves Electrum clients where that is wanted.
     pub(crate) fn start(
-        config: IndexConfig,
+        config: &NodeConfig,
+        options: &IndexOptions,
         engine: &Arc<Engine>,
-        listener: Arc<dyn Listener>,
     ) -> Result<Self, NodeError> {
-        let index = Arc::new(Index::open(config, Arc::new(assay_electrum::RealIo))?);
+        let index = Index::open(config.index_config(options), Arc::new(assay_electrum::RealIo))?;
+        let index = Arc::new(index);
         if let Some(tip) = index.tip() {
             tracing::info!("Index at height {} ({})", tip.height, tip.hash);
         } else {
             tracing::info!("The index is new: it is built from the archived blocks");
         }
-        let chain = Arc::new(EngineChain::new(Arc::clone(engine)));
+        let chain: Arc<dyn Chain> = Arc::new(EngineChain::new(Arc::clone(engine)));
+        let serve = |config: &server::Config| Server::start(config.clone(), Arc::clone(&chain));
+        let server = options.server.as_ref().map(serve).transpose()?;
+        let listener: Arc<dyn Listener> = match &server {
+            Some(server) => server.publisher(),
+            None => Arc::new(()),
+        };
+        if let Some(server) = &server {
+            announce(server.addresses());
+        }
         let threads = engine.config().threads;
         let follower = Follower::start(Arc::clone(&index), chain, listener, threads)?;
-        Ok(Self { index, follower })
+        Ok(Self { index, follower, server })
+    }
+
+    /// Where Electrum clients can connect.
+    pub(crate) fn addresses(&self) -> Addresses {
+        self.server.as_ref().map_or_else(Addresses::default, |server| server.addresses().clone())
+    }
+
+    /// Lets Electrum clients have their last answers and closes their connections.
+    pub(crate) fn stop_serving(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop();
+        }
     }
 
     pub(crate) fn index(&self) -> &Arc<Index> {
@@ -47,6 +72,18 @@ impl IndexService {
     /// Waits until the index has ended, which it does when the engine closes.
     pub(crate) fn join(self) {
         self.follower.join();
+    }
+}
+
+fn announce(addresses: &Addresses) {
+    for address in &addresses.tcp {
+        tracing::info!("Serving Electrum clients on {address}");
+    }
+    for address in &addresses.tls {
+        tracing::info!("Serving Electrum clients on {address} (TLS)");
+    }
+    if let Some(address) = addresses.metrics {
+        tracing::info!("Serving metrics on http://{address}/metrics");
     }
 }
 

@@ -82,6 +82,9 @@ pub enum NodeError {
     /// The index cannot open.
     #[error("cannot open the index: {0}")]
     Index(#[from] assay_electrum::index::OpenError),
+    /// The Electrum server cannot start.
+    #[error(transparent)]
+    Electrum(#[from] assay_electrum::server::StartError),
     /// The index cannot follow the chain.
     #[error("cannot follow the chain with the index: {0}")]
     Follow(#[from] assay_electrum::follow::FollowError),
@@ -192,10 +195,8 @@ impl Node {
         } else {
             None
         };
-        let index = config.index.as_ref().map(|options| {
-            IndexService::start(config.index_config(options), &engine, Arc::new(()))
-        });
-        let index = index.transpose()?;
+        let start = |options| IndexService::start(config, options, &engine);
+        let index = config.index.as_ref().map(start).transpose()?;
         if let Some(index) = &index {
             rpc.set_index(Arc::clone(index.index()));
         }
@@ -216,6 +217,11 @@ impl Node {
     /// Where the RPC server listens.
     pub fn rpc_addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Where Electrum clients can connect.
+    pub fn electrum_addresses(&self) -> assay_electrum::server::Addresses {
+        self.index.as_ref().map(IndexService::addresses).unwrap_or_default()
     }
 
     /// The engine inside.
@@ -239,7 +245,7 @@ impl Node {
             serving,
             engine,
             loading,
-            index,
+            mut index,
             addresses: _,
             stop,
             cookie,
@@ -257,6 +263,9 @@ impl Node {
             tracing::error!("The RPC server ended abnormally: {error}");
         }
         drop(cookie);
+        if let Some(index) = &mut index {
+            index.stop_serving();
+        }
         let flushed = engine.shutdown();
         // Its threads have seen that the engine closes; they still read archived blocks.
         if let Some(index) = index {

@@ -1,5 +1,6 @@
 //! Flags and arguments.
 
+mod electrum;
 mod load;
 
 use std::net::SocketAddr;
@@ -10,6 +11,9 @@ use assay_lab::target::TargetSpec;
 use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use electrum::{
+    ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
+};
 pub(crate) use load::{LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument};
 
 /// How fast can this be verified, and why?
@@ -34,6 +38,8 @@ pub(crate) enum Command {
     Plan(PlanArguments),
     /// Make chains.
     Chain(ChainArguments),
+    /// Ask Electrum servers, ours or others.
+    Electrum(ElectrumArguments),
     /// Run the validating node.
     Node(NodeArguments),
     /// Build the index of scripts without a node.
@@ -82,7 +88,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "HEIGHT")]
     pub(crate) stop_height: Option<u32>,
     /// What to measure instead of the plan's targets: `assay`, or `bitcoind=PATH` for any program of the Bitcoin Core
-    /// family (Core, Knots, BCHN). May be given several times.
+    /// family (Core, Knots, BCHN), each with an index where one is wanted: `assay+index`, `bitcoind=PATH+fulcrum=PATH`,
+    /// `+electrs=PATH`, `+electrumx=PATH`. May be given several times.
     #[arg(long = "target", value_name = "NAME")]
     pub(crate) targets: Vec<TargetSpec>,
     /// Folder for results, made when missing [default: results/PLAN].
@@ -125,6 +132,16 @@ pub(crate) struct CrashArguments {
     /// What to kill: `assay`, or `bitcoind=PATH` for a program of the Bitcoin Core family.
     #[arg(long, value_name = "NAME", default_value = "assay")]
     pub(crate) target: TargetSpec,
+    /// Let the node keep its index too, and compare the index's answers, byte for byte, with those of an index that was never
+    /// killed.
+    #[arg(long)]
+    pub(crate) index: bool,
+    /// With --index: compare the answers at every K-th start.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) index_every: u32,
+    /// With --index: script hashes of each chain to ask for; a sample where there are more.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub(crate) index_scripts: usize,
     /// Sizes of the coin cache in MiB, in turns: a small one writes coins often.
     #[arg(long, value_name = "MIB", value_delimiter = ',', default_values_t = [4, 16, 256])]
     pub(crate) db_cache: Vec<u32>,
@@ -169,6 +186,8 @@ pub(crate) struct ChainArguments {
 pub(crate) enum ChainCommand {
     /// Forge a chain from a recipe and a seed: same recipe, seed and scale, same bytes.
     Forge(ForgeArguments),
+    /// Tell what happened to every script of a forged chain: history, balance, unspent outputs.
+    Scripts(ScriptsArguments),
     /// Names of the built-in recipes.
     Recipes {
         /// Print JSON.
@@ -226,6 +245,28 @@ pub(crate) struct ForgeArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Tell what happened to every script of a forged chain.
+///
+/// Reads the block files once and writes JSON lines: a line about the chain, then one for each script hash. Of more than N
+/// scripts a sample is taken, the N whose hash under the seed is smallest.
+#[derive(Debug, Args)]
+pub(crate) struct ScriptsArguments {
+    /// Folder of the chain.
+    pub(crate) dir: PathBuf,
+    /// Scripts to keep at most.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub(crate) sample: usize,
+    /// Seed of the sample.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// List spent outputs as well, with the height of the block that spends them.
+    #[arg(long)]
+    pub(crate) spent: bool,
+    /// File to write instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// Run the node.
@@ -291,6 +332,8 @@ pub(crate) struct NodeArguments {
     /// Memory for the index before it is written out, MiB [default: 256].
     #[arg(long, value_name = "MIB", requires = "index")]
     pub(crate) index_memory: Option<usize>,
+    #[command(flatten)]
+    pub(crate) electrum: ServeArguments,
     /// Also print the log to standard output, as Bitcoin Core does.
     #[arg(long)]
     pub(crate) print_to_console: bool,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Least virtual size of the first bin of a compact histogram; every further bin is a tenth larger. ElectrumX's values.
+/// Least virtual size of the first bin of a compact histogram; every further bin is a tenth larger. `ElectrumX`'s values.
 const BIN_VSIZE: f64 = 100_000.0;
 const BIN_GROWTH: f64 = 1.1;
 
@@ -39,7 +39,7 @@ impl FeeHistogram {
     /// Pairs of fee rate (tenths of a satoshi per virtual byte) and the virtual size that pays it or more but less than the
     /// pair before, highest first.
     ///
-    /// The bins are those of ElectrumX: each holds at least 100,000 virtual bytes, a tenth more than the one before; a lump at a
+    /// The bins are those of `ElectrumX`: each holds at least 100,000 virtual bytes, a tenth more than the one before; a lump at a
     /// single rate ends the bin above it; what is left below the last full bin is not listed.
     pub fn compact(&self) -> Vec<(u64, u64)> {
         let mut bins = Vec::new();

@@ -91,10 +91,10 @@ mod tests {
         budget.spend(200.0, start);
         assert_eq!(budget.verdict(most, start), Verdict::Refuse);
         assert_eq!(budget.verdict(most, start + Duration::from_secs(4)), Verdict::Ordinary);
-        assert_eq!(budget.verdict(most, start + Duration::from_secs(60)), Verdict::Express);
+        assert_eq!(budget.verdict(most, start + Duration::from_mins(1)), Verdict::Express);
         // Nothing is saved up beyond the burst.
-        budget.spend(1001.0, start + Duration::from_secs(600));
-        assert!(matches!(budget.verdict(most, start + Duration::from_secs(600)), Verdict::Wait(_)));
+        budget.spend(1001.0, start + Duration::from_mins(10));
+        assert!(matches!(budget.verdict(most, start + Duration::from_mins(10)), Verdict::Wait(_)));
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl Default for Limits {
             throttle_max: Duration::from_secs(5),
             refusals_max: 50,
             first_request: Duration::from_secs(15),
-            idle: Duration::from_secs(600),
+            idle: Duration::from_mins(10),
             write_stall: Duration::from_secs(30),
         }
     }

@@ -76,7 +76,7 @@ pub(super) struct BlockTrees {
 
 #[derive(Debug, Default)]
 struct Trees {
-    trees: HashMap<BlockHash, Arc<Tree>>,
+    by_block: HashMap<BlockHash, Arc<Tree>>,
     /// In the order in which they were made.
     order: VecDeque<BlockHash>,
     bytes: usize,
@@ -90,20 +90,20 @@ impl BlockTrees {
         height: u32,
     ) -> Result<Option<Arc<Tree>>, QueryError> {
         let Some(hash) = view.block_hash(height)? else { return Ok(None) };
-        if let Some(tree) = self.state.lock().trees.get(&hash) {
+        if let Some(tree) = self.state.lock().by_block.get(&hash) {
             return Ok(Some(Arc::clone(tree)));
         }
         let Some(block) = view.block_txs(height)? else { return Ok(None) };
         let tree = Arc::new(Tree::new(block.txids.iter().map(|txid| txid.0).collect()));
         let bytes = tree.bytes();
         let mut state = self.state.lock();
-        if bytes <= CACHE_BYTES_MAX && !state.trees.contains_key(&block.hash) {
+        if bytes <= CACHE_BYTES_MAX && !state.by_block.contains_key(&block.hash) {
             state.bytes += bytes;
-            state.trees.insert(block.hash, Arc::clone(&tree));
+            state.by_block.insert(block.hash, Arc::clone(&tree));
             state.order.push_back(block.hash);
             while state.bytes > CACHE_BYTES_MAX {
                 let Some(oldest) = state.order.pop_front() else { break };
-                if let Some(tree) = state.trees.remove(&oldest) {
+                if let Some(tree) = state.by_block.remove(&oldest) {
                     state.bytes -= tree.bytes();
                 }
             }

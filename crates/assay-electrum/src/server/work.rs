@@ -65,7 +65,7 @@ impl Work {
         let begun = (self.next, self.out.len());
         self.requests(shared);
         let Some(requests) = self.requests.take() else { return true };
-        if self.next == 0 && self.subscribes(&requests, session) {
+        if self.next == 0 && Self::subscribes(&requests, session) {
             session.outbox.hold();
         }
         while let Some(request) = requests.items.get(self.next) {
@@ -100,7 +100,7 @@ impl Work {
         })
     }
 
-    fn subscribes(&self, requests: &Requests, session: &Session) -> bool {
+    fn subscribes(requests: &Requests, session: &Session) -> bool {
         let version = session.version();
         requests.items.iter().any(|request| {
             let name = request.method.as_ref().ok();

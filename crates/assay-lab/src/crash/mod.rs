@@ -10,6 +10,7 @@
 //! it was not synced. Loss of power is another experiment, done with a simulated disk in the tests of
 //! the store and the engine.
 
+mod index;
 mod killer;
 mod oracle;
 mod report;
@@ -22,25 +23,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub use report::{CrashReport, Spread};
+pub use report::{CrashReport, IndexReport, Spread};
 
 use crate::atomic_file::{self, WriteError};
 use crate::chain::{Chain, ChainError};
 use crate::clock::{iso8601, unix_ms};
+use crate::electrum::ElectrumError;
+use crate::electrum::check::CheckError;
 use crate::forge::{ForgeError, ForgeJob};
 use crate::machine;
 use crate::plan::{Plan, TargetsPlan, check_scale};
-use crate::process::ProcessError;
+use crate::process::{Ports, ProcessError};
 use crate::progress::{Event, Reporter};
 use crate::results::Software;
 use crate::rpc::RpcError;
+use crate::scripts::ScriptsError;
 use crate::target::{Launch, Target, TargetError, TargetSpec};
+use index::IndexOracle;
 use oracle::Oracle;
 use report::Tally;
 use round::Round;
 
 /// Version of `crash.json`.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// Mean of the exponential distribution of life times after the first answer.
 const MEAN_LIFE: Duration = Duration::from_millis(350);
 
@@ -55,8 +60,10 @@ pub struct CrashOptions {
     pub kills: u32,
     /// Seed of schedules and moments.
     pub seed: u64,
-    /// What to kill.
+    /// What to kill; with its index where it has one.
     pub target: TargetSpec,
+    /// How its index is compared.
+    pub index: IndexOptions,
     /// Sizes of the coin cache in MiB, one after the other in turns; at least one.
     pub cache_mib: Vec<u32>,
     /// How to call the forge; see [`crate::run::RunOptions`].
@@ -69,6 +76,17 @@ pub struct CrashOptions {
     pub rustc_version: String,
     /// The command line that does it again.
     pub rerun: String,
+}
+
+/// How the index of a killed node is compared with one that was never killed.
+#[derive(Debug, Clone, Default)]
+pub struct IndexOptions {
+    /// Compare at every start whose number this divides; 0 is taken for 1.
+    pub every: u32,
+    /// Script hashes of each chain to ask for at most.
+    pub scripts_max: usize,
+    /// How to have a script ledger with spent outputs made; see [`crate::run::RunOptions`].
+    pub scripts_command: Vec<OsString>,
 }
 
 /// Why a crash experiment ended early.
@@ -166,6 +184,47 @@ pub enum CrashError {
         /// Its hash.
         hash: String,
     },
+    /// There is no script ledger.
+    #[error(transparent)]
+    Scripts(#[from] ScriptsError),
+    /// The index could not be asked.
+    #[error(transparent)]
+    Electrum(#[from] ElectrumError),
+    /// The index could not be compared with the script ledger.
+    #[error(transparent)]
+    IndexCheck(#[from] CheckError),
+    /// The index of the run that is never killed does not answer as the script ledger says.
+    #[error("without kills, at height {at}, the index differs from the script ledger: {told}")]
+    IndexAgainstLedger {
+        /// Height of the tip.
+        at: u32,
+        /// The first difference.
+        told: String,
+    },
+    /// The index does not come to the node's tip.
+    #[error("the index is at height {at}, {seconds} s after the node was seen at {expected}")]
+    IndexBehind {
+        /// Its height.
+        at: u32,
+        /// The node's.
+        expected: u32,
+        /// How long it was given.
+        seconds: u64,
+    },
+    /// The index answers other than one that was never killed.
+    #[error(
+        "at {tip} (height {at}) the index answers about {wrong} scripts other than a fresh one; the first is {script}"
+    )]
+    WrongAnswer {
+        /// The tip.
+        tip: String,
+        /// Its height.
+        at: u32,
+        /// The first script hash.
+        script: String,
+        /// How many there are.
+        wrong: usize,
+    },
     /// The last start of a round ended although nobody killed it.
     #[error("the node ended during a start that nobody disturbed")]
     NoEnd,
@@ -174,7 +233,11 @@ pub enum CrashError {
 impl CrashError {
     /// Whether the connection broke, as it does when the node is killed.
     fn is_loss(&self) -> bool {
-        matches!(self, Self::Rpc(error) if !error.is_answer())
+        match self {
+            Self::Rpc(error) => !error.is_answer(),
+            Self::Electrum(error) => !matches!(error, ElectrumError::Refused { .. }),
+            _ => false,
+        }
     }
 
     /// Whether the node, rather than this experiment, is at fault.
@@ -186,6 +249,9 @@ impl CrashError {
                 | Self::WrongTip { .. }
                 | Self::WrongSet { .. }
                 | Self::OtherBytes { .. }
+                | Self::IndexBehind { .. }
+                | Self::WrongAnswer { .. }
+                | Self::Electrum(ElectrumError::Refused { .. })
                 | Self::Process(ProcessError::Exited { .. } | ProcessError::NotReady { .. })
         )
     }
@@ -198,13 +264,15 @@ pub(crate) struct Setup<'a> {
     pub(crate) kills: u32,
     pub(crate) mean_life: Duration,
     pub(crate) log: PathBuf,
+    /// Starts between two comparisons of the index.
+    pub(crate) index_every: u32,
     pub(crate) reporter: &'a dyn Reporter,
     targets_plan: TargetsPlan,
 }
 
 impl Setup<'_> {
     /// The command line over a data folder; `cache_mib` instead of the plan's.
-    pub(crate) fn launch(&self, datadir: &Path, port: u16, cache_mib: Option<u32>) -> Launch {
+    pub(crate) fn launch(&self, datadir: &Path, ports: &Ports, cache_mib: Option<u32>) -> Launch {
         let mut plan = self.targets_plan.clone();
         if let Some(mib) = cache_mib {
             plan.bitcoind.dbcache_mib = mib;
@@ -214,7 +282,7 @@ impl Setup<'_> {
             }
             args.extend(["--db-cache".to_owned(), mib.to_string()]);
         }
-        self.target.launch(&self.chains[0].header.chain, datadir, port, &plan)
+        self.target.launch(&self.chains[0].header.chain, datadir, ports, &plan)
     }
 
     pub(crate) fn check_stop(&self) -> Result<(), CrashError> {
@@ -243,13 +311,20 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<CrashRepor
         kills: options.kills,
         mean_life: MEAN_LIFE,
         log: logs.join("crash.log"),
+        index_every: options.index.every.max(1),
         reporter,
         targets_plan: options.plan.target.clone(),
     };
     let datadir = options.out_dir.join("work");
     renew(&datadir)?;
     reporter.event(&Event::StraightRun { blocks: setup.chains[0].blocks.len() });
-    let oracle = Oracle::ask(&setup, &datadir)?;
+    let index = if setup.target.has_own_index() {
+        let dirs = [setup.chains[0].dir.as_path(), setup.chains[1].dir.as_path()];
+        Some(IndexOracle::read(options, dirs)?)
+    } else {
+        None
+    };
+    let oracle = Oracle::ask(&setup, &datadir, index)?;
     let mut report = blank(options, &setup, &oracle);
     let mut tally = Tally::default();
     reporter.event(&Event::KillsStarted { of: options.kills });
@@ -317,6 +392,12 @@ fn blank(options: &CrashOptions, setup: &Setup<'_>, oracle: &Oracle) -> CrashRep
         turns_back: 0,
         verified: 0,
         failure: None,
+        index: oracle.index.as_ref().map(|index| IndexReport {
+            scripts: index.scripts() as u64,
+            fresh_tips: index.tips() as u64,
+            ledger_tips: index.ledger_tips,
+            ..IndexReport::default()
+        }),
         recovery_s: Spread::default(),
         clean_start_s: Spread::of(&oracle.clean_start_s),
         seconds: 0.0,

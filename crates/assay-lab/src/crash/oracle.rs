@@ -1,15 +1,17 @@
 //! What the UTXO set must be at every block, from a node that is never killed.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
+use super::index::{IndexOracle, Tip};
 use super::{CrashError, Setup, renew};
 use crate::chain::{BlockEntry, Chain};
 use crate::feed::compose_block;
-use crate::process::{Process, free_port};
+use crate::process::{Ports, Process};
 use crate::rpc::{Client, RpcError, read_result};
 
 /// Clean starts that are timed.
@@ -21,6 +23,8 @@ pub(crate) const ASK_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
     muhash_by_tip: HashMap<String, String>,
+    /// What the index must answer, where the node has one.
+    pub(crate) index: Option<IndexOracle>,
     /// Seconds from the start of a process that was stopped properly to its first answer.
     pub(crate) clean_start_s: Vec<f64>,
 }
@@ -37,6 +41,11 @@ pub(crate) struct UtxoSet {
 /// Asks for the `MuHash` of the UTXO set.
 pub(crate) fn utxo_set(client: &Client) -> Result<UtxoSet, RpcError> {
     client.call("gettxoutsetinfo", r#"["muhash"]"#)
+}
+
+/// The header of a block, in hexadecimal.
+pub(crate) fn header_of(client: &Client, hash: &str) -> Result<String, RpcError> {
+    client.call("getblockheader", &format!(r#"["{hash}",false]"#))
 }
 
 /// Submits a block; `None` when it was taken, else the node's reason.
@@ -57,11 +66,15 @@ pub(crate) fn submit(
 
 impl Oracle {
     /// Feeds each chain to a fresh node and notes the `MuHash` after every block. The last one must be the ledger's.
-    pub(crate) fn ask(setup: &Setup<'_>, datadir: &Path) -> Result<Self, CrashError> {
-        let mut oracle = Self::default();
-        for (index, chain) in setup.chains.iter().enumerate() {
-            oracle.straight_run(setup, chain, datadir)?;
-            if index == 0 {
+    pub(crate) fn ask(
+        setup: &Setup<'_>,
+        datadir: &Path,
+        index: Option<IndexOracle>,
+    ) -> Result<Self, CrashError> {
+        let mut oracle = Self { index, ..Self::default() };
+        for (rival, chain) in setup.chains.iter().enumerate() {
+            oracle.straight_run(setup, (rival, chain), datadir)?;
+            if rival == 0 {
                 oracle.time_clean_starts(setup, datadir)?;
             }
             renew(datadir)?;
@@ -77,15 +90,18 @@ impl Oracle {
     fn straight_run(
         &mut self,
         setup: &Setup<'_>,
-        chain: &Chain,
+        (rival, chain): (usize, &Chain),
         datadir: &Path,
     ) -> Result<(), CrashError> {
-        let port = free_port()?;
-        let mut process = Process::start(setup.launch(datadir, port, None), port, &setup.log)?;
+        let ports = Ports::free()?;
+        let mut process =
+            Process::start(setup.launch(datadir, &ports, None), ports.rpc, &setup.log)?;
         let cookie = process.wait_ready()?;
         let client = process.client(&cookie);
         let mut body = Vec::new();
-        self.note(&client)?;
+        let server = ports.electrum_address();
+        let genesis = self.note(&client)?;
+        self.note_index(&client, server, &genesis, (rival, chain))?;
         for block in &chain.blocks {
             setup.check_stop()?;
             if let Some(reason) = submit(&client, chain, block, &mut body)? {
@@ -97,6 +113,7 @@ impl Oracle {
                 let expected = block.hash.clone();
                 return Err(CrashError::StraightRun { expected, found: set.tip });
             }
+            self.note_index(&client, server, &set, (rival, chain))?;
         }
         let found = self.muhash(&chain.tip.hash).unwrap_or_default().to_owned();
         if found != chain.tip.utxo_muhash {
@@ -113,11 +130,26 @@ impl Oracle {
         Ok(set)
     }
 
+    /// Notes what the index answers at this tip.
+    fn note_index(
+        &mut self,
+        client: &Client,
+        server: SocketAddr,
+        set: &UtxoSet,
+        (rival, chain): (usize, &Chain),
+    ) -> Result<(), CrashError> {
+        let Some(index) = &mut self.index else { return Ok(()) };
+        let header = header_of(client, &set.tip)?;
+        let tip = Tip { hash: &set.tip, height: set.height, header: &header };
+        index.note(server, &tip, (rival, chain.tip.height))
+    }
+
     fn time_clean_starts(&mut self, setup: &Setup<'_>, datadir: &Path) -> Result<(), CrashError> {
         for _ in 0..CLEAN_STARTS {
-            let port = free_port()?;
+            let ports = Ports::free()?;
             let start = Instant::now();
-            let mut process = Process::start(setup.launch(datadir, port, None), port, &setup.log)?;
+            let mut process =
+                Process::start(setup.launch(datadir, &ports, None), ports.rpc, &setup.log)?;
             let (cookie, _) = process.wait_answer(ASK_PAUSE)?;
             self.clean_start_s.push(start.elapsed().as_secs_f64());
             let client = process.client(&cookie);

@@ -20,9 +20,22 @@ pub(crate) struct Tally {
     pub(crate) turns_back: u64,
     pub(crate) verified: u64,
     starts_s: Vec<f64>,
+    index_s: Vec<f64>,
+    answers: u64,
 }
 
 impl Tally {
+    /// How many starts there were.
+    pub(crate) fn starts(&self) -> usize {
+        self.starts_s.len()
+    }
+
+    /// The index came to the tip after `took` and answered about so many scripts.
+    pub(crate) fn index_verified(&mut self, took: Duration, scripts: usize) {
+        self.index_s.push(took.as_secs_f64());
+        self.answers += scripts as u64;
+    }
+
     pub(crate) fn killed(&mut self, activity: Activity) {
         self.kills += 1;
         *self.by_activity.entry(activity).or_default() += 1;
@@ -73,6 +86,9 @@ pub struct CrashReport {
     pub verified: u64,
     /// What was wrong; the experiment ends at the first.
     pub failure: Option<String>,
+    /// The index of the node, where it has one.
+    #[serde(default)]
+    pub index: Option<IndexReport>,
     /// Seconds from the start of the process to its first answer, after kills and stops.
     pub recovery_s: Spread,
     /// The same after a proper stop with the whole chain stored.
@@ -85,6 +101,23 @@ pub struct CrashReport {
     pub software: Software,
     /// The command line that does it again.
     pub rerun: String,
+}
+
+/// What came of the comparisons of an index.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct IndexReport {
+    /// Script hashes asked for each time, of both chains.
+    pub scripts: u64,
+    /// Tips at which the answers of an index that was never killed were noted.
+    pub fresh_tips: u64,
+    /// Of these, tips at which they were compared with the script ledger of the forge.
+    pub ledger_tips: u64,
+    /// Starts after which the answers were compared, byte for byte.
+    pub verified: u64,
+    /// Script hashes compared, over all of these starts; history, balance, unspent outputs and status of each.
+    pub compared: u64,
+    /// Seconds from the question until the index was at the node's tip.
+    pub catch_up_s: Spread,
 }
 
 /// How values are spread.
@@ -132,6 +165,11 @@ impl CrashReport {
         self.turns_back = tally.turns_back;
         self.verified = tally.verified;
         self.recovery_s = Spread::of(&tally.starts_s);
+        if let Some(index) = &mut self.index {
+            index.verified = tally.index_s.len() as u64;
+            index.compared = tally.answers;
+            index.catch_up_s = Spread::of(&tally.index_s);
+        }
     }
 
     /// The report for a terminal.
@@ -157,6 +195,15 @@ impl CrashReport {
         line("turns back (invalidate, reconsider)", self.turns_back.to_string());
         line("starts verified (tip, blocks, MuHash)", self.verified.to_string());
         line("  wrong", u32::from(self.failure.is_some()).to_string());
+        if let Some(index) = &self.index {
+            line("index compared after starts", index.verified.to_string());
+            line("  script hashes, all four answers", index.compared.to_string());
+            line(
+                "  fresh index noted at",
+                format!("{} tips, {} held to the ledger", index.fresh_tips, index.ledger_tips),
+            );
+            line("  index at the tip after", index.catch_up_s.to_text());
+        }
         line("start to first answer, after kills", self.recovery_s.to_text());
         line("  after a proper stop", self.clean_start_s.to_text());
         line("time", format!("{:.1} s", self.seconds));

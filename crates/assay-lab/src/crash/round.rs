@@ -1,23 +1,27 @@
 //! One round: a fresh data folder, a schedule, and kills until the schedule is done.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::index::Tip;
 use super::killer::Killer;
-use super::oracle::{ASK_PAUSE, Oracle, submit, utxo_set};
+use super::oracle::{ASK_PAUSE, Oracle, header_of, submit, utxo_set};
 use super::report::Tally;
 use super::schedule::{Step, last_heights, schedule};
 use super::{CrashError, Setup};
-use crate::process::{Process, ProcessError, free_port};
+use crate::process::{Ports, Process, ProcessError};
 use crate::progress::Event;
 use crate::random::SplitMix64;
 use crate::rpc::{Client, RpcError, read_batch};
 
 /// One life in this many is ended while the node starts.
 const KILL_AT_START_ONE_IN: u64 = 6;
-/// Latest moment of such a kill.
+/// One life in this many is ended from the comparison of the index on.
+const KILL_AT_INDEX_ONE_IN: u64 = 3;
+/// Latest moment of a kill at the start.
 const START_KILL_MS: u64 = 120;
 /// After a restart, how long the node may take to make the best chain active.
 const TIP_TIMEOUT: Duration = Duration::from_mins(2);
@@ -32,6 +36,7 @@ pub(crate) enum Activity {
     Extending,
     Reorganising,
     TurningBack,
+    Indexing,
     Stopping,
 }
 
@@ -42,6 +47,7 @@ impl Activity {
             Self::Extending => "extending the chain",
             Self::Reorganising => "reorganising to the rival chain",
             Self::TurningBack => "invalidating and reconsidering",
+            Self::Indexing => "the index catches up or answers",
             Self::Stopping => "stopping",
         }
     }
@@ -71,6 +77,10 @@ fn explain(process: &mut Process, error: CrashError) -> CrashError {
             Some(death) => death.into(),
             None => CrashError::Rpc(source),
         },
+        CrashError::Electrum(source) => match process.end_soon() {
+            Some(death) => death.into(),
+            None => CrashError::Electrum(source),
+        },
         error => error,
     }
 }
@@ -84,6 +94,15 @@ fn stop(process: Process, client: &Client, killer: Option<Killer>) -> Result<End
         Err(ProcessError::Exited { .. }) if was_killed => Ok(End::Killed(Activity::Stopping)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// A node that answers.
+struct Started {
+    process: Process,
+    client: Client,
+    /// Where its index serves, if it has one.
+    server: SocketAddr,
+    killer: Option<Killer>,
 }
 
 /// How a life ended.
@@ -130,8 +149,9 @@ impl<'a> Round<'a> {
             }
         }
         // The last start is not disturbed, so it verifies whatever the last kill left.
-        let (process, client, _) = self.start(None)?.ok_or(CrashError::NoEnd)?;
+        let Started { process, client, server, .. } = self.start(None)?.ok_or(CrashError::NoEnd)?;
         self.verify(&client)?;
+        self.verify_index(&client, server)?;
         for rival in [0, 1] {
             // What the last kill lost.
             for height in self.acknowledged[rival] + 1..=last[rival] {
@@ -143,6 +163,7 @@ impl<'a> Round<'a> {
             let (expected, at) = (tip.utxo_muhash.clone(), found.height);
             return Err(CrashError::WrongSet { tip: found.tip, at, expected, found: found.muhash });
         }
+        self.verify_index(&client, server)?;
         process.stop(&client)?;
         Ok(())
     }
@@ -152,7 +173,7 @@ impl<'a> Round<'a> {
         let wants_kill = self.tally.kills < self.setup.kills;
         let at_start = wants_kill && self.random.below(KILL_AT_START_ONE_IN) == 0;
         let start_delay = at_start.then(|| Duration::from_millis(self.random.below(START_KILL_MS)));
-        let Some((mut process, client, killer)) = self.start(start_delay)? else {
+        let Some(Started { mut process, client, server, killer }) = self.start(start_delay)? else {
             return Ok(End::Killed(Activity::Starting));
         };
         // A killer that comes too late for the start hits whatever is going on now, the comparison included.
@@ -162,6 +183,22 @@ impl<'a> Round<'a> {
             } else {
                 Err(explain(&mut process, error))
             };
+        }
+        // Some lives end while the index catches up or is asked, the others later.
+        let has_index = self.oracle.index.is_some();
+        let early = wants_kill && has_index && self.random.below(KILL_AT_INDEX_ONE_IN) == 0;
+        let mut killer = killer;
+        if early && killer.is_none() {
+            killer = Some(Killer::arm(process.pid(), self.life_time()));
+        }
+        if has_index && self.tally.starts().is_multiple_of(self.setup.index_every as usize) {
+            match self.verify_index(&client, server) {
+                Ok(()) => {}
+                Err(error) if killer.as_ref().is_some_and(Killer::has_fired) && error.is_loss() => {
+                    return Ok(End::Killed(Activity::Indexing));
+                }
+                Err(error) => return Err(explain(&mut process, error)),
+            }
         }
         let killer =
             killer.or_else(|| wants_kill.then(|| Killer::arm(process.pid(), self.life_time())));
@@ -183,20 +220,18 @@ impl<'a> Round<'a> {
     }
 
     /// Starts the node and waits for its first answer; `None` when it was killed before that.
-    fn start(
-        &mut self,
-        kill_after: Option<Duration>,
-    ) -> Result<Option<(Process, Client, Option<Killer>)>, CrashError> {
-        let port = free_port()?;
-        let launch = self.setup.launch(self.datadir, port, Some(self.cache_mib));
+    fn start(&mut self, kill_after: Option<Duration>) -> Result<Option<Started>, CrashError> {
+        let ports = Ports::free()?;
+        let launch = self.setup.launch(self.datadir, &ports, Some(self.cache_mib));
         let start = Instant::now();
-        let mut process = Process::start(launch, port, &self.setup.log)?;
+        let mut process = Process::start(launch, ports.rpc, &self.setup.log)?;
         let killer = kill_after.map(|delay| Killer::arm(process.pid(), delay));
         match process.wait_answer(ASK_PAUSE) {
             Ok((cookie, _)) => {
                 self.tally.started(start.elapsed());
                 let client = process.client(&cookie);
-                Ok(Some((process, client, killer)))
+                let server = ports.electrum_address();
+                Ok(Some(Started { process, client, server, killer }))
             }
             Err(ProcessError::Exited { .. }) if killer.as_ref().is_some_and(Killer::has_fired) => {
                 Ok(None)
@@ -284,6 +319,17 @@ impl<'a> Round<'a> {
             return Err(CrashError::WrongSet { tip: set.tip, at, expected, found: set.muhash });
         }
         self.tally.verified += 1;
+        Ok(())
+    }
+
+    /// Waits for the index to be at the node's tip and compares its answers.
+    fn verify_index(&mut self, client: &Client, server: SocketAddr) -> Result<(), CrashError> {
+        let Some(index) = &self.oracle.index else { return Ok(()) };
+        let hash: String = client.call("getbestblockhash", "[]")?;
+        let height: u32 = client.call("getblockcount", "[]")?;
+        let header = header_of(client, &hash)?;
+        let took = index.verify(server, &Tip { hash: &hash, height, header: &header })?;
+        self.tally.index_verified(took, index.scripts());
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::chart::{Band, BarChart, Bars, Chart, Line, LineChart, Look};
 use super::number;
 use super::series::{self, Series, measured_phases};
-use crate::plan::Figure;
+use crate::plan::{Figure, FigureKind};
 use crate::results::{BlockRecord, PhaseResult, Results, Run};
 use crate::stats::rate;
 
@@ -57,7 +57,7 @@ fn phase_bars(
     shares.dedup();
     for (seen, published) in shares.into_iter().filter_map(|seen| Some((seen, published?))) {
         let value = |(name, _): &(String, String)| {
-            series::published(results, name, seen).and_then(published)
+            series::published(results, FigureKind::Node, name, seen).and_then(published)
         };
         let values: Vec<Option<f64>> = phases.iter().map(value).collect();
         if values.iter().any(Option::is_some) {

@@ -6,7 +6,7 @@ use crate::results::{Results, Status};
 
 const HEAD: &str = "target,run,status,seen_requested,repeat,height,phase,txs,inputs,outputs,bytes,\
 signatures,txs_sent,txs_accepted,txs_in_mempool,first_tx_at_s,last_tx_at_s,send_at_s,reply_at_s,\
-tip_at_s,service_s,queue_s,cpu_s\n";
+tip_at_s,service_s,queue_s,cpu_s,index_at_s,index_service_s,index_queue_s,index_pair_s\n";
 
 /// All blocks of all runs. Missing values are empty fields.
 pub(super) fn blocks(results: &Results) -> String {
@@ -21,7 +21,7 @@ pub(super) fn blocks(results: &Results) -> String {
                 // Writing to a string cannot fail.
                 let _ = writeln!(
                     out,
-                    "{head},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                    "{head},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                     block.height,
                     field(&block.phase),
                     block.txs,
@@ -40,6 +40,10 @@ pub(super) fn blocks(results: &Results) -> String {
                     block.service_s,
                     block.queue_s,
                     optional(block.cpu_s),
+                    optional(block.index.map(|index| index.reached_at_s)),
+                    optional(block.index.map(|index| index.service_s)),
+                    optional(block.index.map(|index| index.queue_s)),
+                    optional(block.index.map(|index| index.pair_s)),
                 );
             }
         }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::aggregate;
+use crate::electrum::check::LedgerCheck;
 use crate::plan::Plan;
 use crate::results::{
-    BlockRecord, ChainSummary, Check, Machine, PhaseResult, Results, Run, SCHEMA, Samples,
-    Software, Status, TargetResults, Yardstick,
+    BlockRecord, ChainSummary, Check, IndexInfo, IndexPhase, IndexRun, Machine, PhaseResult,
+    Results, Run, SCHEMA, Samples, Software, Status, TargetResults, Yardstick,
 };
+use crate::target::IndexKind;
 
 /// Phase, blocks, transactions per block without the coinbase, inputs and outputs of each.
 const PHASES: [(&str, u32, u64, u64, u64); 6] = [
@@ -19,8 +21,53 @@ const PHASES: [(&str, u32, u64, u64, u64); 6] = [
     ("steady-3", 5, 1_500, 2, 2),
 ];
 
-/// A plan of two targets, with 0 % and 90 % seen.
+/// A plan of two targets, with 0 % and 90 % seen; the first has an index.
 pub(crate) fn results() -> Results {
+    let mut results = node_results();
+    let target = &mut results.targets[0];
+    target.name.push_str("+index");
+    target.index = Some(IndexInfo { kind: IndexKind::Own, version: "Assay 0.1.0".to_owned() });
+    for run in &mut target.runs {
+        run.id = run.id.replace("assay", "assay+index");
+        let late = |block: &BlockRecord| block.tip_at_s + 0.0007 + 2e-8 * block.outputs as f64;
+        let reached_at_s: Vec<f64> = run.blocks.iter().map(late).collect();
+        aggregate::note_index(&mut run.blocks, &reached_at_s);
+        run.index = Some(index_run(&results.plan, run));
+        run.checks.push(Check {
+            what: "index: header of the tip".to_owned(),
+            expected: "00".repeat(80),
+            found: Some("00".repeat(80)),
+        });
+    }
+    results
+}
+
+fn index_run(plan: &Plan, run: &Run) -> IndexRun {
+    IndexRun {
+        server: "Assay 0.1.0".to_owned(),
+        protocol: "1.6".to_owned(),
+        phases: aggregate::index_phases(&run.blocks),
+        total: IndexPhase { name: "total".to_owned(), ..aggregate::index_total(plan, &run.blocks) },
+        lag_end_s: Some(0.0008),
+        ledger: Some(LedgerCheck {
+            scripts: 31_000,
+            scripts_total: 31_000,
+            history: 950_000,
+            unspent: 900_000,
+            seconds: 4.0,
+            ..LedgerCheck::default()
+        }),
+        index_bytes: Some(60 << 20),
+        node_bytes: Some(140 << 20),
+        cpu_s: Some(21.0),
+        rss_peak_bytes: Some(170 << 20),
+        written_bytes: Some(260 << 20),
+        ..IndexRun::default()
+    }
+}
+
+/// The same without an index.
+pub(crate) fn node_results() -> Results {
     let plan = Plan::builtin("bch-scaling").expect("a built-in plan is valid");
     let targets =
         [("assay", "assay", "Assay 0.1.0", 1.0), ("bchn-28.0.1", "bchn", "BCHN v28.0.1", 6.0)];
@@ -31,6 +78,8 @@ pub(crate) fn results() -> Results {
             name: (*name).to_owned(),
             family: (*family).to_owned(),
             version: (*version).to_owned(),
+            distinct_keys: false,
+            index: None,
             runs: vec![run(name, 0.0, *slowness), run(name, 0.9, *slowness)],
         })
         .collect();
@@ -69,6 +118,7 @@ pub(crate) fn results() -> Results {
         created: "2026-01-02T03:04:05Z".to_owned(),
         plan,
         chain,
+        more_chains: Vec::new(),
         machine: Machine {
             cpu: Some("Example Processor".to_owned()),
             cores: 2,
@@ -121,6 +171,7 @@ fn run(plan: &Plan, target: &str, seen: f64, slowness: f64) -> Run {
         blocks,
         lab_cpu_s: Some(0.31),
         control_ns: vec![100_000_000, 101_500_000],
+        index: None,
     }
 }
 
@@ -156,6 +207,7 @@ fn blocks(seen: f64, slowness: f64) -> Vec<BlockRecord> {
                 service_s,
                 queue_s: 0.0005,
                 cpu_s: Some(service_s * 1.8),
+                index: None,
             });
             now_s = send_at_s + service_s;
         }

@@ -9,6 +9,7 @@ mod csv;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod html;
+mod index;
 mod markdown;
 mod number;
 mod prose;
@@ -22,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 pub use crate::atomic_file::WriteError;
 use crate::atomic_file::{self};
-use crate::results::{Results, SCHEMA};
+use crate::results::{Results, SCHEMA, SCHEMA_OLDEST};
 use chart::Chart;
 use table::Table;
 
@@ -95,8 +96,15 @@ pub fn load(dir: &Path) -> Result<Results, LoadError> {
     // The version is read first: another schema is no malformed file.
     let value: serde_json::Value = serde_json::from_slice(&text).map_err(json)?;
     match value.get("schema").and_then(serde_json::Value::as_u64) {
-        Some(found) if found != u64::from(SCHEMA) => Err(LoadError::Schema { path, found }),
-        _ => serde_json::from_value(value).map_err(json),
+        Some(found) if !(SCHEMA_OLDEST.into()..=SCHEMA.into()).contains(&found) => {
+            Err(LoadError::Schema { path, found })
+        }
+        // Fields that an older schema lacks are read as absent; what is written again is of today's.
+        _ => {
+            let mut results: Results = serde_json::from_value(value).map_err(json)?;
+            results.schema = SCHEMA;
+            Ok(results)
+        }
     }
 }
 
@@ -106,12 +114,33 @@ pub fn terminal(results: &Results) -> String {
     for target in &results.targets {
         tables::side_by_side(results, target).text(&mut out);
         out.push('\n');
+        if target.index.is_some() {
+            index::side_by_side(results, target).text(&mut out);
+            out.push('\n');
+        }
     }
     for line in prose::headlines(results) {
         out.push_str(&line);
         out.push('\n');
     }
     out
+}
+
+fn machine_tables(results: &Results) -> Vec<Table> {
+    let mut tables = vec![tables::machine(results)];
+    tables.extend(tables::chains(results));
+    tables.push(tables::commands(results));
+    tables
+}
+
+fn index_tables(results: &Results) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for target in index::targets(results) {
+        tables.extend([index::side_by_side(results, target), index::beside_node(results, target)]);
+    }
+    tables.extend(index::between_targets(results));
+    tables.push(index::ends(results));
+    tables
 }
 
 fn sections(results: &Results) -> Vec<Section> {
@@ -127,6 +156,7 @@ fn sections(results: &Results) -> Vec<Section> {
     };
     let mut throughput = per_target(tables::side_by_side);
     throughput.extend(tables::between_targets(results));
+    let has_index = index::is_there(results);
     let all = [
         section("summary", "Summary", prose::summary(results), tables::outcome(results), vec![]),
         section(
@@ -135,6 +165,13 @@ fn sections(results: &Results) -> Vec<Section> {
             prose::throughput(results),
             throughput,
             charts::per_phase(results),
+        ),
+        section(
+            "index",
+            "Index beside the node",
+            if has_index { index::prose(results) } else { Vec::new() },
+            if has_index { index_tables(results) } else { Vec::new() },
+            Vec::new(),
         ),
         section(
             "blocks",
@@ -175,7 +212,7 @@ fn sections(results: &Results) -> Vec<Section> {
             "machine",
             "Machine, software, chain",
             prose::rerun(results),
-            vec![tables::machine(results), tables::chain(results), tables::commands(results)],
+            machine_tables(results),
             vec![],
         ),
         section("method", "Method", prose::method(results), vec![], vec![]),
@@ -216,9 +253,27 @@ mod tests {
         assert!(matches!(load(folder.path()), Err(LoadError::Read { .. })));
         fs::write(&path, b"{}").expect("writable");
         assert!(matches!(load(folder.path()), Err(LoadError::Json { .. })));
+        // Schema 1 had no indexes and one chain.
+        let mut old = serde_json::to_value(fixture::node_results()).expect("results are JSON");
+        old["schema"] = 1.into();
+        old.as_object_mut().expect("an object").remove("more_chains");
+        for target in old["targets"].as_array_mut().expect("targets") {
+            let target = target.as_object_mut().expect("an object");
+            target.remove("index");
+            target.remove("distinct_keys");
+            for run in target["runs"].as_array_mut().expect("runs") {
+                run.as_object_mut().expect("an object").remove("index");
+                for block in run["blocks"].as_array_mut().expect("blocks") {
+                    block.as_object_mut().expect("an object").remove("index");
+                }
+            }
+        }
+        fs::write(&path, old.to_string()).expect("writable");
+        let read = load(folder.path()).expect("schema 1 is read");
+        assert!(read == fixture::node_results(), "as one without indexes");
         fs::write(&path, b"{\"schema\":99}").expect("writable");
         let error = load(folder.path()).expect_err("another schema").to_string();
-        assert!(error.ends_with("schema 99, this program knows schema 1"), "{error}");
+        assert!(error.ends_with("schema 99, this program knows schema 2"), "{error}");
     }
 
     #[test]

@@ -65,6 +65,7 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
             percent(value(|phase| phase.seen_measured)),
         ));
     }
+    out.extend(super::index::headlines(results));
     out.extend(yardstick(results));
     out.extend(noise(results));
     out
@@ -247,7 +248,8 @@ pub(super) fn limitations(results: &Results) -> Vec<String> {
     if !results.chain.distinct_keys && results.chain.recipe.starts_with("bch-scaling") {
         points.push(
             "Keys are derived from height and amount as published, so that few addresses receive \
-             most outputs. A validating node does not care; an index of addresses would."
+             most outputs. A validating node does not care; an index of addresses does: see \
+             `keys` in plans/README.md."
                 .to_owned(),
         );
     }

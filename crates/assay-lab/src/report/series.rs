@@ -84,13 +84,16 @@ pub(super) fn measured_phases(results: &Results) -> Vec<(String, String)> {
     names
 }
 
-/// The published figure of a node for a phase and a seen share.
-pub(super) fn published<'a>(results: &'a Results, phase: &str, seen: f64) -> Option<&'a Figure> {
+/// The published figure of a kind of software for a phase and a seen share.
+pub(super) fn published<'a>(
+    results: &'a Results,
+    kind: FigureKind,
+    phase: &str,
+    seen: f64,
+) -> Option<&'a Figure> {
     let figures = &results.plan.published.as_ref()?.figures;
     figures.iter().find(|figure| {
-        figure.kind == FigureKind::Node
-            && figure.phase == phase
-            && percent(figure.seen) == percent(seen)
+        figure.kind == kind && figure.phase == phase && percent(figure.seen) == percent(seen)
     })
 }
 

@@ -7,11 +7,11 @@ use super::series::{
     has_valid, measured_phases, of_phase, phase_of, published as published_figure, spread_of_phase,
 };
 use super::table::Table;
-use crate::plan::Figure;
-use crate::results::{PhaseResult, Results, Run, Status, TargetResults};
+use crate::plan::{Figure, FigureKind};
+use crate::results::{ChainSummary, PhaseResult, Results, Run, Status, TargetResults};
 use crate::stats::median;
 
-const NONE: &str = "–";
+pub(super) const NONE: &str = "–";
 
 /// One of the four rates that the published report prints.
 struct Metric {
@@ -30,7 +30,7 @@ const METRICS: [Metric; 4] = [
 /// All seen shares side by side, the published figure beside ours.
 pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
     let shares = target.seen_shares();
-    let is_published = results.plan.published.is_some();
+    let is_published = results.plan.published.is_some() && !target.distinct_keys;
     let mut head = vec!["Phase".to_owned(), "Per second".to_owned()];
     for seen in &shares {
         head.push(format!("{} seen", whole_percent(*seen)));
@@ -55,7 +55,8 @@ pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
                 let value = ours(*seen);
                 row.push(with_spread(target, *seen, name, metric));
                 if is_published {
-                    row.extend(beside(published_figure(results, name, *seen), metric, value));
+                    let figure = published_figure(results, FigureKind::Node, name, *seen);
+                    row.extend(beside(figure, metric, value));
                 }
             }
             if let Some((first, last)) = ends {
@@ -85,7 +86,7 @@ fn beside(figure: Option<&Figure>, metric: &Metric, ours: Option<f64>) -> [Strin
     }
 }
 
-fn quotient(above: Option<f64>, below: Option<f64>) -> String {
+pub(super) fn quotient(above: Option<f64>, below: Option<f64>) -> String {
     match above.zip(below) {
         Some((above, below)) if below > 0.0 => ratio(above / below),
         _ => NONE.to_owned(),
@@ -359,15 +360,21 @@ pub(super) fn machine(results: &Results) -> Table {
         table.push([what.to_owned(), value]);
     }
     for target in &results.targets {
-        table.push([format!("Target {}", target.name), target.version.clone()]);
+        let index = target.index.iter().map(|index| index.version.as_str());
+        let versions: Vec<&str> = std::iter::once(target.version.as_str()).chain(index).collect();
+        table.push([format!("Target {}", target.name), versions.join(" + ")]);
     }
     table
 }
 
 /// The chain.
-pub(super) fn chain(results: &Results) -> Table {
-    let chain = &results.chain;
-    let mut table = Table::new("Chain", &["What", "Value"], 2);
+pub(super) fn chains(results: &Results) -> Vec<Table> {
+    std::iter::once(&results.chain).chain(&results.more_chains).map(chain).collect()
+}
+
+fn chain(chain: &ChainSummary) -> Table {
+    let caption = if chain.distinct_keys { "Chain, distinct keys" } else { "Chain" };
+    let mut table = Table::new(caption, &["What", "Value"], 2);
     let keys = if chain.distinct_keys { "one per output" } else { "as published" };
     let rows = [
         ("Recipe", chain.recipe.clone()),
@@ -399,6 +406,9 @@ pub(super) fn commands(results: &Results) -> Table {
     let mut table = Table::new("Command lines of the targets", &["Run", "Command"], 2);
     for run in results.runs() {
         table.push([run.id.clone(), run.command.join(" ")]);
+        if let Some(index) = run.index.as_ref().filter(|index| !index.command.is_empty()) {
+            table.push([format!("{}, index", run.id), index.command.join(" ")]);
+        }
     }
     table
 }

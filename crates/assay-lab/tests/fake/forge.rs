@@ -33,14 +33,20 @@ pub(crate) fn main(args: &[String]) -> Result<(), String> {
         return Err("recipe impossible: a coin of 5 cannot pay 6".to_owned());
     }
     let dir = option("--out")?;
-    write_chain(Path::new(&dir), recipe, &seed, &scale).map_err(|error| error.to_string())
+    let distinct = args.iter().any(|arg| arg == "--distinct-keys");
+    let named = [recipe.as_str(), &seed, &scale];
+    write_chain(Path::new(&dir), named, distinct).map_err(|error| error.to_string())
 }
 
-fn write_chain(dir: &Path, recipe: &str, seed: &str, scale: &str) -> std::io::Result<()> {
+fn write_chain(
+    dir: &Path,
+    [recipe, seed, scale]: [&str; 3],
+    distinct: bool,
+) -> std::io::Result<()> {
     fs::create_dir_all(dir.join("blocks"))?;
     fs::create_dir_all(dir.join("order"))?;
     let mut ledger = format!(
-        r#"{{"kind":"chain","format":1,"recipe":"{recipe}","chain":"bch-regtest","seed":{seed},"scale":{scale},"variant":"intended","distinct_keys":false,"magic":"dab5bffa","assay_version":"test","recipe_sha256":"00"}}"#
+        r#"{{"kind":"chain","format":1,"recipe":"{recipe}","chain":"bch-regtest","seed":{seed},"scale":{scale},"variant":"intended","distinct_keys":{distinct},"magic":"dab5bffa","assay_version":"test","recipe_sha256":"00"}}"#
     );
     let mut file = Vec::new();
     let (mut all_txs, mut all_bytes, mut all_inputs) = (0, 0, 0);
@@ -86,8 +92,13 @@ fn write_chain(dir: &Path, recipe: &str, seed: &str, scale: &str) -> std::io::Re
     fs::write(dir.join("ledger.jsonl"), ledger)
 }
 
+/// How many blocks there are.
+pub(crate) fn heights() -> usize {
+    BLOCKS.len()
+}
+
 /// The "hash" of a block, in internal byte order.
-fn hash(height: u32) -> [u8; 32] {
+pub(crate) fn hash(height: u32) -> [u8; 32] {
     let mut hash = [0xb0; 32];
     hash[0] = height as u8;
     hash

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::electrum::{self, Index};
 use crate::forge;
 
 const COOKIE: &str = "__cookie__:secret";
@@ -38,6 +39,7 @@ struct Node {
     script: Script,
     state: Mutex<State>,
     tip_changed: Condvar,
+    index: Option<Arc<Index>>,
 }
 
 /// Acts as `node [wrongs] --chain NAME --datadir DIR --rpc ADDRESS`.
@@ -65,7 +67,19 @@ pub(crate) fn main(args: &[String]) -> Result<(), String> {
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let listener = TcpListener::bind(address).map_err(|error| error.to_string())?;
     fs::write(folder.join(".cookie"), COOKIE).map_err(|error| error.to_string())?;
-    let node = Arc::new(Node { script, state: Mutex::default(), tip_changed: Condvar::new() });
+    let of_index = electrum::Script {
+        forget: number("--index-forgets"),
+        stop_at: number("--index-stops-at"),
+        hang_up_at: number("--index-hangs-up-at"),
+        refuse: flag("--index-refuses"),
+        in_pairs: flag("--index-in-pairs"),
+    };
+    let index = match option("--electrum") {
+        Some(address) if flag("--index") => Some(Index::serve(&address, of_index)?),
+        _ => None,
+    };
+    let state = Mutex::default();
+    let node = Arc::new(Node { script, state, tip_changed: Condvar::new(), index });
     for stream in listener.incoming().flatten() {
         eprintln!("connection");
         let node = Arc::clone(&node);
@@ -169,6 +183,9 @@ impl Node {
                 state.txs_of_block.push((hex.len() / 2 - 32) / 100 + 1);
                 state.mempool.clear();
                 self.tip_changed.notify_all();
+                if let Some(index) = &self.index {
+                    index.connect(&hex[..hex.len().min(160)]);
+                }
                 Value::Null
             }
             "waitforblockheight" => {

@@ -1,10 +1,12 @@
 //! `assay chain`.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Write as _};
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use assay_forge::scripts::{ScriptChoice, ScriptLedger};
 use assay_forge::yardstick::Rates;
 use assay_forge::{BlockLine, Estimate, ForgeOptions, Progress, Recipe, Summary, Variant, forge};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -12,12 +14,13 @@ use serde::Serialize;
 
 use super::bench::LibsecpRates;
 use crate::Outcome;
-use crate::cli::{ChainArguments, ChainCommand, ForgeArguments, VariantArgument};
+use crate::cli::{ChainArguments, ChainCommand, ForgeArguments, ScriptsArguments, VariantArgument};
 use crate::output;
 
 pub(crate) fn run(arguments: ChainArguments) -> anyhow::Result<Outcome> {
     match arguments.command {
         ChainCommand::Forge(arguments) => run_forge(&arguments)?,
+        ChainCommand::Scripts(arguments) => run_scripts(&arguments)?,
         ChainCommand::Recipes { json: true } => {
             output::print_json(&Recipe::builtin_names().collect::<Vec<_>>())?;
         }
@@ -32,6 +35,50 @@ pub(crate) fn run(arguments: ChainArguments) -> anyhow::Result<Outcome> {
         },
     }
     Ok(Outcome::Good)
+}
+
+/// Writes the script ledger of a chain.
+fn run_scripts(arguments: &ScriptsArguments) -> anyhow::Result<()> {
+    let choice = ScriptChoice {
+        scripts_max: arguments.sample,
+        seed: arguments.seed,
+        ..ScriptChoice::default()
+    };
+    let ledger = read_scripts(&arguments.dir, choice)?;
+    let Some(path) = &arguments.out else {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        ledger
+            .write(arguments.spent, &mut out)
+            .and_then(|()| out.flush())
+            .context("cannot write")?;
+        return Ok(());
+    };
+    let write = || -> std::io::Result<()> {
+        let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+        ledger.write(arguments.spent, &mut out)?;
+        out.flush()
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Reads the script ledger of a chain, with a bar on a terminal.
+pub(crate) fn read_scripts(dir: &Path, choice: ScriptChoice) -> anyhow::Result<ScriptLedger> {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr_with_hz(10)
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(None, target);
+    if let Ok(style) = ProgressStyle::with_template("scripts      [{bar:30}] {pos}/{len} blocks") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    let read = ScriptLedger::read(dir, choice, &mut |done, of| {
+        bar.set_length(u64::from(of));
+        bar.set_position(u64::from(done));
+        true
+    });
+    bar.finish_and_clear();
+    Ok(read?)
 }
 
 fn find_recipe(name: &str) -> anyhow::Result<Recipe> {

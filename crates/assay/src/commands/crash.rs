@@ -1,7 +1,9 @@
 //! `assay crash`.
 
-use assay_lab::crash::{CrashOptions, run as run_crash};
+use anyhow::ensure;
+use assay_lab::crash::{CrashOptions, IndexOptions, run as run_crash};
 use assay_lab::progress::Terminal;
+use assay_lab::target::{IndexSpec, NodeSpec, TargetSpec};
 
 use super::run::{find_plan, own_command};
 use super::stop_flag;
@@ -18,7 +20,12 @@ pub(crate) fn run(arguments: &CrashArguments) -> anyhow::Result<Outcome> {
         plan,
         kills: arguments.kills,
         seed: arguments.seed,
-        target: arguments.target.clone(),
+        target: target(arguments)?,
+        index: IndexOptions {
+            every: arguments.index_every,
+            scripts_max: arguments.index_scripts,
+            scripts_command: own_command(&["chain", "scripts", "--spent"])?,
+        },
         cache_mib: arguments.db_cache.clone(),
         forge_command: own_command(&["chain", "forge"])?,
         node_command: own_command(&["node"])?,
@@ -35,12 +42,30 @@ pub(crate) fn run(arguments: &CrashArguments) -> anyhow::Result<Outcome> {
     Ok(if report.is_good() { Outcome::Good } else { Outcome::Negative })
 }
 
+/// What to kill, with its index where that is wanted.
+fn target(arguments: &CrashArguments) -> anyhow::Result<TargetSpec> {
+    let mut target = arguments.target.clone();
+    if arguments.index {
+        ensure!(target.node == NodeSpec::Assay, "--index: only our own node has an index of ours");
+        target.index = Some(IndexSpec::Own);
+    }
+    let is_own = matches!(target.index, None | Some(IndexSpec::Own));
+    ensure!(is_own, "--target {target}: an index that is a program of its own is not killed");
+    Ok(target)
+}
+
 /// The command line that does it again; moments in real time differ from run to run all the same.
 fn rerun(arguments: &CrashArguments) -> String {
     let CrashArguments { plan, kills, scale, seed, target, db_cache, .. } = arguments;
+    let index = if arguments.index {
+        let (every, scripts) = (arguments.index_every, arguments.index_scripts);
+        format!(" --index --index-every {every} --index-scripts {scripts}")
+    } else {
+        String::new()
+    };
     let cache: Vec<String> = db_cache.iter().map(u32::to_string).collect();
     let cache = cache.join(",");
     format!(
-        "assay crash {plan} --kills {kills} --scale {scale} --seed {seed} --target {target} --db-cache {cache}"
+        "assay crash {plan} --kills {kills} --scale {scale} --seed {seed} --target {target} --db-cache {cache}{index}"
     )
 }

@@ -17,7 +17,8 @@ const SUBSCRIBER_RATE: f64 = 1.0;
 pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Outcome> {
     let LoadCommand::Electrum(arguments) = &arguments.command;
     let options = options(arguments)?;
-    let report = match run_load(&options, None, &stop_flag()?) {
+    let stop = stop_flag()?;
+    let report = match run_load(&options, None, &stop) {
         Err(LoadError::Stopped) => return Ok(Outcome::Interrupted),
         other => other?,
     };

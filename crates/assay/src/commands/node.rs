@@ -1,10 +1,13 @@
 //! `assay node`.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
+use assay_electrum::server;
 use assay_node::{IndexOptions, NodeConfig};
 
 use super::mebibytes;
 use crate::Outcome;
-use crate::cli::NodeArguments;
+use crate::cli::{NodeArguments, ServeArguments};
 
 pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     let mut config = NodeConfig::new(&arguments.chain, arguments.datadir)?;
@@ -21,11 +24,12 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
         arguments.max_mempool.map(|megabytes| megabytes.saturating_mul(1_000_000));
     config.threads = (arguments.par > 0).then_some(arguments.par);
     config.min_relay_fee_sat_per_kvb = arguments.min_relay_fee;
-    if arguments.index {
+    let server = server(&arguments.electrum, &config);
+    if arguments.index || server.is_some() {
         let memory = arguments.index_memory;
         let memory_bytes_max =
             memory.map(|count| mebibytes("--index-memory", count)).transpose()?;
-        config.index = Some(IndexOptions { memory_bytes_max });
+        config.index = Some(IndexOptions { memory_bytes_max, server });
     }
     config.persist_mempool = arguments.persist_mempool && !arguments.no_persist_mempool;
     if let Some(log) = &mut config.log {
@@ -33,4 +37,42 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     }
     assay_node::run(&config)?;
     Ok(Outcome::Good)
+}
+
+/// The Electrum server that the flags ask for; `None` where they name no address for it.
+fn server(arguments: &ServeArguments, node: &NodeConfig) -> Option<server::Config> {
+    let is_main = node.params.name == "main";
+    let addresses = |given: Option<Option<SocketAddr>>, main: u16, other: u16| -> Vec<SocketAddr> {
+        let port = if is_main { main } else { other };
+        let default = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        given.map(|address| address.unwrap_or(default)).into_iter().collect()
+    };
+    let tcp = addresses(arguments.electrum, 50001, 60001);
+    let tls = addresses(arguments.electrum_tls, 50002, 60002);
+    if tcp.is_empty() && tls.is_empty() && arguments.electrum_metrics.is_none() {
+        return None;
+    }
+    let files = arguments.electrum_cert.clone().zip(arguments.electrum_key.clone());
+    let certificate = match files {
+        Some((certificate, key)) => server::Certificate::Files { certificate, key },
+        None => server::Certificate::Own { directory: node.chain_dir() },
+    };
+    let defaults = server::Config::default();
+    Some(server::Config {
+        tcp,
+        tls,
+        certificate,
+        metrics: arguments.electrum_metrics,
+        expose: arguments.electrum_expose,
+        banner: arguments.electrum_banner.clone().unwrap_or(defaults.banner),
+        block_vsize: node.params.block_vsize_max(),
+        limits: server::Limits {
+            units_per_second: arguments.electrum_rate,
+            entries_max: arguments.electrum_entries,
+            connections_max: arguments.electrum_clients,
+            subscriptions_max: arguments.electrum_subscriptions,
+            ..defaults.limits
+        },
+        ..server::Config::default()
+    })
 }

@@ -29,6 +29,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
         resume: arguments.resume,
         keep_datadirs: arguments.keep_datadirs,
         forge_command: own_command(&["chain", "forge"])?,
+        scripts_command: own_command(&["chain", "scripts"])?,
         node_command: own_command(&["node"])?,
         yardstick_command: own_command(&["bench", "libsecp", "--json"])?,
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),

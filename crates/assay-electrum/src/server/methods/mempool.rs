@@ -38,9 +38,8 @@ pub(super) fn estimate_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallErr
 }
 
 /// `blockchain.relayfee`
-pub(super) fn relay_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+pub(super) fn relay_fee(call: &Call<'_>, out: &mut Out) {
     out.coins(call.shared.chain.relay().min_relay_fee_sat_per_kvb);
-    Ok(())
 }
 
 /// `mempool.get_fee_histogram`
@@ -54,12 +53,11 @@ pub(super) fn fee_histogram(call: &Call<'_>, out: &mut Out) -> Result<(), CallEr
 }
 
 /// `mempool.get_info`
-pub(super) fn info(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+pub(super) fn info(call: &Call<'_>, out: &mut Out) {
     let relay = call.shared.chain.relay();
     out.raw("{\"mempoolminfee\":").coins(floor(&relay));
     out.raw(",\"minrelaytxfee\":").coins(relay.min_relay_fee_sat_per_kvb);
     out.raw(",\"incrementalrelayfee\":").coins(relay.incremental_relay_fee_sat_per_kvb).raw("}");
-    Ok(())
 }
 
 /// `mempool.recent`

@@ -85,15 +85,30 @@ fn dispatch(call: &Call<'_>, kind: Kind, out: &mut Out) -> Result<(), CallError>
         Kind::IdFromPos => transactions::id_from_pos(call, out),
         Kind::TestMempoolAccept => transactions::test(call, out),
         Kind::EstimateFee => mempool::estimate_fee(call, out),
-        Kind::RelayFee => mempool::relay_fee(call, out),
+        Kind::RelayFee => {
+            mempool::relay_fee(call, out);
+            Ok(())
+        }
         Kind::FeeHistogram => mempool::fee_histogram(call, out),
-        Kind::MempoolInfo => mempool::info(call, out),
+        Kind::MempoolInfo => {
+            mempool::info(call, out);
+            Ok(())
+        }
         Kind::MempoolRecent => mempool::recent(call, out),
         Kind::AddPeer => server::add_peer(call, out),
-        Kind::Banner => server::banner(call, out),
-        Kind::DonationAddress => server::donation_address(call, out),
+        Kind::Banner => {
+            server::banner(call, out);
+            Ok(())
+        }
+        Kind::DonationAddress => {
+            server::donation_address(call, out);
+            Ok(())
+        }
         Kind::Features => server::features(call, out),
-        Kind::Peers => server::peers(call, out),
+        Kind::Peers => {
+            server::peers(out);
+            Ok(())
+        }
         Kind::Ping => server::ping(call, out),
         Kind::Version => server::version(call, out),
     }

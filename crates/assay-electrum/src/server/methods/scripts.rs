@@ -72,6 +72,7 @@ pub(super) fn mempool(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     Ok(())
 }
 
+#[derive(Clone, Copy)]
 enum Entry<'a> {
     Confirmed(&'a HistoryEntry),
     Unconfirmed(&'a Unconfirmed),

@@ -71,21 +71,18 @@ pub(super) fn features(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> 
 }
 
 /// `server.banner`
-pub(super) fn banner(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+pub(super) fn banner(call: &Call<'_>, out: &mut Out) {
     out.string(&call.shared.config.banner);
-    Ok(())
 }
 
 /// `server.donation_address`
-pub(super) fn donation_address(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+pub(super) fn donation_address(call: &Call<'_>, out: &mut Out) {
     out.string(&call.shared.config.donation_address);
-    Ok(())
 }
 
 /// `server.peers.subscribe`: none are known, since none are looked for.
-pub(super) fn peers(_: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+pub(super) fn peers(out: &mut Out) {
     out.raw("[]");
-    Ok(())
 }
 
 /// `server.add_peer`: not accepted, for the same reason.

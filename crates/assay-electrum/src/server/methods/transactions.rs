@@ -123,10 +123,7 @@ pub(super) fn id_from_pos(call: &Call<'_>, out: &mut Out) -> Result<(), CallErro
     let index = call.params.number(1, "tx_pos")?;
     let merkle = call.params.flag(2, "merkle")?;
     let moment = call.moment()?;
-    let txid = match height <= moment.tip.height {
-        true => moment.view.txid_at(height, index)?,
-        false => None,
-    };
+    let txid = moment.view.txid_at(height, index)?;
     let txid = txid.ok_or_else(|| {
         RpcError::bad(format!("no tx at position {index} in block at height {height}"))
     })?;
@@ -157,9 +154,10 @@ pub(super) fn broadcast(call: &Call<'_>, out: &mut Out) -> Result<(), CallError>
 }
 
 fn reason(refusal: &Refusal) -> String {
-    match refusal.debug.is_empty() {
-        true => refusal.reason.clone(),
-        false => format!("{}, {}", refusal.reason, refusal.debug),
+    if refusal.debug.is_empty() {
+        refusal.reason.clone()
+    } else {
+        format!("{}, {}", refusal.reason, refusal.debug)
     }
 }
 

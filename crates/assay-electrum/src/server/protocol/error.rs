@@ -3,7 +3,7 @@
 use crate::index::QueryError;
 use crate::mempool::TooMany;
 
-/// The numbers in use: JSON-RPC's own, then those of ElectrumX, which clients know.
+/// The numbers in use: JSON-RPC's own, then those of `ElectrumX`, which clients know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Code {
     /// Not JSON.

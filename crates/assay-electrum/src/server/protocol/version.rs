@@ -21,13 +21,11 @@ impl Version {
     /// Reads `1.4` or `1.4.2`: one to three numbers.
     pub(in crate::server) fn parse(text: &str) -> Option<Self> {
         let mut numbers = [0u16; 3];
-        let mut count = 0;
-        for part in text.split('.') {
+        for (place, part) in text.split('.').enumerate() {
             if part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit()) {
                 return None;
             }
-            *numbers.get_mut(count)? = part.parse().ok()?;
-            count += 1;
+            *numbers.get_mut(place)? = part.parse().ok()?;
         }
         let [major, minor, revision] = numbers;
         Some(Self(major, minor, revision))

@@ -70,7 +70,7 @@ fn lines_that_are_too_long_end_the_connection() {
     let fill = " ".repeat(99_900);
     client.send(&format!("{fill}{{\"id\":1,\"method\":\"server.ping\"}}"));
     assert_eq!(client.line()["id"], 1);
-    let _ = client.stream.get_mut().write_all(&[b' '; 200_000]);
+    let _ = client.stream.get_mut().write_all(&vec![b' '; 200_000]);
     assert_eq!(client.line()["error"]["code"], -101);
     assert!(client.is_closed());
     wait_for(&node, "disconnections_total{reason=\"oversize-line\"} 1");

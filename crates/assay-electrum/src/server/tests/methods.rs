@@ -60,6 +60,7 @@ fn methods_exist_in_their_versions_only() {
 }
 
 /// For every method: calls that it must refuse, with the number of the error.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn wrong_calls() -> Vec<(&'static str, Vec<(Value, i64)>)> {
     let id = || json!("00".repeat(32));
     let no_hash = || {

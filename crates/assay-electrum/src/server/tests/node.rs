@@ -1,5 +1,6 @@
 //! A chain, a mempool, a server, and clients of it.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub(super) fn hash(script: &[u8]) -> String {
 
 /// Bytes as digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    faster_hex::hex_string(bytes)
 }
 
 /// A node with a server.
@@ -181,7 +182,7 @@ impl Node {
         let limits = crate::index::Limits { entries_max: 1000 };
         let mut text = String::new();
         for entry in self.ledger.history(&hash, 0, limits).unwrap() {
-            text += &format!("{}:{}:", entry.txid, entry.height);
+            write!(text, "{}:{}:", entry.txid, entry.height).unwrap();
         }
         let mut unconfirmed: Vec<(i32, String)> = Vec::new();
         for tx in &self.pool {
@@ -197,11 +198,12 @@ impl Node {
         }
         unconfirmed.sort();
         for (chained, txid) in unconfirmed {
-            text += &format!("{txid}:{}:", -chained);
+            write!(text, "{txid}:{}:", -chained).unwrap();
         }
-        match text.is_empty() {
-            true => Value::Null,
-            false => Value::String(hex(&assay_hash::sha256(text.as_bytes()))),
+        if text.is_empty() {
+            Value::Null
+        } else {
+            Value::String(hex(&assay_hash::sha256(text.as_bytes())))
         }
     }
 }

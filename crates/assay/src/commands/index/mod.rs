@@ -36,7 +36,7 @@ fn build(arguments: &IndexBuildArguments) -> anyhow::Result<Outcome> {
         dir.display()
     );
     let memory_bytes_max = Some(mebibytes("--index-memory", arguments.index_memory)?);
-    let mut config = node.index_config(&IndexOptions { memory_bytes_max });
+    let mut config = node.index_config(&IndexOptions { memory_bytes_max, server: None });
     if let Some(out) = &arguments.out {
         config.dir.clone_from(out);
     }

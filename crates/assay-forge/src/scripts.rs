@@ -1,0 +1,541 @@
+//! The script ledger: what happened to every script of a forged chain, in the words of the Electrum protocol.
+//!
+//! This is the slow and simple oracle of an index. It reads the block files once, from front to back, with maps in memory and
+//! nothing on disk, and knows neither an index nor a node. Of a large chain it keeps a sample: the scripts whose keyed hash is
+//! smallest. Which these are is known only at the end, but a script of the final sample was among the smallest at all times, so
+//! what was dropped on the way is never missed, and one pass with bounded memory is enough.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+use assay_hash::{SipHash13, sha256};
+use assay_wire::{Block, BlockHash, Encoding, OutPoint, ParseError, Txid};
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::ledger::{BlockLine, Ledger, LedgerError};
+
+/// Which scripts are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScriptChoice {
+    /// Scripts kept at most.
+    pub scripts_max: usize,
+    /// History entries and outputs kept at most, over all scripts: what bounds the memory where few scripts receive most
+    /// outputs. One entry takes about 50 bytes.
+    pub entries_max: usize,
+    /// Seed of the keyed hash that chooses, where not all are kept.
+    pub seed: u64,
+}
+
+impl Default for ScriptChoice {
+    fn default() -> Self {
+        Self { scripts_max: 100_000, entries_max: 8_000_000, seed: 1 }
+    }
+}
+
+/// Why there is no script ledger.
+#[derive(Debug, Error)]
+pub enum ScriptLedgerError {
+    /// The chain's own ledger cannot be used.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// A block file cannot be read.
+    #[error("cannot read block {height} in {}", path.display())]
+    Read {
+        /// The block file.
+        path: PathBuf,
+        /// The block.
+        height: u32,
+        /// Why.
+        source: io::Error,
+    },
+    /// A block is none.
+    #[error("block {height} does not parse")]
+    Parse {
+        /// The block.
+        height: u32,
+        /// Why.
+        source: ParseError,
+    },
+    /// A block is not the one that the ledger names.
+    #[error("block {height} is {found}, the ledger says {expected}")]
+    OtherBlock {
+        /// Its height.
+        height: u32,
+        /// Hash in the ledger.
+        expected: String,
+        /// Hash of what is in the file.
+        found: BlockHash,
+    },
+    /// The caller ended it.
+    #[error("interrupted at block {height}")]
+    Interrupted {
+        /// The block that would have been next.
+        height: u32,
+    },
+}
+
+/// A confirmed transaction that touches a script, or an output that pays to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScriptTx {
+    /// Height of the block.
+    pub height: u32,
+    /// The transaction.
+    pub txid: Txid,
+}
+
+/// An output that paid to a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScriptCoin {
+    /// The transaction that made it.
+    pub tx: ScriptTx,
+    /// Its place there.
+    pub vout: u32,
+    /// Satoshi.
+    pub value: u64,
+    /// Height of the block that spends it.
+    pub spent: Option<u32>,
+}
+
+/// All that happened to one script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptRecord {
+    /// SHA-256 of the script, as the hash function gives it; the protocol prints it reversed.
+    pub script_hash: [u8; 32],
+    /// Transactions that pay to it or spend from it, each once, in the order of the chain.
+    pub history: Vec<ScriptTx>,
+    /// Outputs that paid to it, in the order of the chain.
+    pub coins: Vec<ScriptCoin>,
+}
+
+impl ScriptRecord {
+    /// Its unspent outputs at the tip, in the order of the chain.
+    pub fn unspent(&self) -> impl Iterator<Item = &ScriptCoin> {
+        self.coins.iter().filter(|coin| coin.spent.is_none())
+    }
+
+    /// Satoshi that it holds at the tip.
+    pub fn balance(&self) -> u64 {
+        self.unspent().map(|coin| coin.value).sum()
+    }
+
+    /// Status as the Electrum protocol defines it: SHA-256 of `txid:height:` of all history, as the hash function gives it.
+    pub fn status(&self) -> Option<[u8; 32]> {
+        let mut text = String::with_capacity(self.history.len() * 72);
+        for tx in &self.history {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{}:{}:", tx.txid, tx.height);
+        }
+        (!text.is_empty()).then(|| sha256(text.as_bytes()))
+    }
+}
+
+/// What happened to the scripts of a chain; see the module.
+#[derive(Debug)]
+pub struct ScriptLedger {
+    /// Height of the tip.
+    pub tip_height: u32,
+    /// Hash of the tip, as nodes print it.
+    pub tip_hash: String,
+    /// Header of the tip.
+    pub tip_header: [u8; 80],
+    /// Scripts that the chain has: exact where all are kept, an estimate from the sample otherwise.
+    pub scripts_total: u64,
+    /// Whether scripts were left out.
+    pub is_sample: bool,
+    choice: ScriptChoice,
+    txs: Vec<ScriptTx>,
+    slots: Vec<Slot>,
+}
+
+/// A script being kept.
+#[derive(Debug)]
+struct Slot {
+    script_hash: [u8; 32],
+    key: u64,
+    history: Vec<u32>,
+    coins: Vec<SlotCoin>,
+}
+
+/// An output; its transaction is a place in the list of transactions.
+#[derive(Clone, Copy, Debug)]
+struct SlotCoin {
+    tx: u32,
+    vout: u32,
+    value: u64,
+    /// Zero while unspent: genesis spends nothing.
+    spent: u32,
+}
+
+impl ScriptLedger {
+    /// Reads a forged chain. `progress` gets the blocks done and their number, and says whether to go on.
+    ///
+    /// Outputs that nobody can ever spend (`OP_RETURN`, scripts of more than 10,000 bytes) belong to no history, as in all
+    /// Electrum servers. The genesis block is not in the block files, so its output is not here.
+    ///
+    /// # Errors
+    /// When the chain is incomplete, cannot be read, or does not hold the blocks that its ledger names.
+    pub fn read(
+        dir: &Path,
+        choice: ScriptChoice,
+        progress: &mut dyn FnMut(u32, u32) -> bool,
+    ) -> Result<Self, ScriptLedgerError> {
+        let ledger = Ledger::read(dir)?;
+        let encoding =
+            if ledger.chain.chain == "regtest" { Encoding::Segwit } else { Encoding::Legacy };
+        let mut pass = Pass::new(choice);
+        let mut tip_header = [0; 80];
+        let of = ledger.blocks.len() as u32;
+        for line in &ledger.blocks {
+            if !progress(line.height - 1, of) {
+                return Err(ScriptLedgerError::Interrupted { height: line.height });
+            }
+            let block = read_block(dir, line, encoding)?;
+            tip_header = block.header().to_bytes();
+            pass.block(&block, line.height);
+        }
+        pass.cut(choice.scripts_max);
+        progress(of, of);
+        let scripts_total = pass.estimate();
+        Ok(Self {
+            tip_height: ledger.tip.height,
+            tip_hash: ledger.tip.hash,
+            tip_header,
+            scripts_total,
+            is_sample: pass.threshold < u64::MAX,
+            choice,
+            txs: pass.txs,
+            slots: pass.slots,
+        })
+    }
+
+    /// Scripts kept.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// History entries of all kept scripts.
+    pub fn history_len(&self) -> u64 {
+        self.slots.iter().map(|slot| slot.history.len() as u64).sum()
+    }
+
+    /// Unspent outputs of all kept scripts.
+    pub fn unspent_len(&self) -> u64 {
+        let unspent = |slot: &Slot| slot.coins.iter().filter(|coin| coin.spent == 0).count();
+        self.slots.iter().map(|slot| unspent(slot) as u64).sum()
+    }
+
+    /// Seed of the sample, where scripts were left out.
+    pub fn sample_seed(&self) -> Option<u64> {
+        self.is_sample.then_some(self.choice.seed)
+    }
+
+    /// The scripts, in the order of their keyed hashes.
+    pub fn scripts(&self) -> impl ExactSizeIterator<Item = ScriptRecord> + '_ {
+        self.slots.iter().map(|slot| self.record(slot))
+    }
+
+    fn record(&self, slot: &Slot) -> ScriptRecord {
+        let coin = |coin: &SlotCoin| ScriptCoin {
+            tx: self.txs[coin.tx as usize],
+            vout: coin.vout,
+            value: coin.value,
+            spent: (coin.spent > 0).then_some(coin.spent),
+        };
+        ScriptRecord {
+            script_hash: slot.script_hash,
+            history: slot.history.iter().map(|tx| self.txs[*tx as usize]).collect(),
+            coins: slot.coins.iter().map(coin).collect(),
+        }
+    }
+
+    /// Writes the ledger as JSON lines (docs/formats.md), with the spent outputs if wanted: with them it says what an index must
+    /// answer at any height.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn write(&self, with_spent: bool, out: &mut dyn Write) -> io::Result<()> {
+        let first = FirstLine {
+            kind: "scripts",
+            format: FORMAT,
+            tip_height: self.tip_height,
+            tip_hash: &self.tip_hash,
+            tip_header: hex(self.tip_header.iter()),
+            scripts: self.len() as u64,
+            scripts_total: self.scripts_total,
+            sample_seed: self.sample_seed(),
+            history: self.history_len(),
+            unspent: self.unspent_len(),
+        };
+        serde_json::to_writer(&mut *out, &first)?;
+        out.write_all(b"\n")?;
+        for mut script in self.scripts() {
+            script.coins.retain(|coin| with_spent || coin.spent.is_none());
+            serde_json::to_writer(&mut *out, &ScriptLine::new(&script))?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// First line of the file.
+#[derive(Serialize)]
+struct FirstLine<'a> {
+    kind: &'static str,
+    format: u32,
+    tip_height: u32,
+    tip_hash: &'a str,
+    tip_header: String,
+    scripts: u64,
+    scripts_total: u64,
+    sample_seed: Option<u64>,
+    history: u64,
+    unspent: u64,
+}
+
+/// One script.
+#[derive(Serialize)]
+struct ScriptLine {
+    kind: &'static str,
+    script_hash: String,
+    status: Option<String>,
+    history: Vec<(u32, String)>,
+    coins: Vec<CoinEntry>,
+}
+
+/// One output.
+#[derive(Serialize)]
+struct CoinEntry {
+    height: u32,
+    txid: String,
+    vout: u32,
+    value: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spent: Option<u32>,
+}
+
+impl ScriptLine {
+    fn new(script: &ScriptRecord) -> Self {
+        let coin = |coin: &ScriptCoin| CoinEntry {
+            height: coin.tx.height,
+            txid: coin.tx.txid.to_string(),
+            vout: coin.vout,
+            value: coin.value,
+            spent: coin.spent,
+        };
+        Self {
+            kind: "script",
+            script_hash: hex(script.script_hash.iter().rev()),
+            status: script.status().map(|status| hex(status.iter())),
+            history: script.history.iter().map(|tx| (tx.height, tx.txid.to_string())).collect(),
+            coins: script.coins.iter().map(coin).collect(),
+        }
+    }
+}
+
+fn hex<'a>(bytes: impl Iterator<Item = &'a u8>) -> String {
+    bytes.fold(String::new(), |mut text, byte| {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+        text
+    })
+}
+
+fn read_block(
+    dir: &Path,
+    line: &BlockLine,
+    encoding: Encoding,
+) -> Result<Block, ScriptLedgerError> {
+    let (path, height) = (dir.join(&line.file), line.height);
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(&path)?;
+        file.seek(SeekFrom::Start(line.offset))?;
+        let mut bytes = Vec::new();
+        file.take(line.bytes).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes =
+        read().map_err(|source| ScriptLedgerError::Read { path: path.clone(), height, source })?;
+    let block = Block::parse(bytes, encoding)
+        .map_err(|source| ScriptLedgerError::Parse { height, source })?;
+    let found = block.hash();
+    if found.to_string() != line.hash {
+        let expected = line.hash.clone();
+        return Err(ScriptLedgerError::OtherBlock { height, expected, found });
+    }
+    Ok(block)
+}
+
+/// The one pass over the chain.
+struct Pass {
+    choice: ScriptChoice,
+    chooser: SipHash13,
+    /// Scripts with a key above this one are not kept; it only ever falls.
+    threshold: u64,
+    txs: Vec<ScriptTx>,
+    slots: Vec<Slot>,
+    slot_of: HashMap<[u8; 32], u32>,
+    /// Unspent outputs of kept scripts: slot, and place among its coins.
+    unspent: HashMap<OutPoint, (u32, u32)>,
+    entries: usize,
+}
+
+impl Pass {
+    fn new(choice: ScriptChoice) -> Self {
+        Self {
+            choice,
+            chooser: SipHash13::new(choice.seed, 0x7363_7269_7074_7321),
+            threshold: u64::MAX,
+            txs: Vec::new(),
+            slots: Vec::new(),
+            slot_of: HashMap::new(),
+            unspent: HashMap::new(),
+            entries: 0,
+        }
+    }
+
+    /// Takes a block: all its outputs, then all its inputs, since a block of canonical order may spend before it pays. What
+    /// was touched is put into histories in the order of the block.
+    fn block(&mut self, block: &Block, height: u32) {
+        let txids = block.txids(0..block.tx_count());
+        let mut touched: Vec<(u32, u32)> = Vec::new();
+        for (index, tx) in block.txs().enumerate() {
+            for (vout, output) in tx.outputs().enumerate() {
+                let Some(slot) = self.slot(output.script_pubkey) else { continue };
+                touched.push((index as u32, slot));
+                let coins = &mut self.slots[slot as usize].coins;
+                let place = (slot, coins.len() as u32);
+                // The transaction's place in the list is put in below; until then it is its place in the block.
+                let value = output.value as u64;
+                coins.push(SlotCoin { tx: index as u32, vout: vout as u32, value, spent: 0 });
+                let outpoint = OutPoint { txid: txids[index], vout: vout as u32 };
+                self.unspent.insert(outpoint, place);
+            }
+        }
+        let mut new_coins: HashMap<u32, usize> = HashMap::new();
+        for (_, slot) in &touched {
+            *new_coins.entry(*slot).or_default() += 1;
+        }
+        for (index, tx) in block.txs().enumerate().skip(1) {
+            for input in tx.inputs() {
+                let Some((slot, coin)) = self.unspent.remove(&input.prevout) else { continue };
+                self.slots[slot as usize].coins[coin as usize].spent = height;
+                touched.push((index as u32, slot));
+            }
+        }
+        self.note(&mut touched, &txids, height, &new_coins);
+        if self.slots.len() > 2 * self.choice.scripts_max {
+            self.cut(self.choice.scripts_max);
+        }
+        while self.entries > self.choice.entries_max && self.slots.len() > 1 {
+            self.cut(self.slots.len() / 2);
+        }
+    }
+
+    /// Puts the touched scripts' transactions into their histories.
+    fn note(
+        &mut self,
+        touched: &mut Vec<(u32, u32)>,
+        txids: &[Txid],
+        height: u32,
+        new_coins: &HashMap<u32, usize>,
+    ) {
+        touched.sort_unstable();
+        touched.dedup();
+        let mut place_of: HashMap<u32, u32> = HashMap::new();
+        for (index, slot) in touched.iter() {
+            let place = *place_of.entry(*index).or_insert_with(|| {
+                self.txs.push(ScriptTx { height, txid: txids[*index as usize] });
+                self.txs.len() as u32 - 1
+            });
+            self.slots[*slot as usize].history.push(place);
+        }
+        self.entries += touched.len();
+        for (slot, count) in new_coins {
+            let coins = &mut self.slots[*slot as usize].coins;
+            let first = coins.len() - count;
+            for coin in &mut coins[first..] {
+                coin.tx = place_of[&coin.tx];
+            }
+            self.entries += count;
+        }
+    }
+
+    /// The slot of a script; `None` when it is not kept.
+    fn slot(&mut self, script: &[u8]) -> Option<u32> {
+        if script.first() == Some(&OP_RETURN) || script.len() > SCRIPT_BYTES_MAX {
+            return None;
+        }
+        let script_hash = sha256(script);
+        let key = self.chooser.hash(&script_hash);
+        if key > self.threshold {
+            return None;
+        }
+        let slots = &mut self.slots;
+        Some(*self.slot_of.entry(script_hash).or_insert_with(|| {
+            slots.push(Slot { script_hash, key, history: Vec::new(), coins: Vec::new() });
+            slots.len() as u32 - 1
+        }))
+    }
+
+    /// Keeps the `count` scripts of the smallest keys, and of everything else only what they need.
+    fn cut(&mut self, count: usize) {
+        let mut slots = std::mem::take(&mut self.slots);
+        slots.sort_unstable_by_key(|slot| (slot.key, slot.script_hash));
+        if slots.len() > count {
+            slots.truncate(count);
+            self.threshold = slots.last().map_or(0, |slot| slot.key);
+        }
+        let mut place_of: HashMap<u32, u32> = HashMap::new();
+        let old = std::mem::take(&mut self.txs);
+        let mut keep = |tx: &mut u32| {
+            *tx = *place_of.entry(*tx).or_insert_with(|| {
+                self.txs.push(old[*tx as usize]);
+                self.txs.len() as u32 - 1
+            });
+        };
+        for slot in &mut slots {
+            slot.history.iter_mut().for_each(&mut keep);
+            slot.coins.iter_mut().for_each(|coin| keep(&mut coin.tx));
+        }
+        self.slots = slots;
+        self.slot_of.clear();
+        self.unspent.clear();
+        self.entries = 0;
+        for (index, slot) in self.slots.iter().enumerate() {
+            self.slot_of.insert(slot.script_hash, index as u32);
+            self.entries += slot.history.len() + slot.coins.len();
+            for (place, coin) in slot.coins.iter().enumerate().filter(|(_, coin)| coin.spent == 0) {
+                let outpoint = OutPoint { txid: self.txs[coin.tx as usize].txid, vout: coin.vout };
+                self.unspent.insert(outpoint, (index as u32, place as u32));
+            }
+        }
+    }
+
+    /// How many scripts there are: the smallest keys are as dense as all of them.
+    fn estimate(&self) -> u64 {
+        if self.threshold == u64::MAX {
+            return self.slots.len() as u64;
+        }
+        let others = self.slots.len().saturating_sub(1) as u128;
+        let all = (others << 64) / (u128::from(self.threshold) + 1);
+        u64::try_from(all).unwrap_or(u64::MAX)
+    }
+}
+
+/// Version of the file.
+const FORMAT: u32 = 1;
+const OP_RETURN: u8 = 0x6a;
+/// Longer scripts cannot be spent (`MAX_SCRIPT_SIZE` of Bitcoin Core's script.h).
+const SCRIPT_BYTES_MAX: usize = 10_000;
+const DIGITS: &[u8; 16] = b"0123456789abcdef";

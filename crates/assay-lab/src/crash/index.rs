@@ -1,0 +1,227 @@
+//! The index of a node that is killed: after a start it must answer as an index that was never killed.
+//!
+//! Two things say what that is. The straight run notes, at every tip, a hash of the raw bytes of all answers (history, balance,
+//! unspent outputs and status of every script hash of both chains) of an index that was built in one go; and at some tips these
+//! answers are compared with the script ledgers of the forge, which know no index.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::oracle::ASK_PAUSE;
+use super::{CrashError, CrashOptions};
+use crate::electrum::Client;
+use crate::electrum::check::{CheckError, compare};
+use crate::electrum::expected::{ExpectedError, ScriptExpectation, ScriptsFile};
+use crate::plan::IndexCheckPlan;
+use crate::scripts::ScriptsJob;
+
+/// Longest wait for the index to be at the node's tip after a start.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_mins(2);
+/// Longest wait for one answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
+/// Scripts whose answers are awaited at a time.
+const WINDOW: usize = 64;
+/// What is asked of each script; the last takes back the subscription that the status needs.
+const METHODS: [&str; 5] = [
+    "blockchain.scripthash.get_history",
+    "blockchain.scripthash.get_balance",
+    "blockchain.scripthash.listunspent",
+    "blockchain.scripthash.subscribe",
+    "blockchain.scripthash.unsubscribe",
+];
+/// Those of them whose answers count.
+const ANSWERS: usize = 4;
+/// Tips of each chain, beside its last, at which the straight run is compared with the script ledger.
+const LEDGER_TIPS: u32 = 16;
+
+/// What an index of both chains must answer.
+#[derive(Debug)]
+pub(crate) struct IndexOracle {
+    /// All scripts of the ledgers, in order of their hashes.
+    scripts: Vec<String>,
+    ledgers: [Vec<ScriptExpectation>; 2],
+    /// Whether the ledgers leave scripts out: then a script of one may occur in the other chain unlisted.
+    is_sample: bool,
+    /// By tip: a hash of the answers about each script.
+    answers: HashMap<String, Vec<u64>>,
+    /// Tips at which the straight run was compared with the ledgers.
+    pub(crate) ledger_tips: u64,
+}
+
+impl IndexOracle {
+    /// Reads what the forge knows of both chains.
+    pub(crate) fn read(options: &CrashOptions, chain_dirs: [&Path; 2]) -> Result<Self, CrashError> {
+        let check =
+            IndexCheckPlan { scripts_max: options.index.scripts_max, sample_seed: options.seed };
+        let mut ledgers = [Vec::new(), Vec::new()];
+        let mut is_sample = false;
+        for (rival, chain_dir) in chain_dirs.into_iter().enumerate() {
+            let out = options.out_dir.join(format!("scripts-{rival}.jsonl"));
+            let job = ScriptsJob {
+                chain_dir,
+                command: &options.index.scripts_command,
+                check: &check,
+                out: &out,
+                log: &options.out_dir.join("logs").join("scripts.log"),
+            };
+            job.make()?;
+            let file = ScriptsFile::open(&out).map_err(CheckError::from)?;
+            is_sample |= file.header().sample_seed.is_some();
+            let scripts: Result<_, ExpectedError> = file.collect();
+            ledgers[rival] = scripts.map_err(CheckError::from)?;
+        }
+        let scripts: BTreeSet<String> =
+            ledgers.iter().flatten().map(|script| script.script_hash.clone()).collect();
+        let (scripts, answers) = (scripts.into_iter().collect(), HashMap::new());
+        Ok(Self { scripts, ledgers, is_sample, answers, ledger_tips: 0 })
+    }
+
+    /// How many script hashes are asked for.
+    pub(crate) fn scripts(&self) -> usize {
+        self.scripts.len()
+    }
+
+    /// Tips whose answers are known.
+    pub(crate) fn tips(&self) -> usize {
+        self.answers.len()
+    }
+
+    /// Notes the answers of the straight run at a tip, and at some tips compares them with the ledgers.
+    pub(crate) fn note(
+        &mut self,
+        server: SocketAddr,
+        tip: &Tip<'_>,
+        (rival, of_height): (usize, u32),
+    ) -> Result<(), CrashError> {
+        let mut client = at_tip(server, tip)?;
+        let answers = self.ask(&mut client)?;
+        self.answers.insert(tip.hash.to_owned(), answers);
+        let step = (of_height / LEDGER_TIPS).max(1);
+        if tip.height == of_height || tip.height % step == 0 {
+            self.compare_with_ledger(&mut client, rival, tip.height)?;
+            self.ledger_tips += 1;
+        }
+        Ok(())
+    }
+
+    /// Compares answers with the ledger of a chain at a height; scripts of the other chain alone must be unknown.
+    fn compare_with_ledger(
+        &self,
+        client: &mut Client,
+        rival: usize,
+        height: u32,
+    ) -> Result<(), CrashError> {
+        let own: BTreeSet<&str> =
+            self.ledgers[rival].iter().map(|script| script.script_hash.as_str()).collect();
+        let others = self.ledgers[1 - rival]
+            .iter()
+            .filter(|script| !own.contains(script.script_hash.as_str()))
+            .filter(|_| !self.is_sample)
+            .map(|script| ScriptExpectation {
+                script_hash: script.script_hash.clone(),
+                ..ScriptExpectation::default()
+            });
+        let expected = self.ledgers[rival].iter().cloned().chain(others).map(Ok);
+        let check = compare(client, expected, height, &mut |_| true)?;
+        if check.is_good() {
+            return Ok(());
+        }
+        let told = check.told.first().cloned().unwrap_or_else(|| check.summary());
+        Err(CrashError::IndexAgainstLedger { at: height, told })
+    }
+
+    /// Asks a node that was started after a kill. Its index must come to the tip and answer as the straight run's did.
+    pub(crate) fn verify(&self, server: SocketAddr, tip: &Tip<'_>) -> Result<Duration, CrashError> {
+        let start = Instant::now();
+        let mut client = at_tip(server, tip)?;
+        let took = start.elapsed();
+        let Some(expected) = self.answers.get(tip.hash) else {
+            return Err(CrashError::UnknownTip { tip: tip.hash.to_owned(), at: tip.height });
+        };
+        let found = self.ask(&mut client)?;
+        let wrong = expected.iter().zip(&found).filter(|(expected, found)| expected != found);
+        let wrong = wrong.count();
+        let first = expected.iter().zip(&found).position(|(expected, found)| expected != found);
+        match first {
+            None => Ok(took),
+            Some(place) => Err(CrashError::WrongAnswer {
+                tip: tip.hash.to_owned(),
+                at: tip.height,
+                script: self.scripts[place].clone(),
+                wrong,
+            }),
+        }
+    }
+
+    /// Asks everything about every script; returns a hash of the raw bytes of the answers about each.
+    fn ask(&self, client: &mut Client) -> Result<Vec<u64>, CrashError> {
+        let mut hashes = Vec::with_capacity(self.scripts.len());
+        for scripts in self.scripts.chunks(WINDOW) {
+            let mut place_of: HashMap<u64, (usize, usize)> = HashMap::new();
+            for (place, script) in scripts.iter().enumerate() {
+                let params = format!(r#"["{script}"]"#);
+                for (question, method) in METHODS.iter().enumerate() {
+                    place_of.insert(client.send(method, &params), (place, question));
+                }
+            }
+            client.flush()?;
+            let mut answers = vec![[const { String::new() }; METHODS.len()]; scripts.len()];
+            for _ in 0..scripts.len() * METHODS.len() {
+                let reply = client.receive()?;
+                let Some((place, question)) = place_of.remove(&reply.id) else {
+                    return Err(crate::electrum::ElectrumError::Unasked { id: reply.id }.into());
+                };
+                answers[place][question] = match reply.result {
+                    Ok(result) => result.get().to_owned(),
+                    Err((code, message)) => {
+                        let method = METHODS[question].to_owned();
+                        let refused =
+                            crate::electrum::ElectrumError::Refused { method, code, message };
+                        return Err(refused.into());
+                    }
+                };
+            }
+            hashes.extend(answers.iter().map(|answers| {
+                // Its keys are fixed, so that equal answers have equal hashes within this process.
+                let mut hasher = DefaultHasher::new();
+                answers[..ANSWERS].hash(&mut hasher);
+                hasher.finish()
+            }));
+        }
+        Ok(hashes)
+    }
+}
+
+/// The node's tip.
+pub(crate) struct Tip<'a> {
+    pub(crate) hash: &'a str,
+    pub(crate) height: u32,
+    /// Its header, in hexadecimal.
+    pub(crate) header: &'a str,
+}
+
+/// Waits until a server's tip is the node's; returns the connection.
+fn at_tip(server: SocketAddr, tip: &Tip<'_>) -> Result<Client, CrashError> {
+    let mut client = Client::connect(server, ANSWER_TIMEOUT)?;
+    client.hello()?;
+    let start = Instant::now();
+    loop {
+        let found = client.subscribe_headers()?;
+        if found.height == tip.height && found.hex.eq_ignore_ascii_case(tip.header) {
+            return Ok(client);
+        }
+        if start.elapsed() > CATCH_UP_TIMEOUT {
+            let seconds = CATCH_UP_TIMEOUT.as_secs();
+            return Err(CrashError::IndexBehind {
+                at: found.height,
+                expected: tip.height,
+                seconds,
+            });
+        }
+        thread::sleep(ASK_PAUSE);
+    }
+}

@@ -1,0 +1,371 @@
+//! Asks a server for history, balance and unspent outputs of every listed script, and compares.
+//!
+//! Requests are sent ahead, so that the server and this program work at the same time; at most [`WINDOW`] scripts are under
+//! way. The answers must be complete and, for history and unspent outputs, in the order of the chain; an answer with the right
+//! entries in another order is counted apart, since the protocol leaves some of it open.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::client::{Client, ElectrumError, Reply};
+use super::expected::{ExpectedCoin, ExpectedError, ScriptExpectation};
+
+/// Scripts whose answers are awaited at a time.
+const WINDOW: usize = 64;
+/// Differences that are told in words.
+const TOLD_MAX: usize = 5;
+
+/// What came of a comparison.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LedgerCheck {
+    /// Scripts asked for.
+    pub scripts: u64,
+    /// Scripts that the chain has; an estimate where not all were asked for.
+    pub scripts_total: u64,
+    /// Seed of the sample, where not all were asked for.
+    pub sample_seed: Option<u64>,
+    /// History entries compared.
+    pub history: u64,
+    /// Unspent outputs compared.
+    pub unspent: u64,
+    /// Answers that differ from the ledger.
+    pub differences: u64,
+    /// Questions that the server refused.
+    pub refused: u64,
+    /// Answers that hold the right entries in another order.
+    pub other_order: u64,
+    /// The first differences and refusals: script, what was expected, what came.
+    pub told: Vec<String>,
+    /// Seconds it took.
+    pub seconds: f64,
+}
+
+impl LedgerCheck {
+    /// Whether every answer was given and right.
+    pub fn is_good(&self) -> bool {
+        self.differences == 0 && self.refused == 0
+    }
+
+    /// One line for people.
+    pub fn summary(&self) -> String {
+        let sample = match self.sample_seed {
+            Some(seed) => format!(" of about {} (sample, seed {seed})", self.scripts_total),
+            None => String::new(),
+        };
+        let mut text = format!(
+            "ledger check: {} scripts{sample}, {} history entries, {} unspent, {} differences",
+            self.scripts, self.history, self.unspent, self.differences
+        );
+        // Writing to a string cannot fail.
+        if self.refused > 0 {
+            let _ = write!(text, ", {} refused", self.refused);
+        }
+        if self.other_order > 0 {
+            let _ = write!(text, ", {} in another order", self.other_order);
+        }
+        text
+    }
+}
+
+/// Why a comparison could not be made to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// The server could not be asked.
+    #[error(transparent)]
+    Electrum(#[from] ElectrumError),
+    /// The script ledger cannot be read.
+    #[error(transparent)]
+    Expected(#[from] ExpectedError),
+    /// The caller ended it.
+    #[error("interrupted while answers were compared")]
+    Interrupted,
+}
+
+#[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct HistoryItem<'a> {
+    height: i64,
+    tx_hash: &'a str,
+}
+
+#[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct UnspentItem<'a> {
+    height: i64,
+    tx_hash: &'a str,
+    tx_pos: u32,
+    value: u64,
+}
+
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+struct Balance {
+    confirmed: i64,
+    unconfirmed: i64,
+}
+
+/// What is asked of each script, and in which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    History,
+    Balance,
+    Unspent,
+}
+
+const QUESTIONS: [(Question, &str); 3] = [
+    (Question::History, "blockchain.scripthash.get_history"),
+    (Question::Balance, "blockchain.scripthash.get_balance"),
+    (Question::Unspent, "blockchain.scripthash.listunspent"),
+];
+
+/// A comparison at work.
+struct Comparison<'a> {
+    client: &'a mut Client,
+    height: u32,
+    asked: HashMap<u64, (usize, Question)>,
+    // Slots are used again when all answers about their script are in.
+    scripts: Vec<Option<(ScriptExpectation, usize)>>,
+    free: Vec<usize>,
+    result: LedgerCheck,
+}
+
+/// Compares the answers of a server whose tip is at `height` with `expected`. `progress` gets the number of scripts done, and
+/// says whether to go on.
+///
+/// # Errors
+/// When the connection fails, the ledger cannot be read, or `progress` says so. Differences are a result, not an error.
+pub fn compare(
+    client: &mut Client,
+    expected: impl Iterator<Item = Result<ScriptExpectation, ExpectedError>>,
+    height: u32,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<LedgerCheck, CheckError> {
+    let start = Instant::now();
+    let mut comparison = Comparison {
+        client,
+        height,
+        asked: HashMap::new(),
+        scripts: (0..WINDOW).map(|_| None).collect(),
+        free: (0..WINDOW).collect(),
+        result: LedgerCheck::default(),
+    };
+    for script in expected {
+        let slot = loop {
+            match comparison.free.pop() {
+                Some(slot) => break slot,
+                None => comparison.take_answer()?,
+            }
+        };
+        comparison.ask(slot, script?);
+        if comparison.free.is_empty() {
+            comparison.client.flush()?;
+        }
+        if !progress(comparison.result.scripts) {
+            return Err(CheckError::Interrupted);
+        }
+    }
+    comparison.client.flush()?;
+    while !comparison.asked.is_empty() {
+        comparison.take_answer()?;
+    }
+    progress(comparison.result.scripts);
+    let mut result = comparison.result;
+    result.scripts_total = result.scripts;
+    result.seconds = start.elapsed().as_secs_f64();
+    Ok(result)
+}
+
+impl Comparison<'_> {
+    fn ask(&mut self, slot: usize, script: ScriptExpectation) {
+        let params = format!(r#"["{}"]"#, script.script_hash);
+        for (question, method) in QUESTIONS {
+            let id = self.client.send(method, &params);
+            self.asked.insert(id, (slot, question));
+        }
+        self.scripts[slot] = Some((script, QUESTIONS.len()));
+    }
+
+    /// Takes one answer; when it was the last about its script, the slot is free again.
+    fn take_answer(&mut self) -> Result<(), CheckError> {
+        let reply = self.client.receive()?;
+        let Some((slot, question)) = self.asked.remove(&reply.id) else {
+            return Err(ElectrumError::Unasked { id: reply.id }.into());
+        };
+        let Some((script, left)) = self.scripts[slot].take() else {
+            return Err(ElectrumError::Unasked { id: reply.id }.into());
+        };
+        self.judge(&script, question, reply);
+        if left > 1 {
+            self.scripts[slot] = Some((script, left - 1));
+        } else {
+            self.result.scripts += 1;
+            self.free.push(slot);
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, script: &ScriptExpectation, question: Question, reply: Reply) {
+        let method =
+            QUESTIONS.iter().find(|(q, _)| *q == question).map_or("", |(_, method)| method);
+        let answer = match reply.result {
+            Ok(answer) => answer,
+            Err((code, message)) => {
+                self.result.refused += 1;
+                self.tell(format!("{} of {}: error {code}: {message}", method, script.script_hash));
+                return;
+            }
+        };
+        let verdict = match question {
+            Question::History => {
+                self.result.history += script.history_at(self.height).len() as u64;
+                judge_history(script.history_at(self.height), &answer)
+            }
+            Question::Balance => {
+                let confirmed = script.unspent_at(self.height).map(|coin| coin.value).sum::<u64>();
+                judge_balance(confirmed, &answer)
+            }
+            Question::Unspent => {
+                let expected: Vec<&ExpectedCoin> = script.unspent_at(self.height).collect();
+                self.result.unspent += expected.len() as u64;
+                judge_unspent(&expected, &answer)
+            }
+        };
+        match verdict {
+            Verdict::Equal => {}
+            Verdict::OtherOrder => self.result.other_order += 1,
+            Verdict::Different(how) => {
+                self.result.differences += 1;
+                self.tell(format!("{method} of {}: {how}", script.script_hash));
+            }
+        }
+    }
+
+    fn tell(&mut self, what: String) {
+        if self.result.told.len() < TOLD_MAX {
+            self.result.told.push(what);
+        }
+    }
+}
+
+enum Verdict {
+    Equal,
+    OtherOrder,
+    Different(String),
+}
+
+fn judge_history(expected: &[(u32, String)], answer: &RawValue) -> Verdict {
+    let found: Vec<HistoryItem<'_>> = match serde_json::from_str(answer.get()) {
+        Ok(found) => found,
+        Err(error) => return unreadable(answer, &error),
+    };
+    let expected: Vec<HistoryItem<'_>> = expected
+        .iter()
+        .map(|(height, txid)| HistoryItem { height: i64::from(*height), tx_hash: txid })
+        .collect();
+    judge_lists(expected, found)
+}
+
+fn judge_unspent(expected: &[&ExpectedCoin], answer: &RawValue) -> Verdict {
+    let found: Vec<UnspentItem<'_>> = match serde_json::from_str(answer.get()) {
+        Ok(found) => found,
+        Err(error) => return unreadable(answer, &error),
+    };
+    let item = |coin: &&ExpectedCoin| (i64::from(coin.height), coin.vout, coin.value);
+    let expected: Vec<UnspentItem<'_>> = expected
+        .iter()
+        .map(|coin| {
+            let (height, tx_pos, value) = item(coin);
+            UnspentItem { height, tx_hash: &coin.txid, tx_pos, value }
+        })
+        .collect();
+    judge_lists(expected, found)
+}
+
+fn judge_balance(confirmed: u64, answer: &RawValue) -> Verdict {
+    match serde_json::from_str::<Balance>(answer.get()) {
+        Ok(Balance { confirmed: found, unconfirmed: 0 })
+            if u64::try_from(found) == Ok(confirmed) =>
+        {
+            Verdict::Equal
+        }
+        Ok(found) => Verdict::Different(format!(
+            "expected {confirmed} confirmed and nothing unconfirmed, got {} and {}",
+            found.confirmed, found.unconfirmed
+        )),
+        Err(error) => unreadable(answer, &error),
+    }
+}
+
+fn unreadable(answer: &RawValue, error: &serde_json::Error) -> Verdict {
+    let excerpt: String = answer.get().chars().take(80).collect();
+    Verdict::Different(format!("unexpected result ({error}): {excerpt}"))
+}
+
+/// Equal lists, lists of the same entries, or the first place where they part.
+fn judge_lists<T: Ord + std::fmt::Debug>(mut expected: Vec<T>, mut found: Vec<T>) -> Verdict {
+    if expected == found {
+        return Verdict::Equal;
+    }
+    let (counts, at) = (
+        (expected.len(), found.len()),
+        expected.iter().zip(&found).take_while(|(left, right)| left == right).count(),
+    );
+    let show = |list: &[T]| list.get(at).map_or_else(|| "nothing".to_owned(), |e| format!("{e:?}"));
+    let how = format!(
+        "expected {} entries, got {}; entry {at}: expected {}, got {}",
+        counts.0,
+        counts.1,
+        show(&expected),
+        show(&found)
+    );
+    expected.sort();
+    found.sort();
+    if expected == found { Verdict::OtherOrder } else { Verdict::Different(how) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).expect("JSON")
+    }
+
+    fn told(verdict: Verdict) -> String {
+        match verdict {
+            Verdict::Equal => "equal".to_owned(),
+            Verdict::OtherOrder => "other order".to_owned(),
+            Verdict::Different(how) => how,
+        }
+    }
+
+    #[test]
+    fn histories() {
+        let expected = [(1, "aa".to_owned()), (2, "bb".to_owned())];
+        let judge = |text: &str| told(judge_history(&expected, &raw(text)));
+        let (a, b) = (r#"{"height":1,"tx_hash":"aa"}"#, r#"{"tx_hash":"bb","height":2,"fee":1}"#);
+        assert_eq!(judge(&format!("[{a},{b}]")), "equal");
+        assert_eq!(judge(&format!("[{b},{a}]")), "other order");
+        let missing = judge(&format!("[{a}]"));
+        assert!(missing.contains("expected 2 entries, got 1; entry 1") && missing.contains("bb"));
+        assert!(missing.ends_with("got nothing"), "{missing}");
+        assert!(judge(&format!("[{a},{a},{b}]")).contains("got 3"));
+        assert!(judge("null").starts_with("unexpected result"));
+    }
+
+    #[test]
+    fn balances_and_unspent_outputs() {
+        let judge = |text: &str| told(judge_balance(7, &raw(text)));
+        assert_eq!(judge(r#"{"confirmed":7,"unconfirmed":0}"#), "equal");
+        assert!(judge(r#"{"confirmed":7,"unconfirmed":-7}"#).ends_with("got 7 and -7"));
+        assert!(judge(r#"{"confirmed":6,"unconfirmed":0}"#).contains("expected 7"));
+        let coin =
+            ExpectedCoin { height: 3, txid: "cc".to_owned(), vout: 1, value: 9, spent: None };
+        let judge = |text: &str| told(judge_unspent(&[&coin], &raw(text)));
+        let right = r#"[{"tx_hash":"cc","tx_pos":1,"height":3,"value":9}]"#;
+        assert_eq!(judge(right), "equal");
+        assert!(judge(&right.replace("\"tx_pos\":1", "\"tx_pos\":2")).contains("entry 0"));
+        assert!(judge("[]").contains("got nothing"));
+    }
+}

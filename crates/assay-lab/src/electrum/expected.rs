@@ -1,0 +1,224 @@
+//! What an index must answer: plain data, made by whoever knows the chain.
+//!
+//! The laboratory hashes nothing, so it cannot find out by itself which script hash belongs to which output. The forge writes a
+//! *script ledger* as JSON lines (docs/formats.md), and this reads it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The format of script ledgers that this version reads.
+const FORMAT: u32 = 1;
+
+/// The first line of a script ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScriptsHeader {
+    /// Version of the format.
+    pub format: u32,
+    /// Height of the chain.
+    pub tip_height: u32,
+    /// Hash of its last block.
+    pub tip_hash: String,
+    /// The last block's header, in hexadecimal.
+    pub tip_header: String,
+    /// Scripts listed.
+    pub scripts: u64,
+    /// Scripts that the chain has; an estimate where not all of them are listed.
+    pub scripts_total: u64,
+    /// Seed of the choice, where not all scripts are listed.
+    pub sample_seed: Option<u64>,
+    /// Confirmed transactions of all listed scripts, each counted once for each script.
+    pub history: u64,
+    /// Unspent outputs of all listed scripts.
+    pub unspent: u64,
+}
+
+/// All that happened to one script.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScriptExpectation {
+    /// The script hash as the protocol writes it.
+    pub script_hash: String,
+    /// Status as the protocol defines it.
+    pub status: Option<String>,
+    /// Height and txid of the transactions that touch it, in the order of the chain.
+    pub history: Vec<(u32, String)>,
+    /// All outputs that paid to it, in the order of the chain.
+    pub coins: Vec<ExpectedCoin>,
+}
+
+/// An output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpectedCoin {
+    /// Height of its block.
+    pub height: u32,
+    /// Its transaction.
+    pub txid: String,
+    /// Its place there.
+    pub vout: u32,
+    /// Satoshi.
+    pub value: u64,
+    /// Height of the block that spends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<u32>,
+}
+
+impl ScriptExpectation {
+    /// Outputs that are unspent when the chain ends at `height`.
+    pub fn unspent_at(&self, height: u32) -> impl Iterator<Item = &ExpectedCoin> {
+        self.coins
+            .iter()
+            .filter(move |coin| coin.height <= height && coin.spent.is_none_or(|at| at > height))
+    }
+
+    /// Transactions of the chain up to `height`.
+    pub fn history_at(&self, height: u32) -> &[(u32, String)] {
+        let end = self.history.partition_point(|(at, _)| *at <= height);
+        &self.history[..end]
+    }
+}
+
+/// What kind of line it is; scripts are read without it, since there may be millions.
+#[derive(Deserialize)]
+struct Kind {
+    kind: String,
+}
+
+/// Why a script ledger cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ExpectedError {
+    /// It cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A line is none of a script ledger.
+    #[error("{}, line {line}: not a line of a script ledger", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What the JSON library says.
+        source: serde_json::Error,
+    },
+    /// The lines contradict each other.
+    #[error("{}: {what}", path.display())]
+    Ledger {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+/// A script ledger, read line by line: at no time is more than one script in memory.
+#[derive(Debug)]
+pub struct ScriptsFile {
+    path: PathBuf,
+    lines: io::Lines<BufReader<File>>,
+    line: u64,
+    header: ScriptsHeader,
+    left: u64,
+}
+
+impl ScriptsFile {
+    /// Opens a script ledger and reads its first line.
+    ///
+    /// # Errors
+    /// When it cannot be read or is of another format.
+    pub fn open(path: &Path) -> Result<Self, ExpectedError> {
+        let read = |source| ExpectedError::Read { path: path.to_owned(), source };
+        let file = File::open(path).map_err(read)?;
+        let mut lines = BufReader::with_capacity(1 << 18, file).lines();
+        let wrong = |what| ExpectedError::Ledger { path: path.to_owned(), what };
+        let first = lines.next().ok_or_else(|| wrong("it is empty"))?.map_err(read)?;
+        let syntax = |source| ExpectedError::Line { path: path.to_owned(), line: 1, source };
+        let Kind { kind } = serde_json::from_str(&first).map_err(syntax)?;
+        if kind != "scripts" {
+            return Err(wrong("its first line is missing"));
+        }
+        let header: ScriptsHeader = serde_json::from_str(&first).map_err(syntax)?;
+        if header.format != FORMAT {
+            return Err(wrong("only format 1 is known"));
+        }
+        let left = header.scripts;
+        Ok(Self { path: path.to_owned(), lines, line: 1, header, left })
+    }
+
+    /// The first line.
+    pub fn header(&self) -> &ScriptsHeader {
+        &self.header
+    }
+
+    fn read_line(&mut self) -> Option<Result<ScriptExpectation, ExpectedError>> {
+        let path = || self.path.clone();
+        let wrong = |what| Some(Err(ExpectedError::Ledger { path: path(), what }));
+        let text = match self.lines.next() {
+            None if self.left > 0 => return wrong("it ends too early"),
+            None => return None,
+            Some(Err(source)) => return Some(Err(ExpectedError::Read { path: path(), source })),
+            Some(Ok(text)) => text,
+        };
+        self.line += 1;
+        let Some(left) = self.left.checked_sub(1) else {
+            return wrong("it has more scripts than it says");
+        };
+        self.left = left;
+        let line = self.line;
+        let script = serde_json::from_str(&text);
+        Some(script.map_err(|source| ExpectedError::Line { path: path(), line, source }))
+    }
+}
+
+impl Iterator for ScriptsFile {
+    type Item = Result<ScriptExpectation, ExpectedError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read_line()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = r#"{"kind":"scripts","format":1,"tip_height":3,"tip_hash":"aa","tip_header":"00","scripts":1,"scripts_total":1,"sample_seed":null,"history":2,"unspent":1}"#;
+    const SCRIPT: &str = r#"{"kind":"script","script_hash":"cc","status":"dd","history":[[1,"t1"],[3,"t3"]],"coins":[{"height":1,"txid":"t1","vout":0,"value":5,"spent":3},{"height":3,"txid":"t3","vout":1,"value":4}]}"#;
+
+    fn read(lines: &[&str]) -> Result<Vec<ScriptExpectation>, ExpectedError> {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("scripts.jsonl");
+        std::fs::write(&path, lines.join("\n")).expect("writable");
+        ScriptsFile::open(&path)?.collect()
+    }
+
+    #[test]
+    fn scripts_at_heights() {
+        let scripts = read(&[HEADER, SCRIPT]).expect("a script ledger");
+        let script = &scripts[0];
+        let unspent = |height| script.unspent_at(height).map(|coin| coin.value).collect::<Vec<_>>();
+        assert_eq!(
+            (unspent(0), unspent(1), unspent(2), unspent(3)),
+            (vec![], vec![5], vec![5], vec![4])
+        );
+        assert_eq!(script.history_at(2).len(), 1);
+        assert_eq!(script.history_at(3).len(), 2);
+    }
+
+    #[test]
+    fn broken_ledgers() {
+        let of = |lines: &[&str]| read(lines).expect_err("refused").to_string();
+        assert!(of(&[]).ends_with("it is empty"));
+        assert!(of(&[SCRIPT]).ends_with("its first line is missing"));
+        assert!(of(&[HEADER]).ends_with("it ends too early"));
+        assert!(of(&[HEADER, SCRIPT, SCRIPT]).ends_with("more scripts than it says"));
+        assert!(of(&[HEADER, "{}"]).ends_with("line 2: not a line of a script ledger"));
+        let other = HEADER.replace("\"format\":1", "\"format\":9");
+        assert!(of(&[&other, SCRIPT]).ends_with("only format 1 is known"));
+    }
+}

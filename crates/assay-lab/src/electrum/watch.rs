@@ -1,0 +1,202 @@
+//! Watches the tip of an index from a connection of its own.
+//!
+//! `blockchain.headers.subscribe` announces every new tip. A server that takes several blocks in one go announces the last of
+//! them alone; the others were indexed with it, so their moment is the same.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::client::{Client, ElectrumError, HeaderTip, ServerName};
+use crate::clock::Clock;
+
+/// How long the thread waits for one announcement before it looks whether it is called off.
+const WAIT: Duration = Duration::from_millis(200);
+/// Longest wait for an answer; announcements are waited for without limit.
+const TIMEOUT: Duration = Duration::from_mins(2);
+/// Silence after which the server is asked for a sign of life, before it takes the connection for dead.
+const PING_AFTER: Duration = Duration::from_mins(1);
+
+/// What was announced so far.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Moment and height of each announcement that was higher than all before.
+    announcements: Vec<(f64, u32)>,
+    /// The last one, whatever its height.
+    last: Option<HeaderTip>,
+    fault: Option<ElectrumError>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    seen: Mutex<Seen>,
+    changed: Condvar,
+    cancelled: AtomicBool,
+}
+
+/// A thread with its own connection that stamps announcements.
+#[derive(Debug)]
+pub(crate) struct IndexWatch {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    pub(crate) server: ServerName,
+}
+
+/// What one wait for a height ended with.
+#[derive(Debug)]
+pub(crate) enum Wait {
+    /// The index is there.
+    Reached,
+    /// Not yet.
+    NotYet,
+    /// The connection failed.
+    Failed(ElectrumError),
+}
+
+impl IndexWatch {
+    /// Connects, subscribes, and starts the thread.
+    pub(crate) fn start(address: SocketAddr, clock: Clock) -> Result<Self, ElectrumError> {
+        let mut client = Client::connect(address, TIMEOUT)?;
+        let server = client.hello()?;
+        let tip = client.subscribe_headers()?;
+        let shared = Arc::new(Shared::default());
+        shared.take(clock.now_s(), tip);
+        let of_thread = Arc::clone(&shared);
+        let thread = thread::spawn(move || of_thread.watch(&mut client, clock));
+        Ok(Self { shared, thread: Some(thread), server })
+    }
+
+    /// Waits until the index has reached `height`, or `timeout` is over.
+    pub(crate) fn wait(&self, height: u32, timeout: Duration) -> Wait {
+        let is_there = |seen: &Seen| seen.announcements.last().is_some_and(|(_, at)| *at >= height);
+        let seen = self.shared.lock();
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(seen, timeout, |seen| seen.fault.is_none() && !is_there(seen));
+        let Ok((mut seen, _)) = waited else { return Wait::NotYet };
+        if is_there(&seen) {
+            return Wait::Reached;
+        }
+        seen.fault.take().map_or(Wait::NotYet, Wait::Failed)
+    }
+
+    /// For each of the heights from 1 on that was reached: when.
+    pub(crate) fn reached_at_s(&self) -> Vec<f64> {
+        let seen = self.shared.lock();
+        let mut moments: Vec<f64> = Vec::new();
+        for (at_s, height) in &seen.announcements {
+            if *height as usize > moments.len() {
+                moments.resize(*height as usize, *at_s);
+            }
+        }
+        moments
+    }
+
+    /// The tip announced last.
+    pub(crate) fn tip(&self) -> Option<HeaderTip> {
+        self.shared.lock().last.clone()
+    }
+}
+
+impl Drop for IndexWatch {
+    fn drop(&mut self) {
+        self.shared.cancelled.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // The thread ends within one wait; its panic would have been reported already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        // Nothing that holds the lock can panic half way through a change.
+        self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn take(&self, now_s: f64, tip: HeaderTip) {
+        let mut seen = self.lock();
+        if seen.announcements.last().is_none_or(|(_, height)| tip.height > *height) {
+            seen.announcements.push((now_s, tip.height));
+        }
+        seen.last = Some(tip);
+        drop(seen);
+        self.changed.notify_all();
+    }
+
+    fn watch(&self, client: &mut Client, clock: Clock) {
+        let mut last_word = Instant::now();
+        while !self.cancelled.load(Ordering::Relaxed) {
+            let heard = match client.notification(WAIT) {
+                Ok(None) if last_word.elapsed() > PING_AFTER => {
+                    last_word = Instant::now();
+                    client.call::<serde::de::IgnoredAny>("server.ping", "[]").map(|_| None)
+                }
+                heard => heard,
+            };
+            let now_s = clock.now_s();
+            match heard {
+                Ok(Some(said)) if said.method == "blockchain.headers.subscribe" => {
+                    last_word = Instant::now();
+                    // A server that announces something else will not reach the height.
+                    if let Ok([tip]) = serde_json::from_str::<[HeaderTip; 1]>(said.params.get()) {
+                        self.take(now_s, tip);
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    self.lock().fault = Some(error);
+                    self.changed.notify_all();
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+
+    fn announce(height: u32) -> String {
+        format!(
+            r#"{{"method":"blockchain.headers.subscribe","params":[{{"hex":"{height:02x}","height":{height}}}]}}"#
+        ) + "\n"
+    }
+
+    #[test]
+    fn blocks_announced_together_are_stamped_together() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let mut lines = BufReader::new(stream.try_clone().expect("a socket")).lines();
+            lines.next();
+            stream.write_all(b"{\"id\":1,\"result\":[\"S\",\"1.4\"]}\n").expect("open");
+            lines.next();
+            stream
+                .write_all(b"{\"id\":2,\"result\":{\"hex\":\"00\",\"height\":0}}\n")
+                .expect("open");
+            for height in [1, 4, 3] {
+                stream.write_all(announce(height).as_bytes()).expect("open");
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let watch = IndexWatch::start(address, Clock::start()).expect("it answers");
+        assert_eq!(watch.server.software, "S");
+        assert!(matches!(watch.wait(4, Duration::from_secs(5)), Wait::Reached));
+        let moments = watch.reached_at_s();
+        assert_eq!(moments.len(), 4);
+        assert!(moments[0] < moments[1], "{moments:?}");
+        assert!(moments[1].to_bits() == moments[3].to_bits(), "{moments:?}");
+        server.join().expect("no panic");
+        // The server is gone: that is told, not waited for.
+        assert!(matches!(watch.wait(5, Duration::from_secs(5)), Wait::Failed(_)));
+        assert_eq!(watch.tip().map(|tip| tip.height), Some(3));
+    }
+}

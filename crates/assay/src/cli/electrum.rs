@@ -1,0 +1,84 @@
+//! Flags and arguments about Electrum servers.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Ask Electrum servers.
+#[derive(Debug, Args)]
+pub(crate) struct ElectrumArguments {
+    #[command(subcommand)]
+    pub(crate) command: ElectrumCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ElectrumCommand {
+    /// Compare a server's answers with a forged chain: history, balance and unspent outputs of every script hash.
+    ///
+    /// Exit status: 0 all answers are right, 1 some differ or were refused, 2 wrong usage or failure.
+    Check(ElectrumCheckArguments),
+}
+
+/// Compare a server's answers with a forged chain.
+#[derive(Debug, Args)]
+pub(crate) struct ElectrumCheckArguments {
+    /// Address of the server, TCP without encryption.
+    pub(crate) address: SocketAddr,
+    /// Folder of the forged chain that the server's node has.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) chain_dir: PathBuf,
+    /// Script hashes to ask for; a sample where the chain has more.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub(crate) sample: usize,
+    /// Seed of the sample.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How long to wait for the server to be at the chain's tip, seconds.
+    #[arg(long, value_name = "S", default_value_t = 60)]
+    pub(crate) wait: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The Electrum server of the node.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Serve Electrum clients on this address, with an index as --index keeps it [default without a value: 127.0.0.1 and
+    /// port 50001, or 60001 on chains other than main].
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
+    pub(crate) electrum: Option<Option<SocketAddr>>,
+    /// The same with TLS [default without a value: 127.0.0.1 and port 50002, or 60002].
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
+    pub(crate) electrum_tls: Option<Option<SocketAddr>>,
+    /// Certificates for TLS, PEM, the server's own first [default: electrum-cert.pem in the folder of the chain, made and
+    /// signed by itself at the first start].
+    #[arg(long, value_name = "FILE", requires = "electrum_key")]
+    pub(crate) electrum_cert: Option<PathBuf>,
+    /// Private key of --electrum-cert, PEM.
+    #[arg(long, value_name = "FILE", requires = "electrum_cert")]
+    pub(crate) electrum_key: Option<PathBuf>,
+    /// Serve Prometheus metrics over HTTP on this address.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) electrum_metrics: Option<SocketAddr>,
+    /// Allow addresses that other machines reach: anybody may ask then, within the limits.
+    #[arg(long)]
+    pub(crate) electrum_expose: bool,
+    /// What server.banner answers.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) electrum_banner: Option<String>,
+    /// What a client may use in the long run: units per second, a request and 100 µs of work being a unit each; 0 for no
+    /// limit.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub(crate) electrum_rate: u32,
+    /// Entries that a history or unspent list may have at most.
+    #[arg(long, value_name = "N", default_value_t = 125_000)]
+    pub(crate) electrum_entries: usize,
+    /// Connections at once.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) electrum_clients: usize,
+    /// Subscriptions of one client.
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    pub(crate) electrum_subscriptions: usize,
+}

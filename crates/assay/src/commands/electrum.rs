@@ -1,0 +1,148 @@
+//! `assay electrum`.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use assay_forge::scripts::{ScriptChoice, ScriptRecord};
+use assay_lab::electrum::check::{LedgerCheck, compare};
+use assay_lab::electrum::expected::{ExpectedCoin, ScriptExpectation};
+use assay_lab::electrum::{Client, HeaderTip};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use super::chain::read_scripts;
+use crate::Outcome;
+use crate::cli::{ElectrumArguments, ElectrumCheckArguments, ElectrumCommand};
+use crate::output;
+
+/// Longest wait for one answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
+/// Time between looks at a server that is behind.
+const LOOK_PERIOD: Duration = Duration::from_millis(200);
+
+pub(crate) fn run(arguments: &ElectrumArguments) -> anyhow::Result<Outcome> {
+    match &arguments.command {
+        ElectrumCommand::Check(arguments) => check(arguments),
+    }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    server: &'a str,
+    protocol: &'a str,
+    height: u32,
+    check: &'a LedgerCheck,
+}
+
+fn check(arguments: &ElectrumCheckArguments) -> anyhow::Result<Outcome> {
+    let choice = ScriptChoice {
+        scripts_max: arguments.sample,
+        seed: arguments.seed,
+        ..ScriptChoice::default()
+    };
+    let ledger = read_scripts(&arguments.chain_dir, choice)?;
+    let mut client = Client::connect(arguments.address, ANSWER_TIMEOUT)?;
+    let server = client.hello()?;
+    let wanted = HeaderTip { hex: hex(&ledger.tip_header), height: ledger.tip_height };
+    wait_for_tip(&mut client, &wanted, Duration::from_secs(arguments.wait))?;
+    let bar = bar(ledger.len() as u64);
+    let expected = ledger.scripts().map(|script| Ok(expectation(&script)));
+    let compared = compare(&mut client, expected, ledger.tip_height, &mut |done| {
+        bar.set_position(done);
+        true
+    });
+    bar.finish_and_clear();
+    let mut check = compared?;
+    check.scripts_total = ledger.scripts_total;
+    check.sample_seed = ledger.sample_seed();
+    if arguments.json {
+        let (server, protocol) = (&server.software, &server.protocol);
+        let height = ledger.tip_height;
+        output::print_json(&Report { schema: 1, server, protocol, height, check: &check })?;
+    } else {
+        let (server, protocol, height) = (&server.software, &server.protocol, ledger.tip_height);
+        let mut text =
+            format!("{server}, protocol {protocol}, height {height}\n{}", check.summary());
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, ", {:.1} s", check.seconds);
+        for told in &check.told {
+            let _ = writeln!(text, "  {told}");
+        }
+        output::print(&text)?;
+    }
+    Ok(if check.is_good() { Outcome::Good } else { Outcome::Negative })
+}
+
+/// Waits until the server's tip is the chain's.
+fn wait_for_tip(client: &mut Client, wanted: &HeaderTip, wait: Duration) -> anyhow::Result<()> {
+    let start = Instant::now();
+    loop {
+        let tip = client.subscribe_headers()?;
+        if tip.height == wanted.height && tip.hex.eq_ignore_ascii_case(&wanted.hex) {
+            return Ok(());
+        }
+        if tip.height >= wanted.height || start.elapsed() >= wait {
+            bail!(
+                "the server is at height {}, header {}; the chain ends at height {}, header {}",
+                tip.height,
+                tip.hex,
+                wanted.height,
+                wanted.hex
+            );
+        }
+        std::thread::sleep(LOOK_PERIOD);
+    }
+}
+
+/// What the forge knows, in the words of the laboratory.
+fn expectation(script: &ScriptRecord) -> ScriptExpectation {
+    let reversed = |hash: &[u8; 32]| {
+        let mut bytes = *hash;
+        bytes.reverse();
+        hex(&bytes)
+    };
+    ScriptExpectation {
+        script_hash: reversed(&script.script_hash),
+        status: script.status().map(|status| hex(&status)),
+        history: script.history.iter().map(|tx| (tx.height, tx.txid.to_string())).collect(),
+        coins: script
+            .coins
+            .iter()
+            .map(|coin| ExpectedCoin {
+                height: coin.tx.height,
+                txid: coin.tx.txid.to_string(),
+                vout: coin.vout,
+                value: coin.value,
+                spent: coin.spent,
+            })
+            .collect(),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn bar(length: u64) -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr_with_hz(10)
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(Some(length), target);
+    let style = ProgressStyle::with_template(
+        "comparing    [{bar:30}] {human_pos}/{human_len} scripts  {per_sec}  ETA {eta}",
+    );
+    if let Ok(style) = style {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
