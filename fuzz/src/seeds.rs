@@ -29,6 +29,9 @@ fn main() {
     for text in REQUESTS {
         seeds.add("jsonrpc", &[&[3, 5, 8, 13], text.as_bytes()].concat());
     }
+    for text in ELECTRUM_LINES {
+        seeds.add("electrum", text.as_bytes());
+    }
     // Bytes without a pattern, for targets that hash or compute.
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     for length in [1usize, 8, 16, 33, 65, 100, 200, 400, 1000] {
@@ -196,5 +199,16 @@ const REQUESTS: [&str; 12] = [
     r#"{"id":1,"method":"gettxoutsetinfo","params":["muhash"]}"#,
     r#"{"id":1,"method":"waitforblockheight","params":[5,1000]}"#,
     r#"{"method":"help","params":["help"],"id":"é\n"}"#,
+    "[]",
+];
+
+const ELECTRUM_LINES: [&str; 8] = [
+    r#"{"jsonrpc":"2.0","id":0,"method":"server.version","params":["4.6",["1.4","1.6"]]}"#,
+    r#"{"id":1,"method":"blockchain.scripthash.get_history","params":["8b01df4e368ea28f8dc0423bcf7a4923e3a12d307c875e47a0cfbf90b5c39161"]}"#,
+    r#"{"id":"a","method":"blockchain.transaction.get","params":{"tx_hash":"4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b","verbose":true}}"#,
+    r#"{"id":2,"method":"blockchain.outpoint.subscribe","params":["4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b",0,"51"]}"#,
+    r#"{"id":3,"method":"blockchain.transaction.broadcast_package","params":[["0100","02"],false]}"#,
+    r#"[{"id":4,"method":"blockchain.block.header","params":[5,8]},{"method":"server.ping","params":[1,"00"]},7]"#,
+    r#"{"id":5,"method":"blockchain.estimatefee","params":[2,"ECONOMICAL"]}"#,
     "[]",
 ];

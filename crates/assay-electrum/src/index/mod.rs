@@ -19,6 +19,7 @@ mod types;
 mod view;
 
 pub use manifest::OpenError;
+pub(crate) use prepare::is_unspendable;
 pub use prepare::{BlockRows, Counts, PrepareError, Touch};
 pub use store::{Index, IndexConfig, UpdateError, Usage};
 pub use types::{

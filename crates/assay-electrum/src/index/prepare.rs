@@ -181,7 +181,7 @@ fn add_outputs(
 
 /// Outputs that nobody can spend are in nobody's history, as in `ElectrumX`; the same that Core keeps out of its coins
 /// (`script/script.h`, `IsUnspendable`).
-fn is_unspendable(script_pubkey: &[u8]) -> bool {
+pub(crate) fn is_unspendable(script_pubkey: &[u8]) -> bool {
     const OP_RETURN: u8 = 0x6a;
     const SCRIPT_BYTES_MAX: usize = 10_000;
     script_pubkey.first() == Some(&OP_RETURN) || script_pubkey.len() > SCRIPT_BYTES_MAX

@@ -6,7 +6,7 @@ use assay_wire::Txid;
 use rayon::prelude::*;
 
 use crate::chain::{MempoolChange, MempoolChanges, MempoolTx};
-use crate::index::ScriptHash;
+use crate::index::{ScriptHash, is_unspendable};
 
 /// Transactions to hash per task: smaller lists are not worth a second thread.
 const PARALLEL_MIN: usize = 256;
@@ -78,9 +78,9 @@ impl Incoming {
     fn new(tx: MempoolTx) -> Self {
         let view = tx.tx.view();
         let mut touches = Vec::with_capacity(view.output_count() + tx.spent.len());
-        touches.extend(
-            view.outputs().map(|output| (ScriptHash::of(output.script_pubkey), output.value)),
-        );
+        let spendable = view.outputs().filter(|output| !is_unspendable(output.script_pubkey));
+        touches
+            .extend(spendable.map(|output| (ScriptHash::of(output.script_pubkey), output.value)));
         touches
             .extend(tx.spent.iter().map(|coin| (ScriptHash::of(&coin.script_pubkey), -coin.value)));
         touches.sort_unstable_by_key(|(script, _)| *script);

@@ -134,6 +134,16 @@ fn what_comes_and_goes_within_a_batch_never_was() {
 }
 
 #[test]
+fn outputs_that_nobody_can_spend_are_in_nobodys_history() {
+    const DATA: &[u8] = b"\x6a data";
+    let mut pool = Mempool::default();
+    let paid = unconfirmed(&tx(&[confirmed(1)], &[(0, DATA), (10, A)], 1), &[(11, A)], 1);
+    let touched = apply(&mut pool, added(&[&paid]));
+    assert_eq!(touched, HashSet::from([ScriptHash::of(A)]));
+    assert_eq!(history(&pool, DATA), []);
+}
+
+#[test]
 fn the_histogram_is_that_of_electrumx() {
     let mut fees = FeeHistogram::default();
     for (rate, vsize) in [(50, 60_000), (40, 60_000), (30, 300_000), (20, 10_000), (1, 150_000)] {

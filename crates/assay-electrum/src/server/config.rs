@@ -131,7 +131,7 @@ impl Default for Limits {
             subscriptions_max: 50_000,
             subscriptions_total_max: 1_000_000,
             units_per_second: 500,
-            units_burst: 20_000,
+            units_burst: 10_000,
             throttle_max: Duration::from_secs(5),
             refusals_max: 50,
             first_request: Duration::from_secs(15),
@@ -141,8 +141,8 @@ impl Default for Limits {
     }
 }
 
-/// Buffers of a connection that does nothing: a reading buffer, the session, and what TLS keeps.
-const IDLE_CONNECTION_BYTES: usize = 64 << 10;
+/// Buffers of a connection that asks little: a reading buffer, a few answers, the session, and what TLS keeps.
+const IDLE_CONNECTION_BYTES: usize = (64 << 10) + super::outbox::SMALL;
 /// A subscription: its place with the client, with the script and in the set of watched scripts, each with what a hash map wastes.
 const SUBSCRIPTION_BYTES: usize = 768;
 /// What a worker holds while it answers, per entry: the entry itself and its place in a list or set beside it.
@@ -152,14 +152,14 @@ impl Limits {
     /// The most memory that clients can make a server with `workers` threads use, in bytes; index and mempool aside, which do
     /// not depend on clients.
     pub fn memory_bytes_max(&self, workers: usize) -> usize {
-        // A worker holds at most one answer in the making, and twice that while its buffer grows.
+        // A worker, and one more for modest clients, holds at most one answer in the making, and twice that while its buffer grows.
         let answer = 2 * self.response_bytes_max + ENTRY_BYTES * self.entries_max;
         let parts = [
             self.connections_max.saturating_mul(IDLE_CONNECTION_BYTES),
             self.request_bytes_total_max,
             self.output_bytes_total_max,
             self.subscriptions_total_max.saturating_mul(SUBSCRIPTION_BYTES),
-            workers.saturating_mul(answer),
+            (workers + 1).saturating_mul(answer),
             super::merkle::CACHE_BYTES_MAX,
         ];
         parts.into_iter().fold(0, usize::saturating_add)

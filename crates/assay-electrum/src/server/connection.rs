@@ -1,5 +1,6 @@
 //! Bytes in and out.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +19,13 @@ use super::workers::Lane;
 const READ: usize = 16 << 10;
 /// Bytes that are written at once.
 const WRITE: usize = 64 << 10;
-/// A client with more than this waiting for it is not heard until it has read.
+/// A client with more than this waiting for it is not heard until it has read: less where room is short.
 const OUTPUT_LOW: usize = 1 << 20;
+const OUTPUT_LOW_SHORT: usize = 64 << 10;
+/// In so many steps the time passes that a client has for reading. Where room is short, it has one step.
+const STALL_STEPS: u32 = 10;
+/// Longer lines never go first.
+const EXPRESS_LINE_MAX: usize = 64 << 10;
 /// How long a line waits for room.
 const ROOM_WAIT: Duration = Duration::from_secs(10);
 /// How long what is queued may take to leave when the connection ends.
@@ -73,7 +79,8 @@ async fn read<R: AsyncRead + Unpin>(
     let mut lines = Lines::new(reader, max, Arc::clone(&shared.input));
     let mut deadline = Some(deadline);
     loop {
-        session.outbox.below(OUTPUT_LOW).await;
+        let low = if shared.output.is_short() { OUTPUT_LOW_SHORT } else { OUTPUT_LOW };
+        session.outbox.below(low).await;
         let until = deadline.unwrap_or_else(|| Instant::now() + limits.idle);
         let line = match timeout_at(until, lines.next()).await {
             Ok(Ok(Some(line))) => line,
@@ -106,13 +113,16 @@ async fn handle(line: Line, session: &Arc<Session>, shared: &Arc<Shared>) -> Opt
         }
         verdict => verdict,
     };
+    let is_long = line.bytes.len() > EXPRESS_LINE_MAX;
     let mut work = Work::new(line.bytes, line.room, verdict == Verdict::Refuse);
     if verdict == Verdict::Express && work.is_light(shared, session) {
         while !work.step(shared, session) {}
         return session.ending();
     }
-    let lane = if verdict == Verdict::Express { Lane::Express } else { Lane::Ordinary };
     loop {
+        // A batch may have used up what was left in the meantime.
+        let is_express = session.verdict(Duration::ZERO) == Verdict::Express && !is_long;
+        let lane = if is_express { Lane::Express } else { Lane::Ordinary };
         let (session_, shared_) = (Arc::clone(session), Arc::clone(shared));
         let step = move || {
             let done = work.step(&shared_, &session_);
@@ -255,17 +265,25 @@ async fn write_pieces<W: AsyncWrite + Unpin>(
 ) -> bool {
     for part in parts {
         for piece in part.chunks(WRITE) {
-            let written = timeout(stall, async {
+            let mut written = pin!(async {
                 writer.write_all(piece).await?;
                 writer.flush().await
             });
-            match written.await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => {
+            let mut steps = 0;
+            let result = loop {
+                match timeout(stall / STALL_STEPS, written.as_mut()).await {
+                    Ok(result) => break Some(result),
+                    Err(_) if steps + 1 >= STALL_STEPS || shared.output.is_short() => break None,
+                    Err(_) => steps += 1,
+                }
+            };
+            match result {
+                Some(Ok(())) => {}
+                Some(Err(_)) => {
                     outbox.close(Ending::Left);
                     return false;
                 }
-                Err(_) => {
+                None => {
                     outbox.close(Ending::SlowReader);
                     return false;
                 }

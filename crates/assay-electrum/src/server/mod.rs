@@ -27,7 +27,7 @@ mod watch;
 mod work;
 mod workers;
 
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 #[cfg(test)]
 mod tests;
@@ -63,6 +63,8 @@ use workers::Workers;
 const SOFTWARE: &str = concat!("Assay ", env!("CARGO_PKG_VERSION"));
 /// Threads that move bytes.
 const NETWORK_THREADS: usize = 2;
+/// Files that a node has open besides connections, generously.
+const OTHER_FILES: usize = 1024;
 /// How long a stop waits for clients to take their last answers.
 const STOP_TIME: Duration = Duration::from_secs(10);
 
@@ -123,6 +125,7 @@ impl Server {
     /// When an address may not or cannot be listened on, or TLS or threads cannot be set up.
     pub fn start(config: Config, chain: Arc<dyn Chain>) -> Result<Self, StartError> {
         refuse_exposure(&config)?;
+        raise_file_limit(config.limits.connections_max);
         let acceptor = if config.tls.is_empty() { None } else { Some(tls::acceptor(&config)?) };
         let failed = |source| StartError::Thread { source };
         let mut runtime = Builder::new_multi_thread();
@@ -250,6 +253,24 @@ fn refuse_exposure(config: &Config) -> Result<(), StartError> {
     match all.into_iter().find(|address| !address.ip().to_canonical().is_loopback()) {
         Some(&address) if !config.expose => Err(StartError::Exposed { address }),
         _ => Ok(()),
+    }
+}
+
+/// Every connection is an open file: takes as many as the system allows this process, and says when that is not enough.
+fn raise_file_limit(connections_max: usize) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let wanted = (connections_max + OTHER_FILES) as u64;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
+    let raised = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
+    if raised.is_err() || current < Some(wanted) {
+        tracing::warn!(
+            "The system allows this process fewer than the {wanted} open files that {connections_max} Electrum \
+             clients may need"
+        );
     }
 }
 

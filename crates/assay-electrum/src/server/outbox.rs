@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+/// What a client may always have waiting: those who ask little do not pay for those who fill the room of all.
+pub(super) const SMALL: usize = 16 << 10;
+
 /// Text that is sent: an answer, or a notification that many clients get.
 #[derive(Clone, Debug)]
 pub(super) enum Chunk {
@@ -100,6 +103,11 @@ impl Total {
 
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether more than half of the room is taken: time to be strict with those who do not read.
+    pub(super) fn is_short(&self) -> bool {
+        self.bytes() > self.max / 2
     }
 
     fn add(&self, bytes: usize) -> bool {
@@ -258,7 +266,7 @@ impl Outbox {
         }
         if state.bytes + bytes > self.max {
             state.ending = Some(Ending::SlowReader);
-        } else if self.total.add(bytes) {
+        } else if self.total.add(bytes) || state.bytes + bytes <= SMALL {
             state.bytes += bytes;
             return true;
         } else {
@@ -315,10 +323,13 @@ mod tests {
         assert_eq!(slow.ending(), Some(Ending::SlowReader));
         slow.answer(vec![0; 1]);
         assert_eq!((slow.bytes(), total.bytes()), (90, 90));
-        let other = Outbox::new(100, Arc::clone(&total));
+        assert!(total.is_short());
+        let other = Outbox::new(1 << 20, Arc::clone(&total));
+        other.answer(vec![0; SMALL]);
+        assert_eq!(other.ending(), None);
         other.answer(vec![0; 61]);
         assert_eq!(other.ending(), Some(Ending::OutputFull));
-        drop(slow);
+        drop((slow, other));
         assert_eq!(total.bytes(), 0);
     }
 }

@@ -1,7 +1,9 @@
 //! Threads that answer questions, and the order in which they do.
 //!
 //! A client has at most one job here at a time, and a job that is not done within its time slice goes to the end of its queue: every
-//! client that waits gets its turn. Clients who have asked little lately queue before the others.
+//! client that waits gets its turn. Clients who have asked little lately queue before the others, and one thread answers
+//! nobody else: however long a greedy question takes, it keeps no modest one waiting. The other threads have a lower
+//! priority, so that on few cores they do not keep the node and that one thread waiting either.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +28,10 @@ pub(super) struct Workers {
 #[derive(Debug, Default)]
 struct Shared {
     queues: Mutex<Queues>,
+    /// Something for any thread.
     filled: Condvar,
+    /// Something for the thread that serves one queue alone.
+    express_filled: Condvar,
 }
 
 #[derive(Default)]
@@ -55,10 +60,16 @@ impl Workers {
     pub(super) fn start(count: usize) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let mut threads = Vec::new();
+        let express = Arc::clone(&shared);
+        let thread = Builder::new().name("electrum-express".to_owned());
+        threads.push(thread.spawn(move || express.work(Lane::Express))?);
         for number in 0..count.max(1) {
             let shared = Arc::clone(&shared);
             let thread = Builder::new().name(format!("electrum-{number}"));
-            threads.push(thread.spawn(move || shared.work())?);
+            threads.push(thread.spawn(move || {
+                yield_to_others();
+                shared.work(Lane::Ordinary);
+            })?);
         }
         Ok(Self { shared, threads: Mutex::new(threads) })
     }
@@ -84,6 +95,10 @@ impl Workers {
                 Lane::Ordinary => queues.ordinary.push_back(job),
             }
         }
+        match lane {
+            Lane::Express => self.shared.express_filled.notify_one(),
+            Lane::Ordinary => false,
+        };
         self.shared.filled.notify_one();
         receiver.await.ok()
     }
@@ -103,6 +118,7 @@ impl Workers {
             queues.ordinary.clear();
         }
         self.shared.filled.notify_all();
+        self.shared.express_filled.notify_all();
         for thread in self.threads.lock().drain(..) {
             // Panics were caught.
             let _ = thread.join();
@@ -117,24 +133,41 @@ impl Drop for Workers {
 }
 
 impl Shared {
-    fn work(&self) {
-        while let Some(job) = self.next() {
+    fn work(&self, lane: Lane) {
+        while let Some(job) = self.next(lane) {
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
                 tracing::error!("Answering a request has failed; this is a defect");
             }
         }
     }
 
-    fn next(&self) -> Option<Job> {
+    fn next(&self, lane: Lane) -> Option<Job> {
         let mut queues = self.queues.lock();
         loop {
             if queues.stopping {
                 return None;
             }
-            if let Some(job) = queues.pop() {
-                return Some(job);
+            let (job, filled) = match lane {
+                Lane::Express => (queues.express.pop_front(), &self.express_filled),
+                Lane::Ordinary => (queues.pop(), &self.filled),
+            };
+            if job.is_some() {
+                return job;
             }
-            self.filled.wait(&mut queues);
+            filled.wait(&mut queues);
+        }
+    }
+}
+
+/// Lowers the priority of the calling thread.
+fn yield_to_others() {
+    #[cfg(target_os = "linux")]
+    {
+        const NICE: i32 = 5;
+        // On Linux this is the thread's own; elsewhere it would be the whole process's.
+        let thread = rustix::thread::gettid();
+        if let Err(error) = rustix::process::setpriority_process(Some(thread), NICE) {
+            tracing::debug!("The priority of a thread stays as it is: {error}");
         }
     }
 }

@@ -242,7 +242,7 @@ fn memory_is_bounded_by_what_is_configured() {
     let limits = Limits::default();
     let bound = limits.memory_bytes_max(2);
     // What docs/electrum.md says of the defaults with two workers.
-    assert_eq!(bound >> 20, 1_851);
+    assert_eq!(bound >> 20, 2_063);
     let half = Limits { connections_max: limits.connections_max / 2, ..limits };
     assert!(half.memory_bytes_max(2) < bound);
 }

@@ -4,5 +4,6 @@ mod hostile;
 mod methods;
 mod node;
 mod proofs;
+mod real;
 mod subscriptions;
 mod tls;

@@ -116,6 +116,32 @@ fn outpoints_are_followed_from_nothing_to_their_spender() {
     assert!(node.publisher.watched().is_empty());
 }
 
+/// While blocks are caught up with, the mempool that belongs to them is not known yet.
+#[test]
+fn a_view_without_its_mempool_has_its_transactions_once() {
+    let mut node = Node::new();
+    let mut client = node.client_of("1.6");
+    let (mined, kept) = (pay(&node, 1, &[(30, BOB)]), pay(&node, 2, &[(31, BOB)]));
+    node.accept(&mined, 20);
+    node.accept(&kept, 19);
+    let heights = |client: &mut super::node::Client<std::net::TcpStream>| -> Vec<i64> {
+        let history = client.call("blockchain.scripthash.get_history", &json!([hash(BOB)]));
+        history.as_array().unwrap().iter().map(|e| e["height"].as_i64().unwrap()).collect()
+    };
+    assert_eq!(heights(&mut client), [0, 0]);
+    node.extend(vec![mined]);
+    node.publisher.publish(node.ledger.clone(), None, [], false).unwrap();
+    assert_eq!(heights(&mut client), [10, 0]);
+    let unspent = client.call("blockchain.scripthash.listunspent", &json!([hash(BOB)]));
+    assert_eq!(unspent.as_array().unwrap().len(), 2);
+    // A block less, and where its transactions went is not known: what was shown stays.
+    node.ledger.blocks = Arc::new(node.ledger.blocks[..10].to_vec());
+    node.publisher.publish(node.ledger.clone(), None, [], true).unwrap();
+    assert_eq!(heights(&mut client), [10, 0]);
+    node.publish_from_scratch();
+    assert_eq!(heights(&mut client), [0, 0]);
+}
+
 #[test]
 fn protocol_1_7_names_scripts_and_notifies_by_that_name() {
     let mut node = Node::new();

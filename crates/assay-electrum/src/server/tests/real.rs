@@ -1,0 +1,134 @@
+//! The server over a real index that grows and reorganises.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_hash::sha256;
+use assay_store::io::SimIo;
+use serde_json::{Value, json};
+
+use super::node::{Client, config, hex};
+use crate::index::made::{Made, Random, branches};
+use crate::index::{Index, IndexConfig, ScriptHash, Touch};
+use crate::server::{Publisher, Server};
+use crate::testing::{FakeChain, changes};
+
+/// Brings the index to the end of `chain` and publishes in between as the follower does.
+fn follow(index: &Index, chain: &[Made], publisher: &Publisher) {
+    let mut reorganised = false;
+    let mut touched: Vec<ScriptHash> = Vec::new();
+    loop {
+        let known = |height: u32| {
+            let ours = index.view().block_hash(height).unwrap();
+            chain.get(height as usize).is_some_and(|made| Some(made.block().hash()) == ours)
+        };
+        let next = match index.tip() {
+            None => 0,
+            Some(tip) if known(tip.height) => tip.height as usize + 1,
+            Some(tip) => {
+                let fork = (0..tip.height).rev().find(|&height| known(height)).unwrap();
+                index.rewind(fork).unwrap();
+                reorganised = true;
+                fork as usize + 1
+            }
+        };
+        let Some(made) = chain.get(next) else { break };
+        let block = made.block();
+        let txids = block.txids(0..block.tx_count());
+        let rows = index
+            .prepare(&block, &txids, Some(&made.undo), &mut |touch| {
+                if let Touch::Script(script) = touch
+                    && publisher.watched().is_watched(script)
+                {
+                    touched.push(*script);
+                }
+            })
+            .unwrap();
+        index.connect(rows).unwrap();
+        let touched = std::mem::take(&mut touched);
+        publisher.publish(index.view(), None, touched, std::mem::take(&mut reorganised)).unwrap();
+    }
+    publisher
+        .publish(index.view(), Some(changes(false, Vec::new())), touched, reorganised)
+        .unwrap();
+}
+
+/// The status of every script, by the letter of the specification.
+fn statuses(chain: &[Made]) -> HashMap<String, Value> {
+    let history = &chain.last().unwrap().after.history;
+    let status = |script: &ScriptHash| {
+        let entries = history.get(script).map_or(&[][..], Vec::as_slice);
+        let lines: Vec<String> =
+            entries.iter().map(|entry| format!("{}:{}:", entry.txid, entry.height)).collect();
+        let text = lines.concat();
+        if text.is_empty() { Value::Null } else { json!(hex(&sha256(text.as_bytes()))) }
+    };
+    history.keys().map(|script| (script.to_string(), status(script))).collect()
+}
+
+#[test]
+fn subscribers_end_with_the_truth_whatever_the_chain_does() {
+    let mut random = Random(11);
+    let branches = branches(&mut random, 30, true);
+    let genesis = branches[0][0].block().hash();
+    let mut options = IndexConfig::new("index", genesis);
+    options.memory_bytes_max = 3000;
+    let index = Index::open(options, Arc::new(SimIo::new())).unwrap();
+    let server = Server::start(config(), Arc::new(FakeChain::default())).unwrap();
+    let publisher = server.publisher();
+    publisher.publish(index.view(), Some(changes(true, Vec::new())), [], false).unwrap();
+    follow(&index, &branches[0], &publisher);
+    let connect = || {
+        let stream = std::net::TcpStream::connect(server.addresses().tcp[0]).unwrap();
+        let mut client = Client::new(stream);
+        client.call("server.version", &json!(["t", "1.6"]));
+        client
+    };
+    let mut client = connect();
+    let mut told: HashMap<String, Value> = HashMap::new();
+    for chain in &branches {
+        follow(&index, chain, &publisher);
+        let expected = statuses(chain);
+        for script in expected.keys() {
+            if !told.contains_key(script) {
+                let status = client.call("blockchain.scripthash.subscribe", &json!([script]));
+                told.insert(script.clone(), status);
+            }
+        }
+        // Scripts of branches that are gone have no history.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            client.call("server.ping", &json!([]));
+            for line in client.notifications.drain(..) {
+                told.insert(
+                    line["params"][0].as_str().unwrap().to_owned(),
+                    line["params"][1].clone(),
+                );
+            }
+            let wrong = told.iter().filter(|(script, status)| {
+                expected.get(*script).unwrap_or(&Value::Null) != *status
+            });
+            let wrong = wrong.count();
+            if wrong == 0 {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{wrong} of {} are wrong", told.len());
+        }
+        // A client that comes later hears the same, and histories fit.
+        let mut other = connect();
+        for (script, status) in expected.iter().take(20) {
+            let fresh = other.call("blockchain.scripthash.subscribe", &json!([script]));
+            assert_eq!(fresh, *status);
+            let history = other.call("blockchain.scripthash.get_history", &json!([script]));
+            let model =
+                &chain.last().unwrap().after.history[&script.parse::<ScriptHash>().unwrap()];
+            let listed: Vec<Value> = model
+                .iter()
+                .map(|e| json!({"height": e.height, "tx_hash": e.txid.to_string()}))
+                .collect();
+            assert_eq!(history, json!(listed));
+        }
+    }
+    assert!(branches.len() > 2);
+}
