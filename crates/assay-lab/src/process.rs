@@ -212,7 +212,7 @@ impl Process {
         Err(ProcessError::NotReady { seconds, last, log_tail })
     }
 
-    /// Waits until an index answers on its port; returns what it calls itself.
+    /// Waits until an index answers on its port and has a tip.
     pub(crate) fn wait_electrum(&mut self, address: SocketAddr) -> Result<(), ProcessError> {
         let start = Instant::now();
         let mut last = String::new();
@@ -221,9 +221,9 @@ impl Process {
                 return Err(self.exited(status));
             }
             let answer = electrum::Client::connect(address, Duration::from_secs(5))
-                .and_then(|mut client| client.hello().map(|_| ()));
+                .and_then(|mut client| client.hello().and_then(|_| client.subscribe_headers()));
             match answer {
-                Ok(()) => return Ok(()),
+                Ok(_) => return Ok(()),
                 Err(error) => last = error.to_string(),
             }
             thread::sleep(Duration::from_millis(20));

@@ -310,6 +310,8 @@ impl Target {
                 if self.has_own_index() {
                     let electrum = format!("127.0.0.1:{}", ports.electrum);
                     args.extend(["--index", "--electrum", &electrum].map(OsString::from));
+                    // The laboratory is one client that asks much; other servers' limits are off as well.
+                    args.extend(["--electrum-rate", "0"].map(OsString::from));
                     args.extend(plan.assay.index_args.iter().map(OsString::from));
                 }
             }

@@ -44,6 +44,7 @@ fn help_texts() {
         ("bench signatures", vec!["bench", "signatures", "--help"]),
         ("bench blocks", vec!["bench", "blocks", "--help"]),
         ("bench sync", vec!["bench", "sync", "--help"]),
+        ("load electrum", vec!["load", "electrum", "--help"]),
     ] {
         let output = assay(&arguments);
         assert!(output.status.success());

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use super::oracle::ASK_PAUSE;
 use super::{CrashError, CrashOptions};
-use crate::electrum::Client;
 use crate::electrum::check::{CheckError, compare};
 use crate::electrum::expected::{ExpectedError, ScriptExpectation, ScriptsFile};
+use crate::electrum::{Client, ElectrumError};
 use crate::plan::IndexCheckPlan;
 use crate::scripts::ScriptsJob;
 
@@ -173,14 +173,13 @@ impl IndexOracle {
             for _ in 0..scripts.len() * METHODS.len() {
                 let reply = client.receive()?;
                 let Some((place, question)) = place_of.remove(&reply.id) else {
-                    return Err(crate::electrum::ElectrumError::Unasked { id: reply.id }.into());
+                    return Err(ElectrumError::Unasked { id: reply.id }.into());
                 };
                 answers[place][question] = match reply.result {
                     Ok(result) => result.get().to_owned(),
                     Err((code, message)) => {
                         let method = METHODS[question].to_owned();
-                        let refused =
-                            crate::electrum::ElectrumError::Refused { method, code, message };
+                        let refused = ElectrumError::Refused { method, code, message };
                         return Err(refused.into());
                     }
                 };
@@ -210,17 +209,20 @@ fn at_tip(server: SocketAddr, tip: &Tip<'_>) -> Result<Client, CrashError> {
     client.hello()?;
     let start = Instant::now();
     loop {
-        let found = client.subscribe_headers()?;
-        if found.height == tip.height && found.hex.eq_ignore_ascii_case(tip.header) {
-            return Ok(client);
-        }
+        let at = match client.subscribe_headers() {
+            Ok(found)
+                if found.height == tip.height && found.hex.eq_ignore_ascii_case(tip.header) =>
+            {
+                return Ok(client);
+            }
+            Ok(found) => Some(found.height),
+            // It has no block yet, or is on its way from one branch to the other.
+            Err(ElectrumError::Refused { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
         if start.elapsed() > CATCH_UP_TIMEOUT {
-            let seconds = CATCH_UP_TIMEOUT.as_secs();
-            return Err(CrashError::IndexBehind {
-                at: found.height,
-                expected: tip.height,
-                seconds,
-            });
+            let (expected, seconds) = (tip.height, CATCH_UP_TIMEOUT.as_secs());
+            return Err(CrashError::IndexBehind { at, expected, seconds });
         }
         thread::sleep(ASK_PAUSE);
     }

@@ -202,10 +202,10 @@ pub enum CrashError {
         told: String,
     },
     /// The index does not come to the node's tip.
-    #[error("the index is at height {at}, {seconds} s after the node was seen at {expected}")]
+    #[error("the index is at height {at:?}, {seconds} s after the node was seen at {expected}")]
     IndexBehind {
-        /// Its height.
-        at: u32,
+        /// Its height, if it tells.
+        at: Option<u32>,
         /// The node's.
         expected: u32,
         /// How long it was given.

@@ -1,24 +1,22 @@
 //! Watches the tip of an index from a connection of its own.
 //!
-//! `blockchain.headers.subscribe` announces every new tip. A server that takes several blocks in one go announces the last of
-//! them alone; the others were indexed with it, so their moment is the same.
+//! `blockchain.headers.subscribe` announces new tips. Some servers announce only the last of many blocks that they work through,
+//! so the same question is also asked again and again: its answer is the server's tip at that moment. A server that takes several
+//! blocks in one go shows the last of them alone; the others were indexed with it, so their moment is the same.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::client::{Client, ElectrumError, HeaderTip, ServerName};
+use super::client::{Client, ElectrumError, HeaderTip, Notification, ServerName};
 use crate::clock::Clock;
 
-/// How long the thread waits for one announcement before it looks whether it is called off.
-const WAIT: Duration = Duration::from_millis(200);
+/// Time between two questions while nothing is announced: how late the tip of a server that announces little is seen.
+const ASK_PERIOD: Duration = Duration::from_millis(10);
 /// Longest wait for an answer; announcements are waited for without limit.
 const TIMEOUT: Duration = Duration::from_mins(2);
-/// Silence after which the server is asked for a sign of life, before it takes the connection for dead.
-const PING_AFTER: Duration = Duration::from_mins(1);
-
 /// What was announced so far.
 #[derive(Debug, Default)]
 struct Seen {
@@ -128,33 +126,45 @@ impl Shared {
     }
 
     fn watch(&self, client: &mut Client, clock: Clock) {
-        let mut last_word = Instant::now();
         while !self.cancelled.load(Ordering::Relaxed) {
-            let heard = match client.notification(WAIT) {
-                Ok(None) if last_word.elapsed() > PING_AFTER => {
-                    last_word = Instant::now();
-                    client.call::<serde::de::IgnoredAny>("server.ping", "[]").map(|_| None)
-                }
-                heard => heard,
-            };
-            let now_s = clock.now_s();
-            match heard {
-                Ok(Some(said)) if said.method == "blockchain.headers.subscribe" => {
-                    last_word = Instant::now();
-                    // A server that announces something else will not reach the height.
-                    if let Ok([tip]) = serde_json::from_str::<[HeaderTip; 1]>(said.params.get()) {
-                        self.take(now_s, tip);
-                    }
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    self.lock().fault = Some(error);
-                    self.changed.notify_all();
-                    return;
-                }
+            if let Err(error) = self.listen(client, clock) {
+                self.lock().fault = Some(error);
+                self.changed.notify_all();
+                return;
             }
         }
     }
+
+    /// Waits for an announcement, and asks if none comes.
+    fn listen(&self, client: &mut Client, clock: Clock) -> Result<(), ElectrumError> {
+        let mut tips = Vec::new();
+        match client.notification(ASK_PERIOD)? {
+            Some(said) => tips.extend(tip_of(&said)),
+            None => {
+                let answer = client.subscribe_headers();
+                // What was announced before the answer came is older than the answer.
+                while let Some(said) = client.notification(Duration::ZERO)? {
+                    tips.extend(tip_of(&said));
+                }
+                match answer {
+                    Ok(tip) => tips.push(tip),
+                    // It may be on its way from one branch to another.
+                    Err(ElectrumError::Refused { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        let now_s = clock.now_s();
+        tips.into_iter().for_each(|tip| self.take(now_s, tip));
+        Ok(())
+    }
+}
+
+/// The tip that is announced; something else is none.
+fn tip_of(said: &Notification) -> Option<HeaderTip> {
+    let is_header = said.method == "blockchain.headers.subscribe";
+    let tip = is_header.then(|| serde_json::from_str::<[HeaderTip; 1]>(said.params.get()))?;
+    tip.ok().map(|[tip]| tip)
 }
 
 #[cfg(test)]
@@ -182,21 +192,31 @@ mod tests {
             stream
                 .write_all(b"{\"id\":2,\"result\":{\"hex\":\"00\",\"height\":0}}\n")
                 .expect("open");
-            for height in [1, 4, 3] {
+            for height in [1, 4] {
                 stream.write_all(announce(height).as_bytes()).expect("open");
-                thread::sleep(Duration::from_millis(10));
+                thread::sleep(Duration::from_millis(2));
+            }
+            // Then it is asked, since it is silent.
+            for height in [4, 5, 3] {
+                let line = lines.next().expect("a question").expect("readable");
+                let request: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+                assert_eq!(request["method"], "blockchain.headers.subscribe");
+                let tip = format!(r#"{{"hex":"{height:02x}","height":{height}}}"#);
+                let reply = format!("{{\"id\":{},\"result\":{tip}}}\n", request["id"]);
+                stream.write_all(reply.as_bytes()).expect("open");
             }
         });
         let watch = IndexWatch::start(address, Clock::start()).expect("it answers");
         assert_eq!(watch.server.software, "S");
-        assert!(matches!(watch.wait(4, Duration::from_secs(5)), Wait::Reached));
+        assert!(matches!(watch.wait(5, Duration::from_secs(5)), Wait::Reached));
         let moments = watch.reached_at_s();
-        assert_eq!(moments.len(), 4);
-        assert!(moments[0] < moments[1], "{moments:?}");
+        assert_eq!(moments.len(), 5);
+        assert!(moments[0] <= moments[1], "{moments:?}");
         assert!(moments[1].to_bits() == moments[3].to_bits(), "{moments:?}");
+        assert!(moments[3] <= moments[4], "{moments:?}");
         server.join().expect("no panic");
         // The server is gone: that is told, not waited for.
-        assert!(matches!(watch.wait(5, Duration::from_secs(5)), Wait::Failed(_)));
+        assert!(matches!(watch.wait(6, Duration::from_secs(5)), Wait::Failed(_)));
         assert_eq!(watch.tip().map(|tip| tip.height), Some(3));
     }
 }

@@ -150,6 +150,10 @@ impl<'a> Hostiles<'a> {
             // Ticks that were missed are not made up for.
             next = next.max(Instant::now().checked_sub(TICK).unwrap_or(next));
         }
+        // What open connections have sent and received is not in the reports yet.
+        for index in 0..self.clients.len() {
+            self.leave(index);
+        }
         Ok(self.reports.into_iter().filter(|report| report.clients > 0).collect())
     }
 

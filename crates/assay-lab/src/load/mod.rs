@@ -316,6 +316,10 @@ fn notes(options: &LoadOptions, passes: &[PassReport], is_known: bool) -> Vec<St
                 .to_owned(),
         );
     }
+    let is_watched = options.server_pid.is_some() || options.server_metrics.is_some();
+    if is_watched && passes.iter().all(|pass| pass.server_rss_peak_bytes.is_none()) {
+        notes.push("the server's memory could not be read".to_owned());
+    }
     let late = passes.iter().filter_map(|pass| pass.lag).any(|lag| lag.p99_ms > 5.0);
     if late {
         notes.push("the generator was late: its own delay is part of the latencies".to_owned());

@@ -93,6 +93,8 @@ impl Pass<'_> {
                     let feeder = inner.spawn(|| feed(feed_options, chain, log, &stop_feeding));
                     let measured = driver.measure(Phase::Blocks);
                     stop_feeding.store(true, Ordering::Relaxed);
+                    // The last block may take long: what is asked meanwhile would belong to no time.
+                    driver.cx.is_over = true;
                     while !feeder.is_finished() && measured.is_ok() {
                         driver.turn()?;
                     }
@@ -225,8 +227,12 @@ impl<'a> Driver<'a> {
             let is_over = &is_over;
             scope.spawn(move || {
                 let pause = period.max(TICK_MIN);
+                let mut due = begin;
                 while !is_over.load(Ordering::Relaxed) {
-                    thread::sleep(pause);
+                    // Wakes that were missed are left out, and the next one is in step again.
+                    let missed = Instant::now().saturating_duration_since(due).as_nanos();
+                    due += pause * (missed / pause.as_nanos() + 1) as u32;
+                    thread::sleep(due.saturating_duration_since(Instant::now()));
                     // Without the wake the loop's own time-out does, later.
                     let _ = waker.wake();
                 }

@@ -31,8 +31,8 @@ const METRICS: [Metric; 5] = [
 pub(super) fn prose(results: &Results) -> Vec<String> {
     let mut out = vec![
         "The index is watched from outside, by `blockchain.headers.subscribe` on a connection of its \
-         own: a block is indexed when a tip at its height or above is announced. Service time runs \
-         from the later of two moments, the block's being the node's tip and its predecessor's being \
+         own: a block is indexed when a tip at its height or above is announced, or given in answer \
+         to the same question, asked every 10 ms while nothing is announced. Service time runs from the later of two moments, the block's being the node's tip and its predecessor's being \
          indexed, to that announcement; queue time is the waiting of a block for its predecessor. \
          Rates are of service time. An index that is at work while the node still validates has its \
          block soon after the node, so its service time is what remains; the rate *with node* is of \

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -60,14 +60,14 @@ impl Index {
         self.changed.notify_all();
     }
 
-    fn client(&self, stream: &TcpStream) -> Option<()> {
-        let mut lines = BufReader::new(stream).lines();
-        loop {
-            let line = lines.next()?.ok()?;
-            let request: Value = serde_json::from_str(&line).ok()?;
+    fn client(self: &Arc<Self>, stream: &TcpStream) -> Option<()> {
+        // Answers and announcements come from two threads; a line must not be cut by another.
+        let out = Arc::new(Mutex::new(stream.try_clone().ok()?));
+        let mut is_subscribed = false;
+        for line in BufReader::new(stream).lines() {
+            let request: Value = serde_json::from_str(&line.ok()?).ok()?;
             let method = request["method"].as_str()?.to_owned();
-            let answer = self.answer(&method, &request["params"]);
-            let reply = match answer {
+            let reply = match self.answer(&method, &request["params"]) {
                 Ok(result) => json!({"jsonrpc": "2.0", "id": request["id"], "result": result}),
                 Err(message) => json!({
                     "jsonrpc": "2.0",
@@ -75,38 +75,50 @@ impl Index {
                     "error": {"code": 1, "message": message},
                 }),
             };
-            let mut out = stream;
-            out.write_all(format!("{reply}\n").as_bytes()).ok()?;
-            if method == "blockchain.headers.subscribe" {
-                // Announcements come from this thread alone: the laboratory asks nothing else on this connection.
-                return self.announce(stream);
+            write_line(&out, &reply)?;
+            if method == "blockchain.headers.subscribe" && !is_subscribed {
+                is_subscribed = true;
+                let (index, out) = (Arc::clone(self), Arc::clone(&out));
+                thread::spawn(move || index.announce(&out));
             }
         }
+        None
     }
 
-    fn announce(&self, mut stream: &TcpStream) -> Option<()> {
+    fn announce(&self, out: &Mutex<TcpStream>) -> Option<()> {
         let mut said = 0;
         loop {
             let headers = self.headers.lock().ok()?;
-            let ripe = |headers: &Vec<String>| {
-                headers.len() > said
-                    && (!self.script.in_pairs || headers.len() % 2 == 1 || headers.len() > said + 1)
-            };
             let wait = Duration::from_millis(50);
-            let (headers, _) =
-                self.changed.wait_timeout_while(headers, wait, |headers| !ripe(headers)).ok()?;
-            if headers.len() == said {
+            let nothing_new = |headers: &mut Vec<String>| self.visible(headers) == said;
+            let (headers, _) = self.changed.wait_timeout_while(headers, wait, nothing_new).ok()?;
+            if self.visible(&headers) == said {
                 continue;
             }
-            said = headers.len();
-            let tip = json!({"height": said, "hex": headers.last()});
+            said = self.visible(&headers);
+            let tip = self.tip(&headers);
             drop(headers);
             if self.script.hang_up_at == Some(said) {
-                return None;
+                return out.lock().ok()?.shutdown(Shutdown::Both).ok();
             }
-            let notification = json!({"jsonrpc": "2.0", "method": "blockchain.headers.subscribe", "params": [tip]});
-            stream.write_all(format!("{notification}\n").as_bytes()).ok()?;
+            let method = "blockchain.headers.subscribe";
+            write_line(out, &json!({"jsonrpc": "2.0", "method": method, "params": [tip]}))?;
         }
+    }
+
+    /// The height that it tells.
+    fn visible(&self, headers: &[String]) -> usize {
+        if self.script.in_pairs && headers.len().is_multiple_of(2) {
+            headers.len().saturating_sub(1)
+        } else {
+            headers.len()
+        }
+    }
+
+    fn tip(&self, headers: &[String]) -> Value {
+        let height = self.visible(headers);
+        let hex = height.checked_sub(1).and_then(|last| headers.get(last));
+        json!({"height": height, "hex": hex.cloned().unwrap_or_default()})
     }
 
     fn answer(&self, method: &str, params: &Value) -> Result<Value, &'static str> {
@@ -118,9 +130,7 @@ impl Index {
         let txid = || txid(height);
         Ok(match method {
             "server.version" => json!(["Fake 1.0", "1.4"]),
-            "blockchain.headers.subscribe" => {
-                json!({"height": headers.len(), "hex": headers.last().cloned().unwrap_or_default()})
-            }
+            "blockchain.headers.subscribe" => self.tip(&headers),
             "blockchain.scripthash.get_history" if self.script.refuse => {
                 return Err("history too large");
             }
@@ -144,6 +154,10 @@ impl Index {
             _ => return Err("unknown method"),
         })
     }
+}
+
+fn write_line(out: &Mutex<TcpStream>, line: &Value) -> Option<()> {
+    out.lock().ok()?.write_all(format!("{line}\n").as_bytes()).ok()
 }
 
 fn txid(height: usize) -> String {

@@ -4,7 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use assay_lab::load::{FeedOptions, LoadError, LoadOptions, Mix, run as run_load};
+use assay_forge::scripts::{ScriptChoice, ScriptLedger};
+use assay_lab::load::{
+    Expected, ExpectedCoin, ExpectedScript, ExpectedTx, FeedOptions, LoadError, LoadOptions, Mix,
+    run as run_load,
+};
 
 use super::stop_flag;
 use crate::Outcome;
@@ -17,8 +21,10 @@ const SUBSCRIBER_RATE: f64 = 1.0;
 pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Outcome> {
     let LoadCommand::Electrum(arguments) = &arguments.command;
     let options = options(arguments)?;
+    let expected = arguments.chain_dir.as_deref().map(Ledger::read).transpose()?;
+    let expected = expected.as_ref().map(|ledger| ledger as &dyn Expected);
     let stop = stop_flag()?;
-    let report = match run_load(&options, None, &stop) {
+    let report = match run_load(&options, expected, &stop) {
         Err(LoadError::Stopped) => return Ok(Outcome::Interrupted),
         other => other?,
     };
@@ -85,6 +91,43 @@ fn script_hash(line: &str) -> anyhow::Result<[u8; 32]> {
             .with_context(|| format!("{line:?} is no script hash"))?;
     }
     Ok(hash)
+}
+
+/// The forge's script ledger, as the laboratory wants to know it.
+struct Ledger(ScriptLedger);
+
+impl Ledger {
+    fn read(dir: &Path) -> anyhow::Result<Self> {
+        output::complain(&format!("reading the scripts of {}", dir.display()));
+        let ledger = ScriptLedger::read(dir, ScriptChoice::default(), &mut |_, _| true)?;
+        Ok(Self(ledger))
+    }
+}
+
+impl Expected for Ledger {
+    fn scripts(&self) -> Box<dyn Iterator<Item = ExpectedScript> + '_> {
+        let tx = |height, txid| ExpectedTx { height, txid };
+        Box::new(self.0.scripts().map(move |script| {
+            ExpectedScript {
+                hash: script.script_hash,
+                history: script
+                    .history
+                    .iter()
+                    .map(|entry| tx(entry.height, entry.txid.0))
+                    .collect(),
+                coins: script
+                    .coins
+                    .iter()
+                    .map(|coin| ExpectedCoin {
+                        tx: tx(coin.tx.height, coin.tx.txid.0),
+                        vout: coin.vout,
+                        value: coin.value,
+                        spent: coin.spent,
+                    })
+                    .collect(),
+            }
+        }))
+    }
 }
 
 #[cfg(test)]

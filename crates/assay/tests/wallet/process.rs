@@ -1,0 +1,132 @@
+//! Processes whose last words are shown when the test fails, and JSON-RPC to them.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+/// Longest wait for anything. The wallet waits ten seconds before it tries a server again.
+const TIMEOUT: Duration = Duration::from_secs(90);
+/// Time between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Lines of each log that a failure shows.
+const TAIL_LINES: usize = 40;
+
+/// A process with a log. Dropping it kills it, and shows the log when the test is failing.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    name: &'static str,
+    log: PathBuf,
+}
+
+impl Process {
+    pub(crate) fn start(name: &'static str, command: &mut Command, log: &Path) -> Self {
+        let out = File::options().create(true).append(true).open(log).expect("the log is writable");
+        let err = out.try_clone().expect("a second handle of the log");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
+        Self { child, name, log: log.to_owned() }
+    }
+
+    /// Panics when the process has ended.
+    pub(crate) fn assert_alive(&mut self) {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            panic!("{} ended by itself: {status}", self.name);
+        }
+    }
+
+    /// Kills it, as `SIGKILL` does.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it is ours to kill");
+        self.child.wait().expect("it is our child");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only when it is gone, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            let text = fs::read_to_string(&self.log).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+            eprintln!("\n== end of the log of {}:\n{}", self.name, tail.join("\n"));
+        }
+    }
+}
+
+/// JSON-RPC over HTTP with a password.
+#[derive(Debug, Clone)]
+pub(crate) struct Rpc {
+    pub(crate) port: u16,
+    /// `user:password`.
+    pub(crate) credentials: String,
+}
+
+impl Rpc {
+    /// Calls; `Err` holds what went wrong, an error of the other side included.
+    pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Value, String> {
+        let body = json!({"id": 1, "method": method, "params": params}).to_string();
+        let agent = ureq::Agent::config_builder()
+            .proxy(None)
+            .http_status_as_error(false)
+            .timeout_global(Some(TIMEOUT))
+            .build()
+            .new_agent();
+        let credentials = STANDARD.encode(&self.credentials);
+        let mut reply = agent
+            .post(format!("http://127.0.0.1:{}/", self.port))
+            .header("Authorization", format!("Basic {credentials}"))
+            .header("Content-Type", "application/json")
+            .send(body)
+            .map_err(|error| format!("{method}: {error}"))?;
+        let text =
+            reply.body_mut().read_to_string().map_err(|error| format!("{method}: {error}"))?;
+        let reply: Value =
+            serde_json::from_str(&text).map_err(|error| format!("{method}: {error}: {text}"))?;
+        match &reply["error"] {
+            Value::Null => Ok(reply["result"].clone()),
+            error => Err(format!("{method}: {error}")),
+        }
+    }
+
+    /// Calls what must work.
+    pub(crate) fn must(&self, method: &str, params: &Value) -> Value {
+        self.call(method, params).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// Looks until `look` finds what it wants; `Err` says what it saw instead.
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let start = Instant::now();
+    loop {
+        match look() {
+            Ok(found) => {
+                eprintln!("{what}: after {:.1} s", start.elapsed().as_secs_f64());
+                return found;
+            }
+            Err(seen) if start.elapsed() > TIMEOUT => {
+                panic!("{what}: not within {} s; last seen: {seen}", TIMEOUT.as_secs())
+            }
+            Err(_) => thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// A port of the loopback interface that nobody uses now.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("it is bound").port()
+}
