@@ -21,6 +21,8 @@ use crate::scripts::ScriptsJob;
 
 /// Longest wait for the index to be at the node's tip after a start.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_mins(2);
+/// Longest wait for the index to be there at all.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest wait for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 /// Scripts whose answers are awaited at a time.
@@ -97,7 +99,7 @@ impl IndexOracle {
         tip: &Tip<'_>,
         (rival, of_height): (usize, u32),
     ) -> Result<(), CrashError> {
-        let mut client = at_tip(server, tip)?;
+        let mut client = at_tip(server, tip, &|| false)?;
         let answers = self.ask(&mut client)?;
         self.answers.insert(tip.hash.to_owned(), answers);
         let step = (of_height / LEDGER_TIPS).max(1);
@@ -135,9 +137,15 @@ impl IndexOracle {
     }
 
     /// Asks a node that was started after a kill. Its index must come to the tip and answer as the straight run's did.
-    pub(crate) fn verify(&self, server: SocketAddr, tip: &Tip<'_>) -> Result<Duration, CrashError> {
+    /// `is_killed` says whether to give up waiting for it.
+    pub(crate) fn verify(
+        &self,
+        server: SocketAddr,
+        tip: &Tip<'_>,
+        is_killed: &dyn Fn() -> bool,
+    ) -> Result<Duration, CrashError> {
         let start = Instant::now();
-        let mut client = at_tip(server, tip)?;
+        let mut client = at_tip(server, tip, is_killed)?;
         let took = start.elapsed();
         let Some(expected) = self.answers.get(tip.hash) else {
             return Err(CrashError::UnknownTip { tip: tip.hash.to_owned(), at: tip.height });
@@ -204,10 +212,23 @@ pub(crate) struct Tip<'a> {
 }
 
 /// Waits until a server's tip is the node's; returns the connection.
-fn at_tip(server: SocketAddr, tip: &Tip<'_>) -> Result<Client, CrashError> {
-    let mut client = Client::connect(server, ANSWER_TIMEOUT)?;
-    client.hello()?;
+fn at_tip(
+    server: SocketAddr,
+    tip: &Tip<'_>,
+    is_killed: &dyn Fn() -> bool,
+) -> Result<Client, CrashError> {
     let start = Instant::now();
+    // The node answers before its index does.
+    let mut client = loop {
+        match Client::connect(server, ANSWER_TIMEOUT) {
+            Ok(client) => break client,
+            Err(error) if is_killed() || start.elapsed() > CONNECT_TIMEOUT => {
+                return Err(error.into());
+            }
+            Err(_) => thread::sleep(ASK_PAUSE),
+        }
+    };
+    client.hello()?;
     loop {
         let at = match client.subscribe_headers() {
             Ok(found)

@@ -151,7 +151,7 @@ impl<'a> Round<'a> {
         // The last start is not disturbed, so it verifies whatever the last kill left.
         let Started { process, client, server, .. } = self.start(None)?.ok_or(CrashError::NoEnd)?;
         self.verify(&client)?;
-        self.verify_index(&client, server)?;
+        self.verify_index(&client, server, None)?;
         for rival in [0, 1] {
             // What the last kill lost.
             for height in self.acknowledged[rival] + 1..=last[rival] {
@@ -163,7 +163,7 @@ impl<'a> Round<'a> {
             let (expected, at) = (tip.utxo_muhash.clone(), found.height);
             return Err(CrashError::WrongSet { tip: found.tip, at, expected, found: found.muhash });
         }
-        self.verify_index(&client, server)?;
+        self.verify_index(&client, server, None)?;
         process.stop(&client)?;
         Ok(())
     }
@@ -192,7 +192,7 @@ impl<'a> Round<'a> {
             killer = Some(Killer::arm(process.pid(), self.life_time()));
         }
         if has_index && self.tally.starts().is_multiple_of(self.setup.index_every as usize) {
-            match self.verify_index(&client, server) {
+            match self.verify_index(&client, server, killer.as_ref()) {
                 Ok(()) => {}
                 Err(error) if killer.as_ref().is_some_and(Killer::has_fired) && error.is_loss() => {
                     return Ok(End::Killed(Activity::Indexing));
@@ -323,12 +323,19 @@ impl<'a> Round<'a> {
     }
 
     /// Waits for the index to be at the node's tip and compares its answers.
-    fn verify_index(&mut self, client: &Client, server: SocketAddr) -> Result<(), CrashError> {
+    fn verify_index(
+        &mut self,
+        client: &Client,
+        server: SocketAddr,
+        killer: Option<&Killer>,
+    ) -> Result<(), CrashError> {
         let Some(index) = &self.oracle.index else { return Ok(()) };
         let hash: String = client.call("getbestblockhash", "[]")?;
         let height: u32 = client.call("getblockcount", "[]")?;
         let header = header_of(client, &hash)?;
-        let took = index.verify(server, &Tip { hash: &hash, height, header: &header })?;
+        let took = index.verify(server, &Tip { hash: &hash, height, header: &header }, &|| {
+            killer.is_some_and(Killer::has_fired)
+        })?;
         self.tally.index_verified(took, index.scripts());
         Ok(())
     }
