@@ -19,4 +19,4 @@ mod tests;
 pub use batch::Batch;
 pub use fees::FeeHistogram;
 pub use pool::Mempool;
-pub use read::{Created, RecentTx, ScriptMempool, TooMany, Unconfirmed};
+pub use read::{Created, RecentTx, ScriptMempool, TooMany, Unconfirmed, Unordered};

@@ -67,6 +67,31 @@ pub(super) struct Touch {
 pub(super) struct Script {
     hash: ScriptHash,
     pub(super) txs: Vec<Member>,
+    /// What unconfirmed transactions add to its balance, before and from the epoch of the latest change.
+    delta_before: i64,
+    delta_after: i64,
+    changed: u64,
+}
+
+impl Script {
+    fn new(hash: ScriptHash) -> Self {
+        // Nearly all scripts have one unconfirmed transaction.
+        let txs = Vec::with_capacity(1);
+        Self { hash, txs, delta_before: 0, delta_after: 0, changed: 0 }
+    }
+
+    /// Changes the balance from epoch `next` on.
+    fn change(&mut self, delta: i64, next: u64) {
+        if self.changed != next {
+            self.delta_before = self.delta_after;
+            self.changed = next;
+        }
+        self.delta_after = self.delta_after.saturating_add(delta);
+    }
+
+    pub(super) fn delta(&self, epoch: u64) -> i64 {
+        if epoch >= self.changed { self.delta_after } else { self.delta_before }
+    }
 }
 
 /// A transaction in a script's list.
@@ -76,7 +101,7 @@ pub(super) struct Member {
     /// Index of the script in the transaction's list.
     at: u32,
     /// What it adds to the script's balance.
-    pub(super) delta: i64,
+    delta: i64,
 }
 
 /// Who spends an output. Between two epochs there may be two: one that leaves and one that comes.
@@ -144,6 +169,13 @@ impl Mempool {
         let next = self.epoch + 1;
         let Some(entry) = self.txs.get_mut(number) else { return };
         entry.removed = next;
+        for touch in &entry.touches {
+            if let Some(script) = self.scripts.get_mut(touch.script)
+                && let Some(member) = script.txs.get(touch.at as usize).copied()
+            {
+                script.change(-member.delta, next);
+            }
+        }
         self.leaving.push(number);
         self.tell_scripts(number, touched);
         self.tell_children(number, touched);
@@ -189,12 +221,11 @@ impl Mempool {
 
     fn join(&mut self, tx: u32, at: u32, hash: &ScriptHash, delta: i64) -> Touch {
         let scripts = &mut self.scripts;
-        let number = *self.by_script.entry(*hash).or_insert_with(|| {
-            // Nearly all scripts have one unconfirmed transaction.
-            scripts.insert(Script { hash: *hash, txs: Vec::with_capacity(1) })
-        });
+        let number =
+            *self.by_script.entry(*hash).or_insert_with(|| scripts.insert(Script::new(*hash)));
         let script = self.scripts.get_mut(number).expect("a script in the map has its place");
         script.txs.push(Member { tx, at, delta });
+        script.change(delta, self.epoch + 1);
         Touch { script: number, at: (script.txs.len() - 1) as u32 }
     }
 

@@ -64,6 +64,44 @@ pub struct RecentTx {
     pub vsize: u32,
 }
 
+/// Unconfirmed transactions of a script in no particular order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unordered(Vec<Unconfirmed>);
+
+impl Unordered {
+    /// In the order of protocol 1.6: those with confirmed inputs only first, then by txid as it is printed.
+    pub fn sorted(mut self) -> Vec<Unconfirmed> {
+        self.0.sort_unstable_by(|left, right| {
+            let order = left.unconfirmed_parents.cmp(&right.unconfirmed_parents);
+            order.then_with(|| left.txid.0.iter().rev().cmp(right.txid.0.iter().rev()))
+        });
+        self.0
+    }
+}
+
+impl ScriptMempool {
+    /// What `txs`, which are all that touch the script, do to its outputs.
+    pub fn new(hash: &ScriptHash, txs: &[(Txid, Arc<Transaction>)]) -> Self {
+        let mut outputs = Self::default();
+        for (_, tx) in txs {
+            outputs.spent.extend(tx.view().inputs().map(|input| input.prevout));
+        }
+        for (txid, tx) in txs {
+            for (vout, output) in tx.view().outputs().enumerate() {
+                let outpoint = OutPoint { txid: *txid, vout: vout as u32 };
+                // Whatever spends an output of the script touches it, and so is among `txs`.
+                if !outputs.spent.contains(&outpoint)
+                    && ScriptHash::of(output.script_pubkey) == *hash
+                {
+                    outputs.created.push(Created { outpoint, value: output.value });
+                }
+            }
+        }
+        outputs.created.sort_unstable_by_key(|created| created.outpoint);
+        outputs
+    }
+}
+
 impl Mempool {
     /// Number of transactions, counting for a moment those that leave.
     pub fn len(&self) -> usize {
@@ -90,54 +128,32 @@ impl Mempool {
         self.entry(txid).map(|entry| Arc::clone(&entry.tx))
     }
 
-    /// Transactions that touch a script, at most `max`, in the order of protocol 1.6: those with confirmed inputs only first, then by txid
-    /// as it is printed.
+    /// Transactions that touch a script, at most `max`. To be put in order when the lock around the mempool has been given back.
     ///
     /// # Errors
     /// When there are more.
-    pub fn history(&self, script: &ScriptHash, max: usize) -> Result<Vec<Unconfirmed>, TooMany> {
-        let Some(script) = self.script(script, max)? else { return Ok(Vec::new()) };
-        let mut entries: Vec<Unconfirmed> =
-            self.entries(script).map(|entry| self.summary(entry)).collect();
-        entries.sort_unstable_by(|left, right| {
-            let order = left.unconfirmed_parents.cmp(&right.unconfirmed_parents);
-            order.then_with(|| left.txid.0.iter().rev().cmp(right.txid.0.iter().rev()))
-        });
-        Ok(entries)
+    pub fn history(&self, script: &ScriptHash, max: usize) -> Result<Unordered, TooMany> {
+        let Some(script) = self.script(script, max)? else { return Ok(Unordered::default()) };
+        Ok(Unordered(self.entries(script).map(|entry| self.summary(entry)).collect()))
     }
 
     /// What a script's balance changes by when all is confirmed.
     pub fn balance_delta(&self, script: &ScriptHash) -> i64 {
-        let Some(script) = self.by_script.get(script).and_then(|&at| self.scripts.get(at)) else {
-            return 0;
-        };
-        let visible = script.txs.iter().filter(|member| {
-            self.txs.get(member.tx).is_some_and(|entry| entry.visible(self.epoch))
-        });
-        visible.fold(0i64, |sum, member| sum.saturating_add(member.delta))
+        let script = self.by_script.get(script).and_then(|&number| self.scripts.get(number));
+        script.map_or(0, |script| script.delta(self.epoch))
     }
 
-    /// What happens to the outputs of a script.
+    /// The transactions themselves, for [`ScriptMempool::new`], when the lock has been given back.
     ///
     /// # Errors
-    /// When more than `max` transactions touch it.
-    pub fn outputs(&self, hash: &ScriptHash, max: usize) -> Result<ScriptMempool, TooMany> {
-        let mut outputs = ScriptMempool::default();
-        let Some(script) = self.script(hash, max)? else { return Ok(outputs) };
-        for entry in self.entries(script) {
-            let view = entry.tx.view();
-            outputs.spent.extend(view.inputs().map(|input| input.prevout));
-            for (vout, output) in view.outputs().enumerate() {
-                let outpoint = OutPoint { txid: entry.txid, vout: vout as u32 };
-                if ScriptHash::of(output.script_pubkey) == *hash
-                    && self.spender(&outpoint).is_none()
-                {
-                    outputs.created.push(Created { outpoint, value: output.value });
-                }
-            }
-        }
-        outputs.created.sort_unstable_by_key(|created| created.outpoint);
-        Ok(outputs)
+    /// When more than `max` touch the script.
+    pub fn touching(
+        &self,
+        script: &ScriptHash,
+        max: usize,
+    ) -> Result<Vec<(Txid, Arc<Transaction>)>, TooMany> {
+        let Some(script) = self.script(script, max)? else { return Ok(Vec::new()) };
+        Ok(self.entries(script).map(|entry| (entry.txid, Arc::clone(&entry.tx))).collect())
     }
 
     /// The transaction `txid`, as the protocol lists it.

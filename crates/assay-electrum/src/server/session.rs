@@ -42,6 +42,8 @@ struct State {
     refusals: u32,
     /// Why the connection ends after the present answer.
     ending: Option<Ending>,
+    /// Whether the connection has ended; a worker may still be at a request.
+    gone: bool,
 }
 
 impl Session {
@@ -61,6 +63,7 @@ impl Session {
                 budget: Budget::new(limits, Instant::now()),
                 refusals: 0,
                 ending: None,
+                gone: false,
             }),
         }
     }
@@ -122,6 +125,9 @@ impl Session {
     pub(super) fn subscribe_headers(&self, shared: &Shared) {
         self.state.lock().headers = true;
         shared.hub.subscribe_headers(self.client, &self.outbox);
+        if self.state.lock().gone {
+            shared.hub.unsubscribe_headers(self.client);
+        }
     }
 
     pub(super) fn subscribe_script(
@@ -132,14 +138,20 @@ impl Session {
     ) -> Result<Status, CallError> {
         let new = {
             let mut state = self.state.lock();
+            state.stay()?;
             let count = state.scripts.len() + state.outpoints.len();
             !state.scripts.contains(script)
                 && reserve(shared, count)?
                 && state.scripts.insert(*script)
         };
         let result = shared.hub.subscribe_script(script, self.subscriber(by_script));
-        if result.is_err() && new {
-            self.state.lock().scripts.remove(script);
+        let mut state = self.state.lock();
+        if state.gone {
+            // The connection ended meanwhile, and what it had was given up without this.
+            drop(state);
+            shared.hub.unsubscribe_script(script, self.client);
+        } else if result.is_err() && new {
+            state.scripts.remove(script);
             shared.hub.subscriptions.fetch_sub(1, Ordering::Relaxed);
         }
         result
@@ -162,14 +174,19 @@ impl Session {
     ) -> Result<OutpointStatus, CallError> {
         let new = {
             let mut state = self.state.lock();
+            state.stay()?;
             let count = state.scripts.len() + state.outpoints.len();
             !state.outpoints.contains(outpoint)
                 && reserve(shared, count)?
                 && state.outpoints.insert(*outpoint)
         };
         let result = shared.hub.subscribe_outpoint(outpoint, hint, self.subscriber(true));
-        if result.is_err() && new {
-            self.state.lock().outpoints.remove(outpoint);
+        let mut state = self.state.lock();
+        if state.gone {
+            drop(state);
+            shared.hub.unsubscribe_outpoint(outpoint, self.client);
+        } else if result.is_err() && new {
+            state.outpoints.remove(outpoint);
             shared.hub.subscriptions.fetch_sub(1, Ordering::Relaxed);
         }
         result
@@ -188,6 +205,7 @@ impl Session {
     pub(super) fn leave(&self, shared: &Shared) {
         let (scripts, outpoints) = {
             let mut state = self.state.lock();
+            state.gone = true;
             (std::mem::take(&mut state.scripts), std::mem::take(&mut state.outpoints))
         };
         if self.state.lock().headers {
@@ -200,6 +218,17 @@ impl Session {
             shared.hub.unsubscribe_outpoint(outpoint, self.client);
         }
         shared.hub.subscriptions.fetch_sub(scripts.len() + outpoints.len(), Ordering::Relaxed);
+    }
+}
+
+impl State {
+    /// Refuses what would outlast the connection; nobody will read it.
+    fn stay(&self) -> Result<(), RpcError> {
+        if self.gone {
+            Err(RpcError::new(Code::Excessive, "the connection has ended"))
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -170,7 +170,7 @@ impl Progress {
         let read =
             published.read(|moment, pool| (Arc::clone(moment), pool.history(script, entries_max)));
         let Some((moment, unconfirmed)) = read else { return Ok(None) };
-        let unconfirmed = unconfirmed?;
+        let unconfirmed = unconfirmed?.sorted();
         if self.reorganisations != moment.reorganisations {
             *self = Self { reorganisations: moment.reorganisations, ..Self::default() };
         }

@@ -6,7 +6,7 @@ use assay_wire::OutPoint;
 
 use super::{Call, not_ready};
 use crate::index::{HistoryEntry, Limits, ScriptHash};
-use crate::mempool::Unconfirmed;
+use crate::mempool::{ScriptMempool, Unconfirmed};
 use crate::server::hub::write_status;
 use crate::server::protocol::error::CallError;
 use crate::server::protocol::{Out, RpcError, Version};
@@ -50,7 +50,7 @@ pub(super) fn history(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let read =
         published.read(|moment, pool| (Arc::clone(moment), pool.history(&script, entries_max)));
     let (moment, unconfirmed) = read.ok_or_else(not_ready)?;
-    let unconfirmed = unconfirmed?;
+    let unconfirmed = unconfirmed?.sorted();
     let limits = Limits { entries_max: entries_max - unconfirmed.len() };
     let confirmed = moment.view.history(&script, 0, limits)?;
     wrapped(call, "history", out, |out| {
@@ -65,7 +65,7 @@ pub(super) fn mempool(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
     let entries_max = call.shared.config.limits.entries_max;
     let read = call.shared.published.read(|_, pool| pool.history(&script, entries_max));
-    let unconfirmed = read.ok_or_else(not_ready)??;
+    let unconfirmed = read.ok_or_else(not_ready)??.sorted();
     wrapped(call, "history", out, |out| {
         out.array(unconfirmed.iter().map(Entry::Unconfirmed), write_entry);
     });
@@ -97,9 +97,9 @@ pub(super) fn unspent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let limits = Limits { entries_max: call.shared.config.limits.entries_max };
     let published = &call.shared.published;
     let read = published
-        .read(|moment, pool| (Arc::clone(moment), pool.outputs(&script, limits.entries_max)));
-    let (moment, unconfirmed) = read.ok_or_else(not_ready)?;
-    let unconfirmed = unconfirmed?;
+        .read(|moment, pool| (Arc::clone(moment), pool.touching(&script, limits.entries_max)));
+    let (moment, touching) = read.ok_or_else(not_ready)?;
+    let unconfirmed = ScriptMempool::new(&script, &touching?);
     let confirmed = moment.view.unspent(&script, limits)?;
     let kept = confirmed.iter().map(|output| {
         let outpoint = OutPoint { txid: output.txid, vout: output.vout };
