@@ -7,6 +7,8 @@
 //! indexed again. Byte layouts: `docs/formats.md`; why this and no database: `docs/adr/0010-index-of-sorted-runs.md`.
 
 mod files;
+#[cfg(any(fuzzing, test))]
+pub mod fuzzing;
 mod manifest;
 mod memory;
 mod merge;

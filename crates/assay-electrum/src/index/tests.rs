@@ -212,3 +212,19 @@ fn another_chain_and_damaged_files_are_refused_with_advice() {
         assert!(error.to_string().contains("remove the folder"), "{name}: {error}");
     }
 }
+
+#[test]
+fn the_door_for_fuzzing_opens() {
+    let mut random = Random(10);
+    let first = genesis(&mut random);
+    let io = SimIo::new();
+    let index = open(&io, &first, 0).unwrap();
+    add(&index, &first).unwrap();
+    for name in io.list(Path::new("index")).unwrap() {
+        let file = io.open(&Path::new("index").join(&name), false).unwrap();
+        let mut bytes = vec![0; file.size().unwrap() as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        fuzzing::files(&bytes);
+    }
+    fuzzing::files(&[0xff; 40]);
+}

@@ -7,6 +7,14 @@ use super::config::Limits;
 /// A client within this many units of its full budget is served before others: who asks little does not wait for who asks much.
 const EXPRESS_UNITS: f64 = 300.0;
 
+/// What of these a client begins with.
+const NEWCOMER_UNITS: f64 = 100.0;
+
+/// By how much a budget of `burst` units may be short of being full for its client to go first.
+fn express(burst: f64) -> f64 {
+    EXPRESS_UNITS.min(burst / 2.0)
+}
+
 /// A bucket of units that fills with time and is emptied by requests.
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -32,7 +40,9 @@ pub(super) enum Verdict {
 impl Budget {
     pub(super) fn new(limits: &Limits, now: Instant) -> Self {
         let burst = f64::from(limits.units_burst);
-        Self { level: burst, burst, per_second: f64::from(limits.units_per_second), at: now }
+        // Coming anew does not make anybody modest again.
+        let level = burst - express(burst) + NEWCOMER_UNITS.min(express(burst));
+        Self { level, burst, per_second: f64::from(limits.units_per_second), at: now }
     }
 
     /// Takes what a request has used.
@@ -47,7 +57,7 @@ impl Budget {
             return Verdict::Express;
         }
         self.fill(now);
-        if self.level >= self.burst - EXPRESS_UNITS.min(self.burst / 2.0) {
+        if self.level >= self.burst - express(self.burst) {
             return Verdict::Express;
         }
         if self.level >= 0.0 {
@@ -84,9 +94,10 @@ mod tests {
         let most = Duration::from_secs(2);
         let mut budget = Budget::new(&limits, start);
         assert_eq!(budget.verdict(most, start), Verdict::Express);
+        // It began with 800 of 1,000: a hundred above those who wait.
         budget.spend(500.0, start);
         assert_eq!(budget.verdict(most, start), Verdict::Ordinary);
-        budget.spend(600.0, start);
+        budget.spend(400.0, start);
         assert_eq!(budget.verdict(most, start), Verdict::Wait(Duration::from_secs(1)));
         budget.spend(200.0, start);
         assert_eq!(budget.verdict(most, start), Verdict::Refuse);

@@ -1,5 +1,6 @@
 //! Bytes in and out.
 
+use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,8 @@ const OUTPUT_LOW: usize = 1 << 20;
 const OUTPUT_LOW_SHORT: usize = 64 << 10;
 /// In so many steps the time passes that a client has for reading. Where room is short, it has one step.
 const STALL_STEPS: u32 = 10;
+/// Lines that are answered in one go.
+const GROUP_LINES_MAX: usize = 64;
 /// Longer lines never go first.
 const EXPRESS_LINE_MAX: usize = 64 << 10;
 /// How long a line waits for room.
@@ -91,20 +94,18 @@ async fn read<R: AsyncRead + Unpin>(
             Err(_) => return Ending::Idle,
         };
         deadline = None;
-        shared.metrics.received(line.bytes.len() + 1);
-        if line.bytes.iter().all(u8::is_ascii_whitespace) {
-            // Some clients keep a connection alive with empty lines.
-            session.spend(1.0);
-            continue;
+        let group = lines.group(line);
+        for line in &group {
+            shared.metrics.received(line.bytes.len() + 1);
         }
-        if let Some(ending) = handle(line, session, shared).await {
+        if let Some(ending) = handle(group, session, shared).await {
             return ending;
         }
     }
 }
 
-/// Has a line answered. One line of a client is in the works at a time; the others wait in its socket.
-async fn handle(line: Line, session: &Arc<Session>, shared: &Arc<Shared>) -> Option<Ending> {
+/// Has lines answered. Those that a client sends meanwhile wait in its socket.
+async fn handle(group: Vec<Line>, session: &Arc<Session>, shared: &Arc<Shared>) -> Option<Ending> {
     let verdict = match session.verdict(shared.config.limits.throttle_max) {
         Verdict::Wait(time) => {
             shared.metrics.throttled();
@@ -113,9 +114,20 @@ async fn handle(line: Line, session: &Arc<Session>, shared: &Arc<Shared>) -> Opt
         }
         verdict => verdict,
     };
-    let is_long = line.bytes.len() > EXPRESS_LINE_MAX;
-    let mut work = Work::new(line.bytes, line.room, verdict == Verdict::Refuse);
-    if verdict == Verdict::Express && work.is_light(shared, session) {
+    let is_long = group.iter().any(|line| line.bytes.len() > EXPRESS_LINE_MAX);
+    let mut works = VecDeque::new();
+    for line in group {
+        if line.bytes.iter().all(u8::is_ascii_whitespace) {
+            // Some clients keep a connection alive with empty lines.
+            session.spend(1.0);
+        } else {
+            works.push_back(Work::new(line.bytes, line.room, verdict == Verdict::Refuse));
+        }
+    }
+    if let [work] = works.make_contiguous()
+        && verdict == Verdict::Express
+        && work.is_light(shared, session)
+    {
         while !work.step(shared, session) {}
         return session.ending();
     }
@@ -124,13 +136,13 @@ async fn handle(line: Line, session: &Arc<Session>, shared: &Arc<Shared>) -> Opt
         let is_express = session.verdict(Duration::ZERO) == Verdict::Express && !is_long;
         let lane = if is_express { Lane::Express } else { Lane::Ordinary };
         let (session_, shared_) = (Arc::clone(session), Arc::clone(shared));
-        let step = move || {
-            let done = work.step(&shared_, &session_);
-            (work, done)
+        let slice = move || {
+            work::step_all(&mut works, &shared_, &session_);
+            works
         };
-        match shared.workers.run(lane, step).await {
-            Some((_, true)) => return session.ending(),
-            Some((rest, false)) => work = rest,
+        match shared.workers.run(lane, slice).await {
+            Some(rest) if rest.is_empty() || session.ending().is_some() => return session.ending(),
+            Some(rest) => works = rest,
             None => return Some(Ending::Defect),
         }
     }
@@ -180,6 +192,19 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 Ok(_) => {}
             }
         }
+    }
+
+    /// A line with those after it that have been received, as far as they are short: they are answered in one go.
+    fn group(&mut self, first: Line) -> Vec<Line> {
+        let mut bytes = first.bytes.len();
+        let mut group = vec![first];
+        while group.len() < GROUP_LINES_MAX && bytes < READ {
+            let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else { break };
+            let line = self.cut(self.searched + at);
+            bytes += line.bytes.len();
+            group.push(line);
+        }
+        group
     }
 
     fn cut(&mut self, end: usize) -> Line {

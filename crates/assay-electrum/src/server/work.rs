@@ -1,5 +1,6 @@
 //! A line on its way to an answer, in steps short enough that other clients get their turn in between.
 
+use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,9 +19,27 @@ use super::shared::Shared;
 const SLICE: Duration = Duration::from_millis(2);
 /// Lines up to this length are looked at where they were received.
 const LIGHT_LINE_MAX: usize = 4096;
+/// What a line costs that is no request, besides what any costs.
+const BAD_REQUEST_UNITS: f64 = 20.0;
 /// How often a question is asked again when the chain is reorganised under it, and how long it waits for that in between.
 const TRIES: u32 = 50;
 const TRY_AGAIN: Duration = Duration::from_millis(20);
+
+/// Goes on with the first of `works` and then the next, for a while; those that are done are taken out.
+pub(super) fn step_all(works: &mut VecDeque<Work>, shared: &Shared, session: &Session) {
+    let start = Instant::now();
+    while let Some(work) = works.front_mut() {
+        if work.step(shared, session) {
+            works.pop_front();
+            if session.ending().is_some() {
+                return;
+            }
+        }
+        if start.elapsed() >= SLICE {
+            return;
+        }
+    }
+}
 
 /// A line with what has been answered of it.
 pub(super) struct Work {
@@ -116,6 +135,7 @@ impl Work {
             Ok(name) => self.call(shared, session, request, name, batch).err(),
             Err(error) => {
                 shared.metrics.bad_request();
+                session.spend(BAD_REQUEST_UNITS);
                 session.refuse(shared.config.limits.refusals_max);
                 Some(error.clone())
             }

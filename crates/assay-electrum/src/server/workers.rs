@@ -163,7 +163,7 @@ impl Shared {
 fn yield_to_others() {
     #[cfg(target_os = "linux")]
     {
-        const NICE: i32 = 5;
+        const NICE: i32 = 10;
         // On Linux this is the thread's own; elsewhere it would be the whole process's.
         let thread = rustix::thread::gettid();
         if let Err(error) = rustix::process::setpriority_process(Some(thread), NICE) {

@@ -41,11 +41,22 @@ struct Pending {
     ask: Ask,
     /// From when its latency counts.
     due_ns: u64,
+    /// When it was sent.
+    sent_ns: u64,
     phase: Phase,
     /// What the server had told of when it was sent.
     height: u32,
     /// Whether more of the same batch follows.
     is_continued: bool,
+}
+
+impl Pending {
+    fn answered(self, method: Method, message: &Message<'_>, now_ns: u64, cx: &mut Context<'_>) {
+        let since_due_ns = now_ns.saturating_sub(self.due_ns);
+        let since_sent_ns = now_ns.saturating_sub(self.sent_ns);
+        let is_error = message.error.is_some();
+        cx.recorder.answer(self.phase, method, since_due_ns, since_sent_ns, is_error);
+    }
 }
 
 /// A client.
@@ -246,9 +257,9 @@ impl Client {
     fn send(&mut self, step: Step, due_ns: u64, cx: &Context<'_>) {
         let Some(link) = &mut self.link else { return };
         let mut id = self.first_id + self.pending.len() as u64;
-        let pending = |ask, is_continued| {
-            Some(Pending { ask, due_ns, phase: cx.phase, height: cx.height, is_continued })
-        };
+        let (phase, height, sent_ns) = (cx.phase, cx.height, cx.now_ns());
+        let pending =
+            |ask, is_continued| Some(Pending { ask, due_ns, sent_ns, phase, height, is_continued });
         match step {
             Step::One(ask) => {
                 link.compose(|out| {
@@ -300,9 +311,7 @@ impl Client {
             }
             return;
         };
-        let latency_ns = now_ns.saturating_sub(pending.due_ns);
-        let is_error = message.error.is_some();
-        cx.recorder.answer(pending.phase, pending.ask.method(), latency_ns, is_error);
+        pending.answered(pending.ask.method(), message, now_ns, cx);
         self.judge(pending, message, cx);
     }
 
@@ -318,8 +327,7 @@ impl Client {
                     Method::Subscribe => Method::SubscribeBatch,
                     other => other,
                 };
-                let latency_ns = now_ns.saturating_sub(pending.due_ns);
-                cx.recorder.answer(pending.phase, method, latency_ns, message.error.is_some());
+                pending.answered(method, message, now_ns, cx);
                 is_first = false;
             }
             self.judge(pending, message, cx);

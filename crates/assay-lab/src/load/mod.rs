@@ -66,6 +66,8 @@ pub struct LoadOptions {
     pub depth: usize,
     /// Share of the clients that misbehaves, 0 to below 1.
     pub hostile: f64,
+    /// Pairs of passes, where some clients are hostile.
+    pub pairs: usize,
     /// Seed of all choices.
     pub seed: u64,
     /// A chain directory that the server's node follows.
@@ -188,10 +190,8 @@ pub fn run(
     };
     let hostile = (options.clients as f64 * options.hostile).round() as usize;
     let honest = options.clients - hostile;
-    let names: &[(&str, usize)] =
-        if hostile > 0 { &[("quiet", 0), ("hostile", hostile)] } else { &[("all", 0)] };
     let (mut passes, mut software, mut protocol) = (Vec::new(), String::new(), String::new());
-    for &(name, hostile) in names {
+    for (name, hostile) in plan_passes(hostile, options.pairs) {
         let node_height = options.feed.as_ref().map(feeder::node_height).transpose()?;
         if let (Some(height), Some(chain)) = (node_height, &chain)
             && height >= chain.tip.height
@@ -247,6 +247,7 @@ fn check_options(options: &LoadOptions) -> Result<(), LoadError> {
             "at least one client must behave",
         ),
         (options.depth > 0, "give a depth of at least one"),
+        (options.pairs > 0, "give at least one pair of passes"),
         (
             options.rate.is_none_or(|rate| rate > 0.0 && rate <= 1e6),
             "a rate is above 0, at most a million",
@@ -287,14 +288,33 @@ fn raise_file_limit(needed: u64) -> Result<(), LoadError> {
     Err(LoadError::Files { needed, limit: limit.maximum.or(limit.current).unwrap_or(0) })
 }
 
+/// Names of the passes, and how many hostile clients they have. Pairs take turns in who goes first.
+fn plan_passes(hostile: usize, pairs: usize) -> Vec<(&'static str, usize)> {
+    if hostile == 0 {
+        return vec![("all", 0)];
+    }
+    let (quiet, noisy) = (("quiet", 0), ("hostile", hostile));
+    (0..pairs)
+        .flat_map(|pair| if pair % 2 == 0 { [quiet, noisy] } else { [noisy, quiet] })
+        .collect()
+}
+
 fn hostile_ratio(passes: &[PassReport]) -> Option<HostileRatio> {
-    let [quiet, hostile] = passes else { return None };
-    let (quiet, hostile) = (quiet.idle.latency?, hostile.idle.latency?);
-    let ratio = |of: fn(&Latency) -> f64| of(&hostile) / of(&quiet).max(1e-9);
-    Some(HostileRatio {
-        p50: ratio(|latency| latency.p50_ms),
-        p95: ratio(|latency| latency.p95_ms),
-        p99: ratio(|latency| latency.p99_ms),
+    let of_pair = |pair: &[PassReport]| -> Option<[f64; 3]> {
+        let quiet = pair.iter().find(|pass| pass.hostile == 0)?.idle.latency?;
+        let noisy = pair.iter().find(|pass| pass.hostile > 0)?.idle.latency?;
+        let ratio = |of: fn(&Latency) -> f64| of(&noisy) / of(&quiet).max(1e-9);
+        Some([ratio(|l| l.p50_ms), ratio(|l| l.p95_ms), ratio(|l| l.p99_ms)])
+    };
+    let ratios: Vec<[f64; 3]> = passes.chunks(2).filter_map(of_pair).collect();
+    let middle = |index: usize| {
+        crate::stats::median(&ratios.iter().map(|ratio| ratio[index]).collect::<Vec<f64>>())
+    };
+    (!ratios.is_empty()).then(|| HostileRatio {
+        pairs: ratios.len(),
+        p50: middle(0),
+        p95: middle(1),
+        p99: middle(2),
     })
 }
 

@@ -45,6 +45,7 @@ pub(crate) struct Recorder {
 struct PhaseRecord {
     methods: BTreeMap<Method, MethodRecord>,
     all: Histogram<u64>,
+    since_sent: Histogram<u64>,
     errors: BTreeMap<String, u64>,
     unanswered: u64,
     bytes_in: u64,
@@ -77,6 +78,7 @@ impl Default for PhaseRecord {
         Self {
             methods: BTreeMap::new(),
             all: histogram(),
+            since_sent: histogram(),
             errors: BTreeMap::new(),
             unanswered: 0,
             bytes_in: 0,
@@ -98,8 +100,15 @@ impl Recorder {
         }
     }
 
-    /// An answer after this long; an error is an answer.
-    pub(crate) fn answer(&mut self, phase: Phase, method: Method, latency_ns: u64, is_error: bool) {
+    /// An answer so long after its question was due, and after it was sent; an error is an answer.
+    pub(crate) fn answer(
+        &mut self,
+        phase: Phase,
+        method: Method,
+        since_due_ns: u64,
+        since_sent_ns: u64,
+        is_error: bool,
+    ) {
         let record = &mut self.phases[phase as usize];
         let entry = record.methods.entry(method).or_insert_with(|| MethodRecord {
             latency: histogram(),
@@ -108,8 +117,9 @@ impl Recorder {
         });
         entry.answers += 1;
         entry.errors += u64::from(is_error);
-        enter(&mut entry.latency, latency_ns);
-        enter(&mut record.all, latency_ns);
+        enter(&mut entry.latency, since_due_ns);
+        enter(&mut record.all, since_due_ns);
+        enter(&mut record.since_sent, since_sent_ns);
     }
 
     /// A question that was never answered counts as one that took until now.
@@ -167,6 +177,7 @@ impl Recorder {
             server_cpu_s: record.server_cpu_s,
             generator_cpu_s: record.generator_cpu_s,
             latency: latency(&record.all),
+            since_sent: latency(&record.since_sent),
             methods: record.methods.iter().map(method).collect(),
         }
     }
@@ -195,9 +206,9 @@ mod tests {
     fn percentiles() {
         let mut recorder = Recorder::new();
         for milliseconds in 1..=1000 {
-            recorder.answer(Phase::Idle, Method::Ping, milliseconds * 1_000_000, false);
+            recorder.answer(Phase::Idle, Method::Ping, milliseconds * 1_000_000, 1_000_000, false);
         }
-        recorder.answer(Phase::Idle, Method::History, u64::MAX, true);
+        recorder.answer(Phase::Idle, Method::History, u64::MAX, 1_000_000, true);
         recorder.end(Phase::Idle, 10.0, None, None);
         let figures = recorder.figures(Phase::Idle);
         assert_eq!((figures.answers, figures.methods.len()), (1001, 2));
@@ -207,6 +218,7 @@ mod tests {
         assert!((ping.per_s - 100.0).abs() < 1e-9);
         let history = figures.methods[1].latency.as_ref().expect("one answer");
         assert!(history.max_ms >= 600_000.0, "as long as can be told");
+        assert!(figures.since_sent.is_some_and(|latency| latency.max_ms < 1.01));
         assert!(recorder.figures(Phase::Blocks).latency.is_none());
     }
 

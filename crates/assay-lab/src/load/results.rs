@@ -41,7 +41,7 @@ pub struct LoadReport {
     pub seed: u64,
     /// Recipe, size and seed of the chain, where there is one.
     pub chain: Option<String>,
-    /// One pass, or two where some clients are hostile: without them and with them.
+    /// One pass; where some clients are hostile, pairs of them: without and with, and the other way round in every other pair.
     pub passes: Vec<PassReport>,
     /// Latency with hostile clients over latency without, while no blocks come.
     pub hostile_ratio: Option<HostileRatio>,
@@ -118,6 +118,8 @@ pub struct PhaseFigures {
     pub generator_cpu_s: Option<f64>,
     /// Over all methods; what was not answered counts with the time it was waited for.
     pub latency: Option<Latency>,
+    /// Over all methods, from when questions were really sent: without the generator's own delay, and blind to stalls.
+    pub since_sent: Option<Latency>,
     /// Each method.
     pub methods: Vec<MethodFigures>,
 }
@@ -219,9 +221,11 @@ pub struct HostileReport {
     pub bytes_in: u64,
 }
 
-/// Latency with hostile clients over latency without.
+/// Latency with hostile clients over latency without: medians of the ratios of pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HostileRatio {
+    /// Pairs of passes.
+    pub pairs: usize,
     /// Medians.
     pub p50: f64,
     /// 95th percentiles.

@@ -34,8 +34,8 @@ impl LoadReport {
         if let Some(ratio) = self.hostile_ratio {
             let _ = writeln!(
                 text,
-                "\nwith hostile clients over without: p50 {:.2}, p95 {:.2}, p99 {:.2}",
-                ratio.p50, ratio.p95, ratio.p99
+                "\nwith hostile clients over without, {} pairs: p50 {:.2}, p95 {:.2}, p99 {:.2}",
+                ratio.pairs, ratio.p50, ratio.p95, ratio.p99
             );
         }
         for note in &self.notes {
@@ -189,6 +189,9 @@ fn write_phase(text: &mut String, name: &str, figures: &PhaseFigures) {
     }
     if let Some(cpu_s) = figures.generator_cpu_s {
         let _ = write!(text, ", generator CPU {cpu_s:.2} s");
+    }
+    if let Some(latency) = figures.since_sent {
+        let _ = write!(text, "; from sending: {}", percentiles(&latency));
     }
     if figures.unanswered > 0 {
         let _ = write!(text, ", {} questions without an answer", figures.unanswered);

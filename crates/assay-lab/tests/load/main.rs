@@ -22,6 +22,7 @@ fn options(server: &Server, dir: &Path, mix: Mix) -> LoadOptions {
         rate: None,
         depth: 4,
         hostile: 0.0,
+        pairs: 1,
         seed: 3,
         chain_dir: Some(dir.to_owned()),
         scripts: Vec::new(),

@@ -56,9 +56,12 @@ pub(crate) struct LoadElectrumArguments {
     /// Subscriptions of each client, with --mix subscribe.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) subscriptions: usize,
-    /// Share of the clients that misbehaves, such as 0.5: the run is made twice, without them and with them.
+    /// Share of the clients that misbehaves, such as 0.5: each run is a pair, without them and with them.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub(crate) hostile: f64,
+    /// Pairs of runs with --hostile; every other pair begins with the hostile clients, and ratios are medians over pairs.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) pairs: usize,
     /// Connect with TLS; any certificate will do.
     #[arg(long)]
     pub(crate) tls: bool,

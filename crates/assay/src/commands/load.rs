@@ -69,6 +69,7 @@ fn options(arguments: &LoadElectrumArguments) -> anyhow::Result<LoadOptions> {
         rate,
         depth: arguments.depth,
         hostile: arguments.hostile,
+        pairs: arguments.pairs,
         seed: arguments.seed,
         chain_dir: arguments.chain_dir.clone(),
         scripts: scripts.lines().map(script_hash).collect::<Result<_, _>>()?,

@@ -1,7 +1,7 @@
 //! Makes regtest blocks, on any branch, and coins that need no signature.
 
-use assay_consensus::params::ChainParams;
 use assay_consensus::commitment::{height_prefix, txid_merkle_root, witness_commitment};
+use assay_consensus::params::ChainParams;
 use assay_consensus::pow::check_proof_of_work;
 use assay_hash::hash160;
 use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, Txid, encode};
