@@ -103,7 +103,7 @@ impl IndexOracle {
         let answers = self.ask(&mut client)?;
         self.answers.insert(tip.hash.to_owned(), answers);
         let step = (of_height / LEDGER_TIPS).max(1);
-        if tip.height == of_height || tip.height % step == 0 {
+        if tip.height == of_height || tip.height.is_multiple_of(step) {
             self.compare_with_ledger(&mut client, rival, tip.height)?;
             self.ledger_tips += 1;
         }

@@ -138,24 +138,25 @@ impl Shared {
     /// Waits for an announcement, and asks if none comes.
     fn listen(&self, client: &mut Client, clock: Clock) -> Result<(), ElectrumError> {
         let mut tips = Vec::new();
-        match client.notification(ASK_PERIOD)? {
-            Some(said) => tips.extend(tip_of(&said)),
-            None => {
-                let answer = client.subscribe_headers();
-                // What was announced before the answer came is older than the answer.
-                while let Some(said) = client.notification(Duration::ZERO)? {
-                    tips.extend(tip_of(&said));
-                }
-                match answer {
-                    Ok(tip) => tips.push(tip),
-                    // It may be on its way from one branch to another.
-                    Err(ElectrumError::Refused { .. }) => {}
-                    Err(error) => return Err(error),
-                }
+        if let Some(said) = client.notification(ASK_PERIOD)? {
+            tips.extend(tip_of(&said));
+        } else {
+            let answer = client.subscribe_headers();
+            // What was announced before the answer came is older than the answer.
+            while let Some(said) = client.notification(Duration::ZERO)? {
+                tips.extend(tip_of(&said));
+            }
+            match answer {
+                Ok(tip) => tips.push(tip),
+                // It may be on its way from one branch to another.
+                Err(ElectrumError::Refused { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
         let now_s = clock.now_s();
-        tips.into_iter().for_each(|tip| self.take(now_s, tip));
+        for tip in tips {
+            self.take(now_s, tip);
+        }
         Ok(())
     }
 }

@@ -3,6 +3,8 @@
 //! Every step asserts what the wallet itself prints. Where the wallet is not installed, the test says so and passes;
 //! `.ci/run` installs it.
 
+#![expect(clippy::print_stderr, reason = "a failing step shows what came before it, and the logs")]
+
 mod miner;
 mod node;
 mod process;

@@ -87,7 +87,7 @@ impl Miner {
     }
 
     /// Pays `value_sat` of a mature coin to a script, and what is left to ourselves.
-    pub(crate) fn pay(&self, coin: Coin, script_pubkey: &[u8], value_sat: i64) -> Transaction {
+    pub(crate) fn pay(coin: Coin, script_pubkey: &[u8], value_sat: i64) -> Transaction {
         let mut raw = 2_i32.to_le_bytes().to_vec();
         raw.push(1);
         raw.extend(coin.0.to_bytes());

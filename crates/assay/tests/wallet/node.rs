@@ -73,7 +73,7 @@ impl Node {
     /// Mines on `parent` and submits; whether it becomes the tip is the chain's business.
     pub(crate) fn mine_on(&mut self, parent: Parent, txs: &[Transaction]) -> Parent {
         let mined = self.miner.mine(parent, txs);
-        let hex: String = mined.raw.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = faster_hex::hex_string(&mined.raw);
         let verdict = self.rpc.must("submitblock", &json!([hex]));
         let is_fine = verdict.is_null() || verdict == "inconclusive";
         assert!(is_fine, "block {} was refused: {verdict}", mined.parent.height);
@@ -114,8 +114,8 @@ impl Node {
     pub(crate) fn pay(&mut self, script_pubkey: &[u8], value_sat: i64) -> String {
         let (height, coin) = self.coins.remove(0);
         assert!(height + MATURITY <= self.tip.height + 1, "the coin is mature");
-        let tx = self.miner.pay(coin, script_pubkey, value_sat);
-        let hex: String = tx.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let tx = Miner::pay(coin, script_pubkey, value_sat);
+        let hex = faster_hex::hex_string(tx.bytes());
         let txid = self.rpc.must("sendrawtransaction", &json!([hex]));
         assert_eq!(txid, Value::String(tx.view().txid().to_string()));
         tx.view().txid().to_string()
@@ -136,6 +136,7 @@ fn spawn(dir: &Path, rpc_port: u16, electrum_port: u16, tls_port: u16) -> Proces
 
 /// The bytes of hexadecimal text.
 pub(crate) fn unhex(text: &str) -> Vec<u8> {
-    let digit = |byte: u8| (byte as char).to_digit(16).expect("hexadecimal") as u8;
-    text.as_bytes().chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+    let mut bytes = vec![0; text.len() / 2];
+    faster_hex::hex_decode(text.as_bytes(), &mut bytes).expect("hexadecimal");
+    bytes
 }
