@@ -65,8 +65,9 @@ pub(super) async fn serve<S>(
     session.leave(&shared);
     shared.metrics.ended(ending);
     let abort = writing.abort_handle();
-    let heard = !matches!(ending, Ending::SlowReader | Ending::OutputFull | Ending::Left);
-    if !heard || timeout(FAREWELL, writing).await.is_err() {
+    // Whoever has only said that there are no more questions still gets the answers.
+    let is_heard = !matches!(ending, Ending::SlowReader | Ending::OutputFull);
+    if !is_heard || timeout(FAREWELL, writing).await.is_err() {
         abort.abort();
     }
 }

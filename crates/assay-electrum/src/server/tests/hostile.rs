@@ -227,6 +227,18 @@ fn other_machines_are_let_in_on_request_only() {
 }
 
 #[test]
+fn who_stops_asking_still_gets_the_answers() {
+    let node = Node::new();
+    let mut client = node.client();
+    let ask = json!({"id": 1, "method": "blockchain.block.headers", "params": [0, 10]}).to_string();
+    client.stream.get_mut().write_all([&*ask, "\n", &*ask, "\n"].concat().as_bytes()).unwrap();
+    client.stream.get_mut().shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(client.line()["result"]["count"], 10);
+    assert_eq!(client.line()["result"]["count"], 10);
+    assert!(client.is_closed());
+}
+
+#[test]
 fn a_stop_ends_all_connections() {
     let mut node = Node::new();
     let mut client = node.client_of("1.6");
