@@ -36,7 +36,10 @@ fn help_texts() {
     for (name, arguments) in [
         ("assay", vec!["--help"]),
         ("run", vec!["run", "--help"]),
+        ("crash", vec!["crash", "--help"]),
         ("chain forge", vec!["chain", "forge", "--help"]),
+        ("chain scripts", vec!["chain", "scripts", "--help"]),
+        ("electrum check", vec!["electrum", "check", "--help"]),
         ("node", vec!["node", "--help"]),
         ("validate", vec!["validate", "--help"]),
         ("block verify", vec!["block", "verify", "--help"]),
@@ -57,6 +60,8 @@ fn wrong_names_and_numbers_are_refused() {
     refuses(&["run", "no-such-plan"], "bch-scaling");
     refuses(&["run", "./no-such-plan.toml"], "cannot read plan ./no-such-plan.toml");
     refuses(&["run", "bch-scaling", "--target", "geth"], "unknown target");
+    refuses(&["run", "bch-scaling", "--target", "bitcoind=/b+index"], "only our own node");
+    refuses(&["crash", "--index", "--target", "bitcoind=/b"], "--index: only our own node");
     refuses(&["plan", "show", "none"], "assay plan list");
     refuses(&["chain", "recipe", "none"], "assay chain recipes");
     let dir = tempfile::tempdir().expect("a folder");
@@ -67,6 +72,8 @@ fn wrong_names_and_numbers_are_refused() {
         refuses(&["chain", "forge", "bch-scaling", &scale, "--out", &out], "scale");
     }
     assert!(!Path::new(&out).exists());
+    refuses(&["chain", "scripts", &out], "ledger.jsonl");
+    refuses(&["electrum", "check", "127.0.0.1:1", "--chain-dir", &out], "ledger.jsonl");
     refuses(&["node", "--chain", "dogecoin", "--datadir", &out], "bch-regtest");
     refuses(&["node", "--chain", "regtest", "--datadir", &out, "--db-cache", "0"], "--db-cache 0");
     refuses(&["node", "--chain", "regtest", "--datadir", &out, "--rpc", "0.0.0.0:0"], "0.0.0.0");

@@ -8,7 +8,7 @@ use anyhow::bail;
 use assay_forge::scripts::{ScriptChoice, ScriptRecord};
 use assay_lab::electrum::check::{LedgerCheck, compare};
 use assay_lab::electrum::expected::{ExpectedCoin, ScriptExpectation};
-use assay_lab::electrum::{Client, HeaderTip};
+use assay_lab::electrum::{Client, ElectrumError, HeaderTip};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -81,7 +81,14 @@ fn check(arguments: &ElectrumCheckArguments) -> anyhow::Result<Outcome> {
 fn wait_for_tip(client: &mut Client, wanted: &HeaderTip, wait: Duration) -> anyhow::Result<()> {
     let start = Instant::now();
     loop {
-        let tip = client.subscribe_headers()?;
+        let tip = match client.subscribe_headers() {
+            // A server that has just been started may have no block yet.
+            Err(ElectrumError::Refused { .. }) if start.elapsed() < wait => {
+                std::thread::sleep(LOOK_PERIOD);
+                continue;
+            }
+            tip => tip?,
+        };
         if tip.height == wanted.height && tip.hex.eq_ignore_ascii_case(&wanted.hex) {
             return Ok(());
         }

@@ -1,0 +1,101 @@
+//! Node and index as a user measures them: a small plan from forge to report, and a server compared with the chain.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Output};
+
+fn assay() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_assay"))
+}
+
+fn output(arguments: &[&str]) -> Output {
+    assay().args(arguments).output().expect("the program starts")
+}
+
+/// A process that does not outlive the test.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // Both fail only when it is gone, which is what is wanted.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("bound")
+}
+
+fn measured(out: &Path) -> serde_json::Value {
+    let dir = out.display().to_string();
+    let run = output(&[
+        "run",
+        "bch-scaling",
+        "--scale",
+        "0.0003",
+        "--stop-height",
+        "122",
+        "--keep-datadirs",
+        "--json",
+        "--out",
+        &dir,
+    ]);
+    let told = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{told}");
+    serde_json::from_slice(&run.stdout).expect("results are JSON")
+}
+
+#[test]
+fn a_plan_measures_node_and_index_and_any_server_can_be_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let results = measured(&out);
+    let targets = results["targets"].as_array().expect("targets");
+    let names: Vec<_> = targets.iter().map(|target| target["name"].as_str()).collect();
+    assert_eq!(names, [Some("assay+index"), Some("assay+index-distinct")]);
+    for run in targets.iter().flat_map(|target| target["runs"].as_array().expect("runs")) {
+        assert_eq!(run["status"], "valid", "{}", run["void_reason"]);
+        let ledger = &run["index"]["ledger"];
+        assert_eq!((&ledger["differences"], &ledger["refused"]), (&0.into(), &0.into()));
+        assert_eq!(ledger["other_order"], 0, "our own answers are in the order of the chain");
+        assert!(ledger["scripts"].as_u64().is_some_and(|scripts| scripts > 1000), "{ledger}");
+        assert!(run["index"]["index_bytes"].as_u64().is_some_and(|bytes| bytes > 10_000));
+        for block in run["blocks"].as_array().expect("blocks") {
+            assert!(block["index"]["reached_at_s"].is_f64(), "{block}");
+        }
+    }
+
+    // The folder of a run is that of a node, and its index can be asked again.
+    let (rpc, electrum) = (free_address().to_string(), free_address().to_string());
+    let datadir = out.join("work/assay+index-0");
+    let node = assay()
+        .args(["node", "--chain", "bch-regtest", "--rpc", &rpc, "--electrum", &electrum])
+        .args(["--electrum-rate", "0", "--datadir"])
+        .arg(&datadir)
+        .spawn();
+    let _node = Guard(node.expect("the program starts"));
+    wait_for(&electrum);
+    let check = |chain: &str| {
+        let chain = out.join(chain).display().to_string();
+        output(&["electrum", "check", &electrum, "--chain-dir", &chain, "--wait", "60"])
+    };
+    let right = check("chain");
+    let told = String::from_utf8_lossy(&right.stdout);
+    assert!(right.status.success(), "{told}{}", String::from_utf8_lossy(&right.stderr));
+    assert!(told.contains("0 differences") && told.contains("height 122"), "{told}");
+    // Another chain is told apart by its tip, before anything is asked.
+    let other = check("chain-distinct");
+    assert_eq!(other.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&other.stderr).contains("the chain ends at height 122"));
+}
+
+/// Waits until somebody listens.
+fn wait_for(address: &str) {
+    let start = std::time::Instant::now();
+    while std::net::TcpStream::connect(address).is_err() {
+        assert!(start.elapsed().as_secs() < 60, "nobody listens on {address}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
