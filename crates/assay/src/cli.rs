@@ -41,7 +41,7 @@ pub(crate) enum Command {
     /// Ask Electrum servers, ours or others.
     Electrum(ElectrumArguments),
     /// Run the validating node.
-    Node(NodeArguments),
+    Node(Box<NodeArguments>),
     /// Build the index of scripts without a node.
     Index(IndexArguments),
     /// Validate a whole chain from block files: a Bitcoin Core datadir, a forged chain, a bootstrap.dat.

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         Command::Plan(arguments) => commands::plan::run(arguments),
         Command::Chain(arguments) => commands::chain::run(arguments),
         Command::Electrum(arguments) => commands::electrum::run(&arguments),
-        Command::Node(arguments) => commands::node::run(arguments),
+        Command::Node(arguments) => commands::node::run(*arguments),
         Command::Index(arguments) => commands::index::run(&arguments),
         Command::Validate(arguments) => commands::validate::run(&arguments),
         Command::Block(arguments) => commands::block::run(&arguments),

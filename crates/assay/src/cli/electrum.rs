@@ -44,6 +44,7 @@ pub(crate) struct ElectrumCheckArguments {
 
 /// The Electrum server of the node.
 #[derive(Debug, Args)]
+#[expect(clippy::option_option, reason = "a flag that may come without a value")]
 pub(crate) struct ServeArguments {
     /// Serve Electrum clients on this address, with an index as --index keeps it [default without a value: 127.0.0.1 and
     /// port 50001, or 60001 on chains other than main].
