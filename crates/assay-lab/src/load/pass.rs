@@ -74,10 +74,7 @@ impl Pass<'_> {
                 let hostiles =
                     Hostiles::new(address, self.tls.clone(), world, hostile, options.seed)
                         .map_err(|source| LoadError::System { source })?;
-                Some(scope.spawn(|| {
-                    yield_to_others();
-                    hostiles.run(&over)
-                }))
+                Some(scope.spawn(|| hostiles.run(&over)))
             } else {
                 None
             };
@@ -121,18 +118,6 @@ impl Drop for StopOnDrop<'_> {
         self.0.store(true, Ordering::Relaxed);
     }
 }
-
-/// Hostile clients would run on machines of their own: on this one they take what the server and the honest clients, whose
-/// latency is measured, leave them. Where priorities are not per thread, nothing changes.
-#[cfg(target_os = "linux")]
-fn yield_to_others() {
-    const NICEST: i32 = 19;
-    // It is only a courtesy: whoever may not lower a priority goes on without.
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICEST);
-}
-
-#[cfg(not(target_os = "linux"))]
-fn yield_to_others() {}
 
 fn join_hostiles(
     thread: Option<ScopedJoinHandle<'_, io::Result<Vec<HostileReport>>>>,
