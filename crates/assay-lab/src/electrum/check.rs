@@ -1,6 +1,6 @@
 //! Asks a server for history, balance and unspent outputs of every listed script, and compares.
 //!
-//! Requests are sent ahead, so that the server and this program work at the same time; at most [`WINDOW`] scripts are under
+//! Requests are sent ahead, so that the server and this program work at the same time; at most `WINDOW` scripts are under
 //! way. The answers must be complete and, for history and unspent outputs, in the order of the chain; an answer with the right
 //! entries in another order is counted apart, since the protocol leaves some of it open.
 
