@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use assay_wire::{Block, BlockHash, OutPoint, Txid};
+use assay_wire::{Block, BlockHash, Txid};
 use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
 
 use crate::chain::{Chain, ChainError, MempoolChanges, Moment, Tip};
-use crate::index::{BlockRows, Counts, Index, ScriptHash, Touch, UpdateError, View};
+use crate::index::{BlockRows, Counts, Index, ScriptHash, UpdateError, View};
 
 /// Somebody who wants to know what the follower has done.
 pub trait Listener: Send + Sync {
@@ -22,8 +22,9 @@ pub trait Listener: Send + Sync {
         false
     }
 
-    /// Whether it should be told when this is touched. Asked for everything in every block, from several threads.
-    fn is_watched(&self, _touch: &Touch<'_>) -> bool {
+    /// Whether it should be told when this script is touched. Asked for every output and input of every block, from several
+    /// threads.
+    fn is_watched(&self, _script: &ScriptHash) -> bool {
         false
     }
 
@@ -43,28 +44,10 @@ pub struct Update {
     pub view: View,
     /// Changes of the mempool up to the same moment; `None` while blocks are still being caught up with.
     pub mempool: Option<MempoolChanges>,
-    /// What blocks have touched, of that which is watched.
-    pub touched: Touched,
+    /// Watched scripts that blocks paid to or spent from, in no particular order; some may come several times.
+    pub touched: Vec<ScriptHash>,
     /// The height down to which blocks were taken back, if some were.
     pub reorganised_to: Option<u32>,
-}
-
-/// What blocks have touched, in no particular order; things may come several times.
-#[derive(Clone, Debug, Default)]
-pub struct Touched {
-    /// Scripts that were paid to or spent from.
-    pub scripts: Vec<ScriptHash>,
-    /// Outputs that were made or spent.
-    pub outpoints: Vec<OutPoint>,
-}
-
-impl Touched {
-    fn add(&mut self, touch: &Touch<'_>) {
-        match *touch {
-            Touch::Script(script) => self.scripts.push(*script),
-            Touch::Made(outpoint) | Touch::Spent(outpoint) => self.outpoints.push(*outpoint),
-        }
-    }
 }
 
 /// Why the follower did not get on.
@@ -209,7 +192,7 @@ struct Parties<'a> {
 
 impl Parties<'_> {
     /// Reads an archived block and makes its rows.
-    fn load(&self, hash: &BlockHash) -> Result<(BlockRows, Touched), FollowError> {
+    fn load(&self, hash: &BlockHash) -> Result<(BlockRows, Vec<ScriptHash>), FollowError> {
         let missing = |what| FollowError::Missing { hash: *hash, what };
         let raw = self.chain.block(hash)?.ok_or_else(|| missing("data"))?;
         let block = Block::parse(raw, self.chain.encoding())
@@ -227,11 +210,11 @@ impl Parties<'_> {
         block: &Block,
         txids: &[Txid],
         undo: Option<&[u8]>,
-    ) -> Result<(BlockRows, Touched), FollowError> {
-        let mut touched = Touched::default();
-        let rows = self.index.prepare(block, txids, undo, &mut |touch| {
-            if self.listener.is_watched(&touch) {
-                touched.add(&touch);
+    ) -> Result<(BlockRows, Vec<ScriptHash>), FollowError> {
+        let mut touched = Vec::new();
+        let rows = self.index.prepare(block, txids, undo, &mut |script| {
+            if self.listener.is_watched(script) {
+                touched.push(*script);
             }
         })?;
         Ok((rows, touched))
@@ -255,7 +238,7 @@ struct Way<'a> {
     seen: Option<Moment>,
     /// Number of the last change of the mempool when the node last woke us.
     woken_at: u64,
-    touched: Touched,
+    touched: Vec<ScriptHash>,
     reorganised_to: Option<u32>,
     progress: Progress,
     committed: Instant,
@@ -269,7 +252,7 @@ impl<'a> Way<'a> {
             mempool: None,
             seen: None,
             woken_at: 0,
-            touched: Touched::default(),
+            touched: Vec::new(),
             reorganised_to: None,
             progress: Progress::default(),
             committed: Instant::now(),
@@ -360,13 +343,13 @@ impl<'a> Way<'a> {
     /// Adds archived blocks: while the rows of some are added, those of the next are made.
     fn extend(&mut self, hashes: &[BlockHash]) -> Result<(), FollowError> {
         let parties = self.parties;
-        let mut made: Vec<Result<(BlockRows, Touched), FollowError>> = Vec::new();
+        let mut made: Vec<Result<(BlockRows, Vec<ScriptHash>), FollowError>> = Vec::new();
         let mut rest = hashes;
         loop {
             let (now, later) = rest.split_at(rest.len().min(BLOCKS_AT_ONCE));
             let before = std::mem::take(&mut made);
             let make = || now.par_iter().map(|hash| parties.load(hash)).collect();
-            let connect = || -> Result<Vec<(Counts, Touched)>, FollowError> {
+            let connect = || -> Result<Vec<(Counts, Vec<ScriptHash>)>, FollowError> {
                 let each = before.into_iter().map(|block| {
                     let (rows, touched) = block?;
                     Ok((parties.connect(rows)?, touched))
@@ -386,9 +369,8 @@ impl<'a> Way<'a> {
         }
     }
 
-    fn note(&mut self, counts: &Counts, mut touched: Touched) {
-        self.touched.scripts.append(&mut touched.scripts);
-        self.touched.outpoints.append(&mut touched.outpoints);
+    fn note(&mut self, counts: &Counts, mut touched: Vec<ScriptHash>) {
+        self.touched.append(&mut touched);
         self.progress.add(counts, self.parties);
     }
 

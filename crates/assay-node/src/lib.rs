@@ -1,4 +1,4 @@
-//! Connects the engine to users over JSON-RPC.
+//! Connects the engine to users over JSON-RPC and the Electrum protocol.
 //!
 //! A node is an [`Engine`](assay_engine::Engine) in a data directory, with an HTTP server in front that speaks JSON-RPC as
 //! Bitcoin Core does: the same methods, fields, error codes and status codes, so that tools made for
@@ -14,7 +14,8 @@
 //! ```
 //!
 //! [`jsonrpc`] is the protocol and [`http`] the transport; neither knows the methods. Deliberately absent:
-//! peers, a wallet, TLS (put a proxy in front), and configuration files.
+//! peers, a wallet, TLS for JSON-RPC (put a proxy in front), and configuration files. The Electrum server, which has
+//! TLS, is [`assay_electrum`]; here it gets its chain.
 
 mod config;
 mod electrum;

@@ -60,17 +60,6 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// What a block touches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touch<'a> {
-    /// An output pays to a script, or an input spends from it.
-    Script(&'a ScriptHash),
-    /// An output is made.
-    Made(&'a OutPoint),
-    /// An output is spent.
-    Spent(&'a OutPoint),
-}
-
 /// Why a block could not be prepared: it and its undo data do not belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrepareError {
@@ -96,13 +85,13 @@ pub enum PrepareError {
     },
 }
 
-/// Makes the rows of a block.
+/// Makes the rows of a block; `touched` gets the script of every output and of every spent output.
 pub(crate) fn prepare(
     keys: &Keys,
     block: &Block,
     txids: &[Txid],
     undo: Option<&[u8]>,
-    touched: &mut dyn FnMut(Touch<'_>),
+    touched: &mut dyn FnMut(&ScriptHash),
 ) -> Result<BlockRows, PrepareError> {
     let hash = block.hash();
     let undo_error = |source| PrepareError::Undo { hash, source };
@@ -124,8 +113,7 @@ pub(crate) fn prepare(
                 let coin = spent.as_mut().and_then(Iterator::next);
                 let coin = coin.ok_or(PrepareError::Mismatch { hash })?.map_err(undo_error)?;
                 let script = ScriptHash::of(&coin.script_pubkey);
-                touched(Touch::Script(&script));
-                touched(Touch::Spent(&input.prevout));
+                touched(&script);
                 let (outpoint, tag) = keys.outpoint(&input.prevout);
                 let value = (coin.value as u64) << 1 | 1;
                 let key = keys.script(&script);
@@ -164,17 +152,15 @@ fn add_outputs(
     keys: &Keys,
     (tx, txid, number): (Tx<'_>, Txid, u64),
     scripts: &mut Vec<Row>,
-    touched: &mut dyn FnMut(Touch<'_>),
+    touched: &mut dyn FnMut(&ScriptHash),
 ) {
     for (vout, output) in (0..).zip(tx.outputs()) {
         if is_unspendable(output.script_pubkey) {
             continue;
         }
         let script = ScriptHash::of(output.script_pubkey);
-        let outpoint = OutPoint { txid, vout };
-        touched(Touch::Script(&script));
-        touched(Touch::Made(&outpoint));
-        let (_, tag) = keys.outpoint(&outpoint);
+        touched(&script);
+        let (_, tag) = keys.outpoint(&OutPoint { txid, vout });
         scripts.push(Row::new(keys.script(&script), number, vout, (output.value as u64) << 1, tag));
     }
 }

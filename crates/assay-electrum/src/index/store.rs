@@ -12,10 +12,10 @@ use super::files::{Files, HeightRecord};
 use super::manifest::{Manifest, OpenError, RunLine};
 use super::memory::MemoryRun;
 use super::merge::Merge;
-use super::prepare::{BlockRows, PrepareError, Touch, prepare};
+use super::prepare::{BlockRows, PrepareError, prepare};
 use super::row::{Keys, Row, TX_NUMBER_MAX, Table, TxNumber};
 use super::run::{Run, RunWriter};
-use super::types::QueryError;
+use super::types::{QueryError, ScriptHash};
 use super::view::{Part, Source, View};
 use crate::chain::Tip;
 
@@ -188,7 +188,8 @@ impl Index {
     }
 
     /// Does all the work on a block that needs nothing but the block, its txids and the coins it spent (none for genesis),
-    /// encoded as [`assay_store::UndoReader`] reads them. Any number of threads may do this at once.
+    /// encoded as [`assay_store::UndoReader`] reads them. `touched` gets the script of every output and of every spent
+    /// output, many of them repeatedly. Any number of threads may do this at once.
     ///
     /// # Errors
     /// The parts do not belong together.
@@ -197,7 +198,7 @@ impl Index {
         block: &Block,
         txids: &[Txid],
         undo: Option<&[u8]>,
-        touched: &mut dyn FnMut(Touch<'_>),
+        touched: &mut dyn FnMut(&ScriptHash),
     ) -> Result<BlockRows, UpdateError> {
         Ok(prepare(&self.keys, block, txids, undo, touched)?)
     }

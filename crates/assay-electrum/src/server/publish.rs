@@ -11,7 +11,7 @@ use super::hub::{Hub, News};
 use super::watch::Watched;
 use crate::chain::{self, MempoolChange, MempoolChanges, Tip};
 use crate::follow::{Listener, Update};
-use crate::index::{QueryError, ScriptHash, Touch};
+use crate::index::{QueryError, ScriptHash};
 use crate::mempool::{Batch, Mempool};
 
 /// Transactions that come or go while readers are kept out: well below a millisecond of work unless they are huge.
@@ -222,18 +222,14 @@ impl Listener for Publisher {
         true
     }
 
-    fn is_watched(&self, touch: &Touch<'_>) -> bool {
-        match touch {
-            Touch::Script(script) => self.watched().is_watched(script),
-            // Outpoints are watched by way of their scripts.
-            Touch::Made(_) | Touch::Spent(_) => false,
-        }
+    fn is_watched(&self, script: &ScriptHash) -> bool {
+        self.watched().is_watched(script)
     }
 
     fn publish(&self, update: Update) {
         let Update { view, mempool, touched, reorganised_to } = update;
         let reorganised = reorganised_to.is_some();
-        if let Err(error) = Self::publish(self, view, mempool, touched.scripts, reorganised) {
+        if let Err(error) = Self::publish(self, view, mempool, touched, reorganised) {
             tracing::error!("Electrum clients do not see the latest blocks: {error}");
         }
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::node::{Client, config, hex};
 use crate::index::made::{Made, Random, branches};
-use crate::index::{Index, IndexConfig, ScriptHash, Touch};
+use crate::index::{Index, IndexConfig, ScriptHash};
 use crate::server::{Publisher, Server};
 use crate::testing::{FakeChain, changes};
 
@@ -37,10 +37,8 @@ fn follow(index: &Index, chain: &[Made], publisher: &Publisher) {
         let block = made.block();
         let txids = block.txids(0..block.tx_count());
         let rows = index
-            .prepare(&block, &txids, Some(&made.undo), &mut |touch| {
-                if let Touch::Script(script) = touch
-                    && publisher.watched().is_watched(script)
-                {
+            .prepare(&block, &txids, Some(&made.undo), &mut |script| {
+                if publisher.watched().is_watched(script) {
                     touched.push(*script);
                 }
             })
