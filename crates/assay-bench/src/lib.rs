@@ -20,8 +20,12 @@
 pub mod blocks;
 pub mod conditions;
 pub mod harness;
+pub mod ibd;
+pub mod pairing;
 mod peer;
 pub mod signatures;
+pub mod stack;
+pub mod suite;
 pub mod table;
 
 use std::io;

@@ -1,0 +1,120 @@
+//! What a benchmark is, and where the ones that a plan names come from.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::harness::{Alternative, Row};
+use crate::{BenchError, Progress};
+
+/// Makes the alternatives of a benchmark, with everything that they need already prepared and their answers compared.
+type Make<'a> = dyn Fn() -> Result<Vec<Alternative<'a>>, BenchError> + 'a;
+
+/// One operation and the ways of doing it, not yet prepared: preparing may take memory and time, listing must not.
+pub struct Benchmark<'a> {
+    /// Unique path-like name, small letters, from the general to the special: `xor/1048576`, `script/p2wsh/sha256/520`.
+    pub name: String,
+    /// Series of a chart over sizes to which it belongs: the name without the size, such as `script/p2wsh/sha256`.
+    pub series: String,
+    /// Size of its input, in `unit`, where it has one.
+    pub size: Option<u64>,
+    /// What the size counts: `bytes`, `inputs`, `points`.
+    pub unit: &'static str,
+    /// Bytes that one operation works through, where throughput means something.
+    pub bytes_per_op: Option<u64>,
+    /// Name of the alternative with which the others are compared (ratio = its time over theirs); the first one if `None`.
+    pub baseline: Option<String>,
+    /// Prepares it.
+    pub make: Box<Make<'a>>,
+}
+
+impl fmt::Debug for Benchmark<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Benchmark").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// How much is to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extent {
+    /// As small as it can be and still check every answer: for tests.
+    Smoke,
+    /// Less than everything, within minutes.
+    Quick,
+    /// Everything the plan names.
+    Full,
+}
+
+/// The benchmarks that one section of a plan asks for.
+pub trait Suite {
+    /// They, in the order of the report.
+    ///
+    /// # Errors
+    /// When the settings make no sense, or something that they name is not there.
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError>;
+
+    /// Questions that are not answered by times alone, answered after measuring; `rows` are those of its benchmarks.
+    ///
+    /// # Errors
+    /// When something cannot be found out that should be.
+    fn studies(
+        &self,
+        extent: Extent,
+        rows: &[Row],
+        progress: &dyn Progress,
+    ) -> Result<Vec<Study>, BenchError>;
+
+    /// Published figures that belong beside ours.
+    fn published(&self) -> Vec<Published>;
+}
+
+/// A figure that somebody published.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// The benchmark of ours that does the same.
+    pub benchmark: String,
+    /// Who or what was measured: `bitcoin core p2qrh branch`.
+    pub subject: String,
+    /// Machine on which it was.
+    pub machine: String,
+    /// Time of one operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns_per_op: Option<f64>,
+    /// Instructions of one operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions_per_op: Option<f64>,
+    /// Time before over time after, for an optimisation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
+    /// Anything else that a reader has to know.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// An answer in words and tables.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// Identifier in links: small letters, digits, `-`.
+    pub id: String,
+    /// Heading.
+    pub title: String,
+    /// Paragraphs; one that begins with `- ` is a point of a list; text between backquotes is code.
+    pub prose: Vec<String>,
+    /// Tables under it.
+    pub tables: Vec<StudyTable>,
+}
+
+/// A table of a [`Study`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StudyTable {
+    /// What it shows.
+    pub caption: String,
+    /// Headings of columns.
+    pub head: Vec<String>,
+    /// Leading columns that hold words; the others hold numbers and are set to the right.
+    pub word_columns: usize,
+    /// Cells.
+    pub rows: Vec<Vec<String>>,
+}
