@@ -10,6 +10,9 @@ const EXPRESS_UNITS: f64 = 300.0;
 /// What of these a client begins with.
 const NEWCOMER_UNITS: f64 = 100.0;
 
+/// The share of that which has to be there before a client counts as modest.
+const MODEST_SHARE: f64 = 2.0 / 3.0;
+
 /// By how much a budget of `burst` units may be short of being full for its client to go first.
 fn express(burst: f64) -> f64 {
     EXPRESS_UNITS.min(burst / 2.0)
@@ -69,6 +72,17 @@ impl Budget {
         } else {
             Verdict::Refuse
         }
+    }
+
+    /// Time until the client counts as modest again. Between that and not counting as modest any more there is some way, so that
+    /// nobody goes to and fro all the time.
+    pub(super) fn modest_in(&mut self, now: Instant) -> Duration {
+        if self.per_second <= 0.0 {
+            return Duration::ZERO;
+        }
+        self.fill(now);
+        let missing = self.burst - express(self.burst) * (1.0 - MODEST_SHARE) - self.level;
+        Duration::from_secs_f64((missing / self.per_second).max(0.0))
     }
 
     fn fill(&mut self, now: Instant) {

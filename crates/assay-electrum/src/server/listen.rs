@@ -22,6 +22,7 @@ use super::metrics;
 use super::outbox::Ending;
 use super::session::Session;
 use super::shared::{Connection, Shared};
+use super::socket::Socket;
 
 /// TLS handshakes at once: they cost more than anything else that a stranger can ask for.
 const HANDSHAKES_MAX: usize = 32;
@@ -97,6 +98,7 @@ impl Client {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!("Cannot set TCP_NODELAY for {peer}: {error}");
         }
+        let stream = Socket::new(stream);
         let session = Arc::new(Session::new(&shared, peer));
         let Some(tls) = tls else {
             connection::serve(stream, session, shared, deadline, stop).await;

@@ -1,7 +1,7 @@
 //! The Electrum protocol over TCP and TLS.
 //!
 //! [`Server::start`] listens; [`Publisher`] is how the thread that follows the chain says what is new; everything else is between server and
-//! clients. Sockets are served by a small asynchronous runtime, questions that read from disk by a bounded number of
+//! clients. Sockets are served by two small asynchronous runtimes ([`networks`]), questions that read from disk by a bounded number of
 //! threads ([`Config::workers`]), notifications by one thread more. A client can make none of them wait: answers and notifications are put
 //! into a queue of bounded size that only the client's own task empties.
 //!
@@ -12,16 +12,21 @@ mod config;
 mod confirmed;
 mod connection;
 mod hub;
+mod lines;
 mod listen;
 mod merkle;
 mod methods;
 mod metrics;
+mod networks;
 mod outbox;
 mod outpoints;
+mod priority;
 mod protocol;
 mod publish;
+mod sending;
 mod session;
 mod shared;
+mod socket;
 mod tls;
 mod watch;
 mod work;
@@ -40,7 +45,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::sync::watch as signal;
 use tokio::task::JoinHandle as Task;
@@ -54,15 +58,14 @@ pub use tls::TlsError;
 pub use watch::Watched;
 
 use hub::Hub;
+use networks::{Handles, Networks};
 use outbox::Total;
 use publish::Published;
 use shared::{INPUT_UNIT, Shared};
-use workers::Workers;
+use workers::{Lane, Workers};
 
 /// How the server calls itself.
 const SOFTWARE: &str = concat!("Assay ", env!("CARGO_PKG_VERSION"));
-/// Threads that move bytes.
-const NETWORK_THREADS: usize = 2;
 /// Files that a node has open besides connections, generously.
 const OTHER_FILES: usize = 1024;
 /// How long a stop waits for clients to take their last answers.
@@ -104,7 +107,7 @@ pub struct Server {
     stop: signal::Sender<bool>,
     tasks: Vec<Task<()>>,
     notifier: Option<JoinHandle<()>>,
-    runtime: Option<Runtime>,
+    networks: Networks,
 }
 
 /// Where a server can be reached; ports that were given as 0 are resolved.
@@ -128,11 +131,12 @@ impl Server {
         raise_file_limit(config.limits.connections_max);
         let acceptor = if config.tls.is_empty() { None } else { Some(tls::acceptor(&config)?) };
         let failed = |source| StartError::Thread { source };
-        let mut runtime = Builder::new_multi_thread();
-        runtime.worker_threads(NETWORK_THREADS).thread_name("electrum-net").enable_all();
-        let runtime = runtime.build().map_err(failed)?;
+        let (networks, handles) = Networks::start().map_err(failed)?;
+        // Nobody is modest before having been heard; metrics are for the operator.
+        let (modest, others) =
+            (handles.of(Lane::Express).clone(), handles.of(Lane::Ordinary).clone());
         let (tcp, tls, metrics) = (config.tcp.clone(), config.tls.clone(), config.metrics);
-        let shared = Arc::new(share(config, chain)?);
+        let shared = Arc::new(share(config, chain, handles)?);
         let (stop, stopping) = signal::channel(false);
         let mut server = Self {
             publisher: Arc::new(Publisher::new(
@@ -144,32 +148,31 @@ impl Server {
             stop,
             tasks: Vec::new(),
             notifier: None,
-            runtime: None,
+            networks,
         };
         for address in tcp {
-            let (listener, bound) = runtime.block_on(bind(address))?;
+            let (listener, bound) = others.block_on(bind(address))?;
             server.addresses.tcp.push(bound);
             let serving =
                 listen::clients(listener, None, Arc::clone(&server.shared), stopping.clone());
-            server.tasks.push(runtime.spawn(serving));
+            server.tasks.push(others.spawn(serving));
         }
         for address in tls {
-            let (listener, bound) = runtime.block_on(bind(address))?;
+            let (listener, bound) = others.block_on(bind(address))?;
             server.addresses.tls.push(bound);
             let (acceptor, shared) = (acceptor.clone(), Arc::clone(&server.shared));
             let serving = listen::clients(listener, acceptor, shared, stopping.clone());
-            server.tasks.push(runtime.spawn(serving));
+            server.tasks.push(others.spawn(serving));
         }
         if let Some(address) = metrics {
-            let (listener, bound) = runtime.block_on(bind(address))?;
+            let (listener, bound) = others.block_on(bind(address))?;
             server.addresses.metrics = Some(bound);
             let serving = listen::metrics(listener, Arc::clone(&server.shared), stopping);
-            server.tasks.push(runtime.spawn(serving));
+            server.tasks.push(modest.spawn(serving));
         }
         let hub = Arc::clone(&server.shared.hub);
         let notifier = thread::Builder::new().name("electrum-notify".to_owned());
         server.notifier = Some(notifier.spawn(move || hub.run()).map_err(failed)?);
-        server.runtime = Some(runtime);
         Ok(server)
     }
 
@@ -194,12 +197,12 @@ impl Server {
     }
 
     fn shut_down(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some(network) = self.networks.take() else { return };
         // Nobody listens for it where no address is served.
         let _ = self.stop.send(true);
         self.shared.hub.stop();
         let tasks = std::mem::take(&mut self.tasks);
-        runtime.block_on(async {
+        network.block_on(async {
             let all = async {
                 for task in tasks {
                     // A panic was reported when it happened.
@@ -216,7 +219,7 @@ impl Server {
         {
             tracing::error!("The thread that notifies clients has failed; this is a defect");
         }
-        runtime.shutdown_timeout(STOP_TIME);
+        self.networks.stop(STOP_TIME);
     }
 }
 
@@ -226,7 +229,7 @@ impl Drop for Server {
     }
 }
 
-fn share(config: Config, chain: Arc<dyn Chain>) -> Result<Shared, StartError> {
+fn share(config: Config, chain: Arc<dyn Chain>, networks: Handles) -> Result<Shared, StartError> {
     let published = Arc::new(Published::default());
     let limits = &config.limits;
     let hub = Hub::new(Arc::clone(&published), Arc::clone(&chain), limits.entries_max);
@@ -238,6 +241,7 @@ fn share(config: Config, chain: Arc<dyn Chain>) -> Result<Shared, StartError> {
         header_tree: merkle::HeaderTree::default(),
         block_trees: merkle::BlockTrees::default(),
         workers,
+        networks,
         metrics: metrics::Metrics::default(),
         input: Arc::new(Semaphore::new(limits.request_bytes_total_max / INPUT_UNIT)),
         output: Arc::new(Total::new(limits.output_bytes_total_max)),

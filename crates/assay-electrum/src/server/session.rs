@@ -99,6 +99,11 @@ impl Session {
         self.state.lock().budget.verdict(throttle_max, Instant::now())
     }
 
+    /// When the client will have been modest for long enough to be among those who are, if it asks for nothing until then.
+    pub(super) fn modest_in(&self) -> Duration {
+        self.state.lock().budget.modest_in(Instant::now())
+    }
+
     /// Takes what a line has used.
     pub(super) fn spend(&self, units: f64) {
         self.state.lock().budget.spend(units, Instant::now());

@@ -12,6 +12,7 @@ use super::config::Config;
 use super::hub::Hub;
 use super::merkle::{BlockTrees, HeaderTree};
 use super::metrics::Metrics;
+use super::networks::Handles;
 use super::outbox::Total;
 use super::publish::Published;
 use super::workers::Workers;
@@ -29,6 +30,7 @@ pub(super) struct Shared {
     pub(super) header_tree: HeaderTree,
     pub(super) block_trees: BlockTrees,
     pub(super) workers: Workers,
+    pub(super) networks: Handles,
     pub(super) metrics: Metrics,
     /// Room for long lines, in units of [`INPUT_UNIT`].
     pub(super) input: Arc<Semaphore>,

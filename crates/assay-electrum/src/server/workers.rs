@@ -13,6 +13,8 @@ use std::thread::{Builder, JoinHandle};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
+use super::priority::{wake_soon, yield_to_others};
+
 /// Of this many jobs in a row, at least one is taken from the ordinary queue if there is one: it moves, however slowly.
 const ORDINARY_EVERY: u32 = 8;
 
@@ -52,8 +54,20 @@ impl std::fmt::Debug for Queues {
 /// Which queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
+    /// For clients who have asked little lately.
     Express,
+    /// For the others.
     Ordinary,
+}
+
+impl Lane {
+    /// Not this one.
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::Express => Self::Ordinary,
+            Self::Ordinary => Self::Express,
+        }
+    }
 }
 
 impl Workers {
@@ -62,7 +76,10 @@ impl Workers {
         let mut threads = Vec::new();
         let express = Arc::clone(&shared);
         let thread = Builder::new().name("electrum-express".to_owned());
-        threads.push(thread.spawn(move || express.work(Lane::Express))?);
+        threads.push(thread.spawn(move || {
+            wake_soon();
+            express.work(Lane::Express);
+        })?);
         for number in 0..count.max(1) {
             let shared = Arc::clone(&shared);
             let thread = Builder::new().name(format!("electrum-{number}"));
@@ -155,19 +172,6 @@ impl Shared {
                 return job;
             }
             filled.wait(&mut queues);
-        }
-    }
-}
-
-/// Lowers the priority of the calling thread.
-fn yield_to_others() {
-    #[cfg(target_os = "linux")]
-    {
-        const NICE: i32 = 10;
-        // On Linux this is the thread's own; elsewhere it would be the whole process's.
-        let thread = rustix::thread::gettid();
-        if let Err(error) = rustix::process::setpriority_process(Some(thread), NICE) {
-            tracing::debug!("The priority of a thread stays as it is: {error}");
         }
     }
 }

@@ -20,6 +20,7 @@ mod results;
 mod text;
 mod timeline;
 mod tls;
+mod urgency;
 mod world;
 
 use std::io;
@@ -327,6 +328,12 @@ fn notes(options: &LoadOptions, passes: &[PassReport], is_known: bool) -> Vec<St
         notes.push(
             "without a rate each client waits for its answers, so that a stall of the server delays the questions behind it \
              without showing in their latency; --rate shows it"
+                .to_owned(),
+        );
+    }
+    if options.rate.is_some() && !passes.iter().all(|pass| pass.is_first) {
+        notes.push(
+            "the system gives the generator no real-time priority: how long its thread waits for a core is part of the latencies"
                 .to_owned(),
         );
     }

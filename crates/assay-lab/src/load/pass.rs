@@ -18,6 +18,7 @@ use super::hostile::Hostiles;
 use super::memory::MemoryWatch;
 use super::recorder::{Phase, enter, latency};
 use super::results::{Checks, HostileReport, PassReport, StartReport};
+use super::urgency;
 use super::world::World;
 use super::{LoadError, LoadOptions};
 use crate::chain::Chain;
@@ -74,7 +75,10 @@ impl Pass<'_> {
                 let hostiles =
                     Hostiles::new(address, self.tls.clone(), world, hostile, options.seed)
                         .map_err(|source| LoadError::System { source })?;
-                Some(scope.spawn(|| hostiles.run(&over)))
+                Some(scope.spawn(|| {
+                    urgency::last();
+                    hostiles.run(&over)
+                }))
             } else {
                 None
             };
@@ -135,6 +139,8 @@ struct Driver<'a> {
     events: Events,
     waker: Arc<Waker>,
     start: StartReport,
+    /// Whether the thread that asks ran before all others.
+    is_first: bool,
 }
 
 impl<'a> Driver<'a> {
@@ -152,6 +158,7 @@ impl<'a> Driver<'a> {
             events: Events::with_capacity(EVENTS),
             waker: Arc::new(waker),
             start: StartReport::default(),
+            is_first: false,
         })
     }
 
@@ -199,19 +206,32 @@ impl<'a> Driver<'a> {
         let server_before = options.server_pid.and_then(sample::cpu_s);
         let own_before = sample::cpu_s(std::process::id());
         let begin = Instant::now();
-        if let Some(rate) = options.rate {
-            self.ask_at_rate(rate, begin)?;
-        } else {
-            for client in &mut self.clients {
-                client.pump_and_flush(&mut self.cx);
-            }
-            self.run_for(options.seconds)?;
-        }
+        // On a thread of its own: what is done before and after must not come before the server's work.
+        self.is_first = thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                // Without a rate it would keep a core busy and the server from it.
+                let is_first = self.pass.options.rate.is_some() && urgency::first();
+                self.ask_all(begin).map(|()| is_first)
+            });
+            asking.join().map_err(|_| LoadError::Panic)?
+        })?;
         let spent = |before: Option<f64>, now: Option<f64>| Some(now? - before?);
         let server = spent(server_before, options.server_pid.and_then(sample::cpu_s));
         let own = spent(own_before, sample::cpu_s(std::process::id()));
         self.cx.recorder.end(phase, begin.elapsed().as_secs_f64(), server, own);
         Ok(())
+    }
+
+    /// Asks for as long as the options say.
+    fn ask_all(&mut self, begin: Instant) -> Result<(), LoadError> {
+        let options = self.pass.options;
+        if let Some(rate) = options.rate {
+            return self.ask_at_rate(rate, begin);
+        }
+        for client in &mut self.clients {
+            client.pump_and_flush(&mut self.cx);
+        }
+        self.run_for(options.seconds)
     }
 
     /// Question number *n* is due *n* periods after the beginning, whether or not those before it have been answered.
@@ -355,6 +375,7 @@ impl<'a> Driver<'a> {
             name: self.pass.name.to_owned(),
             honest: self.pass.honest,
             hostile: self.pass.hostile,
+            is_first: self.is_first,
             start: self.start,
             idle: cx.recorder.figures(Phase::Idle),
             blocks: cx.feed.map(|_| cx.recorder.figures(Phase::Blocks)),

@@ -58,6 +58,9 @@ pub struct PassReport {
     pub honest: usize,
     /// Clients that do not.
     pub hostile: usize,
+    /// Whether the generator's thread that asks came before all other threads of the machine.
+    #[serde(default)]
+    pub is_first: bool,
     /// How it began.
     pub start: StartReport,
     /// While no blocks came from us.
