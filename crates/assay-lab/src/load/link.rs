@@ -8,6 +8,9 @@ use std::sync::Arc;
 use mio::net::TcpStream;
 use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
 
+/// Bytes that go to the system at once: over loopback it delivers them before it returns, and a core does nothing else meanwhile. Those of other machines come in
+/// pieces, too.
+const WRITE_BYTES: usize = 16 * 1024;
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 /// An input buffer that is empty gives memory back above this.
@@ -92,7 +95,8 @@ impl Link {
         match &mut self.tls {
             None => {
                 while self.out_at < self.out.len() {
-                    match self.tcp.write(&self.out[self.out_at..]) {
+                    let end = self.out.len().min(self.out_at + WRITE_BYTES);
+                    match self.tcp.write(&self.out[self.out_at..end]) {
                         Ok(0) => return Err(ErrorKind::WriteZero.into()),
                         Ok(count) => self.out_at += count,
                         Err(error) if is_not_now(&error) => break,
