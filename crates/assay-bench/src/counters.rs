@@ -78,7 +78,11 @@ mod hardware {
         fn open() -> Result<Self, String> {
             let refused = |error: io::Error| format!("the system refuses counters ({error})");
             let mut group = Group::new().map_err(refused)?;
-            let instructions = Builder::new().group(&mut group).kind(Hardware::INSTRUCTIONS).build().map_err(refused)?;
+            let instructions = Builder::new()
+                .group(&mut group)
+                .kind(Hardware::INSTRUCTIONS)
+                .build()
+                .map_err(refused)?;
             let mut other = |event| Builder::new().group(&mut group).kind(event).build().ok();
             Ok(Self {
                 cycles: other(Hardware::CPU_CYCLES),

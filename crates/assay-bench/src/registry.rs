@@ -82,9 +82,13 @@ impl Filter {
 
     /// Whether it lets a name through.
     pub fn admits(&self, name: &str) -> bool {
-        let matches = |pattern: &String| match pattern.contains(['*', '?']) {
-            true => glob(pattern.as_bytes(), name.as_bytes()),
-            false => name.contains(pattern.as_str()),
+        let matches = |pattern: &String| {
+            let is_glob = pattern.contains(['*', '?']);
+            if is_glob {
+                glob(pattern.as_bytes(), name.as_bytes())
+            } else {
+                name.contains(pattern.as_str())
+            }
         };
         self.patterns.is_empty() || self.patterns.iter().any(matches)
     }

@@ -40,7 +40,7 @@ pub struct BenchResults {
     pub counting: Counting,
     /// Share by which things have to differ at least, to be called different.
     pub floor: f64,
-    /// What the same work beside itself came to at most, a share; absent where that was not measured.
+    /// Twice the median shift of the same work beside itself, a share; absent where that was not measured.
     pub floor_measured: Option<f64>,
     /// What was measured, in the order of the suites.
     pub benchmarks: Vec<Measured>,

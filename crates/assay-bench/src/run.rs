@@ -151,7 +151,9 @@ pub fn measure(
     let mut alternatives = (benchmark.make)()?;
     let is_smoke = extent == Extent::Smoke;
     if is_smoke {
-        alternatives.iter_mut().for_each(|alternative| alternative.shorten());
+        for alternative in &mut alternatives {
+            alternative.shorten();
+        }
     }
     let rounds = Rounds { count: rounds.max(1), warm_up: usize::from(!is_smoke) };
     progress.begin(&benchmark.name, (rounds.count + rounds.warm_up) as u64);

@@ -4,6 +4,8 @@
 
 use std::hint::black_box;
 
+use assay_lab::ratio::Summary;
+
 use crate::harness::{Alternative, Rounds, Row, compare};
 use crate::suite::{Benchmark, Extent, Published, Study, Suite};
 use crate::verdict::FLOOR_MIN;
@@ -16,7 +18,7 @@ const STEPS: u64 = 10_000;
 const MORE_STEPS: u64 = STEPS * 103 / 100;
 
 /// Comparisons of the same work that the floor is taken from.
-const FLOOR_COMPARISONS: usize = 8;
+const FLOOR_COMPARISONS: usize = 9;
 
 /// Work that takes as many instructions as there are steps, times a constant, and nothing else.
 pub(crate) fn work(steps: u64) -> u64 {
@@ -63,21 +65,22 @@ impl Suite for SelfCheckSuite {
     }
 }
 
-/// How far from 1 the ratio of a thing to itself comes on this machine now: the largest of some comparisons, a share.
+/// How far from 1 the ratio of a thing to itself comes on this machine now: twice the median of some comparisons, a share. The
+/// largest would be that of the moment at which something else ran; what moves a whole comparison shows in its interval.
 ///
 /// # Errors
 /// Never; the work cannot fail.
 pub fn measure_floor(rounds: usize, progress: &dyn Progress) -> Result<f64, BenchError> {
     progress.begin("the same work beside itself", FLOOR_COMPARISONS as u64);
-    let mut floor: f64 = 0.0;
+    let mut shifts = Vec::with_capacity(FLOOR_COMPARISONS);
     for _ in 0..FLOOR_COMPARISONS {
         let mut both = ["first", "second"].map(|name| Alternative::calls(name, || work(STEPS)));
         let row = compare("floor", &mut both, Rounds { count: rounds, warm_up: 1 }, &mut || {})?;
         let ratio = row.ratio("first", "second").map_or(1.0, |ratio| ratio.median);
-        floor = floor.max(ratio.max(1.0 / ratio) - 1.0);
+        shifts.push(ratio.max(1.0 / ratio) - 1.0);
         progress.step();
     }
-    Ok(floor)
+    Ok(2.0 * Summary::of(&shifts).median)
 }
 
 /// The floor of verdicts: what was measured, and never less than [`FLOOR_MIN`].

@@ -100,7 +100,9 @@ fn obey<'a>(
             let (_, benchmark) = found.ok_or_else(|| format!("there is no benchmark {name}"))?;
             *prepared = (benchmark.make)().map_err(|error| error.to_string())?;
             if extent == Extent::Smoke {
-                prepared.iter_mut().for_each(Alternative::shorten);
+                for alternative in prepared.iter_mut() {
+                    alternative.shorten();
+                }
             }
             let alternatives = prepared.iter().map(|one| one.name().to_owned()).collect();
             Ok(Answer { alternatives, ..Answer::default() })

@@ -80,6 +80,7 @@ fn duration(text: &str) -> Result<std::time::Duration, String> {
 
 /// Run a plan.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 pub(crate) struct RunArguments {
     /// Name of a built-in plan (`assay plan list`) or path of a TOML file.
     pub(crate) plan: String,

@@ -59,7 +59,7 @@ pub(super) fn conditions(results: &BenchResults) -> Vec<String> {
 pub(super) fn method(results: &BenchResults) -> Vec<String> {
     let measured = results.floor_measured.map_or_else(
         || "was not measured".to_owned(),
-        |floor| format!("came to {:.2} % at most here", floor * 100.0),
+        |floor| format!("came to {:.2} % here", floor * 100.0),
     );
     [
         "An epoch is as many operations as take about 5 ms. Alternatives of an operation take turns, round by round and in \
@@ -74,8 +74,8 @@ pub(super) fn method(results: &BenchResults) -> Vec<String> {
          whatever the distribution."
             .to_owned(),
         format!(
-            "A difference is called one when the interval excludes 1 and the median is more than {:.2} % away from it: the \
-             largest ratio of the same work to itself, which {measured}, and at least {:.0} %. Otherwise none is shown, \
+            "A difference is called one when the interval excludes 1 and the median is more than {:.2} % away from it: \
+             twice the median shift of the same work beside itself, which {measured}, and at least {:.0} %. Otherwise none is shown, \
              which does not say that there is none.",
             results.floor * 100.0,
             FLOOR_MIN * 100.0

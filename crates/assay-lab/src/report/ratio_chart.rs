@@ -38,7 +38,7 @@ const ROW_HEIGHT: u32 = 24;
 const FRAME_HEIGHT: u32 = 66;
 /// Room for labels, and how many letters fit.
 const LABELS_WIDTH: u32 = 236;
-const LABEL_LETTERS: usize = 36;
+const LABEL_LETTERS: usize = 30;
 
 impl RatioChart {
     /// Draws; without a ratio above zero there is no chart. Ratios that are no numbers are left out.
@@ -78,7 +78,8 @@ impl RatioChart {
                 chart.draw_series([whisker])?;
                 let place = chart.plotting_area().map_coordinate(&(low, middle));
                 let style = small().pos(Pos::new(HPos::Right, VPos::Center));
-                canvas.draw(&Text::new(shortened(&bar.label), (place.0 - 8, place.1), style))?;
+                let words = format!("{}  {:.2}", shortened(&bar.label), bar.median);
+                canvas.draw(&Text::new(words, (place.0 - 8, place.1), style))?;
             }
             let one = PathElement::new(vec![(1.0, 0.0), (1.0, rows)], ink().mix(0.6));
             chart.draw_series([one])?;

@@ -48,6 +48,7 @@ pub(crate) enum BenchCommand {
 
 /// Which benchmarks, and how.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 pub(crate) struct MeasureArguments {
     /// Parts of names, or patterns of whole names where there is a `*` (anything) or `?` (one character) in them; a name of a
     /// subcommand is written as a pattern: `*blocks*`. Without one, all.

@@ -17,7 +17,7 @@ use crate::output;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
     if let Some(plan) = find_bench_plan(&arguments.plan)? {
-        return bench::plan::run(plan, arguments);
+        return bench::plan::run(&plan, arguments);
     }
     let mut plan = find_plan(&arguments.plan)?;
     refuse_flags_of_benchmarks(arguments)?;

@@ -29,8 +29,11 @@ pub(super) fn run(arguments: &BenchListArguments) -> anyhow::Result<Outcome> {
         };
         output::print_json(&all.iter().map(entry).collect::<Vec<_>>())?;
     } else {
-        let lines: String =
-            all.iter().map(|(_, benchmark)| format!("{}\n", benchmark.name)).collect();
+        let mut lines = String::new();
+        for (_, benchmark) in &all {
+            lines.push_str(&benchmark.name);
+            lines.push('\n');
+        }
         output::print(&lines)?;
     }
     Ok(if all.is_empty() { Outcome::Negative } else { Outcome::Good })

@@ -15,9 +15,9 @@ use crate::cli::RunArguments;
 use crate::commands::stop_flag;
 use crate::output;
 
-pub(crate) fn run(plan: BenchPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     refuse_flags_of_chains(arguments)?;
-    check_part(&plan, arguments.part.as_deref())?;
+    check_part(plan, arguments.part.as_deref())?;
     let extent = match (arguments.smoke, arguments.quick) {
         (true, _) => Extent::Smoke,
         (false, true) => Extent::Quick,
