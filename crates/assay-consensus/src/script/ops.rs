@@ -63,6 +63,9 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             }
             op::DUP => {
                 stack.need(1)?;
+                if !self.limits.may_dup(stack.peek(0).len()) {
+                    return Err(ScriptError::PushSize);
+                }
                 stack.push_again(0);
             }
             op::NIP => {
