@@ -102,6 +102,9 @@ pub enum BenchError {
         /// Why not.
         source: rayon::ThreadPoolBuildError,
     },
+    /// A script template makes no sense.
+    #[error(transparent)]
+    Template(#[from] stack::TemplateError),
     /// A parameter makes no sense.
     #[error("{what}: give {wanted}")]
     Parameter {
