@@ -10,10 +10,13 @@ use crate::BenchError;
 use crate::harness::{Alternative, Sample};
 use crate::suite::Benchmark;
 
+/// One library's.
+type Hash = fn(&[u8]) -> Vec<u8>;
+
 /// A hash function by its opcode's name, and who else has it.
 struct Function {
     name: &'static str,
-    by: &'static [(&'static str, fn(&[u8]) -> Vec<u8>)],
+    by: &'static [(&'static str, Hash)],
     /// Its hash of `abc`, to the first four bytes.
     abc: [u8; 4],
 }

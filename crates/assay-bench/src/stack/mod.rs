@@ -6,11 +6,13 @@
 //! limit goes.
 
 mod asm;
+mod flips;
 mod hashes;
 mod published;
 mod scripts;
 mod spend;
 mod template;
+mod vectors;
 mod verdicts;
 
 use std::cell::{OnceCell, RefCell};
@@ -182,7 +184,8 @@ impl Suite for StackSuite {
         rows: &[Row],
         progress: &dyn Progress,
     ) -> Result<Vec<Study>, BenchError> {
-        let parts: [&dyn Fn() -> Result<Study, BenchError>; 1] = [&|| self.verdicts(extent)];
+        let parts: [&dyn Fn() -> Result<Study, BenchError>; 2] =
+            [&|| self.verdicts(extent), &|| self.flips()];
         let _ = rows;
         progress.begin("questions about stack elements", parts.len() as u64);
         parts
@@ -205,18 +208,15 @@ fn repeated<'a>(
     name: &str,
     mut run: impl FnMut(u64) -> Result<Sample, BenchError> + 'a,
 ) -> Alternative<'a> {
-    let mut times = None;
+    // Not known before the first epoch.
+    let mut times = 0;
     Alternative::fallible(name, move || {
-        let times = match times {
-            Some(times) => times,
-            None => {
-                run(1)?;
-                let few = repeats(run(1)?);
-                let longer = run(few)?;
-                let op_ns = (longer.wall_ns / few).max(1);
-                *times.insert((EPOCH_NS / op_ns).max(1))
-            }
-        };
+        if times == 0 {
+            run(1)?;
+            let few = repeats(run(1)?);
+            let op_ns = (run(few)?.wall_ns / few).max(1);
+            times = (EPOCH_NS / op_ns).max(1);
+        }
         run(times)
     })
 }
