@@ -5,15 +5,22 @@
 //! P2WSH input and applies the rules `P2SH` and `WITNESS`; so do we, and Bitcoin Core's kernel beside us as far as its
 //! limit goes.
 
+mod answers;
 mod asm;
 mod flips;
 mod hashes;
+pub mod heap;
+mod memory;
 mod published;
 mod scripts;
+pub mod soak;
 mod spend;
 mod template;
 mod vectors;
 mod verdicts;
+mod worst;
+mod worst_block;
+mod worst_sigs;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
@@ -184,9 +191,13 @@ impl Suite for StackSuite {
         rows: &[Row],
         progress: &dyn Progress,
     ) -> Result<Vec<Study>, BenchError> {
-        let parts: [&dyn Fn() -> Result<Study, BenchError>; 2] =
-            [&|| self.verdicts(extent), &|| self.flips()];
-        let _ = rows;
+        let parts: [&dyn Fn() -> Result<Study, BenchError>; 5] = [
+            &|| Ok(answers::study(rows)),
+            &|| self.verdicts(extent),
+            &|| self.worst(extent),
+            &|| self.memory(extent),
+            &|| self.flips(),
+        ];
         progress.begin("questions about stack elements", parts.len() as u64);
         parts
             .into_iter()

@@ -3,9 +3,9 @@
 use crate::suite::Published;
 
 /// Bytes, then time and instructions of one operation.
-type Figure = (usize, f64, f64);
+pub(super) type Figure = (usize, f64, f64);
 
-const SHA256: [Figure; 6] = [
+pub(super) const SHA256: [Figure; 6] = [
     (1, 637.28, 8_736.0),
     (64, 794.85, 11_107.0),
     (65, 831.95, 11_144.0),
@@ -14,7 +14,7 @@ const SHA256: [Figure; 6] = [
     (8000, 20_958.63, 304_137.02),
 ];
 
-const DUP_SHA256: [Figure; 6] = [
+pub(super) const DUP_SHA256: [Figure; 6] = [
     (1, 714.83, 9_548.0),
     (64, 858.44, 11_911.0),
     (65, 868.40, 11_968.0),

@@ -168,7 +168,6 @@ impl Spend {
     }
 
     /// Weight of the input alone.
-    #[cfg(test)]
     pub(super) fn input_weight(&self) -> u64 {
         let tx = self.tx.view();
         let input = tx.input(0);
