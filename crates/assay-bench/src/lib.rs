@@ -138,6 +138,9 @@ pub enum BenchError {
         /// The name.
         name: String,
     },
+    /// A script template makes no sense.
+    #[error(transparent)]
+    Template(#[from] stack::TemplateError),
     /// A parameter makes no sense.
     #[error("{what}: give {wanted}")]
     Parameter {

@@ -1,9 +1,12 @@
 //! The kernel peer as a process that works when it is told to: lines of JSON both ways (`assay-peer-kernel bench`).
 
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use assay_consensus::script::Flags;
+use assay_wire::{Tx, TxOut};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -79,6 +82,36 @@ impl KernelPeer {
         Ok(Sample::told(times, wall_ns, cpu_ns))
     }
 
+    /// Gives it a transaction with what its inputs spend.
+    pub(crate) fn load_spend(
+        &mut self,
+        name: &str,
+        tx: Tx<'_>,
+        spent: &[TxOut<'_>],
+        flags: Flags,
+    ) -> Result<(), BenchError> {
+        let spent: Vec<Value> = spent
+            .iter()
+            .map(|output| json!({ "value": output.value, "script": hex(output.script_pubkey) }))
+            .collect();
+        let order = json!({
+            "do": "load-spend", "name": name, "tx": hex(tx.raw()), "spent": spent, "flags": flags.bits(),
+        });
+        self.order(&order).map(drop)
+    }
+
+    /// Has it verify an input of that transaction so many times.
+    pub(crate) fn verify_input(
+        &mut self,
+        name: &str,
+        input: usize,
+        times: u64,
+    ) -> Result<Sample, BenchError> {
+        let order = json!({ "do": "verify-input", "name": name, "input": input, "times": times });
+        let Answer { wall_ns, cpu_ns, .. } = self.order(&order)?;
+        Ok(Sample::told(times, wall_ns, cpu_ns))
+    }
+
     /// Has it open an empty chain.
     pub(crate) fn open(
         &mut self,
@@ -114,6 +147,13 @@ impl KernelPeer {
             Some(detail) => Err(BenchError::PeerFailed { program: self.program.clone(), detail }),
         }
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = fmt::Write::write_fmt(&mut text, format_args!("{byte:02x}"));
+        text
+    })
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, BenchError> {

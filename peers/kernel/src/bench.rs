@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use assay_consensus::params::ChainParams;
-use assay_consensus::script::Flags;
 use assay_engine::parse_prevouts;
 use bitcoinkernel::prelude::*;
 use bitcoinkernel::{
@@ -33,10 +32,22 @@ enum Order {
     Load { name: String, chain: String, height: u32, block: PathBuf, prevouts: Option<PathBuf> },
     /// Do one stage of a block, so many times.
     Run { name: String, stage: Stage, times: u32 },
+    /// Take a transaction and the outputs that its inputs spend, for script flags by their bits. Everything in hex.
+    LoadSpend { name: String, tx: String, spent: Vec<SpentOutput>, flags: u32 },
+    /// Verify the scripts of one of its inputs, so many times.
+    VerifyInput { name: String, input: usize, times: u32 },
     /// Open an empty chain.
     Open { chain: String, datadir: PathBuf, workers: i32 },
     /// Give the open chain a block.
     Submit { block: PathBuf },
+}
+
+/// An output as an order has it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SpentOutput {
+    value: i64,
+    script: String,
 }
 
 /// A piece of work on a block.
@@ -92,12 +103,14 @@ struct Spend {
     tx: bitcoinkernel::Transaction,
     scripts: Vec<ScriptPubkey>,
     outputs: Vec<TxOut>,
-    flags: Flags,
+    /// Core's bits.
+    flags: u32,
 }
 
 #[derive(Default)]
 struct Bench {
     blocks: HashMap<String, Loaded>,
+    spends: HashMap<String, Spend>,
     kernel: Option<Kernel>,
     tap: Option<LogTap>,
 }
@@ -137,6 +150,16 @@ impl Bench {
                 let block = self.blocks.get(&name).with_context(|| format!("no block {name}"))?;
                 block.run(stage, times)
             }
+            Order::LoadSpend { name, tx, spent, flags } => {
+                let spend = Spend::read(&tx, &spent, flags)?;
+                let inputs = Some(spend.outputs.len());
+                self.spends.insert(name, spend);
+                Ok(Answer { inputs, ..Answer::default() })
+            }
+            Order::VerifyInput { name, input, times } => {
+                let spend = self.spends.get(&name).with_context(|| format!("no spend {name}"))?;
+                spend.verify_input(input, times)
+            }
             Order::Open { chain, datadir, workers } => {
                 let chain: Chain =
                     chain_of_name(&chain).context("the kernel does not know this chain")?;
@@ -172,7 +195,7 @@ impl Loaded {
         let Some(path) = prevouts else { return Ok(loaded) };
         let bytes = read(path)?;
         let hash = assay_wire::BlockHash(parsed.hash().to_bytes());
-        let flags = rules.block_script_flags(height, &hash);
+        let flags = rules.block_script_flags(height, &hash).bits() as u32;
         let count = parsed.transactions().skip(1).map(|tx| tx.input_count()).sum();
         let spent =
             parse_prevouts(&bytes, count).with_context(|| format!("reading {}", path.display()))?;
@@ -204,7 +227,7 @@ impl Loaded {
         outputs[0] = TxOut::new(&never, spend.outputs[0].value());
         let data = PrecomputedTransactionData::new(&spend.tx, &outputs).context("hashing")?;
         let value = Some(spend.outputs[0].value());
-        let flags = Some(spend.flags.bits() as u32);
+        let flags = Some(spend.flags);
         let verdict = bitcoinkernel::verify(&never, value, &spend.tx, 0, flags, &data);
         ensure!(verdict.is_err(), "an input passes that spends something else");
         Ok(())
@@ -258,15 +281,49 @@ impl Loaded {
     fn scripts(&self) -> Result<()> {
         for Spend { tx, scripts, outputs, flags } in &self.txs {
             let data = PrecomputedTransactionData::new(tx, outputs).context("hashing")?;
-            let flags = Some(flags.bits() as u32);
             for (input, script) in scripts.iter().enumerate() {
                 let value = Some(outputs[input].value());
-                bitcoinkernel::verify(script, value, tx, input, flags, &data)
+                bitcoinkernel::verify(script, value, tx, input, Some(*flags), &data)
                     .with_context(|| format!("input {input} fails"))?;
             }
         }
         Ok(())
     }
+}
+
+impl Spend {
+    fn read(tx: &str, spent: &[SpentOutput], flags: u32) -> Result<Self> {
+        let tx = bitcoinkernel::Transaction::new(&from_hex(tx)?).context("decoding")?;
+        ensure!(tx.input_count() == spent.len(), "one output for each input is needed");
+        let (mut scripts, mut outputs) = (Vec::new(), Vec::new());
+        for SpentOutput { value, script } in spent {
+            let script = ScriptPubkey::new(&from_hex(script)?).context("a script")?;
+            outputs.push(TxOut::new(&script, *value));
+            scripts.push(script);
+        }
+        Ok(Self { tx, scripts, outputs, flags })
+    }
+
+    /// What the inputs of a transaction share is hashed beforehand, outside the time.
+    fn verify_input(&self, input: usize, times: u32) -> Result<Answer> {
+        let script = self.scripts.get(input).context("no such input")?;
+        let value = Some(self.outputs[input].value());
+        let data = PrecomputedTransactionData::new(&self.tx, &self.outputs).context("hashing")?;
+        let flags = Some(self.flags);
+        let (outcome, answer) = timed(|| {
+            (0..times).try_for_each(|_| {
+                bitcoinkernel::verify(script, value, &self.tx, input, flags, &data)
+            })
+        });
+        outcome.context("the input fails")?;
+        Ok(answer)
+    }
+}
+
+fn from_hex(text: &str) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; text.len() / 2];
+    faster_hex::hex_decode(text.as_bytes(), &mut bytes).context("decoding hex")?;
+    Ok(bytes)
 }
 
 fn parse(raw: &[u8]) -> Result<Block> {
@@ -300,6 +357,34 @@ mod tests {
         serve(orders.as_bytes(), &mut answers).unwrap();
         let text = String::from_utf8(answers).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// An input that anybody may spend, and one that nobody may.
+    #[test]
+    fn inputs_are_verified_as_often_as_asked() {
+        let tx = format!(
+            "01000000{:02x}{}{}01{}015100000000",
+            2,
+            format!("{}00ffffffff", "11".repeat(36)),
+            format!("{}00ffffffff", "22".repeat(36)),
+            "0100000000000000",
+        );
+        let spent = serde_json::json!([
+            { "value": 1, "script": "51" },
+            { "value": 1, "script": "6a" },
+        ]);
+        let load = serde_json::json!(
+            { "do": "load-spend", "name": "x", "tx": tx, "spent": spent, "flags": 1 }
+        );
+        let verify = |input: u32| {
+            format!(r#"{{"do":"verify-input","name":"x","input":{input},"times":100}}"#)
+        };
+        let answers = talk(&[load.to_string(), verify(0), verify(1), verify(2)].join("\n"));
+        assert_eq!(answers[0]["inputs"], 2, "{}", answers[0]);
+        assert!(answers[1]["error"].is_null() && answers[1]["wall_ns"].as_u64().unwrap() > 0);
+        for (answer, part) in answers[2..].iter().zip(["the input fails", "no such input"]) {
+            assert!(answer["error"].as_str().unwrap().contains(part), "{answer}");
+        }
     }
 
     #[test]

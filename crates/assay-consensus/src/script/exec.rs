@@ -8,10 +8,10 @@ use super::checker::SignatureChecker;
 use super::context::TxContext;
 use super::error::ScriptError;
 use super::flags::Flags;
+use super::limits::Limits;
 use super::num::{self, NumError};
 use super::opcode::{
-    MAX_ELEMENT_SIZE, MAX_OPS, MAX_SCRIPT_SIZE, MAX_STACK_SIZE, is_minimal_push, op,
-    read_instruction,
+    MAX_OPS, MAX_SCRIPT_SIZE, MAX_STACK_SIZE, is_minimal_push, op, read_instruction,
 };
 use super::sighash::SighashCache;
 use super::stack::Stack;
@@ -53,6 +53,7 @@ pub(super) struct Exec<'e, 'a, C: ?Sized> {
     pub(super) ctx: &'e TxContext<'a>,
     pub(super) input: usize,
     pub(super) flags: Flags,
+    pub(super) limits: Limits,
     pub(super) version: SigVersion,
     pub(super) tap: TapState,
     pub(super) sig_checks: u32,
@@ -132,6 +133,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         let const_code = self.version == SigVersion::Base
             && self.flags.contains(Flags::CONST_SCRIPTCODE)
             && !self.flags.contains(Flags::BCH);
+        let element_bytes_max = self.limits.element_bytes_max();
         let mut frame = Frame::new(script, id);
         let mut position = 0u32;
         while frame.pos < script.len() {
@@ -140,7 +142,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             let opcode = instruction.opcode;
             let executing = frame.branches.first_false.is_none();
             if opcode <= op::PUSHDATA4 {
-                if instruction.data.len() > MAX_ELEMENT_SIZE {
+                if instruction.data.len() > element_bytes_max {
                     return Err(ScriptError::PushSize);
                 }
                 if executing {

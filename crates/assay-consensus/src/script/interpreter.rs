@@ -8,6 +8,7 @@ use super::context::TxContext;
 use super::error::ScriptError;
 use super::exec::{Exec, SigScratch, SigVersion, TapState};
 use super::flags::Flags;
+use super::limits::Limits;
 use super::num;
 use super::opcode::{MAX_ELEMENT_SIZE, is_p2sh, is_push_only, push_prefix, witness_program};
 use super::stack::Stack;
@@ -27,6 +28,7 @@ pub struct InputStats {
 pub struct Interpreter {
     stack: Stack,
     scratch: SigScratch,
+    limits: Limits,
 }
 
 /// Verifies one input; see [`Interpreter::verify_input`].
@@ -46,6 +48,11 @@ impl Interpreter {
     /// An interpreter without any memory yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One under other limits than today's.
+    pub fn with_limits(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
     }
 
     /// Verifies that the scripts and the witness of input number `input` satisfy the output it
@@ -73,6 +80,7 @@ impl Interpreter {
             ctx,
             input,
             flags: bch::implied(flags),
+            limits: if flags.contains(Flags::BCH) { Limits::default() } else { self.limits },
             version: SigVersion::Base,
             tap: TapState::default(),
             sig_checks: 0,
@@ -146,8 +154,16 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             return Err(ScriptError::SigPushOnly);
         }
         self.stack.restore();
-        let mut buffer = [0; MAX_ELEMENT_SIZE];
-        let length = self.stack.pop_into(&mut buffer);
+        let (mut short, mut long);
+        let length = self.stack.peek(0).len();
+        let buffer = if length <= MAX_ELEMENT_SIZE {
+            short = [0; MAX_ELEMENT_SIZE];
+            &mut short[..]
+        } else {
+            long = vec![0; length];
+            &mut long[..]
+        };
+        self.stack.pop_into(buffer);
         let redeem_script = &buffer[..length];
         if bch::is_segwit_recovery(self.flags, redeem_script, self.stack.len()) {
             return Ok(Spend::Exempt);

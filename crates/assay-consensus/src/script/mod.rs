@@ -18,6 +18,7 @@ mod exec;
 mod flags;
 mod interpreter;
 mod keys;
+mod limits;
 mod num;
 pub mod opcode;
 mod ops;
@@ -31,6 +32,7 @@ pub use error::ScriptError;
 pub use flags::Flags;
 pub use interpreter::{InputStats, Interpreter, verify_input};
 pub use keys::{KeyHashes, KeyHashesOf};
+pub use limits::Limits;
 pub use sighash::{
     SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_FORKID, SIGHASH_NONE, SIGHASH_SINGLE, SINGLE_BUG,
     TapscriptPosition,

@@ -61,10 +61,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                 stack.need(1)?;
                 stack.drop_top(1);
             }
-            op::DUP => {
-                stack.need(1)?;
-                stack.push_again(0);
-            }
+            op::DUP => self.duplicate()?,
             op::NIP => {
                 stack.need(2)?;
                 stack.remove(1);
@@ -105,6 +102,17 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             }
             _ => return Err(ScriptError::BadOpcode),
         }
+        Ok(())
+    }
+
+    /// DUP, the one opcode that copies which may have a limit of its own.
+    #[inline]
+    fn duplicate(&mut self) -> Result<(), ScriptError> {
+        self.stack.need(1)?;
+        if !self.limits.may_dup(self.stack.peek(0).len()) {
+            return Err(ScriptError::PushSize);
+        }
+        self.stack.push_again(0);
         Ok(())
     }
 

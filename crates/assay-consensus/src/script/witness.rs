@@ -11,7 +11,7 @@ use super::error::ScriptError;
 use super::exec::{Exec, Frame, SigVersion};
 use super::flags::Flags;
 use super::num;
-use super::opcode::{Instructions, MAX_ELEMENT_SIZE, MAX_STACK_SIZE, is_op_success, op};
+use super::opcode::{Instructions, MAX_STACK_SIZE, is_op_success, op};
 use super::sighash::update_compact_size;
 
 /// Number of the script a witness program runs, for the sighash cache.
@@ -106,7 +106,8 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         let (Some(sig), Some(key), None) = (items.next(), items.next(), items.next()) else {
             return Err(ScriptError::WitnessProgramMismatch);
         };
-        if sig.len() > MAX_ELEMENT_SIZE || key.len() > MAX_ELEMENT_SIZE {
+        let element_bytes_max = self.limits.element_bytes_max();
+        if sig.len() > element_bytes_max || key.len() > element_bytes_max {
             return Err(ScriptError::PushSize);
         }
         if self.ctx.hash160(self.input, key) != program {
@@ -145,7 +146,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         }
         self.stack.clear_main();
         for item in witness.iter().take(count) {
-            if item.len() > MAX_ELEMENT_SIZE {
+            if item.len() > self.limits.element_bytes_max() {
                 return Err(ScriptError::PushSize);
             }
             self.stack.push(item);

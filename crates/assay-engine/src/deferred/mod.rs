@@ -19,7 +19,7 @@ mod check;
 mod multisig;
 mod recorder;
 
-use assay_consensus::script::{Flags, InputStats, Interpreter, ScriptError, TxContext};
+use assay_consensus::script::{Flags, InputStats, Interpreter, Limits, ScriptError, TxContext};
 use rayon::prelude::*;
 
 use crate::checker::ImmediateChecker;
@@ -60,6 +60,11 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
     /// Nothing recorded.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same under other limits than today's.
+    pub fn with_limits(limits: Limits) -> Self {
+        Self { interpreter: Interpreter::with_limits(limits), ..Self::default() }
     }
 
     /// Verifies an input as [`Interpreter::verify_input`] does, except that a success stands only when

@@ -8,7 +8,7 @@ use assay_consensus::block::{
 };
 use assay_consensus::header::{HeaderError, check_header, check_version};
 use assay_consensus::params::ChainParams;
-use assay_consensus::script::{InputStats, Interpreter, ScriptError, TxContext};
+use assay_consensus::script::{InputStats, Interpreter, Limits, ScriptError, TxContext};
 use assay_consensus::signet::check_signet_solution;
 use assay_consensus::subsidy::block_subsidy;
 use assay_consensus::tx::{SpentCoin, TxError, is_unspendable};
@@ -79,6 +79,7 @@ pub struct BlockVerifier<'a> {
     rules: BlockRules,
     median_time: Option<u32>,
     script_batch: Option<usize>,
+    limits: Limits,
 }
 
 impl<'a> BlockVerifier<'a> {
@@ -121,14 +122,21 @@ impl<'a> BlockVerifier<'a> {
         } else {
             Vec::new()
         };
-        let script_batch = default_script_batch();
-        Self { params, block, hash, txids, wtxids, rules, median_time, script_batch }
+        let (script_batch, limits) = (default_script_batch(), Limits::default());
+        Self { params, block, hash, txids, wtxids, rules, median_time, script_batch, limits }
     }
 
     /// Verifies about so many signatures together; `None` verifies each as it comes.
     #[must_use]
     pub fn with_script_batch(mut self, script_batch: Option<usize>) -> Self {
         self.script_batch = script_batch;
+        self
+    }
+
+    /// Verifies scripts under other limits than today's.
+    #[must_use]
+    pub fn with_script_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -305,18 +313,22 @@ impl<'a> BlockVerifier<'a> {
         let verdicts: Vec<TaskVerdict> = match self.script_batch {
             None => tasks
                 .par_iter()
-                .map_init(Interpreter::new, |interpreter, task| {
-                    self.verify_inputs(spent, task, |context, input| {
-                        let flags = self.rules.flags;
-                        interpreter.verify_input(context, input, flags, &mut ImmediateChecker)
-                    })
-                })
+                .map_init(
+                    || Interpreter::with_limits(self.limits),
+                    |interpreter, task| {
+                        self.verify_inputs(spent, task, |context, input| {
+                            let flags = self.rules.flags;
+                            interpreter.verify_input(context, input, flags, &mut ImmediateChecker)
+                        })
+                    },
+                )
                 .collect(),
             Some(batch) => bundles(&tasks)
                 .into_par_iter()
-                .map_init(DeferredScripts::new, |scripts, bundle| {
-                    self.verify_bundle(spent, bundle, scripts, batch)
-                })
+                .map_init(
+                    || DeferredScripts::with_limits(self.limits),
+                    |scripts, bundle| self.verify_bundle(spent, bundle, scripts, batch),
+                )
                 .flatten_iter()
                 .collect(),
         };

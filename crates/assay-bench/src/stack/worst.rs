@@ -1,0 +1,420 @@
+//! The worst block: which scripts take longest for their weight.
+//!
+//! Shapes of scripts are enumerated, each is measured once or a few times, and its time is extended to a block of 4 million
+//! weight units filled with it. The worst ones are then put into a block, which is verified as a whole.
+
+use std::time::Instant;
+
+use assay_consensus::script::opcode::op;
+use assay_consensus::script::{Interpreter, Limits, TxContext};
+use assay_engine::ImmediateChecker;
+use assay_lab::ratio::Summary;
+
+use super::spend::{Spend, Wrap};
+use super::verdicts::name;
+use super::worst_block::{self, BLOCK_WEIGHT};
+use super::worst_sigs;
+use super::{ASSAY, HASHING_OPCODES, StackSuite, asm};
+use crate::BenchError;
+use crate::suite::{Extent, Study, StudyTable};
+
+/// How the operands of hashing are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Copying {
+    /// `OP_DUP HASH OP_DROP`.
+    Dup,
+    /// `OP_IFDUP HASH OP_DROP`, which the rule about `OP_DUP` does not touch.
+    IfDup,
+    /// `OP_3DUP` and three times `HASH OP_DROP`.
+    Dup3,
+    /// `k OP_PICK HASH`, with the results left where they are: pushes are not operations.
+    Pick,
+    /// `HASH` of the result before.
+    Chain,
+}
+
+impl Copying {
+    const ALL: [Self; 5] = [Self::Dup, Self::IfDup, Self::Dup3, Self::Pick, Self::Chain];
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Dup => "OP_DUP HASH OP_DROP",
+            Self::IfDup => "OP_IFDUP HASH OP_DROP",
+            Self::Dup3 => "OP_3DUP (HASH OP_DROP) x 3",
+            Self::Pick => "k OP_PICK HASH",
+            Self::Chain => "HASH",
+        }
+    }
+
+    /// Elements it starts with.
+    const fn operands(self) -> usize {
+        if matches!(self, Self::Dup3) { 3 } else { 1 }
+    }
+
+    /// Appends round number `round`.
+    fn round(self, script: &mut Vec<u8>, hash: u8, round: usize) {
+        match self {
+            Self::Dup => script.extend([op::DUP, hash, op::DROP]),
+            Self::IfDup => script.extend([op::IFDUP, hash, op::DROP]),
+            Self::Dup3 => {
+                script.extend([op::DUP3, hash, op::DROP, hash, op::DROP, hash, op::DROP]);
+            }
+            Self::Pick => {
+                asm::push_number(script, round as i64);
+                script.extend([op::PICK, hash]);
+            }
+            Self::Chain => script.push(hash),
+        }
+    }
+
+    /// Operations of a round.
+    const fn ops(self) -> usize {
+        match self {
+            Self::Dup | Self::IfDup => 3,
+            Self::Dup3 => 7,
+            Self::Pick => 2,
+            Self::Chain => 1,
+        }
+    }
+
+    /// Elements that a round leaves.
+    const fn leaves(self) -> usize {
+        if matches!(self, Self::Pick) { 1 } else { 0 }
+    }
+}
+
+/// A script of rounds that are all alike.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    wrap: Wrap,
+    copying: Copying,
+    /// Index into [`HASHING_OPCODES`].
+    hash: usize,
+    size: usize,
+}
+
+/// What a shape costs.
+#[derive(Clone, Debug)]
+pub(super) struct Cost {
+    shape: Shape,
+    limits: Limits,
+    /// Of a block full of it.
+    block_s: f64,
+    /// Weight of a round, or of an input where the rounds of one are limited.
+    unit_weight: f64,
+    unit_ns: f64,
+}
+
+impl Shape {
+    fn opcode(self) -> u8 {
+        // In the order of the names.
+        [op::SHA1, op::RIPEMD160, op::SHA256, op::HASH160, op::HASH256][self.hash]
+    }
+
+    /// In words.
+    fn text(self) -> String {
+        let hash = format!("OP_{}", HASHING_OPCODES[self.hash]);
+        let text = self.copying.text().replace("HASH", &hash);
+        format!("`{text}` on {} bytes, {}", self.size, self.wrap.name())
+    }
+
+    /// Rounds that fit into 201 operations and 10,000 bytes, what cleans up included; tapscript has no such limits.
+    fn rounds_max(self) -> Option<usize> {
+        if self.wrap == Wrap::Tapscript {
+            return None;
+        }
+        let pushed =
+            if self.wrap == Wrap::Bare { self.copying.operands() * (self.size + 5) } else { 0 };
+        let cleaning = if self.wrap == Wrap::Bare { 0 } else { self.copying.leaves().div_ceil(2) };
+        let clean_once = if self.wrap == Wrap::Bare { 0 } else { 3 };
+        let by_ops = (201 - clean_once) * 2
+            / (2 * self.copying.ops() + self.copying.leaves() * usize::from(cleaning > 0));
+        // A number of a round is pushed by at most three bytes.
+        let by_bytes = (9_900usize.saturating_sub(pushed)) / (self.copying.ops() + 3);
+        Some(by_ops.min(by_bytes))
+    }
+
+    /// A script of so many rounds.
+    pub(super) fn spend(self, rounds: usize) -> Spend {
+        let operands = self.copying.operands();
+        let mut script = Vec::new();
+        let arguments = vec![vec![0x42; self.size]; operands];
+        if self.wrap == Wrap::Bare {
+            for operand in &arguments {
+                asm::push(&mut script, operand);
+            }
+        }
+        for round in 0..rounds {
+            self.copying.round(&mut script, self.opcode(), round);
+        }
+        if self.wrap == Wrap::Bare {
+            // Only the top has to be true, and a hash or the filling is.
+            return Spend::new(self.wrap, &script, Vec::new());
+        }
+        let left = operands + rounds * self.copying.leaves();
+        script.extend(vec![op::DROP2; (left - 1) / 2]);
+        script.extend(vec![op::DROP; (left - 1) % 2]);
+        Spend::new(self.wrap, &script, arguments)
+    }
+
+    /// Measures it; `None` when these limits do not let it pass.
+    fn cost(self, limits: Limits, times: usize) -> Result<Option<Cost>, BenchError> {
+        let mut interpreter = Interpreter::with_limits(limits);
+        let mut time = |spend: &Spend| -> Result<f64, BenchError> {
+            let samples: Result<Vec<f64>, BenchError> =
+                (0..times).map(|_| Ok(spend.time(&mut interpreter, 1)?.wall_ns as f64)).collect();
+            Ok(Summary::of(&samples?).median)
+        };
+        let (unit_weight, unit_ns, block_s) = if let Some(rounds) = self.rounds_max() {
+            let spend = self.spend(rounds);
+            if rounds == 0 || spend.verify(limits).is_err() {
+                return Ok(None);
+            }
+            let (weight, ns) = (spend.input_weight() as f64, time(&spend)?);
+            (weight, ns, ns * f64::from(BLOCK_WEIGHT) / weight / 1e9)
+        } else {
+            // Where results are left, the stack is full after so many.
+            let (few, many) = if self.copying == Copying::Pick { (100, 900) } else { (100, 600) };
+            let (short, long) = (self.spend(few), self.spend(many));
+            if long.verify(limits).is_err() {
+                return Ok(None);
+            }
+            let (short_weight, long_weight) =
+                (short.input_weight() as f64, long.input_weight() as f64);
+            let rounds = (many - few) as f64;
+            let weight = (long_weight - short_weight) / rounds;
+            let (short_ns, long_ns) = (time(&short)?, time(&long)?);
+            let ns = ((long_ns - short_ns) / rounds).max(0.0);
+            if self.copying == Copying::Pick {
+                (long_weight, long_ns, long_ns * f64::from(BLOCK_WEIGHT) / long_weight / 1e9)
+            } else {
+                (weight, ns, ns * (f64::from(BLOCK_WEIGHT) - short_weight) / weight / 1e9)
+            }
+        };
+        Ok(Some(Cost { shape: self, limits, block_s, unit_weight, unit_ns }))
+    }
+}
+
+impl StackSuite {
+    /// Searches, and fills blocks with what it finds.
+    pub(super) fn worst(&self, extent: Extent) -> Result<Study, BenchError> {
+        let mut limits = self.limits()?;
+        if extent == Extent::Smoke {
+            limits.truncate(1);
+        }
+        let times = if extent == Extent::Full { 5 } else { 3 };
+        let (mut best_rows, mut opcode_rows, mut block_rows) = (Vec::new(), Vec::new(), Vec::new());
+        let mut searched = 0;
+        for &limits in &limits {
+            let mut costs = Vec::new();
+            for shape in shapes(limits, extent) {
+                searched += 1;
+                costs.extend(shape.cost(limits, times)?);
+            }
+            costs.sort_by(|left, right| right.block_s.total_cmp(&left.block_s));
+            for wrap in [Wrap::Bare, Wrap::P2wsh, Wrap::Tapscript] {
+                let of_wrap = || costs.iter().filter(|cost| cost.shape.wrap == wrap);
+                best_rows.extend(of_wrap().take(2).map(Cost::row));
+                for hash in 0..HASHING_OPCODES.len() {
+                    opcode_rows
+                        .extend(of_wrap().find(|cost| cost.shape.hash == hash).map(Cost::row));
+                }
+                if wrap != Wrap::P2wsh
+                    && let Some(cost) = of_wrap().next()
+                {
+                    block_rows.push(cost.block(extent)?);
+                }
+            }
+        }
+        let mut classes = worst_sigs::rows(extent)?;
+        classes.extend(block_rows.iter().map(|row: &BlockRow| row.class()));
+        let table = |caption: &str, head: &[&str], word_columns: usize, rows: Vec<Vec<String>>| {
+            StudyTable {
+                caption: caption.to_owned(),
+                head: head.iter().map(|&word| word.to_owned()).collect(),
+                word_columns,
+                rows,
+            }
+        };
+        let shape_head = ["shape", "limits", "WU", "µs", "µs per WU", "s per 4 MWU"];
+        let blocks = block_rows.iter().map(BlockRow::row).collect();
+        Ok(Study {
+            id: "worst-block".to_owned(),
+            title: "The worst block".to_owned(),
+            prose: prose(searched),
+            tables: vec![
+                table(
+                    "Classes of worst blocks: seconds of one thread per block of 4 MWU",
+                    &["class", "limits", "measured on", "s per 4 MWU"],
+                    3,
+                    classes,
+                ),
+                table("Worst hashing scripts by kind of output", &shape_head, 2, best_rows),
+                table("Worst shape of every hashing opcode", &shape_head, 2, opcode_rows),
+                table(
+                    "Blocks that were made and verified as a whole",
+                    &[
+                        "shape",
+                        "limits",
+                        "WU",
+                        "inputs",
+                        "expected, s",
+                        "verified in, s",
+                        "threads",
+                    ],
+                    2,
+                    blocks,
+                ),
+            ],
+        })
+    }
+}
+
+fn prose(searched: usize) -> Vec<String> {
+    vec![
+        format!(
+            "{searched} shapes were measured: five hashing opcodes, five ways to copy their operand, three kinds of output, several sizes. A script \
+             outside tapscript has 201 operations; `k OP_PICK HASH` needs two for each hash, since pushes are not counted. Tapscript is bound by \
+             weight alone: `OP_DUP HASH OP_DROP` takes three weight units a hash whatever the size of the element."
+        ),
+        "- Bare outputs are the worst of it: an input that spends one weighs 164 WU, whatever its script does. The scripts lie in earlier \
+         blocks, whose weight is not counted here: the outputs for one such block weigh some 50 to 250 blocks."
+            .to_owned(),
+        "- Hashing time grows with the element, weight of the copying opcodes does not: that is why the limit matters. It does not matter to \
+         signature messages, which do not depend on the size of elements: the class that is worst today stays the worst."
+            .to_owned(),
+        "- The rule that `OP_DUP` fails above 520 bytes changes the opcode with which the worst block is made, not its time: see the shapes \
+         with `OP_IFDUP`, `OP_3DUP` and `OP_PICK`."
+            .to_owned(),
+    ]
+}
+
+/// Everything that is tried under these limits.
+fn shapes(limits: Limits, extent: Extent) -> Vec<Shape> {
+    let max = limits.element_bytes_max();
+    let mut sizes = vec![max];
+    if extent != Extent::Smoke {
+        sizes.extend([64, max / 2, max * 3 / 8]);
+    }
+    let mut shapes = Vec::new();
+    for wrap in [Wrap::Bare, Wrap::P2wsh, Wrap::Tapscript] {
+        for copying in Copying::ALL {
+            for hash in 0..HASHING_OPCODES.len() {
+                if extent == Extent::Smoke && hash != 2 {
+                    continue;
+                }
+                shapes.extend(sizes.iter().map(|&size| Shape { wrap, copying, hash, size }));
+            }
+        }
+    }
+    shapes
+}
+
+impl Cost {
+    fn row(&self) -> Vec<String> {
+        vec![
+            self.shape.text(),
+            name(self.limits),
+            format!("{:.2}", self.unit_weight),
+            format!("{:.2}", self.unit_ns / 1e3),
+            format!("{:.4}", self.unit_ns / 1e3 / self.unit_weight),
+            format!("{:.2}", self.block_s),
+        ]
+    }
+
+    /// A block full of it, verified.
+    fn block(&self, extent: Extent) -> Result<BlockRow, BenchError> {
+        let wanted = if extent == Extent::Smoke { 100_000 } else { BLOCK_WEIGHT };
+        let shape = self.shape;
+        let block = if let Some(rounds) = shape.rounds_max() {
+            worst_block::of_inputs(&shape.spend(rounds), wanted)
+        } else if shape.copying == Copying::Pick {
+            worst_block::of_inputs(&shape.spend(900), wanted)
+        } else {
+            // One input, as long as it may be.
+            let one = shape.spend(1).input_weight() as f64;
+            let rounds = (f64::from(wanted) - one - worst_block::OVERHEAD) / self.unit_weight;
+            worst_block::of_inputs(&shape.spend(rounds as usize), wanted)
+        };
+        let start = Instant::now();
+        block.verify(self.limits)?;
+        let seconds = start.elapsed().as_secs_f64();
+        Ok(BlockRow { cost: self.clone(), weight: block.weight, inputs: block.inputs, seconds })
+    }
+}
+
+/// A block that was verified.
+struct BlockRow {
+    cost: Cost,
+    weight: u64,
+    inputs: usize,
+    seconds: f64,
+}
+
+impl BlockRow {
+    fn row(&self) -> Vec<String> {
+        let scale = self.weight as f64 / f64::from(BLOCK_WEIGHT);
+        vec![
+            self.cost.shape.text(),
+            name(self.cost.limits),
+            self.weight.to_string(),
+            self.inputs.to_string(),
+            format!("{:.2}", self.cost.block_s * scale),
+            format!("{:.2}", self.seconds),
+            rayon::current_num_threads().to_string(),
+        ]
+    }
+
+    fn class(&self) -> Vec<String> {
+        let class = match self.cost.shape.wrap {
+            Wrap::Bare => "hashing in outputs of earlier blocks",
+            Wrap::P2wsh | Wrap::Tapscript => "hashing, all weight in this block",
+        };
+        vec![
+            class.to_owned(),
+            name(self.cost.limits),
+            self.cost.shape.text(),
+            format!("{:.2}", self.cost.block_s),
+        ]
+    }
+}
+
+/// Verifies one input of a transaction with many.
+pub(super) fn verify_one(
+    context: &TxContext<'_>,
+    input: usize,
+    spend: &Spend,
+) -> Result<(), BenchError> {
+    let mut interpreter = Interpreter::new();
+    interpreter.verify_input(context, input, spend.flags, &mut ImmediateChecker).map(drop).map_err(
+        |error| BenchError::WrongAnswer {
+            benchmark: "worst block".to_owned(),
+            alternative: ASSAY.to_owned(),
+            detail: error.to_string(),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shape_passes_under_limits_that_allow_it() {
+        let limits = Limits::new(8000).expect("a limit");
+        for size in [64, 520, 3000] {
+            for shape in shapes(Limits::new(size).expect("a limit"), Extent::Smoke) {
+                let rounds = shape.rounds_max().unwrap_or(600);
+                let verdict = shape.spend(rounds).verify(limits);
+                assert!(verdict.is_ok(), "{verdict:?} {rounds} rounds of {}", shape.text());
+            }
+        }
+        let dup = limits.with_dup_bytes_max(520);
+        for shape in shapes(limits, Extent::Smoke) {
+            let fits = shape.wrap != Wrap::Bare || shape.copying != Copying::Dup3;
+            let rounds = shape.rounds_max().unwrap_or(600);
+            let passes = rounds > 0 && shape.spend(rounds).verify(dup).is_ok();
+            assert_eq!(passes, fits && shape.copying != Copying::Dup, "{}", shape.text());
+        }
+    }
+}
