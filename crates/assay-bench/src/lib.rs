@@ -19,14 +19,22 @@
 
 pub mod blocks;
 pub mod conditions;
+pub mod counters;
 pub mod harness;
 pub mod ibd;
+mod journal;
 pub mod pairing;
 mod peer;
+pub mod plan;
+pub mod registry;
+pub mod report;
+pub mod results;
+pub mod run;
 pub mod signatures;
 pub mod stack;
 pub mod suite;
 pub mod table;
+pub mod verdict;
 
 use std::io;
 use std::path::PathBuf;
@@ -107,6 +115,15 @@ pub enum BenchError {
         threads: usize,
         /// Why not.
         source: rayon::ThreadPoolBuildError,
+    },
+    /// A file of results cannot be written.
+    #[error(transparent)]
+    Write(#[from] assay_lab::atomic_file::WriteError),
+    /// Two benchmarks have the same name.
+    #[error("there are two benchmarks {name}")]
+    SameName {
+        /// The name.
+        name: String,
     },
     /// A parameter makes no sense.
     #[error("{what}: give {wanted}")]

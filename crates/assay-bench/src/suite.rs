@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use assay_lab::report::Table;
 use serde::{Deserialize, Serialize};
 
 use crate::harness::{Alternative, Row};
@@ -117,4 +118,11 @@ pub struct StudyTable {
     pub word_columns: usize,
     /// Cells.
     pub rows: Vec<Vec<String>>,
+}
+
+impl From<&StudyTable> for Table {
+    fn from(table: &StudyTable) -> Self {
+        let StudyTable { caption, head, word_columns, rows } = table.clone();
+        Self { caption, head, rows, word_columns }
+    }
 }
