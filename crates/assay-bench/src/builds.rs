@@ -8,6 +8,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use crate::BenchError;
 use crate::harness::{Alternative, Rounds, compare};
 use crate::plan::Build;
 use crate::registry::Filter;
@@ -15,7 +16,6 @@ use crate::results::{Measured, comparisons};
 use crate::run::Watch;
 use crate::serve::{Answer, Order};
 use crate::suite::{Benchmark, Extent};
-use crate::BenchError;
 
 /// How builds are asked and measured.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,10 @@ pub(crate) struct Builds<'a> {
 
 impl<'a> Builds<'a> {
     /// Starts them.
-    pub(crate) fn start(builds: &'a [Build], options: BuildOptions<'a>) -> Result<Self, BenchError> {
+    pub(crate) fn start(
+        builds: &'a [Build],
+        options: BuildOptions<'a>,
+    ) -> Result<Self, BenchError> {
         let start = |build: &'a Build| Ok((build, RefCell::new(Peer::start(build, &options)?)));
         Ok(Self { peers: builds.iter().map(start).collect::<Result<_, BenchError>>()?, options })
     }

@@ -156,7 +156,10 @@ impl Comparison {
 
 fn alternatives(results: &BenchResults) -> impl Iterator<Item = (&Measured, &Figures)> {
     let of = |measured| move |figures| (measured, figures);
-    results.benchmarks.iter().flat_map(move |measured| measured.row.figures.iter().map(of(measured)))
+    results
+        .benchmarks
+        .iter()
+        .flat_map(move |measured| measured.row.figures.iter().map(of(measured)))
 }
 
 fn find<'a>(results: &'a BenchResults, benchmark: &str, name: &str) -> Option<&'a Figures> {
@@ -232,7 +235,9 @@ mod tests {
         assert!(slower.len() == 1 && found.is_slower(), "{}", found.text());
         assert!((slower[0].ratio.expect("samples").median - 1.0 / 1.5).abs() < 1e-9);
         let text = found.text();
-        for words in ["not the same: processor", "not the same: rounds", "second file: ", "1 slower"] {
+        for words in
+            ["not the same: processor", "not the same: rounds", "second file: ", "1 slower"]
+        {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert_eq!((found.only_before.len(), found.only_after.len()), (1, 1));

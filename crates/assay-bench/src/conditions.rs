@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 const LOAD_MAX: f64 = 0.5;
 
 /// The state of program and machine at the start.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// The machine.
     pub machine: Machine,

@@ -78,8 +78,8 @@ mod hardware {
         fn open() -> Result<Self, String> {
             let refused = |error: io::Error| format!("the system refuses counters ({error})");
             let mut group = Group::new().map_err(refused)?;
-            let instructions = group.add(&Builder::new(Hardware::INSTRUCTIONS)).map_err(refused)?;
-            let mut other = |event| group.add(&Builder::new(event)).ok();
+            let instructions = Builder::new().group(&mut group).kind(Hardware::INSTRUCTIONS).build().map_err(refused)?;
+            let mut other = |event| Builder::new().group(&mut group).kind(event).build().ok();
             Ok(Self {
                 cycles: other(Hardware::CPU_CYCLES),
                 branches: other(Hardware::BRANCH_INSTRUCTIONS),
@@ -101,7 +101,7 @@ mod hardware {
             if data.time_running() != data.time_enabled() {
                 return Ok(Counts::default());
             }
-            let value = |counter: &Option<Counter>| Some(data.get(counter.as_ref()?)?.value());
+            let value = |counter: &Option<Counter>| data.get(counter.as_ref()?).copied();
             Ok(Counts {
                 instructions: value(&self.instructions),
                 cycles: value(&self.cycles),

@@ -22,7 +22,7 @@ use crate::suite::Extent;
 const VALGRIND: &str = "valgrind";
 
 /// Time of the operations that are counted, at native speed: a few hundred times of what varies in a start.
-const COUNTED_NS: f64 = 20_000_000.0;
+const COUNTED_NS: f64 = 10_000_000.0;
 
 /// How to start the child: this program and the words up to the flags of [`Once`].
 #[derive(Clone, Debug)]
@@ -192,7 +192,8 @@ mod tests {
         let done = once(&sections(), &order("harness/same", "first")).expect("there is one");
         assert_eq!(done.operations, 3);
         for (benchmark, alternative) in [("harness/sam", "first"), ("harness/same", "third")] {
-            let error = once(&sections(), &order(benchmark, alternative)).expect_err("there is none");
+            let error =
+                once(&sections(), &order(benchmark, alternative)).expect_err("there is none");
             assert!(matches!(error, BenchError::Unknown { .. }), "{error}");
         }
     }

@@ -18,10 +18,13 @@
 //! Deliberately absent: whole nodes. They are measured as processes, by `assay-lab`.
 
 pub mod blocks;
+mod builds;
+pub mod compare;
 pub mod conditions;
 pub mod counters;
 pub mod harness;
 pub mod ibd;
+pub mod instructions;
 mod journal;
 pub mod pairing;
 mod peer;
@@ -30,6 +33,8 @@ pub mod registry;
 pub mod report;
 pub mod results;
 pub mod run;
+pub mod selfcheck;
+pub mod serve;
 pub mod signatures;
 pub mod stack;
 pub mod suite;
@@ -119,6 +124,20 @@ pub enum BenchError {
     /// A file of results cannot be written.
     #[error(transparent)]
     Write(#[from] assay_lab::atomic_file::WriteError),
+    /// There is no benchmark or alternative of that name.
+    #[error("there is no {name}")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// Instructions cannot be counted.
+    #[error(
+        "instructions are counted with valgrind where the processor's counters are unavailable, and it cannot be started: install it (Debian: apt-get install valgrind)"
+    )]
+    NoValgrind {
+        /// Why not.
+        source: io::Error,
+    },
     /// Two benchmarks have the same name.
     #[error("there are two benchmarks {name}")]
     SameName {

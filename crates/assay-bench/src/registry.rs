@@ -3,6 +3,7 @@
 use crate::BenchError;
 use crate::ibd::{IbdSettings, IbdSuite};
 use crate::pairing::{PairingSettings, PairingSuite};
+use crate::selfcheck::SelfCheckSuite;
 use crate::stack::{StackSettings, StackSuite};
 use crate::suite::{Benchmark, Extent, Suite};
 
@@ -34,12 +35,13 @@ impl Section {
     }
 }
 
-/// All suites with their default settings.
+/// All suites with their default settings, the harness's own among them.
 pub fn sections() -> Vec<Section> {
     vec![
         Section::stack(StackSettings::default()),
         Section::ibd(IbdSettings::default()),
         Section::pairing(PairingSettings::default()),
+        Section { name: "harness", suite: Box::new(SelfCheckSuite) },
     ]
 }
 

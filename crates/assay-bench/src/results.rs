@@ -40,6 +40,8 @@ pub struct BenchResults {
     pub counting: Counting,
     /// Share by which things have to differ at least, to be called different.
     pub floor: f64,
+    /// What the same work beside itself came to at most, a share; absent where that was not measured.
+    pub floor_measured: Option<f64>,
     /// What was measured, in the order of the suites.
     pub benchmarks: Vec<Measured>,
     /// Builds of this program side by side.
@@ -130,6 +132,15 @@ impl Measured {
         }
     }
 
+    /// The same judged by another floor.
+    pub(crate) fn judged(&self, floor: f64) -> Self {
+        let mut measured = self.clone();
+        for comparison in &mut measured.comparisons {
+            comparison.verdict = Verdict::of(&comparison.ratio, floor);
+        }
+        measured
+    }
+
     /// Bytes per second at the median time of an alternative.
     pub fn bytes_per_s(&self, ns_per_op: f64) -> Option<f64> {
         let bytes = self.bytes_per_op.filter(|_| ns_per_op > 0.0)?;
@@ -160,4 +171,82 @@ pub(crate) fn comparisons<'a>(
         })
     };
     row.figures.iter().filter_map(|figures| compare(&figures.name)).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod fixture {
+    use super::*;
+    use crate::harness::{Alternative, Rounds, Sample, compare};
+
+    /// Results of two series over sizes, one benchmark without, a failure and a study.
+    pub(crate) fn results() -> BenchResults {
+        let sizes = [(Some(1), "s"), (Some(520), "s"), (Some(8000), "s"), (None, "check")];
+        let benchmarks = sizes.map(|(size, series)| measured(series, size)).into();
+        let study = Study {
+            id: "limits".to_owned(),
+            title: "What <limits> change".to_owned(),
+            prose: vec!["One `paragraph`.".to_owned(), "- a point".to_owned()],
+            tables: vec![crate::suite::StudyTable {
+                caption: "Vectors".to_owned(),
+                head: vec!["vector".to_owned(), "bytes".to_owned()],
+                word_columns: 1,
+                rows: vec![vec!["first".to_owned(), "521".to_owned()]],
+            }],
+        };
+        let published = Published {
+            benchmark: "g/s/520".to_owned(),
+            subject: "somebody".to_owned(),
+            machine: "Ryzen 5 3600".to_owned(),
+            ns_per_op: Some(637.0),
+            instructions_per_op: None,
+            ratio: Some(1.5),
+            note: "their note".to_owned(),
+        };
+        BenchResults {
+            schema: SCHEMA,
+            kind: Kind::Bench,
+            created: "2026-11-21T10:00:00Z".to_owned(),
+            plan: None,
+            extent: Extent::Quick,
+            rounds: 15,
+            rerun: "assay bench".to_owned(),
+            conditions: Conditions::default(),
+            software: Software::default(),
+            counting: Counting { by: None, note: "unavailable: refused".to_owned() },
+            floor: 0.01,
+            floor_measured: Some(0.004),
+            benchmarks,
+            builds: vec![measured("build", None)],
+            failures: vec![Failure { name: "bad".to_owned(), error: "wrong <answer>".to_owned() }],
+            studies: vec![study],
+            published: vec![published],
+            is_complete: true,
+        }
+    }
+
+    fn measured(series: &str, size: Option<u64>) -> Measured {
+        let base_ns = size.unwrap_or(100) + 100;
+        let epoch = |scale: u64| {
+            let mut turn = 0;
+            move || {
+                turn += 1;
+                Sample::told(10, base_ns * scale * 10 + turn % 3, base_ns * 10)
+            }
+        };
+        let name = size.map_or_else(|| format!("g/{series}"), |size| format!("g/{series}/{size}"));
+        let mut both =
+            [Alternative::new("theirs", epoch(2)), Alternative::new("ours, fast", epoch(1))];
+        let rounds = Rounds { count: 15, warm_up: 0 };
+        let row = compare(&name, &mut both, rounds, &mut || {}).expect("no failure");
+        let benchmark = Benchmark {
+            name,
+            series: format!("g/{series}"),
+            size,
+            unit: "bytes",
+            bytes_per_op: size,
+            baseline: Some("theirs".to_owned()),
+            make: Box::new(|| Ok(Vec::new())),
+        };
+        Measured::new("fixture", &benchmark, row, 0.01)
+    }
 }

@@ -5,19 +5,24 @@ use std::path::PathBuf;
 use assay_lab::machine;
 use assay_lab::results::Software;
 
+use crate::builds::{BuildOptions, Builds};
 use crate::conditions::Conditions;
 use crate::counters;
 use crate::harness::{Rounds, Row, compare};
+use crate::instructions::Counter;
 use crate::journal::{Journal, Settings};
 use crate::plan::{BenchPlan, Kind};
 use crate::registry::{Filter, Section, benchmarks};
 use crate::results::{BenchResults, Counting, Failure, Measured, SCHEMA};
+use crate::selfcheck::{floor, measure_floor};
 use crate::suite::{Benchmark, Extent};
-use crate::verdict::FLOOR_MIN;
 use crate::{BenchError, Progress};
 
 /// Median absolute deviation, in percent, above which figures are called unsteady.
 const ERR_PERCENT_MAX: f64 = 5.0;
+
+/// Rounds of each comparison that the floor is taken from.
+const FLOOR_ROUNDS: usize = 15;
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -38,6 +43,10 @@ pub struct RunOptions {
     pub rerun: String,
     /// What measures.
     pub software: Software,
+    /// Counts instructions where the processor does not, and is left out where it does.
+    pub counter: Option<Counter>,
+    /// The plan as other builds of this program find it: a name or a path.
+    pub plan_source: String,
 }
 
 /// Hears how a run goes.
@@ -73,7 +82,11 @@ pub fn run(
     options: &RunOptions,
     watch: &dyn Watch,
 ) -> Result<BenchResults, BenchError> {
-    let mut results = begin(options);
+    let mut results = begin(options, watch)?;
+    let mut counter = options.counter.clone().filter(|_| results.counting.by.is_none());
+    if let Some(counter) = &counter {
+        results.counting = counter.note();
+    }
     let all = benchmarks(sections, options.extent, &options.filter)?;
     let (mut journal, done) = match &options.out_dir {
         None => (None, Vec::new()),
@@ -89,19 +102,30 @@ pub fn run(
         }
         watch.benchmark(&benchmark.name, number, all.len());
         if let Some(measured) = done.iter().find(|measured| measured.name == benchmark.name) {
-            results.benchmarks.push(measured.clone());
+            results.benchmarks.push(measured.judged(results.floor));
             continue;
         }
-        match measure(benchmark, options.extent, results.rounds, watch) {
-            Ok(row) => {
-                let measured = Measured::new(section, benchmark, row, results.floor);
-                if let Some(journal) = &mut journal {
-                    journal.record(&measured)?;
-                }
-                results.benchmarks.push(measured);
+        let row = match measure(benchmark, options.extent, results.rounds, watch) {
+            Ok(row) => row,
+            Err(error) => {
+                fail(&mut results, &benchmark.name, &error, watch);
+                continue;
             }
-            Err(error) => fail(&mut results, &benchmark.name, &error, watch),
+        };
+        let mut measured = Measured::new(section, benchmark, row, results.floor);
+        if let Some(counter) = &mut counter {
+            count(counter, &mut measured, &mut results, watch);
         }
+        if let Some(journal) = &mut journal {
+            journal.record(&measured)?;
+        }
+        results.benchmarks.push(measured);
+    }
+    if let Some(counter) = &counter {
+        results.counting = counter.note();
+    }
+    if results.is_complete {
+        builds(&all, options, &mut results, watch);
     }
     if options.plan.is_some() && results.is_complete {
         studies(sections, options.extent, &mut results, watch);
@@ -134,11 +158,68 @@ pub fn measure(
     compare(&benchmark.name, &mut alternatives, rounds, &mut || progress.step())
 }
 
-fn begin(options: &RunOptions) -> BenchResults {
+/// Counts instructions of all alternatives; one that cannot be counted stays without.
+fn count(
+    counter: &mut Counter,
+    measured: &mut Measured,
+    results: &mut BenchResults,
+    watch: &dyn Watch,
+) {
+    for figures in &mut measured.row.figures {
+        if let Err(error) = counter.count(&measured.name, results.extent, figures) {
+            let name = format!("instructions of {} by {}", measured.name, figures.name);
+            fail(results, &name, &error, watch);
+        }
+    }
+}
+
+/// Makes what the plan's builds of this program are to be compared by.
+fn builds(
+    all: &[(&'static str, Benchmark<'_>)],
+    options: &RunOptions,
+    results: &mut BenchResults,
+    watch: &dyn Watch,
+) {
+    let named = options.plan.as_ref().map_or(&[][..], |plan| &plan.builds);
+    if named.is_empty() {
+        return;
+    }
+    let how = BuildOptions {
+        plan: &options.plan_source,
+        extent: options.extent,
+        rounds: results.rounds,
+        floor: results.floor,
+    };
+    let builds = match Builds::start(named, how) {
+        Ok(builds) => builds,
+        Err(error) => return fail(results, "builds", &error, watch),
+    };
+    let chosen: Vec<_> = all.iter().filter(|(_, one)| builds.admit(&one.name)).collect();
+    for (number, (section, benchmark)) in chosen.iter().enumerate() {
+        if watch.is_stopped() {
+            results.is_complete = false;
+            return;
+        }
+        watch.benchmark(&benchmark.name, number, chosen.len());
+        match builds.measure(section, benchmark, watch) {
+            Ok(measured) => results.builds.push(measured),
+            Err(error) => {
+                fail(results, &format!("builds: {}", benchmark.name), &error, watch);
+            }
+        }
+    }
+}
+
+fn begin(options: &RunOptions, progress: &dyn Progress) -> Result<BenchResults, BenchError> {
     let planned = options.plan.as_ref().and_then(|plan| plan.rounds);
     // The rounds of a plan are those of its full extent.
     let planned = planned.filter(|_| options.extent == Extent::Full);
-    BenchResults {
+    let conditions = Conditions::now();
+    let floor_measured = match options.extent {
+        Extent::Smoke => None,
+        Extent::Quick | Extent::Full => Some(measure_floor(FLOOR_ROUNDS, progress)?),
+    };
+    Ok(BenchResults {
         schema: SCHEMA,
         kind: Kind::Bench,
         created: machine::utc_now(),
@@ -146,17 +227,18 @@ fn begin(options: &RunOptions) -> BenchResults {
         extent: options.extent,
         rounds: options.rounds.or(planned).unwrap_or(options.extent.rounds()),
         rerun: options.rerun.clone(),
-        conditions: Conditions::now(),
+        conditions,
         software: options.software.clone(),
         counting: counting(),
-        floor: FLOOR_MIN,
+        floor: floor(floor_measured),
+        floor_measured,
         benchmarks: Vec::new(),
         builds: Vec::new(),
         failures: Vec::new(),
         studies: Vec::new(),
         published: Vec::new(),
         is_complete: true,
-    }
+    })
 }
 
 fn counting() -> Counting {
@@ -246,6 +328,8 @@ mod tests {
             resume: false,
             rerun: String::new(),
             software: Software::default(),
+            counter: None,
+            plan_source: String::new(),
         };
         let results = run(&sections(), &options, &Silent).expect("suites with their defaults");
         assert!(results.failures.is_empty(), "{:#?}", results.failures);

@@ -78,10 +78,8 @@ pub fn serve(
     let mut prepared: Vec<Alternative<'_>> = Vec::new();
     for line in orders.lines() {
         let line = line.map_err(fail)?;
-        let answer = obey(&line, &all, extent, &mut prepared).unwrap_or_else(|error| Answer {
-            error: Some(error),
-            ..Answer::default()
-        });
+        let answer = obey(&line, &all, extent, &mut prepared)
+            .unwrap_or_else(|error| Answer { error: Some(error), ..Answer::default() });
         let text = serde_json::to_string(&answer).map_err(|error| fail(error.into()))?;
         writeln!(answers, "{text}").and_then(|()| answers.flush()).map_err(fail)?;
     }
@@ -90,7 +88,7 @@ pub fn serve(
 
 fn obey<'a>(
     line: &str,
-    all: &'a [(&'static str, Benchmark<'a>)],
+    all: &[(&'static str, Benchmark<'a>)],
     extent: Extent,
     prepared: &mut Vec<Alternative<'a>>,
 ) -> Result<Answer, String> {
@@ -108,7 +106,8 @@ fn obey<'a>(
             Ok(Answer { alternatives, ..Answer::default() })
         }
         Order::Epoch { alternative } => {
-            let alternative = prepared.get_mut(alternative).ok_or("there is no such alternative")?;
+            let alternative =
+                prepared.get_mut(alternative).ok_or("there is no such alternative")?;
             let sample = alternative.epoch().map_err(|error| error.to_string())?;
             Ok(Answer { epoch: Some(sample.into()), ..Answer::default() })
         }

@@ -47,6 +47,17 @@ pub enum Extent {
     Full,
 }
 
+impl Extent {
+    /// As flags and files name it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Smoke => "smoke",
+            Self::Quick => "quick",
+            Self::Full => "full",
+        }
+    }
+}
+
 /// The benchmarks that one section of a plan asks for.
 pub trait Suite {
     /// They, in the order of the report.

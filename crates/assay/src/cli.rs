@@ -12,7 +12,10 @@ use assay_lab::target::TargetSpec;
 use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use bench::{BenchArguments, BenchCommand, BenchListArguments, MeasureArguments};
+pub(crate) use bench::{
+    BenchArguments, BenchCommand, BenchCompareArguments, BenchListArguments, BenchOneArguments,
+    BenchServeArguments, MeasureArguments,
+};
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
 };
@@ -110,6 +113,9 @@ pub(crate) struct RunArguments {
     /// Plans of benchmarks in parts: the part to run. `ibd-tracking` has `micro`.
     #[arg(long, value_name = "NAME")]
     pub(crate) part: Option<String>,
+    /// Plans of benchmarks: count instructions with valgrind where the processor's counters are unavailable.
+    #[arg(long)]
+    pub(crate) instructions: bool,
     /// Folder for results, made when missing [default: results/PLAN].
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

@@ -12,8 +12,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::table::escape;
 
-type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn Error>>;
+pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Drawn = Result<(), Box<dyn Error>>;
 
 /// Stands for `currentColor`.
 const INK: RGBColor = RGBColor(1, 2, 3);
@@ -50,7 +50,7 @@ pub struct Look {
 }
 
 impl Look {
-    fn rgb(self) -> RGBColor {
+    pub(super) fn rgb(self) -> RGBColor {
         self.colour.map_or(INK, |number| RGBColor(250, 251, (number % SERIES_COLOURS) as u8))
     }
 
@@ -165,7 +165,7 @@ impl LineChart {
             }
         };
         let keys = self.series.iter().map(|line| (&line.label, line.look));
-        finish(&self.title, keys, false, drawing)
+        finish(&self.title, keys, false, SIZE, drawing)
     }
 
     fn draw_on<X, Y>(
@@ -269,7 +269,7 @@ impl BarChart {
             Ok(())
         };
         let keys = self.series.iter().map(|bars| (&bars.label, bars.look));
-        finish(&self.title, keys, true, drawing)
+        finish(&self.title, keys, true, SIZE, drawing)
     }
 
     fn bars_of(&self, number: usize, bars: &Bars) -> Vec<Rectangle<(f64, f64)>> {
@@ -284,20 +284,20 @@ impl BarChart {
 }
 
 /// Draws into a string and hands the colours over to the page.
-fn finish<'k>(
+pub(super) fn finish<'k>(
     title: &str,
     keys: impl Iterator<Item = (&'k String, Look)>,
     has_bars: bool,
+    (width, height): (u32, u32),
     drawing: impl FnOnce(&Canvas<'_>) -> Drawn,
 ) -> Option<Chart> {
     let mut svg = String::new();
     {
-        let canvas = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let canvas = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
         // Drawing into a string fails only on impossible ranges; then the chart is left out.
         drawing(&canvas).ok()?;
         canvas.present().ok()?;
     }
-    let (width, height) = SIZE;
     let head = format!("<svg width=\"{width}\" height=\"{height}\"");
     let mut svg = svg.replacen(&head, "<svg role=\"img\"", 1);
     if let Some(end) = svg.find('>') {
@@ -311,11 +311,16 @@ fn finish<'k>(
     Some(Chart { title: title.to_owned(), svg, legend, has_bars })
 }
 
-fn text() -> TextStyle<'static> {
+/// The colour of text.
+pub(super) const fn ink() -> RGBColor {
+    INK
+}
+
+pub(super) fn text() -> TextStyle<'static> {
     (FONT, FONT_SIZE).into_font().color(&INK.mix(0.85))
 }
 
-fn small() -> TextStyle<'static> {
+pub(super) fn small() -> TextStyle<'static> {
     (FONT, FONT_SIZE - 2).into_font().color(&INK.mix(0.85))
 }
 
@@ -333,7 +338,7 @@ fn headroom(largest: f64) -> f64 {
 }
 
 /// An axis label: short, and exact where it can be.
-fn tick(value: f64) -> String {
+pub(super) fn tick(value: f64) -> String {
     let size = value.abs();
     match size {
         size if size >= 1e9 => format!("{}G", plain(value / 1e9)),

@@ -13,6 +13,7 @@ mod index;
 mod markdown;
 mod number;
 mod prose;
+mod ratio_chart;
 mod series;
 mod table;
 mod tables;
@@ -25,6 +26,7 @@ pub use crate::atomic_file::WriteError;
 use crate::atomic_file::{self};
 use crate::results::{Results, SCHEMA, SCHEMA_OLDEST};
 pub use chart::{Band, BarChart, Bars, Chart, Line, LineChart, Look};
+pub use ratio_chart::{RatioBar, RatioChart};
 pub use table::Table;
 
 /// The files of a report.
@@ -154,6 +156,11 @@ pub fn terminal(results: &Results) -> String {
         out.push('\n');
     }
     out
+}
+
+/// A table of the machine, for any report.
+pub fn machine_table(machine: &crate::results::Machine) -> Table {
+    tables::of_machine("Machine", machine)
 }
 
 fn machine_tables(results: &Results) -> Vec<Table> {

@@ -24,6 +24,14 @@ pub(crate) struct BenchArguments {
 pub(crate) enum BenchCommand {
     /// Names of the benchmarks.
     List(BenchListArguments),
+    /// Two files of results beside each other: what became faster, what slower.
+    Compare(BenchCompareArguments),
+    /// Do one alternative so often, untimed: what valgrind counts.
+    #[command(hide = true)]
+    One(BenchOneArguments),
+    /// Time benchmarks on order: what a comparison of builds talks to.
+    #[command(hide = true)]
+    Serve(BenchServeArguments),
     /// Signature checks in batches against plain calls of libsecp256k1, interleaved, on one thread.
     Signatures(BenchSignaturesArguments),
     /// Blocks stage by stage and connected as a whole, and Bitcoin Core's kernel at the same work.
@@ -51,6 +59,10 @@ pub(crate) struct MeasureArguments {
     /// Rounds that count; in each every alternative runs once [default: 21, quick 15, smoke 1].
     #[arg(long, value_name = "N", value_parser = rounds)]
     pub(crate) rounds: Option<usize>,
+    /// Where the processor's counters are unavailable, count instructions with valgrind in child processes: on the paths that
+    /// valgrind's processor has, which lacks AVX-512 and SHA instructions.
+    #[arg(long)]
+    pub(crate) instructions: bool,
     /// Print JSON with every sample.
     #[arg(long)]
     pub(crate) json: bool,
@@ -77,6 +89,61 @@ pub(crate) struct BenchListArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Two files of results beside each other.
+///
+/// A ratio is the time in the first file over the time in the second: above 1 the second is faster. Its interval is that of two
+/// medians which nothing pairs. Exit status 1 when anything became slower.
+#[derive(Debug, Args)]
+pub(crate) struct BenchCompareArguments {
+    /// Results of before: a file of `assay bench --out`, or a folder of `assay run`.
+    #[arg(value_name = "A.json")]
+    pub(crate) before: PathBuf,
+    /// Results of after.
+    #[arg(value_name = "B.json")]
+    pub(crate) after: PathBuf,
+    /// Percent by which medians have to differ at least [default: the larger floor of both runs, and at least 2].
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) floor: Option<f64>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Do one alternative so often.
+#[derive(Debug, Args)]
+pub(crate) struct BenchOneArguments {
+    #[command(flatten)]
+    pub(crate) of: BenchServeArguments,
+    /// The benchmark, by its whole name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) benchmark: String,
+    /// The alternative.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) alternative: String,
+    /// Operations, at least.
+    #[arg(long, value_name = "N")]
+    pub(crate) operations: u64,
+}
+
+/// Which benchmarks another process orders.
+#[derive(Debug, Args)]
+pub(crate) struct BenchServeArguments {
+    /// Those of this plan of benchmarks, a name or a path; without it all with default settings.
+    #[arg(long, value_name = "PLAN")]
+    pub(crate) plan: Option<String>,
+    /// Those of this extent.
+    #[arg(long, value_enum, value_name = "EXTENT", default_value = "full")]
+    pub(crate) extent: ExtentArgument,
+}
+
+/// A share given in percent.
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("give a number from 0 to 1000".to_owned()),
+    }
 }
 
 /// How much is measured.

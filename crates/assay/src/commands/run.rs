@@ -88,13 +88,14 @@ fn is_path(name: &str) -> bool {
 
 /// Benchmarks have rounds and parts, chains have not.
 fn refuse_flags_of_benchmarks(arguments: &RunArguments) -> anyhow::Result<()> {
-    let RunArguments { quick, smoke, rounds, filter, part, .. } = arguments;
+    let RunArguments { quick, smoke, rounds, filter, part, instructions, .. } = arguments;
     let given = [
         ("--quick", *quick),
         ("--smoke", *smoke),
         ("--rounds", rounds.is_some()),
         ("--filter", !filter.is_empty()),
         ("--part", part.is_some()),
+        ("--instructions", *instructions),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((flag, _)) => {

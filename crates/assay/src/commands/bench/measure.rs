@@ -1,9 +1,9 @@
 //! `assay bench FILTER`.
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use assay_bench::registry::{Filter, sections};
 use assay_bench::run::{RunOptions, run as measure};
-use assay_bench::table;
+use assay_bench::{report, table};
 
 use super::progress::RunBar;
 use crate::Outcome;
@@ -21,6 +21,8 @@ pub(super) fn run(arguments: &MeasureArguments) -> anyhow::Result<Outcome> {
         resume: false,
         rerun: rerun(arguments),
         software: super::software(),
+        counter: super::counter(arguments.instructions, None)?,
+        plan_source: String::new(),
     };
     let bar = RunBar::stopped_by(stop_flag()?);
     bar.warn();
@@ -30,9 +32,7 @@ pub(super) fn run(arguments: &MeasureArguments) -> anyhow::Result<Outcome> {
         bail!("no benchmark is called that; `assay bench list` shows them");
     }
     if let Some(path) = &arguments.out {
-        let json =
-            serde_json::to_vec_pretty(&results).context("cannot write the results as JSON")?;
-        assay_lab::atomic_file::write(path, &json)?;
+        report::write_json(&results, path)?;
     }
     if arguments.json {
         output::print_json(&results)?;
@@ -52,6 +52,7 @@ fn rerun(arguments: &MeasureArguments) -> String {
     words.extend(arguments.filter.iter().map(|filter| format!("'{filter}'")));
     let extent = clap::ValueEnum::to_possible_value(&arguments.extent);
     words.extend(extent.map(|extent| format!("--extent {}", extent.get_name())));
+    words.extend(arguments.instructions.then(|| "--instructions".to_owned()));
     words.extend(arguments.rounds.map(|rounds| format!("--rounds {rounds}")));
     words.join(" ")
 }

@@ -1,20 +1,26 @@
 //! `assay bench`.
 
 mod blocks;
+mod compare;
 mod libsecp;
 mod list;
 mod measure;
 pub(crate) mod plan;
 mod progress;
+mod serve;
 mod signatures;
 mod sync;
 
+use std::ffi::OsString;
+
+use assay_bench::instructions::Counter;
 use assay_bench::results::BenchResults;
 use assay_lab::results::Software;
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::cli::{BenchArguments, BenchCommand};
+use crate::commands::run::own_command;
 use crate::output;
 pub(crate) use libsecp::LibsecpRates;
 
@@ -22,6 +28,9 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
     match &arguments.command {
         None => measure::run(&arguments.measure),
         Some(BenchCommand::List(arguments)) => list::run(arguments),
+        Some(BenchCommand::Compare(arguments)) => compare::run(arguments),
+        Some(BenchCommand::One(arguments)) => serve::one(arguments),
+        Some(BenchCommand::Serve(arguments)) => serve::run(arguments),
         Some(BenchCommand::Signatures(arguments)) => signatures::run(arguments),
         Some(BenchCommand::Blocks(arguments)) => blocks::run(arguments),
         Some(BenchCommand::Sync(arguments)) => sync::run(arguments),
@@ -43,6 +52,16 @@ fn software() -> Software {
 fn outcome(results: &BenchResults) -> Outcome {
     let is_good = results.failures.is_empty() && results.is_complete;
     if is_good { Outcome::Good } else { Outcome::Negative }
+}
+
+/// What counts instructions where the processor does not: this program under valgrind.
+fn counter(is_wanted: bool, plan: Option<&str>) -> anyhow::Result<Option<Counter>> {
+    if !is_wanted {
+        return Ok(None);
+    }
+    let mut command = own_command(&["bench", "one"])?;
+    command.extend(plan.into_iter().flat_map(|plan| ["--plan", plan]).map(OsString::from));
+    Ok(Some(Counter::find(command)?))
 }
 
 /// A report and what made it.

@@ -34,6 +34,8 @@ pub(crate) fn run(plan: BenchPlan, arguments: &RunArguments) -> anyhow::Result<O
         rerun: rerun(arguments),
         software: super::software(),
         plan: Some(plan.clone()),
+        counter: super::counter(arguments.instructions, Some(&arguments.plan))?,
+        plan_source: arguments.plan.clone(),
     };
     let bar = RunBar::stopped_by(stop_flag()?);
     bar.warn();
@@ -87,6 +89,7 @@ fn rerun(arguments: &RunArguments) -> String {
     let mut words = vec!["assay run".to_owned(), arguments.plan.clone()];
     words.extend(arguments.quick.then(|| "--quick".to_owned()));
     words.extend(arguments.smoke.then(|| "--smoke".to_owned()));
+    words.extend(arguments.instructions.then(|| "--instructions".to_owned()));
     words.extend(arguments.rounds.map(|rounds| format!("--rounds {rounds}")));
     words.extend(arguments.filter.iter().map(|filter| format!("--filter '{filter}'")));
     words.extend(arguments.part.iter().map(|part| format!("--part {part}")));
