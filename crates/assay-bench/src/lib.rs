@@ -107,6 +107,12 @@ pub enum BenchError {
         /// Why not.
         source: Box<assay_engine::OpenError>,
     },
+    /// Our store fails.
+    #[error("the store fails")]
+    Store {
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Threads cannot be had.
     #[error("cannot start {threads} threads")]
     Threads {

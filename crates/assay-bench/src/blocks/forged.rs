@@ -12,14 +12,14 @@ use rayon::prelude::*;
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 
 /// Inputs and outputs of a transaction.
-pub(super) const INPUTS: usize = 5;
+pub(crate) const INPUTS: usize = 5;
 
 /// Blocks before the first coinbase can be spent.
 const MATURITY: u32 = 100;
 
 /// What the inputs of a block are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// P2WPKH.
     Ecdsa,
     /// P2TR, spent by the key path.
@@ -29,9 +29,9 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 3] = [Self::Ecdsa, Self::Schnorr, Self::Mixed];
+    pub(crate) const ALL: [Self; 3] = [Self::Ecdsa, Self::Schnorr, Self::Mixed];
 
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ecdsa => "ecdsa",
             Self::Schnorr => "schnorr",
@@ -50,15 +50,15 @@ impl Kind {
 }
 
 /// A block.
-pub(super) struct ForgedBlock {
-    pub(super) height: u32,
-    pub(super) raw: Vec<u8>,
+pub(crate) struct ForgedBlock {
+    pub(crate) height: u32,
+    pub(crate) raw: Vec<u8>,
     /// The outputs that it spends, as `assay block verify` takes them.
-    pub(super) prevouts: Vec<u8>,
+    pub(crate) prevouts: Vec<u8>,
 }
 
 /// Makes a regtest chain: first what has to come before, then as many blocks of each kind as are wanted.
-pub(super) struct Forge {
+pub(crate) struct Forge {
     seed: u64,
     height: u32,
     tip: BlockHash,
@@ -98,7 +98,7 @@ const FEE_SAT: i64 = 40;
 
 impl Forge {
     /// The chain up to where the first block of a kind can come, with those blocks.
-    pub(super) fn new(seed: u64) -> (Self, Vec<ForgedBlock>) {
+    pub(crate) fn new(seed: u64) -> (Self, Vec<ForgedBlock>) {
         let params = ChainParams::by_name("regtest").expect("a known chain");
         let genesis = params.genesis.block();
         let header: &[u8; 80] = genesis.first_chunk().expect("a block begins with its header");
@@ -135,7 +135,7 @@ impl Forge {
     }
 
     /// The next block, of `txs` transactions of a kind.
-    pub(super) fn next(&mut self, kind: Kind, txs: usize) -> ForgedBlock {
+    pub(crate) fn next(&mut self, kind: Kind, txs: usize) -> ForgedBlock {
         let index = Kind::ALL.iter().position(|other| *other == kind).expect("it is one of all");
         let mut end = self.ends[index].clone();
         let mut unsigned = Vec::with_capacity(txs);
@@ -148,6 +148,15 @@ impl Forge {
         self.ends[index] = end;
         let key = self.keys(1, 0).remove(0);
         self.block(&unsigned, key).0
+    }
+
+    /// Transactions that all spend the same, what the next block of the kind would begin with: each is valid without the others.
+    pub(crate) fn rivals(&mut self, kind: Kind, count: usize) -> Vec<Vec<u8>> {
+        let index = Kind::ALL.iter().position(|other| *other == kind).expect("it is one of all");
+        let mut keys = self.keys(count * INPUTS, kind.taproots()).into_iter();
+        let mut pay_all = || pay(self.ends[index].clone(), keys.by_ref().take(INPUTS).collect()).0;
+        let unsigned: Vec<Unsigned> = (0..count).map(|_| pay_all()).collect();
+        unsigned.par_iter().map(Unsigned::sign).collect()
     }
 
     /// New keys; of every five the first `taproots` are for P2TR.

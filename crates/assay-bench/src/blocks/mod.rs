@@ -4,7 +4,7 @@
 //! show apart is measured for ours alone; published figures stand beside it, with their machine named.
 
 mod connect;
-mod forged;
+pub(crate) mod forged;
 mod report;
 mod stages;
 
