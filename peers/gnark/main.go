@@ -2,9 +2,11 @@
 // answer to each on standard output. The protocol and the rule by which inputs follow from a seed are in
 // ../pairing/README.md; the Rust program there speaks it too.
 //
-//	gnark                 gnark-crypto
+//	gnark gnark-crypto    (or no argument)
 //	gnark go-eth-kzg      go-eth-kzg
 package main
+
+//go:generate go run ./generate
 
 import (
 	"bufio"

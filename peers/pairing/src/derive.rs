@@ -27,6 +27,13 @@ impl Work {
         bytes.try_into().expect("64 bytes were asked for")
     }
 
+    /// Inputs that the other side gave.
+    pub fn given(&self) -> anyhow::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.inputs.len() / 2];
+        faster_hex::hex_decode(self.inputs.as_bytes(), &mut bytes)?;
+        Ok(bytes)
+    }
+
     /// A message of 32 bytes.
     pub fn message(&self, index: usize) -> [u8; 32] {
         let bytes = expand("message", self.seed, index as u64, 32);

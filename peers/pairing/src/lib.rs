@@ -3,7 +3,11 @@
 
 pub mod arkworks;
 pub mod derive;
+pub mod evm;
+pub mod kzg;
+pub mod secp;
 pub mod session;
+pub mod signatures;
 pub mod supranational;
 pub mod table;
 

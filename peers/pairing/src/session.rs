@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::table::{Prepared, Table, Work};
-use crate::{arkworks, supranational};
+use crate::{arkworks, evm, kzg, secp, supranational};
 
 /// Names that can be asked for.
-pub const SUBJECTS: [&str; 2] = ["arkworks", "blst"];
+pub const SUBJECTS: [&str; 5] = ["arkworks", "blst", "c-kzg", "libsecp256k1", "revm"];
 
 /// A library and what it can do.
 pub struct Subject {
@@ -31,6 +31,9 @@ pub fn subject(name: &str) -> Option<Subject> {
     let (name, version, table) = match name {
         "arkworks" => ("arkworks", arkworks::VERSION, arkworks::table()),
         "blst" => ("blst", supranational::VERSION, supranational::table()),
+        "c-kzg" => ("c-kzg", kzg::VERSION, kzg::table()),
+        "libsecp256k1" => ("libsecp256k1", secp::VERSION, secp::table()),
+        "revm" => ("revm-precompile", evm::VERSION, evm::table()),
         _ => return None,
     };
     Some(Subject { name, version, table })

@@ -8,6 +8,7 @@ use std::ptr;
 use anyhow::{Result, ensure};
 use blst::*;
 
+use crate::signatures;
 use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
 
 /// Version of the crate.
@@ -22,6 +23,7 @@ pub fn table() -> Table {
     g1::operations(&mut table);
     g2::operations(&mut table);
     pairings(&mut table);
+    signatures::operations(&mut table);
     table
 }
 

@@ -56,10 +56,9 @@ fn of_operation(settings: &PairingSettings, extent: Extent, offer: &Offer) -> Ve
     let mut cases = Vec::new();
     for threads in threads {
         let suffix = match threads {
-            Threads::One => "",
+            Threads::One | Threads::UnnamedAll => "",
             Threads::NamedOne => "-one-thread",
             Threads::All => "-all-threads",
-            Threads::UnnamedAll => "",
         };
         let series = format!("{curve}/{operation}{suffix}");
         let order = |size: usize| Order {

@@ -115,7 +115,7 @@ impl PairingSuite {
         Ok(self.subjects.get_or_init(|| subjects))
     }
 
-    fn benchmark(&self, case: Case, subjects: Vec<&'_ Subject>) -> Benchmark<'_> {
+    fn benchmark(&self, case: Case, subjects: &[&Subject]) -> Benchmark<'_> {
         let Case { name, series, size, unit, order, .. } = case;
         let names: Vec<String> = subjects.iter().map(|subject| subject.name.clone()).collect();
         let found = self.subjects.get();
@@ -221,7 +221,7 @@ impl Suite for PairingSuite {
             });
         }
         for (case, takers) in cases::of(&self.settings, extent, subjects) {
-            benchmarks.push(self.benchmark(case, takers));
+            benchmarks.push(self.benchmark(case, &takers));
         }
         Ok(benchmarks)
     }

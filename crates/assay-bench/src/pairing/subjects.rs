@@ -82,7 +82,7 @@ pub(super) struct Answer {
 #[derive(Debug)]
 enum Worker {
     Process(Talk),
-    Own(Own),
+    Own(Box<Own>),
 }
 
 /// One that takes part.
@@ -276,7 +276,7 @@ impl Subjects {
         }
         if is_wanted(own::NAME) {
             let description = own::description();
-            subjects.all.push(Subject::new(own::NAME, description, Worker::Own(Own::default())));
+            subjects.all.push(Subject::new(own::NAME, description, Worker::Own(Box::default())));
         }
         for SubjectSettings { name, command } in &settings.subjects {
             let (program, arguments) = command.split_first().ok_or(BenchError::Parameter {
