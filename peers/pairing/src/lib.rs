@@ -5,6 +5,7 @@ pub mod arkworks;
 pub mod derive;
 pub mod evm;
 pub mod kzg;
+pub mod pools;
 pub mod secp;
 pub mod session;
 pub mod signatures;

@@ -11,10 +11,21 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::table::{Prepared, Table, Work};
-use crate::{arkworks, evm, kzg, secp, supranational};
+use crate::{arkworks, evm, kzg, pools, secp, supranational};
 
 /// Names that can be asked for.
-pub const SUBJECTS: [&str; 5] = ["arkworks", "blst", "c-kzg", "libsecp256k1", "revm"];
+pub const SUBJECTS: [&str; 10] = [
+    "arkworks",
+    "blst",
+    "c-kzg",
+    "libsecp256k1",
+    "revm",
+    "sequential",
+    "rayon",
+    "chili",
+    "orx-parallel",
+    "scoped-threads",
+];
 
 /// A library and what it can do.
 pub struct Subject {
@@ -34,7 +45,11 @@ pub fn subject(name: &str) -> Option<Subject> {
         "c-kzg" => ("c-kzg", kzg::VERSION, kzg::table()),
         "libsecp256k1" => ("libsecp256k1", secp::VERSION, secp::table()),
         "revm" => ("revm-precompile", evm::VERSION, evm::table()),
-        _ => return None,
+        _ => {
+            let name = pools::NAMES.into_iter().find(|pool| *pool == name)?;
+            let (version, table) = pools::table(name)?;
+            (name, version, table)
+        }
     };
     Some(Subject { name, version, table })
 }
