@@ -5,18 +5,18 @@ use std::path::Path;
 
 use assay_lab::machine;
 use assay_lab::results::Machine;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Load of other work, in cores, above which a machine counts as busy.
 const LOAD_MAX: f64 = 0.5;
 
 /// The state of program and machine at the start.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// The machine.
     pub machine: Machine,
     /// `release` or `debug`.
-    pub profile: &'static str,
+    pub profile: String,
     /// Load average of the last minute; absent where the system does not tell.
     pub load_1m: Option<f64>,
     /// What speaks against trusting the figures.
@@ -30,7 +30,8 @@ impl Conditions {
         let is_debug = cfg!(debug_assertions);
         let load_1m = fs::read_to_string("/proc/loadavg").ok().and_then(|text| load(&text));
         let warnings = warnings(&machine, is_debug, load_1m);
-        Self { machine, profile: if is_debug { "debug" } else { "release" }, load_1m, warnings }
+        let profile = if is_debug { "debug" } else { "release" };
+        Self { machine, profile: profile.to_owned(), load_1m, warnings }
     }
 }
 

@@ -1,13 +1,15 @@
 //! Alternatives that take turns.
 
 use std::fmt;
+use std::hint::black_box;
 use std::time::Instant;
 
 use assay_lab::ratio::{Ratio, Summary};
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
+use crate::counters::{Counts, counted};
 
 /// How often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,32 +29,47 @@ pub struct Sample {
     pub wall_ns: u64,
     /// CPU time of the whole process that did the work.
     pub cpu_ns: u64,
+    /// What the processor counted meanwhile, on the thread that was timed.
+    pub counts: Counts,
 }
 
 impl Sample {
     /// Times `work`, which does `ops` operations in this process.
     pub fn of(ops: u64, work: impl FnOnce()) -> Self {
-        let (cpu_start_ns, start) = (cpu_ns(), Instant::now());
-        work();
-        let wall_ns = start.elapsed().as_nanos() as u64;
-        Self { ops, wall_ns, cpu_ns: cpu_ns() - cpu_start_ns }
+        let cpu_start_ns = cpu_ns();
+        let (wall_ns, counts) = counted(|| {
+            let start = Instant::now();
+            work();
+            start.elapsed().as_nanos() as u64
+        });
+        Self { ops, wall_ns, cpu_ns: cpu_ns() - cpu_start_ns, counts }
     }
 
     /// What another process measured by its own clock.
     pub fn told(ops: u64, wall_ns: u64, cpu_ns: u64) -> Self {
-        Self { ops, wall_ns, cpu_ns }
+        Self { ops, wall_ns, cpu_ns, counts: Counts::default() }
+    }
+
+    /// Whether more than one thread worked: what the timed one counted is then not all.
+    fn is_parallel(&self) -> bool {
+        self.cpu_ns as f64 > self.wall_ns as f64 * PARALLEL
     }
 }
 
 impl std::iter::Sum for Sample {
     fn sum<I: Iterator<Item = Self>>(samples: I) -> Self {
-        samples.fold(Self { ops: 0, wall_ns: 0, cpu_ns: 0 }, |sum, sample| Self {
+        let add = |sum: Self, sample: Self| Self {
             ops: sum.ops + sample.ops,
             wall_ns: sum.wall_ns + sample.wall_ns,
             cpu_ns: sum.cpu_ns + sample.cpu_ns,
-        })
+            counts: sum.counts.and(sample.counts),
+        };
+        samples.reduce(add).unwrap_or_else(|| Self::told(0, 0, 0))
     }
 }
+
+/// CPU time over wall time above which more than one thread has worked.
+const PARALLEL: f64 = 1.2;
 
 /// CPU time of this process so far, all threads.
 fn cpu_ns() -> u64 {
@@ -63,10 +80,21 @@ fn cpu_ns() -> u64 {
 /// What an alternative does for one epoch; it times itself, so that it can prepare without being timed.
 type Epoch<'a> = dyn FnMut() -> Result<Sample, BenchError> + 'a;
 
+/// Does an operation so many times and times that.
+type Repeat<'a> = dyn FnMut(u64) -> Result<Sample, BenchError> + 'a;
+
+/// Who says how many operations make an epoch.
+enum Work<'a> {
+    /// The benchmark.
+    Epoch(Box<Epoch<'a>>),
+    /// The harness; not known before the first epoch.
+    Repeat { run: Box<Repeat<'a>>, repeats: Option<u64> },
+}
+
 /// One way of doing an operation.
 pub struct Alternative<'a> {
     name: String,
-    epoch: Box<Epoch<'a>>,
+    work: Work<'a>,
 }
 
 impl fmt::Debug for Alternative<'_> {
@@ -76,19 +104,139 @@ impl fmt::Debug for Alternative<'_> {
 }
 
 impl<'a> Alternative<'a> {
-    /// One that cannot fail.
+    /// One that decides how many operations make an epoch, and cannot fail.
     pub fn new(name: &str, mut epoch: impl FnMut() -> Sample + 'a) -> Self {
         Self::fallible(name, move || Ok(epoch()))
     }
 
-    /// One that may fail.
+    /// One that decides how many operations make an epoch, and may fail.
     pub fn fallible(name: &str, epoch: impl FnMut() -> Result<Sample, BenchError> + 'a) -> Self {
-        Self { name: name.to_owned(), epoch: Box::new(epoch) }
+        Self { name: name.to_owned(), work: Work::Epoch(Box::new(epoch)) }
+    }
+
+    /// One whose operation is a call of `operation`, repeated as often as an epoch of some milliseconds takes. What it gives
+    /// is kept from the optimiser and dropped within the time; what it takes is the caller's to keep from it
+    /// ([`std::hint::black_box`]) where the compiler could work it out beforehand.
+    pub fn calls<T>(name: &str, mut operation: impl FnMut() -> T + 'a) -> Self {
+        Self::repeated(name, move |repeats| {
+            Ok(Sample::of(repeats, || {
+                for _ in 0..repeats {
+                    black_box(operation());
+                }
+            }))
+        })
+    }
+
+    /// One whose operation uses up something that has to be made anew for each call. `prepare` runs outside the time, for at
+    /// most [`BATCH_MAX`] calls at once; what `operation` gives is dropped outside too.
+    pub fn batched<S, T>(
+        name: &str,
+        mut prepare: impl FnMut() -> S + 'a,
+        mut operation: impl FnMut(S) -> T + 'a,
+    ) -> Self {
+        Self::repeated(name, move |repeats| {
+            let mut left = repeats;
+            let batches = std::iter::from_fn(|| {
+                let count = left.min(BATCH_MAX);
+                left -= count;
+                (count > 0).then_some(count)
+            });
+            let batch = |count: u64| {
+                let inputs: Vec<S> = (0..count).map(|_| prepare()).collect();
+                let mut results = Vec::with_capacity(inputs.len());
+                let sample = Sample::of(count, || {
+                    for input in inputs {
+                        results.push(black_box(operation(black_box(input))));
+                    }
+                });
+                drop(results);
+                sample
+            };
+            Ok(batches.map(batch).sum())
+        })
+    }
+
+    /// One that does its operation as often as it is told, and times that itself: for work in other processes, or that needs
+    /// more than a call. It must return a sample of exactly so many operations.
+    pub fn repeated(name: &str, run: impl FnMut(u64) -> Result<Sample, BenchError> + 'a) -> Self {
+        let work = Work::Repeat { run: Box::new(run), repeats: None };
+        Self { name: name.to_owned(), work }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same under another name.
+    #[must_use]
+    pub fn renamed(self, name: String) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Makes its epochs as short as they can be: for tests of answers.
+    pub fn shorten(&mut self) {
+        if let Work::Repeat { repeats, .. } = &mut self.work {
+            *repeats = Some(1);
+        }
+    }
+
+    /// Does its operation so many times, or more where the benchmark says how many make an epoch.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn run(&mut self, times: u64) -> Result<Sample, BenchError> {
+        let epoch = match &mut self.work {
+            Work::Epoch(epoch) => epoch,
+            Work::Repeat { run, .. } => return run(times.max(1)),
+        };
+        let mut sum = epoch()?;
+        while sum.ops < times {
+            sum = [sum, epoch()?].into_iter().sum();
+        }
+        Ok(sum)
+    }
+
+    /// One epoch.
+    ///
+    /// # Errors
+    /// When the operation fails.
+    pub fn epoch(&mut self) -> Result<Sample, BenchError> {
+        match &mut self.work {
+            Work::Epoch(epoch) => epoch(),
+            Work::Repeat { run, repeats } => {
+                let repeats = match *repeats {
+                    Some(repeats) => repeats,
+                    None => *repeats.insert(calibrate(run)?),
+                };
+                run(repeats)
+            }
+        }
     }
 }
 
+/// How many operations make an epoch: more and more of them until they take long enough to be measured.
+fn calibrate(run: &mut Repeat<'_>) -> Result<u64, BenchError> {
+    let mut repeats = 1;
+    loop {
+        let wall_ns = run(repeats)?.wall_ns.max(1);
+        let wanted = (u128::from(repeats) * u128::from(EPOCH_NS) / u128::from(wall_ns)) as u64;
+        if wall_ns >= EPOCH_NS / 4 || repeats >= CALLS_MAX {
+            return Ok(wanted.clamp(1, CALLS_MAX));
+        }
+        // Not at once: the first calls are slower than the others.
+        repeats = wanted.clamp(repeats * 2, repeats * 16).min(CALLS_MAX);
+    }
+}
+
+/// Inputs that are prepared at once for [`Alternative::batched`].
+pub const BATCH_MAX: u64 = 256;
+
+/// Nothing that takes a twentieth of a nanosecond is an operation.
+const CALLS_MAX: u64 = 100_000_000;
+
 /// What one alternative took.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Its name.
     pub name: String,
@@ -107,8 +255,19 @@ pub struct Figures {
     /// Time of one operation in each round.
     pub samples_ns: Vec<f64>,
     /// CPU time of one operation in each round.
-    #[serde(skip)]
     pub samples_cpu_ns: Vec<f64>,
+    /// Instructions of one operation; this and the following are medians over the rounds, absent where nothing counts them.
+    #[serde(default)]
+    pub instructions_per_op: Option<f64>,
+    /// Cycles of one operation.
+    #[serde(default)]
+    pub cycles_per_op: Option<f64>,
+    /// Branches of one operation.
+    #[serde(default)]
+    pub branches_per_op: Option<f64>,
+    /// Branches of one operation that were predicted wrongly.
+    #[serde(default)]
+    pub branch_misses_per_op: Option<f64>,
 }
 
 impl Figures {
@@ -129,12 +288,39 @@ impl Figures {
             total_s: samples.iter().map(|sample| sample.wall_ns as f64 / 1e9).sum(),
             samples_ns,
             samples_cpu_ns,
+            instructions_per_op: count_per_op(samples, |counts| counts.instructions),
+            cycles_per_op: count_per_op(samples, |counts| counts.cycles),
+            branches_per_op: count_per_op(samples, |counts| counts.branches),
+            branch_misses_per_op: count_per_op(samples, |counts| counts.branch_misses),
         }
+    }
+
+    /// Instructions per cycle.
+    pub fn ipc(&self) -> Option<f64> {
+        let (instructions, cycles) = self.instructions_per_op.zip(self.cycles_per_op)?;
+        (cycles > 0.0).then(|| instructions / cycles)
+    }
+
+    /// Branches that were predicted wrongly, percent of all.
+    pub fn miss_percent(&self) -> Option<f64> {
+        let (misses, branches) = self.branch_misses_per_op.zip(self.branches_per_op)?;
+        (branches > 0.0).then(|| 100.0 * misses / branches)
     }
 }
 
+/// Median of a count per operation. Nothing is known unless every round counted and one thread did the work.
+fn count_per_op(samples: &[Sample], count: fn(&Counts) -> Option<u64>) -> Option<f64> {
+    if samples.is_empty() || samples.iter().any(Sample::is_parallel) {
+        return None;
+    }
+    let per_op = |sample: &Sample| Some(count(&sample.counts)? as f64 / sample.ops.max(1) as f64);
+    let values: Vec<f64> = samples.iter().map(per_op).collect::<Option<_>>()?;
+    // A counter that never moved counts nothing: virtual machines have such.
+    values.iter().any(|value| *value > 0.0).then(|| Summary::of(&values).median)
+}
+
 /// One operation and its alternatives.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The operation.
     pub name: String,
@@ -153,7 +339,19 @@ impl Row {
         Ratio::of_pairs(&self.of(above)?.samples_ns, &self.of(below)?.samples_ns)
     }
 
-    /// The same for CPU time.
+    /// The same with an interval of another coverage.
+    pub fn ratio_covered(&self, above: &str, below: &str, coverage: f64) -> Option<Ratio> {
+        let (above, below) = (self.of(above)?, self.of(below)?);
+        Ratio::of_pairs_covered(&above.samples_ns, &below.samples_ns, coverage)
+    }
+
+    /// The same for CPU time with an interval of another coverage.
+    pub fn cpu_ratio_covered(&self, above: &str, below: &str, coverage: f64) -> Option<Ratio> {
+        let (above, below) = (self.of(above)?, self.of(below)?);
+        Ratio::of_pairs_covered(&above.samples_cpu_ns, &below.samples_cpu_ns, coverage)
+    }
+
+    /// Ratio of CPU times, by pairs of the same round.
     pub fn cpu_ratio(&self, above: &str, below: &str) -> Option<Ratio> {
         Ratio::of_pairs(&self.of(above)?.samples_cpu_ns, &self.of(below)?.samples_cpu_ns)
     }
@@ -174,7 +372,7 @@ pub fn compare(
     for round in 0..rounds.warm_up + rounds.count {
         for turn in 0..alternatives.len() {
             let index = if round % 2 == 0 { turn } else { alternatives.len() - 1 - turn };
-            let sample = (alternatives[index].epoch)()?;
+            let sample = alternatives[index].epoch()?;
             if round >= rounds.warm_up {
                 samples[index].push(sample);
             }
@@ -213,7 +411,7 @@ mod tests {
             move || {
                 order.borrow_mut().push(name);
                 let wall_ns = if name == 'a' { 20 } else { 10 };
-                Sample { ops: 2, wall_ns, cpu_ns: 2 * wall_ns }
+                Sample::told(2, wall_ns, 2 * wall_ns)
             }
         };
         let mut steps = 0;
@@ -243,9 +441,53 @@ mod tests {
 
     #[test]
     fn epochs_are_long_enough() {
-        let sample = |wall_ns, ops| Sample { ops, wall_ns, cpu_ns: 0 };
+        let sample = |wall_ns, ops| Sample::told(ops, wall_ns, 0);
         assert_eq!(repeats(sample(EPOCH_NS * 3, 1)), 1);
         assert_eq!(repeats(sample(EPOCH_NS, 10)), 10);
         assert_eq!(repeats(sample(0, 0)), REPEATS_MAX);
+    }
+
+    #[test]
+    fn calls_are_repeated_until_they_can_be_measured() {
+        let calls = std::cell::Cell::new(0u64);
+        let mut alternative = Alternative::calls("call", || calls.set(black_box(calls.get() + 1)));
+        let sample = alternative.epoch().expect("no failure");
+        assert!(sample.ops > 1000, "a call of a nanosecond: {sample:?}");
+        let before = calls.get();
+        let again = alternative.epoch().expect("no failure");
+        assert_eq!((again.ops, calls.get() - before), (sample.ops, sample.ops));
+        assert_eq!(alternative.run(7).expect("no failure").ops, 7);
+        alternative.shorten();
+        assert_eq!(alternative.epoch().expect("no failure").ops, 1);
+    }
+
+    #[test]
+    fn every_call_gets_an_input_of_its_own() {
+        let (made, used) = (std::cell::Cell::new(0u64), std::cell::RefCell::new(Vec::new()));
+        let prepare = || {
+            made.set(made.get() + 1);
+            made.get()
+        };
+        let mut alternative =
+            Alternative::batched("batch", prepare, |input: u64| used.borrow_mut().push(input));
+        assert_eq!(alternative.run(2 * BATCH_MAX + 3).expect("no failure").ops, 2 * BATCH_MAX + 3);
+        drop(alternative);
+        let all: Vec<u64> = (1..=2 * BATCH_MAX + 3).collect();
+        assert_eq!(used.into_inner(), all);
+    }
+
+    #[test]
+    fn epochs_can_be_counted_too() {
+        let mut alternative = Alternative::new("epoch", || Sample::told(10, 100, 90));
+        assert_eq!(alternative.run(25).expect("no failure"), Sample::told(30, 300, 270));
+        let counts = Counts { instructions: Some(50), ..Counts::default() };
+        let sample = Sample { counts, ..Sample::told(10, 100, 100) };
+        let figures = Figures::new("x", &[sample, sample]);
+        assert_eq!((figures.instructions_per_op, figures.cycles_per_op), (Some(5.0), None));
+        // Two threads worked, one was counted.
+        let parallel = Sample { cpu_ns: 200, ..sample };
+        assert_eq!(Figures::new("x", &[sample, parallel]).instructions_per_op, None);
+        let still = Sample { counts: Counts { instructions: Some(0), ..counts }, ..sample };
+        assert_eq!(Figures::new("x", &[still, still]).instructions_per_op, None);
     }
 }

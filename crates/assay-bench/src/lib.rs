@@ -18,15 +18,28 @@
 //! Deliberately absent: whole nodes. They are measured as processes, by `assay-lab`.
 
 pub mod blocks;
+mod builds;
+pub mod compare;
 pub mod conditions;
+pub mod counters;
 pub mod harness;
 pub mod ibd;
+pub mod instructions;
+mod journal;
 pub mod pairing;
 mod peer;
+pub mod plan;
+pub mod registry;
+pub mod report;
+pub mod results;
+pub mod run;
+pub mod selfcheck;
+pub mod serve;
 pub mod signatures;
 pub mod stack;
 pub mod suite;
 pub mod table;
+pub mod verdict;
 
 use std::io;
 use std::path::PathBuf;
@@ -101,6 +114,29 @@ pub enum BenchError {
         threads: usize,
         /// Why not.
         source: rayon::ThreadPoolBuildError,
+    },
+    /// A file of results cannot be written.
+    #[error(transparent)]
+    Write(#[from] assay_lab::atomic_file::WriteError),
+    /// There is no benchmark or alternative of that name.
+    #[error("there is no {name}")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// Instructions cannot be counted.
+    #[error(
+        "instructions are counted with valgrind where the processor's counters are unavailable, and it cannot be started: install it (Debian: apt-get install valgrind)"
+    )]
+    NoValgrind {
+        /// Why not.
+        source: io::Error,
+    },
+    /// Two benchmarks have the same name.
+    #[error("there are two benchmarks {name}")]
+    SameName {
+        /// The name.
+        name: String,
     },
     /// A parameter makes no sense.
     #[error("{what}: give {wanted}")]

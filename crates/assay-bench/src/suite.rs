@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use assay_lab::report::Table;
 use serde::{Deserialize, Serialize};
 
 use crate::harness::{Alternative, Row};
@@ -44,6 +45,17 @@ pub enum Extent {
     Quick,
     /// Everything the plan names.
     Full,
+}
+
+impl Extent {
+    /// As flags and files name it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Smoke => "smoke",
+            Self::Quick => "quick",
+            Self::Full => "full",
+        }
+    }
 }
 
 /// The benchmarks that one section of a plan asks for.
@@ -117,4 +129,11 @@ pub struct StudyTable {
     pub word_columns: usize,
     /// Cells.
     pub rows: Vec<Vec<String>>,
+}
+
+impl From<&StudyTable> for Table {
+    fn from(table: &StudyTable) -> Self {
+        let StudyTable { caption, head, word_columns, rows } = table.clone();
+        Self { caption, head, rows, word_columns }
+    }
 }

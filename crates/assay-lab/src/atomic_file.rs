@@ -17,7 +17,10 @@ pub struct WriteError {
 /// Writes `bytes` beside `path`, syncs them, and moves them into place.
 ///
 /// A full disk leaves whatever was at `path` before, and no litter.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let fail = |source| WriteError { path: path.to_owned(), source };
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
@@ -35,7 +38,10 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
 }
 
 /// Creates a folder and everything above it.
-pub(crate) fn create_folder(path: &Path) -> Result<(), WriteError> {
+///
+/// # Errors
+/// When it cannot be made.
+pub fn create_folder(path: &Path) -> Result<(), WriteError> {
     fs::create_dir_all(path).map_err(|source| WriteError { path: path.to_owned(), source })
 }
 

@@ -18,7 +18,7 @@
 //! and transaction identifiers come from the ledger.
 
 mod aggregate;
-mod atomic_file;
+pub mod atomic_file;
 pub mod chain;
 mod clock;
 mod control;

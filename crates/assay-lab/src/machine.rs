@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
+use crate::clock;
 use crate::results::Machine;
 
 /// Reads what the operating system says about itself; what it does not say stays empty.
@@ -23,6 +24,11 @@ pub fn record(out_dir: &Path) -> Machine {
         virtual_machine: cpuinfo.contains(" hypervisor"),
         filesystem: filesystem_of(out_dir),
     }
+}
+
+/// Date and time in UTC, as reports carry it: ISO 8601, to the second.
+pub fn utc_now() -> String {
+    clock::iso8601(clock::unix_ms())
 }
 
 fn line_of(path: &str) -> Option<String> {

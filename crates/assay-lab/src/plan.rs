@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -412,15 +413,8 @@ impl Plan {
     /// # Errors
     /// As [`Plan::load`].
     pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
-        let plan: Self = toml::from_str(text).map_err(|error| {
-            let (line, column) = position(text, error.span().map_or(0, |span| span.start));
-            PlanError::Syntax {
-                origin: origin.to_owned(),
-                line,
-                column,
-                message: error.message().to_owned(),
-            }
-        })?;
+        let plan: Self = toml::from_str(text)
+            .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
         plan.check().map_err(|(key, value, rule)| PlanError::Value {
             origin: origin.to_owned(),
             key,
@@ -640,6 +634,14 @@ pub enum PlanError {
         /// The rule it breaks.
         rule: &'static str,
     },
+}
+
+impl PlanError {
+    /// What a parser says about a place in `text`, of which `origin` is the name; without a place it is the beginning.
+    pub fn syntax(text: &str, origin: &str, span: Option<Range<usize>>, message: &str) -> Self {
+        let (line, column) = position(text, span.map_or(0, |span| span.start));
+        Self::Syntax { origin: origin.to_owned(), line, column, message: message.to_owned() }
+    }
 }
 
 #[cfg(test)]

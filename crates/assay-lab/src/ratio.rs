@@ -31,6 +31,11 @@ pub struct Ratio {
 impl Ratio {
     /// The ratio of `numerators` to `denominators`, pair by pair; `None` of nothing, or when a denominator is not positive.
     pub fn of_pairs(numerators: &[f64], denominators: &[f64]) -> Option<Self> {
+        Self::of_pairs_covered(numerators, denominators, WANTED_COVERAGE)
+    }
+
+    /// The same with an interval of another coverage.
+    pub fn of_pairs_covered(numerators: &[f64], denominators: &[f64], wanted: f64) -> Option<Self> {
         let pairs = numerators.len().min(denominators.len());
         if pairs == 0 || denominators[..pairs].iter().any(|value| *value <= 0.0) {
             return None;
@@ -38,7 +43,7 @@ impl Ratio {
         let mut ratios: Vec<f64> =
             numerators.iter().zip(denominators).map(|(above, below)| above / below).collect();
         ratios.sort_by(f64::total_cmp);
-        let (rank, coverage) = interval_rank(pairs);
+        let (rank, coverage) = interval_rank(pairs, wanted);
         Some(Self {
             median: median(&ratios),
             low: ratios[rank - 1],
@@ -47,16 +52,42 @@ impl Ratio {
             pairs,
         })
     }
+
+    /// The ratio of two medians whose values were not taken in turns: nothing pairs them. Each median has an interval of its
+    /// own, with half of the probability of missing it; the ratio lies between their extreme quotients.
+    pub fn of_medians(numerators: &[f64], denominators: &[f64], wanted: f64) -> Option<Self> {
+        let each = 1.0 - (1.0 - wanted) / 2.0;
+        let (above, below) = (interval(numerators, each)?, interval(denominators, each)?);
+        if below.1 <= 0.0 {
+            return None;
+        }
+        Some(Self {
+            median: above.0 / below.0,
+            low: above.1 / below.2,
+            high: above.2 / below.1,
+            coverage: (above.3 + below.3 - 1.0).max(0.0),
+            pairs: numerators.len().min(denominators.len()),
+        })
+    }
+}
+
+/// Median of values, the ends of its interval, and the coverage.
+fn interval(values: &[f64], wanted: f64) -> Option<(f64, f64, f64, f64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (rank, coverage) = interval_rank(sorted.len(), wanted);
+    let (low, high) = (*sorted.get(rank - 1)?, *sorted.get(sorted.len().checked_sub(rank)?)?);
+    Some((median(&sorted), low, high, coverage))
 }
 
 /// Which of `count` sorted values, counted from both ends, bound the interval, and its coverage.
-fn interval_rank(count: usize) -> (usize, f64) {
+fn interval_rank(count: usize, wanted: f64) -> (usize, f64) {
     // The number of values below the median is binomial with one half; `tail` is P(fewer than `rank` of them).
     let mut term = 0.5f64.powi(count as i32);
     let (mut rank, mut tail) = (1, term);
     while rank < count / 2 {
         term *= (count + 1 - rank) as f64 / rank as f64;
-        if 1.0 - 2.0 * (tail + term) < WANTED_COVERAGE {
+        if 1.0 - 2.0 * (tail + term) < wanted {
             break;
         }
         tail += term;
@@ -113,7 +144,7 @@ mod tests {
             (25, 8, 0.956_71),
             (100, 40, 0.964_8),
         ] {
-            let found = interval_rank(count);
+            let found = interval_rank(count, WANTED_COVERAGE);
             assert_eq!(found.0, rank, "{count}");
             assert!((found.1 - coverage).abs() < 1e-4, "{count}: {}", found.1);
         }
@@ -127,6 +158,17 @@ mod tests {
         let ratio = Ratio::of_pairs(&[30.0, 60.0, 33.0], &[10.0, 20.0, 10.0]).expect("pairs");
         assert!((ratio.median - 3.0).abs() < 1e-12);
         assert!((ratio.low - 3.0).abs() < 1e-12 && (ratio.high - 3.3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn medians_that_nothing_pairs() {
+        assert_eq!(Ratio::of_medians(&[], &[1.0], 0.95), None);
+        assert_eq!(Ratio::of_medians(&[1.0], &[0.0], 0.95), None);
+        let values =
+            |scale: f64| (0..21).map(|n| scale * (100.0 + f64::from(n))).collect::<Vec<_>>();
+        let ratio = Ratio::of_medians(&values(2.0), &values(1.0), 0.95).expect("values");
+        assert!((ratio.median - 2.0).abs() < 1e-12 && ratio.low < 2.0 && ratio.high > 2.0);
+        assert!(ratio.coverage >= 0.95 && ratio.high - ratio.low < 0.5, "{ratio:?}");
     }
 
     #[test]
@@ -144,7 +186,7 @@ mod tests {
                 let ratio = Ratio::of_pairs(&left, &right).expect("pairs");
                 held += usize::from(ratio.low <= 1.0 && 1.0 <= ratio.high);
             }
-            let (_, coverage) = interval_rank(pairs);
+            let (_, coverage) = interval_rank(pairs, WANTED_COVERAGE);
             let share = held as f64 / EXPERIMENTS as f64;
             assert!(
                 (share - coverage).abs() < 0.02,

@@ -1,5 +1,6 @@
 //! Flags and arguments.
 
+mod bench;
 mod electrum;
 mod load;
 
@@ -11,6 +12,10 @@ use assay_lab::target::TargetSpec;
 use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use bench::{
+    BenchArguments, BenchCommand, BenchCompareArguments, BenchListArguments, BenchOneArguments,
+    BenchServeArguments, MeasureArguments,
+};
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
 };
@@ -30,7 +35,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a plan: forge its chain, feed it to every target, measure, check, report.
+    /// Run a plan: of a chain (forge it, feed it to every target, measure, check, report) or of benchmarks.
     Run(RunArguments),
     /// Kill a node at random moments and see whether it loses anything.
     Crash(CrashArguments),
@@ -50,7 +55,7 @@ pub(crate) enum Command {
     Block(BlockArguments),
     /// Write a report again from its results.json.
     Report(ReportArguments),
-    /// Measure single things.
+    /// Measure single operations, each way of doing one beside the others.
     Bench(BenchArguments),
     /// Put load on a server.
     Load(LoadArguments),
@@ -92,13 +97,32 @@ pub(crate) struct RunArguments {
     /// `+electrs=PATH`, `+electrumx=PATH`. May be given several times.
     #[arg(long = "target", value_name = "NAME")]
     pub(crate) targets: Vec<TargetSpec>,
+    /// Plans of benchmarks: less than everything, within minutes.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Plans of benchmarks: as little as checks every answer; the times mean nothing.
+    #[arg(long, conflicts_with = "quick")]
+    pub(crate) smoke: bool,
+    /// Plans of benchmarks: rounds that count, instead of the plan's.
+    #[arg(long, value_name = "N", value_parser = bench::rounds)]
+    pub(crate) rounds: Option<usize>,
+    /// Plans of benchmarks: only those whose name has this in it, or matches it as a whole where it has a `*` or `?`. May be
+    /// given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) filter: Vec<String>,
+    /// Plans of benchmarks in parts: the part to run. `ibd-tracking` has `micro`.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) part: Option<String>,
+    /// Plans of benchmarks: count instructions with valgrind where the processor's counters are unavailable.
+    #[arg(long)]
+    pub(crate) instructions: bool,
     /// Folder for results, made when missing [default: results/PLAN].
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Folder of the chain; a complete one of the same recipe, seed and scale is used as it is [default: OUT/chain].
     #[arg(long, value_name = "DIR")]
     pub(crate) chain: Option<PathBuf>,
-    /// Keep the finished runs in the results folder and do only what is missing.
+    /// Keep the finished runs or benchmarks in the results folder and do only what is missing.
     #[arg(long)]
     pub(crate) resume: bool,
     /// Keep the nodes' data folders.
@@ -465,29 +489,6 @@ pub(crate) struct ReportArguments {
     /// Print the results as JSON.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Measure single things.
-#[derive(Debug, Args)]
-pub(crate) struct BenchArguments {
-    #[command(subcommand)]
-    pub(crate) command: BenchCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum BenchCommand {
-    /// Signature checks in batches against plain calls of libsecp256k1, interleaved, on one thread.
-    Signatures(BenchSignaturesArguments),
-    /// Blocks stage by stage and connected as a whole, and Bitcoin Core's kernel at the same work.
-    Blocks(BenchBlocksArguments),
-    /// Full validation of one forged chain, ours and Bitcoin Core's kernel in turns, process against process.
-    Sync(BenchSyncArguments),
-    /// Rates of libsecp256k1 on one thread: what the forge's and the node's rates are compared with.
-    Libsecp {
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 /// What to measure beside ours.

@@ -44,6 +44,7 @@ fn help_texts() {
         ("validate", vec!["validate", "--help"]),
         ("block verify", vec!["block", "verify", "--help"]),
         ("bench", vec!["bench", "--help"]),
+        ("bench compare", vec!["bench", "compare", "--help"]),
         ("bench signatures", vec!["bench", "signatures", "--help"]),
         ("bench blocks", vec!["bench", "blocks", "--help"]),
         ("bench sync", vec!["bench", "sync", "--help"]),
@@ -168,4 +169,60 @@ fn the_forge_prints_what_it_made() {
     // The folder is taken now.
     let again = assay(&["chain", "forge", "bch-scaling", "--scale", "0.001", "--out", &out]);
     assert_eq!(again.status.code(), Some(2));
+}
+
+/// What the harness has to find whatever the machine does meanwhile: three percent more instructions, counted.
+#[test]
+fn three_percent_more_instructions_are_counted() {
+    let under_valgrind = Command::new("valgrind").arg("--version").output().is_ok();
+    let arguments =
+        ["bench", "harness/three-percent", "--extent", "smoke", "--instructions", "--json"];
+    let output = assay(&arguments);
+    let results: serde_json::Value = match serde_json::from_slice(&output.stdout) {
+        Ok(results) => results,
+        Err(_) if !under_valgrind => {
+            assert!(stderr(&output).contains("install it"), "{}", stderr(&output));
+            return eprintln!("skipped: no counters and no valgrind");
+        }
+        Err(error) => panic!("{error}: {}", stderr(&output)),
+    };
+    let figures = &results["benchmarks"][0]["row"]["figures"];
+    let count = |index: usize| {
+        let count = figures[index]["instructions_per_op"].as_f64();
+        count.unwrap_or_else(|| panic!("no count: {results}"))
+    };
+    let ratio = count(0) / count(1);
+    assert!((ratio - 1.03).abs() < 0.002, "{ratio}");
+    let by = results["counting"]["by"].as_str().unwrap_or_default();
+    assert!(by == "valgrind" || by == "perf_event_open", "{by}");
+}
+
+#[test]
+fn plans_of_benchmarks_are_run_and_compared() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (out, plan) = (folder.path().join("out"), folder.path().join("plan.toml"));
+    let program = env!("CARGO_BIN_EXE_assay");
+    let text = format!(
+        "format = 1\nkind = \"bench\"\nname = \"mine\"\ntitle = \"Mine\"\nsummary = \"Two builds.\"\n[stack]\n\
+         [[build]]\nname = \"one\"\ncommand = [{program:?}]\nbenchmarks = [\"nothing-*\"]\n\
+         [[build]]\nname = \"two\"\ncommand = [{program:?}]\n"
+    );
+    std::fs::write(&plan, text).expect("writable");
+    let (plan, out) = (plan.to_str().expect("text"), out.to_str().expect("text"));
+    let output = assay(&["run", plan, "--smoke", "--out", out]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for file in ["results.json", "results.csv", "report.md", "report.html", "journal.jsonl"] {
+        assert!(Path::new(out).join(file).exists(), "{file}");
+    }
+    let again = assay(&["report", out]);
+    assert_eq!(stdout(&again), stdout(&output));
+    let compared = assay(&["bench", "compare", out, out]);
+    assert_eq!(compared.status.code(), Some(0), "{}", stderr(&compared));
+    assert!(stdout(&compared).contains("0 faster, 0 slower"), "{}", stdout(&compared));
+    refuses(&["run", plan, "--scale", "1"], "--scale is for plans of chains");
+    refuses(&["run", "bch-scaling", "--quick"], "--quick is for plans of benchmarks");
+    refuses(&["run", "stack-element-size", "--part", "micro"], "has no parts");
+    refuses(&["run", "ibd-tracking", "--part", "macro"], "there is micro");
+    refuses(&["bench", "no-such-benchmark"], "assay bench list");
+    refuses(&["bench", "compare", "/nonexistent", out], "/nonexistent");
 }

@@ -46,8 +46,18 @@ fn precompiles_and_signatures_answer() {
         ("blst", "verify", 0, "0100"),
         ("blst", "fast-aggregate-verify", 3, "0100"),
         ("blst", "batch-verify", 4, "0100"),
-        ("revm", "bn254-pairing", 2, "0000000000000000000000000000000000000000000000000000000000000001"),
-        ("revm", "bls12-381-pairing", 3, "0000000000000000000000000000000000000000000000000000000000000000"),
+        (
+            "revm",
+            "bn254-pairing",
+            2,
+            "0000000000000000000000000000000000000000000000000000000000000001",
+        ),
+        (
+            "revm",
+            "bls12-381-pairing",
+            3,
+            "0000000000000000000000000000000000000000000000000000000000000000",
+        ),
     ] {
         let mut session = Session::new(subject(name).expect("a subject"));
         let curve = if name == "blst" { "bls-signatures" } else { "evm" };
@@ -69,7 +79,10 @@ fn conversations() {
         for (line, complaint) in [
             ("", "not an order"),
             (r#"{"do":"time","iterations":1}"#, "nothing is prepared"),
-            (r#"{"do":"prepare","curve":"p256","operation":"fp-mul","seed":1}"#, "no operation fp-mul of p256"),
+            (
+                r#"{"do":"prepare","curve":"p256","operation":"fp-mul","seed":1}"#,
+                "no operation fp-mul of p256",
+            ),
         ] {
             let answer = session.obey(line);
             let error = answer["error"].as_str().unwrap_or_default();

@@ -12,8 +12,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::table::escape;
 
-type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn Error>>;
+pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Drawn = Result<(), Box<dyn Error>>;
 
 /// Stands for `currentColor`.
 const INK: RGBColor = RGBColor(1, 2, 3);
@@ -24,9 +24,9 @@ const SIZE: (u32, u32) = (560, 340);
 const FONT: &str = "sans-serif";
 const FONT_SIZE: i32 = 14;
 
-/// A drawing with what stands around it.
+/// A drawing with what stands around it; [`LineChart`] and [`BarChart`] make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Chart {
+pub struct Chart {
     pub(super) title: String,
     pub(super) svg: String,
     pub(super) legend: Vec<Key>,
@@ -42,14 +42,15 @@ pub(super) struct Key {
 
 /// How a series looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Look {
+pub struct Look {
     /// Number of the colour; `None` is the colour of text, for figures that are not ours.
-    pub(super) colour: Option<usize>,
-    pub(super) dashed: bool,
+    pub colour: Option<usize>,
+    /// Whether its lines are broken.
+    pub dashed: bool,
 }
 
 impl Look {
-    fn rgb(self) -> RGBColor {
+    pub(super) fn rgb(self) -> RGBColor {
         self.colour.map_or(INK, |number| RGBColor(250, 251, (number % SERIES_COLOURS) as u8))
     }
 
@@ -73,55 +74,77 @@ impl Look {
 
 /// Lines over a common axis.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LineChart {
-    pub(super) title: String,
-    pub(super) x_label: String,
-    pub(super) y_label: String,
-    pub(super) logarithmic: bool,
-    pub(super) series: Vec<Line>,
+pub struct LineChart {
+    /// What it shows.
+    pub title: String,
+    /// What the x axis counts, with its unit.
+    pub x_label: String,
+    /// What the y axis counts, with its unit.
+    pub y_label: String,
+    /// Whether the x axis is logarithmic; points at or below zero then have no place on it.
+    pub logarithmic_x: bool,
+    /// The same for the y axis.
+    pub logarithmic: bool,
+    /// What is drawn.
+    pub series: Vec<Line>,
     /// Named parts of the x axis.
-    pub(super) bands: Vec<Band>,
+    pub bands: Vec<Band>,
 }
 
 /// One series of lines; each piece is drawn by itself.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
-    pub(super) label: String,
-    pub(super) look: Look,
-    pub(super) pieces: Vec<Vec<(f64, f64)>>,
-    pub(super) points: bool,
+pub struct Line {
+    /// Its name in the legend.
+    pub label: String,
+    /// How it looks.
+    pub look: Look,
+    /// Its pieces, each a list of points.
+    pub pieces: Vec<Vec<(f64, f64)>>,
+    /// Whether points are marked.
+    pub points: bool,
 }
 
 /// A named part of the x axis.
 #[derive(Debug, Clone)]
-pub(super) struct Band {
-    pub(super) name: String,
-    pub(super) from: f64,
-    pub(super) to: f64,
+pub struct Band {
+    /// Its name.
+    pub name: String,
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
 }
 
 /// Bars in groups.
 #[derive(Debug, Clone, Default)]
-pub(super) struct BarChart {
-    pub(super) title: String,
-    pub(super) y_label: String,
-    pub(super) groups: Vec<String>,
-    pub(super) series: Vec<Bars>,
+pub struct BarChart {
+    /// What it shows.
+    pub title: String,
+    /// What the y axis counts, with its unit.
+    pub y_label: String,
+    /// Names of the groups.
+    pub groups: Vec<String>,
+    /// The bars, one of each in every group.
+    pub series: Vec<Bars>,
 }
 
 /// One bar per group.
 #[derive(Debug, Clone)]
-pub(super) struct Bars {
-    pub(super) label: String,
-    pub(super) look: Look,
-    pub(super) values: Vec<Option<f64>>,
+pub struct Bars {
+    /// Their name in the legend.
+    pub label: String,
+    /// How they look.
+    pub look: Look,
+    /// Their heights, one for each group; a gap where there is none.
+    pub values: Vec<Option<f64>>,
 }
 
 impl LineChart {
     /// Draws; a chart without a point above zero is left out.
-    pub(super) fn draw(&self) -> Option<Chart> {
+    pub fn draw(&self) -> Option<Chart> {
         let points = || self.series.iter().flat_map(|line| line.pieces.iter().flatten());
-        let (x_min, x_max) = range(points().map(|point| point.0))?;
+        let has_place = |x: &f64| !self.logarithmic_x || *x > 0.0;
+        let (x_min, x_max) = range(points().map(|point| point.0).filter(has_place))?;
         let positive = points().map(|point| point.1).filter(|y| !self.logarithmic || *y > 0.0);
         let (y_min, y_max) = range(positive).filter(|(_, y_max)| *y_max > 0.0)?;
         let x_min = self.bands.iter().map(|band| band.from).fold(x_min, f64::min);
@@ -131,24 +154,27 @@ impl LineChart {
             let mut builder = ChartBuilder::on(canvas);
             builder.margin(6).margin_top(if self.bands.is_empty() { 10 } else { 24 });
             builder.margin_right(14).x_label_area_size(42).y_label_area_size(66);
-            if self.logarithmic {
-                let y = (y_min / 1.5)..(y_max * 1.5);
-                self.draw_on(canvas, builder.build_cartesian_2d(x, y.log_scale())?)
-            } else {
-                let y = 0.0..headroom(y_max);
-                self.draw_on(canvas, builder.build_cartesian_2d(x, y)?)
+            let y_log = || ((y_min / 1.5)..(y_max * 1.5)).log_scale();
+            let y = 0.0..headroom(y_max);
+            let x_log = || ((x_min / 1.3)..(x_max * 1.3)).log_scale();
+            match (self.logarithmic_x, self.logarithmic) {
+                (false, false) => self.draw_on(canvas, builder.build_cartesian_2d(x, y)?),
+                (false, true) => self.draw_on(canvas, builder.build_cartesian_2d(x, y_log())?),
+                (true, false) => self.draw_on(canvas, builder.build_cartesian_2d(x_log(), y)?),
+                (true, true) => self.draw_on(canvas, builder.build_cartesian_2d(x_log(), y_log())?),
             }
         };
         let keys = self.series.iter().map(|line| (&line.label, line.look));
-        finish(&self.title, keys, false, drawing)
+        finish(&self.title, keys, false, SIZE, drawing)
     }
 
-    fn draw_on<Y>(
+    fn draw_on<X, Y>(
         &self,
         canvas: &Canvas<'_>,
-        mut chart: ChartContext<'_, SVGBackend<'_>, Cartesian2d<RangedX, Y>>,
+        mut chart: ChartContext<'_, SVGBackend<'_>, Cartesian2d<X, Y>>,
     ) -> Drawn
     where
+        X: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
         Y: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
     {
         chart
@@ -166,11 +192,9 @@ impl LineChart {
             .y_label_formatter(&|y| tick(*y))
             .draw()?;
         let area = chart.plotting_area();
-        let (left, right) = ends(&area.get_x_axis_pixel_range());
         let (top, bottom) = ends(&area.get_y_axis_pixel_range());
-        let scale =
-            f64::from(right - left) / (area.get_x_range().end - area.get_x_range().start).max(1e-9);
-        let pixel = |x: f64| left + ((x - area.get_x_range().start) * scale).round() as i32;
+        let y_start = area.get_y_range().start;
+        let pixel = |x: f64| area.map_coordinate(&(x, y_start)).0;
         for (number, band) in self.bands.iter().enumerate() {
             let (from, to) = (pixel(band.from), pixel(band.to));
             if number % 2 == 1 {
@@ -189,24 +213,22 @@ impl LineChart {
         for line in &self.series {
             let style = line.look.rgb().stroke_width(2);
             for piece in &line.pieces {
-                let points = piece.iter().copied();
+                let points =
+                    piece.iter().copied().filter(|point| !self.logarithmic_x || point.0 > 0.0);
                 if line.look.dashed {
-                    chart.draw_series(DashedLineSeries::new(points, 6, 4, style))?;
+                    chart.draw_series(DashedLineSeries::new(points.clone(), 6, 4, style))?;
                 } else {
-                    chart.draw_series(LineSeries::new(points, style))?;
+                    chart.draw_series(LineSeries::new(points.clone(), style))?;
                 }
                 if line.points {
                     let dot = |point: &(f64, f64)| Circle::new(*point, 3, style.filled());
-                    chart.draw_series(piece.iter().map(dot))?;
+                    chart.draw_series(points.map(|point| dot(&point)))?;
                 }
             }
         }
         Ok(())
     }
 }
-
-/// The type of every x axis here.
-type RangedX = plotters::coord::types::RangedCoordf64;
 
 /// Both ends of a pixel range, the smaller first: vertical ranges run upwards.
 fn ends(range: &std::ops::Range<i32>) -> (i32, i32) {
@@ -215,7 +237,7 @@ fn ends(range: &std::ops::Range<i32>) -> (i32, i32) {
 
 impl BarChart {
     /// Draws; a chart without a bar above zero is left out.
-    pub(super) fn draw(&self) -> Option<Chart> {
+    pub fn draw(&self) -> Option<Chart> {
         let values = self.series.iter().flat_map(|bars| bars.values.iter().flatten().copied());
         let (_, y_max) = range(values).filter(|(_, y_max)| *y_max > 0.0)?;
         let drawing = |canvas: &Canvas<'_>| {
@@ -247,7 +269,7 @@ impl BarChart {
             Ok(())
         };
         let keys = self.series.iter().map(|bars| (&bars.label, bars.look));
-        finish(&self.title, keys, true, drawing)
+        finish(&self.title, keys, true, SIZE, drawing)
     }
 
     fn bars_of(&self, number: usize, bars: &Bars) -> Vec<Rectangle<(f64, f64)>> {
@@ -262,20 +284,20 @@ impl BarChart {
 }
 
 /// Draws into a string and hands the colours over to the page.
-fn finish<'k>(
+pub(super) fn finish<'k>(
     title: &str,
     keys: impl Iterator<Item = (&'k String, Look)>,
     has_bars: bool,
+    (width, height): (u32, u32),
     drawing: impl FnOnce(&Canvas<'_>) -> Drawn,
 ) -> Option<Chart> {
     let mut svg = String::new();
     {
-        let canvas = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let canvas = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
         // Drawing into a string fails only on impossible ranges; then the chart is left out.
         drawing(&canvas).ok()?;
         canvas.present().ok()?;
     }
-    let (width, height) = SIZE;
     let head = format!("<svg width=\"{width}\" height=\"{height}\"");
     let mut svg = svg.replacen(&head, "<svg role=\"img\"", 1);
     if let Some(end) = svg.find('>') {
@@ -289,11 +311,16 @@ fn finish<'k>(
     Some(Chart { title: title.to_owned(), svg, legend, has_bars })
 }
 
-fn text() -> TextStyle<'static> {
+/// The colour of text.
+pub(super) const fn ink() -> RGBColor {
+    INK
+}
+
+pub(super) fn text() -> TextStyle<'static> {
     (FONT, FONT_SIZE).into_font().color(&INK.mix(0.85))
 }
 
-fn small() -> TextStyle<'static> {
+pub(super) fn small() -> TextStyle<'static> {
     (FONT, FONT_SIZE - 2).into_font().color(&INK.mix(0.85))
 }
 
@@ -311,7 +338,7 @@ fn headroom(largest: f64) -> f64 {
 }
 
 /// An axis label: short, and exact where it can be.
-fn tick(value: f64) -> String {
+pub(super) fn tick(value: f64) -> String {
     let size = value.abs();
     match size {
         size if size >= 1e9 => format!("{}G", plain(value / 1e9)),

@@ -112,6 +112,7 @@ fn block_lines(
         title: format!("{title}, per block"),
         x_label: "height".to_owned(),
         y_label: unit.to_owned(),
+        logarithmic_x: false,
         logarithmic: true,
         series: all.iter().filter_map(lines).collect(),
         bands: bands.unwrap_or_default(),

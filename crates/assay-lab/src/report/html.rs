@@ -2,16 +2,15 @@
 
 use std::fmt::{self, Write};
 
-use super::Section;
 use super::chart::{Chart, Look};
 use super::table::escape;
-use crate::results::Results;
+use super::{Page, Section};
 
 const STYLE: &str = include_str!("page.css");
 
 /// The whole page.
-pub(super) fn page(results: &Results, sections: &[Section]) -> String {
-    let title = escape(&results.plan.title);
+pub(super) fn page(page: &Page) -> String {
+    let title = escape(&page.title);
     let mut out = String::with_capacity(256 * 1024);
     out.push_str("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
@@ -21,14 +20,17 @@ pub(super) fn page(results: &Results, sections: &[Section]) -> String {
         format_args!("<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"),
     );
     put(&mut out, format_args!("<header>\n<h1>{title}</h1>\n"));
-    put(&mut out, format_args!("<p>{}</p>\n", escape(results.plan.summary.trim())));
-    put(&mut out, format_args!("<p class=\"quiet\">{}</p>\n", escape(&results.created)));
+    put(&mut out, format_args!("<p>{}</p>\n", escape(page.summary.trim())));
+    put(&mut out, format_args!("<p class=\"quiet\">{}</p>\n", escape(&page.created)));
     out.push_str("<nav>");
-    for section in sections {
-        put(&mut out, format_args!("<a href=\"#{}\">{}</a>", section.id, escape(&section.title)));
+    for section in &page.sections {
+        put(
+            &mut out,
+            format_args!("<a href=\"#{}\">{}</a>", escape(&section.id), escape(&section.title)),
+        );
     }
     out.push_str("</nav>\n</header>\n<main>\n");
-    for section in sections {
+    for section in &page.sections {
         section_html(section, &mut out);
     }
     out.push_str("</main>\n</body>\n</html>\n");
@@ -41,7 +43,7 @@ fn put(out: &mut String, text: fmt::Arguments<'_>) {
 }
 
 fn section_html(section: &Section, out: &mut String) {
-    put(out, format_args!("<section id=\"{}\">\n<h2>", section.id));
+    put(out, format_args!("<section id=\"{}\">\n<h2>", escape(&section.id)));
     out.push_str(&escape(&section.title));
     out.push_str("</h2>\n");
     prose(&section.prose, out);
@@ -109,12 +111,12 @@ fn swatch(look: Look, is_bar: bool) -> String {
 mod tests {
     use super::*;
     use crate::report::chart::SERIES_COLOURS;
-    use crate::report::{fixture, sections};
+    use crate::report::fixture;
 
     #[test]
     fn page_needs_nothing_but_itself() {
         let results = fixture::results();
-        let page = page(&results, &sections(&results));
+        let page = page(&super::super::page(&results));
         for outside in ["http://", "https://", "<script", "<link", "@import", "url(", "src="] {
             let found = page.matches(outside).count();
             // The name of the SVG language is an address that nobody fetches.
@@ -126,7 +128,7 @@ mod tests {
     #[test]
     fn elements_are_closed() {
         let results = fixture::results();
-        let page = page(&results, &sections(&results));
+        let page = page(&super::super::page(&results));
         for tag in ["section", "table", "tr", "td", "ul", "li", "p", "figure", "svg", "span", "div"]
         {
             let open = page.matches(&format!("<{tag}>")).count()
@@ -140,7 +142,7 @@ mod tests {
         let mut results = fixture::results();
         results.targets[0].version = "<script>alert(1)</script>".to_owned();
         results.targets[0].runs[0].void_reason = Some("`<b>` & \"x\"".to_owned());
-        let page = page(&results, &sections(&results));
+        let page = page(&super::super::page(&results));
         assert!(!page.contains("<script") && !page.contains("<b>"));
     }
 

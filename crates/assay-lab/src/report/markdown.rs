@@ -1,12 +1,11 @@
 //! `report.md`.
 
-use super::Section;
-use crate::results::Results;
+use super::Page;
 
 /// The whole page. Charts are in the HTML report only.
-pub(super) fn page(results: &Results, sections: &[Section]) -> String {
-    let mut out = format!("# {}\n\n{}\n\n", results.plan.title, results.plan.summary.trim());
-    for section in sections {
+pub(super) fn page(page: &Page) -> String {
+    let mut out = format!("# {}\n\n{}\n\n", page.title, page.summary.trim());
+    for section in &page.sections {
         out.push_str("## ");
         out.push_str(&section.title);
         out.push_str("\n\n");
@@ -27,11 +26,11 @@ pub(super) fn page(results: &Results, sections: &[Section]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{fixture, sections};
+    use crate::report::fixture;
 
     #[test]
     fn whole_page() {
         let results = fixture::results();
-        insta::assert_snapshot!(page(&results, &sections(&results)));
+        insta::assert_snapshot!(page(&super::super::page(&results)));
     }
 }

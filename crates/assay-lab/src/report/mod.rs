@@ -13,6 +13,7 @@ mod index;
 mod markdown;
 mod number;
 mod prose;
+mod ratio_chart;
 mod series;
 mod table;
 mod tables;
@@ -24,20 +25,51 @@ use std::path::{Path, PathBuf};
 pub use crate::atomic_file::WriteError;
 use crate::atomic_file::{self};
 use crate::results::{Results, SCHEMA, SCHEMA_OLDEST};
-use chart::Chart;
-use table::Table;
+pub use chart::{Band, BarChart, Bars, Chart, Line, LineChart, Look};
+pub use ratio_chart::{RatioBar, RatioChart};
+pub use table::Table;
 
 /// The files of a report.
 pub const FILES: [&str; 4] = ["results.json", "blocks.csv", "report.md", "report.html"];
 
-/// A part of the report, whatever its form.
-struct Section {
-    id: &'static str,
-    title: String,
-    /// Paragraphs; an entry that starts with `- ` is a point of a list.
-    prose: Vec<String>,
-    tables: Vec<Table>,
-    charts: Vec<Chart>,
+/// A report, whatever its form.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    /// Its heading.
+    pub title: String,
+    /// The paragraph under it.
+    pub summary: String,
+    /// When it was made; only the HTML form tells.
+    pub created: String,
+    /// Its parts.
+    pub sections: Vec<Section>,
+}
+
+impl Page {
+    /// One page that needs nothing but itself.
+    pub fn html(&self) -> String {
+        html::page(self)
+    }
+
+    /// The same without charts.
+    pub fn markdown(&self) -> String {
+        markdown::page(self)
+    }
+}
+
+/// A part of a report.
+#[derive(Debug, Clone, Default)]
+pub struct Section {
+    /// Identifier in links: small letters, digits, `-`.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// Paragraphs; one that starts with `- ` is a point of a list; text between backquotes is code.
+    pub prose: Vec<String>,
+    /// Tables under them.
+    pub tables: Vec<Table>,
+    /// Charts under those.
+    pub charts: Vec<Chart>,
 }
 
 /// Why results could not be read.
@@ -80,9 +112,9 @@ pub fn write_all(results: &Results, dir: &Path) -> Result<(), WriteError> {
         .map_err(|error| WriteError { path: json_path.clone(), source: error.into() })?;
     atomic_file::write(&json_path, &json)?;
     atomic_file::write(&dir.join(FILES[1]), csv::blocks(results).as_bytes())?;
-    let sections = sections(results);
-    atomic_file::write(&dir.join(FILES[2]), markdown::page(results, &sections).as_bytes())?;
-    atomic_file::write(&dir.join(FILES[3]), html::page(results, &sections).as_bytes())
+    let page = page(results);
+    atomic_file::write(&dir.join(FILES[2]), page.markdown().as_bytes())?;
+    atomic_file::write(&dir.join(FILES[3]), page.html().as_bytes())
 }
 
 /// Reads `results.json` from `dir`.
@@ -126,6 +158,11 @@ pub fn terminal(results: &Results) -> String {
     out
 }
 
+/// A table of the machine, for any report.
+pub fn machine_table(machine: &crate::results::Machine) -> Table {
+    tables::of_machine("Machine", machine)
+}
+
 fn machine_tables(results: &Results) -> Vec<Table> {
     let mut tables = vec![tables::machine(results)];
     tables.extend(tables::chains(results));
@@ -143,9 +180,18 @@ fn index_tables(results: &Results) -> Vec<Table> {
     tables
 }
 
+fn page(results: &Results) -> Page {
+    Page {
+        title: results.plan.title.clone(),
+        summary: results.plan.summary.clone(),
+        created: results.created.clone(),
+        sections: sections(results),
+    }
+}
+
 fn sections(results: &Results) -> Vec<Section> {
-    let section = |id, title: &str, prose, tables, charts| Section {
-        id,
+    let section = |id: &str, title: &str, prose, tables, charts| Section {
+        id: id.to_owned(),
         title: title.to_owned(),
         prose,
         tables,

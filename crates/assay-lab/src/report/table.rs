@@ -4,25 +4,31 @@ use std::fmt::Write;
 
 /// A table of text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Table {
-    pub(super) caption: String,
-    pub(super) head: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
+pub struct Table {
+    /// What it shows.
+    pub caption: String,
+    /// Headings of the columns.
+    pub head: Vec<String>,
+    /// Cells, as many in each row as there are headings.
+    pub rows: Vec<Vec<String>>,
     /// Columns from the left that hold words; the others hold numbers and stand to the right.
-    pub(super) word_columns: usize,
+    pub word_columns: usize,
 }
 
 impl Table {
-    pub(super) fn new(caption: &str, head: &[&str], word_columns: usize) -> Self {
+    /// An empty table.
+    pub fn new(caption: &str, head: &[&str], word_columns: usize) -> Self {
         let head = head.iter().map(|cell| (*cell).to_owned()).collect();
         Self { caption: caption.to_owned(), head, rows: Vec::new(), word_columns }
     }
 
-    pub(super) fn push<const N: usize>(&mut self, row: [String; N]) {
+    /// Adds a row.
+    pub fn push<const N: usize>(&mut self, row: [String; N]) {
         self.rows.push(row.into());
     }
 
-    pub(super) fn html(&self, out: &mut String) {
+    /// Appends it as HTML.
+    pub fn html(&self, out: &mut String) {
         out.push_str("<div class=\"scroll\"><table>\n<caption>");
         out.push_str(&escape(&self.caption));
         out.push_str("</caption>\n<thead><tr>");
@@ -44,7 +50,8 @@ impl Table {
         }
     }
 
-    pub(super) fn markdown(&self, out: &mut String) {
+    /// Appends it as Markdown.
+    pub fn markdown(&self, out: &mut String) {
         let row = |cells: &[String]| {
             let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
             format!("| {} |\n", cells.join(" | "))
@@ -59,7 +66,8 @@ impl Table {
         out.push('\n');
     }
 
-    pub(super) fn text(&self, out: &mut String) {
+    /// Appends it as plain text, columns aligned.
+    pub fn text(&self, out: &mut String) {
         let all = || std::iter::once(&self.head).chain(&self.rows);
         let width = |column: usize| {
             all().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()

@@ -8,7 +8,7 @@ use super::series::{
 };
 use super::table::Table;
 use crate::plan::{Figure, FigureKind};
-use crate::results::{ChainSummary, PhaseResult, Results, Run, Status, TargetResults};
+use crate::results::{ChainSummary, Machine, PhaseResult, Results, Run, Status, TargetResults};
 use crate::stats::median;
 
 pub(super) const NONE: &str = "–";
@@ -339,8 +339,22 @@ pub(super) fn published(results: &Results) -> Vec<Table> {
 
 /// The machine and the software.
 pub(super) fn machine(results: &Results) -> Table {
-    let (machine, software) = (&results.machine, &results.software);
-    let mut table = Table::new("Machine and software", &["What", "Value"], 2);
+    let software = &results.software;
+    let mut table = of_machine("Machine and software", &results.machine);
+    let build = format!("{} ({})", software.assay, software.profile);
+    table.push(["Assay".to_owned(), build]);
+    table.push(["Compiler".to_owned(), software.rustc.clone()]);
+    for target in &results.targets {
+        let index = target.index.iter().map(|index| index.version.as_str());
+        let versions: Vec<&str> = std::iter::once(target.version.as_str()).chain(index).collect();
+        table.push([format!("Target {}", target.name), versions.join(" + ")]);
+    }
+    table
+}
+
+/// The machine alone.
+pub(super) fn of_machine(caption: &str, machine: &Machine) -> Table {
+    let mut table = Table::new(caption, &["What", "Value"], 2);
     let text = |value: &Option<String>| or_unavailable(value.clone(), |value| value);
     let rows = [
         ("Processor", text(&machine.cpu)),
@@ -353,16 +367,9 @@ pub(super) fn machine(results: &Results) -> Table {
         ("Frequency governor", text(&machine.governor)),
         ("Transparent huge pages", text(&machine.transparent_huge_pages)),
         ("Filesystem of the nodes' data", text(&machine.filesystem)),
-        ("Assay", format!("{} ({})", software.assay, software.profile)),
-        ("Compiler", software.rustc.clone()),
     ];
     for (what, value) in rows {
         table.push([what.to_owned(), value]);
-    }
-    for target in &results.targets {
-        let index = target.index.iter().map(|index| index.version.as_str());
-        let versions: Vec<&str> = std::iter::once(target.version.as_str()).chain(index).collect();
-        table.push([format!("Target {}", target.name), versions.join(" + ")]);
     }
     table
 }

@@ -1,6 +1,7 @@
 //! `assay plan`.
 
 use anyhow::bail;
+use assay_bench::plan::BenchPlan;
 use assay_lab::plan::Plan;
 
 use crate::Outcome;
@@ -10,18 +11,26 @@ use crate::output;
 pub(crate) fn run(arguments: PlanArguments) -> anyhow::Result<Outcome> {
     match arguments.command {
         PlanCommand::List { json: true } => {
-            output::print_json(&Plan::builtin_names().collect::<Vec<_>>())?;
+            let names = Plan::builtin_names().chain(BenchPlan::builtin_names());
+            output::print_json(&names.collect::<Vec<_>>())?;
         }
         PlanCommand::List { json: false } => {
             for name in Plan::builtin_names() {
                 let plan = Plan::builtin(name)?;
                 output::print(&format!("{name:<20}{}\n", plan.title))?;
             }
+            for name in BenchPlan::builtin_names() {
+                let plan =
+                    BenchPlan::parse(BenchPlan::builtin_text(name).unwrap_or_default(), name)?;
+                output::print(&format!("{name:<20}{}\n", plan.title))?;
+            }
         }
-        PlanCommand::Show { name } => match Plan::builtin_text(&name) {
-            Some(text) => output::print(text)?,
-            None => bail!("there is no built-in plan {name:?}; `assay plan list` shows them"),
-        },
+        PlanCommand::Show { name } => {
+            match Plan::builtin_text(&name).or(BenchPlan::builtin_text(&name)) {
+                Some(text) => output::print(text)?,
+                None => bail!("there is no built-in plan {name:?}; `assay plan list` shows them"),
+            }
+        }
     }
     Ok(Outcome::Good)
 }

@@ -3,19 +3,24 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use assay_bench::plan::BenchPlan;
 use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
 use assay_lab::report;
 use assay_lab::run::{RunOptions, run as run_plan};
 
-use super::stop_flag;
+use super::{bench, stop_flag};
 use crate::Outcome;
 use crate::cli::RunArguments;
 use crate::output;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
+    if let Some(plan) = find_bench_plan(&arguments.plan)? {
+        return bench::plan::run(plan, arguments);
+    }
     let mut plan = find_plan(&arguments.plan)?;
+    refuse_flags_of_benchmarks(arguments)?;
     plan.chain.stop_height = arguments.stop_height.or(plan.chain.stop_height);
     let out_dir =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
@@ -54,9 +59,50 @@ pub(crate) fn own_command(words: &[&str]) -> anyhow::Result<Vec<OsString>> {
 
 /// A path when it looks like one, else the name of a built-in plan.
 pub(crate) fn find_plan(name: &str) -> anyhow::Result<Plan> {
+    if is_path(name) {
+        return Ok(Plan::load(Path::new(name))?);
+    }
+    if Plan::builtin_text(name).is_none() {
+        let known: Vec<&str> = Plan::builtin_names().chain(BenchPlan::builtin_names()).collect();
+        bail!("no built-in plan {name:?}; there are: {}", known.join(", "));
+    }
+    Ok(Plan::builtin(name)?)
+}
+
+/// The same when it is a plan of benchmarks; nothing when it is one of another kind.
+pub(crate) fn find_bench_plan(name: &str) -> anyhow::Result<Option<BenchPlan>> {
+    if !is_path(name) {
+        let text = BenchPlan::builtin_text(name);
+        return Ok(text.map(|text| BenchPlan::parse(text, name)).transpose()?);
+    }
+    // A file that cannot be read is no plan of any kind: whoever looks for another says so.
     let path = Path::new(name);
-    let is_path = path.extension().is_some() || path.components().count() > 1;
-    Ok(if is_path { Plan::load(path)? } else { Plan::builtin(name)? })
+    let is_one = std::fs::read_to_string(path).is_ok_and(|text| BenchPlan::is_one(&text));
+    Ok(if is_one { Some(BenchPlan::load(path)?) } else { None })
+}
+
+fn is_path(name: &str) -> bool {
+    let path = Path::new(name);
+    path.extension().is_some() || path.components().count() > 1
+}
+
+/// Benchmarks have rounds and parts, chains have not.
+fn refuse_flags_of_benchmarks(arguments: &RunArguments) -> anyhow::Result<()> {
+    let RunArguments { quick, smoke, rounds, filter, part, instructions, .. } = arguments;
+    let given = [
+        ("--quick", *quick),
+        ("--smoke", *smoke),
+        ("--rounds", rounds.is_some()),
+        ("--filter", !filter.is_empty()),
+        ("--part", part.is_some()),
+        ("--instructions", *instructions),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => {
+            bail!("{flag} is for plans of benchmarks; {} is one of a chain", arguments.plan)
+        }
+        None => Ok(()),
+    }
 }
 
 /// The command line that repeats the measurement; folders are the reader's own choice.

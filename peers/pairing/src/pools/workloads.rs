@@ -265,7 +265,8 @@ fn block(a: &[f32], b: &[f32], c: &mut [f32], inner: (usize, usize), columns: (u
 fn consume(number: u32) -> u64 {
     let mut x = black_box(u64::from(number) + 1);
     for _ in 0..1_000 {
-        x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        // The shift keeps compilers from folding steps into one.
+        x = (x ^ (x >> 29)).wrapping_mul(0x5851_f42d_4c95_7f2d);
     }
     x >> 32
 }

@@ -1,26 +1,67 @@
 //! `assay bench`.
 
 mod blocks;
+mod compare;
 mod libsecp;
+mod list;
+mod measure;
+pub(crate) mod plan;
 mod progress;
+mod serve;
 mod signatures;
 mod sync;
 
+use std::ffi::OsString;
+
+use assay_bench::instructions::Counter;
+use assay_bench::results::BenchResults;
 use assay_lab::results::Software;
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::cli::{BenchArguments, BenchCommand};
+use crate::commands::run::own_command;
 use crate::output;
 pub(crate) use libsecp::LibsecpRates;
 
 pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
     match &arguments.command {
-        BenchCommand::Signatures(arguments) => signatures::run(arguments),
-        BenchCommand::Blocks(arguments) => blocks::run(arguments),
-        BenchCommand::Sync(arguments) => sync::run(arguments),
-        BenchCommand::Libsecp { json } => libsecp::run(*json),
+        None => measure::run(&arguments.measure),
+        Some(BenchCommand::List(arguments)) => list::run(arguments),
+        Some(BenchCommand::Compare(arguments)) => compare::run(arguments),
+        Some(BenchCommand::One(arguments)) => serve::one(arguments),
+        Some(BenchCommand::Serve(arguments)) => serve::run(arguments),
+        Some(BenchCommand::Signatures(arguments)) => signatures::run(arguments),
+        Some(BenchCommand::Blocks(arguments)) => blocks::run(arguments),
+        Some(BenchCommand::Sync(arguments)) => sync::run(arguments),
+        Some(BenchCommand::Libsecp { json }) => libsecp::run(*json),
     }
+}
+
+/// What measures.
+fn software() -> Software {
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    Software {
+        assay: env!("CARGO_PKG_VERSION").to_owned(),
+        rustc: env!("ASSAY_RUSTC_VERSION").to_owned(),
+        profile: profile.to_owned(),
+    }
+}
+
+/// Whether a person has to look: a benchmark failed, or not all were made.
+fn outcome(results: &BenchResults) -> Outcome {
+    let is_good = results.failures.is_empty() && results.is_complete;
+    if is_good { Outcome::Good } else { Outcome::Negative }
+}
+
+/// What counts instructions where the processor does not: this program under valgrind.
+fn counter(is_wanted: bool, plan: Option<&str>) -> anyhow::Result<Option<Counter>> {
+    if !is_wanted {
+        return Ok(None);
+    }
+    let mut command = own_command(&["bench", "one"])?;
+    command.extend(plan.into_iter().flat_map(|plan| ["--plan", plan]).map(OsString::from));
+    Ok(Some(Counter::find(command)?))
 }
 
 /// A report and what made it.
@@ -40,11 +81,6 @@ fn print<T: Serialize>(
     if !is_json {
         return output::print(&text(report));
     }
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-    let software = Software {
-        assay: env!("CARGO_PKG_VERSION").to_owned(),
-        rustc: env!("ASSAY_RUSTC_VERSION").to_owned(),
-        profile: profile.to_owned(),
-    };
+    let software = software();
     output::print_json(&Signed { report, software })
 }

@@ -1,11 +1,15 @@
 //! Progress of benchmarks on standard error: a bar on a terminal, a line for each part elsewhere.
 
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use assay_bench::Progress;
 use assay_bench::conditions::Conditions;
+use assay_bench::run::Watch;
 use assay_lab::sync::SyncProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -88,5 +92,78 @@ impl Drop for Bar {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// Progress of a run of many benchmarks: how many are done, how fast that goes, and how long the others will take.
+pub(super) struct RunBar {
+    bar: Bar,
+    stop: Arc<AtomicBool>,
+    start: Instant,
+    /// When the last line was printed where there is no terminal.
+    said: Cell<Option<Instant>>,
+}
+
+/// Time between two lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+impl RunBar {
+    pub(super) fn stopped_by(stop: Arc<AtomicBool>) -> Self {
+        let bar = Bar::new();
+        if let Some(bar) = &bar.bar {
+            let template = "[{bar:25}] {pos}/{len}  {per_sec}, {eta} left  {wide_msg}";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style.progress_chars("=> "));
+            }
+        }
+        Self { bar, stop, start: Instant::now(), said: Cell::new(None) }
+    }
+
+    pub(super) fn warn(&self) {
+        self.bar.warn();
+    }
+}
+
+impl Progress for RunBar {
+    fn begin(&self, part: &str, _: u64) {
+        if let Some(bar) = &self.bar.bar {
+            bar.set_message(part.to_owned());
+        }
+    }
+
+    fn step(&self) {
+        if let Some(bar) = &self.bar.bar {
+            bar.tick();
+        }
+    }
+}
+
+impl Watch for RunBar {
+    fn benchmark(&self, name: &str, number: usize, total: usize) {
+        if let Some(bar) = &self.bar.bar {
+            bar.set_length(total as u64);
+            bar.set_position(number as u64);
+            return bar.set_message(name.to_owned());
+        }
+        if self.said.get().is_some_and(|said| said.elapsed() < LINE_EVERY) {
+            return;
+        }
+        self.said.set(Some(Instant::now()));
+        let elapsed_s = self.start.elapsed().as_secs_f64();
+        let speed = if number > 0 {
+            let rate = number as f64 / elapsed_s;
+            format!(", {rate:.1}/s, {:.0} s left", (total - number) as f64 / rate)
+        } else {
+            String::new()
+        };
+        output::complain(&format!("benchmark {} of {total}: {name}{speed}", number + 1));
+    }
+
+    fn note(&self, text: &str) {
+        self.bar.say(text);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 }

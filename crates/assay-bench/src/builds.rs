@@ -1,0 +1,162 @@
+//! Builds of this program side by side: the same operation, other compilers or flags.
+//!
+//! Each build is a process that works when it is told to ([`crate::serve`]) and times itself; their epochs take turns.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use crate::BenchError;
+use crate::harness::{Alternative, Rounds, compare};
+use crate::plan::Build;
+use crate::registry::Filter;
+use crate::results::{Measured, comparisons};
+use crate::run::Watch;
+use crate::serve::{Answer, Order};
+use crate::suite::{Benchmark, Extent};
+
+/// How builds are asked and measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BuildOptions<'a> {
+    /// The plan as the builds find it: a name or a path.
+    pub(crate) plan: &'a str,
+    pub(crate) extent: Extent,
+    pub(crate) rounds: usize,
+    pub(crate) floor: f64,
+}
+
+/// The running builds.
+#[derive(Debug)]
+pub(crate) struct Builds<'a> {
+    peers: Vec<(&'a Build, RefCell<Peer>)>,
+    options: BuildOptions<'a>,
+}
+
+impl<'a> Builds<'a> {
+    /// Starts them.
+    pub(crate) fn start(
+        builds: &'a [Build],
+        options: BuildOptions<'a>,
+    ) -> Result<Self, BenchError> {
+        let start = |build: &'a Build| Ok((build, RefCell::new(Peer::start(build, &options)?)));
+        Ok(Self { peers: builds.iter().map(start).collect::<Result<_, BenchError>>()?, options })
+    }
+
+    /// Whether they are to make a benchmark: all of them choose it.
+    pub(crate) fn admit(&self, benchmark: &str) -> bool {
+        let admits = |build: &Build| Filter::new(build.benchmarks.clone()).admits(benchmark);
+        self.peers.iter().all(|(build, _)| admits(build))
+    }
+
+    /// Makes a benchmark with all of them. Each alternative of each build is compared with itself in the first build.
+    pub(crate) fn measure(
+        &self,
+        section: &str,
+        benchmark: &Benchmark<'_>,
+        watch: &dyn Watch,
+    ) -> Result<Measured, BenchError> {
+        let mut alternatives = Vec::new();
+        let prepare = Order::Prepare { benchmark: benchmark.name.clone() };
+        let mut names: Vec<String> = Vec::new();
+        for (index, (_, peer)) in self.peers.iter().enumerate() {
+            let answer = peer.borrow_mut().order(&prepare)?;
+            if index > 0 && answer.alternatives != names {
+                return Err(peer.borrow().failed("it has other alternatives than the first build"));
+            }
+            names = answer.alternatives;
+        }
+        // Neighbours in time are the builds, not the alternatives.
+        for (number, name) in names.iter().enumerate() {
+            for (build, peer) in &self.peers {
+                let order = Order::Epoch { alternative: number };
+                alternatives.push(Alternative::fallible(&at(name, &build.name), move || {
+                    let mut peer = peer.borrow_mut();
+                    let epoch = peer.order(&order)?.epoch;
+                    epoch.map(Into::into).ok_or_else(|| peer.failed("it timed nothing"))
+                }));
+            }
+        }
+        let warm_up = usize::from(self.options.extent != Extent::Smoke);
+        let rounds = Rounds { count: self.options.rounds, warm_up };
+        watch.begin(&benchmark.name, (rounds.count + rounds.warm_up) as u64);
+        let row = compare(&benchmark.name, &mut alternatives, rounds, &mut || watch.step())?;
+        let first = &self.peers[0].0.name;
+        let baselines: Vec<String> = names.iter().map(|name| at(name, first)).collect();
+        let of_first = |name: &'_ str| {
+            let plain = name.rsplit_once(" @ ").map_or(name, |(plain, _)| plain);
+            baselines.iter().find(|baseline| **baseline == at(plain, first))
+        };
+        let mut measured = Measured::new(section, benchmark, row, self.options.floor);
+        measured.comparisons = comparisons(&measured.row, self.options.floor, |name| {
+            of_first(name).map_or(name, String::as_str)
+        });
+        Ok(measured)
+    }
+}
+
+/// An alternative of a build.
+fn at(name: &str, build: &str) -> String {
+    format!("{name} @ {build}")
+}
+
+/// A running build; it ends when this is dropped.
+#[derive(Debug)]
+struct Peer {
+    program: PathBuf,
+    child: Child,
+    /// Absent once it has been told to end.
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    fn start(build: &Build, options: &BuildOptions<'_>) -> Result<Self, BenchError> {
+        let program = build.command.first().map(PathBuf::from).unwrap_or_default();
+        let fail = |source| BenchError::Peer { program: program.clone(), source };
+        let words = [options.plan, "--extent", options.extent.text()].map(OsStr::new);
+        let mut child = Command::new(&program)
+            .args(&build.command[1..])
+            .args(["bench", "serve", "--plan"])
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(fail)?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let stdout = stdout.ok_or_else(|| fail(io::ErrorKind::BrokenPipe.into()))?;
+        Ok(Self { program, child, stdin, stdout: BufReader::new(stdout) })
+    }
+
+    fn order(&mut self, order: &Order) -> Result<Answer, BenchError> {
+        let mut line = String::new();
+        let talked: io::Result<Answer> = match &mut self.stdin {
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+            Some(stdin) => serde_json::to_string(order)
+                .map_err(io::Error::from)
+                .and_then(|text| writeln!(stdin, "{text}"))
+                .and_then(|()| stdin.flush())
+                .and_then(|()| self.stdout.read_line(&mut line))
+                .and_then(|_| serde_json::from_str(&line).map_err(io::Error::from)),
+        };
+        let answer =
+            talked.map_err(|source| BenchError::Peer { program: self.program.clone(), source })?;
+        match &answer.error {
+            None => Ok(answer),
+            Some(detail) => Err(self.failed(detail)),
+        }
+    }
+
+    fn failed(&self, detail: &str) -> BenchError {
+        BenchError::PeerFailed { program: self.program.clone(), detail: detail.to_owned() }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // The end of its input is the order to end; what remains is to collect it.
+        self.stdin = None;
+        let _ = self.child.wait();
+    }
+}

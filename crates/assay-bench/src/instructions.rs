@@ -1,0 +1,200 @@
+//! Counts instructions where the processor's counters are not to be had: a child process under valgrind.
+//!
+//! Each alternative is done twice, a few times and more often; the difference is the operations' alone, start and preparation
+//! cancel. Valgrind's processor has neither AVX-512 nor SHA instructions, so programs that look take other paths there, and the
+//! child says which.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use serde::{Deserialize, Serialize};
+
+use crate::BenchError;
+use crate::harness::Figures;
+use crate::registry::{Filter, Section, benchmarks};
+use crate::results::Counting;
+use crate::suite::Extent;
+
+/// The program.
+const VALGRIND: &str = "valgrind";
+
+/// Time of the operations that are counted, at native speed: a few hundred times of what varies in a start.
+const COUNTED_NS: f64 = 10_000_000.0;
+
+/// How to start the child: this program and the words up to the flags of [`Once`].
+#[derive(Clone, Debug)]
+pub struct Counter {
+    command: Vec<OsString>,
+    version: String,
+    /// What the child said of the paths that it takes.
+    paths: Option<String>,
+}
+
+/// What the child is to do.
+#[derive(Clone, Debug)]
+pub struct Once {
+    /// The benchmark, by its whole name.
+    pub benchmark: String,
+    /// The alternative.
+    pub alternative: String,
+    /// Operations, at least.
+    pub operations: u64,
+    /// Of this extent.
+    pub extent: Extent,
+}
+
+/// What it says when it is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// Operations done.
+    pub operations: u64,
+    /// Which paths through the processor it took.
+    pub paths: String,
+}
+
+/// Does a benchmark's alternative so often, untimed.
+///
+/// # Errors
+/// When there is no such thing, or it fails.
+pub fn once(sections: &[Section], once: &Once) -> Result<Done, BenchError> {
+    let all = benchmarks(sections, once.extent, &Filter::default())?;
+    let unknown = |name: &str| BenchError::Unknown { name: name.to_owned() };
+    let (_, benchmark) = all
+        .iter()
+        .find(|(_, benchmark)| benchmark.name == once.benchmark)
+        .ok_or_else(|| unknown(&once.benchmark))?;
+    let mut alternatives = (benchmark.make)()?;
+    let alternative = alternatives
+        .iter_mut()
+        .find(|alternative| alternative.name() == once.alternative)
+        .ok_or_else(|| unknown(&once.alternative))?;
+    let operations = alternative.run(once.operations)?.ops;
+    let signatures = assay_secp::BatchVerifier::new().backend().name();
+    Ok(Done {
+        operations,
+        paths: format!("hashes {}, batches of signatures {signatures}", assay_hash::backend()),
+    })
+}
+
+impl Counter {
+    /// Makes sure that valgrind is there. `command` is this program and the words that lead to [`once`].
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn find(command: Vec<OsString>) -> Result<Self, BenchError> {
+        let fail = |source| BenchError::NoValgrind { source };
+        let output = Command::new(VALGRIND).arg("--version").output().map_err(fail)?;
+        if !output.status.success() {
+            return Err(fail(io::ErrorKind::Unsupported.into()));
+        }
+        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok(Self { command, version, paths: None })
+    }
+
+    /// Counts the instructions of one operation of an alternative, and writes them into its figures.
+    pub(crate) fn count(
+        &mut self,
+        benchmark: &str,
+        extent: Extent,
+        figures: &mut Figures,
+    ) -> Result<(), BenchError> {
+        let repeats = (COUNTED_NS / figures.ns_per_op.max(0.05)).clamp(1.0, 1e9) as u64;
+        let run = |operations: u64| {
+            self.run(&Once {
+                benchmark: benchmark.to_owned(),
+                alternative: figures.name.clone(),
+                operations,
+                extent,
+            })
+        };
+        let (few, many) = thread::scope(|scope| {
+            let few = scope.spawn(|| run(1));
+            let many = run(1 + figures.epoch_ops + repeats);
+            (few.join().expect("it does not panic"), many)
+        });
+        let ((few_done, few), (many_done, many)) = (few?, many?);
+        let operations = many_done.operations.saturating_sub(few_done.operations);
+        if operations > 0 && many > few {
+            figures.instructions_per_op = Some((many - few) as f64 / operations as f64);
+        }
+        self.paths = Some(many_done.paths);
+        Ok(())
+    }
+
+    /// What a reader has to know.
+    pub(crate) fn note(&self) -> Counting {
+        let paths = self.paths.as_ref().map_or_else(String::new, |paths| format!(" ({paths})"));
+        Counting {
+            by: Some(VALGRIND.to_owned()),
+            note: format!(
+                "instructions are counted under {} in child processes, all threads together, on the paths that its \
+                 processor has{paths}; times are those of this machine's own paths. The processor's counters are \
+                 unavailable, so nothing else is counted",
+                self.version
+            ),
+        }
+    }
+
+    fn run(&self, once: &Once) -> Result<(Done, u64), BenchError> {
+        let log = tempfile::NamedTempFile::new()
+            .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
+        let mut log_flag = OsString::from("--log-file=");
+        log_flag.push(log.path());
+        let output = Command::new(VALGRIND)
+            .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
+            .arg(log_flag)
+            .args(&self.command)
+            .args(["--extent", once.extent.text(), "--operations", &once.operations.to_string()])
+            .args(["--alternative", &once.alternative, "--benchmark", &once.benchmark])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|source| BenchError::NoValgrind { source })?;
+        let said = std::fs::read_to_string(log.path()).unwrap_or_default();
+        let done = serde_json::from_slice(&output.stdout).ok().zip(instructions(&said));
+        done.filter(|_| output.status.success()).ok_or_else(|| BenchError::PeerFailed {
+            program: PathBuf::from(VALGRIND),
+            detail: format!("{}{said}", String::from_utf8_lossy(&output.stderr)).trim().to_owned(),
+        })
+    }
+}
+
+/// The total that cachegrind prints: `I   refs:      310,401`, in later versions `I refs:`.
+fn instructions(log: &str) -> Option<u64> {
+    let line = log.lines().find(|line| line.contains("refs:") && line.contains(" I "))?;
+    let digits: String = line.rsplit(':').next()?.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::sections;
+
+    #[test]
+    fn totals_of_cachegrind() {
+        let log = "==7== Cachegrind\n--7-- warning: L3 refs: x\n==7== I   refs:      1,310,401\n";
+        assert_eq!(instructions(log), Some(1_310_401));
+        assert_eq!(instructions("==7== I refs: 12\n"), Some(12));
+        assert_eq!(instructions("==7== killed\n"), None);
+    }
+
+    #[test]
+    fn one_alternative_is_done() {
+        let order = |benchmark: &str, alternative: &str| Once {
+            benchmark: benchmark.to_owned(),
+            alternative: alternative.to_owned(),
+            operations: 3,
+            extent: Extent::Smoke,
+        };
+        let done = once(&sections(), &order("harness/same", "first")).expect("there is one");
+        assert_eq!(done.operations, 3);
+        for (benchmark, alternative) in [("harness/sam", "first"), ("harness/same", "third")] {
+            let error =
+                once(&sections(), &order(benchmark, alternative)).expect_err("there is none");
+            assert!(matches!(error, BenchError::Unknown { .. }), "{error}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Every benchmark there is, and how some of them are chosen by name.
+
+use crate::BenchError;
+use crate::ibd::{IbdSettings, IbdSuite};
+use crate::pairing::{PairingSettings, PairingSuite};
+use crate::selfcheck::SelfCheckSuite;
+use crate::stack::{StackSettings, StackSuite};
+use crate::suite::{Benchmark, Extent, Suite};
+
+/// A suite, and the name of its section in a plan.
+pub struct Section {
+    /// The name.
+    pub name: &'static str,
+    /// The suite.
+    pub suite: Box<dyn Suite>,
+}
+
+impl std::fmt::Debug for Section {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Section").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Section {
+    pub(crate) fn stack(settings: StackSettings) -> Self {
+        Self { name: "stack", suite: Box::new(StackSuite::new(settings)) }
+    }
+
+    pub(crate) fn ibd(settings: IbdSettings) -> Self {
+        Self { name: "ibd", suite: Box::new(IbdSuite::new(settings)) }
+    }
+
+    pub(crate) fn pairing(settings: PairingSettings) -> Self {
+        Self { name: "pairing", suite: Box::new(PairingSuite::new(settings)) }
+    }
+}
+
+/// All suites with their default settings, the harness's own among them.
+pub fn sections() -> Vec<Section> {
+    vec![
+        Section::stack(StackSettings::default()),
+        Section::ibd(IbdSettings::default()),
+        Section::pairing(PairingSettings::default()),
+        Section { name: "harness", suite: Box::new(SelfCheckSuite) },
+    ]
+}
+
+/// Benchmarks of these sections that a filter lets through, each with the name of its section.
+///
+/// # Errors
+/// When a section's settings make no sense, or two benchmarks have the same name.
+pub fn benchmarks<'a>(
+    sections: &'a [Section],
+    extent: Extent,
+    filter: &Filter,
+) -> Result<Vec<(&'static str, Benchmark<'a>)>, BenchError> {
+    let mut all: Vec<(&'static str, Benchmark<'a>)> = Vec::new();
+    for section in sections {
+        for benchmark in section.suite.benchmarks(extent)? {
+            if all.iter().any(|(_, other)| other.name == benchmark.name) {
+                return Err(BenchError::SameName { name: benchmark.name });
+            }
+            all.push((section.name, benchmark));
+        }
+    }
+    all.retain(|(_, benchmark)| filter.admits(&benchmark.name));
+    Ok(all)
+}
+
+/// Chooses names: by a part of them, or by a pattern of the whole name where there is a `*` (anything) or `?` (one
+/// character) in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    patterns: Vec<String>,
+}
+
+impl Filter {
+    /// Lets everything through that one of the patterns matches; without a pattern, everything.
+    pub fn new(patterns: impl IntoIterator<Item = String>) -> Self {
+        Self { patterns: patterns.into_iter().collect() }
+    }
+
+    /// Whether it lets a name through.
+    pub fn admits(&self, name: &str) -> bool {
+        let matches = |pattern: &String| match pattern.contains(['*', '?']) {
+            true => glob(pattern.as_bytes(), name.as_bytes()),
+            false => name.contains(pattern.as_str()),
+        };
+        self.patterns.is_empty() || self.patterns.iter().any(matches)
+    }
+}
+
+/// Whether a pattern matches a whole name. A star takes as little as it can and more when what follows does not match.
+fn glob(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut next) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while at < name.len() {
+        match pattern.get(next) {
+            Some(b'*') => {
+                star = Some((next, at));
+                next += 1;
+            }
+            Some(c) if *c == b'?' || *c == name[at] => {
+                at += 1;
+                next += 1;
+            }
+            _ => match &mut star {
+                None => return false,
+                Some((place, taken)) => {
+                    *taken += 1;
+                    (next, at) = (*place + 1, *taken);
+                }
+            },
+        }
+    }
+    pattern[next..].iter().all(|c| *c == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters() {
+        for (pattern, name, admitted) in [
+            ("sha256", "script/sha256/520", true),
+            ("sha512", "script/sha256/520", false),
+            ("script/*/520", "script/sha256/520", true),
+            ("script/*/52", "script/sha256/520", false),
+            ("*256*", "script/sha256/520", true),
+            ("*/5?0", "script/sha256/520", true),
+            ("?", "script", false),
+            ("s*t*0", "script/sha256/520", true),
+            ("*", "", true),
+        ] {
+            let filter = Filter::new([pattern.to_owned()]);
+            assert_eq!(filter.admits(name), admitted, "{pattern} {name}");
+        }
+        assert!(Filter::default().admits("anything"));
+        let two = Filter::new(["a".to_owned(), "b*".to_owned()]);
+        assert!(two.admits("xa") && two.admits("bc") && !two.admits("xb"));
+    }
+}

@@ -1,0 +1,103 @@
+//! Charts over size, and of ratios.
+
+use assay_lab::report::{Chart, Line, LineChart, Look, RatioBar, RatioChart};
+
+use crate::results::Measured;
+
+/// Ratios in one chart.
+const RATIOS_MAX: usize = 24;
+
+/// A chart over size for each series of a group, then its ratios.
+pub(super) fn of_group(group: &str, measured: &[&Measured]) -> Vec<Chart> {
+    let mut series: Vec<&str> = measured.iter().map(|one| one.series.as_str()).collect();
+    series.dedup();
+    let mut seen: Vec<&str> = Vec::new();
+    series.retain(|name| {
+        !seen.contains(name) && {
+            seen.push(name);
+            true
+        }
+    });
+    let mut charts: Vec<Chart> = Vec::new();
+    for name in series {
+        let members: Vec<&Measured> =
+            measured.iter().copied().filter(|one| one.series == name).collect();
+        charts.extend(over_size(name, &members));
+    }
+    charts.extend(ratios(group, measured));
+    charts
+}
+
+/// Time over size, a line for each alternative; nothing when there are not two sizes.
+fn over_size(series: &str, members: &[&Measured]) -> Option<Chart> {
+    let mut sizes: Vec<u64> = members.iter().filter_map(|one| one.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    if sizes.len() < 2 {
+        return None;
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for figures in members.iter().flat_map(|one| &one.row.figures) {
+        if !names.contains(&figures.name.as_str()) {
+            names.push(&figures.name);
+        }
+    }
+    let line = |(number, name): (usize, &&str)| {
+        let mut points: Vec<(f64, f64)> = members
+            .iter()
+            .filter_map(|one| Some((one.size? as f64, one.row.of(name)?.ns_per_op)))
+            .collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let look = Look { colour: Some(number), dashed: number >= COLOURS };
+        Line { label: (*name).to_owned(), look, pieces: vec![points], points: true }
+    };
+    let unit = members.first().map_or("", |one| &one.unit);
+    let chart = LineChart {
+        title: format!("{series}, ns/op over {unit}"),
+        x_label: unit.to_owned(),
+        y_label: "ns/op".to_owned(),
+        logarithmic_x: true,
+        logarithmic: true,
+        series: names.iter().enumerate().map(line).collect(),
+        bands: Vec::new(),
+    };
+    chart.draw()
+}
+
+/// Colours before they come again, dashed.
+const COLOURS: usize = 8;
+
+/// Every alternative beside its baseline, as many in a chart as can be read.
+pub(super) fn ratios(group: &str, measured: &[&Measured]) -> Vec<Chart> {
+    let mut bars: Vec<RatioBar> = Vec::new();
+    for one in measured {
+        let short = one.name.strip_prefix(group).unwrap_or(&one.name).trim_start_matches('/');
+        for comparison in &one.comparisons {
+            let is_alone = one.row.figures.len() == 2;
+            let label = match (is_alone, short.is_empty()) {
+                (true, false) => short.to_owned(),
+                (true, true) => comparison.alternative.clone(),
+                (false, _) => format!("{short} {}", comparison.alternative),
+            };
+            let number = one.row.figures.iter().position(|one| one.name == comparison.alternative);
+            bars.push(RatioBar {
+                label,
+                look: Look { colour: number, dashed: false },
+                median: comparison.ratio.median,
+                low: comparison.ratio.low,
+                high: comparison.ratio.high,
+            });
+        }
+    }
+    let parts = bars.len().div_ceil(RATIOS_MAX);
+    let draw = |(number, ratios): (usize, &[RatioBar])| {
+        let part = if parts > 1 { format!(", {} of {parts}", number + 1) } else { String::new() };
+        let chart = RatioChart {
+            title: format!("{group}: baseline's time over this one's{part}"),
+            x_label: "ratio: right of 1 is faster".to_owned(),
+            ratios: ratios.to_vec(),
+        };
+        chart.draw()
+    };
+    bars.chunks(RATIOS_MAX).enumerate().filter_map(draw).collect()
+}

@@ -1,0 +1,263 @@
+//! The report of a run: `results.json`, `results.csv`, `report.md` and `report.html`, all made from the results alone, so
+//! that it can be rebuilt from `results.json` at any time.
+
+mod charts;
+mod prose;
+mod tables;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use assay_lab::atomic_file::{self, WriteError};
+use assay_lab::report::{Page, Section, Table, machine_table};
+
+use crate::results::{BenchResults, Measured, SCHEMA};
+use crate::table;
+
+/// The files of a report.
+pub const FILES: [&str; 4] = ["results.json", "results.csv", "report.md", "report.html"];
+
+/// Why results could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file holds no results of benchmarks.
+    #[error("{} holds no results of benchmarks", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// What the JSON library says.
+        source: serde_json::Error,
+    },
+    /// The file is of another schema version.
+    #[error("{}: schema {found}, this program knows schema {SCHEMA}", path.display())]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: u64,
+    },
+}
+
+/// Writes the four files into `dir`, each whole or not at all; the results come first.
+///
+/// # Errors
+/// When a file cannot be written; it names the file.
+pub fn write_all(results: &BenchResults, dir: &Path) -> Result<(), WriteError> {
+    atomic_file::create_folder(dir)?;
+    write_json(results, &dir.join(FILES[0]))?;
+    atomic_file::write(&dir.join(FILES[1]), table::csv(results).as_bytes())?;
+    let page = page(results);
+    atomic_file::write(&dir.join(FILES[2]), page.markdown().as_bytes())?;
+    atomic_file::write(&dir.join(FILES[3]), page.html().as_bytes())
+}
+
+/// Writes the results alone.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_json(results: &BenchResults, path: &Path) -> Result<(), WriteError> {
+    let json = serde_json::to_vec_pretty(results)
+        .map_err(|error| WriteError { path: path.to_owned(), source: error.into() })?;
+    atomic_file::write(path, &json)
+}
+
+/// Reads results from a file, or from `results.json` of a folder.
+///
+/// # Errors
+/// When there are none, or they are of another schema version.
+pub fn load(path: &Path) -> Result<BenchResults, LoadError> {
+    let path = if path.is_dir() { path.join(FILES[0]) } else { path.to_owned() };
+    let text = fs::read(&path).map_err(|source| LoadError::Read { path: path.clone(), source })?;
+    let json = |source| LoadError::Json { path: path.clone(), source };
+    // Kind and version are read first: another schema is no malformed file.
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(json)?;
+    let is_bench = value.get("kind").and_then(serde_json::Value::as_str) == Some("bench");
+    match value.get("schema").and_then(serde_json::Value::as_u64) {
+        Some(found) if is_bench && found != u64::from(SCHEMA) => {
+            Err(LoadError::Schema { path, found })
+        }
+        _ => serde_json::from_value(value).map_err(json),
+    }
+}
+
+/// Whether a folder holds results of benchmarks rather than of chains.
+pub fn is_in(dir: &Path) -> bool {
+    /// What tells them apart.
+    #[derive(serde::Deserialize)]
+    struct Head {
+        #[serde(default)]
+        kind: String,
+    }
+    let text = fs::read(dir.join(FILES[0])).unwrap_or_default();
+    serde_json::from_slice::<Head>(&text).is_ok_and(|head| head.kind == "bench")
+}
+
+fn page(results: &BenchResults) -> Page {
+    let plan = results.plan.as_ref();
+    Page {
+        title: plan.map_or("Benchmarks", |plan| &plan.title).to_owned(),
+        summary: plan.map_or("", |plan| &plan.summary).to_owned(),
+        created: results.created.clone(),
+        sections: sections(results),
+    }
+}
+
+fn sections(results: &BenchResults) -> Vec<Section> {
+    let section = |id: &str, title: &str, prose: Vec<String>, tables: Vec<Table>| Section {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        prose,
+        tables,
+        charts: Vec::new(),
+    };
+    let mut all = vec![
+        section("summary", "Summary", prose::summary(results), tables::summary(results)),
+        section(
+            "published",
+            "Beside published figures",
+            prose::PUBLISHED.map(str::to_owned).into(),
+            tables::published(results),
+        ),
+    ];
+    for study in &results.studies {
+        let tables = study.tables.iter().map(Table::from).collect();
+        all.push(section(
+            &format!("study-{}", study.id),
+            &study.title,
+            study.prose.clone(),
+            tables,
+        ));
+    }
+    for (group, measured) in groups(&results.benchmarks) {
+        all.push(Section {
+            id: format!("measured-{}", identifier(group)),
+            title: format!("Measured: {group}"),
+            prose: Vec::new(),
+            tables: vec![table::measured(group, measured.iter().copied())],
+            charts: charts::of_group(group, &measured),
+        });
+    }
+    if !results.builds.is_empty() {
+        let every: Vec<&Measured> = results.builds.iter().collect();
+        all.push(Section {
+            charts: charts::ratios("Builds", &every),
+            ..section(
+                "builds",
+                "Builds beside each other",
+                prose::builds(results),
+                vec![table::measured(
+                    "Each alternative of each build; ratios to the same in the first build",
+                    &results.builds,
+                )],
+            )
+        });
+    }
+    all.extend([
+        section("failures", "Without figures", Vec::new(), tables::failures(results)),
+        section(
+            "conditions",
+            "Machine, software, conditions",
+            prose::conditions(results),
+            vec![machine_table(&results.conditions.machine), tables::software(results)],
+        ),
+        section("method", "Method", prose::method(results), Vec::new()),
+    ]);
+    let is_filled = |section: &Section| match section.id.as_str() {
+        "published" | "failures" => !section.tables.is_empty(),
+        _ => true,
+    };
+    all.into_iter().filter(is_filled).collect()
+}
+
+/// Benchmarks by the first part of their names, in the order in which the parts first come.
+fn groups(all: &[Measured]) -> Vec<(&str, Vec<&Measured>)> {
+    let mut groups: Vec<(&str, Vec<&Measured>)> = Vec::new();
+    for measured in all {
+        let name = measured.name.split('/').next().unwrap_or_default();
+        match groups.iter_mut().find(|(group, _)| *group == name) {
+            Some((_, members)) => members.push(measured),
+            None => groups.push((name, vec![measured])),
+        }
+    }
+    groups
+}
+
+/// A name as links carry it.
+fn identifier(name: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    name.chars().map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::fixture;
+
+    #[test]
+    fn report_can_be_rebuilt() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let results = fixture::results();
+        write_all(&results, folder.path()).expect("writable");
+        assert!(is_in(folder.path()));
+        let read = |file: &str| fs::read(folder.path().join(file)).expect("there");
+        let first = FILES.map(read);
+        let again = load(folder.path()).expect("results");
+        assert!(again == results, "nothing is lost in results.json");
+        write_all(&again, folder.path()).expect("writable");
+        assert_eq!(FILES.map(read), first);
+        if let Some(keep) = std::env::var_os("ASSAY_REPORT_FIXTURE_DIR") {
+            write_all(&results, Path::new(&keep)).expect("writable");
+        }
+    }
+
+    #[test]
+    fn everything_has_its_place() {
+        let page = page(&fixture::results());
+        let (html, markdown) = (page.html(), page.markdown());
+        for words in [
+            "<td>faster</td>",
+            "Ryzen 5 3600",
+            "637.0",
+            "What &lt;limits&gt; change",
+            "<code>paragraph</code>",
+            "wrong &lt;answer&gt;",
+            "unavailable: refused",
+            "g/s, ns/op over bytes",
+            "Builds beside each other",
+            "id=\"measured-g\"",
+        ] {
+            assert!(html.contains(words), "{words}");
+        }
+        assert!(markdown.contains("| g/s/520 |") && markdown.contains("**Vectors**"));
+        for tag in ["section", "table", "tr", "td", "ul", "li", "p", "figure", "svg"] {
+            let open = html.matches(&format!("<{tag}>")).count()
+                + html.matches(&format!("<{tag} ")).count();
+            assert_eq!(open, html.matches(&format!("</{tag}>")).count(), "{tag}");
+        }
+        let csv = table::csv(&fixture::results());
+        let columns: Vec<usize> = csv.lines().map(|line| line.matches(',').count()).collect();
+        // A name with a comma is quoted, so lines that hold it have one more.
+        assert!(columns.iter().all(|count| (columns[0]..=columns[0] + 2).contains(count)), "{csv}");
+    }
+
+    #[test]
+    fn bad_results_are_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        assert!(matches!(load(folder.path()), Err(LoadError::Read { .. })));
+        let path = folder.path().join(FILES[0]);
+        fs::write(&path, b"{\"schema\":2}").expect("writable");
+        assert!(matches!(load(&path), Err(LoadError::Json { .. })) && !is_in(folder.path()));
+        fs::write(&path, b"{\"schema\":9,\"kind\":\"bench\"}").expect("writable");
+        let error = load(&path).expect_err("another schema").to_string();
+        assert!(error.ends_with("schema 9, this program knows schema 1"), "{error}");
+    }
+}

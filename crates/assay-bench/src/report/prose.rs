@@ -1,0 +1,87 @@
+//! What the report says in words.
+
+use crate::results::{BenchResults, Comparison};
+use crate::verdict::{FLOOR_MIN, Verdict};
+
+/// Above the published figures.
+pub(super) const PUBLISHED: [&str; 1] =
+    ["Times of other machines say little beside ours; ratios and instructions travel better. \
+     A published ratio is the time before an optimisation over the time after it, as ours is."];
+
+/// Questions, and how much was found.
+pub(super) fn summary(results: &BenchResults) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let questions = results.plan.iter().flat_map(|plan| &plan.questions);
+    all.extend(questions.map(|question| format!("- {question}")));
+    let comparisons: Vec<&Comparison> =
+        results.benchmarks.iter().flat_map(|measured| &measured.comparisons).collect();
+    let count = |verdict| comparisons.iter().filter(|found| found.verdict == verdict).count();
+    all.push(format!(
+        "{} benchmarks; of {} alternatives beside a baseline {} are faster, {} are slower, and for {} no difference is shown.",
+        results.benchmarks.len(),
+        comparisons.len(),
+        count(Verdict::Faster),
+        count(Verdict::Slower),
+        count(Verdict::NotShown)
+    ));
+    if !results.is_complete {
+        all.push("The run was stopped before its end: not everything was measured.".to_owned());
+    }
+    if !results.failures.is_empty() {
+        all.push(format!("{} have no figures: see the end.", results.failures.len()));
+    }
+    all.extend(results.conditions.warnings.iter().map(|warning| format!("- warning: {warning}")));
+    all
+}
+
+/// Above the comparison of builds.
+pub(super) fn builds(results: &BenchResults) -> Vec<String> {
+    let builds = results.plan.iter().flat_map(|plan| &plan.builds);
+    let mut all = vec![
+        "Each build is a process that times itself; their epochs take turns. `NAME @ BUILD` is an alternative of a build."
+            .to_owned(),
+    ];
+    all.extend(builds.map(|build| format!("- {}: `{}`", build.name, build.command.join(" "))));
+    all
+}
+
+/// Above the machine.
+pub(super) fn conditions(results: &BenchResults) -> Vec<String> {
+    let mut all = Vec::new();
+    if !results.rerun.is_empty() {
+        all.push(format!("To make these results again: `{}`", results.rerun));
+    }
+    all.push(format!("Counts: {}.", results.counting.note));
+    all
+}
+
+/// How it was measured.
+pub(super) fn method(results: &BenchResults) -> Vec<String> {
+    let measured = results.floor_measured.map_or_else(
+        || "was not measured".to_owned(),
+        |floor| format!("came to {:.2} % at most here", floor * 100.0),
+    );
+    [
+        "An epoch is as many operations as take about 5 ms. Alternatives of an operation take turns, round by round and in \
+         turning order, after a round that does not count; answers are checked before anything is timed."
+            .to_owned(),
+        format!(
+            "Figures are medians over {} rounds; `err%` is the median absolute deviation in percent of the median.",
+            results.rounds
+        ),
+        "A ratio is the median of the ratios of the same round: the baseline's time over this one's, above 1 this one is \
+         faster. Its interval runs between two of the sorted ratios and holds the true median with 99 % probability, \
+         whatever the distribution."
+            .to_owned(),
+        format!(
+            "A difference is called one when the interval excludes 1 and the median is more than {:.2} % away from it: the \
+             largest ratio of the same work to itself, which {measured}, and at least {:.0} %. Otherwise none is shown, \
+             which does not say that there is none.",
+            results.floor * 100.0,
+            FLOOR_MIN * 100.0
+        ),
+        "`-` stands where nothing could be counted.".to_owned(),
+    ]
+    .map(|point| format!("- {point}"))
+    .into()
+}

@@ -1,0 +1,144 @@
+//! Tables beside those of what was measured.
+
+use assay_lab::ratio::Ratio;
+use assay_lab::report::Table;
+
+use crate::harness::Figures;
+use crate::results::{BenchResults, Measured};
+use crate::suite::Published;
+use crate::table::{NONE, number};
+
+/// Largest number of comparisons that a summary lists.
+const SUMMARY_MAX: usize = 60;
+
+/// Ratios alone, where there are not too many of them to be a summary.
+pub(super) fn summary(results: &BenchResults) -> Vec<Table> {
+    let compared = results.benchmarks.iter().map(|measured| measured.comparisons.len());
+    if !(1..=SUMMARY_MAX).contains(&compared.sum()) {
+        return Vec::new();
+    }
+    let head = ["Benchmark", "Baseline", "By", "ratio", "99 % interval", "CPU ratio", "verdict"];
+    let mut table = Table::new("Ratios: the baseline's time over this one's", &head, 3);
+    for measured in &results.benchmarks {
+        for found in &measured.comparisons {
+            table.push([
+                measured.name.clone(),
+                found.baseline.clone(),
+                found.alternative.clone(),
+                format!("{:.3}", found.ratio.median),
+                interval(&found.ratio),
+                found.cpu_ratio.map_or_else(none, |ratio| format!("{:.3}", ratio.median)),
+                found.verdict.text().to_owned(),
+            ]);
+        }
+    }
+    vec![table]
+}
+
+/// Published figures beside ours.
+pub(super) fn published(results: &BenchResults) -> Vec<Table> {
+    let head = [
+        "Benchmark",
+        "Who",
+        "Their machine",
+        "Note",
+        "Ours",
+        "their ns/op",
+        "our ns/op",
+        "theirs / ours",
+        "their ins/op",
+        "our ins/op",
+        "their ratio",
+        "our ratio",
+        "99 % interval",
+    ];
+    let here = results.conditions.machine.cpu.as_deref().unwrap_or("this machine");
+    let caption = format!("Published figures; ours: {here}");
+    let mut table = Table::new(&caption, &head, 5);
+    for figure in &results.published {
+        let measured = results.benchmarks.iter().find(|one| one.name == figure.benchmark);
+        let mut ours: Vec<Option<(&Measured, &Figures)>> =
+            measured.into_iter().flat_map(shown).map(Some).collect();
+        if ours.is_empty() {
+            ours.push(None);
+        }
+        for (index, ours) in ours.into_iter().enumerate() {
+            table.rows.push(beside(figure, index == 0, ours));
+        }
+    }
+    if table.rows.is_empty() { Vec::new() } else { vec![table] }
+}
+
+/// The alternatives that a published figure is set beside: all but the baseline where there are several.
+fn shown(measured: &Measured) -> impl Iterator<Item = (&Measured, &Figures)> {
+    let figures = measured.row.figures.iter();
+    let is_shown = |figures: &&Figures| {
+        measured.comparisons.is_empty() || measured.comparison(&figures.name).is_some()
+    };
+    figures.filter(is_shown).map(move |figures| (measured, figures))
+}
+
+fn beside(figure: &Published, is_first: bool, ours: Option<(&Measured, &Figures)>) -> Vec<String> {
+    let or_none = |value: Option<f64>| value.map_or_else(none, number);
+    let words = |text: &str| if is_first { text.to_owned() } else { String::new() };
+    let figures = ours.map(|(_, figures)| figures);
+    let ratio = ours.and_then(|(measured, figures)| measured.comparison(&figures.name));
+    let our_ns = figures.map(|figures| figures.ns_per_op);
+    let quotient = figure.ns_per_op.zip(our_ns).map(|(theirs, ours)| theirs / ours);
+    vec![
+        words(&figure.benchmark),
+        words(&figure.subject),
+        words(&figure.machine),
+        words(&figure.note),
+        figures.map_or_else(|| "not measured".to_owned(), |figures| figures.name.clone()),
+        or_none(figure.ns_per_op),
+        or_none(our_ns),
+        or_none(quotient),
+        or_none(figure.instructions_per_op),
+        or_none(figures.and_then(|figures| figures.instructions_per_op)),
+        or_none(figure.ratio),
+        ratio.map_or_else(none, |found| format!("{:.3}", found.ratio.median)),
+        ratio.map_or_else(none, |found| interval(&found.ratio)),
+    ]
+}
+
+/// What has no figures.
+pub(super) fn failures(results: &BenchResults) -> Vec<Table> {
+    if results.failures.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new("Without figures", &["What", "Why"], 2);
+    for failure in &results.failures {
+        table.push([failure.name.clone(), failure.error.clone()]);
+    }
+    vec![table]
+}
+
+/// What measured.
+pub(super) fn software(results: &BenchResults) -> Table {
+    let software = &results.software;
+    let mut table = Table::new("Software and extent", &["What", "Value"], 2);
+    let load = results.conditions.load_1m.map_or_else(none, |load| format!("{load:.2}"));
+    for (what, value) in [
+        ("Assay", format!("{} ({})", software.assay, software.profile)),
+        ("Compiler", software.rustc.clone()),
+        ("Load at the beginning", load),
+        ("Extent", results.extent.text().to_owned()),
+        ("Rounds", results.rounds.to_string()),
+        ("Counts", results.counting.note.clone()),
+    ] {
+        table.push([what.to_owned(), value]);
+    }
+    for build in results.plan.iter().flat_map(|plan| &plan.builds) {
+        table.push([format!("Build {}", build.name), build.command.join(" ")]);
+    }
+    table
+}
+
+fn interval(ratio: &Ratio) -> String {
+    format!("{:.3} to {:.3}", ratio.low, ratio.high)
+}
+
+fn none() -> String {
+    NONE.to_owned()
+}

@@ -1,0 +1,339 @@
+//! Makes the benchmarks of suites, one after the other, and puts together what they came to.
+
+use std::path::PathBuf;
+
+use assay_lab::machine;
+use assay_lab::results::Software;
+
+use crate::builds::{BuildOptions, Builds};
+use crate::conditions::Conditions;
+use crate::counters;
+use crate::harness::{Rounds, Row, compare};
+use crate::instructions::Counter;
+use crate::journal::{Journal, Settings};
+use crate::plan::{BenchPlan, Kind};
+use crate::registry::{Filter, Section, benchmarks};
+use crate::results::{BenchResults, Counting, Failure, Measured, SCHEMA};
+use crate::selfcheck::{floor, measure_floor};
+use crate::suite::{Benchmark, Extent};
+use crate::{BenchError, Progress};
+
+/// Median absolute deviation, in percent, above which figures are called unsteady.
+const ERR_PERCENT_MAX: f64 = 5.0;
+
+/// Rounds of each comparison that the floor is taken from.
+const FLOOR_ROUNDS: usize = 15;
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// The plan; its settings are those of the sections that go with it.
+    pub plan: Option<BenchPlan>,
+    /// How much.
+    pub extent: Extent,
+    /// Rounds that count, instead of the plan's or those of the extent.
+    pub rounds: Option<usize>,
+    /// Which benchmarks.
+    pub filter: Filter,
+    /// Where results are written as they come; nowhere without it.
+    pub out_dir: Option<PathBuf>,
+    /// Whether figures that are there already are taken.
+    pub resume: bool,
+    /// How to make the results again.
+    pub rerun: String,
+    /// What measures.
+    pub software: Software,
+    /// Counts instructions where the processor does not, and is left out where it does.
+    pub counter: Option<Counter>,
+    /// The plan as other builds of this program find it: a name or a path.
+    pub plan_source: String,
+}
+
+/// Hears how a run goes.
+pub trait Watch: Progress {
+    /// A benchmark begins, the one with this number, from 0, of so many.
+    fn benchmark(&self, name: &str, number: usize, total: usize);
+    /// Something that a person should know now.
+    fn note(&self, text: &str);
+    /// Whether to stop after this benchmark.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+impl Extent {
+    /// Rounds where neither plan nor person says how many. Fifteen is few, and enough for an interval of 99 % that one
+    /// outlier on each side does not reach.
+    pub const fn rounds(self) -> usize {
+        match self {
+            Self::Smoke => 1,
+            Self::Quick => 15,
+            Self::Full => 21,
+        }
+    }
+}
+
+/// Runs them. A benchmark that fails is recorded as such and does not end the run.
+///
+/// # Errors
+/// When the settings of a suite make no sense, or results cannot be written.
+pub fn run(
+    sections: &[Section],
+    options: &RunOptions,
+    watch: &dyn Watch,
+) -> Result<BenchResults, BenchError> {
+    let mut results = begin(options, watch)?;
+    let mut counter = options.counter.clone().filter(|_| results.counting.by.is_none());
+    if let Some(counter) = &counter {
+        results.counting = counter.note();
+    }
+    let all = benchmarks(sections, options.extent, &options.filter)?;
+    let (mut journal, done) = match &options.out_dir {
+        None => (None, Vec::new()),
+        Some(dir) => {
+            let (journal, done) = Journal::open(dir, &settings(&results), options.resume)?;
+            (Some(journal), done)
+        }
+    };
+    for (number, (section, benchmark)) in all.iter().enumerate() {
+        if watch.is_stopped() {
+            results.is_complete = false;
+            break;
+        }
+        watch.benchmark(&benchmark.name, number, all.len());
+        if let Some(measured) = done.iter().find(|measured| measured.name == benchmark.name) {
+            results.benchmarks.push(measured.judged(results.floor));
+            continue;
+        }
+        let row = match measure(benchmark, options.extent, results.rounds, watch) {
+            Ok(row) => row,
+            Err(error) => {
+                fail(&mut results, &benchmark.name, &error, watch);
+                continue;
+            }
+        };
+        let mut measured = Measured::new(section, benchmark, row, results.floor);
+        if let Some(counter) = &mut counter {
+            count(counter, &mut measured, &mut results, watch);
+        }
+        if let Some(journal) = &mut journal {
+            journal.record(&measured)?;
+        }
+        results.benchmarks.push(measured);
+    }
+    if let Some(counter) = &counter {
+        results.counting = counter.note();
+    }
+    if results.is_complete {
+        builds(&all, options, &mut results, watch);
+    }
+    if options.plan.is_some() && results.is_complete {
+        studies(sections, options.extent, &mut results, watch);
+    }
+    for section in sections {
+        results.published.extend(section.suite.published());
+    }
+    results.published.extend(options.plan.iter().flat_map(|plan| plan.published.clone()));
+    warn_of_unsteady(&mut results);
+    Ok(results)
+}
+
+/// Makes a benchmark.
+///
+/// # Errors
+/// When it cannot be prepared, or one of its alternatives fails.
+pub fn measure(
+    benchmark: &Benchmark<'_>,
+    extent: Extent,
+    rounds: usize,
+    progress: &dyn Progress,
+) -> Result<Row, BenchError> {
+    let mut alternatives = (benchmark.make)()?;
+    let is_smoke = extent == Extent::Smoke;
+    if is_smoke {
+        alternatives.iter_mut().for_each(|alternative| alternative.shorten());
+    }
+    let rounds = Rounds { count: rounds.max(1), warm_up: usize::from(!is_smoke) };
+    progress.begin(&benchmark.name, (rounds.count + rounds.warm_up) as u64);
+    compare(&benchmark.name, &mut alternatives, rounds, &mut || progress.step())
+}
+
+/// Counts instructions of all alternatives; one that cannot be counted stays without.
+fn count(
+    counter: &mut Counter,
+    measured: &mut Measured,
+    results: &mut BenchResults,
+    watch: &dyn Watch,
+) {
+    for figures in &mut measured.row.figures {
+        if let Err(error) = counter.count(&measured.name, results.extent, figures) {
+            let name = format!("instructions of {} by {}", measured.name, figures.name);
+            fail(results, &name, &error, watch);
+        }
+    }
+}
+
+/// Makes what the plan's builds of this program are to be compared by.
+fn builds(
+    all: &[(&'static str, Benchmark<'_>)],
+    options: &RunOptions,
+    results: &mut BenchResults,
+    watch: &dyn Watch,
+) {
+    let named = options.plan.as_ref().map_or(&[][..], |plan| &plan.builds);
+    if named.is_empty() {
+        return;
+    }
+    let how = BuildOptions {
+        plan: &options.plan_source,
+        extent: options.extent,
+        rounds: results.rounds,
+        floor: results.floor,
+    };
+    let builds = match Builds::start(named, how) {
+        Ok(builds) => builds,
+        Err(error) => return fail(results, "builds", &error, watch),
+    };
+    let chosen: Vec<_> = all.iter().filter(|(_, one)| builds.admit(&one.name)).collect();
+    for (number, (section, benchmark)) in chosen.iter().enumerate() {
+        if watch.is_stopped() {
+            results.is_complete = false;
+            return;
+        }
+        watch.benchmark(&benchmark.name, number, chosen.len());
+        match builds.measure(section, benchmark, watch) {
+            Ok(measured) => results.builds.push(measured),
+            Err(error) => {
+                fail(results, &format!("builds: {}", benchmark.name), &error, watch);
+            }
+        }
+    }
+}
+
+fn begin(options: &RunOptions, progress: &dyn Progress) -> Result<BenchResults, BenchError> {
+    let planned = options.plan.as_ref().and_then(|plan| plan.rounds);
+    // The rounds of a plan are those of its full extent.
+    let planned = planned.filter(|_| options.extent == Extent::Full);
+    let conditions = Conditions::now();
+    let floor_measured = match options.extent {
+        Extent::Smoke => None,
+        Extent::Quick | Extent::Full => Some(measure_floor(FLOOR_ROUNDS, progress)?),
+    };
+    Ok(BenchResults {
+        schema: SCHEMA,
+        kind: Kind::Bench,
+        created: machine::utc_now(),
+        plan: options.plan.clone(),
+        extent: options.extent,
+        rounds: options.rounds.or(planned).unwrap_or(options.extent.rounds()),
+        rerun: options.rerun.clone(),
+        conditions,
+        software: options.software.clone(),
+        counting: counting(),
+        floor: floor(floor_measured),
+        floor_measured,
+        benchmarks: Vec::new(),
+        builds: Vec::new(),
+        failures: Vec::new(),
+        studies: Vec::new(),
+        published: Vec::new(),
+        is_complete: true,
+    })
+}
+
+fn counting() -> Counting {
+    match counters::available() {
+        Ok(()) => Counting {
+            by: Some("perf_event_open".to_owned()),
+            note: "counted by the processor in user mode, on the thread that is timed; `-` where other threads \
+                   or processes did the work"
+                .to_owned(),
+        },
+        Err(why) => Counting {
+            by: None,
+            note: format!("the processor's counters are unavailable: {why}"),
+        },
+    }
+}
+
+fn settings(results: &BenchResults) -> Settings {
+    let (machine, software) = (&results.conditions.machine, &results.software);
+    Settings {
+        schema: SCHEMA,
+        plan: results.plan.clone(),
+        extent: results.extent,
+        rounds: results.rounds,
+        software: format!("{} {} {}", software.assay, software.rustc, software.profile),
+        cpu: machine.cpu.clone(),
+        cores: machine.cores,
+        counting: results.counting.by.clone(),
+    }
+}
+
+fn studies(sections: &[Section], extent: Extent, results: &mut BenchResults, watch: &dyn Watch) {
+    for section in sections {
+        let of_section = results.benchmarks.iter().filter(|one| one.section == section.name);
+        let rows: Vec<Row> = of_section.map(|measured| measured.row.clone()).collect();
+        match section.suite.studies(extent, &rows, watch) {
+            Ok(studies) => results.studies.extend(studies),
+            Err(error) => fail(results, &format!("studies of {}", section.name), &error, watch),
+        }
+    }
+}
+
+fn fail(results: &mut BenchResults, name: &str, error: &BenchError, watch: &dyn Watch) {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
+        text = format!("{text}: {source}");
+        cause = source.source();
+    }
+    watch.note(&format!("{name}: {text}"));
+    results.failures.push(Failure { name: name.to_owned(), error: text });
+}
+
+fn warn_of_unsteady(results: &mut BenchResults) {
+    let figures = || results.benchmarks.iter().flat_map(|measured| &measured.row.figures);
+    let unsteady = figures().filter(|figures| figures.err_percent > ERR_PERCENT_MAX).count();
+    if unsteady > 0 && results.rounds > 1 {
+        results.conditions.warnings.push(format!(
+            "{unsteady} of {} figures are unsteady: err% above {ERR_PERCENT_MAX}",
+            figures().count()
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Silent;
+    use crate::registry::sections;
+
+    impl Watch for Silent {
+        fn benchmark(&self, _: &str, _: usize, _: usize) {}
+        fn note(&self, text: &str) {
+            eprintln!("{text}");
+        }
+    }
+
+    /// Every benchmark of every suite, as small as it can be: all answers are checked.
+    #[test]
+    fn every_benchmark_answers_rightly() {
+        let options = RunOptions {
+            plan: None,
+            extent: Extent::Smoke,
+            rounds: None,
+            filter: Filter::default(),
+            out_dir: None,
+            resume: false,
+            rerun: String::new(),
+            software: Software::default(),
+            counter: None,
+            plan_source: String::new(),
+        };
+        let results = run(&sections(), &options, &Silent).expect("suites with their defaults");
+        assert!(results.failures.is_empty(), "{:#?}", results.failures);
+        let text = serde_json::to_string(&results).expect("results are JSON");
+        assert_eq!(serde_json::from_str::<BenchResults>(&text).expect("and back"), results);
+    }
+}

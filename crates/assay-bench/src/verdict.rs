@@ -1,0 +1,67 @@
+//! When two things count as different.
+
+use assay_lab::ratio::Ratio;
+use serde::{Deserialize, Serialize};
+
+/// Coverage of the intervals that verdicts are based on. With 95 % one of twenty comparisons of a thing with itself would be
+/// called a difference, floor aside.
+pub const COVERAGE: f64 = 0.99;
+
+/// Smallest floor: where code happens to lie in memory makes that much.
+pub const FLOOR_MIN: f64 = 0.01;
+
+/// What a ratio of the other's time over ours says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Ours is faster.
+    Faster,
+    /// Ours is slower.
+    Slower,
+    /// No difference is shown, which does not say that there is none.
+    NotShown,
+}
+
+impl Verdict {
+    /// A difference is shown when the interval has its coverage and excludes 1, and the median is further from 1 than
+    /// `floor`, a share: 0.01 is one percent.
+    pub fn of(ratio: &Ratio, floor: f64) -> Self {
+        let is_sure = ratio.coverage >= COVERAGE;
+        if is_sure && ratio.low > 1.0 && ratio.median > 1.0 + floor {
+            Self::Faster
+        } else if is_sure && ratio.high < 1.0 && ratio.median < 1.0 / (1.0 + floor) {
+            Self::Slower
+        } else {
+            Self::NotShown
+        }
+    }
+
+    /// For tables.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::NotShown => "no difference shown",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shows_a_difference() {
+        let ratio = |low, median, high| Ratio { median, low, high, coverage: 0.99, pairs: 15 };
+        for (ratio, verdict) in [
+            (ratio(1.02, 1.03, 1.04), Verdict::Faster),
+            (ratio(0.96, 0.97, 0.98), Verdict::Slower),
+            (ratio(0.99, 1.03, 1.05), Verdict::NotShown),
+            (ratio(1.001, 1.005, 1.009), Verdict::NotShown),
+            (ratio(0.991, 0.995, 0.999), Verdict::NotShown),
+            (Ratio { coverage: 0.9, ..ratio(1.2, 1.3, 1.4) }, Verdict::NotShown),
+        ] {
+            assert_eq!(Verdict::of(&ratio, FLOOR_MIN), verdict, "{ratio:?}");
+        }
+    }
+}

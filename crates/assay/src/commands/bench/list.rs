@@ -1,0 +1,37 @@
+//! `assay bench list`.
+
+use assay_bench::registry::{Filter, benchmarks, sections};
+use assay_bench::suite::Benchmark;
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::cli::BenchListArguments;
+use crate::output;
+
+/// A benchmark as JSON.
+#[derive(Serialize)]
+struct Entry<'a> {
+    name: &'a str,
+    section: &'a str,
+    series: &'a str,
+    size: Option<u64>,
+    unit: &'a str,
+}
+
+pub(super) fn run(arguments: &BenchListArguments) -> anyhow::Result<Outcome> {
+    let sections = sections();
+    let all =
+        benchmarks(&sections, arguments.extent.into(), &Filter::new(arguments.filter.clone()))?;
+    if arguments.json {
+        let entry = |(section, benchmark): &(&'static str, Benchmark<'_>)| {
+            let Benchmark { name, series, size, unit, .. } = benchmark;
+            serde_json::json!(Entry { name, section, series, size: *size, unit })
+        };
+        output::print_json(&all.iter().map(entry).collect::<Vec<_>>())?;
+    } else {
+        let lines: String =
+            all.iter().map(|(_, benchmark)| format!("{}\n", benchmark.name)).collect();
+        output::print(&lines)?;
+    }
+    Ok(if all.is_empty() { Outcome::Negative } else { Outcome::Good })
+}

@@ -1,0 +1,97 @@
+//! `assay run` of a plan of benchmarks.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use assay_bench::plan::BenchPlan;
+use assay_bench::registry::Filter;
+use assay_bench::run::{RunOptions, run as measure};
+use assay_bench::suite::Extent;
+use assay_bench::{report, table};
+
+use super::progress::RunBar;
+use crate::Outcome;
+use crate::cli::RunArguments;
+use crate::commands::stop_flag;
+use crate::output;
+
+pub(crate) fn run(plan: BenchPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
+    refuse_flags_of_chains(arguments)?;
+    check_part(&plan, arguments.part.as_deref())?;
+    let extent = match (arguments.smoke, arguments.quick) {
+        (true, _) => Extent::Smoke,
+        (false, true) => Extent::Quick,
+        (false, false) => Extent::Full,
+    };
+    let out_dir =
+        arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
+    let options = RunOptions {
+        extent,
+        rounds: arguments.rounds,
+        filter: Filter::new(arguments.filter.clone()),
+        out_dir: Some(out_dir.clone()),
+        resume: arguments.resume,
+        rerun: rerun(arguments),
+        software: super::software(),
+        plan: Some(plan.clone()),
+        counter: super::counter(arguments.instructions, Some(&arguments.plan))?,
+        plan_source: arguments.plan.clone(),
+    };
+    let bar = RunBar::stopped_by(stop_flag()?);
+    bar.warn();
+    let results = measure(&plan.sections(), &options, &bar)?;
+    drop(bar);
+    report::write_all(&results, &out_dir)?;
+    if arguments.json {
+        output::print_json(&results)?;
+    } else {
+        output::print(&table::terminal(&results))?;
+    }
+    output::complain(&format!("report: {}", out_dir.join("report.html").display()));
+    Ok(super::outcome(&results))
+}
+
+/// Chains have seeds and targets, benchmarks have not.
+fn refuse_flags_of_chains(arguments: &RunArguments) -> anyhow::Result<()> {
+    let RunArguments { scale, seed, stop_height, targets, chain, keep_datadirs, .. } = arguments;
+    let given = [
+        ("--scale", scale.is_some()),
+        ("--seed", seed.is_some()),
+        ("--stop-height", stop_height.is_some()),
+        ("--target", !targets.is_empty()),
+        ("--chain", chain.is_some()),
+        ("--keep-datadirs", *keep_datadirs),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => {
+            bail!("{flag} is for plans of chains; {} is one of benchmarks", arguments.plan)
+        }
+        None => Ok(()),
+    }
+}
+
+/// The plan of the initial block download will have a part with whole nodes.
+fn check_part(plan: &BenchPlan, part: Option<&str>) -> anyhow::Result<()> {
+    match (part, &plan.ibd) {
+        (None, _) | (Some("micro"), Some(_)) => Ok(()),
+        (Some("macro"), Some(_)) => {
+            bail!(
+                "--part macro, whole nodes with and without each change, is not there yet; there is micro"
+            )
+        }
+        (Some(other), Some(_)) => bail!("there is no part {other:?}; there is micro"),
+        (Some(_), None) => bail!("{} has no parts", plan.name),
+    }
+}
+
+/// The command line that repeats the measurement; the folder is the reader's own choice.
+fn rerun(arguments: &RunArguments) -> String {
+    let mut words = vec!["assay run".to_owned(), arguments.plan.clone()];
+    words.extend(arguments.quick.then(|| "--quick".to_owned()));
+    words.extend(arguments.smoke.then(|| "--smoke".to_owned()));
+    words.extend(arguments.instructions.then(|| "--instructions".to_owned()));
+    words.extend(arguments.rounds.map(|rounds| format!("--rounds {rounds}")));
+    words.extend(arguments.filter.iter().map(|filter| format!("--filter '{filter}'")));
+    words.extend(arguments.part.iter().map(|part| format!("--part {part}")));
+    words.join(" ")
+}
