@@ -1,44 +1,321 @@
 //! Report 5:  pairing-friendly curves, the protocols on them, and thread pools, library beside library.
+//!
+//! Every subject is a process ([`talk`]) that says which operations it has, prepares one from a seed, and does it so many
+//! times by its own clock; so libraries that are only compared with never enter this program. What follows from a seed is the
+//! same for all of them (`peers/pairing/README.md`), and nothing is timed before all answers are equal.
+
+mod cases;
+mod own;
+mod published;
+mod studies;
+mod subjects;
+mod talk;
+
+use std::cell::OnceCell;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::harness::Row;
+use crate::harness::{Alternative, Row, Sample};
 use crate::suite::{Benchmark, Extent, Published, Study, Suite};
 use crate::{BenchError, Progress};
+use cases::Case;
+use subjects::{Order, Subject, Subjects};
 
 /// The section `[pairing]` of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct PairingSettings {}
+pub struct PairingSettings {
+    /// Curves and groups of protocols, in the order of the report.
+    pub curves: Vec<String>,
+    /// Points of a multi-scalar multiplication.
+    pub msm_points: Vec<usize>,
+    /// Signatures that are aggregated, or verified together.
+    pub signatures: Vec<usize>,
+    /// Blobs whose proofs are verified together.
+    pub blobs: Vec<usize>,
+    /// Pairs of points of a pairing check of the virtual machine.
+    pub pairs: Vec<usize>,
+    /// Where all inputs come from.
+    pub seed: u64,
+    /// The program `assay-peer-pairing`; without it `ASSAY_PEER_PAIRING`, or where Cargo puts it in this checkout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<PathBuf>,
+    /// The program of `peers/gnark`; without it `ASSAY_PEER_GNARK`, or where its build puts it in this checkout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gnark: Option<PathBuf>,
+    /// Subjects to leave out.
+    pub without: Vec<String>,
+    /// More subjects: other libraries, or other builds of one.
+    pub subjects: Vec<SubjectSettings>,
+    /// Clock of the processor, for cycles beside times; estimated without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_ghz: Option<f64>,
+}
+
+/// A subject that a plan names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubjectSettings {
+    /// Its name in the report.
+    pub name: String,
+    /// The program and its arguments; it speaks the protocol of `peers/pairing/README.md`.
+    pub command: Vec<String>,
+}
+
+impl Default for PairingSettings {
+    fn default() -> Self {
+        let curves = [
+            "bn254",
+            "bls12-381",
+            "bls12-377",
+            "secp256k1",
+            "pallas",
+            "vesta",
+            "bls-signatures",
+            "kzg",
+            "evm",
+            "pool",
+        ];
+        Self {
+            curves: curves.map(str::to_owned).to_vec(),
+            msm_points: (1..=18).map(|bits| 1 << bits).collect(),
+            signatures: vec![2, 8, 32, 60, 128, 180],
+            blobs: vec![1, 2, 4, 8, 16, 32, 64],
+            pairs: (1..=8).collect(),
+            seed: 7,
+            peer: None,
+            gnark: None,
+            without: Vec::new(),
+            subjects: Vec::new(),
+            clock_ghz: None,
+        }
+    }
+}
 
 /// What the section asks for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct PairingSuite {
-    _settings: PairingSettings,
+    settings: PairingSettings,
+    /// Started when benchmarks are listed.
+    subjects: OnceCell<Subjects>,
 }
 
 impl PairingSuite {
     /// With these settings.
     pub fn new(settings: PairingSettings) -> Self {
-        Self { _settings: settings }
+        Self { settings, subjects: OnceCell::new() }
+    }
+
+    fn subjects(&self) -> Result<&Subjects, BenchError> {
+        if let Some(subjects) = self.subjects.get() {
+            return Ok(subjects);
+        }
+        let subjects = Subjects::start(&self.settings)?;
+        Ok(self.subjects.get_or_init(|| subjects))
+    }
+
+    fn benchmark(&self, case: Case, subjects: &[&Subject]) -> Benchmark<'_> {
+        let Case { name, series, size, unit, order, .. } = case;
+        let names: Vec<String> = subjects.iter().map(|subject| subject.name.clone()).collect();
+        let found = self.subjects.get();
+        let make = move || {
+            let of_name = |name: &String| found.and_then(|found| found.of(name));
+            let subjects: Vec<&Subject> = names.iter().filter_map(of_name).collect();
+            alternatives(&name, &order, &subjects)
+        };
+        Benchmark {
+            name: series_and_size(&series, size),
+            series,
+            size,
+            unit,
+            bytes_per_op: None,
+            baseline: None,
+            make: Box::new(make),
+        }
     }
 }
 
+fn series_and_size(series: &str, size: Option<u64>) -> String {
+    size.map_or_else(|| series.to_owned(), |size| format!("{series}/{size}"))
+}
+
+/// Prepares an operation in all subjects, and compares their answers.
+fn alternatives<'a>(
+    benchmark: &str,
+    order: &Order,
+    subjects: &[&'a Subject],
+) -> Result<Vec<Alternative<'a>>, BenchError> {
+    let order = order.with_inputs();
+    let mut answers = Vec::with_capacity(subjects.len());
+    for subject in subjects {
+        answers.push(subject.prepare(&order)?);
+    }
+    for (index, answer) in answers.iter().enumerate() {
+        let agree = answers.iter().filter(|other| other.digest == answer.digest).count();
+        // Where most say the same, the other one is wrong; where two contradict, either may be.
+        if agree < answers.len() && agree * 2 <= answers.len() {
+            let others =
+                answers.iter().zip(subjects).filter(|(other, _)| other.digest != answer.digest);
+            let others: Vec<_> = others
+                .map(|(other, subject)| format!("{}: {}", subject.name, other.shown))
+                .collect();
+            return Err(BenchError::WrongAnswer {
+                benchmark: benchmark.to_owned(),
+                alternative: subjects[index].name.clone(),
+                detail: format!("{}, and the others {}", answer.shown, others.join(", ")),
+            });
+        }
+    }
+    let alternative = |subject: &&'a Subject| {
+        let (subject, order) = (*subject, order.clone());
+        let mut iterations = None;
+        Alternative::fallible(&subject.name, move || {
+            let count = match iterations {
+                Some(count) => count,
+                None => *iterations.insert(calibrate(subject, &order)?),
+            };
+            subject.time(&order, count)
+        })
+    };
+    Ok(subjects.iter().map(alternative).collect())
+}
+
+/// As many iterations as an epoch holds: more and more, until they can be measured.
+fn calibrate(subject: &Subject, order: &Order) -> Result<u64, BenchError> {
+    let mut iterations = 1;
+    loop {
+        let Sample { wall_ns, .. } = subject.time(order, iterations)?;
+        let wanted = (iterations as f64 * EPOCH_NS / wall_ns.max(1) as f64) as u64;
+        if wall_ns as f64 >= EPOCH_NS / 4.0 || iterations >= ITERATIONS_MAX {
+            return Ok(wanted.clamp(1, ITERATIONS_MAX));
+        }
+        iterations = wanted.clamp(iterations * 2, iterations * 16).min(ITERATIONS_MAX);
+    }
+}
+
+/// Long against the clock and the pipe that the order comes through.
+const EPOCH_NS: f64 = 5e6;
+
+/// More would be a peer that does nothing.
+const ITERATIONS_MAX: u64 = 100_000_000;
+
 impl Suite for PairingSuite {
-    fn benchmarks(&self, _extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
-        Ok(Vec::new())
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+        let subjects = self.subjects()?;
+        let mut benchmarks = Vec::new();
+        if let Some(why) = subjects.all_absent().filter(|_| extent != Extent::Smoke) {
+            let program = why.program.clone();
+            let detail = format!("it is not there; build it with `{}`", why.build);
+            benchmarks.push(Benchmark {
+                name: "pairing/subjects".to_owned(),
+                series: "pairing/subjects".to_owned(),
+                size: None,
+                unit: "",
+                bytes_per_op: None,
+                baseline: None,
+                make: Box::new(move || {
+                    let (program, detail) = (program.clone(), detail.clone());
+                    Err(BenchError::PeerFailed { program, detail })
+                }),
+            });
+        }
+        for (case, takers) in cases::of(&self.settings, extent, subjects) {
+            benchmarks.push(self.benchmark(case, &takers));
+        }
+        Ok(benchmarks)
     }
 
     fn studies(
         &self,
         _extent: Extent,
-        _rows: &[Row],
+        rows: &[Row],
         _progress: &dyn Progress,
     ) -> Result<Vec<Study>, BenchError> {
-        Ok(Vec::new())
+        Ok(studies::all(&self.settings, self.subjects()?, rows))
     }
 
     fn published(&self) -> Vec<Published> {
-        Vec::new()
+        published::all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Silent;
+
+    /// A subject in shell: says the same to every order but the first.
+    fn fake(name: &str, digest: &str) -> SubjectSettings {
+        let script = format!(
+            r#"read order; echo '{{"name":"{name}","version":"1","compiler":"sh","operations":[{{"curve":"bn254","operation":"fp-mul","how":"not"}}]}}'
+            while read order; do echo '{{"digest":"{digest}","answer":"{digest}","wall_ns":5000000,"cpu_ns":4000000}}'; done"#
+        );
+        let command = ["sh", "-c", &script].map(str::to_owned).to_vec();
+        SubjectSettings { name: name.to_owned(), command }
+    }
+
+    fn suite(subjects: Vec<SubjectSettings>) -> PairingSuite {
+        let nowhere = || Some(PathBuf::from("/nonexistent/peer"));
+        PairingSuite::new(PairingSettings {
+            curves: vec!["bn254".to_owned()],
+            peer: nowhere(),
+            gnark: nowhere(),
+            subjects,
+            ..PairingSettings::default()
+        })
+    }
+
+    #[test]
+    fn subjects_take_turns_once_their_answers_are_equal() {
+        let suite = suite(vec![fake("a", "aa"), fake("b", "aa")]);
+        let benchmarks = suite.benchmarks(Extent::Smoke).expect("subjects");
+        let [benchmark] = &benchmarks[..] else { panic!("{benchmarks:?}") };
+        assert_eq!(benchmark.name, "bn254/fp-mul");
+        let mut alternatives = (benchmark.make)().expect("equal answers");
+        let rounds = crate::harness::Rounds { count: 2, warm_up: 0 };
+        let row = crate::harness::compare(&benchmark.name, &mut alternatives, rounds, &mut || {})
+            .expect("no failure");
+        let names: Vec<_> = row.figures.iter().map(|figures| figures.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert!((row.figures[0].ns_per_op - 5e6).abs() < 1.0, "{:?}", row.figures[0]);
+        let studies = suite.studies(Extent::Smoke, &[row], &Silent).expect("studies");
+        let text = format!("{studies:?}");
+        assert!(text.contains("fp-mul") && text.contains("cd peers/pairing"), "{text}");
+    }
+
+    #[test]
+    fn a_subject_that_says_something_else_is_named() {
+        let suite = suite(vec![fake("a", "aa"), fake("b", "bb"), fake("c", "aa")]);
+        let benchmarks = suite.benchmarks(Extent::Smoke).expect("subjects");
+        let error = (benchmarks[0].make)().expect_err("b is alone").to_string();
+        assert!(error.contains("b gave a wrong answer: bb") && error.contains("c: aa"), "{error}");
+    }
+
+    #[test]
+    fn without_subjects_the_own_ones_work_and_the_others_are_told() {
+        let suite = suite(Vec::new());
+        assert!(suite.benchmarks(Extent::Smoke).expect("none is needed").is_empty());
+        let benchmarks = suite.benchmarks(Extent::Quick).expect("listing is possible");
+        let error = (benchmarks[0].make)().expect_err("no subject").to_string();
+        assert!(
+            error.contains("/nonexistent/peer") && error.contains("cd peers/pairing"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn our_own_verifier_is_a_subject() {
+        let mut settings = suite(Vec::new()).settings;
+        settings.curves = vec!["secp256k1".to_owned()];
+        let suite = PairingSuite::new(settings);
+        let benchmarks = suite.benchmarks(Extent::Smoke).expect("in this process");
+        assert!(!benchmarks.is_empty());
+        for benchmark in &benchmarks {
+            let mut alternatives = (benchmark.make)().expect("right answers");
+            let rounds = crate::harness::Rounds { count: 1, warm_up: 0 };
+            crate::harness::compare(&benchmark.name, &mut alternatives, rounds, &mut || {})
+                .expect("no failure");
+        }
     }
 }

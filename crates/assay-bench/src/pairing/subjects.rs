@@ -1,0 +1,301 @@
+//! Who takes part: processes and what is in this program.
+
+use std::cell::RefCell;
+use std::env;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::own::{self, Own};
+use super::talk::Talk;
+use super::{PairingSettings, SubjectSettings};
+use crate::BenchError;
+use crate::harness::Sample;
+
+/// What a subject says about itself.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Description {
+    /// Name of the library.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What compiled it, with flags.
+    pub compiler: String,
+    /// What it can do.
+    pub operations: Vec<Offer>,
+}
+
+/// An operation that a subject has.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Offer {
+    /// Curve or group of protocols.
+    pub curve: String,
+    /// Operation of it.
+    pub operation: String,
+    /// What of the library does it.
+    pub how: String,
+}
+
+/// An operation to prepare.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Order {
+    /// Curve or group of protocols.
+    pub curve: String,
+    /// Operation of it.
+    pub operation: String,
+    /// What it is about so many of.
+    pub size: usize,
+    /// Threads; 0 is all.
+    pub threads: usize,
+    /// Where inputs come from.
+    pub seed: u64,
+    /// Inputs that cannot follow from the seed, hexadecimal.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub inputs: String,
+}
+
+impl Order {
+    /// The same with the inputs that subjects cannot make themselves.
+    pub(super) fn with_inputs(&self) -> Self {
+        let inputs = match (self.curve.as_str(), self.operation.as_str()) {
+            ("secp256k1", "ecdsa-verify") => own::ecdsa_inputs(self.seed, self.size),
+            ("secp256k1", "schnorr-verify") => own::schnorr_inputs(self.seed, self.size),
+            ("evm", "ecrecover") => own::recover_input(self.seed),
+            _ => String::new(),
+        };
+        Self { inputs, ..self.clone() }
+    }
+}
+
+/// The answer to an operation.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Answer {
+    /// SHA-256 of its canonical bytes.
+    pub digest: String,
+    /// Its first bytes.
+    #[serde(rename = "answer")]
+    pub shown: String,
+}
+
+/// Who does the work.
+#[derive(Debug)]
+enum Worker {
+    Process(Talk),
+    Own(Box<Own>),
+}
+
+/// One that takes part.
+#[derive(Debug)]
+pub(super) struct Subject {
+    /// Its name in the report.
+    pub name: String,
+    /// What it says about itself.
+    pub description: Description,
+    worker: RefCell<Worker>,
+    /// What it has prepared.
+    current: RefCell<Option<Order>>,
+}
+
+impl Subject {
+    fn process(name: &str, program: &Path, arguments: &[String]) -> Result<Self, BenchError> {
+        let mut talk = Talk::start(program, arguments)?;
+        let description = talk.ask(&json!({ "do": "describe" }))?;
+        Ok(Self::new(name, description, Worker::Process(talk)))
+    }
+
+    fn new(name: &str, description: Description, worker: Worker) -> Self {
+        Self {
+            name: name.to_owned(),
+            description,
+            worker: RefCell::new(worker),
+            current: RefCell::new(None),
+        }
+    }
+
+    /// How it does an operation, if it can.
+    pub(super) fn how(&self, curve: &str, operation: &str) -> Option<&str> {
+        let is_it = |offer: &&Offer| offer.curve == curve && offer.operation == operation;
+        self.description.operations.iter().find(is_it).map(|offer| offer.how.as_str())
+    }
+
+    /// Prepares an operation.
+    pub(super) fn prepare(&self, order: &Order) -> Result<Answer, BenchError> {
+        *self.current.borrow_mut() = None;
+        let answer = match &mut *self.worker.borrow_mut() {
+            Worker::Own(own) => own.prepare(order),
+            Worker::Process(talk) => talk.ask(&Prepare { what: "prepare", order })?,
+        };
+        *self.current.borrow_mut() = Some(order.clone());
+        Ok(answer)
+    }
+
+    /// Does an operation so many times; prepares it first if it has prepared another since.
+    pub(super) fn time(&self, order: &Order, iterations: u64) -> Result<Sample, BenchError> {
+        if self.current.borrow().as_ref() != Some(order) {
+            self.prepare(order)?;
+        }
+        match &mut *self.worker.borrow_mut() {
+            Worker::Own(own) => Ok(own.time(iterations)),
+            Worker::Process(talk) => {
+                let times: Times = talk.ask(&json!({ "do": "time", "iterations": iterations }))?;
+                Ok(Sample::told(iterations, times.wall_ns, times.cpu_ns))
+            }
+        }
+    }
+}
+
+/// The order to prepare as it is sent.
+#[derive(Serialize)]
+struct Prepare<'a> {
+    #[serde(rename = "do")]
+    what: &'static str,
+    #[serde(flatten)]
+    order: &'a Order,
+}
+
+/// What a subject measured.
+#[derive(Deserialize)]
+struct Times {
+    wall_ns: u64,
+    cpu_ns: u64,
+}
+
+/// One that cannot take part.
+#[derive(Clone, Debug)]
+pub(super) struct Absent {
+    /// Its names.
+    pub names: Vec<String>,
+    /// Where it was looked for.
+    pub program: PathBuf,
+    /// The command that builds it.
+    pub build: &'static str,
+}
+
+/// All that take part, and who does not.
+#[derive(Debug)]
+pub(super) struct Subjects {
+    /// They, in the order of columns.
+    pub all: Vec<Subject>,
+    /// Who is not there.
+    pub absent: Vec<Absent>,
+}
+
+/// A program that comes with this repository.
+struct Program {
+    names: &'static [&'static str],
+    /// Environment variable with its path.
+    variable: &'static str,
+    /// Its place in a checkout, after which comes Cargo's folder if it is Cargo's.
+    folder: &'static str,
+    is_cargo: bool,
+    file: &'static str,
+    build: &'static str,
+}
+
+const RUST: Program = Program {
+    names: &[
+        "blst",
+        "arkworks",
+        "c-kzg",
+        "revm",
+        "libsecp256k1",
+        "sequential",
+        "rayon",
+        "chili",
+        "orx-parallel",
+        "scoped-threads",
+    ],
+    variable: "ASSAY_PEER_PAIRING",
+    folder: "peers/pairing",
+    is_cargo: true,
+    file: "assay-peer-pairing",
+    build: "cd peers/pairing && cargo build --release",
+};
+
+const GO: Program = Program {
+    names: &["gnark-crypto", "go-eth-kzg"],
+    variable: "ASSAY_PEER_GNARK",
+    folder: "peers/gnark",
+    is_cargo: false,
+    file: "gnark",
+    build: "cd peers/gnark && go build",
+};
+
+impl Program {
+    /// Its path, whether there is such a file or not.
+    fn path(&self, wanted: Option<&Path>) -> PathBuf {
+        if let Some(path) = wanted {
+            return path.to_owned();
+        }
+        if let Some(path) = env::var_os(self.variable) {
+            return path.into();
+        }
+        let folders = [env::current_dir().ok(), env::current_exe().ok()];
+        let is_checkout = |root: &&Path| root.join(self.folder).is_dir();
+        let roots =
+            folders.iter().flatten().filter_map(|folder| folder.ancestors().find(is_checkout));
+        let mut places: Vec<PathBuf> =
+            roots.map(|root| self.built(&root.join(self.folder))).collect();
+        places.extend(env::current_exe().ok().map(|path| path.with_file_name(self.file)));
+        let found = places.iter().position(|path| path.is_file()).unwrap_or(0);
+        places.into_iter().nth(found).unwrap_or_else(|| self.built(Path::new(self.folder)))
+    }
+
+    fn built(&self, folder: &Path) -> PathBuf {
+        if !self.is_cargo {
+            return folder.join(self.file);
+        }
+        let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+        folder.join(target).join("release").join(self.file)
+    }
+}
+
+impl Subjects {
+    /// Starts those that are there. One that a plan names must be there; one that does not know the name it is called with is
+    /// an older build, and absent.
+    pub(super) fn start(settings: &PairingSettings) -> Result<Self, BenchError> {
+        let mut subjects = Self { all: Vec::new(), absent: Vec::new() };
+        let is_wanted = |name: &str| !settings.without.iter().any(|left_out| left_out == name);
+        for (program, path) in [(RUST, &settings.peer), (GO, &settings.gnark)] {
+            let path = program.path(path.as_deref());
+            let mut absent =
+                Absent { names: Vec::new(), program: path.clone(), build: program.build };
+            for name in program.names.iter().filter(|name| is_wanted(name)) {
+                let started = path.is_file().then(|| {
+                    Subject::process(name, &path, std::slice::from_ref(&(*name).to_owned()))
+                });
+                match started {
+                    Some(Ok(subject)) => subjects.all.push(subject),
+                    _ => absent.names.push((*name).to_owned()),
+                }
+            }
+            if !absent.names.is_empty() {
+                subjects.absent.push(absent);
+            }
+        }
+        if is_wanted(own::NAME) {
+            let description = own::description();
+            subjects.all.push(Subject::new(own::NAME, description, Worker::Own(Box::default())));
+        }
+        for SubjectSettings { name, command } in &settings.subjects {
+            let (program, arguments) = command.split_first().ok_or(BenchError::Parameter {
+                what: "a subject's command",
+                wanted: "a program, and arguments if it needs any",
+            })?;
+            subjects.all.push(Subject::process(name, Path::new(program), arguments)?);
+        }
+        Ok(subjects)
+    }
+
+    /// The subject of this name.
+    pub(super) fn of(&self, name: &str) -> Option<&Subject> {
+        self.all.iter().find(|subject| subject.name == name)
+    }
+
+    /// The first program that is missing, where no process takes part at all.
+    pub(super) fn all_absent(&self) -> Option<&Absent> {
+        let is_process = |subject: &Subject| subject.name != own::NAME;
+        if self.all.iter().any(is_process) { None } else { self.absent.first() }
+    }
+}

@@ -1,0 +1,95 @@
+//! A subject as a process: lines of JSON both ways.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::BenchError;
+
+/// The running program; it ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Talk {
+    program: PathBuf,
+    child: Child,
+    /// Absent once it has been told to end.
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Talk {
+    /// Starts it.
+    pub(super) fn start(program: &Path, arguments: &[String]) -> Result<Self, BenchError> {
+        let fail = |source| BenchError::Peer { program: program.to_owned(), source };
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(fail)?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let stdout = stdout.ok_or_else(|| fail(io::ErrorKind::BrokenPipe.into()))?;
+        let stdout = BufReader::new(stdout);
+        Ok(Self { program: program.to_owned(), child, stdin, stdout })
+    }
+
+    /// Tells it something and waits for its answer; an answer with `error` is one.
+    pub(super) fn ask<T: DeserializeOwned>(
+        &mut self,
+        order: &impl Serialize,
+    ) -> Result<T, BenchError> {
+        self.exchange(order)
+            .map_err(|source| BenchError::Peer { program: self.program.clone(), source })
+            .and_then(|answer| match answer.get("error").and_then(Value::as_str) {
+                None => serde_json::from_value(answer).map_err(|error| BenchError::Peer {
+                    program: self.program.clone(),
+                    source: error.into(),
+                }),
+                Some(detail) => Err(BenchError::PeerFailed {
+                    program: self.program.clone(),
+                    detail: detail.to_owned(),
+                }),
+            })
+    }
+
+    fn exchange(&mut self, order: &impl Serialize) -> io::Result<Value> {
+        let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        let mut line = serde_json::to_string(order)?;
+        line.push('\n');
+        stdin.write_all(line.as_bytes())?;
+        stdin.flush()?;
+        line.clear();
+        if self.stdout.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        // The end of its input is the order to end; what remains is to collect it.
+        self.stdin = None;
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_are_not_there_or_say_nothing_or_complain() {
+        let error = Talk::start(Path::new("/nonexistent/peer"), &[]).expect_err("there is none");
+        assert!(error.to_string().contains("/nonexistent/peer"));
+        let mut mute = Talk::start(Path::new("true"), &[]).expect("a program");
+        assert!(mute.ask::<Value>(&"describe").is_err());
+        let complaint = ["-c".to_owned(), r#"read x; echo '{"error":"no such curve"}'"#.to_owned()];
+        let mut peer = Talk::start(Path::new("sh"), &complaint).expect("a program");
+        let error = peer.ask::<Value>(&"prepare").expect_err("it complains");
+        assert!(error.to_string().contains("no such curve"), "{error}");
+    }
+}

@@ -1,0 +1,61 @@
+//! Inputs that follow from a seed, by a rule that every subject follows (README.md).
+
+use sha2::{Digest as _, Sha256};
+
+use crate::table::Work;
+
+/// So many bytes that follow from label, seed and index alone.
+pub fn expand(label: &str, seed: u64, index: u64, count: usize) -> Vec<u8> {
+    let blocks = (0u32..).map(|counter| {
+        Sha256::new()
+            .chain_update(label)
+            .chain_update([0])
+            .chain_update(seed.to_be_bytes())
+            .chain_update(index.to_be_bytes())
+            .chain_update(counter.to_be_bytes())
+            .finalize()
+    });
+    let mut bytes: Vec<u8> = blocks.take(count.div_ceil(32)).flatten().collect();
+    bytes.truncate(count);
+    bytes
+}
+
+impl Work {
+    /// The 64 bytes of which a field element is the remainder.
+    pub fn wide(&self, label: &str, index: usize) -> [u8; 64] {
+        let bytes = expand(label, self.seed, index as u64, 64);
+        bytes.try_into().expect("64 bytes were asked for")
+    }
+
+    /// Inputs that the other side gave.
+    pub fn given(&self) -> anyhow::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.inputs.len() / 2];
+        faster_hex::hex_decode(self.inputs.as_bytes(), &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A message of 32 bytes.
+    pub fn message(&self, index: usize) -> [u8; 32] {
+        let bytes = expand("message", self.seed, index as u64, 32);
+        bytes.try_into().expect("32 bytes were asked for")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_follow_from_label_seed_and_index() {
+        // SHA-256 of "fp", 0, seed 7, index 1, counter 0, made with another program.
+        let bytes = expand("fp", 7, 1, 40);
+        assert_eq!(bytes.len(), 40);
+        assert_eq!(
+            bytes[..32],
+            Sha256::digest(b"fp\0\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x01\0\0\0\0")[..]
+        );
+        assert_eq!(expand("fp", 7, 1, 8), bytes[..8]);
+        assert_ne!(expand("fp", 7, 2, 8), bytes[..8]);
+        assert_ne!(expand("fr", 7, 1, 8), bytes[..8]);
+    }
+}

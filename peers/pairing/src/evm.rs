@@ -1,0 +1,214 @@
+//! revm's precompiles of the Ethereum virtual machine, by address, as Osaka has them.
+
+use std::hint::black_box;
+
+use anyhow::{Context as _, Result, ensure};
+use ark_ec::AffineRepr as _;
+use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
+use ark_ff::Field;
+use revm_precompile::{Precompile, Precompiles, u64_to_address};
+use sha2::{Digest as _, Sha256};
+
+use crate::arkworks::{self, bytes, element};
+use crate::derive::expand;
+use crate::kzg;
+use crate::table::{Prepared, Table, Work};
+
+/// Version of the crate.
+pub const VERSION: &str = "43.0.3";
+
+const GROUP: &str = "evm";
+
+/// More than any input here costs.
+const GAS: u64 = 1 << 60;
+
+type BnG1 = ark_bn254::g1::Config;
+type BnG2 = ark_bn254::g2::Config;
+type BlsG1 = ark_bls12_381::g1::Config;
+type BlsG2 = ark_bls12_381::g2::Config;
+
+/// What it can do.
+pub fn table() -> Table {
+    let mut table = Table::default();
+    ecrecover(&mut table);
+    let mut add = |name: &str, address: u64, input: fn(&Work) -> Result<Vec<u8>>| {
+        let how = format!("Precompiles::osaka, address {address:#04x}");
+        table.add(GROUP, name, how, move |work| {
+            let (run, input) = (at(address)?, input(work)?);
+            let answer = call(run, &input)?;
+            Ok(Prepared::new(answer, move |iterations| {
+                for _ in 0..iterations {
+                    black_box(call(run, &input)).expect("it worked before");
+                }
+            }))
+        });
+    };
+    add("bn254-add", 6, |work| Ok(plain_points::<BnG1>(work, 2)));
+    add("bn254-mul", 7, |work| {
+        let scalar: ark_bn254::Fr = element(work, "fr", 0);
+        Ok([plain_points::<BnG1>(work, 1), bytes(&scalar)].concat())
+    });
+    add("bn254-pairing", 8, |work| {
+        let coordinate = |x: &ark_bn254::Fq2| [bytes(&x.c1), bytes(&x.c0)].concat();
+        Ok(pairs::<BnG1, BnG2>(work, bytes, coordinate))
+    });
+    add("bls12-381-g1add", 0x0b, |work| Ok(padded_points::<BlsG1>(work, "g1", 2, false)));
+    add("bls12-381-g2add", 0x0d, |work| Ok(padded_points::<BlsG2>(work, "g2", 2, false)));
+    add("bls12-381-g1msm", 0x0c, |work| Ok(padded_points::<BlsG1>(work, "g1", work.size, true)));
+    add("bls12-381-g2msm", 0x0e, |work| Ok(padded_points::<BlsG2>(work, "g2", work.size, true)));
+    add("bls12-381-pairing", 0x0f, |work| Ok(pairs::<BlsG1, BlsG2>(work, padded, padded)));
+    add("bls12-381-map-fp-to-g1", 0x10, |work| {
+        Ok(padded(&element::<ark_bls12_381::Fq>(work, "fp", 0)))
+    });
+    add("bls12-381-map-fp2-to-g2", 0x11, |work| {
+        Ok(padded(&element::<ark_bls12_381::Fq2>(work, "fp2", 0)))
+    });
+    add("kzg-point-evaluation", 0x0a, |work| {
+        let (commitment, rest) = kzg::point_evaluation(work)?;
+        let mut hash = Sha256::digest(commitment).to_vec();
+        hash[0] = 1;
+        Ok([hash, rest].concat())
+    });
+    add("modexp", 5, |work| Ok(modexp(work)));
+    add("sha256", 2, |work| Ok(expand("data", work.seed, 0, work.size)));
+    add("ripemd160", 3, |work| Ok(expand("data", work.seed, 0, work.size)));
+    table
+}
+
+fn at(address: u64) -> Result<&'static Precompile> {
+    Precompiles::osaka().get(&u64_to_address(address)).context("no such precompile")
+}
+
+fn call(precompile: &Precompile, input: &[u8]) -> Result<Vec<u8>> {
+    let output = precompile.execute(input, GAS, 0).map_err(|error| anyhow::anyhow!("{error:?}"))?;
+    ensure!(output.is_success(), "{:?}", output.status);
+    Ok(output.bytes.to_vec())
+}
+
+/// The signature comes from the other side: message, r and s. Which of the two keys it is of follows from `v`; the answer
+/// holds both.
+fn ecrecover(table: &mut Table) {
+    table.add(GROUP, "ecrecover", "Precompiles::osaka, address 0x01", |work| {
+        let given = work.given()?;
+        ensure!(given.len() == 96, "96 bytes of inputs are wanted");
+        let run = at(1)?;
+        let input = |v: u8| {
+            let mut word = [0; 32];
+            word[31] = v;
+            [&given[..32], &word, &given[32..]].concat()
+        };
+        let answer = [call(run, &input(28))?, call(run, &input(27))?].concat();
+        let input = input(27);
+        Ok(Prepared::new(answer, move |iterations| {
+            for _ in 0..iterations {
+                black_box(call(run, &input)).expect("it worked before");
+            }
+        }))
+    });
+}
+
+/// Coordinates of EIP-2537: 64 bytes of which the first 16 are zero.
+fn padded<F: Field>(x: &F) -> Vec<u8> {
+    let coefficients = bytes(x);
+    coefficients.chunks_exact(48).flat_map(|part| [&[0; 16], part].concat()).collect()
+}
+
+fn encoded<P: SWCurveConfig>(
+    point: &Affine<P>,
+    coordinate: impl Fn(&P::BaseField) -> Vec<u8>,
+) -> Vec<u8> {
+    let (x, y) = point.xy().unwrap_or_default();
+    [coordinate(&x), coordinate(&y)].concat()
+}
+
+fn plain_points<P: SWCurveConfig>(work: &Work, count: usize) -> Vec<u8> {
+    let points = arkworks::points::<P>(work, "g1", count);
+    points.iter().flat_map(|point| encoded(point, bytes)).collect()
+}
+
+/// Points, each followed by a scalar where they are wanted.
+fn padded_points<P: SWCurveConfig>(
+    work: &Work,
+    label: &str,
+    count: usize,
+    with_scalars: bool,
+) -> Vec<u8> {
+    let points = arkworks::points::<P>(work, label, count);
+    let scalars = arkworks::scalars::<P::ScalarField>(work, if with_scalars { count } else { 0 });
+    let one = |(index, point): (usize, &Affine<P>)| {
+        [encoded(point, padded), scalars.get(index).map(bytes).unwrap_or_default()].concat()
+    };
+    points.iter().enumerate().flat_map(one).collect()
+}
+
+/// Pairs of points; every second pair takes back the one before.
+fn pairs<P1: SWCurveConfig, P2: SWCurveConfig>(
+    work: &Work,
+    coordinate1: impl Fn(&P1::BaseField) -> Vec<u8>,
+    coordinate2: impl Fn(&P2::BaseField) -> Vec<u8>,
+) -> Vec<u8> {
+    let mut p = arkworks::points::<P1>(work, "g1", work.size);
+    let mut q = arkworks::points::<P2>(work, "g2", work.size);
+    for index in (1..work.size).step_by(2) {
+        p[index] = -p[index - 1];
+        q[index] = q[index - 1];
+    }
+    let one = |(p, q): (&Affine<P1>, &Affine<P2>)| {
+        [encoded(p, &coordinate1), encoded(q, &coordinate2)].concat()
+    };
+    p.iter().zip(&q).flat_map(one).collect()
+}
+
+fn modexp(work: &Work) -> Vec<u8> {
+    let mut length = [0; 32];
+    length[24..].copy_from_slice(&(work.size as u64).to_be_bytes());
+    let part = |label| expand(label, work.seed, 0, work.size);
+    let mut modulus = part("modulus");
+    modulus[0] |= 0x80;
+    modulus[work.size - 1] |= 1;
+    [length.repeat(3), part("base"), part("exponent"), modulus].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes_of(hex: &str) -> Vec<u8> {
+        let mut bytes = vec![0; hex.len() / 2];
+        faster_hex::hex_decode(hex.as_bytes(), &mut bytes).expect("hexadecimal");
+        bytes
+    }
+
+    /// EIP-2537, `bls_g1add_(g1+g1=2*g1)`.
+    #[test]
+    fn twice_the_generator() {
+        let generator = encoded(&Affine::<BlsG1>::generator(), padded);
+        let sum = call(at(0x0b).expect("there"), &generator.repeat(2)).expect("points");
+        let x = "0572cbea904d67468808c8eb50a9450c9721db309128012543902d0ac358a62ae28f75bb8f1c7c42c39a8c5529bf0f4e";
+        let y = "166a9d8cabc673a322fda673779d8e3822ba3ecb8670e461f73bb9021d5fd76a4c56d9d4cd16bd1bba86881979749d28";
+        let zeros = "00".repeat(16);
+        assert_eq!(sum, bytes_of(&[&zeros, x, &zeros, y].concat()));
+    }
+
+    /// c-kzg-4844, `verify_kzg_proof_case_correct_proof_4_4`, as the precompile of EIP-4844 takes it.
+    #[test]
+    fn a_point_evaluation() {
+        let commitment = bytes_of(
+            "8f59a8d2a1a625a17f3fea0fe5eb8c896db3764f3185481bc22f91b4aaffcca25f26936857bc3a7c2539ea8ec3a952b7",
+        );
+        let z = bytes_of("73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000000");
+        let y = bytes_of("1522a4a7f34e1ea350ae07c29c96c7e79655aa926122e95fe69fcbd932ca49e9");
+        let proof = bytes_of(
+            "a62ad71d14c5719385c0686f1871430475bf3a00f0aa3f7b8dd99a9abc2160744faf0070725e00b60ad9a026a15b1a8c",
+        );
+        let mut hash = Sha256::digest(&commitment).to_vec();
+        hash[0] = 1;
+        let mut input = [hash, z, y, commitment, proof].concat();
+        let precompile = at(0x0a).expect("there");
+        let output = call(precompile, &input).expect("a right proof");
+        let modulus = "73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001";
+        assert_eq!(output[30..], [&[0x10, 0][..], &bytes_of(modulus)].concat());
+        input[95] ^= 1;
+        assert!(call(precompile, &input).is_err(), "another value");
+    }
+}

@@ -1,0 +1,146 @@
+//! c-kzg: commitments and proofs of EIP-4844.
+
+use std::hint::black_box;
+use std::sync::Mutex;
+
+use anyhow::Result;
+use c_kzg::{
+    BYTES_PER_BLOB, Blob, Bytes32, Bytes48, FIELD_ELEMENTS_PER_BLOB, KzgSettings,
+    ethereum_kzg_settings,
+};
+
+use crate::arkworks;
+use crate::table::{Prepared, Table, Work};
+
+/// Version of the crate.
+pub const VERSION: &str = "2.1.8";
+
+const GROUP: &str = "kzg";
+
+/// The trusted setup. Precomputed tables serve proofs of cells alone, which are not measured.
+pub(crate) fn settings() -> &'static KzgSettings {
+    ethereum_kzg_settings(0)
+}
+
+/// A blob with its commitment and proof.
+#[derive(Clone)]
+struct Made {
+    blob: Box<Blob>,
+    commitment: Bytes48,
+    proof: Bytes48,
+}
+
+/// Blobs that were made before, of one seed, in order: their proofs take longer than anything that is measured.
+static MADE: Mutex<(u64, Vec<Made>)> = Mutex::new((0, Vec::new()));
+
+fn blobs(work: &Work, count: usize) -> Result<Vec<Made>> {
+    let mut made = MADE.lock().expect("nobody panics with it");
+    if made.0 != work.seed {
+        *made = (work.seed, Vec::new());
+    }
+    for index in made.1.len()..count {
+        let mut bytes = vec![0; BYTES_PER_BLOB];
+        for (position, place) in bytes.chunks_exact_mut(32).enumerate() {
+            let number = FIELD_ELEMENTS_PER_BLOB * index + position;
+            let element: ark_bls12_381::Fr = arkworks::element(work, "blob", number);
+            place.copy_from_slice(&arkworks::bytes(&element));
+        }
+        let blob = Box::new(Blob::from_bytes(&bytes)?);
+        let commitment = settings().blob_to_kzg_commitment(&blob)?.to_bytes();
+        let proof = settings().compute_blob_kzg_proof(&blob, &commitment)?.to_bytes();
+        made.1.push(Made { blob, commitment, proof });
+    }
+    Ok(made.1[..count].to_vec())
+}
+
+fn first(work: &Work) -> Result<Made> {
+    Ok(blobs(work, 1)?.remove(0))
+}
+
+/// The first blob, a point, the value there, and the proof of it.
+struct Opening {
+    made: Made,
+    z: Bytes32,
+    y: Bytes32,
+    proof: Bytes48,
+}
+
+fn opening(work: &Work) -> Result<Opening> {
+    let made = first(work)?;
+    let z: ark_bls12_381::Fr = arkworks::element(work, "z", 0);
+    let z = Bytes32::from_bytes(&arkworks::bytes(&z))?;
+    let (proof, y) = settings().compute_kzg_proof(&made.blob, &z)?;
+    Ok(Opening { made, z, y, proof: proof.to_bytes() })
+}
+
+/// What the precompile of EIP-4844 takes after the hash of the commitment: z, y, commitment, proof.
+pub(crate) fn point_evaluation(work: &Work) -> Result<(Vec<u8>, Vec<u8>)> {
+    let Opening { made, z, y, proof } = opening(work)?;
+    let rest = [&z[..], &y[..], &made.commitment[..], &proof[..]].concat();
+    Ok((made.commitment.to_vec(), rest))
+}
+
+fn checked(
+    wrong: bool,
+    check: impl Fn() -> Result<bool, c_kzg::Error> + Send + 'static,
+) -> Result<Prepared> {
+    Ok(Prepared::new(vec![u8::from(check()?), u8::from(wrong)], move |iterations| {
+        for _ in 0..iterations {
+            assert!(check().expect("it could be checked before"), "what is valid was refused");
+        }
+    }))
+}
+
+/// What it can do.
+pub fn table() -> Table {
+    let mut table = Table::default();
+    table.add(GROUP, "commit", "blob_to_kzg_commitment", |work| {
+        let made = first(work)?;
+        Ok(Prepared::new(made.commitment.to_vec(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(settings().blob_to_kzg_commitment(&made.blob)).expect("a blob");
+            }
+        }))
+    });
+    table.add(GROUP, "proof", "compute_kzg_proof", |work| {
+        let Opening { made, z, y, proof } = opening(work)?;
+        Ok(Prepared::new([&proof[..], &y[..]].concat(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(settings().compute_kzg_proof(&made.blob, &z)).expect("a blob");
+            }
+        }))
+    });
+    table.add(GROUP, "blob-proof", "compute_blob_kzg_proof", |work| {
+        let made = first(work)?;
+        Ok(Prepared::new(made.proof.to_vec(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(settings().compute_blob_kzg_proof(&made.blob, &made.commitment))
+                    .expect("a blob");
+            }
+        }))
+    });
+    table.add(GROUP, "verify-proof", "verify_kzg_proof", |work| {
+        let Opening { made, z, y, proof } = opening(work)?;
+        let wrong = settings().verify_kzg_proof(&made.commitment, &z, &z, &proof)?;
+        checked(wrong, move || settings().verify_kzg_proof(&made.commitment, &z, &y, &proof))
+    });
+    table.add(GROUP, "verify-blob", "verify_blob_kzg_proof", |work| {
+        let Made { blob, commitment, proof } = first(work)?;
+        let wrong = settings().verify_blob_kzg_proof(&blob, &commitment, &commitment)?;
+        checked(wrong, move || settings().verify_blob_kzg_proof(&blob, &commitment, &proof))
+    });
+    table.add(GROUP, "verify-blob-batch", "verify_blob_kzg_proof_batch", |work| {
+        let made = blobs(work, work.size)?;
+        let blobs: Vec<Blob> = made.iter().map(|one| (*one.blob).clone()).collect();
+        let commitments: Vec<Bytes48> = made.iter().map(|one| one.commitment).collect();
+        let mut proofs: Vec<Bytes48> = made.iter().map(|one| one.proof).collect();
+        let last = proofs.len() - 1;
+        let kept = std::mem::replace(&mut proofs[last], commitments[last]);
+        let wrong = settings().verify_blob_kzg_proof_batch(&blobs, &commitments, &proofs)?;
+        proofs[last] = kept;
+        checked(wrong, move || {
+            settings().verify_blob_kzg_proof_batch(&blobs, &commitments, &proofs)
+        })
+    });
+    table
+}

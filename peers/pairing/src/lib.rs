@@ -1,0 +1,15 @@
+//! Subjects of the plan `pairing-curves` that are Rust crates: each answers orders to prepare an operation, and to do it so
+//! many times by its own clock. What inputs are and what answers look like is the same for all subjects, here and in Go.
+
+pub mod arkworks;
+pub mod derive;
+pub mod evm;
+pub mod kzg;
+pub mod pools;
+pub mod secp;
+pub mod session;
+pub mod signatures;
+pub mod supranational;
+pub mod table;
+
+pub use session::{SUBJECTS, Session, Subject, subject};

@@ -1,0 +1,359 @@
+//! Thread pools, behind what the workloads need of them: forks with a join, and loops.
+
+mod workloads;
+
+use std::num::NonZero;
+use std::thread;
+
+use orx_parallel::{IntoParIter as _, Par as _};
+use rayon::prelude::*;
+
+use crate::table::Table;
+
+/// A pool that runs loops.
+pub trait Pool: Copy + Send + Sync + 'static {
+    /// Combines what `map` gives for 0, 1, … `count`, in any order.
+    fn reduce<T: Send + 'static>(
+        self,
+        count: usize,
+        identity: fn() -> T,
+        map: impl Fn(usize) -> T + Sync + Send,
+        combine: fn(T, T) -> T,
+    ) -> T;
+
+    /// Gives each row to `body`, with its number.
+    fn rows<T: Send>(
+        self,
+        table: &mut [T],
+        columns: usize,
+        body: impl Fn(usize, &mut [T]) + Sync + Send,
+    );
+}
+
+/// A pool that runs tasks which fork.
+pub trait Forks: Pool {
+    /// What a task needs in order to fork.
+    type Scope<'a>;
+
+    /// Does both, the second half perhaps elsewhere meanwhile, and waits for both.
+    fn join<A: Send, B: Send>(
+        scope: &mut Self::Scope<'_>,
+        first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
+        second: impl FnOnce(&mut Self::Scope<'_>) -> B + Send,
+    ) -> (A, B);
+
+    /// Runs a task.
+    fn run<R: Send>(self, task: impl Task<R>) -> R;
+}
+
+/// A task that forks, whatever the pool.
+pub trait Task<R>: Send {
+    /// Does it.
+    fn run<F: Forks>(self, scope: &mut F::Scope<'_>) -> R;
+}
+
+/// Names of the pools.
+pub const NAMES: [&str; 5] = ["sequential", "rayon", "chili", "orx-parallel", "scoped-threads"];
+
+/// The operations of a pool, and its version.
+pub fn table(name: &str) -> Option<(&'static str, Table)> {
+    let mut table = Table::default();
+    let version = match name {
+        "sequential" => {
+            workloads::forks(&mut table, Sequential, "one thread, plain calls");
+            workloads::loops(&mut table, Sequential, "one thread, plain loop");
+            "-"
+        }
+        "rayon" => {
+            workloads::forks(&mut table, Rayon, "rayon::join");
+            workloads::loops(&mut table, Rayon, "parallel iterator");
+            "1.12"
+        }
+        "chili" => {
+            workloads::forks(&mut table, Chili, "Scope::join");
+            workloads::loops(&mut table, Chili, "Scope::join down to a leaf");
+            "0.2.1"
+        }
+        // It has loops, and nothing that forks.
+        "orx-parallel" => {
+            workloads::loops(&mut table, Orx, "parallel iterator");
+            "4.1"
+        }
+        "scoped-threads" => {
+            workloads::forks(
+                &mut table,
+                Threads,
+                "std::thread::scope, forks until every core has one",
+            );
+            workloads::loops(&mut table, Threads, "std::thread::scope, equal parts");
+            env!("PEER_COMPILER")
+        }
+        _ => return None,
+    };
+    Some((version, table))
+}
+
+/// No pool at all.
+#[derive(Clone, Copy)]
+struct Sequential;
+
+impl Pool for Sequential {
+    fn reduce<T: Send + 'static>(
+        self,
+        count: usize,
+        identity: fn() -> T,
+        map: impl Fn(usize) -> T + Sync + Send,
+        combine: fn(T, T) -> T,
+    ) -> T {
+        (0..count).map(map).fold(identity(), combine)
+    }
+
+    fn rows<T: Send>(
+        self,
+        table: &mut [T],
+        columns: usize,
+        body: impl Fn(usize, &mut [T]) + Sync + Send,
+    ) {
+        table.chunks_mut(columns).enumerate().for_each(|(row, cells)| body(row, cells));
+    }
+}
+
+impl Forks for Sequential {
+    type Scope<'a> = ();
+
+    fn join<A: Send, B: Send>(
+        scope: &mut Self::Scope<'_>,
+        first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
+        second: impl FnOnce(&mut Self::Scope<'_>) -> B + Send,
+    ) -> (A, B) {
+        (first(scope), second(scope))
+    }
+
+    fn run<R: Send>(self, task: impl Task<R>) -> R {
+        task.run::<Self>(&mut ())
+    }
+}
+
+/// The pool in which the session runs everything.
+#[derive(Clone, Copy)]
+struct Rayon;
+
+impl Pool for Rayon {
+    fn reduce<T: Send + 'static>(
+        self,
+        count: usize,
+        identity: fn() -> T,
+        map: impl Fn(usize) -> T + Sync + Send,
+        combine: fn(T, T) -> T,
+    ) -> T {
+        ParallelIterator::reduce((0..count).into_par_iter().map(map), identity, combine)
+    }
+
+    fn rows<T: Send>(
+        self,
+        table: &mut [T],
+        columns: usize,
+        body: impl Fn(usize, &mut [T]) + Sync + Send,
+    ) {
+        let rows = IndexedParallelIterator::enumerate(table.par_chunks_mut(columns));
+        ParallelIterator::for_each(rows, |(row, cells)| body(row, cells));
+    }
+}
+
+impl Forks for Rayon {
+    type Scope<'a> = ();
+
+    fn join<A: Send, B: Send>(
+        _: &mut Self::Scope<'_>,
+        first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
+        second: impl FnOnce(&mut Self::Scope<'_>) -> B + Send,
+    ) -> (A, B) {
+        rayon::join(|| first(&mut ()), || second(&mut ()))
+    }
+
+    fn run<R: Send>(self, task: impl Task<R>) -> R {
+        task.run::<Self>(&mut ())
+    }
+}
+
+/// Its global pool, heartbeat as it comes: 100 µs.
+#[derive(Clone, Copy)]
+struct Chili;
+
+impl Pool for Chili {
+    fn reduce<T: Send + 'static>(
+        self,
+        count: usize,
+        identity: fn() -> T,
+        map: impl Fn(usize) -> T + Sync + Send,
+        combine: fn(T, T) -> T,
+    ) -> T {
+        fn half<T: Send>(
+            scope: &mut chili::Scope<'_>,
+            (from, to): (usize, usize),
+            map: &(impl Fn(usize) -> T + Sync),
+            combine: fn(T, T) -> T,
+        ) -> T {
+            if to - from == 1 {
+                return map(from);
+            }
+            let middle = from.midpoint(to);
+            let (left, right) = scope.join(
+                |scope| half(scope, (from, middle), map, combine),
+                |scope| half(scope, (middle, to), map, combine),
+            );
+            combine(left, right)
+        }
+        if count == 0 {
+            return identity();
+        }
+        half(&mut chili::Scope::global(), (0, count), &map, combine)
+    }
+
+    fn rows<T: Send>(
+        self,
+        table: &mut [T],
+        columns: usize,
+        body: impl Fn(usize, &mut [T]) + Sync + Send,
+    ) {
+        fn half<T: Send>(
+            scope: &mut chili::Scope<'_>,
+            first_row: usize,
+            table: &mut [T],
+            columns: usize,
+            body: &(impl Fn(usize, &mut [T]) + Sync),
+        ) {
+            let rows = table.len() / columns;
+            if rows <= 1 {
+                return body(first_row, table);
+            }
+            let (upper, lower) = table.split_at_mut(rows / 2 * columns);
+            scope.join(
+                |scope| half(scope, first_row, upper, columns, body),
+                |scope| half(scope, first_row + rows / 2, lower, columns, body),
+            );
+        }
+        half(&mut chili::Scope::global(), 0, table, columns, &body);
+    }
+}
+
+impl Forks for Chili {
+    type Scope<'a> = chili::Scope<'a>;
+
+    fn join<A: Send, B: Send>(
+        scope: &mut Self::Scope<'_>,
+        first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
+        second: impl FnOnce(&mut Self::Scope<'_>) -> B + Send,
+    ) -> (A, B) {
+        scope.join(first, second)
+    }
+
+    fn run<R: Send>(self, task: impl Task<R>) -> R {
+        task.run::<Self>(&mut chili::Scope::global())
+    }
+}
+
+/// Its pool and runner as they come.
+#[derive(Clone, Copy)]
+struct Orx;
+
+impl Pool for Orx {
+    fn reduce<T: Send + 'static>(
+        self,
+        count: usize,
+        identity: fn() -> T,
+        map: impl Fn(usize) -> T + Sync + Send,
+        combine: fn(T, T) -> T,
+    ) -> T {
+        orx_parallel::IntoParIter::into_par(0..count)
+            .map(&map)
+            .reduce(combine)
+            .unwrap_or_else(identity)
+    }
+
+    fn rows<T: Send>(
+        self,
+        table: &mut [T],
+        columns: usize,
+        body: impl Fn(usize, &mut [T]) + Sync + Send,
+    ) {
+        let rows: Vec<(usize, &mut [T])> = table.chunks_mut(columns).enumerate().collect();
+        rows.into_par().for_each(|(row, cells)| body(row, cells));
+    }
+}
+
+/// Threads of the operating system, started and ended each time.
+#[derive(Clone, Copy)]
+struct Threads;
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+impl Pool for Threads {
+    fn reduce<T: Send + 'static>(
+        self,
+        count: usize,
+        identity: fn() -> T,
+        map: impl Fn(usize) -> T + Sync + Send,
+        combine: fn(T, T) -> T,
+    ) -> T {
+        let (parts, map) = (cores(), &map);
+        thread::scope(|scope| {
+            let part = |part: usize| {
+                let range = part * count / parts..(part + 1) * count / parts;
+                move || range.map(map).fold(identity(), combine)
+            };
+            let others: Vec<_> = (1..parts).map(|number| scope.spawn(part(number))).collect();
+            let first = part(0)();
+            others
+                .into_iter()
+                .map(|other| other.join().expect("tasks do not panic"))
+                .fold(first, combine)
+        })
+    }
+
+    fn rows<T: Send>(
+        self,
+        table: &mut [T],
+        columns: usize,
+        body: impl Fn(usize, &mut [T]) + Sync + Send,
+    ) {
+        let (body, part_rows) = (&body, (table.len() / columns).div_ceil(cores()).max(1));
+        thread::scope(|scope| {
+            for (part, cells) in table.chunks_mut(part_rows * columns).enumerate() {
+                scope.spawn(move || {
+                    for (row, cells) in cells.chunks_mut(columns).enumerate() {
+                        body(part * part_rows + row, cells);
+                    }
+                });
+            }
+        });
+    }
+}
+
+impl Forks for Threads {
+    /// How often a task may still start a thread.
+    type Scope<'a> = u32;
+
+    fn join<A: Send, B: Send>(
+        budget: &mut Self::Scope<'_>,
+        first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
+        second: impl FnOnce(&mut Self::Scope<'_>) -> B + Send,
+    ) -> (A, B) {
+        if *budget == 0 {
+            return (first(budget), second(budget));
+        }
+        let rest = *budget - 1;
+        thread::scope(|scope| {
+            let other = scope.spawn(move || second(&mut { rest }));
+            let first = first(&mut { rest });
+            (first, other.join().expect("tasks do not panic"))
+        })
+    }
+
+    fn run<R: Send>(self, task: impl Task<R>) -> R {
+        // As many levels as make a thread for every core, and twice as many against unequal halves.
+        task.run::<Self>(&mut (cores().ilog2() + 1))
+    }
+}

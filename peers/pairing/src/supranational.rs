@@ -1,0 +1,533 @@
+//! blst: BLS12-381 and signatures on it. Its arithmetic is reached through its C interface.
+
+#![expect(unsafe_code, reason = "the arithmetic under its signatures has a C interface only")]
+
+use std::hint::black_box;
+use std::ptr;
+
+use anyhow::{Result, ensure};
+use blst::*;
+
+use crate::signatures;
+use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
+
+/// Version of the crate.
+pub const VERSION: &str = "0.3.17";
+
+const CURVE: &str = "bls12-381";
+
+/// What it can do.
+pub fn table() -> Table {
+    let mut table = Table::default();
+    fields(&mut table);
+    g1::operations(&mut table);
+    g2::operations(&mut table);
+    pairings(&mut table);
+    signatures::operations(&mut table);
+    table
+}
+
+/// Calls a function of three pointers on a state that it replaces.
+macro_rules! in_place {
+    ($function:ident($x:ident $(, $y:expr)?)) => {{
+        let x: *mut _ = $x;
+        // SAFETY: all pointers come from references; the library allows results to replace operands.
+        unsafe { $function(x, x $(, $y)?) };
+    }};
+}
+
+pub(crate) fn fp(work: &Work, label: &str, index: usize) -> blst_fp {
+    let (wide, mut x) = (work.wide(label, index), blst_fp::default());
+    // SAFETY: 64 bytes are there; the library reduces them.
+    unsafe { blst_fp_from_be_bytes(&mut x, wide.as_ptr(), wide.len()) };
+    x
+}
+
+pub(crate) fn scalar(work: &Work, label: &str, index: usize) -> blst_scalar {
+    let (wide, mut x) = (work.wide(label, index), blst_scalar::default());
+    // SAFETY: 64 bytes are there; the library reduces them.
+    unsafe { blst_scalar_from_be_bytes(&mut x, wide.as_ptr(), wide.len()) };
+    x
+}
+
+fn fr(work: &Work, label: &str, index: usize) -> blst_fr {
+    let (scalar, mut x) = (scalar(work, label, index), blst_fr::default());
+    // SAFETY: both are references.
+    unsafe { blst_fr_from_scalar(&mut x, &scalar) };
+    x
+}
+
+fn fp2(work: &Work, label: &str, index: usize) -> blst_fp2 {
+    blst_fp2 { fp: [fp(work, label, 2 * index), fp(work, label, 2 * index + 1)] }
+}
+
+fn fp12(work: &Work, label: &str, index: usize) -> blst_fp12 {
+    let part = |i: usize| fp2(work, label, 6 * index + i);
+    let half = |i: usize| blst_fp6 { fp2: [part(3 * i), part(3 * i + 1), part(3 * i + 2)] };
+    blst_fp12 { fp6: [half(0), half(1)] }
+}
+
+fn fr_bytes(x: &blst_fr) -> Vec<u8> {
+    let (mut scalar, mut bytes) = (blst_scalar::default(), vec![0; 32]);
+    // SAFETY: references, and room for 32 bytes.
+    unsafe {
+        blst_scalar_from_fr(&mut scalar, x);
+        blst_bendian_from_scalar(bytes.as_mut_ptr(), &scalar);
+    }
+    bytes
+}
+
+fn fp_bytes(x: &blst_fp) -> Vec<u8> {
+    let mut bytes = vec![0; 48];
+    // SAFETY: a reference, and room for 48 bytes.
+    unsafe { blst_bendian_from_fp(bytes.as_mut_ptr(), x) };
+    bytes
+}
+
+fn fp2_bytes(x: &blst_fp2) -> Vec<u8> {
+    x.fp.iter().flat_map(fp_bytes).collect()
+}
+
+fn fp12_bytes(x: &blst_fp12) -> Vec<u8> {
+    x.fp6.iter().flat_map(|half| &half.fp2).flat_map(fp2_bytes).collect()
+}
+
+fn fields(table: &mut Table) {
+    table.add(CURVE, "fr-mul", "blst_fr_mul", |work| {
+        let (x, y) = (fr(work, "fr", 0), fr(work, "fr", 1));
+        Ok(Prepared::chained(x, move |x| in_place!(blst_fr_mul(x, &y)), fr_bytes))
+    });
+    table.add(CURVE, "fr-inv", "blst_fr_eucl_inverse", |work| {
+        let (x, y) = (fr(work, "fr", 0), fr(work, "fr", 1));
+        let step = move |x: &mut blst_fr| {
+            in_place!(blst_fr_eucl_inverse(x));
+            in_place!(blst_fr_add(x, &y));
+        };
+        Ok(Prepared::chained(x, step, fr_bytes))
+    });
+    table.add(CURVE, "fp-mul", "blst_fp_mul", |work| {
+        let (x, y) = (fp(work, "fp", 0), fp(work, "fp", 1));
+        Ok(Prepared::chained(x, move |x| in_place!(blst_fp_mul(x, &y)), fp_bytes))
+    });
+    table.add(CURVE, "fp-sqr", "blst_fp_sqr", |work| {
+        Ok(Prepared::chained(fp(work, "fp", 0), |x| in_place!(blst_fp_sqr(x)), fp_bytes))
+    });
+    table.add(CURVE, "fp-inv", "blst_fp_eucl_inverse", |work| {
+        let (x, y) = (fp(work, "fp", 0), fp(work, "fp", 1));
+        let step = move |x: &mut blst_fp| {
+            in_place!(blst_fp_eucl_inverse(x));
+            in_place!(blst_fp_add(x, &y));
+        };
+        Ok(Prepared::chained(x, step, fp_bytes))
+    });
+    table.add(CURVE, "fp-sqrt", "blst_fp_sqrt", |work| {
+        let squares: Vec<_> = (0..SPREAD)
+            .map(|index| {
+                let mut x = fp(work, "fp", index);
+                let y = &mut x;
+                in_place!(blst_fp_sqr(y));
+                x
+            })
+            .collect();
+        let root = |square: &blst_fp| {
+            let mut x = blst_fp::default();
+            // SAFETY: both are references.
+            let is_square = unsafe { blst_fp_sqrt(&mut x, square) };
+            (is_square, x)
+        };
+        let answer = squares[..ANSWERED].iter().flat_map(|square| {
+            let (_, x) = root(square);
+            let mut opposite = x;
+            // SAFETY: a reference.
+            unsafe { blst_fp_cneg(&mut opposite, &x, true) };
+            fp_bytes(&x).min(fp_bytes(&opposite))
+        });
+        Ok(Prepared::spread(answer.collect(), move |index| {
+            assert!(black_box(root(&squares[index])).0, "a square");
+        }))
+    });
+    towers(table);
+}
+
+fn towers(table: &mut Table) {
+    table.add(CURVE, "fp2-mul", "blst_fp2_mul", |work| {
+        let (x, y) = (fp2(work, "fp2", 0), fp2(work, "fp2", 1));
+        Ok(Prepared::chained(x, move |x| in_place!(blst_fp2_mul(x, &y)), fp2_bytes))
+    });
+    table.add(CURVE, "fp2-sqr", "blst_fp2_sqr", |work| {
+        Ok(Prepared::chained(fp2(work, "fp2", 0), |x| in_place!(blst_fp2_sqr(x)), fp2_bytes))
+    });
+    table.add(CURVE, "fp2-inv", "blst_fp2_eucl_inverse", |work| {
+        let (x, y) = (fp2(work, "fp2", 0), fp2(work, "fp2", 1));
+        let step = move |x: &mut blst_fp2| {
+            in_place!(blst_fp2_eucl_inverse(x));
+            in_place!(blst_fp2_add(x, &y));
+        };
+        Ok(Prepared::chained(x, step, fp2_bytes))
+    });
+    table.add(CURVE, "fp2-sqrt", "blst_fp2_sqrt", |work| {
+        let squares: Vec<_> = (0..SPREAD)
+            .map(|index| {
+                let mut x = fp2(work, "fp2", index);
+                let y = &mut x;
+                in_place!(blst_fp2_sqr(y));
+                x
+            })
+            .collect();
+        let root = |square: &blst_fp2| {
+            let mut x = blst_fp2::default();
+            // SAFETY: both are references.
+            let is_square = unsafe { blst_fp2_sqrt(&mut x, square) };
+            (is_square, x)
+        };
+        let answer = squares[..ANSWERED].iter().flat_map(|square| {
+            let (_, x) = root(square);
+            let mut opposite = x;
+            // SAFETY: a reference.
+            unsafe { blst_fp2_cneg(&mut opposite, &x, true) };
+            fp2_bytes(&x).min(fp2_bytes(&opposite))
+        });
+        Ok(Prepared::spread(answer.collect(), move |index| {
+            assert!(black_box(root(&squares[index])).0, "a square");
+        }))
+    });
+    table.add(CURVE, "fp12-mul", "blst_fp12_mul", |work| {
+        let (x, y) = (fp12(work, "fp12", 0), fp12(work, "fp12", 1));
+        Ok(Prepared::chained(x, move |x| in_place!(blst_fp12_mul(x, &y)), fp12_bytes))
+    });
+    table.add(CURVE, "fp12-sqr", "blst_fp12_sqr", |work| {
+        Ok(Prepared::chained(fp12(work, "fp12", 0), |x| in_place!(blst_fp12_sqr(x)), fp12_bytes))
+    });
+    table.add(CURVE, "fp12-inv", "blst_fp12_inverse", |work| {
+        let (x, y) = (fp12(work, "fp12", 0), fp12(work, "fp12", 1));
+        let step = move |x: &mut blst_fp12| {
+            in_place!(blst_fp12_inverse(x));
+            // The library adds no elements of this tower: coefficient by coefficient.
+            for (a, b) in x.fp6.iter_mut().zip(&y.fp6) {
+                for (a, b) in a.fp2.iter_mut().zip(&b.fp2) {
+                    in_place!(blst_fp2_add(a, b));
+                }
+            }
+        };
+        Ok(Prepared::chained(x, step, fp12_bytes))
+    });
+}
+
+/// The operations of one group: both have functions of the same shape.
+macro_rules! group {
+    (
+        $module:ident, $label:literal, $suite:literal, $coordinate_bytes:ident,
+        $point:ident, $affine:ident, $generator:ident, $mult:ident, $double:ident, $add:ident, $add_affine:ident,
+        $to_affine:ident, $from_affine:ident, $in_group:ident, $hash:ident, $pippenger:ident,
+        $scratch:ident, $outside:expr
+    ) => {
+        pub(crate) mod $module {
+            use super::*;
+
+            /// A chain of points: the first one, then one step further each.
+            pub(crate) fn points(work: &Work, count: usize) -> Vec<$affine> {
+                let [mut point, step] = [0, 1].map(|index| {
+                    let scalar = scalar(work, $label, index);
+                    let mut point = $point::default();
+                    // SAFETY: references; a scalar has 32 bytes.
+                    unsafe { $mult(&mut point, $generator(), scalar.b.as_ptr(), 255) };
+                    point
+                });
+                let mut chain = Vec::with_capacity(count);
+                for _ in 0..count {
+                    chain.push(point);
+                    let x = &mut point;
+                    in_place!($add(x, &step));
+                }
+                chain.iter().map(to_affine).collect()
+            }
+
+            pub(crate) fn to_affine(point: &$point) -> $affine {
+                let mut affine = $affine::default();
+                // SAFETY: both are references.
+                unsafe { $to_affine(&mut affine, point) };
+                affine
+            }
+
+            pub(crate) fn from_affine(affine: &$affine) -> $point {
+                let mut point = $point::default();
+                // SAFETY: both are references.
+                unsafe { $from_affine(&mut point, affine) };
+                point
+            }
+
+            pub(crate) fn bytes(point: &$point) -> Vec<u8> {
+                let affine = to_affine(point);
+                [$coordinate_bytes(&affine.x), $coordinate_bytes(&affine.y)].concat()
+            }
+
+            fn is_in_group(point: &$affine) -> bool {
+                // SAFETY: a reference.
+                unsafe { $in_group(point) }
+            }
+
+            pub(super) fn hash(message: &[u8], dst: &str) -> $point {
+                let mut point = $point::default();
+                // SAFETY: pointers and lengths of slices, no augmentation.
+                unsafe {
+                    $hash(
+                        &mut point,
+                        message.as_ptr(),
+                        message.len(),
+                        dst.as_ptr(),
+                        dst.len(),
+                        ptr::null(),
+                        0,
+                    );
+                }
+                point
+            }
+
+            fn mult(point: &$point, scalar: &blst_scalar) -> $point {
+                let mut product = $point::default();
+                // SAFETY: references; a scalar has 32 bytes.
+                unsafe { $mult(&mut product, point, scalar.b.as_ptr(), 255) };
+                product
+            }
+
+            /// On the calling thread.
+            fn pippenger(points: &[$affine], scalars: &[u8], scratch: &mut [limb_t]) -> $point {
+                let mut sum = $point::default();
+                // A pointer followed by null says that the rest lies behind it.
+                let points_at = [points.as_ptr(), ptr::null()];
+                let scalars_at = [scalars.as_ptr(), ptr::null()];
+                // SAFETY: as many points and scalars of 32 bytes as told, and as much scratch as the library asked for.
+                unsafe {
+                    $pippenger(
+                        &mut sum,
+                        points_at.as_ptr(),
+                        points.len(),
+                        scalars_at.as_ptr(),
+                        255,
+                        scratch.as_mut_ptr(),
+                    );
+                }
+                sum
+            }
+
+            pub(super) fn operations(table: &mut Table) {
+                additions(table);
+                table.add(
+                    CURVE,
+                    concat!($label, "-mul"),
+                    concat!(stringify!($mult), ", constant time"),
+                    |work| {
+                        let point = from_affine(&points(work, 1)[0]);
+                        let scalars: Vec<_> =
+                            (0..SPREAD).map(|index| scalar(work, "fr", index)).collect();
+                        let answer = scalars[..ANSWERED]
+                            .iter()
+                            .flat_map(|scalar| bytes(&mult(&point, scalar)));
+                        Ok(Prepared::spread(answer.collect(), move |index| {
+                            black_box(mult(&point, &scalars[index]));
+                        }))
+                    },
+                );
+                table.add(CURVE, concat!($label, "-subgroup"), stringify!($in_group), |work| {
+                    let points = points(work, SPREAD);
+                    let outside = $outside?;
+                    let answer = [points[0], outside].map(|point| u8::from(is_in_group(&point)));
+                    Ok(Prepared::spread(answer.to_vec(), move |index| {
+                        assert!(is_in_group(&points[index]), "in the group");
+                    }))
+                });
+                let how = concat!(stringify!($hash), ", ", $suite);
+                table.add(CURVE, concat!($label, "-hash"), how, |work| {
+                    let dst = concat!("ASSAY-V01-CS01-with-", $suite);
+                    let answer =
+                        (0..ANSWERED).flat_map(|index| bytes(&hash(&work.message(index), dst)));
+                    let mut message = work.message(0);
+                    Ok(Prepared::new(answer.collect(), move |iterations| {
+                        for _ in 0..iterations {
+                            message[0] = message[0].wrapping_add(1);
+                            black_box(to_affine(&hash(&message, dst)));
+                        }
+                    }))
+                });
+                let how = concat!(
+                    stringify!($pippenger),
+                    "; its thread pool's where all threads are used"
+                );
+                table.add(CURVE, concat!($label, "-msm"), how, |work| {
+                    let points = points(work, work.size);
+                    let scalars: Vec<u8> =
+                        (0..work.size).flat_map(|index| scalar(work, "fr", index).b).collect();
+                    // SAFETY: a number alone.
+                    let scratch_bytes = unsafe { $scratch(work.size) };
+                    let mut scratch: Vec<limb_t> = vec![0; scratch_bytes.div_ceil(8)];
+                    let is_single = work.threads == 1;
+                    let mut sum = move || match is_single {
+                        true => pippenger(&points, &scalars, &mut scratch),
+                        false => points.as_slice().mult(&scalars, 255),
+                    };
+                    Ok(Prepared::new(bytes(&sum()), move |iterations| {
+                        for _ in 0..iterations {
+                            black_box(sum());
+                        }
+                    }))
+                });
+            }
+
+            fn additions(table: &mut Table) {
+                table.add(CURVE, concat!($label, "-add"), stringify!($add), |work| {
+                    let points = points(work, 2);
+                    let (x, mut y) = (from_affine(&points[0]), from_affine(&points[1]));
+                    let doubled = &mut y;
+                    in_place!($double(doubled));
+                    Ok(Prepared::chained(x, move |x| in_place!($add(x, &y)), bytes))
+                });
+                table.add(CURVE, concat!($label, "-add-mixed"), stringify!($add_affine), |work| {
+                    let points = points(work, 2);
+                    let (x, y) = (from_affine(&points[0]), points[1]);
+                    Ok(Prepared::chained(x, move |x| in_place!($add_affine(x, &y)), bytes))
+                });
+                table.add(CURVE, concat!($label, "-double"), stringify!($double), |work| {
+                    let x = from_affine(&points(work, 1)[0]);
+                    Ok(Prepared::chained(x, |x| in_place!($double(x)), bytes))
+                });
+            }
+        }
+    };
+}
+
+group!(
+    g1,
+    "g1",
+    "BLS12381G1_XMD:SHA-256_SSWU_RO_",
+    fp_bytes,
+    blst_p1,
+    blst_p1_affine,
+    blst_p1_generator,
+    blst_p1_mult,
+    blst_p1_double,
+    blst_p1_add_or_double,
+    blst_p1_add_or_double_affine,
+    blst_p1_to_affine,
+    blst_p1_from_affine,
+    blst_p1_affine_in_g1,
+    blst_hash_to_g1,
+    blst_p1s_mult_pippenger,
+    blst_p1s_mult_pippenger_scratch_sizeof,
+    outside_g1()
+);
+group!(
+    g2,
+    "g2",
+    "BLS12381G2_XMD:SHA-256_SSWU_RO_",
+    fp2_bytes,
+    blst_p2,
+    blst_p2_affine,
+    blst_p2_generator,
+    blst_p2_mult,
+    blst_p2_double,
+    blst_p2_add_or_double,
+    blst_p2_add_or_double_affine,
+    blst_p2_to_affine,
+    blst_p2_from_affine,
+    blst_p2_affine_in_g2,
+    blst_hash_to_g2,
+    blst_p2s_mult_pippenger,
+    blst_p2s_mult_pippenger_scratch_sizeof,
+    outside_g2()
+);
+
+/// A point of the curve that is not in the group: the first small x to which there is one.
+fn outside_g1() -> Result<blst_p1_affine> {
+    for x in 1..=u8::MAX {
+        let (mut compressed, mut point) = ([0; 48], blst_p1_affine::default());
+        (compressed[0], compressed[47]) = (0x80, x);
+        // SAFETY: 48 bytes are there, then a reference.
+        let is_outside = unsafe {
+            blst_p1_uncompress(&mut point, compressed.as_ptr()) == BLST_ERROR::BLST_SUCCESS
+                && !blst_p1_affine_in_g1(&point)
+        };
+        if is_outside {
+            return Ok(point);
+        }
+    }
+    anyhow::bail!("every point is in the group")
+}
+
+fn outside_g2() -> Result<blst_p2_affine> {
+    for x in 1..=u8::MAX {
+        let (mut compressed, mut point) = ([0; 96], blst_p2_affine::default());
+        (compressed[0], compressed[95]) = (0x80, x);
+        // SAFETY: 96 bytes are there, then a reference.
+        let is_outside = unsafe {
+            blst_p2_uncompress(&mut point, compressed.as_ptr()) == BLST_ERROR::BLST_SUCCESS
+                && !blst_p2_affine_in_g2(&point)
+        };
+        if is_outside {
+            return Ok(point);
+        }
+    }
+    anyhow::bail!("every point is in the group")
+}
+
+fn pairings(table: &mut Table) {
+    let pairs = |work: &Work| (g1::points(work, SPREAD), g2::points(work, SPREAD));
+    table.add(CURVE, "miller-loop", "blst_miller_loop", move |work| {
+        let (p, q) = pairs(work);
+        // Libraries leave different factors that the final exponentiation removes.
+        let reduced = blst_fp12::miller_loop(&q[0], &p[0]).final_exp();
+        Ok(Prepared::spread(fp12_bytes(&reduced), move |index| {
+            black_box(blst_fp12::miller_loop(&q[index], &p[index]));
+        }))
+    });
+    table.add(CURVE, "final-exponentiation", "blst_final_exp", move |work| {
+        let x = fp12(work, "fp12", 0);
+        Ok(Prepared::new(fp12_bytes(&x.final_exp()), move |iterations| {
+            for _ in 0..iterations {
+                black_box(black_box(&x).final_exp());
+            }
+        }))
+    });
+    table.add(CURVE, "pairing", "blst_miller_loop, blst_final_exp", move |work| {
+        let (p, q) = pairs(work);
+        let e = blst_fp12::miller_loop(&q[0], &p[0]).final_exp();
+        ensure!(e != blst_fp12::default(), "a pairing of points that gives one");
+        Ok(Prepared::spread(fp12_bytes(&e), move |index| {
+            black_box(blst_fp12::miller_loop(&q[index], &p[index]).final_exp());
+        }))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9380, appendix J.9.1 and J.10.1: the empty message and `abc`, coordinates x and y.
+    #[test]
+    fn hashes_of_the_standard() {
+        let hex = faster_hex::hex_string;
+        let dst = "QUUX-V01-CS02-with-BLS12381G1_XMD:SHA-256_SSWU_RO_";
+        for (message, x, y) in [
+            (
+                "",
+                "052926add2207b76ca4fa57a8734416c8dc95e24501772c814278700eed6d1e4e8cf62d9c09db0fac349612b759e79a1",
+                "08ba738453bfed09cb546dbb0783dbb3a5f1f566ed67bb6be0e8c67e2e81a4cc68ee29813bb7994998f3eae0c9c6a265",
+            ),
+            (
+                "abc",
+                "03567bc5ef9c690c2ab2ecdf6a96ef1c139cc0b2f284dca0a9a7943388a49a3aee664ba5379a7655d3c68900be2f6903",
+                "0b9c15f3fe6e5cf4211f346271d7b01c8f3b28be689c8429c85b67af215533311f0b8dfaaa154fa6b88176c229f2885d",
+            ),
+        ] {
+            let found = hex(&g1::bytes(&g1::hash(message.as_bytes(), dst)));
+            assert_eq!(found, [x, y].concat(), "{message}");
+        }
+        let dst = "QUUX-V01-CS02-with-BLS12381G2_XMD:SHA-256_SSWU_RO_";
+        let right = [
+            "0141ebfbdca40eb85b87142e130ab689c673cf60f1a3e98d69335266f30d9b8d4ac44c1038e9dcdd5393faf5c41fb78a",
+            "05cb8437535e20ecffaef7752baddf98034139c38452458baeefab379ba13dff5bf5dd71b72418717047f5b0f37da03d",
+            "0503921d7f6a12805e72940b963c0cf3471c7b2a524950ca195d11062ee75ec076daf2d4bc358c4b190c0c98064fdd92",
+            "12424ac32561493f3fe3c260708a12b7c620e7be00099a974e259ddc7d1f6395c3c811cdd19f1e8dbf3e9ecfdcbab8d6",
+        ];
+        assert_eq!(hex(&g2::bytes(&g2::hash(b"", dst))), right.concat());
+    }
+}

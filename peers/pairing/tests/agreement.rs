@@ -1,0 +1,96 @@
+//! What two libraries of this program have, they do alike; and conversations go as README.md says.
+
+use std::collections::BTreeMap;
+
+use assay_peer_pairing::table::Work;
+use assay_peer_pairing::{SUBJECTS, Session, subject};
+use serde_json::{Value, json};
+
+#[test]
+fn libraries_agree() {
+    let mut answers: BTreeMap<(String, String), Vec<(&str, Vec<u8>)>> = BTreeMap::new();
+    for name in ["blst", "arkworks", "libsecp256k1"] {
+        let subject = subject(name).expect("a subject");
+        for operation in &subject.table.0 {
+            // Signatures of secp256k1 come from the other side.
+            if operation.curve == "secp256k1" && operation.name.ends_with("-verify") {
+                continue;
+            }
+            let work = Work {
+                curve: operation.curve.to_owned(),
+                operation: operation.name.clone(),
+                size: 5,
+                threads: 1,
+                seed: 11,
+                inputs: String::new(),
+            };
+            let mut prepared = (operation.prepare)(&work).expect(&operation.name);
+            (prepared.run)(3);
+            let key = (work.curve, work.operation);
+            answers.entry(key).or_default().push((name, prepared.answer));
+        }
+    }
+    let compared = answers.values().filter(|answers| answers.len() > 1).count();
+    assert!(compared >= 28, "{compared} operations were compared");
+    for (operation, answers) in &answers {
+        let (first, right) = &answers[0];
+        for (other, answer) in &answers[1..] {
+            assert_eq!(right, answer, "{operation:?}: {first} and {other}");
+        }
+    }
+}
+
+#[test]
+fn precompiles_and_signatures_answer() {
+    for (name, operation, size, right) in [
+        ("blst", "verify", 0, "0100"),
+        ("blst", "fast-aggregate-verify", 3, "0100"),
+        ("blst", "batch-verify", 4, "0100"),
+        (
+            "revm",
+            "bn254-pairing",
+            2,
+            "0000000000000000000000000000000000000000000000000000000000000001",
+        ),
+        (
+            "revm",
+            "bls12-381-pairing",
+            3,
+            "0000000000000000000000000000000000000000000000000000000000000000",
+        ),
+    ] {
+        let mut session = Session::new(subject(name).expect("a subject"));
+        let curve = if name == "blst" { "bls-signatures" } else { "evm" };
+        let order = json!({ "do": "prepare", "curve": curve, "operation": operation, "size": size, "threads": 0, "seed": 3 });
+        let answer = session.obey(&order.to_string());
+        assert_eq!(answer["answer"], right, "{operation}: {answer}");
+        let times = session.obey(r#"{"do":"time","iterations":2}"#);
+        assert!(times["wall_ns"].as_u64().is_some_and(|ns| ns > 0), "{times}");
+    }
+}
+
+#[test]
+fn conversations() {
+    for name in SUBJECTS {
+        let mut session = Session::new(subject(name).expect("a subject"));
+        let told = session.obey(r#"{"do":"describe"}"#);
+        assert!(told["operations"].as_array().is_some_and(|all| !all.is_empty()), "{told}");
+        assert!(told["compiler"].as_str().is_some_and(|text| text.contains("rustc")), "{told}");
+        for (line, complaint) in [
+            ("", "not an order"),
+            (r#"{"do":"time","iterations":1}"#, "nothing is prepared"),
+            (
+                r#"{"do":"prepare","curve":"p256","operation":"fp-mul","seed":1}"#,
+                "no operation fp-mul of p256",
+            ),
+        ] {
+            let answer = session.obey(line);
+            let error = answer["error"].as_str().unwrap_or_default();
+            assert!(error.contains(complaint), "{line}: {answer}");
+        }
+    }
+    assert!(subject("nobody").is_none());
+    let mut session = Session::new(subject("libsecp256k1").expect("a subject"));
+    let order = r#"{"do":"prepare","curve":"secp256k1","operation":"ecdsa-verify","size":2,"threads":1,"seed":1}"#;
+    assert_ne!(session.obey(order).get("error"), None::<&Value>, "signatures are missing");
+}
