@@ -39,9 +39,7 @@ pub(super) fn summary(results: &BenchResults) -> Vec<Table> {
 pub(super) fn published(results: &BenchResults) -> Vec<Table> {
     let head = [
         "Benchmark",
-        "Who",
-        "Their machine",
-        "Note",
+        "Who, on what",
         "Ours",
         "their ns/op",
         "our ns/op",
@@ -51,10 +49,11 @@ pub(super) fn published(results: &BenchResults) -> Vec<Table> {
         "their ratio",
         "our ratio",
         "99 % interval",
+        "note",
     ];
     let here = results.conditions.machine.cpu.as_deref().unwrap_or("this machine");
     let caption = format!("Published figures; ours: {here}");
-    let mut table = Table::new(&caption, &head, 5);
+    let mut table = Table::new(&caption, &head, 3);
     for figure in &results.published {
         let measured = results.benchmarks.iter().find(|one| one.name == figure.benchmark);
         let mut ours: Vec<Option<(&Measured, &Figures)>> =
@@ -87,9 +86,7 @@ fn beside(figure: &Published, is_first: bool, ours: Option<(&Measured, &Figures)
     let quotient = figure.ns_per_op.zip(our_ns).map(|(theirs, ours)| theirs / ours);
     vec![
         words(&figure.benchmark),
-        words(&figure.subject),
-        words(&figure.machine),
-        words(&figure.note),
+        words(&format!("{}; {}", figure.subject, figure.machine)),
         figures.map_or_else(|| "not measured".to_owned(), |figures| figures.name.clone()),
         or_none(figure.ns_per_op),
         or_none(our_ns),
@@ -99,6 +96,7 @@ fn beside(figure: &Published, is_first: bool, ours: Option<(&Measured, &Figures)
         or_none(figure.ratio),
         ratio.map_or_else(none, |found| format!("{:.3}", found.ratio.median)),
         ratio.map_or_else(none, |found| interval(&found.ratio)),
+        words(&figure.note),
     ]
 }
 
