@@ -19,6 +19,8 @@ mod ifma_many;
 pub(crate) mod lanes;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
+mod sha1_ni;
+#[cfg(target_arch = "x86_64")]
 mod sha_ni;
 
 /// A set of kernels; all sets compute the same functions.
@@ -128,6 +130,16 @@ impl Backend {
             #[cfg(target_arch = "x86_64")]
             Kernels::ShaNi | Kernels::Avx512 => sha_ni::compress(state, blocks),
             _ => portable::sha256::compress(state, blocks),
+        }
+    }
+
+    /// Absorbs whole blocks into a SHA-1 state.
+    #[inline]
+    pub(crate) fn compress_sha1(self, state: &mut [u32; 5], blocks: &[[u8; 64]]) {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::ShaNi | Kernels::Avx512 => sha1_ni::compress(state, blocks),
+            _ => crate::sha1::compress_portable(state, blocks),
         }
     }
 

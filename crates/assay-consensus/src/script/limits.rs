@@ -15,7 +15,8 @@ use super::opcode::MAX_ELEMENT_SIZE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     element_bytes_max: usize,
-    dup_bytes_max: Option<usize>,
+    /// All ones without a limit, so that asking is one comparison.
+    dup_bytes_max: usize,
 }
 
 impl Limits {
@@ -27,7 +28,7 @@ impl Limits {
         if element_bytes_max > Self::ELEMENT_BYTES_CEILING {
             return None;
         }
-        Some(Self { element_bytes_max, dup_bytes_max: None })
+        Some(Self { element_bytes_max, dup_bytes_max: usize::MAX })
     }
 
     /// `OP_DUP` fails on elements of more than so many bytes, as BIP-0360 has it (with 520); the error is that of a push
@@ -36,7 +37,7 @@ impl Limits {
     /// As the proposal says it, this is `OP_DUP` alone: 2DUP, 3DUP, OVER, 2OVER, IFDUP, PICK and TUCK copy what they like.
     #[must_use]
     pub const fn with_dup_bytes_max(self, dup_bytes_max: usize) -> Self {
-        Self { dup_bytes_max: Some(dup_bytes_max), ..self }
+        Self { dup_bytes_max, ..self }
     }
 
     /// Most bytes of an element.
@@ -46,23 +47,23 @@ impl Limits {
 
     /// Most bytes of an element that `OP_DUP` copies, if it has a limit of its own.
     pub const fn dup_bytes_max(self) -> Option<usize> {
-        self.dup_bytes_max
+        match self.dup_bytes_max {
+            usize::MAX => None,
+            max => Some(max),
+        }
     }
 
     /// Whether `OP_DUP` may copy an element of this size.
     #[inline]
     pub(super) const fn may_dup(self, bytes: usize) -> bool {
-        match self.dup_bytes_max {
-            Some(max) => bytes <= max,
-            None => true,
-        }
+        bytes <= self.dup_bytes_max
     }
 }
 
 /// Today's rules.
 impl Default for Limits {
     fn default() -> Self {
-        Self { element_bytes_max: MAX_ELEMENT_SIZE, dup_bytes_max: None }
+        Self { element_bytes_max: MAX_ELEMENT_SIZE, dup_bytes_max: usize::MAX }
     }
 }
 

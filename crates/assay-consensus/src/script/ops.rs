@@ -109,7 +109,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     #[inline]
     fn duplicate(&mut self) -> Result<(), ScriptError> {
         self.stack.need(1)?;
-        if !self.limits.may_dup(self.stack.peek(0).len()) {
+        if !self.limits.may_dup(self.stack.top_length()) {
             return Err(ScriptError::PushSize);
         }
         self.stack.push_again(0);

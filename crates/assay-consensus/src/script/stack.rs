@@ -84,6 +84,12 @@ impl Stack {
         self.bytes_of(self.main[self.main.len() - 1 - depth])
     }
 
+    /// Length of the top element, which must exist.
+    #[inline]
+    pub(super) fn top_length(&self) -> usize {
+        self.main[self.main.len() - 1].length as usize
+    }
+
     /// The top element, if there is one.
     #[inline]
     pub(super) fn top(&self) -> Option<&[u8]> {
