@@ -201,9 +201,9 @@ const TEMPLATES: [Template; 7] = [
 ];
 
 fn write_script(out: &mut Vec<u8>, script: &[u8]) {
-    let template = if script.len() > TEMPLATE_MAX { None } else { find_template(script) };
-    if let Some((tag, hole)) = template {
-        write_varint(out, tag as u64);
+    if let Some((tag, hole)) = find_template(script) {
+        // A tag is below 0x80, so it is its own encoding.
+        out.push(tag);
         out.extend_from_slice(hole);
     } else {
         write_varint(out, (script.len() + TEMPLATES.len()) as u64);
@@ -211,11 +211,25 @@ fn write_script(out: &mut Vec<u8>, script: &[u8]) {
     }
 }
 
-fn find_template(script: &[u8]) -> Option<(usize, &[u8])> {
-    TEMPLATES.iter().enumerate().find_map(|(tag, template)| {
-        let hole = script.strip_prefix(template.prefix)?.strip_suffix(template.suffix)?;
-        (hole.len() == template.hole).then_some((tag, hole))
-    })
+/// The template of a script, by length and fixed bytes: the same as trying [`TEMPLATES`] in turn, at once.
+#[inline]
+fn find_template(script: &[u8]) -> Option<(u8, &[u8])> {
+    match script.len() {
+        22 => script.strip_prefix(&[0, 20]).map(|hole| (4, hole)),
+        23 => Some((1, script.strip_prefix(&[0xa9, 20])?.strip_suffix(&[0x87])?)),
+        25 => Some((0, script.strip_prefix(&[0x76, 0xa9, 20])?.strip_suffix(&[0x88, 0xac])?)),
+        34 => match script {
+            [0x51, 32, hole @ ..] => Some((6, hole)),
+            [0, 32, hole @ ..] => Some((5, hole)),
+            _ => None,
+        },
+        35 => match script {
+            [33, 2, hole @ .., 0xac] => Some((2, hole)),
+            [33, 3, hole @ .., 0xac] => Some((3, hole)),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn read_script<'s, 'a: 's>(
@@ -223,16 +237,34 @@ fn read_script<'s, 'a: 's>(
     scratch: &'s mut Scratch,
 ) -> Result<&'s [u8], CodecError> {
     let tag = usize::try_from(read_varint(input)?).map_err(|_| CodecError::Range)?;
-    let Some(template) = TEMPLATES.get(tag) else {
-        return take(input, tag - TEMPLATES.len());
-    };
-    let hole = take(input, template.hole)?;
+    // Lengths that the compiler knows make each case a few stores.
+    match tag {
+        0 => expand::<0, 20>(input, scratch),
+        1 => expand::<1, 20>(input, scratch),
+        2 => expand::<2, 32>(input, scratch),
+        3 => expand::<3, 32>(input, scratch),
+        4 => expand::<4, 20>(input, scratch),
+        5 => expand::<5, 32>(input, scratch),
+        6 => expand::<6, 32>(input, scratch),
+        _ => take(input, tag - TEMPLATES.len()),
+    }
+}
+
+/// The script of template `TAG`, which has `HOLE` bytes of its own.
+#[inline(always)]
+fn expand<'s, const TAG: usize, const HOLE: usize>(
+    input: &mut &[u8],
+    scratch: &'s mut Scratch,
+) -> Result<&'s [u8], CodecError> {
+    let template = const { &TEMPLATES[TAG] };
+    const { assert!(TEMPLATES[TAG].hole == HOLE) };
+    let (hole, rest) = input.split_first_chunk::<HOLE>().ok_or(CodecError::Short)?;
+    *input = rest;
     let start = template.prefix.len();
-    let end = start + hole.len();
-    let length = end + template.suffix.len();
+    let length = start + HOLE + template.suffix.len();
     scratch[..start].copy_from_slice(template.prefix);
-    scratch[start..end].copy_from_slice(hole);
-    scratch[end..length].copy_from_slice(template.suffix);
+    scratch[start..start + HOLE].copy_from_slice(hole);
+    scratch[start + HOLE..length].copy_from_slice(template.suffix);
     Ok(&scratch[..length])
 }
 
@@ -270,6 +302,33 @@ mod tests {
             let coin =
                 CoinRef { value: 50_0000_0000, height: 1, coinbase: true, script_pubkey: &script };
             assert_eq!(round_trip(coin), 3 + template.hole);
+        }
+    }
+
+    /// The slow way: each template in turn.
+    fn try_templates(script: &[u8]) -> Option<(u8, &[u8])> {
+        (0u8..).zip(&TEMPLATES).find_map(|(tag, template)| {
+            let hole = script.strip_prefix(template.prefix)?.strip_suffix(template.suffix)?;
+            (hole.len() == template.hole).then_some((tag, hole))
+        })
+    }
+
+    #[test]
+    fn templates_are_found_as_by_trying_each() {
+        for template in &TEMPLATES {
+            let whole = [template.prefix, &[0x51; 33][..template.hole], template.suffix].concat();
+            for cut in 0..=whole.len() {
+                assert_eq!(find_template(&whole[..cut]), try_templates(&whole[..cut]));
+            }
+            for at in 0..whole.len() {
+                for byte in [0, 1, 2, 3, 20, 32, 33, 0x51, 0x76, 0x87, 0x88, 0xa9, 0xac, 0xff] {
+                    let mut other = whole.clone();
+                    other[at] = byte;
+                    assert_eq!(find_template(&other), try_templates(&other), "{other:02x?}");
+                    other.push(byte);
+                    assert_eq!(find_template(&other), try_templates(&other), "{other:02x?}");
+                }
+            }
         }
     }
 

@@ -30,6 +30,8 @@ pub(super) const HASH_SET: &str = "hash set";
 pub(super) const GENERAL: &str = "general";
 pub(super) const SPECIAL: &str = "for outpoints";
 pub(super) const CACHED: &str = "for outpoints, cached state";
+/// A coin, not an outpoint alone, taken out of a table that lives on and put back.
+pub(super) const OUT_AND_IN: &str = "assay, coins out and in";
 
 pub(super) const INLINE_28: &str = "28 bytes inline";
 pub(super) const INLINE_36: &str = "36 bytes inline";

@@ -9,7 +9,7 @@ use assay_store::{Cached, CoinRef, CoinStore, MemTier};
 use assay_wire::{OutPoint, Txid};
 
 use super::calls::{Random, Scale, expect, store_error};
-use super::names::{ASSAY, CACHED, GENERAL, SPECIAL};
+use super::names::{ASSAY, CACHED, GENERAL, OUT_AND_IN, SPECIAL};
 use crate::BenchError;
 use crate::harness::Alternative;
 use crate::suite::Benchmark;
@@ -229,13 +229,13 @@ fn create(name: &str, scale: Scale) -> Result<Vec<Alternative<'static>>, BenchEr
     let cached = CachedPlain::new(KEY);
     expect(set_of(cached, &outpoints).len() == OUTPOINTS, name, CACHED, "another size")?;
     let store = cache_of(&outpoints)?;
-    expect(store.cached_coins() == OUTPOINTS, name, ASSAY, "another size")?;
+    expect(store.cached_coins() == OUTPOINTS, name, OUT_AND_IN, "another size")?;
     let mut store = store;
     Ok(vec![
         sets(SPECIAL, scale, Plain::new(KEY.0, KEY.1))?,
         sets(CACHED, scale, cached)?,
         // A cache is not made for a thousand coins: what is measured is to put them in and take them out.
-        scale.calls(ASSAY, OUTPOINTS as u64, move || {
+        scale.calls(OUT_AND_IN, OUTPOINTS as u64, move || {
             for outpoint in &outpoints {
                 store.spend(outpoint).expect("the tier is in memory");
             }
