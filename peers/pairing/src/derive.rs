@@ -28,6 +28,9 @@ impl Work {
     }
 
     /// Inputs that the other side gave.
+    ///
+    /// # Errors
+    /// When they are not hexadecimal.
     pub fn given(&self) -> anyhow::Result<Vec<u8>> {
         let mut bytes = vec![0; self.inputs.len() / 2];
         faster_hex::hex_decode(self.inputs.as_bytes(), &mut bytes)?;

@@ -15,14 +15,14 @@ const GROUP: &str = "bls-signatures";
 const DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
 
 /// Secrets, keys and signatures of as many messages.
-struct Keys {
+struct Signers {
     secrets: Vec<SecretKey>,
     keys: Vec<PublicKey>,
     messages: Vec<[u8; 32]>,
     sigs: Vec<Signature>,
 }
 
-impl Keys {
+impl Signers {
     fn new(work: &Work, count: usize, message: impl Fn(usize) -> [u8; 32]) -> Result<Self> {
         let mut made =
             Self { secrets: Vec::new(), keys: Vec::new(), messages: Vec::new(), sigs: Vec::new() };
@@ -73,7 +73,7 @@ fn checked(right: bool, wrong: bool, mut check: impl FnMut() -> bool + Send + 's
 /// Adds them.
 pub fn operations(table: &mut Table) {
     table.add(GROUP, "sign", "SecretKey::sign", |work| {
-        let keys = Keys::new(work, 1, |index| work.message(index))?;
+        let keys = Signers::new(work, 1, |index| work.message(index))?;
         let mut message = work.message(0);
         Ok(Prepared::new(signature_bytes(&keys.sigs[0]), move |iterations| {
             for _ in 0..iterations {
@@ -83,14 +83,14 @@ pub fn operations(table: &mut Table) {
         }))
     });
     table.add(GROUP, "verify", "Signature::verify; points known to be in their groups", |work| {
-        let keys = Keys::new(work, 2, |index| work.message(index))?;
+        let keys = Signers::new(work, 2, |index| work.message(index))?;
         let wrong = verify(&keys.sigs[0], &keys.messages[1], &keys.keys[0]);
         let check = move || verify(&keys.sigs[0], &keys.messages[0], &keys.keys[0]);
         Ok(checked(check(), wrong, check))
     });
     decoding(table);
     table.add(GROUP, "aggregate", "AggregateSignature::aggregate, without group checks", |work| {
-        let keys = Keys::new(work, work.size, |index| work.message(index))?;
+        let keys = Signers::new(work, work.size, |index| work.message(index))?;
         let aggregate = move || {
             let sigs: Vec<&Signature> = keys.sigs.iter().collect();
             let sum = AggregateSignature::aggregate(&sigs, false).expect("there are some");
@@ -103,7 +103,7 @@ pub fn operations(table: &mut Table) {
         }))
     });
     table.add(GROUP, "fast-aggregate-verify", "Signature::fast_aggregate_verify", |work| {
-        let keys = Keys::new(work, work.size, |_| work.message(0))?;
+        let keys = Signers::new(work, work.size, |_| work.message(0))?;
         let sigs: Vec<&Signature> = keys.sigs.iter().collect();
         let aggregate = AggregateSignature::aggregate(&sigs, false).map_err(failed)?.to_signature();
         let (right, other) = (work.message(0), work.message(1));
@@ -123,7 +123,7 @@ pub fn operations(table: &mut Table) {
 fn decoding(table: &mut Table) {
     let how = "PublicKey::key_validate: decompression and group check";
     table.add(GROUP, "decode-public-key", how, |work| {
-        let keys = Keys::new(work, 1, |index| work.message(index))?;
+        let keys = Signers::new(work, 1, |index| work.message(index))?;
         let compressed = keys.keys[0].compress();
         let key = PublicKey::key_validate(&compressed).map_err(failed)?;
         Ok(Prepared::new(key_bytes(&key), move |iterations| {
@@ -134,7 +134,7 @@ fn decoding(table: &mut Table) {
     });
     let how = "Signature::sig_validate: decompression and group check";
     table.add(GROUP, "decode-signature", how, |work| {
-        let keys = Keys::new(work, 1, |index| work.message(index))?;
+        let keys = Signers::new(work, 1, |index| work.message(index))?;
         let compressed = keys.sigs[0].compress();
         let sig = Signature::sig_validate(&compressed, true).map_err(failed)?;
         Ok(Prepared::new(signature_bytes(&sig), move |iterations| {
@@ -146,7 +146,7 @@ fn decoding(table: &mut Table) {
 }
 
 fn batch(work: &Work) -> Result<Prepared> {
-    let mut keys = Keys::new(work, work.size, |index| work.message(index))?;
+    let mut keys = Signers::new(work, work.size, |index| work.message(index))?;
     let weights: Vec<blst_scalar> = (0..work.size)
         .map(|index| {
             let mut weight = blst_scalar::default();
@@ -156,7 +156,7 @@ fn batch(work: &Work) -> Result<Prepared> {
         })
         .collect();
     let is_single = work.threads == 1;
-    let check = move |keys: &Keys| {
+    let check = move |keys: &Signers| {
         if is_single { one_by_one(keys, &weights) } else { in_the_pool(keys, &weights) }
     };
     let right = check(&keys);
@@ -166,7 +166,7 @@ fn batch(work: &Work) -> Result<Prepared> {
     Ok(checked(right, wrong, move || check(&keys)))
 }
 
-fn one_by_one(keys: &Keys, weights: &[blst_scalar]) -> bool {
+fn one_by_one(keys: &Signers, weights: &[blst_scalar]) -> bool {
     let mut pairing = Pairing::new(true, DST);
     for (index, weight) in weights.iter().enumerate() {
         let (key, sig) = (blst_p1_affine::from(keys.keys[index]), point(&keys.sigs[index]));
@@ -188,7 +188,7 @@ fn one_by_one(keys: &Keys, weights: &[blst_scalar]) -> bool {
     pairing.finalverify(None)
 }
 
-fn in_the_pool(keys: &Keys, weights: &[blst_scalar]) -> bool {
+fn in_the_pool(keys: &Signers, weights: &[blst_scalar]) -> bool {
     let messages: Vec<&[u8]> = keys.messages.iter().map(|message| &message[..]).collect();
     let (points, sigs): (Vec<_>, Vec<_>) = keys.keys.iter().zip(&keys.sigs).unzip();
     let verdict = Signature::verify_multiple_aggregate_signatures(

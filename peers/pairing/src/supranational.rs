@@ -1,6 +1,9 @@
 //! blst: BLS12-381 and signatures on it. Its arithmetic is reached through its C interface.
 
 #![expect(unsafe_code, reason = "the arithmetic under its signatures has a C interface only")]
+#![expect(clippy::borrow_as_ptr, reason = "fifty functions that take pointers")]
+// The lint is silent where tests are compiled, so it cannot be expected.
+#![allow(clippy::wildcard_imports, reason = "fifty functions, whose names begin with the crate's")]
 
 use std::hint::black_box;
 use std::ptr;

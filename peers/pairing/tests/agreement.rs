@@ -6,9 +6,12 @@ use assay_peer_pairing::table::Work;
 use assay_peer_pairing::{SUBJECTS, Session, subject};
 use serde_json::{Value, json};
 
+/// Who says what.
+type Answers = Vec<(&'static str, Vec<u8>)>;
+
 #[test]
 fn libraries_agree() {
-    let mut answers: BTreeMap<(String, String), Vec<(&str, Vec<u8>)>> = BTreeMap::new();
+    let mut answers: BTreeMap<(String, String), Answers> = BTreeMap::new();
     for name in ["blst", "arkworks", "libsecp256k1"] {
         let subject = subject(name).expect("a subject");
         for operation in &subject.table.0 {

@@ -105,6 +105,7 @@ struct Shape {
 /// Largest multi-scalar multiplications and batches where not everything is wanted.
 const QUICK_POINTS_MAX: usize = 1 << 12;
 const QUICK_G2_POINTS_MAX: usize = 1 << 8;
+const QUICK_BLOBS_MAX: usize = 16;
 
 fn shape(settings: &PairingSettings, extent: Extent, curve: &str, operation: &str) -> Shape {
     let one = vec![Threads::One];
@@ -136,7 +137,9 @@ fn shape(settings: &PairingSettings, extent: Extent, curve: &str, operation: &st
         }
         ("evm", "modexp") => (some(&[32, 64, 128, 256, 512], 256), "bytes", one),
         ("evm", "sha256" | "ripemd160") => (some(&[32, 64, 128, 256], 256), "bytes", one),
-        (_, "g1-msm") => (some(&settings.msm_points, QUICK_POINTS_MAX), "points", both),
+        (_, "g1-msm") => {
+            (every_other(&some(&settings.msm_points, QUICK_POINTS_MAX)), "points", both)
+        }
         (_, "g2-msm") => (some(&settings.msm_points, QUICK_G2_POINTS_MAX), "points", one),
         ("bls-signatures", "batch-verify") => {
             (every_other(&settings.signatures), "signatures", both)
@@ -147,7 +150,7 @@ fn shape(settings: &PairingSettings, extent: Extent, curve: &str, operation: &st
         ("secp256k1", "ecdsa-verify" | "schnorr-verify") => {
             (some(&[16, 256, 4096], 4096), "signatures", one)
         }
-        ("kzg", "verify-blob-batch") => (every_other(&settings.blobs), "blobs", one),
+        ("kzg", "verify-blob-batch") => (some(&settings.blobs, QUICK_BLOBS_MAX), "blobs", one),
         _ => (Vec::new(), "", one),
     };
     Shape { sizes, unit, threads }

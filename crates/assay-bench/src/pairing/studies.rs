@@ -2,10 +2,10 @@
 
 use assay_lab::ratio::Ratio;
 
-use super::PairingSettings;
 use super::subjects::Subjects;
-use crate::harness::{Row, Sample};
-use crate::suite::{Study, StudyTable};
+use super::{PairingSettings, published};
+use crate::harness::{Figures, Row, Sample};
+use crate::suite::{Published, Study, StudyTable};
 
 /// All of them.
 pub(super) fn all(settings: &PairingSettings, subjects: &Subjects, rows: &[Row]) -> Vec<Study> {
@@ -114,6 +114,7 @@ fn summary(curve: &str, subjects: &Subjects, rows: &[&Row], clock: &Clock) -> St
             tables.push(table(&caption, subjects, &rows, time));
         }
     }
+    tables.extend(beside_published(curve, rows));
     Study {
         id: format!("pairing-{curve}"),
         title: format!("Summary: {curve}"),
@@ -138,9 +139,7 @@ fn table(
     let mut head = vec!["operation".to_owned()];
     head.extend(names.iter().map(|name| (*name).to_owned()));
     let line = |row: &&Row| {
-        let operation =
-            row.name.split_once('/').map_or(row.name.as_str(), |(_, operation)| operation);
-        let mut cells = vec![operation.to_owned()];
+        let mut cells = vec![operation(row).to_owned()];
         cells.extend(names.iter().map(|name| {
             row.of(name).map_or_else(|| "-".to_owned(), |figures| cell(figures.ns_per_op))
         }));
@@ -152,6 +151,41 @@ fn table(
         word_columns: 1,
         rows: rows.iter().map(line).collect(),
     }
+}
+
+/// The fastest of ours beside what others published, whoever of ours it is.
+fn beside_published(curve: &str, rows: &[&Row]) -> Option<StudyTable> {
+    let line = |published: &Published| -> Option<Vec<String>> {
+        let row = rows.iter().find(|row| row.name == published.benchmark)?;
+        let theirs_ns = published.ns_per_op?;
+        let by_time = |a: &&Figures, b: &&Figures| a.ns_per_op.total_cmp(&b.ns_per_op);
+        let ours = row.figures.iter().min_by(by_time)?;
+        Some(vec![
+            operation(row).to_owned(),
+            published.subject.clone(),
+            published.machine.clone(),
+            ours.name.clone(),
+            time(theirs_ns),
+            time(ours.ns_per_op),
+            format!("{:.2}", theirs_ns / ours.ns_per_op.max(f64::MIN_POSITIVE)),
+        ])
+    };
+    let lines: Vec<Vec<String>> = published::all().iter().filter_map(line).collect();
+    let head =
+        ["operation", "published for", "on", "fastest here", "theirs", "ours", "theirs / ours"];
+    (!lines.is_empty()).then(|| StudyTable {
+        caption: format!(
+            "{curve}: published times beside the fastest subject here; machines differ"
+        ),
+        head: head.map(str::to_owned).to_vec(),
+        word_columns: 4,
+        rows: lines,
+    })
+}
+
+/// The name of a benchmark without its curve.
+fn operation(row: &Row) -> &str {
+    row.name.split_once('/').map_or(row.name.as_str(), |(_, operation)| operation)
 }
 
 /// Who is fastest in a benchmark, and by how much.

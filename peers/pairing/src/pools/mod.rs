@@ -164,7 +164,7 @@ impl Forks for Rayon {
     type Scope<'a> = ();
 
     fn join<A: Send, B: Send>(
-        _: &mut Self::Scope<'_>,
+        (): &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
         second: impl FnOnce(&mut Self::Scope<'_>) -> B + Send,
     ) -> (A, B) {
