@@ -23,12 +23,17 @@ fn describe(looked: &[PathBuf]) -> String {
     if names.is_empty() { String::new() } else { format!(" (looked at {})", names.join(", ")) }
 }
 
-/// The program at `path`; without one, where Cargo puts it in a checkout that holds the working folder or this program.
+/// Names the program where nothing else does.
+const VARIABLE: &str = "ASSAY_PEER_KERNEL";
+
+/// The program at `path`; without one, at the path in the environment's `ASSAY_PEER_KERNEL`; without that, where Cargo puts it in a
+/// checkout that holds the working folder or this program.
 ///
 /// # Errors
 /// When there is no such file.
 pub fn find(path: Option<&Path>) -> Result<PathBuf, KernelNotFound> {
-    let looked = path.map_or_else(usual_places, |path| vec![path.to_owned()]);
+    let named = path.map(Path::to_owned).or_else(|| env::var_os(VARIABLE).map(PathBuf::from));
+    let looked = named.map_or_else(usual_places, |path| vec![path]);
     match looked.iter().find(|path| path.is_file()) {
         Some(found) => Ok(found.clone()),
         None => Err(KernelNotFound { looked }),

@@ -74,7 +74,12 @@ fn scaling(plain: &Series<'_>) -> Vec<String> {
             Some(format!("{:.2} at {size}", ratio.median))
         })
         .collect();
-    if !ratios.is_empty() {
+    if ratios.is_empty() {
+        prose.push(
+            "- Bitcoin Core's kernel was not measured beside our engine: its program was not found. `cd peers/kernel && cargo build --release` builds it."
+                .to_owned(),
+        );
+    } else {
         prose.push(format!(
             "- Bitcoin Core's kernel takes longer than our engine by these factors, in turns on this machine: {}. It cannot be asked beyond 520 \
              bytes.",
