@@ -49,7 +49,6 @@ fn help_texts() {
         ("bench blocks", vec!["bench", "blocks", "--help"]),
         ("bench sync", vec!["bench", "sync", "--help"]),
         ("load electrum", vec!["load", "electrum", "--help"]),
-        ("logs", vec!["logs", "--help"]),
     ] {
         let output = assay(&arguments);
         assert!(output.status.success());

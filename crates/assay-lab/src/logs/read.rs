@@ -72,14 +72,8 @@ pub fn read<E: From<ReadError>>(
     let (mut buffer, mut bytes) = (vec![0; CHUNK_BYTES], 0);
     let (mut sunk, mut in_sink) = (Ok(()), Duration::ZERO);
     let begin = Instant::now();
-    let mut give = |row: Option<Row>| {
-        if let (Some(row), Ok(())) = (row, &sunk) {
-            let start = Instant::now();
-            sunk = sink(row);
-            in_sink += start.elapsed();
-        }
-        sunk.is_ok()
-    };
+    // Rows of a chunk wait for its end: reading the clock for each would cost more than the line.
+    let mut rows: Vec<Row> = Vec::new();
     loop {
         let count = match source.read(&mut buffer) {
             Ok(count) => count,
@@ -87,21 +81,21 @@ pub fn read<E: From<ReadError>>(
             // The rest of a damaged file is lost, what came before is not.
             Err(error) if compressed => {
                 let fault = Fault::Compressed { reason: error.to_string() };
-                give(sessions.take(Found { line: parser.lines(), event: Err(fault) }));
+                rows.extend(sessions.take(Found { line: parser.lines(), event: Err(fault) }));
                 0
             }
             Err(error) => return Err(fail(error).into()),
         };
         bytes += count as u64;
-        let mut goes_on = true;
-        let mut found = |found| goes_on = give(sessions.take(found)) && goes_on;
+        parser.feed(&buffer[..count], &mut |found| rows.extend(sessions.take(found)));
         if count == 0 {
-            parser.finish(&mut found);
-            give(sessions.finish());
-            break;
+            parser.finish(&mut |found| rows.extend(sessions.take(found)));
+            rows.extend(sessions.finish());
         }
-        parser.feed(&buffer[..count], &mut found);
-        if !goes_on {
+        let start = Instant::now();
+        sunk = rows.drain(..).try_for_each(&mut *sink);
+        in_sink += start.elapsed();
+        if count == 0 || sunk.is_err() {
             break;
         }
     }

@@ -22,8 +22,10 @@ enum Form {
 }
 
 pub(crate) fn run(arguments: &LogsArguments) -> anyhow::Result<Outcome> {
-    let picture = arguments.plot.as_deref().map(|path| Ok((path, kind(path)?)));
-    let picture: Option<(&Path, Picture)> = picture.transpose()?;
+    let picture = match arguments.plot.as_deref() {
+        Some(path) => Some((path, kind(path)?)),
+        None => None,
+    };
     let form = match (arguments.csv, arguments.json) {
         (true, _) => Form::Csv,
         (false, true) => Form::Json,
