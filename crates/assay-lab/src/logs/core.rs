@@ -11,6 +11,7 @@ const MIB: f64 = 1_048_576.0;
 
 /// Fields seen so far; which of them there are tells the version.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field that a line has or lacks")]
 struct Fields {
     height: Option<u32>,
     has_version: bool,

@@ -103,6 +103,7 @@ pub(super) fn hash(text: &[u8]) -> Option<[u8; 32]> {
 }
 
 /// A hash, whole or shortened with dots, as people paste them; the outer `None` is for neither.
+#[expect(clippy::option_option, reason = "no hash, a shortened one, and a whole one")]
 pub(super) fn hash_like(text: &[u8]) -> Option<Option<[u8; 32]>> {
     if let Some(hash) = hash(text) {
         return Some(Some(hash));

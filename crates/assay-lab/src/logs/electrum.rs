@@ -1,4 +1,4 @@
-//! Fulcrum, electrs, ElectrumX.
+//! Fulcrum, electrs, `ElectrumX`.
 
 use super::cursor::{Cursor, hash_like};
 use super::head::Head;

@@ -175,8 +175,8 @@ fn closed(rest: &[u8], close: u8) -> Option<usize> {
 fn process(rest: &[u8]) -> Option<usize> {
     let window = rest.get(..PIECE_BYTES_MAX.min(rest.len()))?;
     let end = memchr::memmem::find(window, b": ")?;
-    let words = window[..end].iter().filter(|byte| **byte == b' ').count();
-    (words == 1).then_some(end + 2)
+    let mut blanks = memchr::memchr_iter(b' ', &window[..end]);
+    (blanks.next().is_some() && blanks.next().is_none()).then_some(end + 2)
 }
 
 /// `electrs   | `, as containers that run together print it.

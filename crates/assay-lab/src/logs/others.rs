@@ -154,9 +154,7 @@ fn processed(body: &[u8], _: &Head, _: &[u8], height: Option<u32>) -> Taken {
 fn interval(rest: &[u8], format: Format) -> Taken {
     let mut cursor = Cursor::new(rest);
     let blocks = cursor.height();
-    if cursor.eat(" block").is_none() {
-        return None;
-    }
+    cursor.eat(" block")?;
     let read = || {
         cursor.eat("s");
         cursor.eat(" in the last ")?;

@@ -70,7 +70,7 @@ pub fn read<E: From<ReadError>>(
     };
     let (mut parser, mut sessions) = (Parser::new(), Sessions::new());
     let (mut buffer, mut bytes) = (vec![0; CHUNK_BYTES], 0);
-    let (mut sunk, mut in_sink) = (Ok(()), Duration::ZERO);
+    let mut in_sink = Duration::ZERO;
     let begin = Instant::now();
     // Rows of a chunk wait for its end: reading the clock for each would cost more than the line.
     let mut rows: Vec<Row> = Vec::new();
@@ -93,13 +93,13 @@ pub fn read<E: From<ReadError>>(
             rows.extend(sessions.finish());
         }
         let start = Instant::now();
-        sunk = rows.drain(..).try_for_each(&mut *sink);
+        let sunk = rows.drain(..).try_for_each(&mut *sink);
         in_sink += start.elapsed();
-        if count == 0 || sunk.is_err() {
+        sunk?;
+        if count == 0 {
             break;
         }
     }
-    sunk?;
     throughput.bytes += bytes;
     throughput.seconds += begin.elapsed().saturating_sub(in_sink).as_secs_f64();
     Ok(sessions.tally().summary(&file, bytes, parser.lines(), compressed))

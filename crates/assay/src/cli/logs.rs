@@ -7,7 +7,7 @@ use clap::Args;
 /// Read block progress out of logs of nodes and indexes.
 ///
 /// Knows by itself the logs of Bitcoin Core 0.7 to today, Knots, BCHN, btcd, bcoin, libbitcoin, Fulcrum, electrs and
-/// ElectrumX, plain or compressed (gzip), with the stamps of journals and containers before them. Prints what one line
+/// `ElectrumX`, plain or compressed (gzip), with the stamps of journals and containers before them. Prints what one line
 /// means, sessions from start to start, heights over time, cumulative transactions, cache size, and the step times of
 /// `-debug=bench`. Lines that should say something and do not are told with file and line on standard error. Exit status 1
 /// when no log holds block progress.
