@@ -32,6 +32,7 @@ mod index_target;
 mod journal;
 pub mod kernel;
 pub mod load;
+pub mod logs;
 pub mod machine;
 pub mod measured;
 mod one_run;

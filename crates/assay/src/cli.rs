@@ -3,6 +3,7 @@
 mod bench;
 mod electrum;
 mod load;
+mod logs;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
 };
 pub(crate) use load::{LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument};
+pub(crate) use logs::LogsArguments;
 
 /// How fast can this be verified, and why?
 ///
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Bench(BenchArguments),
     /// Put load on a server.
     Load(LoadArguments),
+    /// Read block progress out of logs of nodes and indexes.
+    Logs(LogsArguments),
 }
 
 /// A duration with its unit: 500ms, 30s, 2m.

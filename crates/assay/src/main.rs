@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Block(arguments) => commands::block::run(&arguments),
         Command::Report(arguments) => commands::report::run(&arguments),
         Command::Load(arguments) => commands::load::run(&arguments),
+        Command::Logs(arguments) => commands::logs::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
     };
     match outcome {

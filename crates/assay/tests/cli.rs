@@ -226,3 +226,50 @@ fn plans_of_benchmarks_are_run_and_compared() {
     refuses(&["bench", "no-such-benchmark"], "assay bench list");
     refuses(&["bench", "compare", "/nonexistent", out], "/nonexistent");
 }
+
+#[test]
+fn logs_are_read() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    let (log, svg, html) = (file("debug.log"), file("curve.svg"), file("page.html"));
+    let tip = |second: u32, height: u32| {
+        format!(
+            "2025-07-16T04:50:{second:02}Z UpdateTip: new best={height:064x} height={height} version=0x20000000 \
+             log2_work=95.5 tx={} date='2025-03-29T17:29:01Z' progress=0.9 cache=1.0MiB(9txo)\n",
+            2 * height
+        )
+    };
+    let text = tip(10, 1) + &tip(20, 2) + &tip(30, 3).replace("height=3", "height=x");
+    std::fs::write(&log, &text).expect("a file");
+    let output = assay(&["logs", &log, "--csv", "--plot", &svg]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let csv = stdout(&output);
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+    let row =
+        format!("{log},2,1,\"Bitcoin Core 0.17 and later, Knots, BCHN\",per block,2,10.000000,");
+    assert!(csv.lines().nth(2).is_some_and(|line| line.starts_with(&row)), "{csv}");
+    let columns: Vec<usize> =
+        csv.lines().map(|line| line.replace("later, Knots, BCHN", "").split(',').count()).collect();
+    assert!(columns.iter().all(|count| *count == columns[0]), "{csv}");
+    assert!(
+        stderr(&output).contains(&format!("{log}:3: UpdateTip: height")),
+        "{}",
+        stderr(&output)
+    );
+    assert!(std::fs::read_to_string(&svg).is_ok_and(|svg| svg.ends_with("</svg>\n")));
+
+    let output = assay(&["logs", &log, "--json", "--plot", &html]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["rows"][1]["txs_total"], 4, "{json}");
+    assert_eq!((&json["files"][0]["faults"], &json["schema"]), (&1.into(), &1.into()), "{json}");
+    assert_eq!(json["read"]["bytes"], text.len(), "{json}");
+    assert!(std::fs::read_to_string(&html).is_ok_and(|html| html.contains("Heights over time")));
+
+    let output = assay(&["logs", &log]);
+    assert!(stdout(&output).contains("per block"), "{}", stdout(&output));
+    std::fs::write(&log, "nothing\n").expect("a file");
+    assert_eq!(assay(&["logs", &log]).status.code(), Some(1));
+    refuses(&["logs", &file("absent.log")], "absent.log");
+    refuses(&["logs", &log, "--plot", "curve.png"], ".svg or .html");
+    refuses(&["logs"], "FILE");
+}

@@ -15,6 +15,7 @@ mod number;
 mod prose;
 mod ratio_chart;
 mod series;
+mod standalone;
 mod table;
 mod tables;
 

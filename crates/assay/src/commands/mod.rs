@@ -7,6 +7,7 @@ pub(crate) mod crash;
 pub(crate) mod electrum;
 pub(crate) mod index;
 pub(crate) mod load;
+pub(crate) mod logs;
 pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod report;

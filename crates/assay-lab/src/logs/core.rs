@@ -1,0 +1,199 @@
+//! Bitcoin Core and what came from it: `SetBestChain` and `UpdateTip`.
+
+use super::cursor::{Cursor, hash_like};
+use super::head::Head;
+use super::{Fault, Format, Progress, Txs, stamp};
+
+/// What every one of these lines has, and no other.
+pub(super) const MARK: &str = "new best=";
+
+const MIB: f64 = 1_048_576.0;
+
+/// Fields seen so far; which of them there are tells the version.
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field that a line has or lacks")]
+struct Fields {
+    height: Option<u32>,
+    has_version: bool,
+    has_work: bool,
+    has_log_work: bool,
+    has_iso_date: bool,
+    txs: Option<u64>,
+    block_time: Option<i64>,
+    share: Option<f64>,
+    cache: Cache,
+}
+
+#[derive(Default, Clone, Copy, PartialEq)]
+enum Cache {
+    #[default]
+    Absent,
+    Coins(u64),
+    /// MiB, coins, and whether they are called `txo`.
+    Size(f64, u64, bool),
+}
+
+/// A line that has [`MARK`] at `at`.
+pub(super) fn tip(line: &[u8], at: usize) -> Result<Progress, Fault> {
+    let before = &line[..at];
+    let (before, is_update) = match before.strip_suffix(b"UpdateTip: ") {
+        Some(before) => (before, true),
+        None => match before.strip_suffix(b"SetBestChain: ") {
+            Some(before) => (before, false),
+            None => return Err(Fault::Field { format: "new best", field: "the name before it" }),
+        },
+    };
+    let format = if is_update { "UpdateTip" } else { "SetBestChain" };
+    let fault = |field| Fault::Field { format, field };
+    let mut cursor = Cursor::new(&line[at + MARK.len()..]);
+    let end = memchr::memchr(b' ', cursor.rest).ok_or(fault("best"))?;
+    let hash = hash_like(&cursor.rest[..end]).ok_or(fault("best"))?;
+    cursor.rest = &cursor.rest[end..];
+    let mut fields = Fields::default();
+    loop {
+        cursor.blanks();
+        match fields.take(&mut cursor) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(field) => return Err(fault(field)),
+        }
+    }
+    let height = fields.height.ok_or(fault("height"))?;
+    let block_time = fields.block_time.ok_or(fault("date"))?;
+    if !fields.has_work && !fields.has_log_work {
+        return Err(fault("work"));
+    }
+    // 0.8.2 brought both at once.
+    if fields.has_log_work && fields.share.is_none() {
+        return Err(fault("progress"));
+    }
+    if fields.has_log_work && fields.txs.is_none() {
+        return Err(fault("tx"));
+    }
+    let head = Head::of(before);
+    let mut progress = Progress::new(fields.version(is_update), height);
+    progress.hash = hash;
+    progress.stamp = head.stamp(before);
+    progress.txs = fields.txs.map_or(Txs::Unknown, Txs::Total);
+    progress.block_time = Some(block_time);
+    progress.share = fields.share;
+    (progress.cache_bytes, progress.cache_coins) = match fields.cache {
+        Cache::Absent => (None, None),
+        Cache::Coins(coins) => (None, Some(coins)),
+        Cache::Size(mib, coins, _) => (Some((mib * MIB) as u64), Some(coins)),
+    };
+    progress.background =
+        head.background || memchr::memmem::find(before, b"[background validation]").is_some();
+    Ok(progress)
+}
+
+impl Fields {
+    /// Takes one field; false at the end of what is known, the name of a malformed one as error.
+    fn take(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, &'static str> {
+        let Some(equals) = cursor.rest.iter().take(12).position(|byte| *byte == b'=') else {
+            return Ok(false);
+        };
+        let key = &cursor.rest[..equals];
+        cursor.rest = &cursor.rest[equals + 1..];
+        let (name, taken) = match key {
+            b"height" => {
+                self.height = cursor.height();
+                ("height", self.height.is_some())
+            }
+            b"version" => {
+                self.has_version = true;
+                ("version", hexadecimal(cursor).is_some())
+            }
+            b"log2_work" => {
+                self.has_log_work = true;
+                ("log2_work", work(cursor).is_some())
+            }
+            b"work" => {
+                self.has_work = true;
+                ("work", work(cursor).is_some())
+            }
+            b"tx" => {
+                self.txs = cursor.number();
+                ("tx", self.txs.is_some())
+            }
+            b"date" => {
+                self.block_time = self.date(cursor);
+                ("date", self.block_time.is_some())
+            }
+            b"progress" => {
+                self.share = cursor.decimal();
+                ("progress", self.share.is_some())
+            }
+            b"cache" => {
+                let cache = cache(cursor);
+                self.cache = cache.unwrap_or_default();
+                ("cache", cache.is_some())
+            }
+            // Free text to the end of the line.
+            b"warning" => return Ok(false),
+            _ => return Err("a known field"),
+        };
+        let is_whole = matches!(cursor.rest.first(), None | Some(b' '));
+        if taken && is_whole { Ok(true) } else { Err(name) }
+    }
+
+    fn date(&mut self, cursor: &mut Cursor<'_>) -> Option<i64> {
+        let is_quoted = cursor.eat("'").is_some();
+        let text = cursor.rest;
+        let length = if text.get(2) == Some(&b'/') { 17 } else { 19 };
+        let value = stamp::date(text.get(..length)?)?;
+        cursor.rest = &text[length..];
+        self.has_iso_date = text.get(10) == Some(&b'T');
+        if self.has_iso_date {
+            cursor.eat("Z")?;
+        }
+        if is_quoted {
+            cursor.eat("'")?;
+        }
+        Some(value)
+    }
+
+    fn version(&self, is_update: bool) -> Format {
+        match (is_update, self.cache) {
+            (false, _) if self.has_log_work => Format::Core0_8_2,
+            (false, _) if self.txs.is_some() => Format::Core0_8_0,
+            (false, _) => Format::Core0_7,
+            (true, _) if self.has_iso_date => Format::Core0_17,
+            (true, Cache::Size(_, _, true)) => Format::Core0_15,
+            (true, _) if self.has_version => Format::Core0_13,
+            (true, Cache::Size(..)) => Format::Core0_11,
+            (true, Cache::Coins(_)) => Format::Core0_10,
+            (true, Cache::Absent) => Format::Core0_9,
+        }
+    }
+}
+
+fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.eat("0x")?;
+    let length = cursor.rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    cursor.rest = &cursor.rest[length..];
+    (length == 8).then_some(())
+}
+
+/// Digits, point and exponent; the number is of no use here and may be larger than any integer.
+fn work(cursor: &mut Cursor<'_>) -> Option<()> {
+    let is_number = |byte: &&u8| byte.is_ascii_digit() || b".e+-".contains(byte);
+    let length = cursor.rest.iter().take_while(is_number).count();
+    cursor.rest = &cursor.rest[length..];
+    (length > 0).then_some(())
+}
+
+/// `1234`, `25.5MiB(7394tx)`, `32.0MiB(283796txo)`.
+fn cache(cursor: &mut Cursor<'_>) -> Option<Cache> {
+    let before = *cursor;
+    let size = cursor.decimal()?;
+    if cursor.eat("MiB(").is_none() {
+        *cursor = before;
+        return cursor.number().map(Cache::Coins);
+    }
+    let coins = cursor.number()?;
+    cursor.eat("tx")?;
+    let is_txo = cursor.eat("o").is_some();
+    cursor.eat(")")?;
+    Some(Cache::Size(size, coins, is_txo))
+}

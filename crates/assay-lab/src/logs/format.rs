@@ -1,0 +1,187 @@
+//! The formats there are, and what a line of each means.
+
+use std::fmt;
+
+/// Whose line it is. Versions are those whose lines look the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// Bitcoin Core 0.7: work as a number, no transactions.
+    Core0_7,
+    /// Bitcoin Core 0.8.0 and 0.8.1: work as a number.
+    Core0_8_0,
+    /// Bitcoin Core 0.8.2 to 0.8.6.
+    Core0_8_2,
+    /// Bitcoin Core 0.9.
+    Core0_9,
+    /// Bitcoin Core 0.10: cache in coins.
+    Core0_10,
+    /// Bitcoin Core 0.11 and 0.12: cache in MiB, two blanks between fields.
+    Core0_11,
+    /// Bitcoin Core 0.13 and 0.14: version, quoted date.
+    Core0_13,
+    /// Bitcoin Core 0.15 and 0.16: cache in `txo`.
+    Core0_15,
+    /// Bitcoin Core 0.17 to today, Knots, BCHN: ISO time.
+    Core0_17,
+    /// btcd, bchd.
+    Btcd,
+    /// An index of btcd.
+    BtcdIndex,
+    /// bcoin, a block.
+    Bcoin,
+    /// bcoin, its status every 20 blocks.
+    BcoinStatus,
+    /// Fulcrum while it catches up.
+    Fulcrum,
+    /// Fulcrum at the tip.
+    FulcrumTip,
+    /// Fulcrum with `-d`, a block.
+    FulcrumBlock,
+    /// electrs 0.8.
+    Electrs0_8,
+    /// electrs 0.9 to 0.11, a batch begins.
+    Electrs0_9Batch,
+    /// electrs 0.9 to 0.11, the tip moved.
+    Electrs0_9,
+    /// electrs 0.12 and later (bindex).
+    Electrs0_12,
+    /// `ElectrumX`, where it is.
+    ElectrumX,
+    /// `ElectrumX`, a flush.
+    ElectrumXFlush,
+    /// libbitcoin 3.
+    Libbitcoin3,
+    /// libbitcoin 4, its events file.
+    Libbitcoin4,
+}
+
+/// What one line stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// One block, and every block has a line.
+    PerBlock,
+    /// One block, and some blocks have no line.
+    SomeBlocks,
+    /// All blocks since the line before, at least so many seconds ago.
+    PerInterval {
+        /// Seconds from line to line, at least.
+        seconds: u32,
+    },
+    /// All blocks since the line before, this many.
+    PerBlocks {
+        /// Blocks from line to line.
+        blocks: u32,
+    },
+    /// All blocks since the line before, as many as the line says or as happened to be there.
+    PerBatch,
+}
+
+impl Format {
+    /// The programs and versions that print it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Core0_7 => "Bitcoin Core 0.7",
+            Self::Core0_8_0 => "Bitcoin Core 0.8.0-0.8.1",
+            Self::Core0_8_2 => "Bitcoin Core 0.8.2-0.8.6",
+            Self::Core0_9 => "Bitcoin Core 0.9",
+            Self::Core0_10 => "Bitcoin Core 0.10",
+            Self::Core0_11 => "Bitcoin Core 0.11-0.12",
+            Self::Core0_13 => "Bitcoin Core 0.13-0.14",
+            Self::Core0_15 => "Bitcoin Core 0.15-0.16",
+            Self::Core0_17 => "Bitcoin Core 0.17 and later, Knots, BCHN",
+            Self::Btcd => "btcd",
+            Self::BtcdIndex => "btcd, index",
+            Self::Bcoin => "bcoin",
+            Self::BcoinStatus => "bcoin, status",
+            Self::Fulcrum => "Fulcrum",
+            Self::FulcrumTip => "Fulcrum, at the tip",
+            Self::FulcrumBlock => "Fulcrum, per block",
+            Self::Electrs0_8 => "electrs 0.8",
+            Self::Electrs0_9Batch => "electrs 0.9-0.11, batch begins",
+            Self::Electrs0_9 => "electrs 0.9-0.11",
+            Self::Electrs0_12 => "electrs 0.12 and later",
+            Self::ElectrumX => "ElectrumX",
+            Self::ElectrumXFlush => "ElectrumX, flush",
+            Self::Libbitcoin3 => "libbitcoin 3",
+            Self::Libbitcoin4 => "libbitcoin 4",
+        }
+    }
+
+    /// What one line stands for.
+    pub const fn meaning(self) -> Meaning {
+        match self {
+            Self::Core0_7
+            | Self::Core0_8_0
+            | Self::Core0_8_2
+            | Self::Core0_9
+            | Self::Core0_10
+            | Self::Core0_11
+            | Self::Core0_13
+            | Self::Core0_15
+            | Self::Core0_17
+            | Self::FulcrumBlock
+            | Self::Electrs0_8
+            | Self::Libbitcoin4 => Meaning::PerBlock,
+            Self::Btcd | Self::BtcdIndex => Meaning::PerInterval { seconds: 10 },
+            // Below height 325,000 of the main network every 20th; and libbitcoin leaves out as
+            // many while it is far from the tip.
+            Self::Bcoin | Self::Libbitcoin3 => Meaning::SomeBlocks,
+            Self::BcoinStatus => Meaning::PerBlocks { blocks: 20 },
+            Self::Fulcrum => Meaning::PerBlocks { blocks: 1000 },
+            Self::FulcrumTip
+            | Self::Electrs0_9Batch
+            | Self::Electrs0_9
+            | Self::Electrs0_12
+            | Self::ElectrumX
+            | Self::ElectrumXFlush => Meaning::PerBatch,
+        }
+    }
+
+    /// Whether lines of it carry `-debug=bench` lines beside them.
+    pub const fn is_core(self) -> bool {
+        matches!(
+            self,
+            Self::Core0_7
+                | Self::Core0_8_0
+                | Self::Core0_8_2
+                | Self::Core0_9
+                | Self::Core0_10
+                | Self::Core0_11
+                | Self::Core0_13
+                | Self::Core0_15
+                | Self::Core0_17
+        )
+    }
+
+    /// Whether each line says how far an index is.
+    pub const fn is_index(self) -> bool {
+        !self.is_core()
+            && !matches!(
+                self,
+                Self::Btcd
+                    | Self::Bcoin
+                    | Self::BcoinStatus
+                    | Self::Libbitcoin3
+                    | Self::Libbitcoin4
+            )
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Meaning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PerBlock => f.write_str("per block"),
+            Self::SomeBlocks => f.write_str("per block, not every block"),
+            Self::PerInterval { seconds } => write!(f, "per interval of {seconds} s or more"),
+            Self::PerBlocks { blocks: 1000 } => f.write_str("per thousand blocks"),
+            Self::PerBlocks { blocks } => write!(f, "per {blocks} blocks"),
+            Self::PerBatch => f.write_str("per batch"),
+        }
+    }
+}

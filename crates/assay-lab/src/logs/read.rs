@@ -1,0 +1,106 @@
+//! Logs as files, compressed or not, and as standard input.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use flate2::read::MultiGzDecoder;
+use serde::Serialize;
+
+use super::{Fault, FileSummary, Found, Parser, Row, Sessions};
+
+/// Bytes read at a time: enough to forget what a call costs, little enough to stay in the cache.
+const CHUNK_BYTES: usize = 1 << 18;
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A log that could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {file}")]
+pub struct ReadError {
+    /// The file as it was named.
+    pub file: String,
+    /// Why not.
+    pub source: io::Error,
+}
+
+/// How fast logs were read.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Throughput {
+    /// Bytes of text.
+    pub bytes: u64,
+    /// Seconds that reading, unpacking and parsing took; what is done with rows is left out.
+    pub seconds: f64,
+}
+
+impl Throughput {
+    /// Bytes per second.
+    pub fn bytes_per_s(&self) -> f64 {
+        if self.seconds > 0.0 { self.bytes as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+/// Reads the log at `path` (`-` is standard input) and gives `sink` every row.
+///
+/// Compressed data (gzip) is known by its first bytes. Compressed data that ends early or is damaged
+/// is read as far as it goes and counted among the faults.
+///
+/// # Errors
+/// When the file cannot be read, and what `sink` returns.
+pub fn read<E: From<ReadError>>(
+    path: &Path,
+    throughput: &mut Throughput,
+    sink: &mut dyn FnMut(Row) -> Result<(), E>,
+) -> Result<FileSummary, E> {
+    let file = path.display().to_string();
+    let fail = |source| ReadError { file: file.clone(), source };
+    let mut source: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(File::open(path).map_err(fail)?)
+    };
+    let mut first = Vec::new();
+    source.by_ref().take(GZIP.len() as u64).read_to_end(&mut first).map_err(fail)?;
+    let compressed = first == GZIP;
+    let source = io::Cursor::new(first).chain(source);
+    let mut source: Box<dyn Read> = if compressed {
+        Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, source)))
+    } else {
+        Box::new(source)
+    };
+    let (mut parser, mut sessions) = (Parser::new(), Sessions::new());
+    let (mut buffer, mut bytes) = (vec![0; CHUNK_BYTES], 0);
+    let mut in_sink = Duration::ZERO;
+    let begin = Instant::now();
+    // Rows of a chunk wait for its end: reading the clock for each would cost more than the line.
+    let mut rows: Vec<Row> = Vec::new();
+    loop {
+        let count = match source.read(&mut buffer) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // The rest of a damaged file is lost, what came before is not.
+            Err(error) if compressed => {
+                let fault = Fault::Compressed { reason: error.to_string() };
+                rows.extend(sessions.take(Found { line: parser.lines(), event: Err(fault) }));
+                0
+            }
+            Err(error) => return Err(fail(error).into()),
+        };
+        bytes += count as u64;
+        parser.feed(&buffer[..count], &mut |found| rows.extend(sessions.take(found)));
+        if count == 0 {
+            parser.finish(&mut |found| rows.extend(sessions.take(found)));
+            rows.extend(sessions.finish());
+        }
+        let start = Instant::now();
+        let sunk = rows.drain(..).try_for_each(&mut *sink);
+        in_sink += start.elapsed();
+        sunk?;
+        if count == 0 {
+            break;
+        }
+    }
+    throughput.bytes += bytes;
+    throughput.seconds += begin.elapsed().saturating_sub(in_sink).as_secs_f64();
+    Ok(sessions.tally().summary(&file, bytes, parser.lines(), compressed))
+}

@@ -1,0 +1,203 @@
+//! A curve out of events: time since the start, whatever the log's clock does.
+
+use super::stamp::DAY_US;
+use super::summary::{SessionSummary, Tally};
+use super::{Event, Format, Found, Progress, Stamp, Steps, Txs};
+
+/// A clock that goes back further than this was set; less is threads that overtake each other.
+const SET_BACK_US: i64 = 2_000_000;
+
+/// One point of a curve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Number of the line.
+    pub line: u64,
+    /// Starts of the program before this line, those that got nowhere left out; from 1.
+    pub session: u32,
+    /// Seconds since the start of the session: its first line of the program, or its first row
+    /// where the log has no such line.
+    pub elapsed_s: Option<f64>,
+    /// Seconds that the program ran in all sessions of the log up to here; the time between them,
+    /// when it did not run, is left out.
+    pub running_s: Option<f64>,
+    /// Transactions of the chain up to here, or of this log where lines tell of differences.
+    pub txs_total: Option<u64>,
+    /// The line.
+    pub progress: Progress,
+    /// The step times of the block, where there are any.
+    pub steps: Option<Steps>,
+}
+
+/// Puts events in order; one for each log.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    clock: Clock,
+    /// Waits for the step times that come after it.
+    held: Option<Row>,
+    session: u32,
+    /// Whether the session has a row.
+    has_rows: bool,
+    /// Time of sessions that are over.
+    before_s: f64,
+    elapsed_s: f64,
+    txs: u64,
+    height: Option<u32>,
+    tally: Tally,
+}
+
+/// The clock of one session, which never goes back.
+#[derive(Debug, Default)]
+struct Clock {
+    start_us: Option<i64>,
+    last_us: Option<i64>,
+    /// What is added to stamps to undo that the clock was set back or that midnight passed.
+    shift_us: i64,
+    longest_pause_s: f64,
+    set_back: u64,
+}
+
+impl Sessions {
+    /// At the beginning of a log.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes what the parser found; gives the row that is complete with it, which is the one before.
+    pub fn take(&mut self, found: Found) -> Option<Row> {
+        match found.event {
+            Err(fault) => {
+                self.tally.fault(found.line, &fault);
+                None
+            }
+            Ok(Event::Progress(progress)) => {
+                let row = self.row(found.line, progress);
+                self.held.replace(row)
+            }
+            Ok(Event::Steps(steps)) => {
+                self.tally.steps(&steps);
+                let held = self.held.as_mut().filter(|row| row.steps.is_none())?;
+                let is_its = steps.height == Some(held.progress.height);
+                (is_its && held.progress.format.is_core()).then_some(())?;
+                held.steps = Some(steps);
+                self.held.take()
+            }
+            Ok(Event::Start(start)) => {
+                if self.has_rows || self.session == 0 {
+                    self.end_session();
+                    self.session += 1;
+                }
+                self.clock = Clock::default();
+                if let Some(stamp) = start.stamp {
+                    self.clock.elapsed_s(stamp);
+                }
+                self.tally.start(&start);
+                self.held.take()
+            }
+            Ok(Event::Headers { height, stamp }) => {
+                self.tally.headers = self.tally.headers.max(Some(height));
+                if let Some(stamp) = stamp {
+                    self.clock.elapsed_s(stamp);
+                }
+                None
+            }
+            Ok(Event::Timeout) => {
+                self.tally.timeouts += 1;
+                None
+            }
+        }
+    }
+
+    /// The last row of the log.
+    pub fn finish(&mut self) -> Option<Row> {
+        self.end_session();
+        self.held.take()
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    fn end_session(&mut self) {
+        self.before_s += self.elapsed_s;
+        self.elapsed_s = 0.0;
+        self.has_rows = false;
+        self.tally.set_back += std::mem::take(&mut self.clock.set_back);
+    }
+
+    fn row(&mut self, line: u64, progress: Progress) -> Row {
+        if self.session == 0 {
+            self.session = 1;
+            self.tally.sessions.push(SessionSummary::default());
+        }
+        self.has_rows = true;
+        if progress.format == Format::Libbitcoin4 && self.clock.start_us.is_none() {
+            // It counts seconds since its start, not since its first line.
+            self.clock.elapsed_s(Stamp { us: 0, is_dated: false });
+        }
+        let elapsed_s = progress.stamp.map(|stamp| self.clock.elapsed_s(stamp));
+        self.elapsed_s = elapsed_s.unwrap_or(self.elapsed_s);
+        let blocks = self.height.and_then(|height| progress.height.checked_sub(height));
+        let txs_total = match (progress.txs, blocks) {
+            (Txs::Total(txs), _) => {
+                self.txs = txs;
+                Some(txs)
+            }
+            (Txs::Since(txs), _) => {
+                self.txs = self.txs.saturating_add(txs);
+                Some(self.txs)
+            }
+            (Txs::PerBlock(each), Some(blocks)) => {
+                self.txs = self.txs.saturating_add((each * f64::from(blocks)).round() as u64);
+                Some(self.txs)
+            }
+            _ => None,
+        };
+        if !progress.background {
+            self.height = Some(progress.height);
+        }
+        let row = Row {
+            line,
+            session: self.session,
+            elapsed_s,
+            running_s: elapsed_s.map(|elapsed_s| self.before_s + elapsed_s),
+            txs_total,
+            progress,
+            steps: None,
+        };
+        self.tally.row(&row);
+        self.tally.longest_pause_s = self.tally.longest_pause_s.max(self.clock.longest_pause_s);
+        row
+    }
+}
+
+impl Clock {
+    /// Seconds since the first stamp.
+    fn elapsed_s(&mut self, stamp: Stamp) -> f64 {
+        let mut us = stamp.us.saturating_add(self.shift_us);
+        let (Some(start_us), Some(last_us)) = (self.start_us, self.last_us) else {
+            self.start_us = Some(us);
+            self.last_us = Some(us);
+            return 0.0;
+        };
+        if us < last_us.saturating_sub(SET_BACK_US) {
+            let back_us = last_us.saturating_sub(us);
+            let round_us = if back_us <= DAY_US { DAY_US } else { 366 * DAY_US };
+            if stamp.is_dated || back_us < round_us / 2 {
+                self.shift_us = self.shift_us.saturating_add(back_us);
+                self.set_back += 1;
+            } else {
+                // Times without a date: midnight, or the new year, passed.
+                self.shift_us = self.shift_us.saturating_add(round_us);
+            }
+            us = stamp.us.saturating_add(self.shift_us);
+        }
+        let us = us.max(last_us);
+        self.longest_pause_s = self.longest_pause_s.max(seconds(us.saturating_sub(last_us)));
+        self.last_us = Some(us);
+        seconds(us.saturating_sub(start_us))
+    }
+}
+
+fn seconds(us: i64) -> f64 {
+    us as f64 / 1e6
+}

@@ -1,0 +1,220 @@
+//! What is told of a whole log.
+
+use serde::Serialize;
+
+use super::{Fault, Format, Row, STEPS, Start, Steps};
+
+/// Faulty lines of a file that are shown; all are counted.
+pub const FAULTS_SHOWN: usize = 20;
+/// Sessions that are shown; all are counted.
+const SESSIONS_SHOWN: usize = 1000;
+
+/// One log.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileSummary {
+    /// The file as it was named.
+    pub file: String,
+    /// Bytes of text.
+    pub bytes: u64,
+    /// Whether they were compressed.
+    pub compressed: bool,
+    /// Lines of text.
+    pub lines: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Formats of the rows, and what their lines mean.
+    pub formats: Vec<FormatCount>,
+    /// From start to start of the program; the first thousand.
+    pub sessions: Vec<SessionSummary>,
+    /// Number of sessions.
+    pub session_count: u64,
+    /// Height of the best header, where headers are told of.
+    pub headers: Option<u32>,
+    /// Times that the log's clock was set back.
+    pub clock_set_back: u64,
+    /// The longest time from one row to the next, in seconds.
+    pub longest_pause_s: f64,
+    /// Rows of a format that has a line for each block whose height is not one above or below the
+    /// row before: lines are missing, or a height is damaged.
+    pub height_jumps: u64,
+    /// Times that an index gave up waiting for its node.
+    pub timeouts: u64,
+    /// Times of `-debug=bench`, added up.
+    pub steps: Vec<StepTotal>,
+    /// Blocks with such times.
+    pub step_blocks: u64,
+    /// Lines that should have been rows and were not.
+    pub faults: u64,
+    /// The first of them.
+    pub faults_shown: Vec<ShownFault>,
+}
+
+/// Rows of one format.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FormatCount {
+    /// Programs and versions.
+    pub format: &'static str,
+    /// What one line stands for.
+    pub meaning: String,
+    /// Rows.
+    pub rows: u64,
+}
+
+/// From one start of the program to the next.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct SessionSummary {
+    /// Name and version, where the log has them.
+    pub version: Option<String>,
+    /// Height of the first row.
+    pub first_height: Option<u32>,
+    /// Height of the last row.
+    pub last_height: Option<u32>,
+    /// Seconds from the start to the last row.
+    pub seconds: Option<f64>,
+    /// Rows.
+    pub rows: u64,
+}
+
+/// A step of `-debug=bench` over all blocks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepTotal {
+    /// Its column.
+    pub step: &'static str,
+    /// Blocks that have it.
+    pub blocks: u64,
+    /// Milliseconds of all of them.
+    pub total_ms: f64,
+    /// The longest.
+    pub max_ms: f64,
+}
+
+/// A faulty line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ShownFault {
+    /// Its number.
+    pub line: u64,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// What is counted while a log is read; of a size that does not grow with the log.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) rows: u64,
+    formats: Vec<(Format, u64)>,
+    pub(super) sessions: Vec<SessionSummary>,
+    more_sessions: u64,
+    pub(super) headers: Option<u32>,
+    pub(super) set_back: u64,
+    pub(super) longest_pause_s: f64,
+    height_jumps: u64,
+    pub(super) timeouts: u64,
+    step_blocks: u64,
+    steps: [(u64, f64, f64); STEPS.len()],
+    faults: u64,
+    faults_shown: Vec<ShownFault>,
+    /// The row before, of the foreground: session, format, height.
+    before: Option<(u32, Format, u32)>,
+}
+
+impl Tally {
+    pub(super) fn fault(&mut self, line: u64, fault: &Fault) {
+        self.faults += 1;
+        if self.faults_shown.len() < FAULTS_SHOWN {
+            self.faults_shown.push(ShownFault { line, reason: fault.to_string() });
+        }
+    }
+
+    pub(super) fn start(&mut self, start: &Start) {
+        let version = (!start.version.is_empty()).then(|| start.version.clone());
+        let is_full = self.sessions.len() >= SESSIONS_SHOWN;
+        match self.sessions.last_mut() {
+            // Nothing happened since the last start.
+            Some(last) if last.rows == 0 && self.more_sessions == 0 => last.version = version,
+            Some(_) if is_full => self.more_sessions += 1,
+            _ => self.sessions.push(SessionSummary { version, ..SessionSummary::default() }),
+        }
+    }
+
+    pub(super) fn row(&mut self, row: &Row) {
+        self.rows += 1;
+        let progress = &row.progress;
+        match self.formats.iter_mut().find(|(format, _)| *format == progress.format) {
+            Some((_, count)) => *count += 1,
+            None => self.formats.push((progress.format, 1)),
+        }
+        if progress.background {
+            return;
+        }
+        let now = (row.session, progress.format, progress.height);
+        if let Some((session, format, height)) = self.before.replace(now)
+            && (session, format) == (row.session, progress.format)
+            && format.meaning() == super::Meaning::PerBlock
+            && height.abs_diff(progress.height) > 1
+        {
+            self.height_jumps += 1;
+        }
+        if self.more_sessions == 0
+            && let Some(session) = self.sessions.last_mut()
+        {
+            session.first_height = session.first_height.or(Some(progress.height));
+            session.last_height = Some(progress.height);
+            session.seconds = row.elapsed_s.or(session.seconds);
+            session.rows += 1;
+        }
+    }
+
+    pub(super) fn steps(&mut self, steps: &Steps) {
+        self.step_blocks += 1;
+        for (sum, ms) in self.steps.iter_mut().zip(steps.ms) {
+            if let Some(ms) = ms {
+                *sum = (sum.0 + 1, sum.1 + ms, sum.2.max(ms));
+            }
+        }
+    }
+
+    /// The summary of a log of which this was counted.
+    pub(super) fn summary(
+        &self,
+        file: &str,
+        bytes: u64,
+        lines: u64,
+        compressed: bool,
+    ) -> FileSummary {
+        let format = |(format, rows): &(Format, u64)| FormatCount {
+            format: format.name(),
+            meaning: format.meaning().to_string(),
+            rows: *rows,
+        };
+        let step = |((_, _, column), (blocks, total_ms, max_ms))| StepTotal {
+            step: column,
+            blocks,
+            total_ms,
+            max_ms,
+        };
+        FileSummary {
+            file: file.to_owned(),
+            bytes,
+            compressed,
+            lines,
+            rows: self.rows,
+            formats: self.formats.iter().map(format).collect(),
+            sessions: self.sessions.clone(),
+            session_count: self.sessions.len() as u64 + self.more_sessions,
+            headers: self.headers,
+            clock_set_back: self.set_back,
+            longest_pause_s: self.longest_pause_s,
+            height_jumps: self.height_jumps,
+            timeouts: self.timeouts,
+            steps: STEPS
+                .into_iter()
+                .zip(self.steps)
+                .map(step)
+                .filter(|step| step.blocks > 0)
+                .collect(),
+            step_blocks: self.step_blocks,
+            faults: self.faults,
+            faults_shown: self.faults_shown.clone(),
+        }
+    }
+}

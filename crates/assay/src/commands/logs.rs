@@ -1,0 +1,167 @@
+//! `assay logs`.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use assay_lab::atomic_file;
+use assay_lab::logs::{self, Charted, FileSummary, Row, Throughput};
+use serde_json::json;
+
+use crate::Outcome;
+use crate::cli::LogsArguments;
+use crate::output;
+
+/// What goes to standard output while logs are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Tables, at the end.
+    Tables,
+    Csv,
+    Json,
+}
+
+pub(crate) fn run(arguments: &LogsArguments) -> anyhow::Result<Outcome> {
+    let picture = match arguments.plot.as_deref() {
+        Some(path) => Some((path, kind(path)?)),
+        None => None,
+    };
+    let form = match (arguments.csv, arguments.json) {
+        (true, _) => Form::Csv,
+        (false, true) => Form::Json,
+        (false, false) => Form::Tables,
+    };
+    let mut writer = Rows { out: BufWriter::new(io::stdout().lock()), form, is_first: true };
+    writer.begin()?;
+    let (mut throughput, mut files) = (Throughput::default(), Vec::new());
+    for path in &arguments.files {
+        let name = path.display().to_string();
+        let mut charted = Charted::default();
+        let summary = logs::read(path, &mut throughput, &mut |row| {
+            charted.take(&row);
+            writer.row(&name, &row)
+        })?;
+        complain(&summary);
+        files.push((summary, charted));
+    }
+    writer.end(&files, &throughput)?;
+    if let Some((path, picture)) = picture {
+        draw(path, picture, &files, &throughput)?;
+    }
+    output::complain(&format!(
+        "read {} bytes in {:.3} s: {:.2} GB/s",
+        throughput.bytes,
+        throughput.seconds,
+        throughput.bytes_per_s() / 1e9
+    ));
+    let rows: u64 = files.iter().map(|(summary, _)| summary.rows).sum();
+    Ok(if rows > 0 { Outcome::Good } else { Outcome::Negative })
+}
+
+/// Standard output, row by row: logs may be longer than memory.
+struct Rows<W: Write> {
+    out: W,
+    form: Form,
+    is_first: bool,
+}
+
+impl<W: Write> Rows<W> {
+    fn begin(&mut self) -> anyhow::Result<()> {
+        match self.form {
+            Form::Tables => Ok(()),
+            Form::Csv => {
+                let steps = logs::STEPS.map(|(_, _, column)| column).join(",");
+                self.put(&format!("{},{steps}\n", logs::CSV_HEAD))
+            }
+            Form::Json => self.put(&format!("{{\n\"schema\": {},\n\"rows\": [", logs::SCHEMA)),
+        }
+    }
+
+    fn row(&mut self, file: &str, row: &Row) -> anyhow::Result<()> {
+        match self.form {
+            Form::Tables => Ok(()),
+            Form::Csv => {
+                let mut line = String::with_capacity(256);
+                logs::csv_row(file, row, &mut line);
+                self.put(&line)
+            }
+            Form::Json => {
+                let comma = if std::mem::take(&mut self.is_first) { "" } else { "," };
+                self.put(&format!("{comma}\n{}", logs::json_row(file, row)))
+            }
+        }
+    }
+
+    fn end(
+        &mut self,
+        files: &[(FileSummary, Charted)],
+        throughput: &Throughput,
+    ) -> anyhow::Result<()> {
+        match self.form {
+            Form::Tables => self.put(&logs::terminal(files, throughput))?,
+            Form::Csv => {}
+            Form::Json => {
+                let files: Vec<_> = files.iter().map(|(summary, _)| summary).collect();
+                let read = json!({
+                    "bytes": throughput.bytes,
+                    "seconds": throughput.seconds,
+                    "bytes_per_s": throughput.bytes_per_s(),
+                });
+                self.put(&format!("\n],\n\"files\": {},\n\"read\": {read}\n}}\n", json!(files)))?;
+            }
+        }
+        self.out.flush().context("cannot write to standard output")
+    }
+
+    fn put(&mut self, text: &str) -> anyhow::Result<()> {
+        self.out.write_all(text.as_bytes()).context("cannot write to standard output")
+    }
+}
+
+/// Faulty lines by file and number, the first of them; the count is of all.
+fn complain(summary: &FileSummary) {
+    for fault in &summary.faults_shown {
+        output::complain(&format!("{}:{}: {}", summary.file, fault.line, fault.reason));
+    }
+    if summary.faults > summary.faults_shown.len() as u64 {
+        let more = summary.faults - summary.faults_shown.len() as u64;
+        output::complain(&format!(
+            "{}: {} faulty lines, {more} of them not shown",
+            summary.file, summary.faults
+        ));
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Picture {
+    Svg,
+    Html,
+}
+
+/// What a file is to become, by its name.
+fn kind(path: &Path) -> anyhow::Result<Picture> {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    match extension.map(str::to_ascii_lowercase).as_deref() {
+        Some("svg") => Ok(Picture::Svg),
+        Some("html" | "htm") => Ok(Picture::Html),
+        _ => bail!("--plot {}: name a file that ends in .svg or .html", path.display()),
+    }
+}
+
+fn draw(
+    path: &Path,
+    picture: Picture,
+    files: &[(FileSummary, Charted)],
+    throughput: &Throughput,
+) -> anyhow::Result<()> {
+    let text = match picture {
+        Picture::Html => logs::html(files, throughput),
+        Picture::Svg => match logs::svg(files) {
+            Some(text) => text,
+            None => bail!("--plot: there is no curve to draw: no log has heights with times"),
+        },
+    };
+    atomic_file::write(path, text.as_bytes())?;
+    output::complain(&format!("plot: {}", path.display()));
+    Ok(())
+}
