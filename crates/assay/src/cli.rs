@@ -3,6 +3,7 @@
 mod bench;
 mod electrum;
 mod load;
+mod p2p;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
 };
 pub(crate) use load::{LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument};
+pub(crate) use p2p::{LoadP2pArguments, P2pArguments};
 
 /// How fast can this be verified, and why?
 ///
@@ -359,6 +361,8 @@ pub(crate) struct NodeArguments {
     pub(crate) index_memory: Option<usize>,
     #[command(flatten)]
     pub(crate) electrum: ServeArguments,
+    #[command(flatten)]
+    pub(crate) p2p: P2pArguments,
     /// Also print the log to standard output, as Bitcoin Core does.
     #[arg(long)]
     pub(crate) print_to_console: bool,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use assay_hash::sha256d;
+use assay_hash::{Sha256, sha256d};
 
 /// What a message is called: up to twelve printable characters, padded with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -184,4 +184,20 @@ impl FrameHeader {
 pub fn checksum(payload: &[u8]) -> [u8; 4] {
     let hash = sha256d(payload);
     [hash[0], hash[1], hash[2], hash[3]]
+}
+
+/// Hashes a payload that comes or goes in pieces.
+#[derive(Clone, Debug, Default)]
+pub struct PayloadHasher(Sha256);
+
+impl PayloadHasher {
+    /// Adds the next piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The double SHA-256 of all of it, whose first four bytes are the checksum.
+    pub fn finish(self) -> [u8; 32] {
+        self.0.finalize_double()
+    }
 }

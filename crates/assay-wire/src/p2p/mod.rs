@@ -20,7 +20,7 @@
 mod frame;
 mod items;
 
-pub use frame::{Command, FrameError, FrameHeader, checksum};
+pub use frame::{Command, FrameError, FrameHeader, PayloadHasher, checksum};
 pub use items::{Inventory, InventoryKind, Item, Items, NetAddress, TimedAddress};
 
 use crate::encode::var_bytes;
