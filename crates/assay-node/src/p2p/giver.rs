@@ -191,10 +191,12 @@ impl Giver<'_> {
         let can_have_witnesses = shared.encoding == Encoding::Segwit
             && shared.engine.params().segwit_active(block.height());
         let length = block.size() as usize;
-        let read = match with_witnesses || !can_have_witnesses {
-            true if length <= PIECE => self.load(&block),
-            true => return self.large_block(&block),
-            false => self.load_stripped(&block),
+        let read = if can_have_witnesses && !with_witnesses {
+            self.load_stripped(&block)
+        } else if length > PIECE {
+            return self.large_block(&block);
+        } else {
+            self.load(&block)
         };
         if let Err(error) = read {
             unreadable(hash, &error);

@@ -122,9 +122,12 @@ impl Intake<'_> {
         let timeouts = &self.shared.config.timeouts;
         let is_ready = self.peer.is_ready();
         let deadline = if is_ready { deadline } else { self.peer.connected + timeouts.handshake };
-        let late = || match is_ready {
-            true => Ended::Idle { patience: timeouts.idle },
-            false => Ended::NoHandshake { patience: timeouts.handshake },
+        let late = || {
+            if is_ready {
+                Ended::Idle { patience: timeouts.idle }
+            } else {
+                Ended::NoHandshake { patience: timeouts.handshake }
+            }
         };
         let mut stream = self.peer.stream();
         let mut filled = 0;
