@@ -4,7 +4,6 @@
 //! by their header, and thrown away. One thread does it, which bounds what can be seen: it hashes every byte, as every peer must.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -118,7 +117,6 @@ impl P2pReport {
     pub fn text(&self) -> String {
         let Self { user_agent, version, headers, tip, headers_s, .. } = self;
         let Self { blocks, bytes, blocks_s, mb_per_s, blocks_per_s, window, .. } = self;
-        let mut text = String::new();
         let lines = [
             format!("source    {user_agent} protocol {version}"),
             format!("headers   {headers} in {:.1} ms, tip {tip}", headers_s * 1e3),
@@ -126,9 +124,7 @@ impl P2pReport {
             format!("bytes     {bytes} in {blocks_s:.3} s"),
             format!("rate      {mb_per_s:.0} MB/s, {blocks_per_s:.0} blocks/s"),
         ];
-        lines.iter().for_each(|line| writeln!(text, "{line}").expect("a string takes all"));
-        text.pop();
-        text
+        lines.join("\n")
     }
 }
 
