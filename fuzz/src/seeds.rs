@@ -11,7 +11,10 @@ use assay_consensus::script::Flags;
 use assay_forge::{ForgeOptions, Ledger, Recipe, forge};
 use assay_lab::plan::Plan;
 use assay_store::{CoinRef, UndoWriter};
-use assay_wire::{Block, Encoding, OutPoint, Tx};
+use assay_wire::p2p::{
+    Inventory, InventoryKind, Locator, Message, NetAddress, TimedAddress, Version,
+};
+use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Tx};
 
 /// Larger inputs only make every round slower.
 const BYTES_MAX: usize = 1 << 15;
@@ -35,6 +38,7 @@ fn main() {
     for text in ELECTRUM_LINES {
         seeds.add("electrum", text.as_bytes());
     }
+    seeds.add("p2p", &messages());
     // Bytes without a pattern, for targets that hash or compute.
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     for length in [1usize, 8, 16, 33, 65, 100, 200, 400, 1000] {
@@ -54,6 +58,42 @@ fn main() {
     for (target, count) in &seeds.count {
         println!("{target}: {count}");
     }
+}
+
+/// One message of every kind that holds more than a number.
+fn messages() -> Vec<u8> {
+    let magic = [0xfa, 0xbf, 0xb5, 0xda];
+    let hashes = [BlockHash([1; 32]), BlockHash([2; 32])];
+    let locator = Locator { version: 70016, hashes: hashes[..].into(), stop: BlockHash::ZERO };
+    let entries = [Inventory { kind: InventoryKind::WITNESS_BLOCK, hash: [3; 32] }];
+    let headers = [Header::parse(&[4; 80])];
+    let addresses = [TimedAddress::default()];
+    let version = Version {
+        version: 70016,
+        services: 9,
+        time: 1_700_000_000,
+        receiver: NetAddress::default(),
+        sender: NetAddress::default(),
+        nonce: 5,
+        user_agent: b"/fuzz:1/",
+        start_height: 6,
+        relay: Some(true),
+    };
+    let messages = [
+        Message::Version(version),
+        Message::Verack,
+        Message::Ping(7),
+        Message::SendCompact { announce: false, version: 2 },
+        Message::GetHeaders(locator),
+        Message::GetBlocks(locator),
+        Message::Headers(headers[..].into()),
+        Message::Inv(entries[..].into()),
+        Message::GetData(entries[..].into()),
+        Message::NotFound(entries[..].into()),
+        Message::Addr(addresses[..].into()),
+        Message::Block(&[8; 90]),
+    ];
+    messages.iter().flat_map(|message| message.to_bytes(magic)).collect()
 }
 
 struct Seeds {

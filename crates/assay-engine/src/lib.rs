@@ -33,6 +33,7 @@ mod log;
 mod mempool;
 mod pipeline;
 mod scripts;
+mod serve;
 mod stats;
 mod submit;
 mod tree;
@@ -56,6 +57,7 @@ pub use log::iso_time;
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
 pub use mempool::{MempoolFileDamage, MempoolFileError, MempoolLoad};
+pub use serve::ArchivedBlock;
 pub use types::{
     BlockEntry, ChainTip, ChainTipStatus, ControlError, EngineError, MempoolEntryInfo, MempoolInfo,
     OpenError, SubmitOutcome, TestAccept, Tip, TxReject, TxRejectCode, UtxoStats,

@@ -9,6 +9,7 @@ use assay_electrum::index::IndexConfig;
 
 use crate::http::{Limits, RpcAuth, Subnet};
 use crate::log::LogConfig;
+use crate::p2p::P2pConfig;
 
 /// Everything a node needs to know before it starts.
 #[derive(Debug, Clone)]
@@ -32,6 +33,8 @@ pub struct NodeConfig {
     pub persist_mempool: bool,
     /// The index of scripts; `None` for none.
     pub index: Option<IndexOptions>,
+    /// The server of blocks for peers; `None` for none.
+    pub p2p: Option<P2pConfig>,
     /// Where the log goes; `None` leaves events to whoever listens in this process.
     pub log: Option<LogConfig>,
     /// Whether SIGTERM and SIGINT stop the node.
@@ -95,6 +98,7 @@ impl NodeConfig {
             min_relay_fee_sat_per_kvb: None,
             persist_mempool: true,
             index: None,
+            p2p: None,
             log: Some(LogConfig::default()),
             handle_signals: true,
         })

@@ -1,4 +1,4 @@
-//! Connects the engine to users over JSON-RPC and the Electrum protocol.
+//! Connects the engine to users over JSON-RPC and the Electrum protocol, and serves its blocks to peers.
 //!
 //! A node is an [`Engine`](assay_engine::Engine) in a data directory, with an HTTP server in front that speaks JSON-RPC as
 //! Bitcoin Core does: the same methods, fields, error codes and status codes, so that tools made for
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! [`jsonrpc`] is the protocol and [`http`] the transport; neither knows the methods. Deliberately absent:
-//! peers, a wallet, TLS for JSON-RPC (put a proxy in front), and configuration files. The Electrum server, which has
+//! peers to learn blocks from, a wallet, TLS for JSON-RPC (put a proxy in front), and configuration files. The Electrum server, which has
 //! TLS, is [`assay_electrum`]; here it gets its chain.
 
 mod config;
@@ -23,11 +23,13 @@ pub mod http;
 pub mod jsonrpc;
 mod log;
 mod node;
+mod p2p;
 mod rpc;
 
 pub use config::{IndexOptions, NodeConfig, RpcConfig, UnknownChain};
 pub use electrum::EngineChain;
 pub use log::{LogConfig, LogError};
 pub use node::{Node, NodeError, StopHandle, run};
+pub use p2p::{P2pConfig, P2pTimeouts};
 #[cfg(fuzzing)]
 pub use rpc::fuzzing;

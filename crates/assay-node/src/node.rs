@@ -19,6 +19,7 @@ use crate::config::{NodeConfig, RpcConfig};
 use crate::electrum::IndexService;
 use crate::http::{AuthError, Authenticator, BindError, CookieFile, Server};
 use crate::log::{self, LogError};
+use crate::p2p::{self, P2pService};
 use crate::rpc::Rpc;
 
 /// Why a node could not start, or did not stop cleanly.
@@ -59,6 +60,22 @@ pub enum NodeError {
     Exposed {
         /// The address.
         address: SocketAddr,
+    },
+    /// Peers on other machines could connect though nobody asked for it.
+    #[error(
+        "refusing to serve peers on {address}, which other machines can reach, unless that is asked for"
+    )]
+    P2pExposed {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Peers cannot be listened for.
+    #[error("cannot listen on {address} for peers: {source}")]
+    P2pBind {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
     },
     /// The credentials cannot be set up.
     #[error(transparent)]
@@ -109,6 +126,7 @@ pub struct Node {
     /// Reads the mempool file, if that is wanted.
     loading: Option<thread::JoinHandle<()>>,
     index: Option<IndexService>,
+    p2p: Option<P2pService>,
     addresses: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
     cookie: Option<CookieFile>,
@@ -145,6 +163,7 @@ impl Node {
     pub fn start(config: &NodeConfig) -> Result<Self, NodeError> {
         let dir = config.chain_dir();
         refuse_exposure(&config.rpc)?;
+        config.p2p.as_ref().map(p2p::refuse_exposure).transpose()?;
         let folder = |source| NodeError::Folder { path: dir.clone(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(folder)?;
         let lock = lock(&dir)?;
@@ -177,6 +196,7 @@ impl Node {
             tracing::info!("Binding RPC on address {} port {}", address.ip(), address.port());
         }
         let rpc = Arc::new(Rpc::new(Arc::clone(&config.params), log_path, stop.clone()));
+        let peers_stopping = stopping.clone();
         let serving = runtime.spawn(server.serve(
             Arc::clone(&rpc),
             authenticator,
@@ -200,12 +220,18 @@ impl Node {
         if let Some(index) = &index {
             rpc.set_index(Arc::clone(index.index()));
         }
+        let serve = |p2p| P2pService::start(p2p, &engine, &runtime, peers_stopping);
+        let p2p = config.p2p.as_ref().map(serve).transpose()?;
+        if let Some(p2p) = &p2p {
+            rpc.set_peers(Arc::clone(p2p.peers()), p2p.services());
+        }
         Ok(Self {
             runtime,
             serving,
             engine,
             loading,
             index,
+            p2p,
             addresses,
             stop,
             cookie,
@@ -222,6 +248,11 @@ impl Node {
     /// Where Electrum clients can connect.
     pub fn electrum_addresses(&self) -> assay_electrum::server::Addresses {
         self.index.as_ref().map(IndexService::addresses).unwrap_or_default()
+    }
+
+    /// Where peers can connect.
+    pub fn p2p_address(&self) -> Option<SocketAddr> {
+        self.p2p.as_ref().map(P2pService::address)
     }
 
     /// The engine inside.
@@ -246,6 +277,7 @@ impl Node {
             engine,
             loading,
             mut index,
+            p2p,
             addresses: _,
             stop,
             cookie,
@@ -266,10 +298,16 @@ impl Node {
         if let Some(index) = &mut index {
             index.stop_serving();
         }
+        if let Some(p2p) = &p2p {
+            p2p.stop_serving();
+        }
         let flushed = engine.shutdown();
         // Its threads have seen that the engine closes; they still read archived blocks.
         if let Some(index) = index {
             index.join();
+        }
+        if let Some(p2p) = p2p {
+            p2p.join();
         }
         // Calls that outlived the server's patience run on into a closed engine, and are not waited for.
         runtime.shutdown_background();

@@ -306,15 +306,27 @@ impl BlockStore {
         offset: u32,
         length: u32,
     ) -> Result<Vec<u8>, BlockFileError> {
-        let end = u64::from(offset) + u64::from(length);
-        if end > u64::from(pos.size) {
-            return Err(BlockFileError::Size { size: end });
-        }
-        let id = FileId::Block(pos.file);
+        // Before anything is reserved: the length may be anything.
+        check_part(pos, offset, u64::from(length))?;
         let mut part = vec![0u8; length as usize];
-        let at = u64::from(pos.offset) + u64::from(offset);
-        self.read(id, &*self.handle(id, false)?, &mut part, at)?;
+        self.read_block_into(pos, offset, &mut part)?;
         Ok(part)
+    }
+
+    /// [`BlockStore::read_block_part`] into memory that is there.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_block_into(
+        &self,
+        pos: BlockPos,
+        offset: u32,
+        part: &mut [u8],
+    ) -> Result<(), BlockFileError> {
+        check_part(pos, offset, part.len() as u64)?;
+        let id = FileId::Block(pos.file);
+        let at = u64::from(pos.offset) + u64::from(offset);
+        self.read(id, &*self.handle(id, false)?, part, at)
     }
 
     /// Appends the undo data of the block `block_hash` beside block file `file`, with a checksum over both.
@@ -509,6 +521,12 @@ impl BlockStore {
     fn writer(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the part lies in the block.
+fn check_part(pos: BlockPos, offset: u32, length: u64) -> Result<(), BlockFileError> {
+    let end = u64::from(offset) + length;
+    if end > u64::from(pos.size) { Err(BlockFileError::Size { size: end }) } else { Ok(()) }
 }
 
 fn undo_checksum(block_hash: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {

@@ -1,4 +1,4 @@
-//! Why bytes are not a transaction or a block.
+//! Why bytes are not a transaction, a block or a message.
 
 /// What was wrong and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,7 +10,7 @@ pub struct ParseError {
     pub kind: ParseErrorKind,
 }
 
-/// The ways in which bytes fail to be a transaction or a block.
+/// The ways in which bytes fail to be a transaction, a block or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseErrorKind {
     /// The bytes end inside a field.
@@ -34,4 +34,10 @@ pub enum ParseErrorKind {
     /// More than 4 GiB: offsets are 32 bits wide.
     #[error("the data is longer than 4 GiB")]
     TooLong,
+    /// A list in a message with more entries than the protocol allows.
+    #[error("a list is longer than the protocol allows")]
+    TooMany,
+    /// A header in a message with a count of transactions other than 0.
+    #[error("transactions are announced after a header")]
+    HeaderWithTransactions,
 }

@@ -1,4 +1,4 @@
-//! Transactions, blocks and headers as views over their bytes.
+//! Transactions, blocks, headers and P2P messages as views over their bytes.
 //!
 //! A block is parsed in one pass that copies nothing: the parser walks the bytes once, checks every length against what is
 //! left, and records where each transaction, input, output and witness begins. Everything else ([`Tx`], [`TxIn`],
@@ -17,7 +17,7 @@
 //! # Ok::<(), assay_wire::ParseError>(())
 //! ```
 //!
-//! Deliberately absent: consensus rules (a view may hold nonsense amounts), P2P messages, and any I/O.
+//! Deliberately absent: consensus rules (a view may hold nonsense amounts), and any I/O.
 
 mod block;
 mod coin;
@@ -26,6 +26,7 @@ mod error;
 mod header;
 mod id;
 mod layout;
+pub mod p2p;
 mod reader;
 mod transaction;
 mod witness;

@@ -36,6 +36,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// The next `count` bytes.
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], ParseError> {
+        let start = self.position;
+        self.skip(count)?;
+        Ok(&self.bytes[start..self.position])
+    }
+
     #[inline]
     pub(crate) fn take<const N: usize>(&mut self) -> Result<&'a [u8; N], ParseError> {
         match self.bytes[self.position..].first_chunk::<N>() {

@@ -4,6 +4,7 @@ mod bench;
 mod electrum;
 mod load;
 mod logs;
+mod p2p;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub(crate) use electrum::{
 };
 pub(crate) use load::{LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument};
 pub(crate) use logs::LogsArguments;
+pub(crate) use p2p::{LoadP2pArguments, P2pArguments};
 
 /// How fast can this be verified, and why?
 ///
@@ -363,6 +365,8 @@ pub(crate) struct NodeArguments {
     pub(crate) index_memory: Option<usize>,
     #[command(flatten)]
     pub(crate) electrum: ServeArguments,
+    #[command(flatten)]
+    pub(crate) p2p: P2pArguments,
     /// Also print the log to standard output, as Bitcoin Core does.
     #[arg(long)]
     pub(crate) print_to_console: bool,

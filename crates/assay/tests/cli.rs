@@ -49,6 +49,7 @@ fn help_texts() {
         ("bench blocks", vec!["bench", "blocks", "--help"]),
         ("bench sync", vec!["bench", "sync", "--help"]),
         ("load electrum", vec!["load", "electrum", "--help"]),
+        ("load p2p", vec!["load", "p2p", "--help"]),
     ] {
         let output = assay(&arguments);
         assert!(output.status.success());

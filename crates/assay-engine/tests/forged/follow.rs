@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use assay_engine::{Config, Engine, MempoolDelta, UNCONFIRMED_HEIGHT, UnconfirmedTx};
-use assay_wire::Txid;
+use assay_wire::{BlockHash, Txid};
 
 use crate::chain::{Forged, accept};
 use crate::fixture::{Fixture, child, txid};
@@ -133,4 +133,45 @@ fn news_wake_a_waiting_follower() {
         waiting.join().unwrap();
         assert!(engine.is_shutting_down());
     });
+}
+
+#[test]
+fn the_chain_can_be_handed_on() {
+    let forged = Forged::new("bch-scaling", 21, Some(12));
+    let datadir = tempfile::tempdir().unwrap();
+    let engine = Engine::open(Config::new(datadir.path(), forged.params())).unwrap();
+    for height in 1..=12 {
+        accept(&engine, forged.block(height));
+    }
+    let hash = |height| engine.block_hash_at(height).unwrap();
+    let (unknown, none) = (BlockHash([9; 32]), BlockHash::ZERO);
+    let heights = |locator: &[BlockHash], stop, max| -> Vec<u32> {
+        let found = engine.headers_after(locator, &stop, max);
+        assert!(found.iter().all(|(hash, header)| header.hash() == *hash));
+        found.iter().map(|(hash, _)| engine.block_entry(hash).unwrap().height).collect()
+    };
+    assert_eq!(heights(&[hash(9)], none, 2000), [10, 11, 12]);
+    assert_eq!(heights(&[unknown, hash(4), hash(0)], hash(6), 2000), [5, 6]);
+    assert_eq!(heights(&[unknown], none, 3), [1, 2, 3]);
+    assert_eq!(heights(&[], hash(7), 2000), [7]);
+    assert!(heights(&[], unknown, 2000).is_empty());
+    assert!(heights(&[hash(12)], none, 2000).is_empty());
+    for height in [0, 1, 12] {
+        let block = engine.archived_block(&hash(height)).unwrap();
+        assert_eq!((block.height(), *block.hash()), (height, hash(height)));
+        let whole = engine.read_block(&hash(height)).unwrap().unwrap();
+        assert_eq!(block.size() as usize, whole.len());
+        let mut part = [0; 11];
+        engine.read_archived(&block, 70, &mut part).unwrap();
+        assert_eq!(part, whole[70..81]);
+        assert!(engine.read_archived(&block, block.size() - 10, &mut part).is_err());
+        assert!(engine.read_archived(&block, u32::MAX, &mut part).is_err());
+    }
+    // What is no longer on the active branch still has a place where it leaves it; what is invalid is not given.
+    let (tip, below) = (hash(12), hash(11));
+    engine.invalidate_block(&below).unwrap();
+    assert!(engine.archived_block(&tip).is_none() && engine.archived_block(&below).is_none());
+    assert_eq!(engine.headers_since(&tip, 9), Some(Vec::new()));
+    assert_eq!(engine.headers_since(&hash(8), 9).unwrap().len(), 2);
+    assert!(engine.headers_since(&unknown, 9).is_none());
 }

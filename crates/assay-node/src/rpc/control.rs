@@ -119,34 +119,6 @@ pub(super) const GETMEMORYINFO: Method = Method {
     prepare: |_, args| Ok(Job::call(args, memory_info)),
 };
 
-pub(super) const GETNETWORKINFO: Method = Method {
-    name: "getnetworkinfo",
-    category: "network",
-    about: "State of the peer-to-peer network, which this node does not take part in.",
-    args: &[],
-    result: "\
-{                                (json object)
-  \"version\" : n,                 (numeric) Version of the node, as a number
-  \"subversion\" : \"str\",          (string) Name and version of the node
-  \"protocolversion\" : n,         (numeric) Version of the peer-to-peer protocol
-  \"localservices\" : \"hex\",       (string) Services offered to peers: none
-  \"localservicesnames\" : [],     (json array) The same by name
-  \"localrelay\" : true|false,     (boolean) Whether transactions are relayed
-  \"timeoffset\" : n,              (numeric) Always 0
-  \"networkactive\" : true|false,  (boolean) Always false
-  \"connections\" : n,             (numeric) Always 0
-  \"connections_in\" : n,          (numeric) Always 0
-  \"connections_out\" : n,         (numeric) Always 0
-  \"networks\" : [ {...}, ... ],   (json array) Name, limited, reachable, proxy and proxy_randomize_credentials per network
-  \"relayfee\" : n,                (numeric) Least fee rate of the mempool, per 1,000 virtual bytes
-  \"incrementalfee\" : n,          (numeric) The same
-  \"localaddresses\" : [],         (json array) Nothing
-  \"warnings\" : []                (json array) Nothing
-}",
-    example: "",
-    prepare: |_, args| Ok(Job::call(args, network_info)),
-};
-
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
 fn rpc_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let mut object = Json::new(out).object();
@@ -188,48 +160,4 @@ fn memory_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     Ok(())
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
-fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let fee_rate = node.engine.mempool_info().min_relay_fee_sat_per_kvb.cast_signed();
-    let mut object = Json::new(out).object();
-    object.key("version").int(version_number());
-    object.key("subversion").string(concat!("/Assay:", env!("CARGO_PKG_VERSION"), "/"));
-    object.key("protocolversion").int(PROTOCOL_VERSION);
-    object.key("localservices").text("0000000000000000");
-    object.key("localservicesnames").array().end();
-    object.key("localrelay").bool(false);
-    object.key("timeoffset").int(0);
-    object.key("networkactive").bool(false);
-    for name in ["connections", "connections_in", "connections_out"] {
-        object.key(name).int(0);
-    }
-    let mut networks = object.key("networks").array();
-    for name in ["ipv4", "ipv6", "onion", "i2p", "cjdns"] {
-        let mut network = networks.item().object();
-        network.key("name").string(name);
-        network.key("limited").bool(true);
-        network.key("reachable").bool(false);
-        network.key("proxy").string("");
-        network.key("proxy_randomize_credentials").bool(false);
-        network.end();
-    }
-    networks.end();
-    object.key("relayfee").amount(fee_rate);
-    object.key("incrementalfee").amount(fee_rate);
-    object.key("localaddresses").array().end();
-    object.key("warnings").array().end();
-    object.end();
-    Ok(())
-}
-
-/// Major, minor and patch as Bitcoin Core packs them.
-fn version_number() -> u32 {
-    let part = |text: &str| text.parse::<u32>().unwrap_or(0);
-    10_000 * part(env!("CARGO_PKG_VERSION_MAJOR"))
-        + 100 * part(env!("CARGO_PKG_VERSION_MINOR"))
-        + part(env!("CARGO_PKG_VERSION_PATCH"))
-}
-
-/// `node/protocol_version.h`; blocks and transactions are those of this version.
-const PROTOCOL_VERSION: u32 = 70016;
 const STOP_WAIT_MAX: Duration = Duration::from_mins(1);

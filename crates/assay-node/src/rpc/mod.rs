@@ -14,6 +14,7 @@ pub mod fuzzing;
 mod index;
 mod mempool;
 mod mempool_file;
+mod network;
 mod script;
 mod submit;
 mod table;
@@ -32,6 +33,7 @@ use tokio::sync::watch;
 
 use self::args::Args;
 use crate::jsonrpc::{CallContext, Code, Handler, Params, RpcError};
+use crate::p2p::Peers;
 
 /// The node as seen through RPC.
 pub(crate) struct Rpc {
@@ -40,6 +42,8 @@ pub(crate) struct Rpc {
     engine: OnceLock<Arc<Engine>>,
     /// Empty where there is none.
     index: OnceLock<Arc<Index>>,
+    /// Empty where none are served; with the services that they are offered.
+    peers: OnceLock<(Arc<Peers>, u64)>,
     started: Instant,
     log_path: PathBuf,
     stop: watch::Sender<bool>,
@@ -87,6 +91,7 @@ impl Rpc {
             params,
             engine: OnceLock::new(),
             index: OnceLock::new(),
+            peers: OnceLock::new(),
             started: Instant::now(),
             log_path,
             stop,
@@ -102,6 +107,11 @@ impl Rpc {
     /// From now on there is an index to tell of.
     pub(crate) fn set_index(&self, index: Arc<Index>) {
         assert!(self.index.set(index).is_ok(), "the index is opened once");
+    }
+
+    /// From now on there are peers to tell of.
+    pub(crate) fn set_peers(&self, peers: Arc<Peers>, services: u64) {
+        assert!(self.peers.set((peers, services)).is_ok(), "peers are served once");
     }
 
     fn node<'a>(&'a self, context: &'a CallContext) -> Result<Node<'a>, RpcError> {

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    blocks, branches, chain, coins, control, index, mempool, mempool_file, submit, transactions,
+    blocks, branches, chain, coins, control, index, mempool, mempool_file, network, submit,
+    transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -199,7 +200,9 @@ const METHODS: &[&Method] = &[
     &control::UPTIME,
     &submit::SUBMITBLOCK,
     &submit::SUBMITHEADER,
-    &control::GETNETWORKINFO,
+    &network::GETCONNECTIONCOUNT,
+    &network::GETNETWORKINFO,
+    &network::GETPEERINFO,
     &transactions::GETRAWTRANSACTION,
     &submit::SENDRAWTRANSACTION,
     &submit::TESTMEMPOOLACCEPT,

@@ -51,7 +51,8 @@ fn coinbase(height: u32) -> Transaction {
     } else if height < 32_768 {
         script_sig = vec![2, height as u8, (height >> 8) as u8];
     }
-    tx(&[(OutPoint::NULL, &script_sig)], &[SUBSIDY])
+    // It halves every 150 blocks here.
+    tx(&[(OutPoint::NULL, &script_sig)], &[SUBSIDY >> (height / 150)])
 }
 
 /// Spends `inputs` in order to one output per value.

@@ -5,5 +5,6 @@ mod chain;
 mod http;
 mod index;
 mod node;
+mod p2p;
 mod process;
 mod support;

@@ -46,6 +46,10 @@ impl Fixture {
         Self { node, client, dir, blocks }
     }
 
+    pub(crate) fn p2p_address(&self) -> SocketAddr {
+        self.node.p2p_address().unwrap()
+    }
+
     pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
         self.client.call(method, &params.to_string()).unwrap()
     }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::p2p::LoadP2pArguments;
+
 /// Put load on a server.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
@@ -15,6 +17,8 @@ pub(crate) struct LoadArguments {
 pub(crate) enum LoadCommand {
     /// Many wallets at once on any Electrum server: latencies and throughput for each method, answers checked.
     Electrum(LoadElectrumArguments),
+    /// Blocks over the peer-to-peer protocol, as fast as they come: the rate of a source.
+    P2p(LoadP2pArguments),
 }
 
 /// What the clients do.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use assay_bench::p2p::P2pOptions;
 use assay_forge::scripts::{ScriptChoice, ScriptLedger};
 use assay_lab::load::{
     Expected, ExpectedCoin, ExpectedScript, ExpectedTx, FeedOptions, LoadError, LoadOptions, Mix,
@@ -12,14 +13,40 @@ use assay_lab::load::{
 
 use super::stop_flag;
 use crate::Outcome;
-use crate::cli::{LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument};
+use crate::cli::{
+    LoadArguments, LoadCommand, LoadElectrumArguments, LoadP2pArguments, MixArgument,
+};
 use crate::output;
 
 /// Questions per second of a client that only has subscriptions, unless told otherwise.
 const SUBSCRIBER_RATE: f64 = 1.0;
 
 pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Outcome> {
-    let LoadCommand::Electrum(arguments) = &arguments.command;
+    match &arguments.command {
+        LoadCommand::Electrum(arguments) => electrum(arguments),
+        LoadCommand::P2p(arguments) => p2p(arguments),
+    }
+}
+
+fn p2p(arguments: &LoadP2pArguments) -> anyhow::Result<Outcome> {
+    let stop = stop_flag()?;
+    let options = P2pOptions {
+        address: arguments.address.clone(),
+        chain: arguments.chain.clone(),
+        time: arguments.time,
+        window: arguments.window,
+        with_witnesses: !arguments.stripped,
+    };
+    let report = assay_bench::p2p::run(&options, &stop)?;
+    if arguments.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(&report.text())?;
+    }
+    Ok(Outcome::Good)
+}
+
+fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
     let options = options(arguments)?;
     let expected = arguments.chain_dir.as_deref().map(Ledger::read).transpose()?;
     let expected = expected.as_ref().map(|ledger| ledger as &dyn Expected);

@@ -3,11 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use assay_electrum::server;
-use assay_node::{IndexOptions, NodeConfig};
+use assay_node::{IndexOptions, NodeConfig, P2pConfig};
 
 use super::mebibytes;
 use crate::Outcome;
-use crate::cli::{NodeArguments, ServeArguments};
+use crate::cli::{NodeArguments, P2pArguments, ServeArguments};
 
 pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     let mut config = NodeConfig::new(&arguments.chain, arguments.datadir)?;
@@ -31,12 +31,23 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
             memory.map(|count| mebibytes("--index-memory", count)).transpose()?;
         config.index = Some(IndexOptions { memory_bytes_max, server });
     }
+    config.p2p = p2p(&arguments.p2p, &config);
     config.persist_mempool = arguments.persist_mempool && !arguments.no_persist_mempool;
     if let Some(log) = &mut config.log {
         log.stdout = arguments.print_to_console;
     }
     assay_node::run(&config)?;
     Ok(Outcome::Good)
+}
+
+/// The server of blocks that the flags ask for.
+fn p2p(arguments: &P2pArguments, node: &NodeConfig) -> Option<P2pConfig> {
+    let default = SocketAddr::from((Ipv4Addr::LOCALHOST, node.params.p2p_port));
+    let mut config = P2pConfig::new(arguments.p2p?.unwrap_or(default));
+    config.expose = arguments.p2p_expose;
+    config.peers_max = arguments.p2p_peers;
+    config.rate = arguments.p2p_rate.map(|megabytes| (megabytes * 1e6).max(1.0) as u64);
+    Some(config)
 }
 
 /// The Electrum server that the flags ask for; `None` where they name no address for it.

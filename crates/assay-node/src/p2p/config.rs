@@ -1,0 +1,51 @@
+//! How the node serves peers.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The server of blocks.
+#[derive(Debug, Clone)]
+pub struct P2pConfig {
+    /// Address to listen on; loopback unless [`P2pConfig::expose`] says otherwise.
+    pub bind: SocketAddr,
+    /// Whether other machines may connect.
+    pub expose: bool,
+    /// Peers at once.
+    pub peers_max: usize,
+    /// Bytes per second to all peers together; `None` for no limit.
+    pub rate: Option<u64>,
+    /// How patient the node is.
+    pub timeouts: P2pTimeouts,
+}
+
+/// How long peers are waited for.
+#[derive(Debug, Clone, Copy)]
+pub struct P2pTimeouts {
+    /// From the connection to the end of the handshake.
+    pub handshake: Duration,
+    /// From one message to the next, and from the beginning of one to its end.
+    pub idle: Duration,
+    /// For a peer that takes nothing of what is sent to it.
+    pub stall: Duration,
+    /// From ping to ping.
+    pub ping: Duration,
+}
+
+impl P2pConfig {
+    /// The defaults, on `bind`.
+    pub fn new(bind: SocketAddr) -> Self {
+        Self { bind, expose: false, peers_max: 125, rate: None, timeouts: P2pTimeouts::default() }
+    }
+}
+
+/// Core's: `net.h`, `DEFAULT_PEER_CONNECT_TIMEOUT` and `TIMEOUT_INTERVAL`; `net_processing.cpp`, `PING_INTERVAL`.
+impl Default for P2pTimeouts {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_mins(1),
+            idle: Duration::from_mins(20),
+            stall: Duration::from_mins(20),
+            ping: Duration::from_mins(2),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! The thread that writes to a peer: gives what waits in the outbox, block after block.
+
+use std::io::{self, Write};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use assay_engine::{ArchivedBlock, Block, EngineError};
+use assay_wire::p2p::{
+    Command, FrameHeader, HEADERS_MAX, Inventory, InventoryKind, Message, NetAddress,
+    PayloadHasher, Version,
+};
+use assay_wire::{BlockHash, Encoding, Header, encode};
+
+use super::Shared;
+use super::intake::{Ended, is_timeout};
+use super::outbox::{Request, Task};
+use super::peers::{Peer, unix_time_s};
+
+/// Gives until the connection is over.
+pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
+    let mut giver = Giver {
+        peer,
+        shared,
+        buffer: Vec::new(),
+        missing: Vec::new(),
+        announced: BlockHash::ZERO,
+        resume_after: None,
+        ping_due: Instant::now(),
+    };
+    loop {
+        if let Err(ended) = giver.step() {
+            return ended;
+        }
+    }
+}
+
+struct Giver<'a> {
+    peer: &'a Peer,
+    shared: &'a Shared,
+    /// Header and payload of a message; a piece of a block at most.
+    buffer: Vec<u8>,
+    /// What was asked for and is not there.
+    missing: Vec<Inventory>,
+    /// The highest block that the peer was told of.
+    announced: BlockHash,
+    /// When this block is asked for, the peer wants to hear of more (Core's `m_continuation_block`).
+    resume_after: Option<BlockHash>,
+    ping_due: Instant,
+}
+
+impl Giver<'_> {
+    fn step(&mut self) -> Result<(), Ended> {
+        let patience = self.shared.config.timeouts.ping;
+        let is_ready = self.peer.is_ready();
+        let now = Instant::now();
+        if is_ready && now >= self.ping_due {
+            self.ping_due = now + patience;
+            self.ping()?;
+        }
+        let wait = if is_ready { self.ping_due - now } else { patience };
+        match self.peer.outbox.take(wait) {
+            Task::Closed => Err(Ended::Stopping),
+            Task::Nothing => {
+                // A peer that is quiet for this long takes no memory.
+                self.buffer = Vec::new();
+                Ok(())
+            }
+            Task::News => self.announce(),
+            Task::Data(entry, is_last) => self.data(entry, is_last),
+            Task::Request(request) => self.answer(request),
+        }
+    }
+
+    fn answer(&mut self, request: Request) -> Result<(), Ended> {
+        let engine = &self.shared.engine;
+        match request {
+            Request::Greet => self.greet(),
+            Request::Ready => {
+                self.announced = engine.tip().hash;
+                self.ping_due = Instant::now();
+                Ok(())
+            }
+            Request::Pong(nonce) => self.send(&Message::Pong(nonce)),
+            Request::Headers { locator, stop } => {
+                let found = engine.headers_after(&locator, &stop, HEADERS_MAX);
+                let headers: Vec<Header> = found.into_iter().map(|(_, header)| header).collect();
+                self.send(&Message::Headers(headers[..].into()))
+            }
+            Request::Hashes { mut locator, stop } => {
+                if locator.is_empty() {
+                    locator.push(self.shared.genesis);
+                }
+                let mut found = engine.headers_after(&locator, &stop, HASHES_MAX);
+                self.resume_after =
+                    found.get(HASHES_MAX - 1).map(|(hash, _)| *hash).filter(|hash| *hash != stop);
+                // Up to the block named, without it (Core `net_processing.cpp`, GETBLOCKS).
+                found.pop_if(|(hash, _)| *hash == stop);
+                if found.is_empty() {
+                    return Ok(());
+                }
+                let entries: Vec<_> = found.iter().map(|(hash, _)| entry_of(hash)).collect();
+                self.send(&Message::Inv(entries[..].into()))
+            }
+            Request::Data(entries) => {
+                // The outbox gives them one by one.
+                entries.into_iter().try_for_each(|entry| self.data(entry, true))
+            }
+        }
+    }
+
+    fn greet(&mut self) -> Result<(), Ended> {
+        let (address, services) = (self.peer.address, self.shared.services);
+        let ip = match address.ip() {
+            std::net::IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+            std::net::IpAddr::V6(ip) => ip.octets(),
+        };
+        let receiver = NetAddress { services: 0, ip, port: address.port() };
+        let version = Version {
+            version: super::PROTOCOL_VERSION,
+            services,
+            time: unix_time_s().cast_signed(),
+            receiver,
+            sender: NetAddress { services, ..NetAddress::default() },
+            nonce: random()?,
+            user_agent: super::USER_AGENT.as_bytes(),
+            start_height: self.shared.engine.tip().height.cast_signed(),
+            // Blocks alone are served: there is nothing to tell us of.
+            relay: Some(false),
+        };
+        self.send(&Message::Version(version))?;
+        self.send(&Message::Verack)
+    }
+
+    fn ping(&mut self) -> Result<(), Ended> {
+        let nonce = random()?;
+        let is_waiting = self.peer.with_facts(|facts| {
+            let is_waiting = facts.ping.is_some();
+            facts.ping.get_or_insert((nonce, Instant::now()));
+            is_waiting
+        });
+        if is_waiting { Ok(()) } else { self.send(&Message::Ping(nonce)) }
+    }
+
+    /// Tells of what was connected since the last time.
+    fn announce(&mut self) -> Result<(), Ended> {
+        if !self.peer.is_ready() {
+            return Ok(());
+        }
+        let engine = &self.shared.engine;
+        let found = engine.headers_since(&self.announced, ANNOUNCED_MAX + 1);
+        let mut found = found.unwrap_or_default();
+        let Some((highest, _)) = found.last().copied() else { return Ok(()) };
+        if found.len() > ANNOUNCED_MAX {
+            // Too far to go step by step: the peer asks for what lies between.
+            self.announced = engine.tip().hash;
+            return self.send(&Message::Inv([entry_of(&self.announced)][..].into()));
+        }
+        self.announced = highest;
+        if self.peer.wants_headers.load(Ordering::Relaxed) {
+            let headers: Vec<Header> = found.drain(..).map(|(_, header)| header).collect();
+            return self.send(&Message::Headers(headers[..].into()));
+        }
+        let entries: Vec<_> = found.iter().map(|(hash, _)| entry_of(hash)).collect();
+        self.send(&Message::Inv(entries[..].into()))
+    }
+
+    fn data(&mut self, entry: Inventory, is_last: bool) -> Result<(), Ended> {
+        let hash = BlockHash(entry.hash);
+        let is_block = BLOCKS.contains(&entry.kind);
+        if !(is_block && self.block(&hash, entry.kind != InventoryKind::BLOCK)?) {
+            self.missing.push(entry);
+        }
+        if is_last || self.missing.len() == MISSING_MAX {
+            let missing = std::mem::take(&mut self.missing);
+            if !missing.is_empty() {
+                self.send(&Message::NotFound(missing[..].into()))?;
+            }
+        }
+        if is_block && self.resume_after.take_if(|last| *last == hash).is_some() {
+            let tip = self.shared.engine.tip().hash;
+            self.send(&Message::Inv([entry_of(&tip)][..].into()))?;
+        }
+        Ok(())
+    }
+
+    /// Gives a block; `false` when it is not there.
+    fn block(&mut self, hash: &BlockHash, with_witnesses: bool) -> Result<bool, Ended> {
+        let shared = self.shared;
+        let Some(block) = shared.engine.archived_block(hash) else { return Ok(false) };
+        let can_have_witnesses = shared.encoding == Encoding::Segwit
+            && shared.engine.params().segwit_active(block.height());
+        let length = block.size() as usize;
+        let read = if can_have_witnesses && !with_witnesses {
+            self.load_stripped(&block)
+        } else if length > PIECE {
+            return self.large_block(&block);
+        } else {
+            self.load(&block)
+        };
+        if let Err(error) = read {
+            unreadable(hash, &error);
+            return Ok(false);
+        }
+        if !self.is_block(hash) {
+            tracing::error!("Block {hash} is damaged in the archive and not given to peers");
+            return Ok(false);
+        }
+        let (head, payload) = self.buffer.split_at_mut(FrameHeader::SIZE);
+        head.copy_from_slice(&FrameHeader::of(shared.magic, BLOCK, payload).to_bytes());
+        let whole = std::mem::take(&mut self.buffer);
+        self.send_bytes(&whole)?;
+        self.buffer = whole;
+        self.peer.traffic.blocks_sent.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    /// Puts a block behind room for a header.
+    fn load(&mut self, block: &ArchivedBlock) -> Result<(), EngineError> {
+        self.buffer.resize(FrameHeader::SIZE + block.size() as usize, 0);
+        self.shared.engine.read_archived(block, 0, &mut self.buffer[FrameHeader::SIZE..])
+    }
+
+    /// The same without the block's witnesses, as peers from before BIP144 ask for it. One at a time: it takes several times
+    /// the block's memory.
+    fn load_stripped(&mut self, block: &ArchivedBlock) -> Result<(), EngineError> {
+        let shared = self.shared;
+        let _turn = shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut raw = vec![0; block.size() as usize];
+        shared.engine.read_archived(block, 0, &mut raw)?;
+        let parsed = Block::parse(raw, shared.encoding)
+            .map_err(|source| EngineError::StoredBlock { hash: *block.hash(), source })?;
+        self.buffer.resize(FrameHeader::SIZE, 0);
+        self.buffer.extend_from_slice(&parsed.bytes()[..Header::SIZE]);
+        encode::compact_size(&mut self.buffer, parsed.tx_count() as u64);
+        for tx in parsed.txs() {
+            tx.stripped_parts().iter().for_each(|part| self.buffer.extend_from_slice(part));
+        }
+        Ok(())
+    }
+
+    /// Whether the buffer holds the block of this name, as far as its header tells.
+    fn is_block(&self, hash: &BlockHash) -> bool {
+        let header = self.buffer[FrameHeader::SIZE..].first_chunk::<{ Header::SIZE }>();
+        header.is_some_and(|header| Header::parse(header).hash() == *hash)
+    }
+
+    /// A block that is larger than a piece is read twice, for the checksum and to be sent, and is never in memory as a whole.
+    fn large_block(&mut self, block: &ArchivedBlock) -> Result<bool, Ended> {
+        let engine = &self.shared.engine;
+        let mut hasher = PayloadHasher::default();
+        for (offset, length) in pieces(block.size()) {
+            self.buffer.resize(FrameHeader::SIZE + length, 0);
+            let piece = &mut self.buffer[FrameHeader::SIZE..];
+            if let Err(error) = engine.read_archived(block, offset, piece) {
+                unreadable(block.hash(), &error);
+                return Ok(false);
+            }
+            hasher.update(piece);
+            if offset == 0 && !self.is_block(block.hash()) {
+                tracing::error!("Block {} is damaged in the archive", block.hash());
+                return Ok(false);
+            }
+        }
+        let hash = hasher.finish();
+        let header = FrameHeader {
+            magic: self.shared.magic,
+            command: BLOCK,
+            length: block.size(),
+            checksum: [hash[0], hash[1], hash[2], hash[3]],
+        };
+        self.send_bytes(&header.to_bytes())?;
+        for (offset, length) in pieces(block.size()) {
+            let mut piece = std::mem::take(&mut self.buffer);
+            piece.resize(length, 0);
+            // The header is out: now there is no other way to say that something is wrong.
+            if let Err(error) = engine.read_archived(block, offset, &mut piece) {
+                unreadable(block.hash(), &error);
+                return Err(Ended::Io(io::ErrorKind::InvalidData.into()));
+            }
+            self.send_bytes(&piece)?;
+            self.buffer = piece;
+        }
+        self.peer.traffic.blocks_sent.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    fn send(&mut self, message: &Message<'_>) -> Result<(), Ended> {
+        self.send_bytes(&message.to_bytes(self.shared.magic))
+    }
+
+    fn send_bytes(&self, bytes: &[u8]) -> Result<(), Ended> {
+        let mut stream = self.peer.stream();
+        for piece in bytes.chunks(self.shared.rate.piece(bytes.len()).max(1)) {
+            if !self.shared.rate.pay(piece.len(), || self.peer.outbox.is_closed()) {
+                return Err(Ended::Stopping);
+            }
+            stream.write_all(piece).map_err(|error| {
+                let patience = self.shared.config.timeouts.stall;
+                if is_timeout(&error) { Ended::Stalled { patience } } else { Ended::Io(error) }
+            })?;
+            self.peer.traffic.sent(piece.len());
+        }
+        Ok(())
+    }
+}
+
+fn entry_of(hash: &BlockHash) -> Inventory {
+    Inventory { kind: InventoryKind::BLOCK, hash: hash.0 }
+}
+
+fn unreadable(hash: &BlockHash, error: &EngineError) {
+    tracing::error!("Block {hash} cannot be read for a peer: {error}");
+}
+
+/// Offsets and lengths of the pieces of so many bytes.
+fn pieces(size: u32) -> impl Iterator<Item = (u32, usize)> {
+    (0..size).step_by(PIECE).map(move |offset| (offset, PIECE.min((size - offset) as usize)))
+}
+
+fn random() -> Result<u64, Ended> {
+    getrandom::u64().map_err(|error| Ended::Io(io::Error::other(error.to_string())))
+}
+
+const BLOCK: Command = Command::new("block");
+/// Kinds that are answered with a block. Who asks for a compact one gets it whole, as Core does with old blocks.
+const BLOCKS: [InventoryKind; 3] =
+    [InventoryKind::BLOCK, InventoryKind::WITNESS_BLOCK, InventoryKind::COMPACT_BLOCK];
+/// Hashes in an answer to `getblocks` (Core `net_processing.cpp`).
+const HASHES_MAX: usize = 500;
+/// New blocks told of one by one (Core `net_processing.cpp`, `MAX_BLOCKS_TO_ANNOUNCE`).
+const ANNOUNCED_MAX: usize = 8;
+/// Entries of a `notfound` at most.
+const MISSING_MAX: usize = 1000;
+/// Blocks of Bitcoin mostly are one piece; the largest of Bitcoin Cash are many.
+const PIECE: usize = 2 << 20;

@@ -1,0 +1,215 @@
+//! What a peer has asked for and not been given yet.
+//!
+//! The thread that reads from the peer puts requests in, the one that writes takes them out. When the outbox is full the reader waits,
+//! so that a peer which asks faster than it reads is held up by its own connection, and what waits in memory is bounded.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use assay_wire::BlockHash;
+use assay_wire::p2p::{INVENTORY_MAX, Inventory};
+
+/// Something to do for the peer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// Introduce ourselves.
+    Greet,
+    /// The handshake is over.
+    Ready,
+    /// Answer a ping.
+    Pong(u64),
+    /// Headers above the locator.
+    Headers { locator: Vec<BlockHash>, stop: BlockHash },
+    /// Hashes of blocks above the locator.
+    Hashes { locator: Vec<BlockHash>, stop: BlockHash },
+    /// Blocks and other things by hash.
+    Data(Vec<Inventory>),
+}
+
+/// What the writer does next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// One of the requests, other than data.
+    Request(Request),
+    /// One thing by hash, and whether it is the last of its message.
+    Data(Inventory, bool),
+    /// The tip has moved.
+    News,
+    /// Nothing has happened for the time given.
+    Nothing,
+    /// The connection is over.
+    Closed,
+}
+
+#[derive(Default)]
+pub(super) struct Outbox {
+    pending: Mutex<Pending>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Pending {
+    pongs: VecDeque<u64>,
+    requests: VecDeque<Request>,
+    /// What is being given at the moment.
+    data: VecDeque<Inventory>,
+    /// Entries of `data` and of the data in `requests`.
+    entries: usize,
+    news: bool,
+    closed: bool,
+}
+
+impl Pending {
+    fn has_room_for(&self, request: &Request) -> bool {
+        match request {
+            Request::Pong(_) => self.pongs.len() < PONGS_MAX,
+            Request::Data(entries) => {
+                let is_small = self.entries + entries.len() <= INVENTORY_MAX;
+                self.requests.len() < REQUESTS_MAX && (self.entries == 0 || is_small)
+            }
+            _ => self.requests.len() < REQUESTS_MAX,
+        }
+    }
+
+    fn next(&mut self) -> Option<Task> {
+        if self.closed {
+            return Some(Task::Closed);
+        }
+        if let Some(nonce) = self.pongs.pop_front() {
+            return Some(Task::Request(Request::Pong(nonce)));
+        }
+        if let Some(entry) = self.data.pop_front() {
+            self.entries -= 1;
+            return Some(Task::Data(entry, self.data.is_empty()));
+        }
+        while let Some(request) = self.requests.pop_front() {
+            match request {
+                Request::Data(entries) => self.data = entries.into(),
+                other => return Some(Task::Request(other)),
+            }
+            if !self.data.is_empty() {
+                return self.next();
+            }
+        }
+        std::mem::take(&mut self.news).then_some(Task::News)
+    }
+}
+
+impl Outbox {
+    /// Puts a request in; waits for room. `false` when the connection is over.
+    pub(super) fn put(&self, request: Request) -> bool {
+        let mut pending = self.lock();
+        while !pending.closed && !pending.has_room_for(&request) {
+            pending = self.changed.wait(pending).unwrap_or_else(PoisonError::into_inner);
+        }
+        if pending.closed {
+            return false;
+        }
+        match request {
+            Request::Pong(nonce) => pending.pongs.push_back(nonce),
+            Request::Data(entries) => {
+                pending.entries += entries.len();
+                pending.requests.push_back(Request::Data(entries));
+            }
+            other => pending.requests.push_back(other),
+        }
+        drop(pending);
+        self.changed.notify_all();
+        true
+    }
+
+    /// Tells of a new tip; several make one task.
+    pub(super) fn tell_news(&self) {
+        self.lock().news = true;
+        self.changed.notify_all();
+    }
+
+    /// Ends the connection: nothing more goes in or comes out.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Takes the next task out; waits for one until `patience` is over.
+    pub(super) fn take(&self, patience: Duration) -> Task {
+        let deadline = Instant::now() + patience;
+        let mut pending = self.lock();
+        loop {
+            if let Some(task) = pending.next() {
+                drop(pending);
+                self.changed.notify_all();
+                return task;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Task::Nothing;
+            }
+            let waited = self.changed.wait_timeout(pending, left);
+            (pending, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    // Nothing panics between two changes that belong together.
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Requests other than pings that wait at most, a message of data counting as one.
+const REQUESTS_MAX: usize = 16;
+const PONGS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use assay_wire::p2p::InventoryKind;
+
+    use super::*;
+
+    fn entry(number: u8) -> Inventory {
+        Inventory { kind: InventoryKind::BLOCK, hash: [number; 32] }
+    }
+
+    #[test]
+    fn pings_overtake_and_news_come_last() {
+        let outbox = Outbox::default();
+        outbox.tell_news();
+        outbox.tell_news();
+        assert!(outbox.put(Request::Data(vec![entry(1), entry(2)])));
+        assert!(outbox.put(Request::Data(Vec::new())));
+        assert!(outbox.put(Request::Greet));
+        let now = Duration::ZERO;
+        assert_eq!(outbox.take(now), Task::Data(entry(1), false));
+        assert!(outbox.put(Request::Pong(7)));
+        assert_eq!(outbox.take(now), Task::Request(Request::Pong(7)));
+        assert_eq!(outbox.take(now), Task::Data(entry(2), true));
+        assert_eq!(outbox.take(now), Task::Request(Request::Greet));
+        assert_eq!(outbox.take(now), Task::News);
+        assert_eq!(outbox.take(now), Task::Nothing);
+        outbox.close();
+        assert_eq!(outbox.take(now), Task::Closed);
+        assert!(!outbox.put(Request::Greet));
+    }
+
+    #[test]
+    fn a_full_outbox_holds_the_reader_up() {
+        let outbox = Outbox::default();
+        assert!(outbox.put(Request::Data(vec![entry(0); INVENTORY_MAX])));
+        thread::scope(|scope| {
+            let second = scope.spawn(|| outbox.put(Request::Data(vec![entry(1)])));
+            for left in (0..INVENTORY_MAX).rev() {
+                assert_eq!(outbox.take(Duration::ZERO), Task::Data(entry(0), left == 0));
+            }
+            assert!(second.join().expect("no panic"));
+            let third = scope.spawn(|| outbox.put(Request::Data(vec![entry(2); INVENTORY_MAX])));
+            outbox.close();
+            let _ = third.join().expect("closing wakes");
+        });
+    }
+}

@@ -1,0 +1,221 @@
+//! The peers that blocks are served to.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::table::Method;
+use super::{Job, Node};
+use crate::jsonrpc::{Json, RpcError};
+use crate::p2p::{PROTOCOL_VERSION, Peer, SERVICES, USER_AGENT};
+
+pub(super) const GETCONNECTIONCOUNT: Method = Method {
+    name: "getconnectioncount",
+    category: "network",
+    about: "How many peers are connected.",
+    args: &[],
+    result: "n    (numeric) Their number",
+    example: "",
+    prepare: |_, args| {
+        Ok(Job::call(args, |node, out| {
+            Json::new(out).count(count(node));
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const GETPEERINFO: Method = Method {
+    name: "getpeerinfo",
+    category: "network",
+    about: "The peers that are connected, in the order they came. They connect to this node and are given blocks; nothing \
+            is taken from them.",
+    args: &[],
+    result: "\
+[                               (json array)
+  {                             (json object)
+    \"id\" : n,                   (numeric) Number of the connection
+    \"addr\" : \"str\",             (string) Address of the peer
+    \"addrbind\" : \"str\",         (string) Our address
+    \"network\" : \"str\",          (string) ipv4, ipv6 or not_publicly_routable
+    \"services\" : \"hex\",         (string) Services that the peer offers
+    \"servicesnames\" : [ \"str\" ],(json array) The same by name, as far as known
+    \"relaytxes\" : false,        (boolean) Transactions are not relayed
+    \"lastsend\" : n,             (numeric) When something was sent last, seconds since 1970
+    \"lastrecv\" : n,             (numeric) When something came last
+    \"bytessent\" : n,            (numeric) Bytes sent
+    \"bytesrecv\" : n,            (numeric) Bytes received, in whole messages
+    \"conntime\" : n,             (numeric) When the connection was made
+    \"timeoffset\" : n,           (numeric) Seconds that the peer's clock is ahead
+    \"pingtime\" : n,             (numeric, optional) Seconds from the last ping to its answer
+    \"minping\" : n,              (numeric, optional) The least of them
+    \"pingwait\" : n,             (numeric, optional) Seconds that an answer has been waited for
+    \"version\" : n,              (numeric) The newest protocol that the peer speaks; 0 before it has introduced itself
+    \"subver\" : \"str\",           (string) What it calls itself
+    \"inbound\" : true,           (boolean) It connected to us
+    \"startingheight\" : n,       (numeric) Height of its chain when it came
+    \"minfeefilter\" : n,         (numeric) Least fee rate of transactions that it wants to hear of
+    \"blocks_sent\" : n,          (numeric) Blocks that it was given
+    \"connection_type\" : \"inbound\",        (string) It connected to us
+    \"transport_protocol_type\" : \"v1\"      (string) Without encryption
+  },
+  ...
+]",
+    example: "",
+    prepare: |_, args| Ok(Job::call(args, peer_info)),
+};
+
+pub(super) const GETNETWORKINFO: Method = Method {
+    name: "getnetworkinfo",
+    category: "network",
+    about: "State of the peer-to-peer network. This node gives blocks to peers that connect to it, where it runs with \
+            --p2p, and connects to none.",
+    args: &[],
+    result: "\
+{                                (json object)
+  \"version\" : n,                 (numeric) Version of the node, as a number
+  \"subversion\" : \"str\",          (string) Name and version of the node
+  \"protocolversion\" : n,         (numeric) Version of the peer-to-peer protocol
+  \"localservices\" : \"hex\",       (string) Services offered to peers
+  \"localservicesnames\" : [ \"str\" ],     (json array) The same by name
+  \"localrelay\" : true|false,     (boolean) Whether transactions are relayed: false
+  \"timeoffset\" : n,              (numeric) Always 0
+  \"networkactive\" : true|false,  (boolean) Whether peers are served
+  \"connections\" : n,             (numeric) Peers that are connected
+  \"connections_in\" : n,          (numeric) The same
+  \"connections_out\" : n,         (numeric) Always 0
+  \"networks\" : [ {...}, ... ],   (json array) Name, limited, reachable, proxy and proxy_randomize_credentials per network
+  \"relayfee\" : n,                (numeric) Least fee rate of the mempool, per 1,000 virtual bytes
+  \"incrementalfee\" : n,          (numeric) The same
+  \"localaddresses\" : [],         (json array) Nothing
+  \"warnings\" : []                (json array) Nothing
+}",
+    example: "",
+    prepare: |_, args| Ok(Job::call(args, network_info)),
+};
+
+fn count(node: &Node<'_>) -> usize {
+    node.rpc.peers.get().map_or(0, |(peers, _)| peers.count())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
+fn peer_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let peers = node.rpc.peers.get().map(|(peers, _)| peers.list()).unwrap_or_default();
+    let mut array = Json::new(out).array();
+    for peer in &peers {
+        one_peer(array.item(), peer);
+    }
+    array.end();
+    Ok(())
+}
+
+fn one_peer(json: Json<'_>, peer: &Arc<Peer>) {
+    let (facts, traffic) = (peer.facts(), &peer.traffic);
+    let seconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e6;
+    let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let mut object = json.object();
+    object.key("id").int(peer.id);
+    object.key("addr").text(peer.address);
+    object.key("addrbind").text(peer.bound);
+    object.key("network").string(network(peer.address));
+    services(object.key("services"), facts.services);
+    service_names(object.key("servicesnames"), facts.services);
+    object.key("relaytxes").bool(false);
+    object.key("lastsend").int(number(&traffic.sent_at_s));
+    object.key("lastrecv").int(number(&traffic.received_at_s));
+    object.key("bytessent").int(number(&traffic.sent_bytes));
+    object.key("bytesrecv").int(number(&traffic.received_bytes));
+    object.key("conntime").int(peer.connected_at_s);
+    object.key("timeoffset").int(facts.time_offset_s);
+    for (name, time) in [
+        ("pingtime", facts.ping_time),
+        ("minping", facts.ping_time_min),
+        ("pingwait", facts.ping_wait()),
+    ] {
+        if let Some(time) = time {
+            object.key(name).real(seconds(time));
+        }
+    }
+    object.key("version").int(facts.version);
+    object.key("subver").string(&facts.user_agent);
+    object.key("inbound").bool(true);
+    object.key("startingheight").int(facts.start_height);
+    object.key("minfeefilter").amount(facts.min_fee_sat_per_kvb.cast_signed());
+    object.key("blocks_sent").int(number(&traffic.blocks_sent));
+    object.key("connection_type").string("inbound");
+    object.key("transport_protocol_type").string("v1");
+    object.end();
+}
+
+/// As Core names it, for addresses that a socket can have.
+fn network(address: SocketAddr) -> &'static str {
+    match address.ip().to_canonical() {
+        ip if ip.is_loopback() => "not_publicly_routable",
+        std::net::IpAddr::V4(ip) if ip.is_private() || ip.is_link_local() => {
+            "not_publicly_routable"
+        }
+        std::net::IpAddr::V4(_) => "ipv4",
+        std::net::IpAddr::V6(ip) if ip.is_unique_local() || ip.is_unicast_link_local() => {
+            "not_publicly_routable"
+        }
+        std::net::IpAddr::V6(_) => "ipv6",
+    }
+}
+
+fn services(json: Json<'_>, bits: u64) {
+    json.text(format_args!("{bits:016x}"));
+}
+
+fn service_names(json: Json<'_>, bits: u64) {
+    let mut array = json.array();
+    for (_, name) in SERVICES.iter().filter(|(bit, _)| bits & bit != 0) {
+        array.item().string(name);
+    }
+    array.end();
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
+fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let fee_rate = node.engine.mempool_info().min_relay_fee_sat_per_kvb.cast_signed();
+    let offered = node.rpc.peers.get().map_or(0, |(_, services)| *services);
+    let is_active = node.rpc.peers.get().is_some();
+    let connections = count(node);
+    let mut object = Json::new(out).object();
+    object.key("version").int(version_number());
+    object.key("subversion").string(USER_AGENT);
+    object.key("protocolversion").int(PROTOCOL_VERSION);
+    services(object.key("localservices"), offered);
+    service_names(object.key("localservicesnames"), offered);
+    object.key("localrelay").bool(false);
+    object.key("timeoffset").int(0);
+    object.key("networkactive").bool(is_active);
+    object.key("connections").count(connections);
+    object.key("connections_in").count(connections);
+    object.key("connections_out").int(0);
+    let mut networks = object.key("networks").array();
+    for name in ["ipv4", "ipv6", "onion", "i2p", "cjdns"] {
+        let is_reachable = is_active && name.starts_with("ipv");
+        let mut network = networks.item().object();
+        network.key("name").string(name);
+        network.key("limited").bool(!is_reachable);
+        network.key("reachable").bool(is_reachable);
+        network.key("proxy").string("");
+        network.key("proxy_randomize_credentials").bool(false);
+        network.end();
+    }
+    networks.end();
+    object.key("relayfee").amount(fee_rate);
+    object.key("incrementalfee").amount(fee_rate);
+    object.key("localaddresses").array().end();
+    object.key("warnings").array().end();
+    object.end();
+    Ok(())
+}
+
+/// Major, minor and patch as Bitcoin Core packs them.
+fn version_number() -> u32 {
+    let part = |text: &str| text.parse::<u32>().unwrap_or(0);
+    10_000 * part(env!("CARGO_PKG_VERSION_MAJOR"))
+        + 100 * part(env!("CARGO_PKG_VERSION_MINOR"))
+        + part(env!("CARGO_PKG_VERSION_PATCH"))
+}

@@ -1,0 +1,370 @@
+//! Peers that want blocks: a raw socket on the other side.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+use assay_node::{Node, NodeConfig, NodeError, P2pConfig};
+use assay_wire::p2p::{
+    FrameHeader, Inventory, InventoryKind, Locator, Message, NetAddress, Version,
+};
+use assay_wire::{BlockHash, Header};
+use serde_json::json;
+
+use crate::node::{Fixture, config};
+
+const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
+
+fn with_p2p(config: &mut NodeConfig) {
+    config.p2p = Some(P2pConfig::new("127.0.0.1:0".parse().unwrap()));
+}
+
+/// A node with some blocks, and peers served as told.
+fn serving(blocks: usize, change: impl Fn(&mut P2pConfig)) -> Fixture {
+    let mut f = Fixture::new();
+    for _ in 0..blocks {
+        f.mine(&[]);
+    }
+    f.restart(|config| {
+        with_p2p(config);
+        change(config.p2p.as_mut().unwrap());
+    })
+}
+
+struct Client {
+    stream: TcpStream,
+}
+
+impl Client {
+    fn connect(f: &Fixture) -> Self {
+        let stream = TcpStream::connect(f.p2p_address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+        Self { stream }
+    }
+
+    /// Connects and shakes hands as a node of this version.
+    fn ready(f: &Fixture, version: i32) -> Self {
+        let mut client = Self::connect(f);
+        client.send(&our_version(version));
+        client.expect("version");
+        client.expect("verack");
+        client.send(&Message::Verack);
+        // The handshake is over when the node pings.
+        client.expect("ping");
+        client
+    }
+
+    fn send(&mut self, message: &Message<'_>) {
+        self.stream.write_all(&message.to_bytes(MAGIC)).unwrap();
+    }
+
+    /// The next message.
+    fn receive(&mut self) -> Option<(String, Vec<u8>)> {
+        let mut head = [0; 24];
+        self.stream.read_exact(&mut head).ok()?;
+        let header = FrameHeader::parse(&head, MAGIC, 1 << 23).unwrap();
+        let mut payload = vec![0; header.length as usize];
+        self.stream.read_exact(&mut payload).ok()?;
+        header.check(&payload).unwrap();
+        Some((header.command.to_string(), payload))
+    }
+
+    #[track_caller]
+    fn expect(&mut self, command: &str) -> Vec<u8> {
+        let (found, payload) = self.receive().expect("a message");
+        assert_eq!(found, command);
+        payload
+    }
+
+    fn headers(&mut self, locator: &[BlockHash], stop: BlockHash) -> Vec<Header> {
+        self.send(&Message::GetHeaders(Locator { version: 70016, hashes: locator.into(), stop }));
+        headers(&self.expect("headers"))
+    }
+
+    fn ask(&mut self, entries: &[Inventory]) {
+        self.send(&Message::GetData(entries.into()));
+    }
+
+    /// Whether the node has ended the connection.
+    #[track_caller]
+    fn expect_end(&mut self) {
+        let mut rest = Vec::new();
+        // A reset is an end as well.
+        let _ = self.stream.read_to_end(&mut rest);
+        assert!(rest.is_empty(), "{} bytes before the end", rest.len());
+    }
+}
+
+fn our_version(version: i32) -> Message<'static> {
+    Message::Version(Version {
+        version,
+        services: 0,
+        time: 1_700_000_000,
+        receiver: NetAddress::default(),
+        sender: NetAddress::default(),
+        nonce: 1,
+        user_agent: b"/test:1<script>/",
+        start_height: 7,
+        relay: (version > 70000).then_some(true),
+    })
+}
+
+fn headers(payload: &[u8]) -> Vec<Header> {
+    let command = assay_wire::p2p::Command::new("headers");
+    match Message::parse(command, payload).unwrap() {
+        Message::Headers(headers) => headers.iter().collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn inventory(payload: &[u8]) -> Vec<Inventory> {
+    match Message::parse(assay_wire::p2p::Command::new("inv"), payload).unwrap() {
+        Message::Inv(entries) => entries.iter().collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn entry(kind: InventoryKind, hash: BlockHash) -> Inventory {
+    Inventory { kind, hash: hash.0 }
+}
+
+#[test]
+fn handshake_and_what_rpc_tells_of_peers() {
+    let mut f = serving(3, |_| ());
+    assert_eq!(f.call("getconnectioncount", &json!([])), 0);
+    let mut client = Client::connect(&f);
+    client.send(&our_version(70016));
+    let payload = client.expect("version");
+    let command = assay_wire::p2p::Command::new("version");
+    let Message::Version(version) = Message::parse(command, &payload).unwrap() else { panic!() };
+    assert_eq!((version.version, version.services), (70016, 0x409));
+    assert_eq!((version.start_height, version.relay), (3, Some(false)));
+    client.expect("verack");
+    client.send(&Message::Verack);
+    let nonce = client.expect("ping");
+    client.send(&Message::Pong(u64::from_le_bytes(nonce.try_into().unwrap())));
+    client.send(&Message::Ping(99));
+    assert_eq!(client.expect("pong"), 99u64.to_le_bytes());
+    let peers = f.call("getpeerinfo", &json!([]));
+    let peer = &peers[0];
+    assert_eq!(peer["addr"], client.stream.local_addr().unwrap().to_string());
+    // Not what could be taken for markup.
+    assert_eq!((&peer["subver"], &peer["version"]), (&json!("/test:1script/"), &json!(70016)));
+    assert_eq!((&peer["inbound"], &peer["startingheight"]), (&json!(true), &json!(7)));
+    assert!(peer["pingtime"].as_f64().unwrap() >= 0.0 && peer["bytesrecv"].as_u64().unwrap() > 100);
+    let info = f.call("getnetworkinfo", &json!([]));
+    assert_eq!((&info["connections"], &info["networkactive"]), (&json!(1), &json!(true)));
+    assert_eq!(info["localservices"], "0000000000000409");
+    assert_eq!(info["localservicesnames"], json!(["NETWORK", "WITNESS", "NETWORK_LIMITED"]));
+    drop(client);
+    while f.call("getconnectioncount", &json!([])) != 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn headers_and_blocks_of_the_whole_chain() {
+    let f = serving(5, |_| ());
+    let mut client = Client::ready(&f, 70016);
+    let hashes: Vec<BlockHash> = f.blocks.iter().map(assay_wire::Block::hash).collect();
+    let all: Vec<Header> = f.blocks[1..].iter().map(|block| *block.header()).collect();
+    assert_eq!(client.headers(&[hashes[0]], BlockHash::ZERO), all);
+    assert_eq!(client.headers(&[BlockHash([9; 32])], BlockHash::ZERO), all, "an unknown branch");
+    assert_eq!(client.headers(&[BlockHash([9; 32]), hashes[2]], BlockHash::ZERO), all[2..]);
+    assert_eq!(client.headers(&[hashes[1]], hashes[3]), all[1..3]);
+    assert_eq!(client.headers(&[], hashes[4]), all[3..4], "without a locator, one header");
+    assert_eq!(client.headers(&[hashes[5]], BlockHash::ZERO), []);
+
+    let with_witnesses: Vec<_> =
+        hashes.iter().map(|hash| entry(InventoryKind::WITNESS_BLOCK, *hash)).collect();
+    client.ask(&with_witnesses);
+    for block in &f.blocks {
+        assert_eq!(client.expect("block"), block.bytes());
+    }
+    let unknown = [
+        entry(InventoryKind::BLOCK, BlockHash([7; 32])),
+        entry(InventoryKind::WITNESS_TX, hashes[1]),
+    ];
+    client.ask(&[unknown[0], entry(InventoryKind::BLOCK, hashes[1]), unknown[1]]);
+    let block = client.expect("block");
+    assert!(!f.blocks[1].has_witness() && block == f.blocks[1].bytes());
+    let mut expected = Vec::new();
+    Message::NotFound(unknown[..].into()).encode(&mut expected);
+    assert_eq!(client.expect("notfound"), expected);
+}
+
+#[test]
+fn an_old_client_syncs_by_getblocks() {
+    let f = serving(503, |_| ());
+    let mut client = Client::ready(&f, 60002);
+    let hashes: Vec<BlockHash> = f.blocks.iter().map(assay_wire::Block::hash).collect();
+    let locator = Locator { version: 60002, hashes: hashes[..1].into(), stop: BlockHash::ZERO };
+    client.send(&Message::GetBlocks(locator));
+    let told = inventory(&client.expect("inv"));
+    let expected: Vec<_> =
+        hashes[1..=500].iter().map(|hash| entry(InventoryKind::BLOCK, *hash)).collect();
+    assert_eq!(told, expected);
+    client.ask(&told);
+    for block in &f.blocks[1..=500] {
+        assert_eq!(client.expect("block"), block.bytes());
+    }
+    // The last one of a batch brings the tip, for which the client asks again.
+    let tip = entry(InventoryKind::BLOCK, hashes[503]);
+    assert_eq!(inventory(&client.expect("inv")), [tip]);
+    let locator = Locator { version: 60002, hashes: hashes[500..=500].into(), stop: hashes[503] };
+    client.send(&Message::GetBlocks(locator));
+    assert_eq!(inventory(&client.expect("inv")).len(), 2, "up to the stop, without it");
+}
+
+#[test]
+fn new_blocks_are_told_of_as_the_peer_wants_it() {
+    let mut f = serving(2, |_| ());
+    let mut old = Client::ready(&f, 60002);
+    let mut new = Client::ready(&f, 70016);
+    new.send(&Message::SendHeaders);
+    // Messages are handled in order.
+    new.send(&Message::Ping(1));
+    new.expect("pong");
+    for _ in 0..2 {
+        f.mine(&[]);
+        let block = f.blocks.last().unwrap();
+        assert_eq!(inventory(&old.expect("inv")), [entry(InventoryKind::BLOCK, block.hash())]);
+        assert_eq!(headers(&new.expect("headers")), [*block.header()]);
+    }
+    let tip = f.blocks[4].hash();
+    f.call("invalidateblock", &json!([tip.to_string()]));
+    f.call("reconsiderblock", &json!([tip.to_string()]));
+    // Whatever is told of that, what comes next is told of as well.
+    f.mine(&[]);
+    let next = f.blocks[5].hash();
+    loop {
+        let found = headers(&new.expect("headers"));
+        if found.iter().any(|header| header.hash() == next) {
+            break;
+        }
+    }
+}
+
+#[test]
+fn garbage_ends_a_connection_and_nothing_else() {
+    let f = serving(1, |_| ());
+    let ping = Message::Ping(1).to_bytes(MAGIC);
+    let mut wrong_checksum = ping.clone();
+    wrong_checksum[20] ^= 1;
+    let mut too_long = ping.clone();
+    too_long[19] = 0x7f;
+    let huge_list =
+        FrameHeader::of(MAGIC, assay_wire::p2p::Command::new("getdata"), &[0xfd, 0xff, 0xff]);
+    let huge_list = [&huge_list.to_bytes()[..], &[0xfd, 0xff, 0xff]].concat();
+    let version = our_version(70016).to_bytes(MAGIC);
+    for garbage in [&wrong_checksum, &too_long, &huge_list, &version, &vec![0xa5; 1000]] {
+        let mut client = Client::ready(&f, 70016);
+        client.stream.write_all(garbage).unwrap();
+        client.expect_end();
+    }
+    // Before the handshake, and without a byte in return: the sign of a node without BIP324.
+    for garbage in [&ping[..], &[0x55; 64], &our_version(60001).to_bytes(MAGIC)] {
+        let mut client = Client::connect(&f);
+        client.stream.write_all(garbage).unwrap();
+        client.expect_end();
+    }
+    // Bytes without a plan, in a shape that gets past the frame.
+    let mut state = 1u64;
+    for round in 0..40 {
+        let mut client = Client::ready(&f, 70016);
+        let names = ["getdata", "getheaders", "getblocks", "version", "ping", "feefilter", "inv"];
+        for _ in 0..5 {
+            let payload: Vec<u8> = (0..(round * 7) % 90)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state >> 60) as u8
+                })
+                .collect();
+            let command = assay_wire::p2p::Command::new(names[round % names.len()]);
+            let message = Message::Other { command, payload: &payload };
+            if client.stream.write_all(&message.to_bytes(MAGIC)).is_err() {
+                break;
+            }
+        }
+    }
+    let mut client = Client::ready(&f, 70016);
+    assert_eq!(client.headers(&[f.blocks[0].hash()], BlockHash::ZERO).len(), 1);
+}
+
+#[test]
+fn no_more_peers_than_allowed() {
+    let f = serving(1, |config| config.peers_max = 2);
+    let first = Client::ready(&f, 70016);
+    let mut second = Client::ready(&f, 70016);
+    Client::connect(&f).expect_end();
+    drop(first);
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        let mut third = Client::connect(&f);
+        let _ = third.stream.write_all(&our_version(70016).to_bytes(MAGIC));
+        if third.receive().is_some() {
+            break;
+        }
+        assert!(Instant::now() < deadline, "the place never became free");
+    }
+    assert_eq!(second.headers(&[f.blocks[0].hash()], BlockHash::ZERO).len(), 1);
+}
+
+#[test]
+fn silent_peers_and_such_that_do_not_read_are_left() {
+    let f = serving(1, |config| {
+        config.timeouts.handshake = Duration::from_millis(200);
+        config.timeouts.idle = Duration::from_millis(400);
+        config.timeouts.stall = Duration::from_millis(300);
+    });
+    // Never says who it is.
+    Client::connect(&f).expect_end();
+    // Says it, and nothing else.
+    Client::ready(&f, 70016).expect_end();
+    // Asks for the same block for ever and never reads: the node's memory holds a few requests, no blocks, and then it has
+    // enough.
+    let mut greedy = Client::ready(&f, 70016);
+    let entries = vec![entry(InventoryKind::WITNESS_BLOCK, f.blocks[1].hash()); 50_000];
+    let request = Message::GetData(entries[..].into()).to_bytes(MAGIC);
+    let start = Instant::now();
+    while greedy.stream.write_all(&request).is_ok() {
+        assert!(start.elapsed() < Duration::from_mins(1), "the node takes requests for ever");
+    }
+}
+
+#[test]
+fn a_rate_limit_holds_and_stopping_does_not_wait_for_it() {
+    let f = serving(40, |config| config.rate = Some(20_000));
+    let mut client = Client::ready(&f, 70016);
+    let hashes: Vec<_> = f.blocks[1..]
+        .iter()
+        .map(|block| entry(InventoryKind::WITNESS_BLOCK, block.hash()))
+        .collect();
+    let start = Instant::now();
+    client.ask(&hashes);
+    let bytes: usize = hashes.iter().map(|_| client.expect("block").len()).sum();
+    // What was sent last is paid for by what comes next.
+    let least = Duration::from_secs_f64((bytes - 2 * bytes / hashes.len()) as f64 / 20_000.0);
+    assert!(start.elapsed() >= least, "{bytes} bytes in {:?}", start.elapsed());
+    client.ask(&vec![hashes[0]; 50_000]);
+    client.stream.shutdown(Shutdown::Write).unwrap();
+    let start = Instant::now();
+    let _ = f.restart(|_| ());
+    assert!(start.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn other_machines_are_let_in_on_request_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    with_p2p(&mut config);
+    let p2p = config.p2p.as_mut().unwrap();
+    p2p.bind = "0.0.0.0:0".parse().unwrap();
+    let refused = Node::start(&config);
+    assert!(matches!(refused, Err(NodeError::P2pExposed { .. })), "{refused:?}");
+    config.p2p.as_mut().unwrap().expose = true;
+    let node = Node::start(&config).unwrap();
+    assert!(node.p2p_address().is_some());
+    node.stop_handle().stop();
+    node.wait().unwrap();
+}

@@ -1,0 +1,244 @@
+//! Lists of things of one size, over the bytes of a message or over values.
+
+use std::fmt;
+
+use crate::encode::compact_size;
+use crate::error::{ParseError, ParseErrorKind};
+use crate::header::Header;
+use crate::id::BlockHash;
+use crate::reader::Reader;
+
+/// Something that takes the same number of bytes wherever it stands.
+pub trait Item: Copy {
+    /// How many.
+    const SIZE: usize;
+    /// Decodes it; every `SIZE` bytes are one.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    fn read(bytes: &[u8]) -> Self;
+    /// Appends its bytes.
+    fn write(&self, out: &mut Vec<u8>);
+    /// Where, in `SIZE` bytes, something stands that the format does not allow, and what.
+    fn fault(_bytes: &[u8]) -> Option<(usize, ParseErrorKind)> {
+        None
+    }
+}
+
+/// A list of items.
+#[derive(Clone, Copy)]
+pub struct Items<'a, T>(Repr<'a, T>);
+
+#[derive(Clone, Copy)]
+enum Repr<'a, T> {
+    Bytes(&'a [u8]),
+    Values(&'a [T]),
+}
+
+impl<'a, T: Item> Items<'a, T> {
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        match self.0 {
+            Repr::Bytes(bytes) => bytes.len() / T::SIZE,
+            Repr::Values(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The item at `index`.
+    pub fn get(&self, index: usize) -> Option<T> {
+        match self.0 {
+            Repr::Bytes(bytes) => {
+                let at = index.checked_mul(T::SIZE)?;
+                bytes.get(at..at.checked_add(T::SIZE)?).map(T::read)
+            }
+            Repr::Values(values) => values.get(index).copied(),
+        }
+    }
+
+    /// All items in order.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = T> + use<'a, T> {
+        (0..self.len()).map(move |index| self.get(index).expect("an index below the length"))
+    }
+
+    /// A count of at most `max`, then the items.
+    pub(super) fn parse(reader: &mut Reader<'a>, max: usize) -> Result<Self, ParseError> {
+        let start = reader.position();
+        let count = reader.count(T::SIZE)?;
+        if count > max {
+            return Err(ParseError { offset: start, kind: ParseErrorKind::TooMany });
+        }
+        let first = reader.position();
+        let bytes = reader.bytes(count * T::SIZE)?;
+        for (index, item) in bytes.chunks_exact(T::SIZE).enumerate() {
+            if let Some((at, kind)) = T::fault(item) {
+                return Err(ParseError { offset: first + index * T::SIZE + at, kind });
+            }
+        }
+        Ok(Self(Repr::Bytes(bytes)))
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        compact_size(out, self.len() as u64);
+        match self.0 {
+            Repr::Bytes(bytes) => out.extend_from_slice(bytes),
+            Repr::Values(values) => values.iter().for_each(|value| value.write(out)),
+        }
+    }
+}
+
+impl<'a, T> From<&'a [T]> for Items<'a, T> {
+    fn from(values: &'a [T]) -> Self {
+        Self(Repr::Values(values))
+    }
+}
+
+impl<T: Item + PartialEq> PartialEq for Items<'_, T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl<T: Item + Eq> Eq for Items<'_, T> {}
+
+impl<T: Item + fmt::Debug> fmt::Debug for Items<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut out = [0; N];
+    out.copy_from_slice(&bytes[at..at + N]);
+    out
+}
+
+impl Item for BlockHash {
+    const SIZE: usize = 32;
+
+    fn read(bytes: &[u8]) -> Self {
+        Self(array(bytes, 0))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+}
+
+/// In a message, a count of transactions follows a header; it is always 0.
+impl Item for Header {
+    const SIZE: usize = 81;
+
+    fn read(bytes: &[u8]) -> Self {
+        Self::parse(&array(bytes, 0))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.to_bytes());
+        out.push(0);
+    }
+
+    fn fault(bytes: &[u8]) -> Option<(usize, ParseErrorKind)> {
+        (bytes[80] != 0).then_some((80, ParseErrorKind::HeaderWithTransactions))
+    }
+}
+
+/// What kind of thing an inventory entry names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InventoryKind(pub u32);
+
+impl InventoryKind {
+    /// A transaction by its txid.
+    pub const TX: Self = Self(1);
+    /// A block, without witnesses.
+    pub const BLOCK: Self = Self(2);
+    /// A block and the part of its merkle tree that a filter picks (BIP37).
+    pub const FILTERED_BLOCK: Self = Self(3);
+    /// A compact block (BIP152).
+    pub const COMPACT_BLOCK: Self = Self(4);
+    /// A transaction by its wtxid (BIP339).
+    pub const WTX: Self = Self(5);
+    /// A transaction with its witnesses (BIP144).
+    pub const WITNESS_TX: Self = Self(1 | 1 << 30);
+    /// A block with its witnesses (BIP144).
+    pub const WITNESS_BLOCK: Self = Self(2 | 1 << 30);
+}
+
+/// One entry of `inv`, `getdata` and `notfound`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Inventory {
+    /// What it is.
+    pub kind: InventoryKind,
+    /// Its hash.
+    pub hash: [u8; 32],
+}
+
+impl Item for Inventory {
+    const SIZE: usize = 36;
+
+    fn read(bytes: &[u8]) -> Self {
+        let kind = InventoryKind(u32::from_le_bytes(array(bytes, 0)));
+        Self { kind, hash: array(bytes, 4) }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.kind.0.to_le_bytes());
+        out.extend_from_slice(&self.hash);
+    }
+}
+
+/// Where a node can be reached and what it offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetAddress {
+    /// Services, bit by bit.
+    pub services: u64,
+    /// An IPv6 address; IPv4 ones are mapped into `::ffff:0:0/96`.
+    pub ip: [u8; 16],
+    /// The port.
+    pub port: u16,
+}
+
+impl Item for NetAddress {
+    const SIZE: usize = 26;
+
+    fn read(bytes: &[u8]) -> Self {
+        Self {
+            services: u64::from_le_bytes(array(bytes, 0)),
+            ip: array(bytes, 8),
+            port: u16::from_be_bytes(array(bytes, 24)),
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.services.to_le_bytes());
+        out.extend_from_slice(&self.ip);
+        out.extend_from_slice(&self.port.to_be_bytes());
+    }
+}
+
+/// An entry of `addr`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimedAddress {
+    /// When the node was last seen, seconds since 1970.
+    pub time: u32,
+    /// Where it is.
+    pub address: NetAddress,
+}
+
+impl Item for TimedAddress {
+    const SIZE: usize = 4 + NetAddress::SIZE;
+
+    fn read(bytes: &[u8]) -> Self {
+        let time = u32::from_le_bytes(array(bytes, 0));
+        Self { time, address: NetAddress::read(&bytes[4..]) }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.time.to_le_bytes());
+        self.address.write(out);
+    }
+}

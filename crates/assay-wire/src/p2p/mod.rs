@@ -1,0 +1,301 @@
+//! Messages of the peer-to-peer protocol, version 1 of its transport.
+//!
+//! A message is a [`FrameHeader`] and a payload. [`Message::parse`] reads a payload without copying it, lists included;
+//! [`Message::encode`] writes one, from views or from values.
+//!
+//! ```
+//! use assay_wire::p2p::{FrameHeader, Message};
+//! let magic = [0xfa, 0xbf, 0xb5, 0xda];
+//! let bytes = Message::Ping(7).to_bytes(magic);
+//! let (head, payload) = bytes.split_first_chunk::<24>().expect("a header comes first");
+//! let header = FrameHeader::parse(head, magic, 1000)?;
+//! header.check(payload)?;
+//! assert_eq!(Message::parse(header.command, payload)?, Message::Ping(7));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What follows the known fields of a payload is left alone, as Core does: later versions may add to a message. Deliberately
+//! absent: compact blocks, filters, BIP155 addresses and version 2 of the transport; such messages are [`Message::Other`].
+
+mod frame;
+mod items;
+
+pub use frame::{Command, FrameError, FrameHeader, PayloadHasher, checksum};
+pub use items::{Inventory, InventoryKind, Item, Items, NetAddress, TimedAddress};
+
+use crate::encode::var_bytes;
+use crate::error::{ParseError, ParseErrorKind};
+use crate::header::Header;
+use crate::id::BlockHash;
+use crate::reader::Reader;
+
+/// Largest message where blocks are bounded by weight, bytes.
+pub const MESSAGE_BYTES_MAX: u32 = 4 << 20;
+/// Largest message that is not a block where blocks are larger, bytes.
+pub const LARGE_MESSAGE_BYTES_MAX: u32 = 32 << 20;
+/// Headers in a message (Core `net_processing.h`, `MAX_HEADERS_RESULTS`).
+pub const HEADERS_MAX: usize = 2000;
+/// Entries of `inv`, `getdata` and `notfound` (Core `net_processing.cpp`, `MAX_INV_SZ`).
+pub const INVENTORY_MAX: usize = 50_000;
+/// Hashes in a locator (Core `net_processing.cpp`, `MAX_LOCATOR_SZ`).
+pub const LOCATOR_MAX: usize = 101;
+/// Entries of `addr` (Core `net_processing.cpp`, `MAX_ADDR_TO_SEND`).
+pub const ADDRESSES_MAX: usize = 1000;
+/// Length of a user agent (Core `net.h`, `MAX_SUBVERSION_LENGTH`).
+pub const USER_AGENT_BYTES_MAX: usize = 256;
+
+/// What a node says of itself first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version<'a> {
+    /// The newest version of the protocol it speaks.
+    pub version: i32,
+    /// Its services, bit by bit.
+    pub services: u64,
+    /// Its clock, seconds since 1970.
+    pub time: i64,
+    /// Whom it believes to talk to.
+    pub receiver: NetAddress,
+    /// Itself.
+    pub sender: NetAddress,
+    /// Random; shows a node that it talks to itself.
+    pub nonce: u64,
+    /// Name and version of the program.
+    pub user_agent: &'a [u8],
+    /// Height of its chain.
+    pub start_height: i32,
+    /// Whether it wants to hear of transactions (BIP37); older nodes do not say.
+    pub relay: Option<bool>,
+}
+
+/// Where a chain is known to, and how far it is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Locator<'a> {
+    /// Version of the protocol; nobody looks at it.
+    pub version: u32,
+    /// Known blocks, highest first.
+    pub hashes: Items<'a, BlockHash>,
+    /// The last one wanted; zero for as many as possible.
+    pub stop: BlockHash,
+}
+
+/// A message without its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// `version`
+    Version(Version<'a>),
+    /// `verack`
+    Verack,
+    /// `ping`
+    Ping(u64),
+    /// `pong`
+    Pong(u64),
+    /// `sendheaders` (BIP130)
+    SendHeaders,
+    /// `sendaddrv2` (BIP155)
+    SendAddrV2,
+    /// `wtxidrelay` (BIP339)
+    WtxidRelay,
+    /// `getaddr`
+    GetAddr,
+    /// `mempool` (BIP35)
+    Mempool,
+    /// `feefilter` (BIP133): satoshi per 1,000 virtual bytes
+    FeeFilter(u64),
+    /// `sendcmpct` (BIP152)
+    SendCompact {
+        /// Whether new blocks are wanted as compact blocks, unasked.
+        announce: bool,
+        /// Version of compact blocks.
+        version: u64,
+    },
+    /// `getheaders`
+    GetHeaders(Locator<'a>),
+    /// `getblocks`
+    GetBlocks(Locator<'a>),
+    /// `headers`
+    Headers(Items<'a, Header>),
+    /// `inv`
+    Inv(Items<'a, Inventory>),
+    /// `getdata`
+    GetData(Items<'a, Inventory>),
+    /// `notfound`
+    NotFound(Items<'a, Inventory>),
+    /// `addr`
+    Addr(Items<'a, TimedAddress>),
+    /// `block`: see [`Block::parse`](crate::Block::parse)
+    Block(&'a [u8]),
+    /// `tx`: see [`Transaction::parse`](crate::Transaction::parse)
+    Tx(&'a [u8]),
+    /// Anything else.
+    Other {
+        /// What it is called.
+        command: Command,
+        /// What is in it.
+        payload: &'a [u8],
+    },
+}
+
+impl<'a> Message<'a> {
+    /// Reads the payload of a message called `command`.
+    ///
+    /// # Errors
+    /// When the payload is not one; the offset counts from its beginning.
+    pub fn parse(command: Command, payload: &'a [u8]) -> Result<Self, ParseError> {
+        let mut reader = Reader::new(payload, 0);
+        let reader = &mut reader;
+        Ok(match command.as_str() {
+            "version" => Self::Version(Version::parse(reader)?),
+            "verack" => Self::Verack,
+            "ping" => Self::Ping(u64::from_le_bytes(*reader.take()?)),
+            "pong" => Self::Pong(u64::from_le_bytes(*reader.take()?)),
+            "sendheaders" => Self::SendHeaders,
+            "sendaddrv2" => Self::SendAddrV2,
+            "wtxidrelay" => Self::WtxidRelay,
+            "getaddr" => Self::GetAddr,
+            "mempool" => Self::Mempool,
+            "feefilter" => Self::FeeFilter(u64::from_le_bytes(*reader.take()?)),
+            "sendcmpct" => Self::SendCompact {
+                announce: reader.take::<1>()?[0] != 0,
+                version: u64::from_le_bytes(*reader.take()?),
+            },
+            "getheaders" => Self::GetHeaders(Locator::parse(reader)?),
+            "getblocks" => Self::GetBlocks(Locator::parse(reader)?),
+            "headers" => Self::Headers(Items::parse(reader, HEADERS_MAX)?),
+            "inv" => Self::Inv(Items::parse(reader, INVENTORY_MAX)?),
+            "getdata" => Self::GetData(Items::parse(reader, INVENTORY_MAX)?),
+            "notfound" => Self::NotFound(Items::parse(reader, INVENTORY_MAX)?),
+            "addr" => Self::Addr(Items::parse(reader, ADDRESSES_MAX)?),
+            "block" => Self::Block(payload),
+            "tx" => Self::Tx(payload),
+            _ => Self::Other { command, payload },
+        })
+    }
+
+    /// What the message is called.
+    pub fn command(&self) -> Command {
+        Command::new(match self {
+            Self::Version(_) => "version",
+            Self::Verack => "verack",
+            Self::Ping(_) => "ping",
+            Self::Pong(_) => "pong",
+            Self::SendHeaders => "sendheaders",
+            Self::SendAddrV2 => "sendaddrv2",
+            Self::WtxidRelay => "wtxidrelay",
+            Self::GetAddr => "getaddr",
+            Self::Mempool => "mempool",
+            Self::FeeFilter(_) => "feefilter",
+            Self::SendCompact { .. } => "sendcmpct",
+            Self::GetHeaders(_) => "getheaders",
+            Self::GetBlocks(_) => "getblocks",
+            Self::Headers(_) => "headers",
+            Self::Inv(_) => "inv",
+            Self::GetData(_) => "getdata",
+            Self::NotFound(_) => "notfound",
+            Self::Addr(_) => "addr",
+            Self::Block(_) => "block",
+            Self::Tx(_) => "tx",
+            Self::Other { command, .. } => return *command,
+        })
+    }
+
+    /// Appends the payload.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Verack
+            | Self::SendHeaders
+            | Self::SendAddrV2
+            | Self::WtxidRelay
+            | Self::GetAddr
+            | Self::Mempool => {}
+            Self::Version(version) => version.encode(out),
+            Self::Ping(number) | Self::Pong(number) | Self::FeeFilter(number) => {
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+            Self::SendCompact { announce, version } => {
+                out.push(u8::from(*announce));
+                out.extend_from_slice(&version.to_le_bytes());
+            }
+            Self::GetHeaders(locator) | Self::GetBlocks(locator) => {
+                out.extend_from_slice(&locator.version.to_le_bytes());
+                locator.hashes.encode(out);
+                out.extend_from_slice(&locator.stop.0);
+            }
+            Self::Headers(headers) => headers.encode(out),
+            Self::Inv(items) | Self::GetData(items) | Self::NotFound(items) => items.encode(out),
+            Self::Addr(addresses) => addresses.encode(out),
+            Self::Block(payload) | Self::Tx(payload) | Self::Other { payload, .. } => {
+                out.extend_from_slice(payload);
+            }
+        }
+    }
+
+    /// Appends header and payload.
+    pub fn write(&self, magic: [u8; 4], out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&[0; FrameHeader::SIZE]);
+        self.encode(out);
+        let (head, payload) = out[start..].split_at_mut(FrameHeader::SIZE);
+        head.copy_from_slice(&FrameHeader::of(magic, self.command(), payload).to_bytes());
+    }
+
+    /// Header and payload.
+    pub fn to_bytes(&self, magic: [u8; 4]) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write(magic, &mut out);
+        out
+    }
+}
+
+impl<'a> Version<'a> {
+    fn parse(reader: &mut Reader<'a>) -> Result<Self, ParseError> {
+        let version = i32::from_le_bytes(*reader.take()?);
+        let services = u64::from_le_bytes(*reader.take()?);
+        let time = i64::from_le_bytes(*reader.take()?);
+        let receiver = NetAddress::read(reader.take::<26>()?);
+        let sender = NetAddress::read(reader.take::<26>()?);
+        let nonce = u64::from_le_bytes(*reader.take()?);
+        let at = reader.position();
+        let length = reader.compact_size()? as usize;
+        if length > USER_AGENT_BYTES_MAX {
+            return Err(ParseError { offset: at, kind: ParseErrorKind::TooMany });
+        }
+        let user_agent = reader.bytes(length)?;
+        let start_height = i32::from_le_bytes(*reader.take()?);
+        let relay = match reader.remaining() {
+            0 => None,
+            _ => Some(reader.take::<1>()?[0] != 0),
+        };
+        Ok(Self {
+            version,
+            services,
+            time,
+            receiver,
+            sender,
+            nonce,
+            user_agent,
+            start_height,
+            relay,
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.version.to_le_bytes());
+        out.extend_from_slice(&self.services.to_le_bytes());
+        out.extend_from_slice(&self.time.to_le_bytes());
+        self.receiver.write(out);
+        self.sender.write(out);
+        out.extend_from_slice(&self.nonce.to_le_bytes());
+        var_bytes(out, self.user_agent);
+        out.extend_from_slice(&self.start_height.to_le_bytes());
+        out.extend(self.relay.map(u8::from));
+    }
+}
+
+impl<'a> Locator<'a> {
+    fn parse(reader: &mut Reader<'a>) -> Result<Self, ParseError> {
+        let version = u32::from_le_bytes(*reader.take()?);
+        let hashes = Items::parse(reader, LOCATOR_MAX)?;
+        let stop = BlockHash(*reader.take()?);
+        Ok(Self { version, hashes, stop })
+    }
+}
