@@ -121,13 +121,13 @@ impl Journal {
         atomic_file::create_folder(&folder)?;
         let path = folder.join(PLANNED);
         let written = || fs::read_to_string(&path).ok()?.trim().parse().ok();
-        let planned = match if resume { written() } else { None } {
-            Some(planned) => planned,
+        let planned = if resume { written() } else { None };
+        let planned = if let Some(planned) = planned {
+            planned
+        } else {
             // Runs of a version that did not write it down: nobody knows, and the plan is believed.
-            None => {
-                atomic_file::write(&path, format!("{repeat}\n").as_bytes())?;
-                repeat
-            }
+            atomic_file::write(&path, format!("{repeat}\n").as_bytes())?;
+            repeat
         };
         Ok(Self { folder, planned })
     }

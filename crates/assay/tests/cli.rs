@@ -49,6 +49,9 @@ fn help_texts() {
         ("bench blocks", vec!["bench", "blocks", "--help"]),
         ("bench sync", vec!["bench", "sync", "--help"]),
         ("load electrum", vec!["load", "electrum", "--help"]),
+        ("compare", vec!["compare", "--help"]),
+        ("history", vec!["history", "--help"]),
+        ("machine", vec!["machine", "--help"]),
     ] {
         let output = assay(&arguments);
         assert!(output.status.success());

@@ -143,7 +143,8 @@ fn two_executions() {
     let beside = &comparison.beside[0];
     assert_eq!(beside.second, "assay of after");
     assert!(!beside.is_aa, "two executions may hold two builds of one version");
-    // All began at the same moments, so they did not take turns.
+    // Their rounds began at the same moments, one after the other: they took turns.
+    assert!(beside.took_turns);
     assert!(comparison.rows().all(|row| row.verdict == Verdict::Slower && row.floor > 0.0099));
     let floor = Floor::measured(&[source("r", turns(1.0))], &of_one(turns(1.0)).beside);
     let options = CompareOptions { aa: floor, ..CompareOptions::default() };
@@ -177,7 +178,8 @@ fn other_work_is_refused_by_name() {
         let sources = [source("a", alone(1.0)), source("b", other)];
         compare(&sources, &options).map(|comparison| comparison.beside[0].varied.len())
     };
-    let cases: [(fn(&mut Results), &str); 8] = [
+    type Change = fn(&mut Results);
+    let cases: [(Change, &str); 8] = [
         (|r| r.chain.tip = "cc".repeat(32), "chain.tip"),
         (|r| r.chain.utxo_muhash = "cc".repeat(32), "chain.utxo_muhash"),
         (|r| r.chain.txs += 1, "chain.txs"),

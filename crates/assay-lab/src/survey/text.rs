@@ -91,7 +91,10 @@ impl Survey {
         row("Filesystem", disk.filesystem.clone());
         row("Device", disk.device.clone());
         row("Model", disk.model.clone());
-        row("Turns", disk.rotational.map(|turns| if turns { "yes" } else { "no" }.to_owned()));
+        row(
+            "Turns",
+            disk.rotational.map(|turns| if turns { "the system says so" } else { "no" }.to_owned()),
+        );
         row("Scheduler", disk.scheduler.clone());
         if let Some(speed) = &self.disk_speed {
             let cold = if speed.read_is_cold { "from the disk" } else { "from memory" };
