@@ -6,6 +6,9 @@ use crate::results::{Results, Run, Status};
 
 const ROUNDS: u32 = 6;
 
+/// Something that is done to results.
+type Change = fn(&mut Results);
+
 /// Two targets of the same software that took turns; the second takes `factor` times as long.
 fn turns(factor: f64) -> Results {
     let mut results = fixture::node_results();
@@ -178,7 +181,6 @@ fn other_work_is_refused_by_name() {
         let sources = [source("a", alone(1.0)), source("b", other)];
         compare(&sources, &options).map(|comparison| comparison.beside[0].varied.len())
     };
-    type Change = fn(&mut Results);
     let cases: [(Change, &str); 8] = [
         (|r| r.chain.tip = "cc".repeat(32), "chain.tip"),
         (|r| r.chain.utxo_muhash = "cc".repeat(32), "chain.utxo_muhash"),

@@ -28,9 +28,6 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Outcome> {
         vary: arguments.vary.clone(),
     };
     let comparison = compare(&sources, &options)?;
-    if let Some(path) = &arguments.save_floor {
-        save_floor(&comparison, path)?;
-    }
     if arguments.json {
         output::print_json(&comparison)?;
     } else if arguments.csv {
@@ -39,6 +36,9 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Outcome> {
         output::print(&comparison.markdown())?;
     } else {
         output::print(&comparison.text())?;
+    }
+    if let Some(path) = &arguments.save_floor {
+        save_floor(&comparison, path)?;
     }
     Ok(if comparison.is_slower() { Outcome::Negative } else { Outcome::Good })
 }
@@ -51,14 +51,14 @@ fn read_floor(path: &Path) -> anyhow::Result<Floor> {
     let source = Source::load(path)?;
     let found = compare(&[source], &CompareOptions::default())?.floor;
     found.with_context(|| {
-        format!("{}: no two targets are the same software, taking turns", path.display())
+        format!("{}: no pairs of the same software beside itself count there", path.display())
     })
 }
 
 fn save_floor(comparison: &Comparison, path: &Path) -> anyhow::Result<()> {
     let Some(floor) = &comparison.floor else {
         bail!(
-            "no two targets of these results are the same software, so there is no floor to save"
+            "no pairs of the same software beside itself count here, so there is no floor to save"
         );
     };
     let json = serde_json::to_vec_pretty(floor).context("cannot write JSON")?;
