@@ -83,7 +83,7 @@ impl Comparison {
             .map(|row| self.sentence(beside, row))
             .collect();
         let false_ones = beside.rows.iter().filter(|row| row.verdict.is_difference()).count();
-        if beside.is_aa {
+        if beside.is_aa && !beside.rows.is_empty() {
             lines.push(format!("false verdicts: {false_ones} of {} rows", beside.rows.len()));
             let floors = beside.rows.iter().filter(|row| row.is_total).map(|row| {
                 format!("{:.2} % ({} % seen)", row.ratio.reach() * 100.0, percent(row.seen))
