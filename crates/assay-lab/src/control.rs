@@ -1,16 +1,28 @@
 //! The control load: work that no target can change, timed before and after each run.
 //!
 //! If it moves, the machine moved (throttling, a neighbour on the same host), and the figures of
-//! that run deserve as much doubt as the control shows.
+//! that run deserve as much doubt as the control shows: comparisons leave it out.
 
 use std::hint::black_box;
 use std::time::Instant;
 
+use crate::stats::median;
+
 /// Rounds of the control load; about fifty milliseconds on a machine of 2025.
 const ROUNDS: u32 = 24_000_000;
 
-/// Runs the control load on one core and returns its time in nanoseconds.
+/// How often it is timed; the median stands for them, so that one interruption of a fifth of a second does not look like a
+/// slower clock.
+const REPEATS: usize = 5;
+
+/// Runs the control load on one core, and returns the median of its times in nanoseconds.
 pub(crate) fn time_control_load_ns() -> u64 {
+    let times: Vec<f64> = (0..REPEATS).map(|_| time_once_ns() as f64).collect();
+    median(&times) as u64
+}
+
+/// Runs the control load once on one core and returns its time in nanoseconds.
+pub(crate) fn time_once_ns() -> u64 {
     let start = Instant::now();
     black_box(mix(black_box(ROUNDS)));
     start.elapsed().as_nanos() as u64

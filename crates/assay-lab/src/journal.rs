@@ -40,6 +40,9 @@ struct IndexSettings {
     check: IndexCheckPlan,
 }
 
+/// The file beside the runs that says how many repeats were planned.
+const PLANNED: &str = "planned";
+
 #[derive(Serialize, Deserialize)]
 struct RunFile {
     schema: u32,
@@ -95,11 +98,13 @@ pub(crate) fn run_id(target: &str, seen: f64, repeat: u32, repeats: u32) -> Stri
 #[derive(Debug)]
 pub(crate) struct Journal {
     folder: PathBuf,
+    planned: u32,
 }
 
 impl Journal {
-    /// Opens `out_dir/runs`. Without `resume`, runs of before are moved aside, not overwritten.
-    pub(crate) fn open(out_dir: &Path, resume: bool) -> Result<Self, WriteError> {
+    /// Opens `out_dir/runs`. Without `resume`, runs of before are moved aside, not overwritten. How often each run is to be
+    /// repeated is written down before the first; who goes on later does not change it.
+    pub(crate) fn open(out_dir: &Path, resume: bool, repeat: u32) -> Result<Self, WriteError> {
         let folder = out_dir.join("runs");
         if !resume && !is_empty(&folder) {
             let aside = (1..).map(|number| out_dir.join(format!("runs.{number}")));
@@ -114,7 +119,22 @@ impl Journal {
             }
         }
         atomic_file::create_folder(&folder)?;
-        Ok(Self { folder })
+        let path = folder.join(PLANNED);
+        let written = || fs::read_to_string(&path).ok()?.trim().parse().ok();
+        let planned = if resume { written() } else { None };
+        let planned = if let Some(planned) = planned {
+            planned
+        } else {
+            // Runs of a version that did not write it down: nobody knows, and the plan is believed.
+            atomic_file::write(&path, format!("{repeat}\n").as_bytes())?;
+            repeat
+        };
+        Ok(Self { folder, planned })
+    }
+
+    /// How often each run was to be repeated, as was asked before the first.
+    pub(crate) const fn planned(&self) -> u32 {
+        self.planned
     }
 
     /// A valid finished run of that name with equal settings. A file that cannot be read as one is
@@ -141,7 +161,8 @@ impl Journal {
 }
 
 fn is_empty(folder: &Path) -> bool {
-    fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
+    let is_run = |entry: &fs::DirEntry| entry.file_name() != PLANNED;
+    fs::read_dir(folder).map_or(true, |entries| !entries.flatten().any(|entry| is_run(&entry)))
 }
 
 fn is_taken(error: &io::Error) -> bool {
@@ -170,7 +191,7 @@ mod tests {
     #[test]
     fn only_equal_valid_runs_are_finished() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let journal = Journal::open(folder.path(), false).expect("writable");
+        let journal = Journal::open(folder.path(), false, 2).expect("writable");
         let mut run = fixture::results().targets[0].runs[0].clone();
         let id = run.id.clone();
         assert!(journal.finished(&id, &settings(0.0)).is_none(), "nothing there");
@@ -189,12 +210,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let run = fixture::results().targets[0].runs[0].clone();
         for _ in 0..3 {
-            let journal = Journal::open(folder.path(), false).expect("writable");
+            let journal = Journal::open(folder.path(), false, 2).expect("writable");
             assert!(journal.finished(&run.id, &settings(0.0)).is_none());
             journal.record(&settings(0.0), &run).expect("writable");
         }
         assert!(folder.path().join("runs.1").exists() && folder.path().join("runs.2").exists());
-        let journal = Journal::open(folder.path(), true).expect("writable");
+        let journal = Journal::open(folder.path(), true, 9).expect("writable");
         assert!(journal.finished(&run.id, &settings(0.0)).is_some());
+        assert_eq!(journal.planned(), 2, "what was planned at first stands");
     }
 }

@@ -415,13 +415,20 @@ impl Plan {
     pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
         let plan: Self = toml::from_str(text)
             .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
-        plan.check().map_err(|(key, value, rule)| PlanError::Value {
-            origin: origin.to_owned(),
-            key,
-            value,
-            rule,
-        })?;
-        Ok(plan)
+        plan.checked(origin)
+    }
+
+    /// The plan, after values of it were changed; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// When a value is impossible.
+    pub fn checked(self, origin: &str) -> Result<Self, PlanError> {
+        match self.check() {
+            Ok(()) => Ok(self),
+            Err((key, value, rule)) => {
+                Err(PlanError::Value { origin: origin.to_owned(), key, value, rule })
+            }
+        }
     }
 
     /// Whether the recipe is a file rather than a built-in name.

@@ -45,6 +45,10 @@ pub struct Results {
     pub targets: Vec<TargetResults>,
     /// The command line that makes these results again.
     pub rerun: String,
+    /// Runs per target and seen share that were asked for before the first of them was made. The plan says how many there
+    /// were to be in the end, which is more where somebody went on.
+    #[serde(default)]
+    pub pairs_planned: Option<u32>,
 }
 
 /// The chain that was fed, from its ledger.

@@ -144,7 +144,7 @@ pub fn run(
         chains: &chains,
         targets: &targets,
         machine,
-        journal: Journal::open(&options.out_dir, options.resume)?,
+        journal: Journal::open(&options.out_dir, options.resume, plan.runs.repeat)?,
         reporter,
     };
     let results = session.run()?;
@@ -243,17 +243,17 @@ impl Session<'_> {
         self.finish(runs, yardsticks)
     }
 
-    /// Targets and shares in the order of the plan; backwards in every second round, so that slow
-    /// drift of the machine does not always charge the same one.
+    /// Shares and targets in the order of the plan, so that targets stand next to each other; backwards in every second
+    /// round, so that slow drift of the machine does not always charge the same one.
     fn schedule(&self) -> Vec<Slot> {
         let mut schedule = Vec::new();
         for repeat in 0..self.plan.runs.repeat {
             let chains = 0..self.chains.len();
             let mut round: Vec<Slot> = chains
-                .flat_map(|chain| (0..self.targets.len()).map(move |target| (chain, target)))
-                .flat_map(|(chain, target)| {
-                    let seen = self.plan.feed.seen.iter();
-                    seen.map(move |&seen| Slot { chain, target, seen, repeat })
+                .flat_map(|chain| self.plan.feed.seen.iter().map(move |&seen| (chain, seen)))
+                .flat_map(|(chain, seen)| {
+                    let targets = 0..self.targets.len();
+                    targets.map(move |target| Slot { chain, target, seen, repeat })
                 })
                 .collect();
             if repeat % 2 == 1 {
@@ -361,6 +361,7 @@ impl Session<'_> {
             yardsticks,
             targets,
             rerun: self.options.rerun.clone(),
+            pairs_planned: Some(self.journal.planned()),
         };
         report::write_all(&results, &self.options.out_dir)?;
         self.reporter.event(&Event::ReportWritten { dir: &self.options.out_dir });

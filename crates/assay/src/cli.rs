@@ -2,6 +2,7 @@
 
 mod bench;
 mod electrum;
+mod lab;
 mod load;
 mod logs;
 mod p2p;
@@ -21,6 +22,7 @@ pub(crate) use bench::{
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
 };
+pub(crate) use lab::{CompareArguments, HistoryArguments, MachineArguments};
 pub(crate) use load::{LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument};
 pub(crate) use logs::LogsArguments;
 pub(crate) use p2p::{LoadP2pArguments, P2pArguments};
@@ -59,6 +61,12 @@ pub(crate) enum Command {
     Block(BlockArguments),
     /// Write a report again from its results.json.
     Report(ReportArguments),
+    /// Runs beside each other: is one faster, and how sure is that?
+    Compare(CompareArguments),
+    /// All results under a folder in order of time, and where they changed.
+    History(HistoryArguments),
+    /// This machine, how steady its figures are, and what would make them steadier.
+    Machine(MachineArguments),
     /// Measure single operations, each way of doing one beside the others.
     Bench(BenchArguments),
     /// Put load on a server.
@@ -104,6 +112,13 @@ pub(crate) struct RunArguments {
     /// `+electrs=PATH`, `+electrumx=PATH`. May be given several times.
     #[arg(long = "target", value_name = "NAME")]
     pub(crate) targets: Vec<TargetSpec>,
+    /// Runs of each target and seen share instead of the plan's. A target given twice takes turns with itself: what
+    /// `assay compare` then finds is the floor of this machine.
+    #[arg(long, value_name = "N", visible_alias = "pairs", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) repeat: Option<u32>,
+    /// Seen share instead of the plan's, such as 0 or 0.9. May be given several times.
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) seen: Vec<f64>,
     /// Plans of benchmarks: less than everything, within minutes.
     #[arg(long)]
     pub(crate) quick: bool,

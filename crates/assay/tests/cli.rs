@@ -50,6 +50,10 @@ fn help_texts() {
         ("bench sync", vec!["bench", "sync", "--help"]),
         ("load electrum", vec!["load", "electrum", "--help"]),
         ("load p2p", vec!["load", "p2p", "--help"]),
+        ("logs", vec!["logs", "--help"]),
+        ("compare", vec!["compare", "--help"]),
+        ("history", vec!["history", "--help"]),
+        ("machine", vec!["machine", "--help"]),
     ] {
         let output = assay(&arguments);
         assert!(output.status.success());

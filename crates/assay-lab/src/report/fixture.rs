@@ -134,6 +134,7 @@ pub(crate) fn node_results() -> Results {
         yardsticks: vec![yardstick(38_000.0), yardstick(37_000.0)],
         targets,
         rerun: "assay run bch-scaling --out results".to_owned(),
+        pairs_planned: None,
     }
 }
 

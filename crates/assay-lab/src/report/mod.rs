@@ -123,7 +123,15 @@ pub fn write_all(results: &Results, dir: &Path) -> Result<(), WriteError> {
 /// # Errors
 /// When it is missing, malformed or of another schema version.
 pub fn load(dir: &Path) -> Result<Results, LoadError> {
-    let path = dir.join(FILES[0]);
+    load_file(&dir.join(FILES[0]))
+}
+
+/// Reads results from this file.
+///
+/// # Errors
+/// When it is missing, malformed or of another schema version.
+pub fn load_file(path: &Path) -> Result<Results, LoadError> {
+    let path = path.to_owned();
     let text = fs::read(&path).map_err(|source| LoadError::Read { path: path.clone(), source })?;
     let json = |source| LoadError::Json { path: path.clone(), source };
     // The version is read first: another schema is no malformed file.

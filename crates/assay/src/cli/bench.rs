@@ -140,7 +140,7 @@ pub(crate) struct BenchServeArguments {
 }
 
 /// A share given in percent.
-fn percent(text: &str) -> Result<f64, String> {
+pub(super) fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok(percent / 100.0),
         _ => Err("give a number from 0 to 1000".to_owned()),

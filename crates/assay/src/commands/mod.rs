@@ -3,11 +3,14 @@
 pub(crate) mod bench;
 pub(crate) mod block;
 pub(crate) mod chain;
+pub(crate) mod compare;
 pub(crate) mod crash;
 pub(crate) mod electrum;
+pub(crate) mod history;
 pub(crate) mod index;
 pub(crate) mod load;
 pub(crate) mod logs;
+pub(crate) mod machine;
 pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod report;

@@ -22,6 +22,11 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let mut plan = find_plan(&arguments.plan)?;
     refuse_flags_of_benchmarks(arguments)?;
     plan.chain.stop_height = arguments.stop_height.or(plan.chain.stop_height);
+    plan.runs.repeat = arguments.repeat.unwrap_or(plan.runs.repeat);
+    if !arguments.seen.is_empty() {
+        plan.feed.seen.clone_from(&arguments.seen);
+    }
+    let plan = plan.checked("command line")?;
     let out_dir =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
     // Everything measured is a process, this program's own parts too.
@@ -119,6 +124,12 @@ fn rerun(arguments: &RunArguments) -> String {
     }
     for target in &arguments.targets {
         words.push(format!("--target {target}"));
+    }
+    for seen in &arguments.seen {
+        words.push(format!("--seen {seen}"));
+    }
+    if let Some(repeat) = arguments.repeat {
+        words.push(format!("--repeat {repeat}"));
     }
     words.join(" ")
 }

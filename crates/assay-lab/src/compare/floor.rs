@@ -1,0 +1,129 @@
+//! The floor: what the same software shows beside itself.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Beside, Source};
+use crate::machine::utc_now;
+use crate::plan::percent;
+use crate::results::Machine;
+
+const SCHEMA: u32 = 1;
+const KIND: &str = "floor";
+
+/// How far from 1 the ratio of a thing to itself may come on a machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Floor {
+    schema: u32,
+    kind: String,
+    /// When it was put down.
+    pub created: String,
+    /// The plan it was measured with.
+    pub plan: String,
+    /// The machine.
+    pub machine: Machine,
+    /// Its rows.
+    pub rows: Vec<FloorRow>,
+}
+
+/// The floor of one figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FloorRow {
+    /// Seen share.
+    pub seen: f64,
+    /// What it is about, as in comparisons.
+    pub what: String,
+    /// Pairs it comes from.
+    pub pairs: usize,
+    /// How far from 1 the 95 % interval of the mean ratio reaches, a share.
+    pub share: f64,
+}
+
+/// Why a floor could not be read or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum FloorError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file is none that a comparison wrote.
+    #[error("{} is no floor of this version", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Floor {
+    /// That of the comparisons in which both sides are the same; the larger one where there are several.
+    pub(super) fn measured(sources: &[Source], beside: &[Beside]) -> Option<Self> {
+        let results = &sources.first()?.results;
+        let mut rows: Vec<FloorRow> = Vec::new();
+        for row in beside.iter().filter(|beside| beside.is_aa).flat_map(|beside| &beside.rows) {
+            let new = FloorRow {
+                seen: row.seen,
+                what: row.what.clone(),
+                pairs: row.ratio.pairs,
+                share: row.ratio.reach(),
+            };
+            match rows.iter_mut().find(|old| old.is_about(new.seen, &new.what)) {
+                Some(old) if old.share < new.share => *old = new,
+                Some(_) => {}
+                None => rows.push(new),
+            }
+        }
+        let floor = Self {
+            schema: SCHEMA,
+            kind: KIND.to_owned(),
+            created: utc_now(),
+            plan: results.plan.name.clone(),
+            machine: results.machine.clone(),
+            rows,
+        };
+        (!floor.rows.is_empty()).then_some(floor)
+    }
+
+    /// Reads one that was kept; nothing where the file is of another kind.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is a floor of another version.
+    pub fn load(path: &Path) -> Result<Option<Self>, FloorError> {
+        if path.is_dir() {
+            return Ok(None);
+        }
+        let read = |source| FloorError::Read { path: path.to_owned(), source };
+        let text = fs::read(path).map_err(read)?;
+        let wrong = || FloorError::Json { path: path.to_owned() };
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(|_| wrong())?;
+        if value.get("kind").and_then(serde_json::Value::as_str) != Some(KIND) {
+            return Ok(None);
+        }
+        let floor: Self = serde_json::from_value(value).map_err(|_| wrong())?;
+        if floor.schema == SCHEMA { Ok(Some(floor)) } else { Err(wrong()) }
+    }
+
+    /// The floor of a figure; the largest of all where that one was not measured.
+    pub fn of(&self, seen: f64, what: &str) -> f64 {
+        let own = self.rows.iter().find(|row| row.is_about(seen, what));
+        let largest = || self.rows.iter().map(|row| row.share).fold(0.0, f64::max);
+        own.map_or_else(largest, |row| row.share)
+    }
+
+    /// Whether it was measured on such a machine.
+    pub fn is_of(&self, machine: &Machine) -> bool {
+        self.machine.cpu == machine.cpu && self.machine.cores == machine.cores
+    }
+}
+
+impl FloorRow {
+    fn is_about(&self, seen: f64, what: &str) -> bool {
+        percent(self.seen) == percent(seen) && self.what == what
+    }
+}

@@ -1,0 +1,464 @@
+//! `assay compare`: results of runs beside each other, with a verdict that can be believed.
+//!
+//! Two targets of one plan took turns, so their runs of a round are pairs. Runs of two executions are paired by round too;
+//! unless these turn out to have alternated in time, the comparison says that nothing holds the machine still between them,
+//! and its floor is higher. What was decided beforehand is kept: rounds that a plan did not ask for at first are not counted.
+
+mod floor;
+#[cfg(test)]
+mod made_up;
+mod paired;
+mod pairs;
+mod same_work;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::report::{self, LoadError};
+use crate::results::{PhaseResult, Results, Run, TargetResults};
+use crate::verdict::{FLOOR_MIN, Verdict};
+
+pub use floor::{Floor, FloorError, FloorRow};
+pub use paired::{Interval, PairedRatio, Spread, holm};
+pub use pairs::{LeftOut, PairCount};
+pub use same_work::Difference;
+pub(crate) use text::quoted;
+
+/// Schema version of the JSON form.
+const SCHEMA: u32 = 1;
+/// Smallest floor where the sides did not take turns.
+const FLOOR_MIN_APART: f64 = 0.02;
+
+/// How to compare.
+#[derive(Debug, Clone)]
+pub struct CompareOptions {
+    /// The target that the others are compared with, where one file holds several; the first if not given.
+    pub baseline: Option<String>,
+    /// Share by which medians have to differ at least, for every row.
+    pub floor: Option<f64>,
+    /// What the same software shows beside itself on this machine.
+    pub aa: Option<Floor>,
+    /// Share within which differences do not matter.
+    pub delta: f64,
+    /// Share by which the control load may move.
+    pub control_limit: f64,
+    /// Settings that are meant to differ, by name or beginning of the name.
+    pub vary: Vec<String>,
+}
+
+impl Default for CompareOptions {
+    fn default() -> Self {
+        Self {
+            baseline: None,
+            floor: None,
+            aa: None,
+            delta: 0.01,
+            control_limit: 0.05,
+            vary: Vec::new(),
+        }
+    }
+}
+
+/// Results, and where they came from.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// As it was named.
+    pub name: String,
+    /// What is in it.
+    pub results: Results,
+}
+
+impl Source {
+    /// Reads a folder of `assay run`, or a `results.json`.
+    ///
+    /// # Errors
+    /// When there is none, or one that cannot be read.
+    pub fn load(path: &Path) -> Result<Self, LoadError> {
+        let file = if path.is_dir() { path.join(report::FILES[0]) } else { PathBuf::from(path) };
+        Ok(Self { name: path.display().to_string(), results: report::load_file(&file)? })
+    }
+}
+
+/// Why there is no comparison.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// One target is not two.
+    #[error(
+        "{source_name} holds one target, {target}: give further results, or run the plan with a second --target"
+    )]
+    Alone {
+        /// The results.
+        source_name: String,
+        /// Its only target.
+        target: String,
+    },
+    /// The baseline is not there.
+    #[error("{source_name} has no target {wanted:?}; there are: {known}")]
+    NoBaseline {
+        /// The results.
+        source_name: String,
+        /// What was asked for.
+        wanted: String,
+        /// What there is.
+        known: String,
+    },
+    /// Two results have no target in common.
+    #[error("{first} ({first_targets}) and {second} ({second_targets}) have no target in common")]
+    NothingInCommon {
+        /// The first results.
+        first: String,
+        /// Their targets.
+        first_targets: String,
+        /// The others.
+        second: String,
+        /// Their targets.
+        second_targets: String,
+    },
+    /// They did other work, or under other settings.
+    #[error(
+        "{first} and {second} cannot be compared, they differ in {}{}",
+        list(differences),
+        hint(differences)
+    )]
+    OtherWork {
+        /// The first side.
+        first: String,
+        /// The second.
+        second: String,
+        /// In what.
+        differences: Vec<Difference>,
+    },
+}
+
+fn list(differences: &[Difference]) -> String {
+    differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn hint(differences: &[Difference]) -> &'static str {
+    if differences.iter().all(|difference| difference.is_setting) {
+        " (a setting that is what you compare may be named with --vary)"
+    } else {
+        ""
+    }
+}
+
+/// Everything that was compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    schema: u32,
+    kind: &'static str,
+    /// Share within which differences do not matter.
+    pub delta: f64,
+    /// Share by which the control load might move.
+    pub control_limit: f64,
+    /// The comparisons, each of two sides.
+    pub beside: Vec<Beside>,
+    /// Floors measured here, by runs of the same software.
+    pub floor: Option<Floor>,
+}
+
+/// Two sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Beside {
+    /// The baseline.
+    pub first: String,
+    /// What is compared with it.
+    pub second: String,
+    /// Whether both are the same software, so that every difference is a false one.
+    pub is_aa: bool,
+    /// Whether their runs took turns.
+    pub took_turns: bool,
+    /// Pairs, for each seen share.
+    pub pairs: Vec<PairCount>,
+    /// Settings that differ, as they were meant to.
+    pub varied: Vec<Difference>,
+    /// Per phase and in total, for each seen share.
+    pub rows: Vec<ComparedRow>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// One figure on both sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ComparedRow {
+    /// Seen share.
+    pub seen: f64,
+    /// `total`, a phase by its name in the ledger, `cpu`, or `node-and-index`.
+    pub what: String,
+    /// The same for people.
+    pub title: String,
+    /// Whether it is the question that was asked; the others explain.
+    pub is_total: bool,
+    /// Times of the first side.
+    pub first: Spread,
+    /// Times of the second.
+    pub second: Spread,
+    /// Time of the first over time of the second.
+    pub ratio: PairedRatio,
+    /// The t test, adjusted for the number of totals, or of other rows.
+    pub p_adjusted: Option<f64>,
+    /// Share by which the median has to differ at least.
+    pub floor: f64,
+    /// What the second is, beside the first.
+    pub verdict: Verdict,
+}
+
+impl Comparison {
+    /// Whether anything became slower.
+    pub fn is_slower(&self) -> bool {
+        self.rows().any(|row| row.verdict == Verdict::Slower)
+    }
+
+    /// All rows of all comparisons.
+    pub fn rows(&self) -> impl Iterator<Item = &ComparedRow> {
+        self.beside.iter().flat_map(|beside| &beside.rows)
+    }
+}
+
+/// One side of a comparison.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    source: usize,
+    results: &'a Results,
+    target: &'a TargetResults,
+}
+
+/// Compares targets of one source, or the targets of the first source with those of the same names in the others.
+///
+/// # Errors
+/// When there are no two sides, or when they did not do the same work under the same settings.
+pub fn compare(sources: &[Source], options: &CompareOptions) -> Result<Comparison, CompareError> {
+    let mut beside = Vec::new();
+    for (first, second) in sides(sources, options)? {
+        let label = |side: Side<'_>| match sources {
+            [_] => side.target.name.clone(),
+            _ => format!("{} of {}", side.target.name, sources[side.source].name),
+        };
+        beside.push(beside_each_other((first, label(first)), (second, label(second)), options)?);
+    }
+    let floor = Floor::measured(sources, &beside);
+    // The same software within these results says what others have to exceed; not what it has to exceed itself.
+    for compared in &mut beside {
+        let measured = if compared.is_aa { None } else { floor.as_ref() };
+        judge(compared, options, options.aa.as_ref().or(measured));
+    }
+    Ok(Comparison {
+        schema: SCHEMA,
+        kind: "comparison",
+        delta: options.delta,
+        control_limit: options.control_limit,
+        beside,
+        floor,
+    })
+}
+
+/// Who is compared with whom.
+fn sides<'a>(
+    sources: &'a [Source],
+    options: &CompareOptions,
+) -> Result<Vec<(Side<'a>, Side<'a>)>, CompareError> {
+    let all = |source: usize| -> Vec<Side<'a>> {
+        let results = &sources[source].results;
+        results.targets.iter().map(|target| Side { source, results, target }).collect()
+    };
+    let names = |sides: &[Side<'_>]| {
+        sides.iter().map(|side| side.target.name.clone()).collect::<Vec<_>>().join(", ")
+    };
+    let firsts = if sources.is_empty() { Vec::new() } else { all(0) };
+    let mut found = Vec::new();
+    if let [source] = sources {
+        if firsts.len() < 2 {
+            let target = firsts.first().map_or_else(String::new, |side| side.target.name.clone());
+            return Err(CompareError::Alone { source_name: source.name.clone(), target });
+        }
+        let is_baseline = |side: &&Side<'_>| match &options.baseline {
+            Some(name) => side.target.name == *name,
+            None => true,
+        };
+        let baselines: Vec<Side<'_>> = firsts.iter().filter(is_baseline).copied().collect();
+        if let (Some(wanted), []) = (&options.baseline, &baselines[..]) {
+            let (source_name, known) = (source.name.clone(), names(&firsts));
+            return Err(CompareError::NoBaseline { source_name, wanted: wanted.clone(), known });
+        }
+        for side in &firsts {
+            // A plan of two chains has a baseline on each.
+            let on_chain =
+                |other: &&Side<'_>| other.target.distinct_keys == side.target.distinct_keys;
+            match baselines.iter().find(on_chain) {
+                Some(first) if !std::ptr::eq(first.target, side.target) => {
+                    found.push((*first, *side));
+                }
+                _ => {}
+            }
+        }
+        return Ok(found);
+    }
+    for (number, source) in sources.iter().enumerate().skip(1) {
+        let seconds = all(number);
+        let before = found.len();
+        if let ([first], [second]) = (&firsts[..], &seconds[..]) {
+            found.push((*first, *second));
+        } else {
+            for second in &seconds {
+                let same = firsts.iter().find(|first| first.target.name == second.target.name);
+                found.extend(same.map(|first| (*first, *second)));
+            }
+        }
+        if found.len() == before {
+            return Err(CompareError::NothingInCommon {
+                first: sources[0].name.clone(),
+                first_targets: names(&firsts),
+                second: source.name.clone(),
+                second_targets: names(&seconds),
+            });
+        }
+    }
+    Ok(found)
+}
+
+fn beside_each_other(
+    (first, first_name): (Side<'_>, String),
+    (second, second_name): (Side<'_>, String),
+    options: &CompareOptions,
+) -> Result<Beside, CompareError> {
+    let found = same_work::differences(first, second);
+    let is_meant = |difference: &Difference| difference.is_named_by(&options.vary);
+    let (varied, differences): (Vec<_>, Vec<_>) = found.into_iter().partition(is_meant);
+    if !differences.is_empty() {
+        return Err(CompareError::OtherWork {
+            first: first_name,
+            second: second_name,
+            differences,
+        });
+    }
+    let of_other_machine = varied.iter().any(|difference| difference.field.starts_with("machine"));
+    let mut rows = Vec::new();
+    let mut counts = Vec::new();
+    let mut took_turns = true;
+    let seconds_shares = second.target.seen_shares();
+    let is_shared = |seen: &f64| {
+        let percent = crate::plan::percent(*seen);
+        seconds_shares.iter().any(|other| crate::plan::percent(*other) == percent)
+    };
+    for seen in first.target.seen_shares().into_iter().filter(is_shared) {
+        let limit = options.control_limit;
+        let (pairs, count) = pairs::of(first, second, seen, limit, of_other_machine);
+        took_turns &= pairs::took_turns(&pairs);
+        counts.push(count);
+        rows.extend(rows_of(first.results, seen, &pairs));
+    }
+    let is_aa =
+        first.source == second.source && same_work::is_same_software(first.target, second.target);
+    let mut beside = Beside {
+        first: first_name,
+        second: second_name,
+        is_aa,
+        took_turns,
+        pairs: counts,
+        varied,
+        rows,
+        notes: Vec::new(),
+    };
+    beside.notes = notes(&beside);
+    Ok(beside)
+}
+
+/// What a reader must know beside the figures.
+fn notes(beside: &Beside) -> Vec<String> {
+    let mut notes = Vec::new();
+    if beside.is_aa {
+        notes.push(
+            "the same software on both sides: whatever is called different here is not".to_owned(),
+        );
+    }
+    if !beside.took_turns {
+        notes.push(format!(
+            "the runs did not take turns: what changed on the machine between them looks like a difference of the software; \
+             the floor is at least {:.0} %",
+            FLOOR_MIN_APART * 100.0
+        ));
+    }
+    notes.extend(
+        beside.varied.iter().map(|difference| format!("not the same, on purpose: {difference}")),
+    );
+    notes.extend(beside.pairs.iter().flat_map(PairCount::notes));
+    notes
+}
+
+/// The figure of a run that a row is about.
+type Figure<'a> = Box<dyn Fn(&Run) -> Option<f64> + 'a>;
+
+/// Names of a row, whether it is the total, and its figure.
+fn figures(results: &Results) -> Vec<(String, String, bool, Figure<'_>)> {
+    let mut figures: Vec<(String, String, bool, Figure<'_>)> = vec![(
+        "total".to_owned(),
+        "total".to_owned(),
+        true,
+        Box::new(|run| Some(run.total.seconds)),
+    )];
+    for phase in results.plan.phases.iter().filter(|phase| phase.measured) {
+        let of = move |run: &Run| {
+            let named = |result: &&PhaseResult| result.name == phase.name;
+            run.phases.iter().find(named).map(|result| result.seconds)
+        };
+        figures.push((phase.name.clone(), phase.title.clone(), false, Box::new(of)));
+    }
+    let (cpu, index) = ("cpu".to_owned(), "node-and-index".to_owned());
+    figures.push((cpu, "CPU time of the total".to_owned(), false, Box::new(|run| run.total.cpu_s)));
+    let with_index = |run: &Run| run.index.as_ref().map(|index| index.total.pair_s);
+    figures.push((index, "node and index together".to_owned(), false, Box::new(with_index)));
+    figures
+}
+
+fn rows_of(results: &Results, seen: f64, pairs: &[(&Run, &Run)]) -> Vec<ComparedRow> {
+    let mut rows = Vec::new();
+    for (what, title, is_total, figure) in figures(results) {
+        let first: Option<Vec<f64>> = pairs.iter().map(|(run, _)| figure(run)).collect();
+        let second: Option<Vec<f64>> = pairs.iter().map(|(_, run)| figure(run)).collect();
+        let (Some(first), Some(second)) = (first, second) else { continue };
+        let Some(ratio) = PairedRatio::of(&first, &second) else { continue };
+        rows.push(ComparedRow {
+            seen,
+            what,
+            title,
+            is_total,
+            first: Spread::of(&first),
+            second: Spread::of(&second),
+            ratio,
+            p_adjusted: None,
+            floor: 0.0,
+            verdict: Verdict::NotShown,
+        });
+    }
+    rows
+}
+
+/// Gives every row its floor and its verdict.
+fn judge(beside: &mut Beside, options: &CompareOptions, aa: Option<&Floor>) {
+    for is_total in [true, false] {
+        let chosen: Vec<usize> = (0..beside.rows.len())
+            .filter(|index| beside.rows[*index].is_total == is_total)
+            .collect();
+        let probabilities: Vec<_> =
+            chosen.iter().map(|index| beside.rows[*index].ratio.p).collect();
+        for (index, p) in chosen.into_iter().zip(holm(&probabilities)) {
+            beside.rows[index].p_adjusted = p;
+        }
+    }
+    let least = if beside.took_turns { FLOOR_MIN } else { FLOOR_MIN_APART };
+    for row in &mut beside.rows {
+        let measured = aa.map_or(0.0, |floor| floor.of(row.seen, &row.what));
+        row.floor = options.floor.unwrap_or_else(|| measured.max(least));
+        row.verdict = row.ratio.verdict(row.floor, options.delta, row.p_adjusted);
+    }
+    if options.floor.is_none() && aa.is_none() && !beside.is_aa {
+        beside.notes.push(format!(
+            "no runs of the same software beside itself were given (--aa): the floor is the least there is, {:.0} %",
+            least * 100.0
+        ));
+    }
+}

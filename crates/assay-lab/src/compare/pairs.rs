@@ -1,0 +1,168 @@
+//! Which runs make pairs, and which do not count.
+
+use serde::Serialize;
+
+use super::Side;
+use crate::plan::percent;
+use crate::results::{Run, Status};
+use crate::stats::median;
+
+/// Fewest pairs whose sorted ratios give an interval of 95 %.
+const PAIRS_MIN: usize = 6;
+
+/// Pairs of one seen share.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PairCount {
+    /// Seen share.
+    pub seen: f64,
+    /// Pairs that the plan asked for before the first run, on the side that asked for fewer.
+    pub planned: usize,
+    /// Pairs that count.
+    pub counted: usize,
+    /// Pairs that are not there at all on one side.
+    pub missing: usize,
+    /// Pairs made beyond the plan, which do not count.
+    pub added: usize,
+    /// Runs that do not count, and why.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A run that does not count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// The run.
+    pub run: String,
+    /// Why.
+    pub why: String,
+}
+
+impl PairCount {
+    /// What a reader must know about them.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let seen = percent(self.seen);
+        for left_out in &self.left_out {
+            notes.push(format!("{} does not count: {}", left_out.run, left_out.why));
+        }
+        if self.missing > 0 {
+            notes.push(format!(
+                "{seen} % seen: {} of {} planned pairs are missing",
+                self.missing, self.planned
+            ));
+        }
+        if self.added > 0 {
+            notes.push(format!(
+                "{seen} % seen: {} pairs beyond the {} planned do not count: whoever goes on until a result pleases gets one",
+                self.added, self.planned
+            ));
+        }
+        if self.counted < PAIRS_MIN {
+            notes.push(format!(
+                "{seen} % seen: {} pairs cannot show a difference at 95 %, {PAIRS_MIN} can",
+                self.counted
+            ));
+        }
+        notes
+    }
+}
+
+/// Pairs of runs with this share, in order of rounds.
+pub(super) fn of<'a>(
+    first: Side<'a>,
+    second: Side<'a>,
+    seen: f64,
+    control_limit: f64,
+    of_other_machine: bool,
+) -> (Vec<(&'a Run, &'a Run)>, PairCount) {
+    let wanted = percent(seen);
+    let runs = |side: Side<'a>| -> Vec<&'a Run> {
+        side.target.runs.iter().filter(|run| percent(run.seen_requested) == wanted).collect()
+    };
+    let (firsts, seconds) = (runs(first), runs(second));
+    let planned = |side: Side<'_>| {
+        side.results
+            .pairs_planned
+            .unwrap_or(side.results.plan.runs.repeat)
+            .min(side.results.plan.runs.repeat)
+    };
+    let planned = planned(first).min(planned(second)) as usize;
+    // One machine has one speed; where another was compared on purpose, each has its own.
+    let usual =
+        |runs: &[&Run]| median(&runs.iter().flat_map(|run| controls(run)).collect::<Vec<_>>());
+    let both: Vec<&Run> = firsts.iter().chain(&seconds).copied().collect();
+    let usual =
+        if of_other_machine { [usual(&firsts), usual(&seconds)] } else { [usual(&both); 2] };
+    let mut count =
+        PairCount { seen, planned, counted: 0, missing: 0, added: 0, left_out: Vec::new() };
+    let mut pairs = Vec::new();
+    let rounds =
+        firsts.iter().chain(&seconds).map(|run| run.repeat as usize + 1).max().unwrap_or(0);
+    for round in 0..rounds.max(planned) {
+        let of_round =
+            |runs: &[&'a Run]| runs.iter().find(|run| run.repeat as usize == round).copied();
+        let (Some(left), Some(right)) = (of_round(&firsts), of_round(&seconds)) else {
+            count.missing += usize::from(round < planned);
+            continue;
+        };
+        if round >= planned {
+            count.added += 1;
+            continue;
+        }
+        let faults = [(left, usual[0]), (right, usual[1])].map(|(run, usual)| {
+            let why = fault(run, usual, control_limit)?;
+            Some(LeftOut { run: run.id.clone(), why })
+        });
+        if faults.iter().all(Option::is_none) {
+            pairs.push((left, right));
+        }
+        count.left_out.extend(faults.into_iter().flatten());
+    }
+    count.counted = pairs.len();
+    (pairs, count)
+}
+
+fn controls(run: &Run) -> Vec<f64> {
+    run.control_ns.iter().map(|ns| *ns as f64).filter(|ns| *ns > 0.0).collect()
+}
+
+/// Why a run does not count.
+fn fault(run: &Run, usual_ns: f64, limit: f64) -> Option<String> {
+    if run.status == Status::Void {
+        let reason = run.void_reason.as_deref().unwrap_or("it is void");
+        return Some(reason.to_owned());
+    }
+    let controls = controls(run);
+    let longest = controls.iter().copied().fold(0.0, f64::max);
+    let shortest = controls.iter().copied().fold(f64::MAX, f64::min);
+    let share = |above: f64, below: f64| (above / below - 1.0) * 100.0;
+    if controls.len() > 1 && longest / shortest > 1.0 + limit {
+        return Some(format!(
+            "the control load moved by {:.1} % during the run, {:.1} % are allowed",
+            share(longest, shortest),
+            limit * 100.0
+        ));
+    }
+    let away = (longest / usual_ns).max(usual_ns / shortest);
+    if !controls.is_empty() && usual_ns > 0.0 && away > 1.0 + limit {
+        return Some(format!(
+            "the control load was {:.1} % away from its median over all runs, {:.1} % are allowed",
+            (away - 1.0) * 100.0,
+            limit * 100.0
+        ));
+    }
+    None
+}
+
+/// Whether the two sides alternated: in order of time, no two pairs overlap.
+pub(super) fn took_turns(pairs: &[(&Run, &Run)]) -> bool {
+    let mut ranges: Vec<(&str, &str)> = pairs
+        .iter()
+        .map(|(left, right)| {
+            let (a, b) = (left.started.as_str(), right.started.as_str());
+            (a.min(b), a.max(b))
+        })
+        .collect();
+    // Moments in ISO 8601 sort as text.
+    ranges.sort_unstable();
+    ranges.windows(2).all(|two| two[0].1 <= two[1].0)
+}

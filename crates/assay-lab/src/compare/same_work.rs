@@ -1,0 +1,164 @@
+//! Whether two sides did the same work under the same settings.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Side;
+use crate::plan::percent;
+use crate::results::{Run, Status, TargetResults};
+
+/// A field in which two sides differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Its name, as a path into the results.
+    pub field: String,
+    /// What the first side has.
+    pub first: String,
+    /// What the second has.
+    pub second: String,
+    /// Whether it is a setting, which may be what is compared, and no part of the work.
+    pub is_setting: bool,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} against {}", self.field, self.first, self.second)
+    }
+}
+
+impl Difference {
+    /// Whether one of these names is that of the setting, or of something that it belongs to.
+    pub(super) fn is_named_by(&self, names: &[String]) -> bool {
+        let is_named = |name: &String| {
+            let rest = self.field.strip_prefix(name.as_str());
+            rest.is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with('.') || rest.starts_with('[')
+            })
+        };
+        self.is_setting && names.iter().any(is_named)
+    }
+}
+
+/// Everything in which they differ.
+pub(super) fn differences(first: Side<'_>, second: Side<'_>) -> Vec<Difference> {
+    let mut found = Vec::new();
+    diff("chain", &chain(first), &chain(second), false, &mut found);
+    diff("work", &work(first), &work(second), false, &mut found);
+    if first.source != second.source {
+        diff("", &settings(first), &settings(second), true, &mut found);
+    }
+    found
+}
+
+fn chain(side: Side<'_>) -> Value {
+    let mut chain = json!(side.results.chain_of(side.target));
+    // How it was made is no part of what it is.
+    for name in ["forge_s", "assay_version"] {
+        chain.as_object_mut().and_then(|fields| fields.remove(name));
+    }
+    chain
+}
+
+/// What its valid runs came to; runs of one side are held to the ledger, and so are equal.
+fn work(side: Side<'_>) -> Value {
+    let valid = |run: &&Run| run.status == Status::Valid;
+    let mut shares = serde_json::Map::new();
+    for seen in side.target.seen_shares() {
+        let of_share = |run: &&Run| percent(run.seen_requested) == percent(seen);
+        let Some(run) = side.target.runs.iter().filter(valid).find(of_share) else { continue };
+        let total = &run.total;
+        shares.insert(
+            format!("seen {} %", percent(seen)),
+            json!({
+                "tip": run.tip, "utxo_muhash": run.utxo_muhash, "blocks": total.blocks, "txs": total.txs,
+                "inputs": total.inputs, "outputs": total.outputs, "bytes": total.bytes,
+            }),
+        );
+    }
+    Value::Object(shares)
+}
+
+fn settings(side: Side<'_>) -> Value {
+    let plan = &side.results.plan;
+    let machine = &side.results.machine;
+    let gib = |bytes: Option<u64>| bytes.map(|bytes| (bytes + (1 << 29)) >> 30);
+    json!({
+        "plan": {
+            "name": plan.name,
+            "feed": {
+                "seen_mode": plan.feed.seen_mode, "pace": plan.feed.pace, "batch": plan.feed.batch,
+            },
+            "warmup": plan.runs.warmup,
+            "target": plan.target,
+            "phases": plan.phases.iter().filter(|phase| phase.measured).map(|phase| &phase.name).collect::<Vec<_>>(),
+        },
+        "index": side.target.index.as_ref().map(|index| index.kind),
+        "machine": {
+            "cpu": machine.cpu, "cores": machine.cores, "memory_gib": gib(machine.memory_bytes),
+            "kernel": machine.kernel, "governor": machine.governor,
+            "transparent_huge_pages": machine.transparent_huge_pages, "filesystem": machine.filesystem,
+        },
+        "profile": side.results.software.profile,
+    })
+}
+
+/// Leaves that are not equal. What one side cannot tell contradicts nothing in the work; a setting has to be known.
+fn diff(path: &str, first: &Value, second: &Value, is_setting: bool, found: &mut Vec<Difference>) {
+    if let (Value::Object(left), Value::Object(right)) = (first, second) {
+        let mut names: Vec<&String> = left.keys().chain(right.keys()).collect();
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            let of = |fields: &serde_json::Map<String, Value>| {
+                fields.get(name).cloned().unwrap_or(Value::Null)
+            };
+            diff(&path, &of(left), &of(right), is_setting, found);
+        }
+        return;
+    }
+    let is_unknown = first.is_null() || second.is_null();
+    if first == second || (is_unknown && !is_setting) {
+        return;
+    }
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "nothing".to_owned(),
+        other => other.to_string(),
+    };
+    let (field, first, second) = (path.to_owned(), text(first), text(second));
+    found.push(Difference { field, first, second, is_setting });
+}
+
+/// Whether two targets of one execution are the same program with the same arguments.
+pub(super) fn is_same_software(first: &TargetResults, second: &TargetResults) -> bool {
+    let told = |target: &TargetResults| {
+        let command = target.runs.first().map(command);
+        (
+            target.family.clone(),
+            target.version.clone(),
+            target.distinct_keys,
+            target.index.clone(),
+            command,
+        )
+    };
+    told(first) == told(second)
+}
+
+/// The command line without what differs from run to run: the folder, named after the run, and ports.
+fn command(run: &Run) -> Vec<String> {
+    let general = |word: &String| {
+        let word = word.replace(&run.id, "RUN");
+        let Some(at) = word.rfind([':', '=']) else { return word };
+        let (before, number) = word.split_at(at + 1);
+        let is_port = before.ends_with("127.0.0.1:") || before.ends_with("port=");
+        if is_port && number.bytes().all(|byte| byte.is_ascii_digit()) {
+            format!("{before}PORT")
+        } else {
+            word
+        }
+    };
+    run.command.iter().map(general).collect()
+}

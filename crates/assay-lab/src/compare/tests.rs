@@ -1,0 +1,233 @@
+//! Comparisons of results that never happened.
+
+use super::*;
+use crate::report::fixture;
+use crate::results::{Results, Run, Status};
+
+const ROUNDS: u32 = 6;
+
+/// Something that is done to results.
+type Change = fn(&mut Results);
+
+/// Two targets of the same software that took turns; the second takes `factor` times as long.
+fn turns(factor: f64) -> Results {
+    let mut results = fixture::node_results();
+    results.plan.runs.repeat = ROUNDS;
+    results.pairs_planned = Some(ROUNDS);
+    results.plan.feed.seen = vec![0.0];
+    let mut first = results.targets.remove(0);
+    results.targets.clear();
+    let template = first.runs.swap_remove(0);
+    let mut second = first.clone();
+    second.name = "assay-2".to_owned();
+    let run = |name: &str, round: u32, factor: f64| {
+        let mut run = template.clone();
+        run.id = format!("{name}-0-{}", round + 1);
+        run.repeat = round;
+        let is_first = (name == "assay") == round.is_multiple_of(2);
+        run.started = format!("2026-01-02T03:{:02}:00Z", 2 * round + u32::from(!is_first));
+        run.command = [
+            "assay",
+            "--datadir",
+            &format!("/work/{}", run.id),
+            "--rpc",
+            &format!("127.0.0.1:{}", 4000 + round),
+        ]
+        .map(str::to_owned)
+        .into();
+        run.control_ns = vec![50_000_000, 50_200_000];
+        // A little noise of its own for each round.
+        let factor = factor * (1.0 + 0.001 * f64::from((round * 7) % 5));
+        scale(&mut run, factor);
+        run
+    };
+    first.runs = (0..ROUNDS).map(|round| run("assay", round, 1.0)).collect();
+    second.runs = (0..ROUNDS).map(|round| run("assay-2", round, factor)).collect();
+    for (round, run) in first.runs.iter_mut().enumerate() {
+        scale(run, 1.0 + 0.0005 * (round % 3) as f64);
+    }
+    results.targets = vec![first, second];
+    results
+}
+
+fn scale(run: &mut Run, factor: f64) {
+    for phase in run.phases.iter_mut().chain([&mut run.total]) {
+        phase.seconds *= factor;
+        phase.cpu_s = phase.cpu_s.map(|cpu| cpu * factor);
+    }
+}
+
+fn source(name: &str, results: Results) -> Source {
+    Source { name: name.to_owned(), results }
+}
+
+fn of_one(results: Results) -> Comparison {
+    compare(&[source("r", results)], &CompareOptions::default()).expect("comparable")
+}
+
+/// Results with the first target alone, as two executions have them.
+fn alone(factor: f64) -> Results {
+    let mut results = turns(factor);
+    results.targets.remove(0);
+    results.targets[0].name = "assay".to_owned();
+    results
+}
+
+#[test]
+fn a_thing_beside_itself() {
+    let comparison = of_one(turns(1.0));
+    let [beside] = &comparison.beside[..] else { panic!("one comparison") };
+    assert!(beside.is_aa && beside.took_turns, "{:?}", beside.notes);
+    assert_eq!((beside.pairs[0].planned, beside.pairs[0].counted), (6, 6));
+    assert!(comparison.rows().all(|row| row.verdict == Verdict::Equivalent));
+    let floor = comparison.floor.as_ref().expect("a floor");
+    assert!(floor.of(0.0, "total") < 0.005 && floor.of(0.5, "other") < 0.005);
+    let text = comparison.text();
+    assert!(text.contains("false verdicts: 0 of 7 rows"), "{text}");
+    assert!(text.contains("equivalent within 1.00 %"), "{text}");
+}
+
+#[test]
+fn five_percent_slower_is_slower_and_the_other_way_round() {
+    let comparison = of_one(turns(1.05));
+    assert!(comparison.rows().all(|row| row.verdict == Verdict::Slower));
+    assert!(comparison.is_slower());
+    assert!(comparison.text().contains("assay-2 is slower than assay by"), "{}", comparison.text());
+    let options =
+        CompareOptions { baseline: Some("assay-2".to_owned()), ..CompareOptions::default() };
+    let comparison = compare(&[source("r", turns(1.05))], &options).expect("comparable");
+    assert!(comparison.rows().all(|row| row.verdict == Verdict::Faster));
+    assert_eq!(comparison.csv().lines().count(), 8);
+    assert!(comparison.markdown().contains("### A = assay-2, B = assay"));
+    // What is below the floor is not shown.
+    let options = CompareOptions { floor: Some(0.06), ..CompareOptions::default() };
+    let comparison = compare(&[source("r", turns(1.05))], &options).expect("comparable");
+    assert!(comparison.rows().all(|row| row.verdict == Verdict::NotShown));
+}
+
+#[test]
+fn runs_during_which_the_machine_moved_do_not_count() {
+    let mut results = turns(1.0);
+    results.targets[0].runs[2].control_ns = vec![50_000_000, 56_000_000];
+    results.targets[1].runs[3].control_ns = vec![60_000_000, 60_000_000];
+    results.targets[1].runs[4].status = Status::Void;
+    let comparison = of_one(results);
+    let count = &comparison.beside[0].pairs[0];
+    assert_eq!((count.counted, count.left_out.len()), (3, 3), "{count:?}");
+    let text = comparison.text();
+    assert!(text.contains("moved by 12.0 % during the run"), "{text}");
+    assert!(text.contains("away from its median"), "{text}");
+    assert!(text.contains("cannot show a difference"), "{text}");
+    assert!(comparison.rows().all(|row| row.verdict == Verdict::NotShown));
+}
+
+#[test]
+fn what_was_planned_beforehand_stands() {
+    let mut results = turns(1.05);
+    results.pairs_planned = Some(4);
+    let count = of_one(results).beside[0].pairs[0].clone();
+    assert_eq!((count.planned, count.counted, count.added), (4, 4, 2));
+    let mut results = turns(1.05);
+    results.plan.runs.repeat = 8;
+    results.pairs_planned = Some(8);
+    results.targets[1].runs.remove(0);
+    let count = of_one(results).beside[0].pairs[0].clone();
+    assert_eq!((count.planned, count.counted, count.missing), (8, 5, 3));
+    // Who asks for fewer in the end has not asked for more.
+    let mut results = turns(1.05);
+    results.plan.runs.repeat = 3;
+    assert_eq!(of_one(results).beside[0].pairs[0].planned, 3);
+}
+
+#[test]
+fn two_executions() {
+    let sources = [source("before", alone(1.0)), source("after", alone(1.1))];
+    let comparison = compare(&sources, &CompareOptions::default()).expect("comparable");
+    let beside = &comparison.beside[0];
+    assert_eq!(beside.second, "assay of after");
+    assert!(!beside.is_aa, "two executions may hold two builds of one version");
+    // Their rounds began at the same moments, one after the other: they took turns.
+    assert!(beside.took_turns);
+    assert!(comparison.rows().all(|row| row.verdict == Verdict::Slower && row.floor > 0.0099));
+    let floor = Floor::measured(&[source("r", turns(1.0))], &of_one(turns(1.0)).beside);
+    let options = CompareOptions { aa: floor, ..CompareOptions::default() };
+    let text = compare(&sources, &options).expect("comparable").text();
+    assert!(!text.contains("--aa"), "{text}");
+}
+
+#[test]
+fn executions_one_after_the_other_have_a_higher_floor() {
+    let mut later = alone(1.015);
+    for run in &mut later.targets[0].runs {
+        run.started = run.started.replace("T03", "T09");
+    }
+    let mut before = alone(1.0);
+    for run in &mut before.targets[0].runs {
+        run.started = run.started.replace("T03", "T02");
+    }
+    let sources = [source("before", before), source("after", later)];
+    let comparison = compare(&sources, &CompareOptions::default()).expect("comparable");
+    assert!(!comparison.beside[0].took_turns);
+    assert!(comparison.rows().all(|row| row.verdict == Verdict::NotShown && row.floor >= 0.02));
+}
+
+#[test]
+fn other_work_is_refused_by_name() {
+    let refused = |change: fn(&mut Results), vary: &[&str]| {
+        let mut other = alone(1.0);
+        change(&mut other);
+        let vary = vary.iter().map(|name| (*name).to_owned()).collect();
+        let options = CompareOptions { vary, ..CompareOptions::default() };
+        let sources = [source("a", alone(1.0)), source("b", other)];
+        compare(&sources, &options).map(|comparison| comparison.beside[0].varied.len())
+    };
+    let cases: [(Change, &str); 8] = [
+        (|r| r.chain.tip = "cc".repeat(32), "chain.tip"),
+        (|r| r.chain.utxo_muhash = "cc".repeat(32), "chain.utxo_muhash"),
+        (|r| r.chain.txs += 1, "chain.txs"),
+        (|r| r.chain.inputs += 1, "chain.inputs"),
+        (|r| r.chain.outputs += 1, "chain.outputs"),
+        (|r| r.targets[0].runs[0].total.txs += 1, "work.seen 0 %.txs"),
+        (|r| r.plan.feed.batch += 1, "plan.feed.batch"),
+        (|r| r.machine.cpu = Some("another".to_owned()), "machine.cpu"),
+    ];
+    for (change, field) in cases {
+        let error = refused(change, &[]).expect_err(field);
+        assert!(error.to_string().contains(field), "{field}: {error}");
+    }
+    let settings: fn(&mut Results) = |r| r.plan.target.bitcoind.dbcache_mib = 4;
+    let error = refused(settings, &["plan.target.assay"]).expect_err("not that setting");
+    assert!(error.to_string().contains("--vary"), "{error}");
+    assert_eq!(refused(settings, &["plan.target"]).expect("on purpose"), 1);
+    assert_eq!(refused(settings, &["plan.target.bitcoind.dbcache_mib"]).expect("on purpose"), 1);
+    let work: fn(&mut Results) = |r| r.chain.txs += 1;
+    let error = refused(work, &["chain"]).expect_err("work is not a setting");
+    assert!(!error.to_string().contains("--vary"), "{error}");
+}
+
+#[test]
+fn what_there_is_nothing_to_compare_with() {
+    let error = compare(&[source("a", alone(1.0))], &CompareOptions::default());
+    assert!(matches!(error, Err(CompareError::Alone { .. })));
+    let options = CompareOptions { baseline: Some("x".to_owned()), ..CompareOptions::default() };
+    let error = compare(&[source("a", turns(1.0))], &options);
+    assert!(matches!(error, Err(CompareError::NoBaseline { .. })));
+    let mut other = turns(1.0);
+    other.targets.iter_mut().for_each(|target| target.name.push_str("-other"));
+    let error = compare(&[source("a", turns(1.0)), source("b", other)], &CompareOptions::default());
+    assert!(matches!(error, Err(CompareError::NothingInCommon { .. })));
+}
+
+#[test]
+fn floors_are_kept_and_read() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("floor.json");
+    let floor = of_one(turns(1.0)).floor.expect("a floor");
+    std::fs::write(&path, serde_json::to_vec(&floor).expect("JSON")).expect("writable");
+    assert_eq!(Floor::load(&path).expect("readable"), Some(floor));
+    std::fs::write(&path, b"{\"schema\":2}").expect("writable");
+    assert_eq!(Floor::load(&path).expect("readable"), None, "results are no floor");
+    std::fs::write(&path, b"{\"kind\":\"floor\",\"schema\":9}").expect("writable");
+    assert!(Floor::load(&path).is_err());
+    assert!(Floor::load(&folder.path().join("missing")).is_err());
+}

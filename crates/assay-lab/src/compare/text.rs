@@ -1,0 +1,193 @@
+//! A comparison for people: terminal, Markdown, CSV.
+
+use std::fmt::Write as _;
+
+use super::{Beside, ComparedRow, Comparison, Spread};
+use crate::plan::percent;
+use crate::report::Table;
+use crate::verdict::Verdict;
+
+impl Comparison {
+    /// For the terminal.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for beside in &self.beside {
+            let _ = writeln!(out, "{}", heading(beside));
+            table(beside).text(&mut out);
+            for line in self.lines(beside) {
+                let _ = writeln!(out, "{line}");
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    /// For pull requests.
+    pub fn markdown(&self) -> String {
+        let mut out = String::new();
+        for beside in &self.beside {
+            let _ = writeln!(out, "### {}\n", heading(beside));
+            table(beside).markdown(&mut out);
+            for line in self.lines(beside) {
+                let _ = writeln!(out, "- {line}");
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    /// A line for each row.
+    pub fn csv(&self) -> String {
+        let mut out = String::from(
+            "first,second,seen,what,pairs,first_mean_s,first_sigma_s,first_min_s,first_max_s,second_mean_s,second_sigma_s,\
+             second_min_s,second_max_s,ratio,low,high,coverage,p_adjusted,floor,verdict\n",
+        );
+        for beside in &self.beside {
+            for row in &beside.rows {
+                let (a, b, ratio) = (&row.first, &row.second, &row.ratio);
+                let p = row.p_adjusted.map_or_else(String::new, |p| format!("{p:.6}"));
+                let _ = writeln!(
+                    out,
+                    "{},{},{},{},{},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.4},{p},{:.6},{}",
+                    quoted(&beside.first),
+                    quoted(&beside.second),
+                    row.seen,
+                    quoted(&row.what),
+                    ratio.pairs,
+                    a.mean_s,
+                    a.sigma_s,
+                    a.min_s,
+                    a.max_s,
+                    b.mean_s,
+                    b.sigma_s,
+                    b.min_s,
+                    b.max_s,
+                    ratio.median,
+                    ratio.interval.low,
+                    ratio.interval.high,
+                    ratio.coverage,
+                    row.floor,
+                    row.verdict.text(),
+                );
+            }
+        }
+        out
+    }
+
+    /// Verdicts on totals, notes, and the floor that was found.
+    fn lines(&self, beside: &Beside) -> Vec<String> {
+        let mut lines: Vec<String> = beside
+            .rows
+            .iter()
+            .filter(|row| row.is_total)
+            .map(|row| self.sentence(beside, row))
+            .collect();
+        let false_ones = beside.rows.iter().filter(|row| row.verdict.is_difference()).count();
+        if beside.is_aa && !beside.rows.is_empty() {
+            lines.push(format!("false verdicts: {false_ones} of {} rows", beside.rows.len()));
+            let floors = beside.rows.iter().filter(|row| row.is_total).map(|row| {
+                format!("{:.2} % ({} % seen)", row.ratio.reach() * 100.0, percent(row.seen))
+            });
+            lines.push(format!(
+                "floor of totals on this machine, from these pairs: {}",
+                floors.collect::<Vec<_>>().join(", ")
+            ));
+        }
+        lines.extend(beside.notes.iter().map(|note| format!("note: {note}")));
+        lines
+    }
+
+    fn sentence(&self, beside: &Beside, row: &ComparedRow) -> String {
+        let away = (row.ratio.median.max(1.0 / row.ratio.median) - 1.0) * 100.0;
+        let interval = format!("ratio {:.4}, {}", row.ratio.median, interval(row));
+        let seen = format!("{} % seen", percent(row.seen));
+        match row.verdict {
+            Verdict::Faster | Verdict::Slower => format!(
+                "{seen}: {} is {} than {} by {away:.2} % ({interval}, floor {:.2} %)",
+                beside.second,
+                row.verdict.text(),
+                beside.first,
+                row.floor * 100.0
+            ),
+            Verdict::Equivalent => format!(
+                "{seen}: {} and {} are equivalent within {:.2} % ({interval})",
+                beside.first,
+                beside.second,
+                self.delta * 100.0
+            ),
+            Verdict::NotShown => format!(
+                "{seen}: no difference shown between {} and {} ({interval}, floor {:.2} %)",
+                beside.first,
+                beside.second,
+                row.floor * 100.0
+            ),
+        }
+    }
+}
+
+fn heading(beside: &Beside) -> String {
+    format!("A = {}, B = {}", beside.first, beside.second)
+}
+
+fn interval(row: &ComparedRow) -> String {
+    let (interval, coverage) = (row.ratio.interval, row.ratio.coverage * 100.0);
+    format!("{:.4} to {:.4} with at least {coverage:.1} %", interval.low, interval.high)
+}
+
+fn table(beside: &Beside) -> Table {
+    let pairs = beside.pairs.iter().map(|count| {
+        format!(
+            "{} of {} planned pairs at {} % seen",
+            count.counted,
+            count.planned,
+            percent(count.seen)
+        )
+    });
+    let caption = format!(
+        "time of A over time of B: above 1, B is faster; {}",
+        pairs.collect::<Vec<_>>().join(", ")
+    );
+    let head = [
+        "Seen",
+        "What",
+        "A mean ± σ, s",
+        "A range, s",
+        "B mean ± σ, s",
+        "B range, s",
+        "ratio",
+        "interval",
+        "covers",
+        "p",
+        "floor",
+        "verdict",
+    ];
+    let mut table = Table::new(&caption, &head, 2);
+    for row in &beside.rows {
+        let mean = |spread: &Spread| format!("{:.3} ± {:.3}", spread.mean_s, spread.sigma_s);
+        let range = |spread: &Spread| format!("{:.3} … {:.3}", spread.min_s, spread.max_s);
+        table.push([
+            format!("{} %", percent(row.seen)),
+            row.title.clone(),
+            mean(&row.first),
+            range(&row.first),
+            mean(&row.second),
+            range(&row.second),
+            format!("{:.4}", row.ratio.median),
+            format!("{:.4} to {:.4}", row.ratio.interval.low, row.ratio.interval.high),
+            format!("{:.1} %", row.ratio.coverage * 100.0),
+            row.p_adjusted.map_or_else(|| "–".to_owned(), |p| format!("{p:.3}")),
+            format!("{:.2} %", row.floor * 100.0),
+            row.verdict.text().to_owned(),
+        ]);
+    }
+    table
+}
+
+/// A field as RFC 4180 wants it.
+pub(crate) fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}

@@ -1,0 +1,426 @@
+//! `assay history`: all results under a folder in order of time, and where they changed.
+
+mod change_points;
+mod page;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::compare::quoted;
+use crate::plan::percent;
+use crate::report::{self, LoadError, Table};
+use crate::results::{Results, TargetResults};
+use crate::stats::median;
+
+pub use change_points::{ChangePoint, change_points};
+
+const SCHEMA: u32 = 1;
+/// Folders below the one that was named.
+const DEPTH_MAX: usize = 8;
+
+/// How to look for changes.
+#[derive(Debug, Clone, Copy)]
+pub struct HistoryOptions {
+    /// Largest probability of a change by chance.
+    pub p_max: f64,
+    /// Smallest relative size of a change.
+    pub size_min: f64,
+    /// Phases too, and not totals alone.
+    pub phases: bool,
+}
+
+impl Default for HistoryOptions {
+    fn default() -> Self {
+        Self { p_max: 0.001, size_min: 0.01, phases: false }
+    }
+}
+
+/// Why there is no history.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The folder cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// There is nothing in it.
+    #[error("no results of `assay run` under {}", path.display())]
+    Nothing {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+/// What happened over time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct History {
+    schema: u32,
+    kind: &'static str,
+    /// The folder.
+    pub folder: String,
+    /// Largest probability of a change by chance.
+    pub p_max: f64,
+    /// Smallest relative size of a change.
+    pub size_min: f64,
+    /// The series, in the order in which they begin.
+    pub series: Vec<Series>,
+    /// Files that are no results of this kind, and why.
+    pub skipped: Vec<String>,
+}
+
+/// One figure over time: the same work, by the same kind of target, on the same machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Series {
+    /// Name.
+    pub name: String,
+    /// What has to be the same for a figure to belong to it.
+    pub key: Vec<String>,
+    /// Its figures, in order of time.
+    pub points: Vec<Point>,
+    /// Where the level changed; levels are seconds.
+    pub changes: Vec<ChangePoint>,
+}
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// When the results were put together.
+    pub time: String,
+    /// Where they are.
+    pub path: String,
+    /// What the target said about its version.
+    pub version: String,
+    /// Median time of the valid runs, seconds.
+    pub seconds: f64,
+    /// Shortest of them.
+    pub min_s: f64,
+    /// Longest of them.
+    pub max_s: f64,
+    /// How many there are.
+    pub runs: usize,
+}
+
+/// Reads every `results.json` under `folder`.
+///
+/// # Errors
+/// When the folder cannot be read, or holds no results.
+pub fn history(folder: &Path, options: HistoryOptions) -> Result<History, HistoryError> {
+    let mut files = Vec::new();
+    find(folder, 0, &mut files)
+        .map_err(|source| HistoryError::Read { path: folder.to_owned(), source })?;
+    files.sort();
+    let mut skipped = Vec::new();
+    let mut loaded: Vec<(PathBuf, Results)> = Vec::new();
+    for path in files {
+        match report::load_file(&path) {
+            Ok(results) => loaded.push((path, results)),
+            Err(error) => skipped.push(why_skipped(&error)),
+        }
+    }
+    // Moments in ISO 8601 sort as text.
+    loaded.sort_by(|a, b| a.1.created.cmp(&b.1.created).then_with(|| a.0.cmp(&b.0)));
+    let mut series: Vec<Series> = Vec::new();
+    for (path, results) in &loaded {
+        add(results, path, options.phases, &mut series);
+    }
+    if series.is_empty() {
+        return Err(HistoryError::Nothing { path: folder.to_owned() });
+    }
+    for one in &mut series {
+        one.changes = changes(&one.points, options);
+    }
+    tell_apart(&mut series);
+    Ok(History {
+        schema: SCHEMA,
+        kind: "history",
+        folder: folder.display().to_string(),
+        p_max: options.p_max,
+        size_min: options.size_min,
+        series,
+        skipped,
+    })
+}
+
+fn why_skipped(error: &LoadError) -> String {
+    match error {
+        LoadError::Json { path, .. } => {
+            format!("{}: no results of a plan of a chain", path.display())
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Results, not the chains and data folders beside them.
+fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        if kind.is_file() && entry.file_name() == report::FILES[0] {
+            files.push(path);
+        } else if kind.is_dir() && depth < DEPTH_MAX {
+            // What cannot be read, or goes away meanwhile, holds no results for us.
+            let _ = find(&path, depth + 1, files);
+        }
+    }
+    Ok(())
+}
+
+fn changes(points: &[Point], options: HistoryOptions) -> Vec<ChangePoint> {
+    // A share is a share at every level.
+    let logs: Vec<f64> = points.iter().map(|point| point.seconds.max(1e-9).ln()).collect();
+    let size = (1.0 + options.size_min).ln();
+    let exp = |point: ChangePoint| ChangePoint {
+        before: point.before.exp(),
+        after: point.after.exp(),
+        ..point
+    };
+    change_points(&logs, options.p_max, size).into_iter().map(exp).collect()
+}
+
+fn add(results: &Results, path: &Path, phases: bool, series: &mut Vec<Series>) {
+    for (number, target) in results.targets.iter().enumerate() {
+        let family = family(target);
+        // Several of one family are told apart by their place: names may hold versions, which change over time.
+        let before = results.targets[..number].iter();
+        let same = before.filter(|other| {
+            other.distinct_keys == target.distinct_keys && self::family(other) == family
+        });
+        let family = match same.count() {
+            0 => family,
+            place => format!("{family} ({})", place + 1),
+        };
+        for seen in target.seen_shares() {
+            add_figures(results, target, (&family, seen, phases), path, series);
+        }
+    }
+}
+
+fn family(target: &TargetResults) -> String {
+    let index = target.index.as_ref().map(|index| format!("+{}", index.kind.as_str()));
+    format!("{}{}", target.family, index.unwrap_or_default())
+}
+
+fn add_figures(
+    results: &Results,
+    target: &TargetResults,
+    (family, seen, phases): (&str, f64, bool),
+    path: &Path,
+    series: &mut Vec<Series>,
+) {
+    let runs = target.valid_runs(seen);
+    let chain = results.chain_of(target);
+    let machine = &results.machine;
+    let mut figures: BTreeMap<(usize, String), Vec<f64>> = BTreeMap::new();
+    for run in &runs {
+        let total = (0, "total".to_owned(), run.total.seconds);
+        let measured = |name: &str| phases && results.plan.is_measured(name);
+        let of_phases = run.phases.iter().enumerate().filter(|(_, phase)| measured(&phase.name));
+        let all = of_phases.map(|(place, phase)| (place + 1, phase.name.clone(), phase.seconds));
+        for (place, what, seconds) in std::iter::once(total).chain(all) {
+            figures.entry((place, what)).or_default().push(seconds);
+        }
+    }
+    for ((_, what), seconds) in figures {
+        let key = vec![
+            results.plan.name.clone(),
+            family.to_owned(),
+            format!("{} % seen", percent(seen)),
+            what.clone(),
+            chain.tip.clone(),
+            chain.utxo_muhash.clone(),
+            machine.cpu.clone().unwrap_or_default(),
+            format!("{} cores", machine.cores),
+            results.software.profile.clone(),
+        ];
+        let point = Point {
+            time: results.created.clone(),
+            path: path.display().to_string(),
+            version: target.version.clone(),
+            seconds: median(&seconds),
+            min_s: seconds.iter().copied().fold(f64::MAX, f64::min),
+            max_s: seconds.iter().copied().fold(0.0, f64::max),
+            runs: seconds.len(),
+        };
+        match series.iter_mut().find(|one| one.key == key) {
+            Some(one) => one.points.push(point),
+            None => series.push(Series {
+                name: format!("{}, {family}, {} % seen, {what}", results.plan.name, percent(seen)),
+                key,
+                points: vec![point],
+                changes: Vec::new(),
+            }),
+        }
+    }
+}
+
+/// Series of other chains or machines may have the same name.
+fn tell_apart(series: &mut [Series]) {
+    for index in 1..series.len() {
+        let (before, rest) = series.split_at_mut(index);
+        let one = &mut rest[0];
+        let base = |name: &str| name.split(" #").next().unwrap_or_default().to_owned();
+        let same = before.iter().filter(|other| base(&other.name) == one.name).count();
+        if same > 0 {
+            one.name = format!("{} #{}", one.name, same + 1);
+        }
+    }
+}
+
+impl History {
+    /// Whether the last change of any series is to a higher level.
+    pub fn is_slower(&self) -> bool {
+        let is_up = |change: &ChangePoint| change.after > change.before;
+        self.series.iter().filter_map(|one| one.changes.last()).any(is_up)
+    }
+
+    /// For the terminal.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for table in self.tables() {
+            table.text(&mut out);
+            out.push('\n');
+        }
+        for line in self.skipped.iter().map(|why| format!("skipped {why}\n")) {
+            out.push_str(&line);
+        }
+        out
+    }
+
+    /// The same as Markdown.
+    pub fn markdown(&self) -> String {
+        let mut out = String::new();
+        self.tables().iter().for_each(|table| table.markdown(&mut out));
+        out
+    }
+
+    /// A line for each figure.
+    pub fn csv(&self) -> String {
+        let mut out =
+            String::from("series,time,version,runs,seconds,min_s,max_s,level_s,change,path\n");
+        for one in &self.series {
+            for (index, point) in one.points.iter().enumerate() {
+                let change = one.changes.iter().find(|change| change.index == index);
+                let share =
+                    change.map(|change| format!("{:.6}", change.after / change.before - 1.0));
+                let fields = [
+                    quoted(&one.name),
+                    point.time.clone(),
+                    quoted(&point.version),
+                    point.runs.to_string(),
+                    format!("{:.6}", point.seconds),
+                    format!("{:.6}", point.min_s),
+                    format!("{:.6}", point.max_s),
+                    format!("{:.6}", one.level(index)),
+                    share.unwrap_or_default(),
+                    quoted(&point.path),
+                ];
+                out.push_str(&fields.join(","));
+                out.push('\n');
+            }
+        }
+        out
+    }
+
+    /// One page with charts that needs nothing but itself.
+    pub fn html(&self) -> String {
+        page::page(self).html()
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        let mut tables = vec![page::changes(self)];
+        tables.extend(self.series.iter().map(page::points));
+        tables
+    }
+}
+
+impl Series {
+    /// Mean of the stretch that a figure belongs to; the geometric one, as changes have it.
+    fn level(&self, index: usize) -> f64 {
+        let before = self.changes.iter().rev().find(|change| change.index <= index);
+        let next = self.changes.iter().find(|change| change.index > index);
+        match (before, next) {
+            (Some(change), _) => change.after,
+            (None, Some(change)) => change.before,
+            (None, None) => {
+                let logs: f64 = self.points.iter().map(|point| point.seconds.max(1e-9).ln()).sum();
+                (logs / self.points.len().max(1) as f64).exp()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+    use crate::results::Run;
+
+    /// Ten results, of which the last five take a tenth longer.
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for number in 0..10u32 {
+            let mut results = fixture::node_results();
+            results.created = format!("2026-01-{:02}T00:00:00Z", number + 1);
+            let factor = if number < 5 { 1.0 } else { 1.1 } + 0.001 * f64::from(number % 3);
+            let slow = |run: &mut Run| run.total.seconds *= factor;
+            results.targets.iter_mut().flat_map(|target| &mut target.runs).for_each(slow);
+            // Folders are not in order of time.
+            let dir = folder.path().join(format!("{}", 9 - number)).join("out");
+            fs::create_dir_all(&dir).expect("writable");
+            let json = serde_json::to_vec(&results).expect("JSON");
+            fs::write(dir.join("results.json"), json).expect("writable");
+        }
+        fs::write(folder.path().join("results.json"), b"{}").expect("writable");
+        folder
+    }
+
+    #[test]
+    fn a_step_is_found_in_every_series() {
+        let folder = folder();
+        let history = history(folder.path(), HistoryOptions::default()).expect("results");
+        assert_eq!(history.series.len(), 4, "two targets, two shares");
+        for series in &history.series {
+            assert_eq!(series.points.len(), 10);
+            let [change] = &series.changes[..] else { panic!("{:?}", series.changes) };
+            assert_eq!(change.index, 5);
+            assert!((change.after / change.before - 1.1).abs() < 0.005, "{change:?}");
+        }
+        assert!(history.is_slower() && history.skipped.len() == 1, "{:?}", history.skipped);
+        assert_eq!(history.csv().lines().count(), 41);
+        let html = history.html();
+        assert!(html.contains("<svg") && !html.contains("<script"));
+        assert!(history.text().contains("+10.") && history.markdown().contains("| "));
+    }
+
+    #[test]
+    fn other_work_is_another_series() {
+        let folder = folder();
+        let mut results = fixture::node_results();
+        results.chain.tip = "cc".repeat(32);
+        let dir = folder.path().join("other");
+        fs::create_dir_all(&dir).expect("writable");
+        fs::write(dir.join("results.json"), serde_json::to_vec(&results).expect("JSON"))
+            .expect("writable");
+        let options = HistoryOptions { phases: true, ..HistoryOptions::default() };
+        let history = history(folder.path(), options).expect("results");
+        assert_eq!(history.series.len(), 2 * 4 * 6);
+        assert!(history.series.iter().any(|one| one.name.ends_with("#2")));
+    }
+
+    #[test]
+    fn nothing_is_told() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let options = HistoryOptions::default();
+        let nothing = history(folder.path(), options).expect_err("empty");
+        assert!(matches!(nothing, HistoryError::Nothing { .. }));
+        let missing = history(&folder.path().join("x"), options).expect_err("missing");
+        assert!(matches!(missing, HistoryError::Read { .. }));
+    }
+}

@@ -1,0 +1,96 @@
+//! `assay machine`: what this machine is, how steady its figures are, and what would make them steadier.
+
+mod advice;
+mod disk;
+mod noise;
+mod system;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::machine;
+use crate::results::Machine;
+
+pub use advice::Advice;
+pub use disk::{DiskError, DiskSpeed};
+pub use noise::Noise;
+pub use system::{Cache, DiskInfo, System};
+
+const SCHEMA: u32 = 1;
+
+/// What to look at.
+#[derive(Debug, Clone)]
+pub struct SurveyOptions {
+    /// Folder whose disk is measured.
+    pub dir: PathBuf,
+    /// A smaller file and fewer repeats: seconds instead of half a minute.
+    pub quick: bool,
+    /// Whether the processor counts instructions for us, or why not: whoever asks the system for counters knows.
+    pub counters: Result<(), String>,
+}
+
+/// A machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Survey {
+    schema: u32,
+    kind: &'static str,
+    /// When it was looked at.
+    pub created: String,
+    /// As results record it.
+    pub machine: Machine,
+    /// What else the system tells.
+    pub system: System,
+    /// Why instructions cannot be counted; absent where they can.
+    pub counters_missing: Option<String>,
+    /// The disk under the folder.
+    pub disk: DiskInfo,
+    /// How fast it is; absent where it could not be measured.
+    pub disk_speed: Option<DiskSpeed>,
+    /// Why not.
+    pub disk_fault: Option<String>,
+    /// How far a fixed piece of work is from taking a fixed time, on one core.
+    pub noise: Noise,
+    /// The same on all cores at once.
+    pub noise_all_cores: Noise,
+    /// What to change for steadier figures, what matters most first.
+    pub advice: Vec<Advice>,
+}
+
+/// Looks.
+pub fn survey(options: &SurveyOptions) -> Survey {
+    let system = System::read();
+    let disk = DiskInfo::read(&options.dir);
+    let measured = disk::measure(&options.dir, options.quick);
+    let (noise, noise_all_cores) = noise::measure(options.quick);
+    let mut survey = Survey {
+        schema: SCHEMA,
+        kind: "machine",
+        created: machine::utc_now(),
+        machine: machine::record(&options.dir),
+        system,
+        counters_missing: options.counters.clone().err(),
+        disk,
+        disk_fault: measured.as_ref().err().map(story),
+        disk_speed: measured.ok(),
+        noise,
+        noise_all_cores,
+        advice: Vec::new(),
+    };
+    survey.advice = advice::of(&survey);
+    survey
+}
+
+/// An error with its cause.
+fn story(error: &DiskError) -> String {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
+    format!("{error}{}", cause.unwrap_or_default())
+}
+
+/// The first line of a file; nothing where it cannot be read or is empty.
+fn line_of(path: impl AsRef<Path>) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().next()?.trim();
+    (!line.is_empty()).then(|| line.to_owned())
+}

@@ -1,0 +1,89 @@
+//! How far a fixed piece of work is from taking a fixed time.
+
+use std::sync::Barrier;
+use std::thread;
+
+use serde::Serialize;
+
+use crate::control::time_once_ns;
+use crate::ratio::Summary;
+
+/// How often the work is repeated.
+const REPEATS: usize = 100;
+const REPEATS_QUICK: usize = 20;
+
+/// Times of the control load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Noise {
+    /// Cores that did it at once.
+    pub cores: usize,
+    /// How often each did it.
+    pub repeats: usize,
+    /// Median time, in milliseconds.
+    pub median_ms: f64,
+    /// Median absolute deviation, in percent of the median.
+    pub err_percent: f64,
+    /// The longest time, in percent above the median.
+    pub max_percent: f64,
+    /// Median of the last fifth over that of the first: above 1 it became slower, as machines do when they become warm.
+    pub drift: f64,
+}
+
+impl Noise {
+    fn of(times_ms: &[Vec<f64>]) -> Self {
+        let all: Vec<f64> = times_ms.iter().flatten().copied().collect();
+        let summary = Summary::of(&all);
+        let repeats = times_ms.first().map_or(0, Vec::len);
+        let fifth = repeats.div_ceil(5);
+        let part = |range: std::ops::Range<usize>| {
+            let times: Vec<f64> = times_ms
+                .iter()
+                .filter_map(|times| times.get(range.clone()))
+                .flatten()
+                .copied()
+                .collect();
+            Summary::of(&times).median
+        };
+        let above = |value: f64| if summary.median > 0.0 { value / summary.median } else { 1.0 };
+        let first = part(0..fifth);
+        Self {
+            cores: times_ms.len(),
+            repeats,
+            median_ms: summary.median,
+            err_percent: summary.err_percent,
+            max_percent: (above(summary.max) - 1.0) * 100.0,
+            drift: if first > 0.0 { part(repeats - fifth..repeats) / first } else { 1.0 },
+        }
+    }
+}
+
+/// On one core, and on all at once.
+pub(super) fn measure(quick: bool) -> (Noise, Noise) {
+    let repeats = if quick { REPEATS_QUICK } else { REPEATS };
+    let times = || (0..repeats).map(|_| time_once_ns() as f64 / 1e6).collect::<Vec<_>>();
+    let alone = Noise::of(&[times()]);
+    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let barrier = Barrier::new(cores);
+    let together = thread::scope(|scope| {
+        let on_core = || {
+            barrier.wait();
+            times()
+        };
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(on_core)).collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
+    });
+    (alone, Noise::of(&together))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures() {
+        assert_eq!(Noise::of(&[]).repeats, 0);
+        let noise = Noise::of(&[vec![10.0, 10.0, 10.0, 10.0, 12.0]]);
+        assert!((noise.median_ms - 10.0).abs() < 1e-12 && noise.err_percent.abs() < 1e-12);
+        assert!((noise.max_percent - 20.0).abs() < 1e-9 && (noise.drift - 1.2).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,369 @@
+//! What the system tells about itself, besides what results record.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::line_of;
+
+const CPU: &str = "/sys/devices/system/cpu";
+
+/// Processor, memory, and settings that bear on measurements. What the system does not tell is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct System {
+    /// Processor packages.
+    pub packages: Option<usize>,
+    /// Physical cores.
+    pub physical_cores: Option<usize>,
+    /// Logical processors.
+    pub processors: Option<usize>,
+    /// Whether two logical processors share a core.
+    pub smt: Option<bool>,
+    /// Caches that the first processor sees.
+    pub caches: Vec<Cache>,
+    /// Instruction sets that matter here.
+    pub features: Vec<String>,
+    /// Lowest frequency.
+    pub mhz_min: Option<u64>,
+    /// Highest frequency.
+    pub mhz_max: Option<u64>,
+    /// Driver of the frequency.
+    pub frequency_driver: Option<String>,
+    /// Whether the clock may go above its nominal frequency.
+    pub turbo: Option<bool>,
+    /// Who says to be the machine: of virtual ones, the hypervisor's vendor and product.
+    pub product: Option<String>,
+    /// Kind of the container, where one can be recognised.
+    pub container: Option<String>,
+    /// Memory that can still be had.
+    pub memory_available_bytes: Option<u64>,
+    /// Swap in use.
+    pub swap_used_bytes: Option<u64>,
+    /// Limit of the control group on memory.
+    pub memory_limit_bytes: Option<u64>,
+    /// Limit of the control group on processor time, in cores.
+    pub cpu_limit_cores: Option<f64>,
+    /// Memory nodes.
+    pub numa_nodes: Option<usize>,
+    /// Load average of the last minute.
+    pub load_1m: Option<f64>,
+    /// Share of processor time that the host gave to others, since the start.
+    pub steal_share: Option<f64>,
+    /// Whether addresses are drawn at random.
+    pub randomize_va_space: Option<u64>,
+    /// How much the system keeps from whoever wants to count.
+    pub perf_event_paranoid: Option<i64>,
+    /// Source of the clock.
+    pub clock_source: Option<String>,
+    /// How eagerly memory is swapped out.
+    pub swappiness: Option<u64>,
+}
+
+/// A cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cache {
+    /// Its level.
+    pub level: u32,
+    /// Data, Instruction or Unified.
+    pub kind: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Logical processors that share it, as a list.
+    pub shared_by: String,
+}
+
+impl System {
+    /// Asks.
+    pub(super) fn read() -> Self {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let (packages, physical_cores, processors) = topology(&cpuinfo);
+        let kib = |name: &str| kib_field(&meminfo, name);
+        let mhz = |name: &str| {
+            let path = format!("{CPU}/cpu0/cpufreq/{name}");
+            line_of(path)?.parse::<u64>().ok().map(|khz| khz / 1000)
+        };
+        Self {
+            packages,
+            physical_cores,
+            processors,
+            smt: line_of(format!("{CPU}/smt/active")).map(|text| text == "1"),
+            caches: caches(Path::new(CPU)),
+            features: features(&cpuinfo),
+            mhz_min: mhz("cpuinfo_min_freq"),
+            mhz_max: mhz("cpuinfo_max_freq"),
+            frequency_driver: line_of(format!("{CPU}/cpu0/cpufreq/scaling_driver")),
+            turbo: turbo(),
+            product: product(),
+            container: container(),
+            memory_available_bytes: kib("MemAvailable"),
+            swap_used_bytes: kib("SwapTotal").zip(kib("SwapFree")).map(|(all, free)| all - free),
+            memory_limit_bytes: line_of("/sys/fs/cgroup/memory.max")
+                .and_then(|text| text.parse().ok()),
+            cpu_limit_cores: line_of("/sys/fs/cgroup/cpu.max").and_then(|text| cpu_limit(&text)),
+            numa_nodes: numa_nodes(),
+            load_1m: line_of("/proc/loadavg").and_then(|text| first_number(&text)),
+            steal_share: line_of("/proc/stat").and_then(|text| steal_share(&text)),
+            randomize_va_space: number("/proc/sys/kernel/randomize_va_space"),
+            perf_event_paranoid: line_of("/proc/sys/kernel/perf_event_paranoid")
+                .and_then(|text| text.parse().ok()),
+            clock_source: line_of(
+                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+            ),
+            swappiness: number("/proc/sys/vm/swappiness"),
+        }
+    }
+}
+
+fn number(path: &str) -> Option<u64> {
+    line_of(path)?.parse().ok()
+}
+
+fn first_number(text: &str) -> Option<f64> {
+    text.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Packages, physical cores, processors.
+fn topology(cpuinfo: &str) -> (Option<usize>, Option<usize>, Option<usize>) {
+    let (mut packages, mut cores, mut processors) = (BTreeSet::new(), BTreeSet::new(), 0);
+    let mut package = "";
+    for (key, value) in cpuinfo.lines().filter_map(|line| line.split_once(':')) {
+        match key.trim() {
+            "processor" => processors += 1,
+            "physical id" => {
+                package = value.trim();
+                packages.insert(package);
+            }
+            "core id" => {
+                cores.insert((package, value.trim()));
+            }
+            _ => {}
+        }
+    }
+    let some = |count: usize| (count > 0).then_some(count);
+    (some(packages.len()), some(cores.len()), some(processors))
+}
+
+/// Of the long list, what kernels of this project are made for.
+fn features(cpuinfo: &str) -> Vec<String> {
+    const KNOWN: [&str; 10] = [
+        "sse4_1",
+        "avx2",
+        "sha_ni",
+        "bmi2",
+        "adx",
+        "avx512f",
+        "avx512ifma",
+        "asimd",
+        "sha2",
+        "sve",
+    ];
+    let list = cpuinfo.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        ["flags", "Features"].contains(&key.trim()).then_some(value)
+    });
+    let words: BTreeSet<&str> = list.unwrap_or_default().split_ascii_whitespace().collect();
+    KNOWN.iter().filter(|name| words.contains(**name)).map(|name| (*name).to_owned()).collect()
+}
+
+fn caches(cpu: &Path) -> Vec<Cache> {
+    (0..16)
+        .map_while(|index| {
+            let folder = cpu.join(format!("cpu0/cache/index{index}"));
+            let of = |name: &str| line_of(folder.join(name));
+            Some(Cache {
+                level: of("level")?.parse().ok()?,
+                kind: of("type")?,
+                bytes: size(&of("size")?)?,
+                shared_by: of("shared_cpu_list").unwrap_or_default(),
+            })
+        })
+        .collect()
+}
+
+/// `32K`, `8M`.
+fn size(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let count: u64 = text[..digits].parse().ok()?;
+    let unit = match &text[digits..] {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return None,
+    };
+    count.checked_mul(unit)
+}
+
+fn turbo() -> Option<bool> {
+    let off = line_of(format!("{CPU}/intel_pstate/no_turbo")).map(|text| text == "0");
+    off.or_else(|| line_of(format!("{CPU}/cpufreq/boost")).map(|text| text == "1"))
+}
+
+fn product() -> Option<String> {
+    let of = |name: &str| line_of(format!("/sys/class/dmi/id/{name}"));
+    let words: Vec<String> = [of("sys_vendor"), of("product_name")].into_iter().flatten().collect();
+    let product = (!words.is_empty()).then(|| words.join(" "));
+    product.or_else(|| line_of("/sys/hypervisor/type"))
+}
+
+fn container() -> Option<String> {
+    if Path::new("/.dockerenv").exists() {
+        return Some("docker".to_owned());
+    }
+    if Path::new("/run/.containerenv").exists() {
+        return Some("podman".to_owned());
+    }
+    let release = line_of("/proc/sys/kernel/osrelease").unwrap_or_default();
+    release.to_ascii_lowercase().contains("microsoft").then(|| "wsl".to_owned())
+}
+
+/// `200000 100000`: so many microseconds of each period, which is two cores. `max` is none.
+fn cpu_limit(text: &str) -> Option<f64> {
+    let (quota, period) = text.split_once(' ')?;
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.trim().parse().ok()?);
+    (period > 0.0).then_some(quota / period)
+}
+
+fn numa_nodes() -> Option<usize> {
+    let entries = fs::read_dir("/sys/devices/system/node").ok()?;
+    let is_node = |name: &str| {
+        name.strip_prefix("node")
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let count = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_node));
+    Some(count.count()).filter(|count| *count > 0)
+}
+
+/// Of the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+fn steal_share(line: &str) -> Option<f64> {
+    let ticks: Vec<f64> =
+        line.split_ascii_whitespace().skip(1).take(8).map_while(|word| word.parse().ok()).collect();
+    let all: f64 = ticks.iter().sum();
+    (ticks.len() == 8 && all > 0.0).then(|| ticks[7] / all)
+}
+
+fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
+    let rest = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// The disk under a folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct DiskInfo {
+    /// The folder.
+    pub folder: String,
+    /// What is mounted there.
+    pub source: Option<String>,
+    /// Where.
+    pub mount: Option<String>,
+    /// Type of the filesystem.
+    pub filesystem: Option<String>,
+    /// Options of the mount.
+    pub options: Option<String>,
+    /// Name of the block device.
+    pub device: Option<String>,
+    /// Its model.
+    pub model: Option<String>,
+    /// Whether it turns.
+    pub rotational: Option<bool>,
+    /// Scheduler in use.
+    pub scheduler: Option<String>,
+}
+
+impl DiskInfo {
+    /// Asks.
+    pub(super) fn read(folder: &Path) -> Self {
+        let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+        let found = mount_of(&mounts, &path);
+        let device = found.and_then(|[source, ..]| block_device(source));
+        let queue = |name: &str| {
+            let device = device.as_ref()?;
+            line_of(format!("/sys/block/{device}/queue/{name}"))
+        };
+        let scheduler = queue("scheduler").map(|text| {
+            let chosen = text.split(['[', ']']).nth(1).map(str::to_owned);
+            chosen.unwrap_or(text)
+        });
+        Self {
+            folder: path.display().to_string(),
+            source: found.map(|[source, ..]| source.to_owned()),
+            mount: found.map(|[_, mount, ..]| mount.to_owned()),
+            filesystem: found.map(|[_, _, kind, _]| kind.to_owned()),
+            options: found.map(|[.., options]| options.to_owned()),
+            model: device
+                .as_ref()
+                .and_then(|name| line_of(format!("/sys/block/{name}/device/model"))),
+            rotational: queue("rotational").map(|text| text == "1"),
+            scheduler,
+            device,
+        }
+    }
+}
+
+/// The line with the longest mount point above `path`: source, mount point, type, options.
+fn mount_of<'a>(mounts: &'a str, path: &Path) -> Option<[&'a str; 4]> {
+    let lines = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ');
+        let found = [fields.next()?, fields.next()?, fields.next()?, fields.next()?];
+        path.starts_with(found[1]).then_some(found)
+    });
+    lines.max_by_key(|fields| fields[1].len())
+}
+
+/// The whole disk that a partition belongs to.
+fn block_device(source: &str) -> Option<String> {
+    let path = fs::canonicalize(source).ok()?;
+    let name = path.file_name()?.to_str()?.to_owned();
+    if Path::new("/sys/block").join(&name).exists() {
+        return Some(name);
+    }
+    let partition = fs::canonicalize(Path::new("/sys/class/block").join(&name)).ok()?;
+    partition.parent()?.file_name()?.to_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_proc_and_sys() {
+        let cpuinfo = "processor : 0\nphysical id : 0\ncore id : 0\nflags : fpu avx2 sha_ni\n\n\
+                       processor : 1\nphysical id : 0\ncore id : 0\n\n\
+                       processor : 2\nphysical id : 1\ncore id : 0\n";
+        assert_eq!(topology(cpuinfo), (Some(2), Some(2), Some(3)));
+        assert_eq!(topology(""), (None, None, None));
+        assert_eq!(features(cpuinfo), ["avx2", "sha_ni"]);
+        assert_eq!(
+            [size("32K"), size("8M"), size("12"), size("1T"), size("")].map(|x| x.unwrap_or(0)),
+            [32 << 10, 8 << 20, 12, 0, 0]
+        );
+        assert_eq!(cpu_limit("150000 100000"), Some(1.5));
+        assert_eq!(cpu_limit("max 100000"), None);
+        assert_eq!(steal_share("cpu  50 0 25 20 0 0 0 5 0 0"), Some(0.05));
+        assert_eq!(steal_share("cpu 1 2 3"), None);
+    }
+
+    #[test]
+    fn mounts() {
+        let mounts = "overlay / overlay rw 0 0\n/dev/vda1 /data ext4 rw,noatime 0 0\n";
+        let of = |path: &str| mount_of(mounts, Path::new(path));
+        assert_eq!(of("/data/x"), Some(["/dev/vda1", "/data", "ext4", "rw,noatime"]));
+        assert_eq!(of("/database"), Some(["overlay", "/", "overlay", "rw"]));
+        assert_eq!(mount_of("", Path::new("/")), None);
+    }
+
+    #[test]
+    fn this_machine_says_something() {
+        if !Path::new("/proc/cpuinfo").exists() {
+            eprintln!("skipped: no /proc");
+            return;
+        }
+        let system = System::read();
+        assert!(system.processors.is_some() && system.memory_available_bytes.is_some());
+        assert!(DiskInfo::read(Path::new(".")).filesystem.is_some());
+    }
+}

@@ -1,0 +1,195 @@
+//! A survey for people.
+
+use std::fmt::Write as _;
+
+use super::{Noise, Survey};
+use crate::report::{self, Table};
+
+impl Survey {
+    /// For the terminal.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for table in [report::machine_table(&self.machine), self.system_table(), self.disk_table()]
+        {
+            table.text(&mut out);
+            out.push('\n');
+        }
+        self.noise_table().text(&mut out);
+        out.push('\n');
+        if self.advice.is_empty() {
+            out.push_str("Nothing to change for steadier figures.\n");
+        } else {
+            out.push_str("For steadier figures (nothing was changed):\n");
+        }
+        for advice in &self.advice {
+            let _ = writeln!(out, "  {}: {}", advice.what, advice.why);
+            if let Some(command) = &advice.command {
+                let _ = writeln!(out, "      $ {command}");
+            }
+        }
+        out
+    }
+
+    fn system_table(&self) -> Table {
+        let system = &self.system;
+        let mut table = Table::new("System", &["", ""], 2);
+        let mut row = |name: &str, value: Option<String>| {
+            table.push([name.to_owned(), value.unwrap_or_else(|| "not told".to_owned())]);
+        };
+        let count = |value: Option<usize>| value.map(|value| value.to_string());
+        let cores =
+            [count(system.packages), count(system.physical_cores), count(system.processors)]
+                .map(|value| value.unwrap_or_else(|| "?".to_owned()));
+        row("Packages, cores, processors", Some(cores.join(", ")));
+        let on = |value: Option<bool>| value.map(|on| if on { "on" } else { "off" }.to_owned());
+        row("Threads share cores", on(system.smt));
+        for cache in &system.caches {
+            let name = format!("L{} {}", cache.level, cache.kind.to_ascii_lowercase());
+            row(&name, Some(format!("{}, processors {}", kib(cache.bytes), cache.shared_by)));
+        }
+        row("Instructions", Some(system.features.join(" ")).filter(|text| !text.is_empty()));
+        let mhz = system.mhz_min.zip(system.mhz_max);
+        row("Frequency", mhz.map(|(low, high)| format!("{low} to {high} MHz")));
+        row("Frequency driver", system.frequency_driver.clone());
+        row("Turbo", on(system.turbo));
+        row("Product", system.product.clone());
+        if system.container.is_some() {
+            row("Container", system.container.clone());
+        }
+        row("Memory available", system.memory_available_bytes.map(kib));
+        row("Swap in use", system.swap_used_bytes.map(kib));
+        if system.memory_limit_bytes.is_some() {
+            row("Memory limit", system.memory_limit_bytes.map(kib));
+        }
+        if let Some(cores) = system.cpu_limit_cores {
+            row("Processor limit", Some(format!("{cores:.2} cores")));
+        }
+        row("Memory nodes", count(system.numa_nodes));
+        row("Load", system.load_1m.map(|load| format!("{load:.2}")));
+        row("Taken by the host", system.steal_share.map(|share| format!("{:.2} %", share * 100.0)));
+        row("Clock source", system.clock_source.clone());
+        let counters = match &self.counters_missing {
+            None => "available".to_owned(),
+            Some(why) => format!("unavailable: {why}"),
+        };
+        row("Counters", Some(counters));
+        row("perf_event_paranoid", system.perf_event_paranoid.map(|level| level.to_string()));
+        table
+    }
+
+    fn disk_table(&self) -> Table {
+        let disk = &self.disk;
+        let mut table = Table::new("Disk", &["", ""], 2);
+        let mut row = |name: &str, value: Option<String>| {
+            table.push([name.to_owned(), value.unwrap_or_else(|| "not told".to_owned())]);
+        };
+        row("Folder", Some(disk.folder.clone()));
+        row(
+            "Mounted",
+            disk.source.clone().zip(disk.mount.clone()).map(|(from, on)| format!("{from} on {on}")),
+        );
+        row("Filesystem", disk.filesystem.clone());
+        row("Device", disk.device.clone());
+        row("Model", disk.model.clone());
+        row(
+            "Turns",
+            disk.rotational.map(|turns| if turns { "the system says so" } else { "no" }.to_owned()),
+        );
+        row("Scheduler", disk.scheduler.clone());
+        if let Some(speed) = &self.disk_speed {
+            let cold = if speed.read_is_cold { "from the disk" } else { "from memory" };
+            row(
+                "Written",
+                Some(format!("{:.0} MiB/s, {} with sync", speed.write_mib_per_s, kib(speed.bytes))),
+            );
+            row("Read", Some(format!("{:.0} MiB/s, {cold}", speed.read_mib_per_s)));
+            row(
+                "4 KiB read anywhere",
+                Some(micros(speed.random_read_us, speed.random_read_us_max)),
+            );
+            row("4 KiB written, synced", Some(micros(speed.fsync_us, speed.fsync_us_max)));
+        } else {
+            row("Speed", self.disk_fault.clone());
+        }
+        table
+    }
+
+    fn noise_table(&self) -> Table {
+        let head = ["cores", "repeats", "median, ms", "err %", "longest", "last over first fifth"];
+        let mut table = Table::new("Noise of a fixed piece of work", &head, 0);
+        for Noise { cores, repeats, median_ms, err_percent, max_percent, drift } in
+            [self.noise, self.noise_all_cores]
+        {
+            table.push([
+                cores.to_string(),
+                repeats.to_string(),
+                format!("{median_ms:.2}"),
+                format!("{err_percent:.2}"),
+                format!("+{max_percent:.1} %"),
+                format!("{drift:.3}"),
+            ]);
+        }
+        table
+    }
+}
+
+fn kib(bytes: u64) -> String {
+    match bytes {
+        0 => "none".to_owned(),
+        bytes if bytes >= 1 << 30 => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+        bytes if bytes >= 1 << 20 => format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20)),
+        bytes => format!("{} KiB", bytes >> 10),
+    }
+}
+
+fn micros(median: f64, max: f64) -> String {
+    format!("{median:.0} µs, at worst {max:.0} µs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Advice, DiskInfo, System, advice};
+    use super::*;
+    use crate::results::Machine;
+
+    #[test]
+    fn what_is_told_and_what_is_advised() {
+        let mut survey = Survey {
+            schema: 1,
+            kind: "machine",
+            created: String::new(),
+            machine: Machine {
+                governor: Some("powersave".to_owned()),
+                swap_bytes: Some(1 << 30),
+                transparent_huge_pages: Some("[always] madvise never".to_owned()),
+                ..Machine::default()
+            },
+            system: System { turbo: Some(true), load_1m: Some(3.0), ..System::default() },
+            counters_missing: Some("the system refuses counters".to_owned()),
+            disk: DiskInfo::default(),
+            disk_speed: None,
+            disk_fault: Some("no room".to_owned()),
+            noise: Noise { median_ms: 50.0, err_percent: 4.0, ..Noise::default() },
+            noise_all_cores: Noise { median_ms: 80.0, ..Noise::default() },
+            advice: Vec::new(),
+        };
+        survey.advice = advice::of(&survey);
+        let has = |what: &str| survey.advice.iter().any(|advice: &Advice| advice.what == what);
+        for what in [
+            "load",
+            "noise",
+            "shared cores",
+            "governor",
+            "turbo",
+            "swap",
+            "huge pages",
+            "disk",
+            "counters",
+        ] {
+            assert!(has(what), "{what}");
+        }
+        let text = survey.text();
+        assert!(text.contains("$ sudo swapoff --all") && text.contains("no room"), "{text}");
+        assert_eq!([kib(0), kib(32 << 10), kib(3 << 30)], ["none", "32 KiB", "3.0 GiB"]);
+    }
+}

@@ -1,0 +1,100 @@
+//! Flags of `assay compare`, `assay history` and `assay machine`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Runs beside each other: is one faster, and how sure is that?
+///
+/// With one RESULTS, its targets are compared with the first of them; they took turns, and their runs of a round are pairs. With
+/// several, the targets of the first are compared with those of the same names in the others, round by round. A ratio is the time
+/// of the first over the time of the second: above 1 the second is faster. Verdicts are faster, slower, equivalent within DELTA,
+/// or no difference shown; docs/METHODOLOGY.md says when. Results of other work or other settings are refused. Exit status 1
+/// when anything became slower.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    /// Folders of `assay run`, or their results.json.
+    #[arg(required = true, value_name = "RESULTS")]
+    pub(crate) results: Vec<PathBuf>,
+    /// Target that the others are compared with, in one RESULTS [default: the first].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) baseline: Option<String>,
+    /// Percent by which medians have to differ at least, instead of what --aa says.
+    #[arg(long, value_name = "PERCENT", value_parser = super::bench::percent)]
+    pub(crate) floor: Option<f64>,
+    /// What the same software shows beside itself on this machine: results with a target given twice, or a file that
+    /// --save-floor wrote [default: such targets in RESULTS; else 1 %, and 2 % for runs that did not take turns].
+    #[arg(long, value_name = "RESULTS")]
+    pub(crate) aa: Option<PathBuf>,
+    /// Write the floor that the same software in RESULTS shows to this file, for --aa.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save_floor: Option<PathBuf>,
+    /// Percent within which differences do not matter.
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = super::bench::percent)]
+    pub(crate) delta: f64,
+    /// Percent by which the control load may move before a run does not count.
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = super::bench::percent)]
+    pub(crate) control_limit: f64,
+    /// Setting that differs on purpose, by its name in a refusal or the beginning of it, such as plan.target. May be given
+    /// several times.
+    #[arg(long, value_name = "SETTING")]
+    pub(crate) vary: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print a line of comma-separated values for each row.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+    /// Print Markdown.
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    pub(crate) markdown: bool,
+}
+
+/// All results under a folder in order of time, and where they changed.
+///
+/// A series holds the same work by the same kind of target on the same machine. Exit status 1 when the last change of any series
+/// is to a higher level.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArguments {
+    /// Folder with results of `assay run`, at any depth.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Phases too, and not totals alone.
+    #[arg(long)]
+    pub(crate) phases: bool,
+    /// Largest probability of a change by chance.
+    #[arg(long, value_name = "P", default_value_t = 0.001)]
+    pub(crate) p_max: f64,
+    /// Smallest change that matters, in percent.
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = super::bench::percent)]
+    pub(crate) size_min: f64,
+    /// Write a page with charts to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print a line of comma-separated values for each result.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+    /// Print Markdown tables.
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    pub(crate) markdown: bool,
+}
+
+/// This machine, how steady its figures are, and what would make them steadier.
+///
+/// Writes a file of 256 MiB (32 with --quick) to the folder and removes it. Changes nothing: what it advises is printed as
+/// commands.
+#[derive(Debug, Args)]
+pub(crate) struct MachineArguments {
+    /// Folder whose disk is measured.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// A smaller file and fewer repeats.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
