@@ -159,7 +159,7 @@ fn verdict_text(ratio: &Ratio, reason: &str) -> String {
     match verdict(ratio) {
         Verdict::Faster => "pays".to_owned(),
         Verdict::Slower => format!("costs: {reason}"),
-        Verdict::NotShown => format!("does not pay here: {reason}"),
+        Verdict::NotShown | Verdict::Equivalent => format!("does not pay here: {reason}"),
     }
 }
 

@@ -54,6 +54,7 @@ pub(crate) struct CompareArguments {
 ///
 /// A series holds the same work by the same kind of target on the same machine. Exit status 1 when the last change of any series
 /// is to a higher level.
+#[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArguments {
     /// Folder with results of `assay run`, at any depth.
