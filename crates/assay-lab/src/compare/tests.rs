@@ -29,7 +29,7 @@ fn turns(factor: f64) -> Results {
         run.command = [
             "assay",
             "--datadir",
-            &format!("/work/{}", run.id),
+            &format!("datadirs/{}", run.id),
             "--rpc",
             &format!("127.0.0.1:{}", 4000 + round),
         ]
