@@ -3,10 +3,7 @@
 //! Each build is a process that works when it is told to ([`crate::serve`]) and times itself; their epochs take turns.
 
 use std::cell::RefCell;
-use std::ffi::OsStr;
-use std::io::{self, BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::Path;
 
 use crate::BenchError;
 use crate::harness::{Alternative, Rounds, compare};
@@ -16,6 +13,7 @@ use crate::results::{Measured, comparisons};
 use crate::run::Watch;
 use crate::serve::{Answer, Order};
 use crate::suite::{Benchmark, Extent};
+use crate::talk::Talk;
 
 /// How builds are asked and measured.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +28,7 @@ pub(crate) struct BuildOptions<'a> {
 /// The running builds.
 #[derive(Debug)]
 pub(crate) struct Builds<'a> {
-    peers: Vec<(&'a Build, RefCell<Peer>)>,
+    peers: Vec<(&'a Build, RefCell<Talk>)>,
     options: BuildOptions<'a>,
 }
 
@@ -40,7 +38,7 @@ impl<'a> Builds<'a> {
         builds: &'a [Build],
         options: BuildOptions<'a>,
     ) -> Result<Self, BenchError> {
-        let start = |build: &'a Build| Ok((build, RefCell::new(Peer::start(build, &options)?)));
+        let start = |build: &'a Build| Ok((build, RefCell::new(start(build, &options)?)));
         Ok(Self { peers: builds.iter().map(start).collect::<Result<_, BenchError>>()?, options })
     }
 
@@ -61,7 +59,7 @@ impl<'a> Builds<'a> {
         let prepare = Order::Prepare { benchmark: benchmark.name.clone() };
         let mut names: Vec<String> = Vec::new();
         for (index, (_, peer)) in self.peers.iter().enumerate() {
-            let answer = peer.borrow_mut().order(&prepare)?;
+            let answer = peer.borrow_mut().ask::<Answer>(&prepare)?;
             if index > 0 && answer.alternatives != names {
                 return Err(peer.borrow().failed("it has other alternatives than the first build"));
             }
@@ -73,7 +71,7 @@ impl<'a> Builds<'a> {
                 let order = Order::Epoch { alternative: number };
                 alternatives.push(Alternative::fallible(&at(name, &build.name), move || {
                     let mut peer = peer.borrow_mut();
-                    let epoch = peer.order(&order)?.epoch;
+                    let epoch = peer.ask::<Answer>(&order)?.epoch;
                     epoch.map(Into::into).ok_or_else(|| peer.failed("it timed nothing"))
                 }));
             }
@@ -101,62 +99,11 @@ fn at(name: &str, build: &str) -> String {
     format!("{name} @ {build}")
 }
 
-/// A running build; it ends when this is dropped.
-#[derive(Debug)]
-struct Peer {
-    program: PathBuf,
-    child: Child,
-    /// Absent once it has been told to end.
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
-}
-
-impl Peer {
-    fn start(build: &Build, options: &BuildOptions<'_>) -> Result<Self, BenchError> {
-        let program = build.command.first().map(PathBuf::from).unwrap_or_default();
-        let fail = |source| BenchError::Peer { program: program.clone(), source };
-        let words = [options.plan, "--extent", options.extent.text()].map(OsStr::new);
-        let mut child = Command::new(&program)
-            .args(&build.command[1..])
-            .args(["bench", "serve", "--plan"])
-            .args(words)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(fail)?;
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let stdout = stdout.ok_or_else(|| fail(io::ErrorKind::BrokenPipe.into()))?;
-        Ok(Self { program, child, stdin, stdout: BufReader::new(stdout) })
-    }
-
-    fn order(&mut self, order: &Order) -> Result<Answer, BenchError> {
-        let mut line = String::new();
-        let talked: io::Result<Answer> = match &mut self.stdin {
-            None => Err(io::ErrorKind::BrokenPipe.into()),
-            Some(stdin) => serde_json::to_string(order)
-                .map_err(io::Error::from)
-                .and_then(|text| writeln!(stdin, "{text}"))
-                .and_then(|()| stdin.flush())
-                .and_then(|()| self.stdout.read_line(&mut line))
-                .and_then(|_| serde_json::from_str(&line).map_err(io::Error::from)),
-        };
-        let answer =
-            talked.map_err(|source| BenchError::Peer { program: self.program.clone(), source })?;
-        match &answer.error {
-            None => Ok(answer),
-            Some(detail) => Err(self.failed(detail)),
-        }
-    }
-
-    fn failed(&self, detail: &str) -> BenchError {
-        BenchError::PeerFailed { program: self.program.clone(), detail: detail.to_owned() }
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // The end of its input is the order to end; what remains is to collect it.
-        self.stdin = None;
-        let _ = self.child.wait();
-    }
+/// Starts a build, which waits for orders.
+fn start(build: &Build, options: &BuildOptions<'_>) -> Result<Talk, BenchError> {
+    let (program, arguments) = build.command.split_first().unzip();
+    let words = ["bench", "serve", "--plan", options.plan, "--extent", options.extent.text()];
+    let mut arguments = arguments.map_or_else(Vec::new, <[String]>::to_vec);
+    arguments.extend(words.map(str::to_owned));
+    Talk::start(Path::new(program.map_or("", String::as_str)), &arguments)
 }

@@ -40,6 +40,7 @@ pub mod signatures;
 pub mod stack;
 pub mod suite;
 pub mod table;
+mod talk;
 pub mod verdict;
 
 use std::io;

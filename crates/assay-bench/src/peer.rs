@@ -1,9 +1,7 @@
-//! The kernel peer as a process that works when it is told to: lines of JSON both ways (`assay-peer-kernel bench`).
+//! The kernel peer as a process that works when it is told to: `assay-peer-kernel bench`.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use assay_consensus::script::Flags;
 use assay_wire::{Tx, TxOut};
@@ -12,11 +10,11 @@ use serde_json::{Value, json};
 
 use crate::BenchError;
 use crate::harness::Sample;
+use crate::talk::Talk;
 
 /// What it answers.
 #[derive(Debug, Deserialize)]
 struct Answer {
-    error: Option<String>,
     versions: Option<String>,
     inputs: Option<usize>,
     tip: Option<String>,
@@ -26,28 +24,12 @@ struct Answer {
 
 /// The running peer; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct KernelPeer {
-    program: PathBuf,
-    child: Child,
-    /// Absent once it has been told to end.
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
-}
+pub(crate) struct KernelPeer(Talk);
 
 impl KernelPeer {
     /// Starts it.
     pub(crate) fn start(program: &Path) -> Result<Self, BenchError> {
-        let fail = |source| BenchError::Peer { program: program.to_owned(), source };
-        let mut child = Command::new(program)
-            .arg("bench")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(fail)?;
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let stdout = stdout.ok_or_else(|| fail(io::ErrorKind::BrokenPipe.into()))?;
-        let stdout = BufReader::new(stdout);
-        Ok(Self { program: program.to_owned(), child, stdin, stdout })
+        Talk::start(program, &["bench".to_owned()]).map(Self)
     }
 
     /// What it is.
@@ -132,20 +114,7 @@ impl KernelPeer {
     }
 
     fn order(&mut self, order: &Value) -> Result<Answer, BenchError> {
-        let mut line = String::new();
-        let talked = match &mut self.stdin {
-            None => Err(io::ErrorKind::BrokenPipe.into()),
-            Some(stdin) => writeln!(stdin, "{order}")
-                .and_then(|()| stdin.flush())
-                .and_then(|()| self.stdout.read_line(&mut line))
-                .and_then(|_| serde_json::from_str(&line).map_err(io::Error::from)),
-        };
-        let answer: Answer =
-            talked.map_err(|source| BenchError::Peer { program: self.program.clone(), source })?;
-        match answer.error {
-            None => Ok(answer),
-            Some(detail) => Err(BenchError::PeerFailed { program: self.program.clone(), detail }),
-        }
+        self.0.ask(order)
     }
 }
 
@@ -158,26 +127,4 @@ fn hex(bytes: &[u8]) -> String {
 
 fn absolute(path: &Path) -> Result<PathBuf, BenchError> {
     std::path::absolute(path).map_err(|source| BenchError::File { path: path.to_owned(), source })
-}
-
-impl Drop for KernelPeer {
-    fn drop(&mut self) {
-        // The end of its input is the order to end; what remains is to collect it.
-        self.stdin = None;
-        let _ = self.child.wait();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_peer_that_is_not_there_or_says_nothing_is_an_error() {
-        let error = KernelPeer::start(Path::new("/nonexistent/peer")).expect_err("there is none");
-        assert!(error.to_string().contains("/nonexistent/peer"));
-        // It takes the order for a name and says nothing.
-        let mut mute = KernelPeer::start(Path::new("true")).expect("a program");
-        assert!(mute.versions().is_err());
-    }
 }

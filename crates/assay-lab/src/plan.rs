@@ -139,6 +139,9 @@ impl Default for IndexCheckPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedPlan {
+    /// How blocks come to a target.
+    #[serde(default)]
+    pub by: Delivery,
     /// Shares of each block's transactions to send before the block; one run per value.
     pub seen: Vec<f64>,
     /// Which transactions are sent beforehand.
@@ -153,6 +156,30 @@ pub struct FeedPlan {
     /// Longest wait for one block, in seconds, before the run is void.
     #[serde(default = "default_block_timeout_s")]
     pub block_timeout_s: u64,
+}
+
+/// How blocks come to a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Delivery {
+    /// One at a time by `submitblock`, each stamped: how long every single block takes.
+    #[default]
+    Rpc,
+    /// The target fetches them from our own node over the peer-to-peer protocol: an initial block download.
+    Peer,
+    /// Block files, the index of blocks made anew as well: `-reindex`.
+    Reindex,
+    /// Block files and index are there, only the coins are made anew: `-reindex-chainstate`.
+    ReindexChainstate,
+    /// Block files from elsewhere: `-loadblock`.
+    LoadBlock,
+}
+
+impl Delivery {
+    /// Whether the target takes blocks at its own pace, so that only its progress is seen.
+    pub const fn is_sync(self) -> bool {
+        !matches!(self, Self::Rpc)
+    }
 }
 
 /// Which transactions of a block are sent beforehand.

@@ -1,6 +1,6 @@
 //! Report 5:  pairing-friendly curves, the protocols on them, and thread pools, library beside library.
 //!
-//! Every subject is a process ([`talk`]) that says which operations it has, prepares one from a seed, and does it so many
+//! Every subject is a process that says which operations it has, prepares one from a seed, and does it so many
 //! times by its own clock; so libraries that are only compared with never enter this program. What follows from a seed is the
 //! same for all of them (`peers/pairing/README.md`), and nothing is timed before all answers are equal.
 
@@ -9,7 +9,6 @@ mod own;
 mod published;
 mod studies;
 mod subjects;
-mod talk;
 
 use std::cell::OnceCell;
 use std::path::PathBuf;

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::own::{self, Own};
-use super::talk::Talk;
 use super::{PairingSettings, SubjectSettings};
 use crate::BenchError;
 use crate::harness::Sample;
+use crate::talk::Talk;
 
 /// What a subject says about itself.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -1,7 +1,7 @@
 //! The Electrum protocol over TCP and TLS.
 //!
 //! [`Server::start`] listens; [`Publisher`] is how the thread that follows the chain says what is new; everything else is between server and
-//! clients. Sockets are served by two small asynchronous runtimes ([`networks`]), questions that read from disk by a bounded number of
+//! clients. Sockets are served by two small asynchronous runtimes (`networks`), questions that read from disk by a bounded number of
 //! threads ([`Config::workers`]), notifications by one thread more. A client can make none of them wait: answers and notifications are put
 //! into a queue of bounded size that only the client's own task empties.
 //!

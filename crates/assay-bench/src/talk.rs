@@ -1,4 +1,5 @@
-//! A subject as a process: lines of JSON both ways.
+//! A process that works when it is told to: lines of JSON both ways. Peer libraries, Bitcoin Core's kernel and other builds
+//! of this program are measured so.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use crate::BenchError;
 
 /// The running program; it ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Talk {
+pub(crate) struct Talk {
     program: PathBuf,
     child: Child,
     /// Absent once it has been told to end.
@@ -22,7 +23,7 @@ pub(super) struct Talk {
 
 impl Talk {
     /// Starts it.
-    pub(super) fn start(program: &Path, arguments: &[String]) -> Result<Self, BenchError> {
+    pub(crate) fn start(program: &Path, arguments: &[String]) -> Result<Self, BenchError> {
         let fail = |source| BenchError::Peer { program: program.to_owned(), source };
         let mut child = Command::new(program)
             .args(arguments)
@@ -37,7 +38,7 @@ impl Talk {
     }
 
     /// Tells it something and waits for its answer; an answer with `error` is one.
-    pub(super) fn ask<T: DeserializeOwned>(
+    pub(crate) fn ask<T: DeserializeOwned>(
         &mut self,
         order: &impl Serialize,
     ) -> Result<T, BenchError> {
@@ -48,11 +49,13 @@ impl Talk {
                     program: self.program.clone(),
                     source: error.into(),
                 }),
-                Some(detail) => Err(BenchError::PeerFailed {
-                    program: self.program.clone(),
-                    detail: detail.to_owned(),
-                }),
+                Some(detail) => Err(self.failed(detail)),
             })
+    }
+
+    /// What to say when its answers make no sense.
+    pub(crate) fn failed(&self, detail: &str) -> BenchError {
+        BenchError::PeerFailed { program: self.program.clone(), detail: detail.to_owned() }
     }
 
     fn exchange(&mut self, order: &impl Serialize) -> io::Result<Value> {
