@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use assay_lab::ratio::{Ratio, Summary};
 use rustix::time::{ClockId, clock_gettime};
@@ -374,8 +374,28 @@ pub fn compare(
     rounds: Rounds,
     step: &mut dyn FnMut(),
 ) -> Result<Row, BenchError> {
+    compare_within(name, alternatives, rounds, None, step)
+}
+
+/// The same with an end to its patience: once `within` is over, no further round begins, unless fewer than
+/// [`ROUNDS_LEAST`] have been counted. Fewer rounds give a wider interval, which says so itself.
+///
+/// # Errors
+/// When an alternative fails.
+pub fn compare_within(
+    name: &str,
+    alternatives: &mut [Alternative<'_>],
+    rounds: Rounds,
+    within: Option<Duration>,
+    step: &mut dyn FnMut(),
+) -> Result<Row, BenchError> {
+    let start = Instant::now();
+    let least = rounds.warm_up + ROUNDS_LEAST;
     let mut samples = vec![Vec::with_capacity(rounds.count); alternatives.len()];
     for round in 0..rounds.warm_up + rounds.count {
+        if round >= least && within.is_some_and(|within| start.elapsed() >= within) {
+            break;
+        }
         for turn in 0..alternatives.len() {
             let index = if round % 2 == 0 { turn } else { alternatives.len() - 1 - turn };
             let sample = alternatives[index].epoch()?;
@@ -393,6 +413,9 @@ pub fn compare(
     Ok(Row { name: name.to_owned(), figures })
 }
 
+/// Rounds that are counted however long they take.
+pub const ROUNDS_LEAST: usize = 3;
+
 /// How often an operation that took this sample has to be repeated for an epoch of some milliseconds.
 pub fn repeats(sample: Sample) -> u64 {
     let op_ns = (sample.wall_ns / sample.ops.max(1)).max(1);
@@ -408,6 +431,18 @@ const REPEATS_MAX: u64 = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patience_ends_after_the_least_rounds() {
+        let mut alternatives =
+            [Alternative::fallible("slow", || Ok(Sample::told(1, 1_000_000, 1_000_000)))];
+        let rounds = Rounds { count: 15, warm_up: 1 };
+        let mut steps = 0;
+        let none = Some(Duration::ZERO);
+        let row = compare_within("slow", &mut alternatives, rounds, none, &mut || steps += 1);
+        assert_eq!(steps, 1 + ROUNDS_LEAST);
+        assert_eq!(row.expect("it is made").figures[0].samples_ns.len(), ROUNDS_LEAST);
+    }
 
     #[test]
     fn alternatives_take_turns() {

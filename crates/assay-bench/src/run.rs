@@ -1,6 +1,7 @@
 //! Makes the benchmarks of suites, one after the other, and puts together what they came to.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use assay_lab::machine;
 use assay_lab::results::Software;
@@ -8,7 +9,7 @@ use assay_lab::results::Software;
 use crate::builds::{BuildOptions, Builds};
 use crate::conditions::Conditions;
 use crate::counters;
-use crate::harness::{Rounds, Row, compare};
+use crate::harness::{Rounds, Row, compare_within};
 use crate::instructions::Counter;
 use crate::journal::{Journal, Settings};
 use crate::plan::{BenchPlan, Kind};
@@ -157,8 +158,12 @@ pub fn measure(
     }
     let rounds = Rounds { count: rounds.max(1), warm_up: usize::from(!is_smoke) };
     progress.begin(&benchmark.name, (rounds.count + rounds.warm_up) as u64);
-    compare(&benchmark.name, &mut alternatives, rounds, &mut || progress.step())
+    let within = (extent == Extent::Quick).then_some(QUICK_WITHIN);
+    compare_within(&benchmark.name, &mut alternatives, rounds, within, &mut || progress.step())
 }
+
+/// How long a benchmark goes on where not everything is wanted: only those of seconds per operation are cut short.
+const QUICK_WITHIN: Duration = Duration::from_secs(3);
 
 /// Counts instructions of all alternatives; one that cannot be counted stays without.
 fn count(

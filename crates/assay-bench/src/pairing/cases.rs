@@ -138,7 +138,12 @@ fn shape(settings: &PairingSettings, extent: Extent, curve: &str, operation: &st
         ("evm", "modexp") => (some(&[32, 64, 128, 256, 512], 256), "bytes", one),
         ("evm", "sha256" | "ripemd160") => (some(&[32, 64, 128, 256], 256), "bytes", one),
         (_, "g1-msm") => {
-            (every_other(&some(&settings.msm_points, QUICK_POINTS_MAX)), "points", both)
+            let mut sizes = every_other(&some(&settings.msm_points, QUICK_POINTS_MAX));
+            if extent == Extent::Quick {
+                // The largest is what a user of such curves waits for.
+                sizes.extend(settings.msm_points.last().filter(|most| **most > QUICK_POINTS_MAX));
+            }
+            (sizes, "points", both)
         }
         (_, "g2-msm") => (some(&settings.msm_points, QUICK_G2_POINTS_MAX), "points", one),
         ("bls-signatures", "batch-verify") => {
@@ -175,7 +180,9 @@ mod tests {
         assert_eq!(msm[0], "bls12-381/g1-msm-one-thread/2");
         assert_eq!(msm[35], "bls12-381/g1-msm-all-threads/262144");
         let quick = names(Extent::Quick, "bls12-381", "g1-msm");
-        assert_eq!(quick.last().map(String::as_str), Some("bls12-381/g1-msm-all-threads/4096"));
+        assert_eq!(quick.last().map(String::as_str), Some("bls12-381/g1-msm-all-threads/262144"));
+        assert!(quick.contains(&"bls12-381/g1-msm-one-thread/4096".to_owned()));
+        assert!(!quick.contains(&"bls12-381/g1-msm-one-thread/65536".to_owned()));
         let smoke = names(Extent::Smoke, "kzg", "verify-blob-batch");
         assert_eq!(smoke, ["kzg/verify-blob-batch/1"]);
         let pairs = names(Extent::Quick, "evm", "bn254-pairing");
