@@ -1,47 +1,136 @@
 //! The ledger: exact counts of everything in a forged chain, as JSON lines.
 
 use std::{
-    fs, io,
+    fmt, fs, io,
     path::{Path, PathBuf},
+    str::FromStr,
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 
-/// A phase of a scaling chain, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+use crate::kind::Kind;
+
+/// A phase of a chain. Ledgers hold its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// Coinbases only.
     Maturity,
-    /// One input, many outputs, in chains.
+    /// One input, many outputs; of the scaling chains, in chains.
     FanOut,
     /// Many inputs, two outputs.
-    #[serde(rename = "steady-1")]
     Steady1,
     /// Many inputs, one output.
     FanIn,
     /// One input, two outputs.
-    #[serde(rename = "steady-2")]
     Steady2,
     /// Two inputs, two outputs.
-    #[serde(rename = "steady-3")]
     Steady3,
+    /// Transactions of one width: so many inputs of one kind, one output.
+    Width {
+        /// What the inputs spend.
+        series: Series,
+        /// Inputs of a transaction.
+        inputs: u32,
+    },
 }
 
-impl Phase {
-    /// The name as ledgers write it.
+/// What the inputs of a transaction spend, by the signature hash that this takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Series {
+    /// P2PKH: the original signature hash, over the whole transaction for every input.
+    Legacy,
+    /// P2WPKH: BIP143, with hashes that all inputs share.
+    Segwit,
+    /// P2TR by the key path: BIP341, with hashes that all inputs share.
+    Taproot,
+}
+
+impl Series {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Legacy, Self::Segwit, Self::Taproot];
+
+    /// The name as recipes and ledgers write it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Maturity => "maturity",
-            Self::FanOut => "fan-out",
-            Self::Steady1 => "steady-1",
-            Self::FanIn => "fan-in",
-            Self::Steady2 => "steady-2",
-            Self::Steady3 => "steady-3",
+            Self::Legacy => "legacy",
+            Self::Segwit => "segwit",
+            Self::Taproot => "taproot",
+        }
+    }
+
+    /// How the outputs are locked.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Legacy => Kind::P2pkh,
+            Self::Segwit => Kind::P2wpkh,
+            Self::Taproot => Kind::P2trKey,
         }
     }
 }
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Width { series, inputs } => write!(f, "{}-{inputs}", series.name()),
+            _ => match FIXED.iter().find(|(phase, _)| phase == self) {
+                Some((_, name)) => f.write_str(name),
+                None => Err(fmt::Error),
+            },
+        }
+    }
+}
+
+impl FromStr for Phase {
+    type Err = UnknownPhase;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPhase> {
+        if let Some((phase, _)) = FIXED.iter().find(|(_, fixed)| *fixed == name) {
+            return Ok(*phase);
+        }
+        let width = || {
+            let (series, inputs) = name.rsplit_once('-')?;
+            let series = Series::ALL.into_iter().find(|known| known.name() == series)?;
+            let inputs = inputs.parse().ok()?;
+            let phase = Self::Width { series, inputs };
+            // One spelling for each: no signs, no leading zeros.
+            (phase.to_string() == name).then_some(phase)
+        };
+        width().ok_or_else(|| UnknownPhase { name: name.to_owned() })
+    }
+}
+
+/// A name that no phase has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no phase {name:?}")]
+pub struct UnknownPhase {
+    /// The name.
+    pub name: String,
+}
+
+impl Serialize for Phase {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Phase {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(de::Error::custom)
+    }
+}
+
+/// The phases that have one name each.
+const FIXED: [(Phase, &str); 6] = [
+    (Phase::Maturity, "maturity"),
+    (Phase::FanOut, "fan-out"),
+    (Phase::Steady1, "steady-1"),
+    (Phase::FanIn, "fan-in"),
+    (Phase::Steady2, "steady-2"),
+    (Phase::Steady3, "steady-3"),
+];
 
 /// First line: what was forged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -217,3 +306,21 @@ pub enum LedgerError {
 pub const LEDGER: &str = "ledger.jsonl";
 /// File name of a ledger while the forge is at work.
 pub const LEDGER_PART: &str = "ledger.jsonl.part";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_have_one_spelling() {
+        let widths = Series::ALL.map(|series| Phase::Width { series, inputs: 1000 });
+        for phase in FIXED.map(|(phase, _)| phase).into_iter().chain(widths) {
+            assert_eq!(phase.to_string().parse(), Ok(phase));
+        }
+        assert_eq!("segwit-25".parse(), Ok(Phase::Width { series: Series::Segwit, inputs: 25 }));
+        for name in ["", "steady-4", "legacy", "legacy-", "legacy-01", "legacy-+1", "legacy--1"] {
+            let unknown = name.parse::<Phase>().expect_err("no phase");
+            assert_eq!(unknown.name, name);
+        }
+    }
+}

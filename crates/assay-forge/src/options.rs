@@ -10,7 +10,8 @@ use crate::{
     network::{BLOCK_SIGOPS_COST_MAX, HALVING_INTERVAL, Network},
     phases::fan_out::{BLOCK_OVERHEAD_WEIGHT, SPLIT_FEE},
     progress::Estimate,
-    recipe::{Recipe, RecipeFile},
+    recipe::RecipeFile,
+    works::Frame,
 };
 
 /// Which generator to copy where report and published program differ.
@@ -145,8 +146,8 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    pub(crate) fn new(recipe: &Recipe, options: &ForgeOptions) -> Result<Self, OptionsError> {
-        let file = recipe.file.clone();
+    pub(crate) fn new(file: &RecipeFile, options: &ForgeOptions) -> Result<Self, OptionsError> {
+        let file = file.clone();
         let network = file.chain;
         let full = match network {
             Network::BchRegtest => 4 * file.block_bytes_max.expect("checked with the recipe"),
@@ -189,16 +190,8 @@ impl Shape {
             return Err(OptionsError::Coinbases { scale: self.scale, coinbases, available });
         }
         let last = self.last_height();
-        self.stop_height = stop_height.unwrap_or(last);
-        if !(1..=last).contains(&self.stop_height) {
-            return Err(OptionsError::StopHeight { height: self.stop_height, last });
-        }
-        let span = u64::from(last) * u64::from(self.recipe.block_interval_s);
-        let min = u64::from(self.recipe.chain.genesis_time()) + span + 1;
-        if u64::from(self.end_time) < min {
-            return Err(OptionsError::EndTime { end_time: self.end_time, min });
-        }
-        Ok(())
+        self.stop_height = check_stop(stop_height, last)?;
+        check_end(self.end_time, self.network(), last, self.recipe.block_interval_s)
     }
 
     /// Height of the last block of the whole recipe.
@@ -214,6 +207,7 @@ impl Shape {
             Phase::FanIn => self.fan_in,
             Phase::Steady2 => self.steady_2,
             Phase::Steady3 => self.steady_3,
+            Phase::Width { .. } => 0,
         }
     }
 
@@ -233,9 +227,18 @@ impl Shape {
         self.recipe.chain
     }
 
-    /// Header time of a block.
-    pub(crate) fn time(&self, height: u32) -> u32 {
-        self.end_time - (self.last_height() - height) * self.recipe.block_interval_s
+    /// What it has in common with every other chain.
+    pub(crate) fn frame(&self) -> Frame {
+        Frame {
+            network: self.network(),
+            seed: self.seed,
+            scale: self.scale,
+            distinct: self.distinct,
+            threads: self.threads,
+            last_height: self.last_height(),
+            end_time: self.end_time,
+            block_interval_s: self.recipe.block_interval_s,
+        }
     }
 
     /// Fee of a transaction of this size.
@@ -296,7 +299,31 @@ impl Shape {
 pub(crate) const PHASES: [Phase; 6] =
     [Phase::Maturity, Phase::FanOut, Phase::Steady1, Phase::FanIn, Phase::Steady2, Phase::Steady3];
 
-fn threads(asked: usize) -> Result<usize, OptionsError> {
+/// The height to stop at, within the chain.
+pub(crate) fn check_stop(stop_height: Option<u32>, last: u32) -> Result<u32, OptionsError> {
+    let height = stop_height.unwrap_or(last);
+    if (1..=last).contains(&height) {
+        Ok(height)
+    } else {
+        Err(OptionsError::StopHeight { height, last })
+    }
+}
+
+/// Genesis must be older than the first block.
+pub(crate) fn check_end(
+    end_time: u32,
+    network: Network,
+    last: u32,
+    block_interval_s: u32,
+) -> Result<(), OptionsError> {
+    let min = u64::from(network.genesis_time()) + u64::from(last) * u64::from(block_interval_s) + 1;
+    if u64::from(end_time) < min {
+        return Err(OptionsError::EndTime { end_time, min });
+    }
+    Ok(())
+}
+
+pub(crate) fn threads(asked: usize) -> Result<usize, OptionsError> {
     if asked > THREADS_MAX {
         return Err(OptionsError::Threads { threads: asked, max: THREADS_MAX });
     }

@@ -17,11 +17,6 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn new(shape: &Shape, height: u32, chain: u32) -> Self {
-        let mut seed = Sha256::new();
-        seed.update(b"assay forge stream");
-        seed.update(&shape.seed.to_le_bytes());
-        seed.update(&height.to_le_bytes());
-        seed.update(&chain.to_le_bytes());
         let mut total = 0;
         let mix = shape.recipe.scripts.map_or(Vec::new(), |scripts| {
             let cumulate = scripts.weights().into_iter().map(|weight| {
@@ -30,7 +25,17 @@ impl Stream {
             });
             cumulate.collect()
         });
-        Self { rng: ChaCha8Rng::from_seed(seed.finalize()), mix }
+        Self { mix, ..Self::plain(shape.seed, height, chain) }
+    }
+
+    /// A stream where every output is P2PKH, or kinds are not drawn.
+    pub(crate) fn plain(seed: u64, height: u32, chain: u32) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(b"assay forge stream");
+        hash.update(&seed.to_le_bytes());
+        hash.update(&height.to_le_bytes());
+        hash.update(&chain.to_le_bytes());
+        Self { rng: ChaCha8Rng::from_seed(hash.finalize()), mix: Vec::new() }
     }
 
     /// A number below `end`, by multiplication: the bias is below 2^-12 for the spans in use.

@@ -9,13 +9,23 @@ use crate::{
     kind::Kind,
     network::{BLOCK_WEIGHT_MAX, COINBASE_MATURITY, DUST, Network},
     phases::fan_out::{CHAIN_REST, SPLIT_FEE},
+    widths::WidthsFile,
 };
 
 /// A checked recipe.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    pub(crate) file: RecipeFile,
-    pub(crate) sha256: [u8; 32],
+    pub(crate) kind: RecipeKind,
+    sha256: [u8; 32],
+}
+
+/// Recipes by what they make.
+#[derive(Clone, Debug)]
+pub(crate) enum RecipeKind {
+    /// Fan-out, steady state, fan-in.
+    Scaling(Box<RecipeFile>),
+    /// Transactions of few to many inputs.
+    Widths(Box<WidthsFile>),
 }
 
 impl Recipe {
@@ -47,19 +57,33 @@ impl Recipe {
     ///
     /// What is wrong, where, and what would be right.
     pub fn from_toml(text: &str) -> Result<Self, RecipeError> {
-        let file: RecipeFile = toml::from_str(text).map_err(RecipeError::Syntax)?;
-        file.check()?;
-        Ok(Self { file, sha256: assay_hash::sha256(text.as_bytes()) })
+        let tables: toml::Table = toml::from_str(text).map_err(RecipeError::Syntax)?;
+        let kind = if tables.contains_key("widths") {
+            let file: WidthsFile = toml::from_str(text).map_err(RecipeError::Syntax)?;
+            file.check()?;
+            RecipeKind::Widths(Box::new(file))
+        } else {
+            let file: RecipeFile = toml::from_str(text).map_err(RecipeError::Syntax)?;
+            file.check()?;
+            RecipeKind::Scaling(Box::new(file))
+        };
+        Ok(Self { kind, sha256: assay_hash::sha256(text.as_bytes()) })
     }
 
     /// The recipe's own name.
     pub fn name(&self) -> &str {
-        &self.file.name
+        match &self.kind {
+            RecipeKind::Scaling(file) => &file.name,
+            RecipeKind::Widths(file) => &file.name,
+        }
     }
 
     /// The chain it is for.
     pub fn network(&self) -> Network {
-        self.file.chain
+        match &self.kind {
+            RecipeKind::Scaling(file) => file.chain,
+            RecipeKind::Widths(file) => file.chain,
+        }
     }
 
     /// SHA-256 of the recipe's text.
@@ -73,7 +97,7 @@ impl Recipe {
 pub enum RecipeError {
     /// There is no such recipe in the program.
     #[error(
-        "there is no built-in recipe {name:?}; there are bch-scaling and bitcoin-scaling, or give the path of a TOML file"
+        "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-scaling and sighash-scaling, or give the path of a TOML file"
     )]
     Unknown {
         /// The name asked for.
@@ -127,6 +151,16 @@ pub enum RecipeError {
         unit: &'static str,
         /// For what, and what to change.
         reason: &'static str,
+    },
+    /// A list that cannot be followed.
+    #[error("{key} = {value} is impossible: {rule}")]
+    List {
+        /// The key with its table.
+        key: &'static str,
+        /// What was given.
+        value: String,
+        /// The rule it breaks.
+        rule: &'static str,
     },
     /// A name that cannot stand in a ledger.
     #[error("name = {name:?} is impossible: use 1 to 64 letters, digits, dots and hyphens")]
@@ -220,23 +254,7 @@ impl Scripts {
 
 impl RecipeFile {
     fn check(&self) -> Result<(), RecipeError> {
-        range("format", self.format, 1..=1, "this program reads format 1")?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-        if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(plain) {
-            return Err(RecipeError::Name { name: self.name.clone() });
-        }
-        range(
-            "block_interval_s",
-            self.block_interval_s.into(),
-            1..=86_400,
-            "each block must be later than the one before",
-        )?;
-        range(
-            "fee_sat_per_kb",
-            self.fee_sat_per_kb,
-            1_000..=20_000,
-            "nodes relay from 1 satoshi per byte on, and the outputs are small",
-        )?;
+        check_head(self.format, &self.name, self.block_interval_s, self.fee_sat_per_kb)?;
         self.check_blocks()?;
         self.check_fan_out()?;
         match self.chain {
@@ -435,7 +453,33 @@ impl RecipeFile {
     }
 }
 
-fn range(
+/// What every recipe begins with.
+pub(crate) fn check_head(
+    format: u64,
+    name: &str,
+    block_interval_s: u32,
+    fee_sat_per_kb: u64,
+) -> Result<(), RecipeError> {
+    range("format", format, 1..=1, "this program reads format 1")?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        return Err(RecipeError::Name { name: name.to_owned() });
+    }
+    range(
+        "block_interval_s",
+        block_interval_s.into(),
+        1..=86_400,
+        "each block must be later than the one before",
+    )?;
+    range(
+        "fee_sat_per_kb",
+        fee_sat_per_kb,
+        1_000..=20_000,
+        "nodes relay from 1 satoshi per byte on, and the outputs are small",
+    )
+}
+
+pub(crate) fn range(
     key: &'static str,
     value: u64,
     allowed: RangeInclusive<u64>,
@@ -449,13 +493,14 @@ fn range(
 
 impl fmt::Display for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} on {}", self.file.name, self.file.chain.name())
+        write!(f, "{} on {}", self.name(), self.network().name())
     }
 }
 
 /// Outputs of the largest split: a standard transaction has 100,000 virtual bytes.
 const SPLIT_OUTPUTS_MAX: u64 = 2_000;
-const BUILTIN: [(&str, &str); 2] = [
+const BUILTIN: [(&str, &str); 3] = [
     ("bch-scaling", include_str!("../recipes/bch-scaling.toml")),
     ("bitcoin-scaling", include_str!("../recipes/bitcoin-scaling.toml")),
+    ("sighash-scaling", include_str!("../recipes/sighash-scaling.toml")),
 ];

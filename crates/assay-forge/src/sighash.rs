@@ -96,26 +96,52 @@ impl Bip341 {
     }
 }
 
-/// The original signature hash for one P2PKH input, `SIGHASH_ALL`.
-pub(crate) fn legacy(parts: &Parts, input: usize, script_code: &[u8]) -> [u8; 32] {
-    let mut counts = Vec::with_capacity(8);
-    let mut hasher = Sha256::new();
-    hasher.update(&VERSION);
-    assay_wire::encode::compact_size(&mut counts, parts.input_count as u64);
-    hasher.update(&counts);
-    for (i, outpoint) in parts.outpoints.chunks_exact(36).enumerate() {
-        hasher.update(outpoint);
-        hasher.update(if i == input { script_code } else { &[0] });
-        hasher.update(&SEQUENCE);
-    }
-    counts.clear();
-    assay_wire::encode::compact_size(&mut counts, parts.output_count as u64);
-    hasher.update(&counts);
-    hasher.update(&parts.outputs);
-    hasher.update(&LOCK_TIME);
-    hasher.update(&u32::from(ALL).to_le_bytes());
-    hasher.finalize_double()
+/// The original signature hash of P2PKH inputs, `SIGHASH_ALL`: the transaction with the script of one input only. What stands before
+/// that input is the same for all later ones and hashed once, which is half of the work for many inputs.
+pub(crate) struct Legacy {
+    head: Sha256,
+    /// Inputs that `head` covers.
+    done: usize,
+    /// All inputs without scripts, and everything after them.
+    blank: Vec<u8>,
 }
+
+impl Legacy {
+    pub(crate) fn new(parts: &Parts) -> Self {
+        let mut head = Sha256::new();
+        head.update(&VERSION);
+        let mut count = Vec::with_capacity(9);
+        assay_wire::encode::compact_size(&mut count, parts.input_count as u64);
+        head.update(&count);
+        let mut blank = Vec::with_capacity(BLANK * parts.input_count + parts.outputs.len() + 17);
+        for outpoint in parts.outpoints.chunks_exact(36) {
+            blank.extend_from_slice(outpoint);
+            blank.push(0);
+            blank.extend_from_slice(&SEQUENCE);
+        }
+        assay_wire::encode::compact_size(&mut blank, parts.output_count as u64);
+        blank.extend_from_slice(&parts.outputs);
+        blank.extend_from_slice(&LOCK_TIME);
+        blank.extend_from_slice(&u32::from(ALL).to_le_bytes());
+        Self { head, done: 0, blank }
+    }
+
+    /// Inputs are asked for in order. `script_code` comes with its length.
+    pub(crate) fn digest(&mut self, input: usize, script_code: &[u8]) -> [u8; 32] {
+        let at = BLANK * input;
+        self.head.update(&self.blank[BLANK * self.done..at]);
+        self.done = input;
+        let mut hasher = self.head.clone();
+        hasher.update(&self.blank[at..at + 36]);
+        hasher.update(script_code);
+        hasher.update(&SEQUENCE);
+        hasher.update(&self.blank[at + BLANK..]);
+        hasher.finalize_double()
+    }
+}
+
+/// Bytes of an input without script.
+const BLANK: usize = 36 + 1 + 4;
 
 /// SHA-256 of all sequence numbers.
 fn sequences_hash(count: usize) -> [u8; 32] {

@@ -8,7 +8,7 @@ use crate::{
     kind::Kind,
     lock::{LockBook, Unlock, p2wpkh_program},
     network::Network,
-    sighash::{self, Bip143, Bip341, Parts},
+    sighash::{self, Bip143, Bip341, Legacy, Parts},
 };
 
 /// An output about to be spent.
@@ -118,6 +118,9 @@ impl<'a> TxWriter<'a> {
         let hash_type = if network.segwit() { sighash::ALL } else { sighash::ALL_FORKID };
         let bip143 = Bip143::new(parts, hash_type);
         let bip341 = (!parts.amounts.is_empty()).then(|| Bip341::new(parts));
+        let is_legacy = |kind| *network == Network::Regtest && kind == Kind::P2pkh;
+        let mut legacy =
+            spends.iter().any(|spend| is_legacy(spend.kind)).then(|| Legacy::new(parts));
         let signer = locks.signer();
         let mut signatures = 0;
         for (input, spend) in spends.iter().enumerate() {
@@ -126,10 +129,9 @@ impl<'a> TxWriter<'a> {
             locks.with(spend.kind, &spend.key, |lock| match &lock.unlock {
                 Unlock::Hash { public_key, key_hash } => {
                     let code = p2pkh_code(key_hash);
-                    let digest = if *network == Network::Regtest && spend.kind == Kind::P2pkh {
-                        sighash::legacy(parts, input, &code)
-                    } else {
-                        bip143.digest(outpoint, &code, spend.amount)
+                    let digest = match &mut legacy {
+                        Some(legacy) if is_legacy(spend.kind) => legacy.digest(input, &code),
+                        _ => bip143.digest(outpoint, &code, spend.amount),
                     };
                     let signature = signer.ecdsa(&digest, &spend.key.secret(0)).serialize_der();
                     match spend.kind {

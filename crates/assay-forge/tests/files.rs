@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use assay_forge::{
     ForgeError, ForgeOptions, Ledger, LedgerError, OutputError, Recipe, forge, ledger,
 };
-use common::{bch, bitcoin, forged};
+use common::{bch, bitcoin, forged, sighash};
 
 /// Every file below `dir` with the hash of its content.
 fn files(dir: &Path) -> BTreeMap<String, [u8; 32]> {
@@ -28,13 +28,17 @@ fn files(dir: &Path) -> BTreeMap<String, [u8; 32]> {
 }
 
 fn options(recipe: &Recipe) -> ForgeOptions {
-    let scale = if recipe.name() == "bch-scaling" { 0.0002 } else { 0.01 };
+    let scale = match recipe.name() {
+        "bch-scaling" => 0.0002,
+        "bitcoin-scaling" => 0.01,
+        _ => 0.5,
+    };
     ForgeOptions { scale, seed: 7, ..ForgeOptions::default() }
 }
 
 #[test]
 fn threads_change_nothing_and_seeds_change_everything() {
-    for recipe in [bch(), bitcoin()] {
+    for recipe in [bch(), bitcoin(), sighash()] {
         for distinct_keys in [false, true] {
             let with = |threads, seed| {
                 let options = ForgeOptions { threads, seed, distinct_keys, ..options(&recipe) };
@@ -46,14 +50,14 @@ fn threads_change_nothing_and_seeds_change_everything() {
             let other = with(2, 8);
             assert!(one.keys().eq(other.keys()), "{recipe}");
             assert_ne!(one["blocks/blk00000.dat"], other["blocks/blk00000.dat"], "{recipe}");
-            assert_ne!(one["order/000120.bin"], other["order/000120.bin"], "{recipe}");
+            assert_ne!(one["order/000117.bin"], other["order/000117.bin"], "{recipe}");
         }
     }
 }
 
 #[test]
 fn a_stopped_chain_is_the_start_of_the_whole_one() {
-    for recipe in [bch(), bitcoin()] {
+    for recipe in [bch(), bitcoin(), sighash()] {
         let whole = forged(&recipe, &options(&recipe));
         for stop in [1, 50, 101, 104, 117] {
             let stopped = ForgeOptions { stop_height: Some(stop), ..options(&recipe) };
@@ -140,7 +144,7 @@ fn progress_adds_up() {
             self.coins = (done, total);
         }
     }
-    for (recipe, scale) in [(bch(), 0.0004), (bitcoin(), 0.08)] {
+    for (recipe, scale) in [(bch(), 0.0004), (bitcoin(), 0.08), (sighash(), 0.5)] {
         let dir = tempfile::tempdir().expect("a directory for tests");
         let mut tally = Tally::default();
         let options = ForgeOptions { scale, ..ForgeOptions::default() };

@@ -5,9 +5,9 @@ mod common;
 use std::collections::{HashMap, HashSet};
 
 use assay_consensus::params::ChainParams;
-use assay_forge::{ForgeOptions, Ledger, Network, Phase, Variant};
+use assay_forge::{ForgeOptions, Ledger, Network, Phase, Series, Variant};
 use assay_hash::MuHash3072;
-use common::{Chain, SecpChecker, bch, bitcoin, forged};
+use common::{Chain, SecpChecker, bch, bitcoin, forged, sighash};
 
 /// Checks a whole chain; returns the number of signatures verified.
 fn check(chain: &Chain) -> u64 {
@@ -201,4 +201,43 @@ fn a_larger_scale_multiplies_bitcoin_blocks() {
     assert_eq!(chain.ledger.tip.height, 101 + 2 * 32);
     let halved = chain.block(chain.ledger.blocks.last().expect("there are blocks"));
     assert_eq!(halved.tx(0).output(0).value, 2_500_000_000);
+}
+
+#[test]
+fn widths_differ_in_nothing_but_the_width() {
+    for distinct_keys in [false, true] {
+        let chain = forged(&sighash(), &ForgeOptions { distinct_keys, ..ForgeOptions::default() });
+        assert_eq!(check(&chain), chain.ledger.tip.signatures);
+        let mut phases: Vec<Phase> = chain.ledger.blocks.iter().map(|line| line.phase).collect();
+        phases.dedup();
+        let widths = |series| [1, 3, 12, 300].map(|inputs| Phase::Width { series, inputs });
+        let expected: Vec<_> = [Phase::Maturity, Phase::FanOut]
+            .into_iter()
+            .chain(Series::ALL.into_iter().flat_map(widths))
+            .collect();
+        assert_eq!(phases, expected);
+        // 7,200 outputs in parts of 1,000, with the change of each; two blocks of each width.
+        assert_eq!(chain.ledger.tip.height, 101 + 8 + 2 * 12);
+        for line in &chain.ledger.blocks {
+            let Phase::Width { series, inputs } = line.phase else { continue };
+            assert_eq!((line.inputs, line.signatures), (300, 300), "{}", line.phase);
+            assert_eq!(line.txs, 1 + u64::from(300 / inputs), "{}", line.phase);
+            let block = chain.block(line);
+            let tx = block.tx(1);
+            assert_eq!((tx.input_count(), tx.output_count()), (inputs as usize, 1));
+            assert_eq!(tx.has_witness(), series != Series::Legacy);
+        }
+        let fan_out = chain.ledger.blocks.iter().filter(|line| line.phase == Phase::FanOut);
+        assert!(fan_out.clone().all(|line| line.inputs == 1));
+        assert_eq!(fan_out.map(|line| line.outputs).sum::<u64>(), 7_200 + 8 * 3);
+    }
+}
+
+#[test]
+fn a_smaller_scale_makes_fewer_blocks_of_the_same_widths() {
+    let chain = forged(&sighash(), &ForgeOptions { scale: 0.5, ..ForgeOptions::default() });
+    assert_eq!(chain.ledger.tip.height, 101 + 4 + 12);
+    assert_eq!(chain.ledger.tip.inputs, 4 + 12 * 300);
+    let last = chain.ledger.blocks.last().expect("there are blocks").phase;
+    assert_eq!(last, Phase::Width { series: Series::Taproot, inputs: 300 });
 }

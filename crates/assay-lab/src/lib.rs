@@ -48,6 +48,7 @@ pub mod results;
 mod rpc;
 pub mod run;
 mod sample;
+mod scaling;
 mod scripts;
 mod seen;
 mod stats;

@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::scaling::ScalingPlan;
 use crate::target::{TargetSpec, TargetSpecError, USE_TARGETS};
 
 /// The plan format this version reads and writes.
 pub const PLAN_FORMAT: u32 = 1;
 
 /// The plans embedded in the binary, by name.
-const BUILTIN: [(&str, &str); 2] = [
+const BUILTIN: [(&str, &str); 3] = [
     ("bch-scaling", include_str!("../../../plans/bch-scaling.toml")),
     ("bitcoin-scaling", include_str!("../../../plans/bitcoin-scaling.toml")),
+    ("sighash-scaling", include_str!("../../../plans/sighash-scaling.toml")),
 ];
 
 /// One experiment.
@@ -46,6 +48,9 @@ pub struct Plan {
     /// The phases of the chain, in order, as the report names them.
     #[serde(rename = "phase")]
     pub phases: Vec<PhasePlan>,
+    /// Kinds of transactions whose time is fitted against their width.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<ScalingPlan>,
     /// Published figures to print beside ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Published>,
@@ -550,6 +555,7 @@ impl Plan {
                 return Err(("phase.name".to_owned(), phase.name.clone(), "each phase once"));
             }
         }
+        crate::scaling::check(&self.scaling)?;
         for figure in self.published.iter().flat_map(|published| &published.figures) {
             if !self.phases.iter().any(|phase| phase.name == figure.phase) {
                 let rule = "a figure belongs to a listed phase";
@@ -561,7 +567,7 @@ impl Plan {
 }
 
 /// Key, value and the rule it breaks.
-type BadValue = (String, String, &'static str);
+pub(crate) type BadValue = (String, String, &'static str);
 
 /// The rule a scale must keep, in the plan and on the command line.
 pub(crate) fn check_scale(scale: f64) -> Result<(), &'static str> {
@@ -577,7 +583,7 @@ pub(crate) fn percent(share: f64) -> u32 {
     (share * 100.0).round() as u32
 }
 
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty() && name.len() <= 64 && name.chars().all(allowed)
 }
@@ -773,6 +779,6 @@ mod tests {
     #[test]
     fn unknown_name_lists_the_known() {
         let error = Plan::builtin("nothing").expect_err("must be refused");
-        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling"#);
+        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, sighash-scaling"#);
     }
 }

@@ -23,6 +23,17 @@ pub(crate) fn bitcoin() -> Recipe {
     Recipe::builtin("bitcoin-scaling").expect("built in")
 }
 
+/// The built-in recipe with few inputs in a block.
+pub(crate) fn sighash() -> Recipe {
+    let text = Recipe::builtin_text("sighash-scaling").expect("built in");
+    let text = text
+        .replace("inputs = [1, 10, 100, 500, 1_000, 2_500, 5_000]", "inputs = [1, 3, 12, 300]")
+        .replace("inputs_per_block = 5_000", "inputs_per_block = 300")
+        .replace("outputs = 15_000", "outputs = 1_000")
+        .replace("blocks = 8", "blocks = 2");
+    Recipe::from_toml(&text).expect("a small one")
+}
+
 /// A chain directory that lives as long as this.
 pub(crate) struct Chain {
     dir: tempfile::TempDir,
@@ -135,7 +146,9 @@ impl Coins {
                 - tx.outputs().map(|out| out.value).sum::<i64>();
             let vsize = tx.weight().div_ceil(4) as i64;
             assert!(fee >= vsize, "height {height}: fee {fee} for {vsize} bytes");
-            assert!(tx.weight() <= 400_000 && tx.stripped_size() >= 100, "height {height}");
+            // Relay rules: 65 bytes on Bitcoin, once 100 on Bitcoin Cash.
+            let least = if tx.has_witness() { 65 } else { 100 };
+            assert!(tx.weight() <= 400_000 && tx.stripped_size() >= least, "height {height}");
             assert!(tx.outputs().all(|out| out.value >= 546), "height {height}: dust");
             let context = TxContext::new(tx, &outs);
             for input in 0..tx.input_count() {

@@ -13,6 +13,10 @@ const CURVE_POINTS: usize = 240;
 
 /// Bars per phase: transactions, inputs, MiB, signatures.
 pub(super) fn per_phase(results: &Results) -> Vec<Chart> {
+    // Phases of many widths have charts of their own, over the width.
+    if super::scaling::is_there(results) {
+        return Vec::new();
+    }
     type Published = fn(&Figure) -> Option<f64>;
     type Kind = (&'static str, &'static str, fn(&PhaseResult) -> f64, Published);
     let kinds: [Kind; 4] = [
@@ -128,15 +132,23 @@ fn pieces<'a>(results: &Results, run: &'a Run) -> Vec<&'a [BlockRecord]> {
 }
 
 fn bands(results: &Results, run: &Run) -> Vec<Band> {
-    let band = |blocks: &[BlockRecord]| {
-        let (first, last) = (blocks.first()?, blocks.last()?);
-        Some(Band {
-            name: results.plan.phase_title(&first.phase).to_owned(),
-            from: f64::from(first.height) - 0.5,
-            to: f64::from(last.height) + 0.5,
-        })
-    };
-    pieces(results, run).into_iter().filter_map(band).collect()
+    let mut bands: Vec<Band> = Vec::new();
+    for blocks in pieces(results, run) {
+        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { continue };
+        let scaling =
+            results.plan.scaling.iter().find(|scaling| scaling.width(&first.phase).is_some());
+        let name = match scaling {
+            Some(scaling) => scaling.series.clone(),
+            None => results.plan.phase_title(&first.phase).to_owned(),
+        };
+        let to = f64::from(last.height) + 0.5;
+        match bands.last_mut().filter(|before| scaling.is_some() && before.name == name) {
+            // All widths of a kind are one band: the names of each would not fit.
+            Some(before) => before.to = to,
+            None => bands.push(Band { name, from: f64::from(first.height) - 0.5, to }),
+        }
+    }
+    bands
 }
 
 /// Bars of transactions admitted per second.

@@ -66,6 +66,46 @@ fn index_run(plan: &Plan, run: &Run) -> IndexRun {
     }
 }
 
+/// Two targets on transactions of several widths: one hashes ten times as fast as the other.
+pub(crate) fn scaling_results() -> Results {
+    let mut results = node_results();
+    results.plan = Plan::builtin("sighash-scaling").expect("a built-in plan is valid");
+    results.plan.scaling.truncate(2);
+    let template = results.targets[0].runs[0].blocks[0].clone();
+    for (target, hash_s) in results.targets.iter_mut().zip([3e-9, 30e-9]) {
+        target.runs.truncate(1);
+        for run in &mut target.runs {
+            let mut blocks = Vec::new();
+            for (series, growing) in [("legacy", hash_s), ("segwit", 0.0)] {
+                for width in [1, 10, 100, 500, 1000, 2500, 5000u32] {
+                    for block in 0..4u32 {
+                        let uneven = 1.0 + 0.01 * f64::from(block);
+                        let n = f64::from(width);
+                        let service_s = 5000.0 * (15e-6 + 3e-6 / n + growing * n) * uneven;
+                        let send_at_s = blocks.len() as f64;
+                        blocks.push(BlockRecord {
+                            height: blocks.len() as u32 + 1,
+                            phase: format!("{series}-{width}"),
+                            txs: 1 + u64::from(5000 / width),
+                            inputs: 5000,
+                            signatures: 5000,
+                            send_at_s,
+                            tip_at_s: send_at_s + service_s,
+                            service_s,
+                            ..template.clone()
+                        });
+                    }
+                }
+            }
+            let total = aggregate::total(&results.plan, &blocks);
+            run.phases = aggregate::phases(&blocks);
+            run.total = PhaseResult { name: "total".to_owned(), ..total };
+            run.blocks = blocks;
+        }
+    }
+    results
+}
+
 /// The same without an index.
 pub(crate) fn node_results() -> Results {
     let plan = Plan::builtin("bch-scaling").expect("a built-in plan is valid");

@@ -14,6 +14,7 @@ mod markdown;
 mod number;
 mod prose;
 mod ratio_chart;
+mod scaling;
 mod series;
 mod standalone;
 mod table;
@@ -102,7 +103,10 @@ pub enum LoadError {
     },
 }
 
-/// Writes the four files into `dir`, each whole or not at all; the results come first.
+/// Beside them, where the plan names kinds of transactions of several widths.
+pub const SCALING_FILE: &str = "scaling.csv";
+
+/// Writes the files into `dir`, each whole or not at all; the results come first.
 ///
 /// # Errors
 /// When a file cannot be written; it names the file.
@@ -113,6 +117,9 @@ pub fn write_all(results: &Results, dir: &Path) -> Result<(), WriteError> {
         .map_err(|error| WriteError { path: json_path.clone(), source: error.into() })?;
     atomic_file::write(&json_path, &json)?;
     atomic_file::write(&dir.join(FILES[1]), csv::blocks(results).as_bytes())?;
+    if scaling::is_there(results) {
+        atomic_file::write(&dir.join(SCALING_FILE), scaling::csv(results).as_bytes())?;
+    }
     let page = page(results);
     atomic_file::write(&dir.join(FILES[2]), page.markdown().as_bytes())?;
     atomic_file::write(&dir.join(FILES[3]), page.html().as_bytes())
@@ -152,9 +159,15 @@ pub fn load_file(path: &Path) -> Result<Results, LoadError> {
 /// What a terminal prints at the end: the phase tables and the comparison with the yardstick.
 pub fn terminal(results: &Results) -> String {
     let mut out = String::new();
-    for target in &results.targets {
-        tables::side_by_side(results, target).text(&mut out);
+    for table in scaling::by_width(results) {
+        table.text(&mut out);
         out.push('\n');
+    }
+    for target in &results.targets {
+        if !scaling::is_there(results) {
+            tables::side_by_side(results, target).text(&mut out);
+            out.push('\n');
+        }
         if target.index.is_some() {
             index::side_by_side(results, target).text(&mut out);
             out.push('\n');
@@ -212,8 +225,16 @@ fn sections(results: &Results) -> Vec<Section> {
     let mut throughput = per_target(tables::side_by_side);
     throughput.extend(tables::between_targets(results));
     let has_index = index::is_there(results);
+    let has_widths = scaling::is_there(results);
     let all = [
         section("summary", "Summary", prose::summary(results), tables::outcome(results), vec![]),
+        section(
+            "scaling",
+            "Time against the width of transactions",
+            if has_widths { scaling::prose(results) } else { Vec::new() },
+            scaling::tables(results),
+            scaling::charts(results),
+        ),
         section(
             "throughput",
             "Throughput per phase",

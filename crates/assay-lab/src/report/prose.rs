@@ -65,6 +65,7 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
             percent(value(|phase| phase.seen_measured)),
         ));
     }
+    out.extend(super::scaling::headlines(results));
     out.extend(super::index::headlines(results));
     out.extend(yardstick(results));
     out.extend(noise(results));

@@ -8,6 +8,7 @@ use crate::stats::{median, spread};
 
 /// The valid runs of one target with one seen share.
 pub(super) struct Series<'a> {
+    pub(super) target: &'a str,
     pub(super) seen: f64,
     pub(super) runs: Vec<&'a Run>,
     pub(super) label: String,
@@ -23,7 +24,7 @@ pub(super) fn all(results: &Results) -> Vec<Series<'_>> {
             if !runs.is_empty() {
                 let look = Look { colour: Some(series.len()), dashed: percent(seen) > 0 };
                 let label = format!("{}, {} seen", target.name, number::whole_percent(seen));
-                series.push(Series { seen, runs, label, look });
+                series.push(Series { target: &target.name, seen, runs, label, look });
             }
         }
     }

@@ -233,7 +233,7 @@ impl Progress for Bar {
     }
 
     fn phase(&mut self, phase: assay_forge::Phase, _blocks: u32) {
-        self.bar.set_message(phase.name());
+        self.bar.set_message(phase.to_string());
     }
 
     fn signed(&mut self, signatures: u64) {

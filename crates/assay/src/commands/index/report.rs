@@ -36,7 +36,7 @@ struct TipFigures {
 
 #[derive(Debug, Serialize)]
 struct Phase {
-    name: &'static str,
+    name: String,
     #[serde(flatten)]
     rates: Rates,
 }
@@ -128,7 +128,7 @@ impl Report {
             "MiB/s",
         );
         for phase in &self.phases {
-            text.push_str(&phase.rates.line(phase.name));
+            text.push_str(&phase.rates.line(&phase.name));
             text.push('\n');
         }
         let usage = &self.usage;
@@ -158,10 +158,10 @@ impl Report {
 
 /// Blocks, and the time between them, by phase.
 fn phases(ledger: &Ledger, steps: &[Step]) -> Vec<Phase> {
-    let mut sums: Vec<(&'static str, Counts, Duration)> = Vec::new();
+    let mut sums: Vec<(String, Counts, Duration)> = Vec::new();
     for step in steps {
         let block = ledger.blocks.iter().find(|block| block.height == step.height);
-        let Some(name) = block.map(|block| block.phase.name()) else { continue };
+        let Some(name) = block.map(|block| block.phase.to_string()) else { continue };
         if sums.last().is_none_or(|last| last.0 != name) {
             sums.push((name, Counts::default(), Duration::ZERO));
         }

@@ -1,0 +1,211 @@
+//! The scaling chains: fan-out, steady state, fan-in.
+
+use std::time::Instant;
+
+use crate::{
+    forge::{ForgeError, PhaseTime},
+    kind::{Bound, Kind},
+    ledger::Phase,
+    options::{PHASES, Shape},
+    phases::{
+        Source, View,
+        fan_in::FanIn,
+        fan_out::{self, BLOCK_OVERHEAD_WEIGHT, FanOutPlan},
+        steady_1::Steady1,
+        steady_2::Steady2,
+        steady_3::{Pool, Steady3},
+    },
+    plan::Plan,
+    sign::{Signed, Strand, sign_range, sign_strands},
+    works::{Works, desk, want},
+    writer::Spend,
+};
+
+/// A scaling chain in the making.
+pub(crate) struct Scaling<'a, 'p> {
+    pub(crate) shape: &'a Shape,
+    pub(crate) works: &'a mut Works<'p>,
+}
+
+impl Scaling<'_, '_> {
+    /// Makes all blocks.
+    pub(crate) fn phases(&mut self) -> Result<Vec<PhaseTime>, ForgeError> {
+        let mut times = Vec::new();
+        let mut short = None;
+        for phase in PHASES {
+            let blocks = self.shape.blocks_made(phase);
+            if blocks == 0 {
+                continue;
+            }
+            let begun = Instant::now();
+            let before = self.works.blocks.len();
+            self.works.progress.phase(phase, blocks);
+            match phase {
+                Phase::Maturity => short = self.maturity(blocks)?,
+                Phase::FanOut => self.fan_out(blocks, short.take())?,
+                Phase::Steady3 => {
+                    let mut pool = Pool::new(self.view(), &self.works.threads);
+                    for block in 0..blocks {
+                        let source = Steady3::new(self.view(), block, &mut pool);
+                        self.fill(phase, source)?;
+                    }
+                }
+                _ => {
+                    for block in 0..blocks {
+                        match phase {
+                            Phase::Steady1 => self.fill(phase, Steady1::new(self.view(), block))?,
+                            Phase::FanIn => self.fill(phase, FanIn::new(self.view(), block))?,
+                            _ => self.fill(phase, Steady2::new(self.view(), block))?,
+                        }
+                    }
+                }
+            }
+            times.push(PhaseTime {
+                phase,
+                blocks,
+                signatures: self.works.blocks[before..].iter().map(|line| line.signatures).sum(),
+                seconds: begun.elapsed().as_secs_f64(),
+            });
+        }
+        Ok(times)
+    }
+
+    /// Makes blocks without transactions. Where chains are short, the last of them confirms the first split; the plans of the fan-out
+    /// blocks, which the split follows from, are returned.
+    fn maturity(&mut self, blocks: u32) -> Result<Option<Vec<FanOutPlan>>, ForgeError> {
+        let mut short = None;
+        for height in 1..=blocks {
+            if height == self.shape.maturity && fan_out::short_chains(self.shape.network()) {
+                let mut plans = fan_out::plan_short_chains(self.shape);
+                let rest = plans.split_off(1);
+                let first = plans.pop().expect("the block before fan-out is planned too");
+                self.fan_out_group(Phase::Maturity, vec![first])?;
+                short = Some(rest);
+            } else {
+                self.works.empty_block(Phase::Maturity)?;
+            }
+        }
+        Ok(short)
+    }
+
+    fn fan_out(&mut self, blocks: u32, short: Option<Vec<FanOutPlan>>) -> Result<(), ForgeError> {
+        // Strands are sequential, so more blocks at once keep more threads busy; memory bounds how many.
+        let in_memory = (GROUP_BYTES_MAX / (self.shape.weight_max / 4).max(1)).max(1) as usize;
+        let group = self.shape.threads.min(in_memory);
+        let mut short = short.map(Vec::into_iter);
+        let mut made = 0;
+        while made < blocks {
+            let now = group.min((blocks - made) as usize) as u32;
+            let plans = match &mut short {
+                Some(plans) => plans.by_ref().take(now as usize).collect(),
+                None => (made..made + now)
+                    .map(|block| fan_out::plan_long_chains(self.shape, block))
+                    .collect(),
+            };
+            self.fan_out_group(Phase::FanOut, plans)?;
+            made += now;
+        }
+        Ok(())
+    }
+
+    /// Signs consecutive fan-out blocks together and writes them.
+    fn fan_out_group(&mut self, phase: Phase, group: Vec<FanOutPlan>) -> Result<(), ForgeError> {
+        let begun = Instant::now();
+        let (plans, strands): (Vec<_>, Vec<_>) =
+            group.into_iter().map(|planned| (planned.plan, planned.strands)).unzip();
+        for plan in &plans {
+            want(&mut self.works.locks, self.shape.distinct, plan, 0);
+        }
+        self.works.locks.prepare(&self.works.threads);
+        let mut signed: Vec<_> = plans.iter().map(|_| Signed::new()).collect();
+        let desk =
+            desk(&self.works.frame, &self.works.threads, &self.works.locks, &self.works.coins);
+        for (plan, signed) in plans.iter().zip(&mut signed) {
+            sign_range(desk, plan, 1..plan.first_ordinary, signed, self.works.progress);
+        }
+        let mut ready = Vec::new();
+        for (number, strands) in strands.into_iter().enumerate() {
+            for txs in strands {
+                let start = self.strand_start(&plans, &signed, number, txs[0]);
+                ready.push(Strand::new(number, txs, start, self.shape.recipe.fan_out.outputs));
+            }
+        }
+        sign_strands(desk, &plans, ready, &mut signed, self.works.progress);
+        self.works.signing_seconds += begun.elapsed().as_secs_f64();
+        for (plan, signed) in plans.into_iter().zip(signed) {
+            self.works.finish_block(phase, plan, signed)?;
+        }
+        Ok(())
+    }
+
+    /// What the first transaction of a strand spends: an output of a split, in this group of plans or in a finished block.
+    fn strand_start(&self, plans: &[Plan], signed: &[Signed], number: usize, first: u32) -> Spend {
+        let coin = plans[number].inputs(first)[0];
+        let distinct = self.shape.distinct;
+        match plans.iter().position(|plan| plan.height == coin.height) {
+            None => self.works.coins.spend_of(distinct, coin),
+            Some(at) => {
+                let paid = plans[at].pay(distinct, coin.tx, coin.vout);
+                Spend {
+                    txid: signed[at].txids[coin.tx as usize],
+                    vout: coin.vout,
+                    amount: paid.amount,
+                    kind: paid.kind,
+                    key: paid.key,
+                }
+            }
+        }
+    }
+
+    /// Makes a block of as many transactions of `source` as fit.
+    ///
+    /// Sizes are known only up to a bound before signing, so the block is filled in rounds: each plans what is sure to fit in the room
+    /// that the signed transactions left.
+    fn fill(&mut self, phase: Phase, mut source: impl Source) -> Result<(), ForgeError> {
+        let mut plan = self.works.new_plan();
+        let mut signed = Signed::new();
+        let room = self.shape.weight_max - BLOCK_OVERHEAD_WEIGHT;
+        let mut sigops = self.shape.sigops_max - Kind::P2pkh.output_sigops_cost();
+        let mut held = None;
+        let mut exhausted = false;
+        while !exhausted {
+            let from = plan.len();
+            let mut left = room - signed.weight;
+            loop {
+                match held.take() {
+                    Some(tx) => plan.put_back(tx),
+                    None if !source.next(self.view(), &mut plan) => {
+                        exhausted = true;
+                        break;
+                    }
+                    None => {}
+                }
+                let bound: Bound = plan.bound(&self.works.coins, plan.len() - 1);
+                if bound.weight() > left || bound.sigops_cost() > sigops {
+                    held = Some(plan.take_last());
+                    break;
+                }
+                left -= bound.weight();
+                sigops -= bound.sigops_cost();
+            }
+            if plan.len() == from {
+                break;
+            }
+            let begun = Instant::now();
+            want(&mut self.works.locks, self.shape.distinct, &plan, from);
+            self.works.locks.prepare(&self.works.threads);
+            let desk =
+                desk(&self.works.frame, &self.works.threads, &self.works.locks, &self.works.coins);
+            sign_range(desk, &plan, from..plan.len(), &mut signed, self.works.progress);
+            self.works.signing_seconds += begun.elapsed().as_secs_f64();
+        }
+        self.works.finish_block(phase, plan, signed)
+    }
+
+    fn view(&self) -> View<'_> {
+        View { shape: self.shape, coins: &self.works.coins }
+    }
+}
+
+/// Most bytes of fan-out blocks signed together.
+const GROUP_BYTES_MAX: u64 = 1 << 30;

@@ -1,0 +1,213 @@
+//! What every forge does alike, whatever its chain holds: signs planned blocks, completes and writes them, and keeps what is unspent.
+
+use assay_wire::BlockHash;
+use rayon::ThreadPool;
+
+use crate::{
+    block::{self, Coinbase, CoinbaseParts},
+    coins::{BlockCoins, Coins},
+    forge::ForgeError,
+    keys::KeyId,
+    ledger::{BlockLine, Line, Phase, TipLine},
+    lock::LockBook,
+    network::Network,
+    output::Output,
+    plan::Plan,
+    progress::Progress,
+    sign::{Desk, Signed},
+    utxo,
+};
+
+/// What every chain has, whatever its phases.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) network: Network,
+    pub(crate) seed: u64,
+    pub(crate) scale: f64,
+    pub(crate) distinct: bool,
+    pub(crate) threads: usize,
+    /// Height of the last block of the whole recipe.
+    pub(crate) last_height: u32,
+    pub(crate) end_time: u32,
+    pub(crate) block_interval_s: u32,
+}
+
+impl Frame {
+    /// Header time of a block.
+    fn time(&self, height: u32) -> u32 {
+        self.end_time - (self.last_height - height) * self.block_interval_s
+    }
+}
+
+/// Everything at hand while forging.
+pub(crate) struct Works<'p> {
+    pub(crate) frame: Frame,
+    pub(crate) threads: ThreadPool,
+    pub(crate) locks: LockBook,
+    pub(crate) coins: Coins,
+    pub(crate) output: Output,
+    pub(crate) previous: [u8; 32],
+    pub(crate) blocks: Vec<BlockLine>,
+    pub(crate) schnorr: u64,
+    pub(crate) signing_seconds: f64,
+    pub(crate) progress: &'p mut dyn Progress,
+}
+
+impl Works<'_> {
+    /// A block without transactions.
+    pub(crate) fn empty_block(&mut self, phase: Phase) -> Result<(), ForgeError> {
+        let plan = self.new_plan();
+        self.finish_block(phase, plan, Signed::new())
+    }
+
+    /// The next block, with nothing but its coinbase yet.
+    pub(crate) fn new_plan(&self) -> Plan {
+        let height = self.coins.next_height();
+        let subsidy = self.frame.network.subsidy(height);
+        Plan::new(height, subsidy, KeyId::published(height, subsidy))
+    }
+
+    /// Completes a signed block and writes it, its order and its ledger line.
+    pub(crate) fn finish_block(
+        &mut self,
+        phase: Phase,
+        plan: Plan,
+        mut signed: Signed,
+    ) -> Result<(), ForgeError> {
+        assert_eq!(signed.txids.len(), plan.len() as usize, "every planned transaction is signed");
+        let network = self.frame.network;
+        let height = plan.height;
+        let order = block::block_order(network, &signed.txids, &self.threads);
+        let coinbase = self.coinbase(&plan, &signed, &order);
+        signed.txids[0] = coinbase.txid;
+        let root = block::root(&signed.txids, &order);
+        let time = self.frame.time(height);
+        let mined = block::mine(network, &self.previous, &root, time);
+        let count = block::count_bytes(order.len() as u64);
+
+        let mut offsets = vec![0u32; order.len()];
+        let mut bytes = (mined.bytes.len() + count.len() + coinbase.bytes.len()) as u64;
+        for tx in &order[1..] {
+            offsets[*tx as usize] = bytes as u32;
+            bytes += u64::from(signed.places[*tx as usize].bytes);
+        }
+        let head = [&mined.bytes[..], &count, &coinbase.bytes];
+        let body = order[1..].iter().map(|tx| signed.tx(*tx));
+        let place = self.output.block(bytes, head.into_iter().chain(body))?;
+        self.output.order(height, &order_records(&signed, &offsets))?;
+
+        let line = BlockLine {
+            height,
+            hash: BlockHash(mined.hash).to_string(),
+            phase,
+            file: place.file,
+            offset: place.offset,
+            bytes,
+            weight: 4 * (80 + count.len() as u64) + coinbase.weight + signed.weight,
+            txs: order.len() as u64,
+            inputs: plan.all_inputs().len() as u64,
+            outputs: plan.amounts.len() as u64 + u64::from(network.segwit()),
+            signatures: signed.signatures,
+            time,
+        };
+        self.output.line(&Line::Block(line.clone()))?;
+        self.progress.block(&line);
+        self.blocks.push(line);
+        self.previous = mined.hash;
+        self.schnorr += signed.schnorr;
+        self.remember(plan, signed.txids, order);
+        Ok(())
+    }
+
+    fn coinbase(&mut self, plan: &Plan, signed: &Signed, order: &[u32]) -> Coinbase {
+        let network = self.frame.network;
+        let pay = plan.pay(self.frame.distinct, 0, 0);
+        self.locks.want(pay.kind, &pay.key);
+        self.locks.prepare(&self.threads);
+        // BIP141 takes the coinbase's own identifier as zero, as it is in `signed`.
+        let witness_root =
+            if network.segwit() { block::root(&signed.wtxids, order) } else { [0; 32] };
+        self.locks.with(pay.kind, &pay.key, |lock| {
+            Coinbase::new(&CoinbaseParts {
+                network,
+                height: plan.height,
+                seed: self.frame.seed,
+                amount: pay.amount,
+                script: lock.script(),
+                witness_root,
+            })
+        })
+    }
+
+    /// Keeps the block's outputs and marks what it spent.
+    fn remember(&mut self, mut plan: Plan, txids: Vec<[u8; 32]>, order: Vec<u32>) {
+        let inputs = plan.take_inputs();
+        self.coins.push(BlockCoins::new(plan, txids, order));
+        for coin in inputs {
+            self.coins.spend(coin);
+        }
+    }
+
+    pub(crate) fn tip(&mut self) -> TipLine {
+        let set = utxo::summarise(
+            &self.coins,
+            &self.locks,
+            self.frame.distinct,
+            &self.threads,
+            self.progress,
+        );
+        let last = self.blocks.last().expect("there is at least one block");
+        let sum = |count: fn(&BlockLine) -> u64| self.blocks.iter().map(count).sum();
+        TipLine {
+            height: last.height,
+            hash: last.hash.clone(),
+            utxo_count: set.count,
+            utxo_amount: set.amount,
+            utxo_muhash: hex(&set.muhash),
+            txs: sum(|line| line.txs),
+            inputs: sum(|line| line.inputs),
+            outputs: sum(|line| line.outputs),
+            bytes: sum(|line| line.bytes),
+            signatures: sum(|line| line.signatures),
+        }
+    }
+}
+
+pub(crate) fn desk<'a>(
+    frame: &Frame,
+    threads: &'a ThreadPool,
+    locks: &'a LockBook,
+    coins: &'a Coins,
+) -> Desk<'a> {
+    Desk { threads, network: frame.network, distinct: frame.distinct, locks, coins }
+}
+
+/// Announces the locks of all outputs from transaction `from` on.
+pub(crate) fn want(locks: &mut LockBook, distinct: bool, plan: &Plan, from: u32) {
+    let mut pays = Vec::new();
+    for tx in from..plan.len() {
+        plan.pays(distinct, tx, &mut pays);
+        for pay in &pays {
+            locks.want(pay.kind, &pay.key);
+        }
+    }
+}
+
+/// The generation order as the laboratory reads it: txid, offset in the raw block, length.
+fn order_records(signed: &Signed, offsets: &[u32]) -> Vec<u8> {
+    let mut records = Vec::with_capacity(40 * (offsets.len() - 1));
+    for ((txid, offset), place) in signed.txids.iter().zip(offsets).zip(&signed.places).skip(1) {
+        records.extend_from_slice(txid);
+        records.extend_from_slice(&offset.to_le_bytes());
+        records.extend_from_slice(&place.bytes.to_le_bytes());
+    }
+    records
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
