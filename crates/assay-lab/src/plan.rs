@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::target::{TargetSpec, TargetSpecError, USE_TARGETS};
+use crate::target::{TargetSpec, TargetSpecError};
+pub use sync::{Delivery, SyncPlan, TargetPlan};
+
+mod sync;
 
 /// The plan format this version reads and writes.
 pub const PLAN_FORMAT: u32 = 1;
@@ -35,6 +38,9 @@ pub struct Plan {
     pub chain: ChainPlan,
     /// How to feed it.
     pub feed: FeedPlan,
+    /// What all targets of a sync get alike.
+    #[serde(default, skip_serializing_if = "SyncPlan::is_default")]
+    pub sync: SyncPlan,
     /// Which targets, how often.
     pub runs: RunsPlan,
     /// How indexes are compared with the chain.
@@ -158,30 +164,6 @@ pub struct FeedPlan {
     pub block_timeout_s: u64,
 }
 
-/// How blocks come to a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Delivery {
-    /// One at a time by `submitblock`, each stamped: how long every single block takes.
-    #[default]
-    Rpc,
-    /// The target fetches them from our own node over the peer-to-peer protocol: an initial block download.
-    Peer,
-    /// Block files, the index of blocks made anew as well: `-reindex`.
-    Reindex,
-    /// Block files and index are there, only the coins are made anew: `-reindex-chainstate`.
-    ReindexChainstate,
-    /// Block files from elsewhere: `-loadblock`.
-    LoadBlock,
-}
-
-impl Delivery {
-    /// Whether the target takes blocks at its own pace, so that only its progress is seen.
-    pub const fn is_sync(self) -> bool {
-        !matches!(self, Self::Rpc)
-    }
-}
-
 /// Which transactions of a block are sent beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -209,6 +191,9 @@ pub struct RunsPlan {
     /// Targets as on the command line: a node, and an index where one is wanted: see [`TargetSpec`].
     #[serde(default = "default_targets")]
     pub targets: Vec<String>,
+    /// More of them, with names and arguments of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub target: Vec<TargetPlan>,
     /// Runs per target and seen share.
     #[serde(default = "one")]
     pub repeat: u32,
@@ -464,6 +449,15 @@ impl Plan {
             || Path::new(&self.chain.recipe).extension().is_some_and(|ext| ext == "toml")
     }
 
+    /// The targets, in order.
+    ///
+    /// # Errors
+    /// When one is of no known kind, which a checked plan does not have.
+    pub fn targets(&self) -> Result<Vec<TargetSpec>, TargetSpecError> {
+        let plain = self.runs.targets.iter().map(|target| target.parse());
+        plain.chain(self.runs.target.iter().map(TargetPlan::spec)).collect()
+    }
+
     /// The title of a phase; its ledger name when the plan does not list it.
     pub fn phase_title<'a>(&'a self, name: &'a str) -> &'a str {
         self.phases.iter().find(|phase| phase.name == name).map_or(name, |phase| &phase.title)
@@ -510,14 +504,9 @@ impl Plan {
             return bad("runs.warmup", self.runs.warmup.to_string(), "use 0 to 10");
         }
         for target in &self.runs.targets {
-            if let Err(error) = target.parse::<TargetSpec>() {
-                let rule = match error {
-                    TargetSpecError::Unknown { .. } => USE_TARGETS,
-                    TargetSpecError::OwnIndex { .. } => "only our own node has an index of ours",
-                };
-                return bad("runs.targets", target.clone(), rule);
-            }
+            sync::check_spec("runs.targets", target)?;
         }
+        sync::check(self)?;
         self.check_phases()
     }
 
@@ -734,6 +723,8 @@ mod tests {
             ("seen = [0.0, 0.9]", "seen = [1.5]"),
             ("repeat = 1", "repeat = 0"),
             ("targets = [\"assay+index\"]", "targets = [\"btcd\"]"),
+            ("batch = 250", "by = \"reindex\""),
+            ("batch = 250", "by = \"peer\""),
             ("targets = [\"assay+index\"]", "targets = [\"bitcoind=/b+index\"]"),
             ("variant = \"intended\"", "stop_height = 0"),
             ("variant = \"intended\"", "distinct_keys = true"),
@@ -759,7 +750,9 @@ mod tests {
         plan.toml: feed.seen = 0.9: each share once, in whole percent
         plan.toml: feed.seen = 1.5: a share lies between 0.0 and 1.0
         plan.toml: runs.repeat = 0: use 1 to 100
-        plan.toml: runs.targets = btcd: use assay or bitcoind=PATH, and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index
+        plan.toml: runs.targets = btcd: use assay[=PATH], bitcoind=PATH, btcd=PATH or kernel[=PATH], and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index; a name before it ends with ':', arguments follow after blanks
+        plan.toml: feed.by = reindex: rpc and peer can be done
+        plan.toml: feed.seen = [0.0, 0.9]: a target that fetches blocks is sent no transactions: use [0.0]
         plan.toml: runs.targets = bitcoind=/b+index: only our own node has an index of ours
         plan.toml: chain.stop_height = 0: the first block has height 1
         plan.toml: chain.distinct_keys = true: give it or `keys`, not both

@@ -19,7 +19,7 @@ use crate::results::{
     ChainSummary, IndexInfo, Machine, Results, Run, SCHEMA, Software, TargetResults, Yardstick,
 };
 use crate::scripts::{ScriptsError, ScriptsJob};
-use crate::target::{Target, TargetError, TargetSpec};
+use crate::target::{Target, TargetError, TargetSpec, Way};
 use crate::yardstick::{self, YardstickError};
 
 /// How to run a plan.
@@ -264,6 +264,12 @@ impl Session<'_> {
         schedule
     }
 
+    /// The way of a target, where it is not that of the plan.
+    fn delivery(&self, target: &Target) -> Option<String> {
+        let is_files = target.way(self.plan.feed.by).ok() == Some(Way::Files);
+        is_files.then(|| "files".to_owned())
+    }
+
     fn warm_up(&self, slot: Slot, target: &Target) -> Result<(), LabError> {
         for number in 1..=self.plan.runs.warmup {
             let id = format!("{}-warmup-{number}", target.name);
@@ -335,6 +341,7 @@ impl Session<'_> {
                     .index
                     .as_ref()
                     .map(|index| IndexInfo { kind: index.kind, version: index.version.clone() }),
+                delivery: self.delivery(target),
                 runs,
             }
         };
@@ -382,9 +389,8 @@ fn lock(out_dir: &Path) -> Result<File, LabError> {
 }
 
 fn detect(plan: &Plan, options: &RunOptions) -> Result<Vec<Target>, LabError> {
-    let of_plan = plan.runs.targets.iter().filter_map(|target| target.parse().ok());
-    let specs: Vec<TargetSpec> =
-        if options.targets.is_empty() { of_plan.collect() } else { options.targets.clone() };
+    let of_plan = || plan.targets().unwrap_or_default();
+    let specs = if options.targets.is_empty() { of_plan() } else { options.targets.clone() };
     let mut targets: Vec<Target> = Vec::with_capacity(specs.len());
     for spec in &specs {
         let mut target = Target::detect(spec, &options.node_command, &options.assay_version)?;
