@@ -17,9 +17,10 @@ mod sync;
 pub const PLAN_FORMAT: u32 = 1;
 
 /// The plans embedded in the binary, by name.
-const BUILTIN: [(&str, &str); 2] = [
+const BUILTIN: [(&str, &str); 3] = [
     ("bch-scaling", include_str!("../../../plans/bch-scaling.toml")),
     ("bitcoin-scaling", include_str!("../../../plans/bitcoin-scaling.toml")),
+    ("core-evolution", include_str!("../../../plans/core-evolution.toml")),
 ];
 
 /// One experiment.
@@ -681,7 +682,9 @@ mod tests {
         for name in Plan::builtin_names() {
             let plan = Plan::builtin(name).expect("a built-in plan is valid");
             assert_eq!(plan.name, name);
-            assert!(plan.phases.iter().any(|phase| !phase.measured), "{name} has a set-up phase");
+            // What is measured in a sync is all of it.
+            let has_setup = plan.phases.iter().any(|phase| !phase.measured);
+            assert_eq!(has_setup, !plan.feed.by.is_sync(), "{name}");
         }
     }
 
@@ -766,6 +769,6 @@ mod tests {
     #[test]
     fn unknown_name_lists_the_known() {
         let error = Plan::builtin("nothing").expect_err("must be refused");
-        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling"#);
+        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, core-evolution"#);
     }
 }

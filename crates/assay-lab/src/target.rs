@@ -291,6 +291,11 @@ impl Target {
         })
     }
 
+    /// The program alone.
+    pub(crate) fn program(&self) -> &OsStr {
+        self.command.first().map_or(OsStr::new(""), |program| program)
+    }
+
     /// Refuses chains that the family does not know.
     pub(crate) fn check_chain(&self, chain: &str) -> Result<(), TargetError> {
         if self.family.takes(chain) {
@@ -447,7 +452,9 @@ fn output_of(program: &Path, args: &[&str]) -> Result<String, TargetError> {
         .stdin(Stdio::null())
         .output()
         .map_err(|source| TargetError::Run { program: program.to_owned(), source })?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    // btcd prints its help to standard error.
+    let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn first_line(text: &str) -> String {
