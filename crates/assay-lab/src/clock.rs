@@ -20,6 +20,12 @@ impl Clock {
         self.start.elapsed().as_secs_f64()
     }
 
+    /// The same clock, `seconds` behind: what it shows now is what this one showed then.
+    pub(crate) fn shifted_back(self, seconds: f64) -> Self {
+        let shift = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        Self { start: self.start + shift, ..self }
+    }
+
     /// The start as the wall clock had it.
     pub(crate) const fn start_unix_ms(&self) -> u64 {
         self.start_unix_ms

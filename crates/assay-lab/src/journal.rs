@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic_file::{self, WriteError};
-use crate::plan::{FeedPlan, IndexCheckPlan, IndexPlan, Plan, percent};
+use crate::plan::{FeedPlan, IndexCheckPlan, IndexPlan, Plan, SyncPlan, percent};
 use crate::process::Ports;
 use crate::results::{ChainSummary, Machine, Run, SCHEMA, Status};
-use crate::target::{Family, Fingerprint, IndexKind, Target};
+use crate::target::{Family, Fingerprint, IndexKind, SyncLaunch, Target, Way};
 
 /// Everything that must be equal for a finished run to stand for one that was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,9 @@ pub(crate) struct Settings {
     cores: usize,
     #[serde(default)]
     index: Option<IndexSettings>,
+    /// Of syncs, what the command line does not show.
+    #[serde(default)]
+    sync: SyncPlan,
 }
 
 /// The same for an index.
@@ -62,7 +65,16 @@ impl Settings {
     ) -> Self {
         // Ports and folders differ from run to run, so a fixed example stands for the command.
         let ports = Ports::default();
-        let launch = target.launch(&chain.chain, Path::new("datadir"), &ports, &plan.target);
+        let datadir = Path::new("datadir");
+        let launch = match target.way(plan.feed.by) {
+            Ok(way) if way != Way::Rpc => {
+                let blocks = Path::new("blocks");
+                let (chain, source) = (&chain.chain, 0);
+                let with = SyncLaunch { chain, plan, datadir, ports: &ports, source, blocks };
+                target.launch_sync(way, &with)
+            }
+            _ => target.launch(&chain.chain, datadir, &ports, &plan.target),
+        };
         let words = std::iter::once(&launch.program).chain(&launch.args);
         Self {
             chain: ChainSummary { forge_s: None, ..chain.clone() },
@@ -77,6 +89,7 @@ impl Settings {
             lab: lab.to_owned(),
             cpu: machine.cpu.clone(),
             cores: machine.cores,
+            sync: plan.sync.clone(),
             index: target.index.as_ref().map(|index| IndexSettings {
                 kind: index.kind,
                 version: index.version.clone(),

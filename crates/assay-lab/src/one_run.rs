@@ -20,7 +20,8 @@ use crate::progress::{Event, Reporter};
 use crate::results::{BlockRecord, Check, IndexRun, PhaseResult, Run, Samples, Status};
 use crate::rpc::{Client, RpcError};
 use crate::sample::{self, Sampler};
-use crate::target::Target;
+use crate::source::Source;
+use crate::target::{Target, Way};
 use crate::tip_watch::TipWatch;
 use crate::verify::{self, EndState};
 
@@ -91,6 +92,36 @@ pub enum RunFault {
         #[from]
         source: CheckError,
     },
+    /// The node that has the blocks did not do its part.
+    #[error("the source of blocks")]
+    Source {
+        /// What happened.
+        source: ProcessError,
+    },
+    /// The target made no progress.
+    #[error("no block after height {height} in {seconds} s; the target's last words:\n{log_tail}")]
+    Stalled {
+        /// Its height.
+        height: u32,
+        /// How long it was given.
+        seconds: u64,
+        /// End of its log.
+        log_tail: String,
+    },
+    /// The target could not be asked for its height.
+    #[error("after height {height}")]
+    Height {
+        /// The height seen last.
+        height: u32,
+        /// Why not.
+        source: RpcError,
+    },
+    /// What the target printed at its end is not what it should be.
+    #[error("the target printed no such JSON as expected")]
+    Output {
+        /// What the JSON library says; absent where nothing was printed.
+        source: Option<serde_json::Error>,
+    },
     /// The target ended while its end state was compared.
     #[error("while the end state was compared")]
     DiedAtEnd {
@@ -99,12 +130,22 @@ pub enum RunFault {
     },
 }
 
+impl From<serde_json::Error> for RunFault {
+    fn from(source: serde_json::Error) -> Self {
+        Self::Output { source: Some(source) }
+    }
+}
+
 /// What to run.
 #[derive(Clone, Copy)]
 pub(crate) struct RunJob<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) chain: &'a Chain,
     pub(crate) target: &'a Target,
+    /// How blocks come to it.
+    pub(crate) way: Way,
+    /// The node that peers fetch blocks from.
+    pub(crate) source: Option<&'a Source>,
     pub(crate) seen: f64,
     pub(crate) repeat: u32,
     pub(crate) id: &'a str,
@@ -117,22 +158,22 @@ pub(crate) struct RunJob<'a> {
 
 /// What is known so far about a run; whatever happens, this is kept.
 #[derive(Default)]
-struct Findings {
-    command: Vec<String>,
-    blocks: Vec<BlockRecord>,
+pub(crate) struct Findings {
+    pub(crate) command: Vec<String>,
+    pub(crate) blocks: Vec<BlockRecord>,
     tx_errors: BTreeMap<String, u64>,
-    end: EndState,
-    startup_s: Option<f64>,
-    shutdown_s: Option<f64>,
-    samples: Samples,
+    pub(crate) end: EndState,
+    pub(crate) startup_s: Option<f64>,
+    pub(crate) shutdown_s: Option<f64>,
+    pub(crate) samples: Samples,
     index: Option<IndexRun>,
 }
 
 /// Where a run's processes find their data, logs and ports.
-struct Place<'a> {
-    datadir: &'a Path,
-    log: &'a Path,
-    ports: Ports,
+pub(crate) struct Place<'a> {
+    pub(crate) datadir: &'a Path,
+    pub(crate) log: &'a Path,
+    pub(crate) ports: Ports,
 }
 
 impl RunJob<'_> {
@@ -203,6 +244,9 @@ impl RunJob<'_> {
         let chain = &self.chain.header.chain;
         // A node that changes its working folder must still find its data.
         let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
+        if self.way != Way::Rpc {
+            return self.sync(clock, &Place { datadir: &datadir, log, ports }, findings);
+        }
         let launch = self.target.launch(chain, &datadir, &ports, &self.plan.target);
         let node_log = launch.node_log.clone();
         let start_s = clock.now_s();

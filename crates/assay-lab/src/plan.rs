@@ -9,15 +9,19 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use crate::scaling::ScalingPlan;
-use crate::target::{TargetSpec, TargetSpecError, USE_TARGETS};
+use crate::target::{TargetSpec, TargetSpecError};
+pub use sync::{Delivery, SyncPlan, TargetPlan};
+
+mod sync;
 
 /// The plan format this version reads and writes.
 pub const PLAN_FORMAT: u32 = 1;
 
 /// The plans embedded in the binary, by name.
-const BUILTIN: [(&str, &str); 3] = [
+const BUILTIN: [(&str, &str); 4] = [
     ("bch-scaling", include_str!("../../../plans/bch-scaling.toml")),
     ("bitcoin-scaling", include_str!("../../../plans/bitcoin-scaling.toml")),
+    ("core-evolution", include_str!("../../../plans/core-evolution.toml")),
     ("sighash-scaling", include_str!("../../../plans/sighash-scaling.toml")),
 ];
 
@@ -37,6 +41,9 @@ pub struct Plan {
     pub chain: ChainPlan,
     /// How to feed it.
     pub feed: FeedPlan,
+    /// What all targets of a sync get alike.
+    #[serde(default, skip_serializing_if = "SyncPlan::is_default")]
+    pub sync: SyncPlan,
     /// Which targets, how often.
     pub runs: RunsPlan,
     /// How indexes are compared with the chain.
@@ -163,30 +170,6 @@ pub struct FeedPlan {
     pub block_timeout_s: u64,
 }
 
-/// How blocks come to a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Delivery {
-    /// One at a time by `submitblock`, each stamped: how long every single block takes.
-    #[default]
-    Rpc,
-    /// The target fetches them from our own node over the peer-to-peer protocol: an initial block download.
-    Peer,
-    /// Block files, the index of blocks made anew as well: `-reindex`.
-    Reindex,
-    /// Block files and index are there, only the coins are made anew: `-reindex-chainstate`.
-    ReindexChainstate,
-    /// Block files from elsewhere: `-loadblock`.
-    LoadBlock,
-}
-
-impl Delivery {
-    /// Whether the target takes blocks at its own pace, so that only its progress is seen.
-    pub const fn is_sync(self) -> bool {
-        !matches!(self, Self::Rpc)
-    }
-}
-
 /// Which transactions of a block are sent beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -214,6 +197,9 @@ pub struct RunsPlan {
     /// Targets as on the command line: a node, and an index where one is wanted: see [`TargetSpec`].
     #[serde(default = "default_targets")]
     pub targets: Vec<String>,
+    /// More of them, with names and arguments of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub target: Vec<TargetPlan>,
     /// Runs per target and seen share.
     #[serde(default = "one")]
     pub repeat: u32,
@@ -469,6 +455,15 @@ impl Plan {
             || Path::new(&self.chain.recipe).extension().is_some_and(|ext| ext == "toml")
     }
 
+    /// The targets, in order.
+    ///
+    /// # Errors
+    /// When one is of no known kind, which a checked plan does not have.
+    pub fn targets(&self) -> Result<Vec<TargetSpec>, TargetSpecError> {
+        let plain = self.runs.targets.iter().map(|target| target.parse());
+        plain.chain(self.runs.target.iter().map(TargetPlan::spec)).collect()
+    }
+
     /// The title of a phase; its ledger name when the plan does not list it.
     pub fn phase_title<'a>(&'a self, name: &'a str) -> &'a str {
         self.phases.iter().find(|phase| phase.name == name).map_or(name, |phase| &phase.title)
@@ -515,14 +510,9 @@ impl Plan {
             return bad("runs.warmup", self.runs.warmup.to_string(), "use 0 to 10");
         }
         for target in &self.runs.targets {
-            if let Err(error) = target.parse::<TargetSpec>() {
-                let rule = match error {
-                    TargetSpecError::Unknown { .. } => USE_TARGETS,
-                    TargetSpecError::OwnIndex { .. } => "only our own node has an index of ours",
-                };
-                return bad("runs.targets", target.clone(), rule);
-            }
+            sync::check_spec("runs.targets", target)?;
         }
+        sync::check(self)?;
         self.check_phases()
     }
 
@@ -698,7 +688,9 @@ mod tests {
         for name in Plan::builtin_names() {
             let plan = Plan::builtin(name).expect("a built-in plan is valid");
             assert_eq!(plan.name, name);
-            assert!(plan.phases.iter().any(|phase| !phase.measured), "{name} has a set-up phase");
+            // What is measured in a sync is all of it.
+            let has_setup = plan.phases.iter().any(|phase| !phase.measured);
+            assert_eq!(has_setup, !plan.feed.by.is_sync(), "{name}");
         }
     }
 
@@ -740,6 +732,8 @@ mod tests {
             ("seen = [0.0, 0.9]", "seen = [1.5]"),
             ("repeat = 1", "repeat = 0"),
             ("targets = [\"assay+index\"]", "targets = [\"btcd\"]"),
+            ("batch = 250", "by = \"reindex\""),
+            ("batch = 250", "by = \"peer\""),
             ("targets = [\"assay+index\"]", "targets = [\"bitcoind=/b+index\"]"),
             ("variant = \"intended\"", "stop_height = 0"),
             ("variant = \"intended\"", "distinct_keys = true"),
@@ -765,7 +759,9 @@ mod tests {
         plan.toml: feed.seen = 0.9: each share once, in whole percent
         plan.toml: feed.seen = 1.5: a share lies between 0.0 and 1.0
         plan.toml: runs.repeat = 0: use 1 to 100
-        plan.toml: runs.targets = btcd: use assay or bitcoind=PATH, and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index
+        plan.toml: runs.targets = btcd: use assay[=PATH], bitcoind=PATH, btcd=PATH or kernel[=PATH], and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index; a name before it ends with ':', arguments follow after blanks
+        plan.toml: feed.by = reindex: rpc and peer can be done
+        plan.toml: feed.seen = [0.0, 0.9]: a target that fetches blocks is sent no transactions: use [0.0]
         plan.toml: runs.targets = bitcoind=/b+index: only our own node has an index of ours
         plan.toml: chain.stop_height = 0: the first block has height 1
         plan.toml: chain.distinct_keys = true: give it or `keys`, not both
@@ -779,6 +775,6 @@ mod tests {
     #[test]
     fn unknown_name_lists_the_known() {
         let error = Plan::builtin("nothing").expect_err("must be refused");
-        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, sighash-scaling"#);
+        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, core-evolution, sighash-scaling"#);
     }
 }

@@ -21,6 +21,8 @@ const READY_TIMEOUT: Duration = Duration::from_mins(2);
 const STOP_TIMEOUT: Duration = Duration::from_mins(30);
 /// After a broken connection, how long the end of the process may take to show.
 const DEATH_NOTICE: Duration = Duration::from_secs(5);
+/// JSON-RPC: there is no such method.
+const METHOD_NOT_FOUND: i64 = -32601;
 /// Bytes and lines of a log that an error quotes.
 const TAIL_BYTES: u64 = 8192;
 const TAIL_LINES: usize = 20;
@@ -201,7 +203,7 @@ impl Process {
                 && cookie.contains(':')
             {
                 let cookie = cookie.trim().to_owned();
-                match Client::new(self.port, &cookie).call("getblockchaininfo", "[]") {
+                match chain_info(&Client::new(self.port, &cookie)) {
                     Ok(info) => return Ok((cookie, info)),
                     Err(error) => last = error.to_string(),
                 }
@@ -246,6 +248,17 @@ impl Process {
             thread::sleep(Duration::from_millis(2));
         }
         Err(ProcessError::NotStopped { seconds: STOP_TIMEOUT.as_secs() })
+    }
+
+    /// The file that takes what it prints.
+    pub(crate) fn stdout(&self) -> &Path {
+        &self.log
+    }
+
+    /// Whether it ended, and how.
+    pub(crate) fn ended(&mut self) -> Option<Result<(), ProcessError>> {
+        let status = self.exit_status()?;
+        Some(if status.success() { Ok(()) } else { Err(self.exited(status)) })
     }
 
     /// A new connection.
@@ -321,6 +334,17 @@ impl Drop for Process {
         // Both fail only when the process is gone, which is what is wanted.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Chain and height; nodes of before 0.9.2 tell of the height alone.
+fn chain_info(client: &Client) -> Result<ChainInfo, RpcError> {
+    match client.call("getblockchaininfo", "[]") {
+        Err(RpcError::Node { code: METHOD_NOT_FOUND, .. }) => {
+            let blocks = client.call("getblockcount", "[]")?;
+            Ok(ChainInfo { chain: "regtest".to_owned(), blocks })
+        }
+        answer => answer,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::chain::Chain;
 use crate::electrum::check::LedgerCheck;
 use crate::plan::Plan;
 use crate::results::{BlockRecord, Run, Status};
+use crate::target::{TargetError, TargetSpec};
 
 /// Something that happened. Sent by the laboratory's main thread to the caller's [`Reporter`].
 #[derive(Debug)]
@@ -44,6 +45,18 @@ pub enum Event<'a> {
         chain: &'a Chain,
         /// Seconds it took.
         seconds: f64,
+    },
+    /// A target of the plan is left out.
+    TargetLeftOut {
+        /// How the plan names it.
+        target: &'a TargetSpec,
+        /// Why.
+        why: &'a TargetError,
+    },
+    /// The node that peers will fetch blocks from is filled.
+    SourceFills {
+        /// Blocks of the chain.
+        blocks: usize,
     },
     /// The reference signature library is being measured.
     Yardstick,
@@ -257,6 +270,12 @@ impl Reporter for Terminal {
                 let rate = crate::stats::rate(chain.tip.signatures as f64, *seconds);
                 let what = describe(chain);
                 self.say(&format!("chain: {what}, in {seconds:.1} s ({rate:.0} signatures/s)"));
+            }
+            Event::TargetLeftOut { target, why } => {
+                self.say(&format!("left out: {target}: {why}"));
+            }
+            Event::SourceFills { blocks } => {
+                self.spin(format!("filling the source with {blocks} blocks"));
             }
             Event::Yardstick => self.spin("measuring the reference signature library".to_owned()),
             Event::RunStarted { id, number, of, blocks } => {

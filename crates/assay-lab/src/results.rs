@@ -155,7 +155,7 @@ pub struct Yardstick {
 pub struct TargetResults {
     /// Name of the target in file names and tables.
     pub name: String,
-    /// `assay`, `bitcoin-core`, `bitcoin-knots` or `bchn`.
+    /// `assay`, `bitcoin-core`, `bitcoin-knots`, `bchn`, `btcd` or `kernel`.
     pub family: String,
     /// What the program says about its version.
     pub version: String,
@@ -165,6 +165,9 @@ pub struct TargetResults {
     /// The index beside it.
     #[serde(default)]
     pub index: Option<IndexInfo>,
+    /// The way its blocks came to it, where that is not what the plan says of all targets: a word of `feed.by`, or `files`.
+    #[serde(default)]
+    pub delivery: Option<String>,
     /// Its runs, in order of seen share and repeat.
     pub runs: Vec<Run>,
 }

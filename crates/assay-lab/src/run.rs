@@ -19,7 +19,8 @@ use crate::results::{
     ChainSummary, IndexInfo, Machine, Results, Run, SCHEMA, Software, TargetResults, Yardstick,
 };
 use crate::scripts::{ScriptsError, ScriptsJob};
-use crate::target::{Target, TargetError, TargetSpec};
+use crate::source::Source;
+use crate::target::{Target, TargetError, TargetSpec, Way};
 use crate::yardstick::{self, YardstickError};
 
 /// How to run a plan.
@@ -89,6 +90,12 @@ pub enum LabError {
     /// There is no yardstick.
     #[error(transparent)]
     Yardstick(#[from] YardstickError),
+    /// Our node could not be filled with the chain, for others to fetch it.
+    #[error("cannot fill the source of blocks")]
+    Source {
+        /// What happened.
+        source: Box<RunFault>,
+    },
     /// A run is void because its target failed. Earlier runs are kept.
     #[error("run {id} is void; finished runs are kept in {}, go on with --resume", kept.display())]
     Void {
@@ -121,14 +128,19 @@ pub fn run(
     plan.chain.seed = options.seed.unwrap_or(plan.chain.seed);
     atomic_file::create_folder(&options.out_dir)?;
     let _lock = lock(&options.out_dir)?;
-    let targets = detect(&plan, options)?;
+    let targets = detect(&plan, options, reporter)?;
+    for target in &targets {
+        target.way(plan.feed.by)?;
+    }
     let mut chains = Vec::new();
     for keys in plan.chain.keys() {
         let (chain, forge_s) = forge(&plan, keys, options, reporter)?;
         for target in &targets {
             target.check_chain(&chain.header.chain)?;
         }
-        chains.push(Forged { keys, summary: summarise(&chain, forge_s), chain, scripts: None });
+        let source = make_source(&plan, keys, &chain, &targets, options, reporter)?;
+        let summary = summarise(&chain, forge_s);
+        chains.push(Forged { keys, summary, chain, scripts: None, source });
     }
     let has_index = targets.iter().any(|target| target.index.is_some());
     if has_index && !options.scripts_command.is_empty() {
@@ -164,6 +176,8 @@ struct Forged {
     summary: ChainSummary,
     /// Its script ledger.
     scripts: Option<PathBuf>,
+    /// The node that gives it to peers.
+    source: Option<Source>,
 }
 
 impl Forged {
@@ -264,6 +278,12 @@ impl Session<'_> {
         schedule
     }
 
+    /// The way of a target, where it is not that of the plan.
+    fn delivery(&self, target: &Target) -> Option<String> {
+        let is_files = target.way(self.plan.feed.by).ok() == Some(Way::Files);
+        is_files.then(|| "files".to_owned())
+    }
+
     fn warm_up(&self, slot: Slot, target: &Target) -> Result<(), LabError> {
         for number in 1..=self.plan.runs.warmup {
             let id = format!("{}-warmup-{number}", target.name);
@@ -290,6 +310,8 @@ impl Session<'_> {
             plan: self.plan,
             chain: &forged.chain,
             target,
+            way: target.way(self.plan.feed.by).unwrap_or(Way::Rpc),
+            source: forged.source.as_ref(),
             seen: slot.seen,
             repeat: slot.repeat,
             id,
@@ -335,6 +357,7 @@ impl Session<'_> {
                     .index
                     .as_ref()
                     .map(|index| IndexInfo { kind: index.kind, version: index.version.clone() }),
+                delivery: self.delivery(target),
                 runs,
             }
         };
@@ -381,13 +404,24 @@ fn lock(out_dir: &Path) -> Result<File, LabError> {
     }
 }
 
-fn detect(plan: &Plan, options: &RunOptions) -> Result<Vec<Target>, LabError> {
-    let of_plan = plan.runs.targets.iter().filter_map(|target| target.parse().ok());
-    let specs: Vec<TargetSpec> =
-        if options.targets.is_empty() { of_plan.collect() } else { options.targets.clone() };
+/// Finds the targets. What the plan names and the caller does not may be missing where it is searched for.
+fn detect(
+    plan: &Plan,
+    options: &RunOptions,
+    reporter: &dyn Reporter,
+) -> Result<Vec<Target>, LabError> {
+    let of_plan = || plan.targets().unwrap_or_default();
+    let specs = if options.targets.is_empty() { of_plan() } else { options.targets.clone() };
     let mut targets: Vec<Target> = Vec::with_capacity(specs.len());
     for spec in &specs {
-        let mut target = Target::detect(spec, &options.node_command, &options.assay_version)?;
+        let found = Target::detect(spec, &options.node_command, &options.assay_version);
+        let mut target = match found {
+            Err(why @ TargetError::Kernel(_)) if options.targets.is_empty() => {
+                reporter.event(&Event::TargetLeftOut { target: spec, why: &why });
+                continue;
+            }
+            found => found?,
+        };
         let base = target.name.clone();
         let mut number = 2;
         while targets.iter().any(|other| other.name == target.name) {
@@ -428,6 +462,28 @@ fn forge(
         reporter,
     };
     Ok(job.chain()?)
+}
+
+/// Fills the node that peers fetch blocks from, where there are any.
+fn make_source(
+    plan: &Plan,
+    keys: Keys,
+    chain: &Chain,
+    targets: &[Target],
+    options: &RunOptions,
+    reporter: &dyn Reporter,
+) -> Result<Option<Source>, LabError> {
+    let is_peer = |target: &Target| target.way(plan.feed.by).ok() == Some(Way::Peer);
+    if !targets.iter().any(is_peer) {
+        return Ok(None);
+    }
+    let name = format!("source{}", suffix(plan, keys));
+    let log = options.out_dir.join("logs").join(format!("{name}.log"));
+    let dir = options.out_dir.join(&name);
+    let command = &options.node_command;
+    Source::prepare(&dir, chain, command, &plan.feed, &log, reporter)
+        .map(Some)
+        .map_err(|source| LabError::Source { source: Box::new(source) })
 }
 
 /// Has the script ledger of a chain made.

@@ -150,44 +150,44 @@ impl Subject {
 
 /// What `assay validate --json` prints, as far as it is needed.
 #[derive(Deserialize)]
-struct OursOutput {
-    end: String,
-    tip_height: u32,
-    tip_hash: String,
-    utxo: Option<OursCoins>,
+pub(crate) struct ValidateOutput {
+    pub(crate) end: String,
+    pub(crate) tip_height: u32,
+    pub(crate) tip_hash: String,
+    pub(crate) utxo: Option<ValidateCoins>,
     scan_s: f64,
     connect_s: f64,
-    hash_s: f64,
+    pub(crate) hash_s: f64,
 }
 
 #[derive(Deserialize)]
-struct OursCoins {
-    txouts: u64,
-    amount_sat: u64,
-    muhash: String,
+pub(crate) struct ValidateCoins {
+    pub(crate) txouts: u64,
+    pub(crate) amount_sat: u64,
+    pub(crate) muhash: String,
 }
 
-/// A line of the kernel peer's `validate --json`.
+/// A line of the kernel peer's `validate --json`, or of our `validate --json --progress`.
 #[derive(Deserialize)]
-struct KernelLine {
-    kind: String,
+pub(crate) struct HeightLine {
+    pub(crate) kind: String,
     #[serde(default)]
     versions: Option<String>,
     #[serde(default)]
-    height: u32,
+    pub(crate) height: u32,
     #[serde(default)]
-    hash: String,
+    pub(crate) hash: String,
     #[serde(default)]
     elapsed_s: f64,
 }
 
 /// What the kernel peer's `coins --json` prints.
 #[derive(Deserialize)]
-struct KernelCoins {
-    coins: u64,
-    amount_sat: u64,
-    muhash: String,
-    best_block: String,
+pub(crate) struct CoinsLine {
+    pub(crate) coins: u64,
+    pub(crate) amount_sat: u64,
+    pub(crate) muhash: String,
+    pub(crate) best_block: String,
 }
 
 /// Forges the chain unless it is there, and runs all pairs.
@@ -358,7 +358,7 @@ impl Bench<'_> {
         usage: Usage,
         text: &str,
     ) -> Result<SyncRun, SyncError> {
-        let output: OursOutput = serde_json::from_str(text)
+        let output: ValidateOutput = serde_json::from_str(text)
             .map_err(|source| SyncError::Output { program: "assay validate", source })?;
         let tip = &self.chain.tip;
         let check = Check("assay");
@@ -385,7 +385,7 @@ impl Bench<'_> {
         let not_json = |source| SyncError::Output { program: "assay-peer-kernel validate", source };
         let mut end = None;
         for line in text.lines() {
-            let line: KernelLine = serde_json::from_str(line).map_err(not_json)?;
+            let line: HeightLine = serde_json::from_str(line).map_err(not_json)?;
             if line.versions.is_some() {
                 self.versions.clone_from(&line.versions);
             }
@@ -403,7 +403,7 @@ impl Bench<'_> {
         measured::run(&command, &self.options.cores, &stdout)?;
         let text = fs::read_to_string(&stdout)
             .map_err(|source| SyncError::File { path: stdout.clone(), source })?;
-        let coins: KernelCoins = serde_json::from_str(&text)
+        let coins: CoinsLine = serde_json::from_str(&text)
             .map_err(|source| SyncError::Output { program: "assay-peer-kernel coins", source })?;
         check.same("block of its coins", &coins.best_block, &tip.hash)?;
         check.same("coin count", &coins.coins, &tip.utxo_count)?;

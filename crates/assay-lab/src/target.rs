@@ -2,110 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::str::FromStr;
 use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
+mod spec;
+mod sync;
+
 use crate::index_target::IndexTarget;
-pub use crate::index_target::{IndexKind, IndexSpec};
+use crate::kernel::{self, KernelNotFound};
 use crate::plan::TargetsPlan;
 use crate::process::Ports;
-
-/// A target as the command line and plans name it: a node, or a node with an index, `NODE+INDEX`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TargetSpec {
-    /// The node.
-    pub node: NodeSpec,
-    /// The index beside it, where one is wanted.
-    pub index: Option<IndexSpec>,
-}
-
-/// A node as the command line and plans name it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodeSpec {
-    /// Our own node: `assay`.
-    Assay,
-    /// A program of the Bitcoin Core family: `bitcoind=PATH`.
-    Bitcoind(PathBuf),
-}
-
-/// What a target may be, for people.
-pub(crate) const USE_TARGETS: &str = "use assay or bitcoind=PATH, and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index";
-
-/// Why a target was not understood.
-#[derive(Debug, thiserror::Error)]
-pub enum TargetSpecError {
-    /// It is of no known kind.
-    #[error("unknown target {text:?}: {USE_TARGETS}")]
-    Unknown {
-        /// What was given.
-        text: String,
-    },
-    /// The index in our node was asked for beside another node.
-    #[error("{text:?}: only our own node has an index of ours")]
-    OwnIndex {
-        /// What was given.
-        text: String,
-    },
-}
-
-impl TargetSpec {
-    /// A node without an index.
-    pub const fn node(node: NodeSpec) -> Self {
-        Self { node, index: None }
-    }
-}
-
-impl FromStr for TargetSpec {
-    type Err = TargetSpecError;
-
-    fn from_str(text: &str) -> Result<Self, TargetSpecError> {
-        let unknown = || TargetSpecError::Unknown { text: text.to_owned() };
-        let (node, index) = split_index(text);
-        let node = match node.split_once('=') {
-            None if node == "assay" => NodeSpec::Assay,
-            Some(("bitcoind", path)) if !path.is_empty() => NodeSpec::Bitcoind(path.into()),
-            _ => return Err(unknown()),
-        };
-        match (&node, &index) {
-            (NodeSpec::Bitcoind(_), Some(IndexSpec::Own)) => {
-                Err(TargetSpecError::OwnIndex { text: text.to_owned() })
-            }
-            (_, Some(IndexSpec::Program(_, path))) if path.as_os_str().is_empty() => Err(unknown()),
-            _ => Ok(Self { node, index }),
-        }
-    }
-}
-
-/// Splits at the last `+` that begins an index: paths may hold others.
-fn split_index(text: &str) -> (&str, Option<IndexSpec>) {
-    if let Some(node) = text.strip_suffix("+index") {
-        return (node, Some(IndexSpec::Own));
-    }
-    let place = |kind: &IndexKind| {
-        let mark = format!("+{}=", kind.as_str());
-        text.rfind(&mark).map(|at| (at, at + mark.len(), *kind))
-    };
-    match IndexKind::PROGRAMS.iter().filter_map(place).max_by_key(|(at, ..)| *at) {
-        Some((at, end, kind)) => (&text[..at], Some(IndexSpec::Program(kind, text[end..].into()))),
-        None => (text, None),
-    }
-}
-
-impl fmt::Display for TargetSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.node {
-            NodeSpec::Assay => f.write_str("assay")?,
-            NodeSpec::Bitcoind(path) => write!(f, "bitcoind={}", path.display())?,
-        }
-        self.index.as_ref().map_or(Ok(()), |index| write!(f, "+{index}"))
-    }
-}
+pub use spec::{IndexKind, IndexSpec, NodeSpec, TargetSpec, TargetSpecError};
+pub(crate) use spec::{USE_TARGETS, is_target_name};
+pub(crate) use sync::{SyncLaunch, Way};
 
 /// Why a target cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -123,8 +36,29 @@ pub enum TargetError {
     UnknownFamily {
         /// The program.
         program: PathBuf,
-        /// First line of its `-version` output.
+        /// First line of what it says of its version.
         banner: String,
+    },
+    /// The program around the kernel is not there.
+    #[error(transparent)]
+    Kernel(#[from] KernelNotFound),
+    /// The version is too old for what is asked of it.
+    #[error("{name}: {what} needs version {needed} or later")]
+    TooOld {
+        /// The target.
+        name: String,
+        /// What is asked of it.
+        what: &'static str,
+        /// The first version that can do it.
+        needed: &'static str,
+    },
+    /// It cannot be measured in the way that the plan asks for.
+    #[error("{name} cannot take blocks as the plan asks: {why}")]
+    Delivery {
+        /// The target.
+        name: String,
+        /// Why not.
+        why: &'static str,
     },
     /// The family does not speak the rules of the chain.
     #[error("{name} ({family}) cannot take chain {chain}")]
@@ -150,6 +84,10 @@ pub enum Family {
     BitcoinKnots,
     /// Bitcoin Cash Node.
     Bchn,
+    /// btcd.
+    Btcd,
+    /// Bitcoin Core's kernel in a program of ours.
+    Kernel,
 }
 
 impl Family {
@@ -160,17 +98,20 @@ impl Family {
             Self::BitcoinCore => "bitcoin-core",
             Self::BitcoinKnots => "bitcoin-knots",
             Self::Bchn => "bchn",
+            Self::Btcd => "btcd",
+            Self::Kernel => "kernel",
         }
     }
 
-    /// Reads the first line of `-version`.
+    /// Reads what a program of the Bitcoin Core family calls itself.
     fn of_banner(banner: &str) -> Option<Self> {
         let small = banner.to_ascii_lowercase();
         if small.contains("bitcoin cash node") {
             Some(Self::Bchn)
         } else if small.contains("knots") {
             Some(Self::BitcoinKnots)
-        } else if small.contains("bitcoin core") {
+        } else if small.contains("bitcoin core") || small.starts_with("bitcoin version") {
+            // Before 0.9 the program was called by the name of the network.
             Some(Self::BitcoinCore)
         } else {
             None
@@ -181,7 +122,9 @@ impl Family {
         match self {
             Self::Assay => true,
             Self::Bchn => chain == "bch-regtest",
-            Self::BitcoinCore | Self::BitcoinKnots => chain == "regtest",
+            Self::BitcoinCore | Self::BitcoinKnots | Self::Btcd | Self::Kernel => {
+                chain == "regtest"
+            }
         }
     }
 }
@@ -196,8 +139,10 @@ pub(crate) struct Target {
     command: Vec<OsString>,
     /// Size and time of the program file, so that a rebuilt program is measured anew.
     pub(crate) fingerprint: Fingerprint,
-    /// Options a Core-family program lists in its help.
+    /// Options that the program lists in its help.
     options: BTreeSet<String>,
+    /// Arguments that its user gave it, behind all others.
+    extra: Vec<String>,
     /// The index beside it.
     pub(crate) index: Option<IndexTarget>,
 }
@@ -229,20 +174,15 @@ impl Target {
         assay_version: &str,
     ) -> Result<Self, TargetError> {
         let mut target = match &spec.node {
-            NodeSpec::Assay => Self {
-                name: "assay".to_owned(),
-                family: Family::Assay,
-                version: format!("Assay {assay_version}"),
-                command: node_command.to_vec(),
-                fingerprint: node_command
-                    .first()
-                    .map(|program| fingerprint(program))
-                    .unwrap_or_default(),
-                options: BTreeSet::new(),
-                index: None,
-            },
+            NodeSpec::Assay => {
+                Self::ours("assay".to_owned(), assay_version, node_command.to_vec(), None)
+            }
+            NodeSpec::AssayAt(program) => Self::detect_assay(program)?,
             NodeSpec::Bitcoind(program) => Self::detect_bitcoind(program)?,
+            NodeSpec::Btcd(program) => Self::detect_btcd(program)?,
+            NodeSpec::Kernel(program) => Self::detect_kernel(program.as_deref())?,
         };
+        target.extra.clone_from(&spec.args);
         if let Some(spec) = &spec.index {
             let mut index = IndexTarget::detect(spec)?;
             if index.kind == IndexKind::Own {
@@ -253,16 +193,91 @@ impl Target {
             }
             target.index = Some(index);
         }
+        if let Some(name) = &spec.name {
+            target.name.clone_from(name);
+        }
         Ok(target)
     }
 
+    /// Our own node; without a list it has all options that this version has.
+    fn ours(
+        name: String,
+        version: &str,
+        command: Vec<OsString>,
+        options: Option<BTreeSet<String>>,
+    ) -> Self {
+        let fingerprint = command.first().map(|program| fingerprint(program)).unwrap_or_default();
+        Self {
+            name,
+            family: Family::Assay,
+            version: format!("Assay {version}"),
+            command,
+            fingerprint,
+            options: options.unwrap_or_else(|| BTreeSet::from([sync::PROGRESS.to_owned()])),
+            extra: Vec::new(),
+            index: None,
+        }
+    }
+
+    fn detect_assay(program: &Path) -> Result<Self, TargetError> {
+        let banner = first_line(&output_of(program, &["--version"])?);
+        let Some(version) = banner.strip_prefix("assay ") else {
+            return Err(TargetError::UnknownFamily { program: program.to_owned(), banner });
+        };
+        let options = long_options_in_help(&output_of(program, &["validate", "--help"])?);
+        let command = vec![program.as_os_str().to_owned(), "node".into()];
+        Ok(Self::ours(
+            format!("assay-{}", version_number(&banner)),
+            version,
+            command,
+            Some(options),
+        ))
+    }
+
+    fn detect_btcd(program: &Path) -> Result<Self, TargetError> {
+        let banner = first_line(&output_of(program, &["--version"])?);
+        if !banner.starts_with("btcd version") {
+            return Err(TargetError::UnknownFamily { program: program.to_owned(), banner });
+        }
+        let options = long_options_in_help(&output_of(program, &["--help"])?);
+        Ok(Self {
+            name: format!("btcd-{}", version_number(&banner)),
+            family: Family::Btcd,
+            version: banner,
+            command: vec![program.as_os_str().to_owned()],
+            fingerprint: fingerprint(program.as_os_str()),
+            options,
+            extra: Vec::new(),
+            index: None,
+        })
+    }
+
+    fn detect_kernel(program: Option<&Path>) -> Result<Self, TargetError> {
+        let program = kernel::find(program)?;
+        let banner = first_line(&output_of(&program, &["--version"])?);
+        if !banner.starts_with(kernel::PROGRAM) {
+            return Err(TargetError::UnknownFamily { program, banner });
+        }
+        Ok(Self {
+            name: "kernel".to_owned(),
+            family: Family::Kernel,
+            version: banner,
+            command: vec![program.as_os_str().to_owned()],
+            fingerprint: fingerprint(program.as_os_str()),
+            options: BTreeSet::new(),
+            extra: Vec::new(),
+            index: None,
+        })
+    }
+
     fn detect_bitcoind(program: &Path) -> Result<Self, TargetError> {
-        let version = output_of(program, "-version")?;
-        let banner = version.lines().next().unwrap_or_default().trim().to_owned();
+        // Programs of before 0.9 know no `-version`, and begin to work when asked for it. All know `-?`, and pass over what they
+        // do not know beside it; the first line is their name and version.
+        let help = output_of(program, &["-?", "-help-debug"])?;
+        let banner = first_line(&help);
         let Some(family) = Family::of_banner(&banner) else {
             return Err(TargetError::UnknownFamily { program: program.to_owned(), banner });
         };
-        let help = output_of(program, "-help-debug")?;
         let number = version_number(&banner);
         Ok(Self {
             name: format!("{}-{number}", family.as_str()).trim_end_matches('-').to_owned(),
@@ -271,8 +286,14 @@ impl Target {
             command: vec![program.as_os_str().to_owned()],
             fingerprint: fingerprint(program.as_os_str()),
             options: options_in_help(&help),
+            extra: Vec::new(),
             index: None,
         })
+    }
+
+    /// The program alone.
+    pub(crate) fn program(&self) -> &OsStr {
+        self.command.first().map_or(OsStr::new(""), |program| program)
     }
 
     /// Refuses chains that the family does not know.
@@ -318,7 +339,10 @@ impl Target {
             Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn => {
                 args.extend(self.bitcoind_args(datadir, ports, plan));
             }
+            // They take no blocks over RPC: [`Self::way`] refuses them.
+            Family::Btcd | Family::Kernel => {}
         }
+        args.extend(self.extra.iter().map(OsString::from));
         let (cookie, log) = (subfolder.join(".cookie"), subfolder.join("debug.log"));
         Launch { program, args, env: Vec::new(), cookie, node_log: Some(log) }
     }
@@ -336,49 +360,33 @@ impl Target {
     }
 
     fn bitcoind_args(&self, datadir: &Path, ports: &Ports, plan: &TargetsPlan) -> Vec<OsString> {
-        let mut datadir_arg = OsString::from("-datadir=");
-        datadir_arg.push(datadir);
-        let mut args: Vec<OsString> = vec!["-regtest".into(), datadir_arg];
+        let mut args = vec!["-regtest".into(), datadir_arg("-datadir=", datadir)];
         let (for_index, listens) =
             self.index.as_ref().map_or_else(Default::default, |index| index.needs(ports));
+        let listen =
+            if listens { format!("-bind=127.0.0.1:{}", ports.p2p) } else { "-listen=0".to_owned() };
         let must = [
-            "-server".to_owned(),
-            format!("-rpcport={}", ports.rpc),
-            "-rpcbind=127.0.0.1".to_owned(),
-            "-rpcallowip=127.0.0.1".to_owned(),
-            if listens { format!("-bind=127.0.0.1:{}", ports.p2p) } else { "-listen=0".to_owned() },
+            listen,
             "-connect=0".to_owned(),
-            "-printtoconsole=0".to_owned(),
             format!("-dbcache={}", plan.bitcoind.dbcache_mib),
             format!("-maxmempool={}", plan.bitcoind.maxmempool_mb),
         ];
+        args.extend(rpc_args(ports).map(OsString::from));
         args.extend(must.map(OsString::from));
         if listens {
             // Without it a node that connects to nobody does not listen either.
             args.push("-listen=1".into());
         }
         args.extend(for_index.iter().filter(|arg| self.knows(arg)).map(OsString::from));
-        // Given only to programs whose help lists them: older and newer ones refuse what they do
-        // not know. A regtest node checks its whole mempool and block index after every change
-        // unless told otherwise; BCHN refuses to serve after its expiry date unless told otherwise.
         let may = [
-            "-disablewallet",
-            "-logtimemicros=1",
-            "-listenonion=0",
-            "-dnsseed=0",
-            "-fixedseeds=0",
-            "-discover=0",
-            "-persistmempool=0",
-            "-checkmempool=0",
-            "-checkblockindex=0",
-            "-checkblockreads=0",
             "-maxtipage=3153600000",
+            "-persistmempool=0",
             "-rpcthreads=8",
             "-rpcworkqueue=64",
             "-rpcservertimeout=86400",
-            "-expire=0",
         ];
-        args.extend(may.iter().filter(|arg| self.knows(arg)).map(OsString::from));
+        args.extend(self.known(&QUIET));
+        args.extend(self.known(&may));
         if self.family == Family::Bchn {
             // The smallest it takes: zero is refused.
             args.push("-minrelaytxfee=0.00000001".into());
@@ -390,22 +398,81 @@ impl Target {
         args
     }
 
+    /// Those of the arguments that the program lists in its help.
+    fn known<'a>(&self, args: &'a [&'a str]) -> impl Iterator<Item = OsString> + use<'a, '_> {
+        args.iter().filter(|arg| self.knows(arg)).map(OsString::from)
+    }
+
     fn knows(&self, arg: &str) -> bool {
         let name = arg.trim_start_matches('-').split('=').next().unwrap_or_default();
         self.options.contains(name)
     }
 }
 
+/// For programs of the Bitcoin Core family, given only to those whose help lists them: older and newer ones refuse what they do
+/// not know. A regtest node checks its whole mempool and block index after every change unless told otherwise; BCHN refuses to
+/// serve after its expiry date unless told otherwise.
+const QUIET: [&str; 10] = [
+    "-disablewallet",
+    "-logtimemicros=1",
+    "-listenonion=0",
+    "-dnsseed=0",
+    "-fixedseeds=0",
+    "-discover=0",
+    "-checkmempool=0",
+    "-checkblockindex=0",
+    "-checkblockreads=0",
+    "-expire=0",
+];
+
+/// How a program of the Bitcoin Core family is to serve RPC.
+fn rpc_args(ports: &Ports) -> [String; 5] {
+    [
+        "-server".to_owned(),
+        format!("-rpcport={}", ports.rpc),
+        "-rpcbind=127.0.0.1".to_owned(),
+        "-rpcallowip=127.0.0.1".to_owned(),
+        "-printtoconsole=0".to_owned(),
+    ]
+}
+
+/// An argument that ends with a path.
+fn datadir_arg(flag: &str, datadir: &Path) -> OsString {
+    let mut arg = OsString::from(flag);
+    arg.push(datadir);
+    arg
+}
+
 /// Folder of our index inside the folder of a chain.
 const OWN_INDEX_FOLDER: &str = "electrum";
 
-fn output_of(program: &Path, arg: &str) -> Result<String, TargetError> {
+fn output_of(program: &Path, args: &[&str]) -> Result<String, TargetError> {
     let output = Command::new(program)
-        .arg(arg)
+        .args(args)
         .stdin(Stdio::null())
         .output()
         .map_err(|source| TargetError::Run { program: program.to_owned(), source })?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    // btcd prints its help to standard error.
+    let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+/// The names of the options in a help text of other programs: lines that begin, but for blanks and a short form, with two
+/// dashes.
+fn long_options_in_help(help: &str) -> BTreeSet<String> {
+    let name = |line: &str| {
+        let line = line.trim_start();
+        let line = line.split_once(", ").map_or(line, |(short, long)| {
+            if short.len() == 2 && short.starts_with('-') { long } else { line }
+        });
+        let allowed = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+        line.strip_prefix("--").map(|rest| rest.chars().take_while(allowed).collect::<String>())
+    };
+    help.lines().filter_map(name).filter(|name| !name.is_empty()).collect()
 }
 
 pub(crate) fn fingerprint(program: &OsStr) -> Fingerprint {
@@ -443,46 +510,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn specs() {
-        let parse = |text: &str| text.parse::<TargetSpec>().expect("known");
-        assert_eq!(parse("assay"), TargetSpec::node(NodeSpec::Assay));
-        let bitcoind = NodeSpec::Bitcoind("/opt/a=b/bitcoind".into());
-        assert_eq!(parse("bitcoind=/opt/a=b/bitcoind"), TargetSpec::node(bitcoind));
-        let index = Some(IndexSpec::Own);
-        assert_eq!(parse("assay+index"), TargetSpec { node: NodeSpec::Assay, index });
-        // A plus sign in a path is a part of the path.
-        let pair = parse("bitcoind=/opt/c++/bitcoind+fulcrum=/opt/a+electrs=b/Fulcrum");
-        assert_eq!(pair.node, NodeSpec::Bitcoind("/opt/c++/bitcoind+fulcrum=/opt/a".into()));
-        let pair = parse("bitcoind=/opt/c++/bitcoind+fulcrum=/opt/f+g/Fulcrum");
-        assert_eq!(pair.node, NodeSpec::Bitcoind("/opt/c++/bitcoind".into()));
-        let index = IndexSpec::Program(IndexKind::Fulcrum, "/opt/f+g/Fulcrum".into());
-        assert_eq!(pair.index, Some(index));
-        for text in [
-            "assay",
-            "assay+index",
-            "assay+electrs=/e",
-            "bitcoind=/b",
-            "bitcoind=/b+fulcrum=/f",
-            "bitcoind=/b+electrumx=/x",
-        ] {
-            assert_eq!(parse(text).to_string(), text);
-        }
-        for bad in [
-            "",
-            "assay=x",
-            "bitcoind",
-            "bitcoind=",
-            "btcd=/x",
-            "bitcoind=/b+index",
-            "assay+fulcrum=",
-            "+index",
-            "assay+indexes",
-        ] {
-            assert!(bad.parse::<TargetSpec>().is_err(), "{bad:?} is refused");
-        }
-    }
-
-    #[test]
     fn families() {
         let cases = [
             ("Bitcoin Core daemon version v31.99.0-unk bitcoind", Some(Family::BitcoinCore)),
@@ -490,6 +517,7 @@ mod tests {
             ("Bitcoin Knots daemon version v29.1.knots20250903", Some(Family::BitcoinKnots)),
             ("Bitcoin Core version v0.21.1.knots20210629", Some(Family::BitcoinKnots)),
             ("Bitcoin Cash Node Daemon version v28.0.1-631badbf6", Some(Family::Bchn)),
+            ("Bitcoin version v0.8.6-beta", Some(Family::BitcoinCore)),
             ("btcd version 0.24", None),
         ];
         for (banner, family) in cases {
@@ -507,6 +535,7 @@ mod tests {
             command: vec!["bitcoind".into()],
             fingerprint: Fingerprint::default(),
             options: options_in_help(help),
+            extra: Vec::new(),
             index: None,
         }
     }
@@ -532,9 +561,9 @@ mod tests {
         -rpcport=18443
         -rpcbind=127.0.0.1
         -rpcallowip=127.0.0.1
+        -printtoconsole=0
         -listen=0
         -connect=0
-        -printtoconsole=0
         -dbcache=2048
         -maxmempool=4000
         -checkmempool=0

@@ -92,14 +92,25 @@ fn duration(text: &str) -> Result<std::time::Duration, String> {
     }
 }
 
+/// A size as a number or a word.
+fn scale(text: &str) -> Result<f64, String> {
+    match text {
+        "small" => Ok(0.05),
+        "medium" => Ok(0.3),
+        "large" => Ok(1.0),
+        number => number.parse().map_err(|_| "give a number, small, medium or large".to_owned()),
+    }
+}
+
 /// Run a plan.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 pub(crate) struct RunArguments {
     /// Name of a built-in plan (`assay plan list`) or path of a TOML file.
     pub(crate) plan: String,
-    /// Size of the chain instead of the plan's; 1 is the size of the published experiment.
-    #[arg(long, value_name = "F")]
+    /// Size of the chain instead of the plan's; 1 is the size of the published experiment. `small` is 0.05, `medium` 0.3,
+    /// `large` 1.
+    #[arg(long, value_name = "F", value_parser = scale)]
     pub(crate) scale: Option<f64>,
     /// Seed of the chain instead of the plan's.
     #[arg(long, value_name = "S")]
@@ -107,9 +118,10 @@ pub(crate) struct RunArguments {
     /// Forge and feed only the blocks up to this height.
     #[arg(long, value_name = "HEIGHT")]
     pub(crate) stop_height: Option<u32>,
-    /// What to measure instead of the plan's targets: `assay`, or `bitcoind=PATH` for any program of the Bitcoin Core
-    /// family (Core, Knots, BCHN), each with an index where one is wanted: `assay+index`, `bitcoind=PATH+fulcrum=PATH`,
-    /// `+electrs=PATH`, `+electrumx=PATH`. May be given several times.
+    /// What to measure instead of the plan's targets: `assay`, `assay=PATH` for another build of it, or `bitcoind=PATH` for
+    /// any program of the Bitcoin Core family (Core, Knots, BCHN), each with an index where one is wanted: `assay+index`,
+    /// `bitcoind=PATH+fulcrum=PATH`, `+electrs=PATH`, `+electrumx=PATH`; in syncs `btcd=PATH` and `kernel[=PATH]` as well. A
+    /// name may stand before it and arguments behind it: `"small:bitcoind=PATH -dbcache=4"`. May be given several times.
     #[arg(long = "target", value_name = "NAME")]
     pub(crate) targets: Vec<TargetSpec>,
     /// Runs of each target and seen share instead of the plan's. A target given twice takes turns with itself: what
@@ -462,6 +474,9 @@ pub(crate) struct ValidateArguments {
     /// Threads that verify scripts; 0 takes one for each core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) par: usize,
+    /// With --json, print a line for each height before the result, at most a hundred per second: for programs that follow.
+    #[arg(long, requires = "json")]
+    pub(crate) progress: bool,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

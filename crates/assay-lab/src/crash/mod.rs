@@ -32,7 +32,7 @@ use crate::electrum::ElectrumError;
 use crate::electrum::check::CheckError;
 use crate::forge::{ForgeError, ForgeJob};
 use crate::machine;
-use crate::plan::{Plan, TargetsPlan, check_scale};
+use crate::plan::{Delivery, Plan, TargetsPlan, check_scale};
 use crate::process::{Ports, ProcessError};
 use crate::progress::{Event, Reporter};
 use crate::results::Software;
@@ -305,6 +305,7 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<CrashRepor
     let target = Target::detect(&options.target, &options.node_command, &options.assay_version)?;
     let chains = [forge(options, 0, reporter)?, forge(options, 1, reporter)?];
     target.check_chain(&chains[0].header.chain)?;
+    target.way(Delivery::Rpc)?;
     let setup = Setup {
         target,
         chains,

@@ -13,12 +13,12 @@ const CURVE_POINTS: usize = 240;
 
 /// Bars per phase: transactions, inputs, MiB, signatures.
 pub(super) fn per_phase(results: &Results) -> Vec<Chart> {
+    type Published = fn(&Figure) -> Option<f64>;
+    type Kind = (&'static str, &'static str, fn(&PhaseResult) -> f64, Published);
     // Phases of many widths have charts of their own, over the width.
     if super::scaling::is_there(results) {
         return Vec::new();
     }
-    type Published = fn(&Figure) -> Option<f64>;
-    type Kind = (&'static str, &'static str, fn(&PhaseResult) -> f64, Published);
     let kinds: [Kind; 4] = [
         ("Transactions per second", "tx/s", |phase| phase.tx_per_s, |figure| figure.tx_per_s),
         ("Inputs per second", "inputs/s", |phase| phase.inputs_per_s, |figure| figure.inputs_per_s),

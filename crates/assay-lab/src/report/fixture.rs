@@ -120,6 +120,7 @@ pub(crate) fn node_results() -> Results {
             version: (*version).to_owned(),
             distinct_keys: false,
             index: None,
+            delivery: None,
             runs: vec![run(name, 0.0, *slowness), run(name, 0.9, *slowness)],
         })
         .collect();

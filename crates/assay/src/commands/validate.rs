@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
         threads,
         script_batch: default_script_batch(),
     };
-    let progress = Progress::new();
+    let progress = Progress::new(arguments.progress);
     let outcome = validate(&config, &stop, &progress);
     progress.clear();
     let validation = outcome?;

@@ -13,6 +13,9 @@ use crate::output;
 /// Time between two lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
+/// Time between two lines for programs.
+const MACHINE_INTERVAL: Duration = Duration::from_millis(10);
+
 /// Places of damage that are shown.
 const STRAYS_SHOWN: usize = 5;
 
@@ -20,16 +23,20 @@ pub(super) struct Progress {
     /// Absent where standard error is no terminal.
     bar: Option<ProgressBar>,
     lines: Mutex<Lines>,
+    /// Whether heights go to standard output as lines of JSON.
+    for_programs: bool,
+    start: Instant,
 }
 
 struct Lines {
     last: Instant,
+    last_for_programs: Option<Instant>,
     /// When connecting began, and the bytes that were connected by then.
     connect_start: Option<(Instant, u64)>,
 }
 
 impl Progress {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(for_programs: bool) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
             let template = "{msg} [{bar:25}] {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}";
@@ -38,8 +45,9 @@ impl Progress {
             }
             bar
         });
-        let lines = Lines { last: Instant::now(), connect_start: None };
-        Self { bar, lines: Mutex::new(lines) }
+        let start = Instant::now();
+        let lines = Lines { last: start, last_for_programs: None, connect_start: None };
+        Self { bar, lines: Mutex::new(lines), for_programs, start }
     }
 
     /// Removes the bar.
@@ -51,6 +59,20 @@ impl Progress {
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Prints the height for a program that follows; always the last, others when it is time.
+    fn tell(&self, state: &ConnectState, lines: &mut Lines) {
+        let is_due = lines.last_for_programs.is_none_or(|last| last.elapsed() >= MACHINE_INTERVAL);
+        if !self.for_programs || !(is_due || state.height == state.last_height) {
+            return;
+        }
+        lines.last_for_programs = Some(Instant::now());
+        let (height, elapsed_s) = (state.height, self.start.elapsed().as_secs_f64());
+        // Whoever went away needs no heights; the result tells of the failure.
+        let _ = output::print(&format!(
+            "{{\"kind\":\"height\",\"height\":{height},\"elapsed_s\":{elapsed_s:.6}}}\n"
+        ));
     }
 
     /// Prints a line without tearing the bar.
@@ -88,6 +110,7 @@ impl ValidateProgress for Progress {
 
     fn connected(&self, state: &ConnectState) {
         let mut lines = self.lines();
+        self.tell(state, &mut lines);
         let (start, bytes_start) = *lines.connect_start.get_or_insert_with(|| {
             if let Some(bar) = &self.bar {
                 bar.set_length(state.bytes_total);

@@ -1,0 +1,170 @@
+//! What a plan says of syncs: targets with names and arguments, and the settings that all of them get alike.
+
+use serde::{Deserialize, Serialize};
+
+use super::{BadValue, Plan};
+use crate::target::{TargetSpec, TargetSpecError, USE_TARGETS, is_target_name};
+
+/// How blocks come to a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Delivery {
+    /// One at a time by `submitblock`, each stamped: how long every single block takes.
+    #[default]
+    Rpc,
+    /// The target fetches them from our own node over the peer-to-peer protocol: an initial block download.
+    Peer,
+    /// Block files, the index of blocks made anew as well: `-reindex`.
+    Reindex,
+    /// Block files and index are there, only the coins are made anew: `-reindex-chainstate`.
+    ReindexChainstate,
+    /// Block files from elsewhere: `-loadblock`.
+    LoadBlock,
+}
+
+impl Delivery {
+    /// The name used in plans.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rpc => "rpc",
+            Self::Peer => "peer",
+            Self::Reindex => "reindex",
+            Self::ReindexChainstate => "reindex-chainstate",
+            Self::LoadBlock => "load-block",
+        }
+    }
+
+    /// Whether the target takes blocks at its own pace, so that only its progress is seen.
+    pub const fn is_sync(self) -> bool {
+        !matches!(self, Self::Rpc)
+    }
+}
+
+/// A target with a name or arguments of its own: `[[runs.target]]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetPlan {
+    /// Name in tables and of files; made from program and version if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is, as in `targets`.
+    pub spec: String,
+    /// Arguments added behind all others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+}
+
+impl TargetPlan {
+    /// The target.
+    ///
+    /// # Errors
+    /// When it is of no known kind.
+    pub fn spec(&self) -> Result<TargetSpec, TargetSpecError> {
+        let mut spec: TargetSpec = self.spec.parse()?;
+        if self.name.is_some() {
+            spec.name.clone_from(&self.name);
+        }
+        spec.args.extend(self.args.iter().cloned());
+        Ok(spec)
+    }
+}
+
+/// Settings of syncs, given to every kind of target in its own words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SyncPlan {
+    /// Memory for coins, MiB.
+    #[serde(default = "default_dbcache_mib")]
+    pub dbcache_mib: u32,
+    /// Whether a program may take signatures to be valid below a block that it knows; otherwise it checks all.
+    #[serde(default)]
+    pub assumevalid: bool,
+    /// Threads that check scripts; one for each core if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// The most that the source sends, MB (of 1,000,000 bytes) per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_mb_s: Option<f64>,
+    /// Time between two questions for the height, in milliseconds.
+    #[serde(default = "default_poll_ms")]
+    pub poll_ms: u64,
+}
+
+impl Default for SyncPlan {
+    fn default() -> Self {
+        Self {
+            dbcache_mib: default_dbcache_mib(),
+            assumevalid: false,
+            threads: None,
+            rate_mb_s: None,
+            poll_ms: default_poll_ms(),
+        }
+    }
+}
+
+impl SyncPlan {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What Bitcoin Core's kernel gives itself, which nothing can change.
+const fn default_dbcache_mib() -> u32 {
+    450
+}
+
+const fn default_poll_ms() -> u64 {
+    10
+}
+
+pub(super) fn check(plan: &Plan) -> Result<(), BadValue> {
+    let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
+    for target in &plan.runs.target {
+        if target.name.as_ref().is_some_and(|name| !is_target_name(name)) {
+            let rule = "use letters, digits, '.', '-' and '_', a letter or digit first";
+            return bad("runs.target.name", target.name.clone().unwrap_or_default(), rule);
+        }
+        check_spec("runs.target.spec", &target.spec)?;
+    }
+    let sync = &plan.sync;
+    if sync.dbcache_mib == 0 {
+        return bad("sync.dbcache_mib", "0".to_owned(), "coins need memory");
+    }
+    if sync.threads == Some(0) {
+        return bad("sync.threads", "0".to_owned(), "leave it out for one per core");
+    }
+    if sync.rate_mb_s.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
+        let value = sync.rate_mb_s.unwrap_or_default().to_string();
+        return bad("sync.rate_mb_s", value, "leave it out for no limit");
+    }
+    if !(1..=10_000).contains(&sync.poll_ms) {
+        return bad("sync.poll_ms", sync.poll_ms.to_string(), "use 1 to 10000");
+    }
+    check_way(plan)
+}
+
+/// What a plan may ask of syncs.
+fn check_way(plan: &Plan) -> Result<(), BadValue> {
+    let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
+    let by = plan.feed.by;
+    if !matches!(by, Delivery::Rpc | Delivery::Peer) {
+        let rule = "rpc and peer can be done";
+        return bad("feed.by", by.as_str().to_owned(), rule);
+    }
+    if by.is_sync() && plan.feed.seen != [0.0] {
+        let rule = "a target that fetches blocks is sent no transactions: use [0.0]";
+        return bad("feed.seen", format!("{:?}", plan.feed.seen), rule);
+    }
+    Ok(())
+}
+
+/// Whether `text` names a target; `key` is where it stands.
+pub(super) fn check_spec(key: &str, text: &str) -> Result<(), BadValue> {
+    let Err(error) = text.parse::<TargetSpec>() else { return Ok(()) };
+    let rule = match error {
+        TargetSpecError::Unknown { .. } => USE_TARGETS,
+        TargetSpecError::OwnIndex { .. } => "only our own node has an index of ours",
+        TargetSpecError::Quotes { .. } => "a quotation mark has no partner",
+    };
+    Err((key.to_owned(), text.to_owned(), rule))
+}
