@@ -163,7 +163,7 @@ pub fn measure(
 }
 
 /// How long a benchmark goes on where not everything is wanted: only those of seconds per operation are cut short.
-const QUICK_WITHIN: Duration = Duration::from_secs(3);
+const QUICK_WITHIN: Duration = Duration::from_secs(2);
 
 /// Counts instructions of all alternatives; one that cannot be counted stays without.
 fn count(
