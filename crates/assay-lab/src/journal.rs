@@ -28,6 +28,10 @@ pub(crate) struct Settings {
     cores: usize,
     #[serde(default)]
     index: Option<IndexSettings>,
+    #[serde(default)]
+    drop_caches: bool,
+    #[serde(default)]
+    start_from: Option<PathBuf>,
 }
 
 /// The same for an index.
@@ -84,6 +88,8 @@ impl Settings {
                 plan: index.plan(&plan.target).cloned(),
                 check: plan.index.clone(),
             }),
+            drop_caches: plan.runs.drop_caches,
+            start_from: plan.runs.start_from.clone(),
         }
     }
 }

@@ -335,6 +335,7 @@ impl Session<'_> {
                     .index
                     .as_ref()
                     .map(|index| IndexInfo { kind: index.kind, version: index.version.clone() }),
+                delivery: None,
                 runs,
             }
         };

@@ -56,7 +56,7 @@ fn optional(value: Option<f64>) -> String {
 }
 
 /// Quoted where RFC 4180 asks for it.
-fn field(text: &str) -> String {
+pub(super) fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

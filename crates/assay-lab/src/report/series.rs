@@ -22,7 +22,11 @@ pub(super) fn all(results: &Results) -> Vec<Series<'_>> {
             let runs = target.valid_runs(seen);
             if !runs.is_empty() {
                 let look = Look { colour: Some(series.len()), dashed: percent(seen) > 0 };
-                let label = format!("{}, {} seen", target.name, number::whole_percent(seen));
+                // Of a sync nothing is sent beforehand.
+                let label = match results.plan.feed.by.is_sync() {
+                    true => target.name.clone(),
+                    false => format!("{}, {} seen", target.name, number::whole_percent(seen)),
+                };
                 series.push(Series { seen, runs, label, look });
             }
         }
