@@ -57,19 +57,15 @@ fn empty_page_cache(folders: &[&Path]) -> String {
     // What is not on disk yet cannot be dropped.
     #[cfg(unix)]
     rustix::fs::sync();
-    match fs::write(DROP_CACHES, "3\n") {
-        Ok(()) => "all of it was emptied".to_owned(),
-        Err(_) => {
-            let (mut dropped, mut refused) = (0, 0);
-            folders.iter().for_each(|folder| drop_files(folder, &mut dropped, &mut refused));
-            match refused {
-                0 => format!("{dropped} files of chain and data folder were taken out of it"),
-                _ => format!(
-                    "{dropped} files of chain and data folder were taken out of it, {refused} could not be"
-                ),
-            }
-        }
+    if fs::write(DROP_CACHES, "3\n").is_ok() {
+        return "all of it was emptied".to_owned();
     }
+    let (mut dropped, mut refused) = (0, 0);
+    for folder in folders {
+        drop_files(folder, &mut dropped, &mut refused);
+    }
+    let done = format!("{dropped} files of chain and data folder were taken out of it");
+    if refused == 0 { done } else { format!("{done}, {refused} could not be") }
 }
 
 fn drop_files(folder: &Path, dropped: &mut u64, refused: &mut u64) {

@@ -268,7 +268,7 @@ fn sync_run(plan: &Plan, model: &Run, target: usize, repeat: u32) -> Run {
     let total = aggregate::total(plan, &blocks);
     // Turns: A B, B A.
     let place = u32::try_from(target).unwrap_or_default();
-    let turn = 2 * repeat + if repeat % 2 == 0 { place } else { 1 - place };
+    let turn = 2 * repeat + if repeat.is_multiple_of(2) { place } else { 1 - place };
     Run {
         id: format!("{}-{}", model.id, repeat + 1),
         repeat,

@@ -23,9 +23,10 @@ pub(super) fn all(results: &Results) -> Vec<Series<'_>> {
             if !runs.is_empty() {
                 let look = Look { colour: Some(series.len()), dashed: percent(seen) > 0 };
                 // Of a sync nothing is sent beforehand.
-                let label = match results.plan.feed.by.is_sync() {
-                    true => target.name.clone(),
-                    false => format!("{}, {} seen", target.name, number::whole_percent(seen)),
+                let label = if results.plan.feed.by.is_sync() {
+                    target.name.clone()
+                } else {
+                    format!("{}, {} seen", target.name, number::whole_percent(seen))
                 };
                 series.push(Series { seen, runs, label, look });
             }
