@@ -53,6 +53,8 @@ impl Engine {
         if walk.is_reorg {
             self.settle_mempool(state, walk.disconnected, outcome.is_ok());
         }
+        #[cfg(feature = "slowed")]
+        crate::slowed::block_ends();
         self.announce(state);
         poison(state, outcome)?;
         Ok(walk.verdict)

@@ -34,6 +34,8 @@ mod mempool;
 mod pipeline;
 mod scripts;
 mod serve;
+#[cfg(feature = "slowed")]
+mod slowed;
 mod stats;
 mod submit;
 mod tree;

@@ -61,6 +61,8 @@ impl Engine {
     ///
     /// On return an accepted block survives the death of the process.
     pub fn submit_block(&self, raw: Vec<u8>) -> SubmitOutcome {
+        #[cfg(feature = "slowed")]
+        crate::slowed::block_begins();
         let block = match Block::parse_prefix(raw, self.params.encoding) {
             Ok(block) => block,
             Err(error) => return SubmitOutcome::Undecodable(error),

@@ -31,6 +31,10 @@ pub(crate) struct Settings {
     /// Of syncs, what the command line does not show.
     #[serde(default)]
     sync: SyncPlan,
+    #[serde(default)]
+    drop_caches: bool,
+    #[serde(default)]
+    start_from: Option<PathBuf>,
 }
 
 /// The same for an index.
@@ -97,6 +101,8 @@ impl Settings {
                 plan: index.plan(&plan.target).cloned(),
                 check: plan.index.clone(),
             }),
+            drop_caches: plan.runs.drop_caches,
+            start_from: plan.runs.start_from.clone(),
         }
     }
 }

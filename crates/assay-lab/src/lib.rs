@@ -39,6 +39,7 @@ pub mod machine;
 pub mod measured;
 mod one_run;
 pub mod plan;
+mod prepare;
 mod process;
 pub mod progress;
 mod random;

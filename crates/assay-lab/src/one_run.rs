@@ -15,9 +15,12 @@ use crate::electrum::check::CheckError;
 use crate::feed::{FeedError, FeedJob, Feeder};
 use crate::index_run::{self, IndexSide, RunningNode};
 use crate::plan::Plan;
+use crate::prepare;
 use crate::process::{Ports, Process, ProcessError};
 use crate::progress::{Event, Reporter};
-use crate::results::{BlockRecord, Check, IndexRun, PhaseResult, Run, Samples, Status};
+use crate::results::{
+    BlockRecord, Check, IndexRun, PhaseResult, Preparation, Run, Samples, Status,
+};
 use crate::rpc::{Client, RpcError};
 use crate::sample::{self, Sampler};
 use crate::source::Source;
@@ -167,6 +170,7 @@ pub(crate) struct Findings {
     pub(crate) shutdown_s: Option<f64>,
     pub(crate) samples: Samples,
     index: Option<IndexRun>,
+    preparation: Preparation,
 }
 
 /// Where a run's processes find their data, logs and ports.
@@ -214,6 +218,7 @@ impl RunJob<'_> {
             lab_cpu_s,
             control_ns,
             index: findings.index,
+            preparation: findings.preparation,
         };
         (run, fault)
     }
@@ -225,6 +230,7 @@ impl RunJob<'_> {
         remove_folder(&datadir)?;
         atomic_file::create_folder(&datadir)?;
         atomic_file::create_folder(&logs)?;
+        findings.preparation = prepare::prepare(self.plan, &self.chain.dir, &datadir)?;
         let log = logs.join(format!("{}.log", self.id));
         let result = self.with_target(clock, &datadir, &log, findings);
         if !self.keep_datadir {

@@ -18,11 +18,13 @@ mod sync;
 pub const PLAN_FORMAT: u32 = 1;
 
 /// The plans embedded in the binary, by name.
-const BUILTIN: [(&str, &str); 4] = [
+const BUILTIN: [(&str, &str); 6] = [
     ("bch-scaling", include_str!("../../../plans/bch-scaling.toml")),
     ("bitcoin-scaling", include_str!("../../../plans/bitcoin-scaling.toml")),
     ("core-evolution", include_str!("../../../plans/core-evolution.toml")),
     ("sighash-scaling", include_str!("../../../plans/sighash-scaling.toml")),
+    ("aa", include_str!("../../../plans/aa.toml")),
+    ("ibd-tracking-macro", include_str!("../../../plans/ibd-tracking-macro.toml")),
 ];
 
 /// One experiment.
@@ -206,6 +208,12 @@ pub struct RunsPlan {
     /// Runs of each target that are made first and not recorded.
     #[serde(default)]
     pub warmup: u32,
+    /// Whether the page cache is emptied before each run, as far as that is permitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drop_caches: bool,
+    /// A folder that every run's data folder begins as a copy of; without it, empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_from: Option<PathBuf>,
 }
 
 /// Settings per kind of target.
@@ -775,6 +783,6 @@ mod tests {
     #[test]
     fn unknown_name_lists_the_known() {
         let error = Plan::builtin("nothing").expect_err("must be refused");
-        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, core-evolution, sighash-scaling"#);
+        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, core-evolution, sighash-scaling, aa, ibd-tracking-macro"#);
     }
 }

@@ -237,6 +237,20 @@ pub struct Run {
     /// What the index beside the node did.
     #[serde(default)]
     pub index: Option<IndexRun>,
+    /// What was done before it.
+    #[serde(default)]
+    pub preparation: Preparation,
+}
+
+/// What was done before a run, so that it began as the others did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preparation {
+    /// What became of the page cache, in words; absent where nothing was to be done.
+    pub page_cache: Option<String>,
+    /// The folder that the data folder is a copy of; absent where it was empty.
+    pub copied_from: Option<String>,
+    /// Bytes copied.
+    pub copied_bytes: u64,
 }
 
 /// What an index did in a run.

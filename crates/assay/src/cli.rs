@@ -27,13 +27,20 @@ pub(crate) use load::{LoadArguments, LoadCommand, LoadElectrumArguments, MixArgu
 pub(crate) use logs::LogsArguments;
 pub(crate) use p2p::{LoadP2pArguments, P2pArguments};
 
+/// The version, and what a user of an unusual build must know.
+pub(crate) const VERSION: &str = if cfg!(feature = "slowed") {
+    concat!(env!("CARGO_PKG_VERSION"), " (slowed by 5 % on purpose)")
+} else {
+    env!("CARGO_PKG_VERSION")
+};
+
 /// How fast can this be verified, and why?
 ///
 /// Assay forges Bitcoin-family chains, validates them with its own engine, feeds them to any node, measures from outside
 /// and reports. Data goes to standard output, everything else to standard error. Exit status: 0 success, 1 the answer is
 /// no (a run is void, a block is invalid, a kill lost something), 2 wrong usage or failure.
 #[derive(Debug, Parser)]
-#[command(name = "assay", version, propagate_version = true, max_term_width = 110)]
+#[command(name = "assay", version = VERSION, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -103,7 +110,7 @@ fn scale(text: &str) -> Result<f64, String> {
 }
 
 /// Run a plan.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 pub(crate) struct RunArguments {
     /// Name of a built-in plan (`assay plan list`) or path of a TOML file.
@@ -128,6 +135,10 @@ pub(crate) struct RunArguments {
     /// `assay compare` then finds is the floor of this machine.
     #[arg(long, value_name = "N", visible_alias = "pairs", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) repeat: Option<u32>,
+    /// The whole plan N times, each in a folder of its own, then a table of what the verdicts came to. `assay run aa --pairs 6
+    /// --series 5` says how often this machine finds a difference where there is none.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) series: Option<u32>,
     /// Seen share instead of the plan's, such as 0 or 0.9. May be given several times.
     #[arg(long, value_name = "SHARE")]
     pub(crate) seen: Vec<f64>,
@@ -144,7 +155,8 @@ pub(crate) struct RunArguments {
     /// given several times.
     #[arg(long, value_name = "NAME")]
     pub(crate) filter: Vec<String>,
-    /// Plans of benchmarks in parts: the part to run. `ibd-tracking` has `micro`.
+    /// Plans in parts: the part to run. `ibd-tracking` has `micro`, benchmarks, and `macro`, whole nodes that are given with
+    /// --target [default: micro, then macro where there are targets].
     #[arg(long, value_name = "NAME")]
     pub(crate) part: Option<String>,
     /// Plans of benchmarks: count instructions with valgrind where the processor's counters are unavailable.

@@ -227,7 +227,10 @@ fn plans_of_benchmarks_are_run_and_compared() {
     refuses(&["run", plan, "--scale", "1"], "--scale is for plans of chains");
     refuses(&["run", "bch-scaling", "--quick"], "--quick is for plans of benchmarks");
     refuses(&["run", "stack-element-size", "--part", "micro"], "has no parts");
-    refuses(&["run", "ibd-tracking", "--part", "macro"], "there is micro");
+    refuses(&["run", "ibd-tracking", "--part", "nano"], "there are micro and macro");
+    refuses(&["run", "ibd-tracking", "--part", "macro"], "--target twice");
+    refuses(&["run", "aa", "--series", "2", "--target", "assay"], "two targets");
+    refuses(&["run", "ibd-tracking", "--series", "2"], "--series is for plans of chains");
     refuses(&["bench", "no-such-benchmark"], "assay bench list");
     refuses(&["bench", "compare", "/nonexistent", out], "/nonexistent");
 }

@@ -60,6 +60,7 @@ fn over_size(series: &str, members: &[&Measured]) -> Option<Chart> {
         logarithmic: true,
         series: names.iter().enumerate().map(line).collect(),
         bands: Vec::new(),
+        ..LineChart::default()
     };
     chart.draw()
 }

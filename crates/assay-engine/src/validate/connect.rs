@@ -157,7 +157,14 @@ impl<'a> Connector<'a> {
             for _ in 0..readers {
                 scope.spawn(|| prefetch.work());
             }
+            #[cfg(feature = "slowed")]
+            let mut since = Instant::now();
             let mut landed = |block: InFlight<Moved>| {
+                #[cfg(feature = "slowed")]
+                {
+                    crate::slowed::spin(since.elapsed());
+                    since = Instant::now();
+                }
                 let Moved { totals, bytes, cache_bytes, .. } = block.note;
                 bytes_done += bytes;
                 let height = block.scripts.rules.height;

@@ -88,9 +88,11 @@ fn settings(side: Side<'_>) -> Value {
         "plan": {
             "name": plan.name,
             "feed": {
-                "seen_mode": plan.feed.seen_mode, "pace": plan.feed.pace, "batch": plan.feed.batch,
+                "by": plan.feed.by, "seen_mode": plan.feed.seen_mode, "pace": plan.feed.pace, "batch": plan.feed.batch,
             },
             "warmup": plan.runs.warmup,
+            "drop_caches": plan.runs.drop_caches,
+            "start_from": plan.runs.start_from,
             "target": plan.target,
             "phases": plan.phases.iter().filter(|phase| phase.measured).map(|phase| &phase.name).collect::<Vec<_>>(),
         },

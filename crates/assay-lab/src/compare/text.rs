@@ -74,6 +74,43 @@ impl Comparison {
         out
     }
 
+    /// A sentence for each total: the verdict, its interval, its floor and its pairs.
+    pub fn verdicts(&self) -> Vec<String> {
+        let of = |beside: &Beside| {
+            let totals = beside.rows.iter().filter(|row| row.is_total);
+            let sentences = totals.map(|row| {
+                let pairs =
+                    beside.pairs.iter().find(|count| percent(count.seen) == percent(row.seen));
+                let pairs = pairs.map_or_else(String::new, |count| {
+                    format!("; {} of {} planned pairs", count.counted, count.planned)
+                });
+                format!("VERDICT: {}{pairs}", self.sentence(beside, row))
+            });
+            let mut sentences: Vec<String> = sentences.collect();
+            if sentences.is_empty() {
+                let (first, second) = (&beside.first, &beside.second);
+                sentences.push(format!("VERDICT: none on {first} and {second}: no pairs count"));
+            }
+            sentences
+        };
+        self.beside.iter().flat_map(of).collect()
+    }
+
+    /// Notes that stand under the tables.
+    pub fn notes(&self) -> Vec<String> {
+        self.beside.iter().flat_map(|beside| beside.notes.clone()).collect()
+    }
+
+    /// A table for every two sides.
+    pub fn tables(&self) -> Vec<Table> {
+        let of = |beside: &Beside| {
+            let mut table = table(beside);
+            table.caption = format!("{}: {}", heading(beside), table.caption);
+            table
+        };
+        self.beside.iter().map(of).collect()
+    }
+
     /// Verdicts on totals, notes, and the floor that was found.
     fn lines(&self, beside: &Beside) -> Vec<String> {
         let mut lines: Vec<String> = beside

@@ -85,8 +85,12 @@ pub struct LineChart {
     pub logarithmic_x: bool,
     /// The same for the y axis.
     pub logarithmic: bool,
+    /// Whether the y axis begins near the smallest value and not at zero: for ratios around 1.
+    pub tight_y: bool,
     /// What is drawn.
     pub series: Vec<Line>,
+    /// What stands behind it, thin and without a place in the legend: single runs behind the one in the middle.
+    pub background: Vec<Line>,
     /// Named parts of the x axis.
     pub bands: Vec<Band>,
 }
@@ -142,7 +146,8 @@ pub struct Bars {
 impl LineChart {
     /// Draws; a chart without a point above zero is left out.
     pub fn draw(&self) -> Option<Chart> {
-        let points = || self.series.iter().flat_map(|line| line.pieces.iter().flatten());
+        let lines = || self.background.iter().chain(&self.series);
+        let points = || lines().flat_map(|line| line.pieces.iter().flatten());
         let has_place = |x: &f64| !self.logarithmic_x || *x > 0.0;
         let (x_min, x_max) = range(points().map(|point| point.0).filter(has_place))?;
         let positive = points().map(|point| point.1).filter(|y| !self.logarithmic || *y > 0.0);
@@ -155,7 +160,8 @@ impl LineChart {
             builder.margin(6).margin_top(if self.bands.is_empty() { 10 } else { 24 });
             builder.margin_right(14).x_label_area_size(42).y_label_area_size(66);
             let y_log = || ((y_min / 1.5)..(y_max * 1.5)).log_scale();
-            let y = 0.0..headroom(y_max);
+            let room = (y_max - y_min).max(0.02) * 0.08;
+            let y = if self.tight_y { y_min - room..y_max + room } else { 0.0..headroom(y_max) };
             let x_log = || ((x_min / 1.3)..(x_max * 1.3)).log_scale();
             match (self.logarithmic_x, self.logarithmic) {
                 (false, false) => self.draw_on(canvas, builder.build_cartesian_2d(x, y)?),
@@ -209,6 +215,14 @@ impl LineChart {
                 (i32::midpoint(from, to), top - lift),
                 style,
             ))?;
+        }
+        for line in &self.background {
+            let style = line.look.rgb().mix(0.35).stroke_width(1);
+            for piece in &line.pieces {
+                let points =
+                    piece.iter().copied().filter(|point| !self.logarithmic_x || point.0 > 0.0);
+                chart.draw_series(LineSeries::new(points, style))?;
+            }
         }
         for line in &self.series {
             let style = line.look.rgb().stroke_width(2);

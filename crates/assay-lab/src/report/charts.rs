@@ -120,6 +120,7 @@ fn block_lines(
         logarithmic: true,
         series: all.iter().filter_map(lines).collect(),
         bands: bands.unwrap_or_default(),
+        ..LineChart::default()
     };
     chart.draw()
 }
@@ -131,7 +132,7 @@ fn pieces<'a>(results: &Results, run: &'a Run) -> Vec<&'a [BlockRecord]> {
     run.blocks.chunk_by(same_phase).filter(is_measured).collect()
 }
 
-fn bands(results: &Results, run: &Run) -> Vec<Band> {
+pub(super) fn bands(results: &Results, run: &Run) -> Vec<Band> {
     let mut bands: Vec<Band> = Vec::new();
     for blocks in pieces(results, run) {
         let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { continue };
@@ -216,7 +217,7 @@ fn cores_in_use(run: &Run) -> Vec<(f64, f64)> {
 }
 
 /// Every n-th point, and the last.
-fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+pub(super) fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let step = points.len().div_ceil(CURVE_POINTS).max(1);
     let mut thinned: Vec<(f64, f64)> = points.iter().copied().step_by(step).collect();
     if let Some(last) = points.last()

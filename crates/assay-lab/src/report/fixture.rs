@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::aggregate;
 use crate::electrum::check::LedgerCheck;
-use crate::plan::Plan;
+use crate::plan::{Delivery, Plan};
 use crate::results::{
     BlockRecord, ChainSummary, Check, IndexInfo, IndexPhase, IndexRun, Machine, PhaseResult,
-    Results, Run, SCHEMA, Samples, Software, Status, TargetResults, Yardstick,
+    Preparation, Results, Run, SCHEMA, Samples, Software, Status, TargetResults, Yardstick,
 };
 use crate::target::IndexKind;
 
@@ -214,6 +214,7 @@ fn run(plan: &Plan, target: &str, seen: f64, slowness: f64) -> Run {
         lab_cpu_s: Some(0.31),
         control_ns: vec![100_000_000, 101_500_000],
         index: None,
+        preparation: Preparation::default(),
     }
 }
 
@@ -270,5 +271,52 @@ fn samples(until_s: f64, has_disk: bool) -> Samples {
         write_bytes: bytes(|time| 2e7 * time).map(|bytes| bytes.filter(|_| has_disk)).collect(),
         threads: vec![Some(6); count],
         rss_peak_bytes: Some(150 << 20),
+    }
+}
+
+/// Two builds that sync the same chain, in four rounds; the second is a quarter faster in the later half. How its blocks came
+/// to the second is said.
+pub(crate) fn syncs() -> Results {
+    let mut results = node_results();
+    results.plan.feed.by = Delivery::Peer;
+    results.plan.feed.seen = vec![0.0];
+    results.plan.runs.repeat = 4;
+    results.pairs_planned = Some(4);
+    for (number, target) in results.targets.iter_mut().enumerate() {
+        let model = target.runs[0].clone();
+        if number == 1 {
+            target.delivery = Some("files".to_owned());
+        }
+        target.runs =
+            (0..4).map(|repeat| sync_run(&results.plan, &model, number, repeat)).collect();
+    }
+    results
+}
+
+fn sync_run(plan: &Plan, model: &Run, target: usize, repeat: u32) -> Run {
+    let luck = [1.0, 1.02, 0.99, 1.005][repeat as usize % 4];
+    let mut blocks = model.blocks.clone();
+    let (half, mut now_s) = (blocks.len() / 2, 0.4);
+    for (index, block) in blocks.iter_mut().enumerate() {
+        let faster = if target == 1 && index > half { 0.75 } else { 1.0 };
+        let service_s = (0.002 + block.inputs as f64 * 1e-5) * luck * faster;
+        block.send_at_s = now_s;
+        now_s += service_s;
+        (block.reply_at_s, block.tip_at_s, block.service_s) = (now_s, now_s, service_s);
+        block.queue_s = 0.0;
+    }
+    let total = aggregate::total(plan, &blocks);
+    // Turns: A B, B A.
+    let place = u32::try_from(target).unwrap_or_default();
+    let turn = 2 * repeat + if repeat.is_multiple_of(2) { place } else { 1 - place };
+    Run {
+        id: format!("{}-{}", model.id, repeat + 1),
+        repeat,
+        started: format!("2026-01-02T03:{turn:02}:00.000Z"),
+        phases: aggregate::phases(&blocks),
+        total: PhaseResult { name: "total".to_owned(), ..total },
+        control_ns: vec![100_000_000, 100_500_000],
+        blocks,
+        ..model.clone()
     }
 }

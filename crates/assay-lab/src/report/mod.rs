@@ -17,8 +17,10 @@ mod ratio_chart;
 mod scaling;
 mod series;
 mod standalone;
+mod sync;
 mod table;
 mod tables;
+mod verdict;
 
 use std::fs;
 use std::io;
@@ -33,6 +35,9 @@ pub use table::Table;
 
 /// The files of a report.
 pub const FILES: [&str; 4] = ["results.json", "blocks.csv", "report.md", "report.html"];
+
+/// Two more where targets took the chain at their own pace: elapsed seconds at heights.
+pub const CURVES: [&str; 2] = ["curves.csv", "curves-long.csv"];
 
 /// A report, whatever its form.
 #[derive(Debug, Clone, Default)]
@@ -106,7 +111,8 @@ pub enum LoadError {
 /// Beside them, where the plan names kinds of transactions of several widths.
 pub const SCALING_FILE: &str = "scaling.csv";
 
-/// Writes the files into `dir`, each whole or not at all; the results come first.
+/// Writes the four files into `dir`, and of syncs [`CURVES`], of widths [`SCALING_FILE`], each whole or not at all; the results
+/// come first.
 ///
 /// # Errors
 /// When a file cannot be written; it names the file.
@@ -119,6 +125,10 @@ pub fn write_all(results: &Results, dir: &Path) -> Result<(), WriteError> {
     atomic_file::write(&dir.join(FILES[1]), csv::blocks(results).as_bytes())?;
     if scaling::is_there(results) {
         atomic_file::write(&dir.join(SCALING_FILE), scaling::csv(results).as_bytes())?;
+    }
+    if sync::is_one(results) {
+        atomic_file::write(&dir.join(CURVES[0]), sync::wide_csv(results).as_bytes())?;
+        atomic_file::write(&dir.join(CURVES[1]), sync::long_csv(results).as_bytes())?;
     }
     let page = page(results);
     atomic_file::write(&dir.join(FILES[2]), page.markdown().as_bytes())?;
@@ -164,7 +174,7 @@ pub fn terminal(results: &Results) -> String {
         out.push('\n');
     }
     for target in &results.targets {
-        if !scaling::is_there(results) {
+        if !(sync::is_one(results) || scaling::is_there(results)) {
             tables::side_by_side(results, target).text(&mut out);
             out.push('\n');
         }
@@ -173,7 +183,14 @@ pub fn terminal(results: &Results) -> String {
             out.push('\n');
         }
     }
-    for line in prose::headlines(results) {
+    if sync::is_one(results) {
+        for table in std::iter::once(sync::ways(results)).chain(sync::differences(results)) {
+            table.text(&mut out);
+            out.push('\n');
+        }
+    }
+    let verdict = verdict::of(results).map(|verdict| verdict::sentences(&verdict));
+    for line in prose::headlines(results).into_iter().chain(verdict.into_iter().flatten()) {
         out.push_str(&line);
         out.push('\n');
     }
@@ -211,30 +228,65 @@ fn page(results: &Results) -> Page {
     }
 }
 
+fn section(
+    id: &str,
+    title: &str,
+    prose: Vec<String>,
+    tables: Vec<Table>,
+    charts: Vec<Chart>,
+) -> Section {
+    Section { id: id.to_owned(), title: title.to_owned(), prose, tables, charts }
+}
+
 fn sections(results: &Results) -> Vec<Section> {
-    let section = |id: &str, title: &str, prose, tables, charts| Section {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        prose,
-        tables,
-        charts,
+    let is_sync = sync::is_one(results);
+    let verdict = verdict::of(results);
+    let mut summary = prose::summary(results);
+    if let Some(verdict) = &verdict {
+        // Under the sentence that says what was done, above the figures.
+        let at = summary.len().min(1);
+        summary.splice(at..at, verdict::sentences(verdict));
+    }
+    let mut all =
+        vec![section("summary", "Summary", summary, tables::outcome(results), Vec::new())];
+    if scaling::is_there(results) {
+        all.push(section(
+            "scaling",
+            "Time against the width of transactions",
+            scaling::prose(results),
+            scaling::tables(results),
+            scaling::charts(results),
+        ));
+    }
+    all.extend(if is_sync { sync_sections(results) } else { block_sections(results) });
+    if let Some(verdict) = &verdict {
+        let prose = verdict.as_ref().map(crate::compare::Comparison::notes).unwrap_or_default();
+        let prose = prose.into_iter().map(|note| format!("- {note}")).collect();
+        all.push(section("verdict", "Verdict in detail", prose, verdict::tables(verdict), vec![]));
+    }
+    all.extend(common_sections(results, is_sync));
+    let is_filled = |section: &Section| {
+        !(section.prose.is_empty() && section.tables.is_empty() && section.charts.is_empty())
     };
+    all.into_iter().filter(is_filled).collect()
+}
+
+/// What is said of targets that take the chain at their own pace.
+fn sync_sections(results: &Results) -> Vec<Section> {
+    let mut tables = vec![sync::ways(results)];
+    tables.extend(sync::differences(results));
+    vec![section("curves", "Curves", sync::prose(results), tables, sync::charts(results))]
+}
+
+/// What is said of targets that are fed block by block.
+fn block_sections(results: &Results) -> Vec<Section> {
     let per_target = |make: fn(&Results, &crate::results::TargetResults) -> Table| {
         results.targets.iter().map(|target| make(results, target)).collect::<Vec<_>>()
     };
     let mut throughput = per_target(tables::side_by_side);
     throughput.extend(tables::between_targets(results));
     let has_index = index::is_there(results);
-    let has_widths = scaling::is_there(results);
-    let all = [
-        section("summary", "Summary", prose::summary(results), tables::outcome(results), vec![]),
-        section(
-            "scaling",
-            "Time against the width of transactions",
-            if has_widths { scaling::prose(results) } else { Vec::new() },
-            scaling::tables(results),
-            scaling::charts(results),
-        ),
+    vec![
         section(
             "throughput",
             "Throughput per phase",
@@ -263,6 +315,12 @@ fn sections(results: &Results) -> Vec<Section> {
             per_target(tables::admission),
             charts::admission(results),
         ),
+    ]
+}
+
+fn common_sections(results: &Results, is_sync: bool) -> Vec<Section> {
+    let method = if is_sync { sync::method(results) } else { prose::method(results) };
+    vec![
         section(
             "resources",
             "Resources, start and stop",
@@ -291,13 +349,9 @@ fn sections(results: &Results) -> Vec<Section> {
             machine_tables(results),
             vec![],
         ),
-        section("method", "Method", prose::method(results), vec![], vec![]),
+        section("method", "Method", method, vec![], vec![]),
         section("limitations", "Limitations", prose::limitations(results), vec![], vec![]),
-    ];
-    let is_filled = |section: &Section| {
-        !(section.prose.is_empty() && section.tables.is_empty() && section.charts.is_empty())
-    };
-    all.into_iter().filter(is_filled).collect()
+    ]
 }
 
 #[cfg(test)]
@@ -319,6 +373,7 @@ mod tests {
         }
         if let Some(keep) = std::env::var_os("ASSAY_REPORT_FIXTURE_DIR") {
             write_all(&results, Path::new(&keep)).expect("writable");
+            write_all(&fixture::syncs(), &Path::new(&keep).join("syncs")).expect("writable");
         }
     }
 

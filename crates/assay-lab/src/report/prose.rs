@@ -52,7 +52,12 @@ pub(super) fn summary(results: &Results) -> Vec<String> {
 /// The few lines that say it all; also printed at the end of a run.
 pub(super) fn headlines(results: &Results) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
+    let is_sync = super::sync::is_one(results);
     for series in series::all(results) {
+        if is_sync {
+            out.extend(super::sync::headline(results, &series));
+            continue;
+        }
         let value = |figure| series.phase("total", figure).unwrap_or_default();
         out.push(format!(
             "{}: {} tx/s, {} inputs/s, {} MiB/s over {} s of service time; {} of the transactions \
@@ -241,11 +246,15 @@ pub(super) fn limitations(results: &Results) -> Vec<String> {
             ratio(results.chain.scale)
         ));
     }
-    points.push(
-        "Laboratory and target share one machine: sending, the kernel's copying of the block and \
-         the target's decoding compete for the same cores."
-            .to_owned(),
-    );
+    if results.plan.feed.by.is_sync() {
+        points.extend(super::sync::limitations(results));
+    } else {
+        points.push(
+            "Laboratory and target share one machine: sending, the kernel's copying of the block \
+             and the target's decoding compete for the same cores."
+                .to_owned(),
+        );
+    }
     if !results.chain.distinct_keys && results.chain.recipe.starts_with("bch-scaling") {
         points.push(
             "Keys are derived from height and amount as published, so that few addresses receive \

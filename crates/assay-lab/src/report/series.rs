@@ -23,7 +23,12 @@ pub(super) fn all(results: &Results) -> Vec<Series<'_>> {
             let runs = target.valid_runs(seen);
             if !runs.is_empty() {
                 let look = Look { colour: Some(series.len()), dashed: percent(seen) > 0 };
-                let label = format!("{}, {} seen", target.name, number::whole_percent(seen));
+                // Of a sync nothing is sent beforehand.
+                let label = if results.plan.feed.by.is_sync() {
+                    target.name.clone()
+                } else {
+                    format!("{}, {} seen", target.name, number::whole_percent(seen))
+                };
                 series.push(Series { target: &target.name, seen, runs, label, look });
             }
         }

@@ -53,8 +53,10 @@ pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<
 
 /// Chains have seeds and targets, benchmarks have not.
 fn refuse_flags_of_chains(arguments: &RunArguments) -> anyhow::Result<()> {
-    let RunArguments { scale, seed, stop_height, targets, chain, keep_datadirs, .. } = arguments;
+    let RunArguments { scale, seed, stop_height, targets, chain, keep_datadirs, series, .. } =
+        arguments;
     let given = [
+        ("--series", series.is_some()),
         ("--scale", scale.is_some()),
         ("--seed", seed.is_some()),
         ("--stop-height", stop_height.is_some()),
@@ -70,16 +72,11 @@ fn refuse_flags_of_chains(arguments: &RunArguments) -> anyhow::Result<()> {
     }
 }
 
-/// The plan of the initial block download will have a part with whole nodes.
+/// The plan of the initial block download has another part, with whole nodes, which is a plan of a chain.
 fn check_part(plan: &BenchPlan, part: Option<&str>) -> anyhow::Result<()> {
     match (part, &plan.ibd) {
         (None, _) | (Some("micro"), Some(_)) => Ok(()),
-        (Some("macro"), Some(_)) => {
-            bail!(
-                "--part macro, whole nodes with and without each change, is not there yet; there is micro"
-            )
-        }
-        (Some(other), Some(_)) => bail!("there is no part {other:?}; there is micro"),
+        (Some(other), Some(_)) => bail!("there is no part {other:?}; there are micro and macro"),
         (Some(_), None) => bail!("{} has no parts", plan.name),
     }
 }

@@ -1,5 +1,7 @@
 //! `assay run`.
 
+mod series;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -16,11 +18,77 @@ use crate::cli::RunArguments;
 use crate::output;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
-    if let Some(plan) = find_bench_plan(&arguments.plan)? {
+    let Some(plan) = find_bench_plan(&arguments.plan)? else {
+        return run_chain(&arguments.plan, arguments);
+    };
+    let Some(nodes) = part_with_nodes(&plan, arguments)? else {
         return bench::plan::run(&plan, arguments);
+    };
+    if arguments.part.is_some() {
+        return run_chain(nodes, &RunArguments { part: None, ..arguments.clone() });
     }
-    let mut plan = find_plan(&arguments.plan)?;
+    if arguments.json {
+        bail!("--json prints one result: choose --part micro or --part macro");
+    }
+    let of_benchmarks = RunArguments {
+        part: Some("micro".to_owned()),
+        targets: Vec::new(),
+        scale: None,
+        seed: None,
+        stop_height: None,
+        chain: None,
+        keep_datadirs: false,
+        series: None,
+        ..arguments.clone()
+    };
+    let first = bench::plan::run(&plan, &of_benchmarks)?;
+    let second = run_chain(nodes, &of_nodes(arguments))?;
+    Ok(if matches!(first, Outcome::Good) { second } else { first })
+}
+
+/// The plan of a chain that a plan of benchmarks has as its part with whole nodes, where that is wanted.
+fn part_with_nodes(
+    plan: &BenchPlan,
+    arguments: &RunArguments,
+) -> anyhow::Result<Option<&'static str>> {
+    const PLAN: &str = "ibd-tracking-macro";
+    if plan.ibd.is_none() {
+        return Ok(None);
+    }
+    match arguments.part.as_deref() {
+        Some("macro") if arguments.targets.len() < 2 => {
+            bail!(
+                "--part macro sets builds of a node beside each other: give --target twice at least"
+            )
+        }
+        Some("macro") => Ok(Some(PLAN)),
+        None if !arguments.targets.is_empty() => Ok(Some(PLAN)),
+        _ => Ok(None),
+    }
+}
+
+/// What is left of the arguments for the part with whole nodes, when both are run.
+fn of_nodes(arguments: &RunArguments) -> RunArguments {
+    RunArguments {
+        quick: false,
+        smoke: false,
+        rounds: None,
+        filter: Vec::new(),
+        instructions: false,
+        out: arguments.out.as_ref().map(|out| out.join("macro")),
+        ..arguments.clone()
+    }
+}
+
+fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
+    let mut plan = find_plan(name)?;
     refuse_flags_of_benchmarks(arguments)?;
+    if plan.feed.by.is_sync() {
+        // Feeding such a plan block by block would make a report of something that was not done.
+        bail!(
+            "{name}: blocks can be given to a target over JSON-RPC only, so far: feed.by = \"rpc\""
+        );
+    }
     plan.chain.stop_height = arguments.stop_height.or(plan.chain.stop_height);
     plan.runs.repeat = arguments.repeat.unwrap_or(plan.runs.repeat);
     if !arguments.seen.is_empty() {
@@ -44,9 +112,13 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
         yardstick_command: own_command(&["bench", "libsecp", "--json"])?,
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
-        rerun: rerun(arguments),
+        rerun: rerun(name, arguments),
     };
-    let results = run_plan(plan, &options, &Terminal::stopped_by(stop_flag()?))?;
+    let reporter = Terminal::stopped_by(stop_flag()?);
+    if let Some(count) = arguments.series {
+        return series::run(&plan, &options, (count, arguments.json), &reporter);
+    }
+    let results = run_plan(plan, &options, &reporter)?;
     if arguments.json {
         output::print_json(&results)?;
     } else {
@@ -111,8 +183,8 @@ fn refuse_flags_of_benchmarks(arguments: &RunArguments) -> anyhow::Result<()> {
 }
 
 /// The command line that repeats the measurement; folders are the reader's own choice.
-fn rerun(arguments: &RunArguments) -> String {
-    let mut words = vec!["assay run".to_owned(), arguments.plan.clone()];
+fn rerun(plan: &str, arguments: &RunArguments) -> String {
+    let mut words = vec!["assay run".to_owned(), plan.to_owned()];
     if let Some(scale) = arguments.scale {
         words.push(format!("--scale {scale}"));
     }

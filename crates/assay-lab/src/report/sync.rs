@@ -1,0 +1,568 @@
+//! What one sees of syncs: a target takes blocks at its own pace, and its height is seen over time.
+//!
+//! A curve is the moment at which each height was first seen, on the run's clock, which starts with the target's process.
+//! Curves of different runs are compared at equal heights, as was published for the tracking of optimisations of Bitcoin
+//! Core's initial block download, and at equal moments.
+
+use std::fmt::Write as _;
+
+use super::chart::{Chart, Line, LineChart, Look};
+use super::charts;
+use super::csv::field;
+use super::number::{count, percent, ratio, seconds};
+use super::series::{self, Series, measured_phases};
+use super::table::Table;
+use super::tables::NONE;
+use crate::plan::Delivery;
+use crate::results::{BlockRecord, Results, Run, Status, TargetResults};
+use crate::stats::median;
+
+const MIB: f64 = 1_048_576.0;
+/// Ranges of heights that times are told for.
+const RANGES: usize = 10;
+/// Moments at which heights are compared.
+const MOMENTS: usize = 200;
+/// Share of the baseline's time that ratios leave out at the beginning: there they compare how long processes take to start.
+const RATIOS_FROM: f64 = 0.02;
+
+/// Whether the plan is one of syncs.
+pub(super) fn is_one(results: &Results) -> bool {
+    results.plan.feed.by.is_sync()
+}
+
+/// The way blocks came to a target, for people.
+pub(super) fn delivery(results: &Results, target: &TargetResults) -> String {
+    let by = match results.plan.feed.by {
+        Delivery::Rpc => "rpc",
+        Delivery::Peer => "peer",
+        Delivery::Reindex => "reindex",
+        Delivery::ReindexChainstate => "reindex-chainstate",
+        Delivery::LoadBlock => "load-block",
+    };
+    match target.delivery.as_deref().unwrap_or(by) {
+        "rpc" => "one at a time over JSON-RPC".to_owned(),
+        "peer" => "fetched from our node over the peer-to-peer protocol".to_owned(),
+        "reindex" => "from its own block files, index made anew (`-reindex`)".to_owned(),
+        "reindex-chainstate" => {
+            "from its own block files, coins alone made anew (`-reindex-chainstate`)".to_owned()
+        }
+        "load-block" => "from block files given to it (`-loadblock`)".to_owned(),
+        "files" => "from block files, without a network".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// Whether all targets got their blocks alike.
+fn is_like_for_like(results: &Results) -> bool {
+    let mut ways = results.targets.iter().map(|target| delivery(results, target));
+    ways.next().is_none_or(|first| ways.all(|way| way == first))
+}
+
+/// What the curves show and what they do not.
+pub(super) fn prose(results: &Results) -> Vec<String> {
+    let mut out = vec![
+        "Seconds are counted from the start of the target's process to the moment at which the laboratory first saw the height \
+         or one above it; less is better. Of several runs the one in the middle is drawn full, the others thin. Times of ranges \
+         and phases are sums of the steps between heights; where one observation jumps over several blocks they share its time \
+         evenly, so that single blocks say less than ranges do."
+            .to_owned(),
+    ];
+    if let Some(first) = comparable(results).first() {
+        out.push(format!(
+            "Ratios are of {} (the first target, the baseline) to each other one, over the baseline's elapsed time. *At equal \
+             heights*: time of the baseline divided by time of the other when both had the same height, as in the published \
+             plots. *At equal moments*: height of the other divided by height of the baseline. Above 1 the other is ahead. The \
+             first {} of the baseline's time are left out: they compare starts of processes.",
+            first.label,
+            percent(RATIOS_FROM),
+        )
+        .replace('*', ""));
+    }
+    if !is_like_for_like(results) {
+        out.push(
+            "Not all targets got their blocks alike: block files cost no network, no checksums of messages and no second \
+             process on the same cores. Compare targets with the same way of delivery."
+                .to_owned(),
+        );
+    }
+    out
+}
+
+/// How it was measured.
+pub(super) fn method(results: &Results) -> Vec<String> {
+    let plan = &results.plan;
+    let way = match plan.feed.by {
+        Delivery::Peer => {
+            "The source is our own node, a process beside the target on the same machine; its CPU time is not the target's, \
+             but it shares the cores."
+        }
+        _ => "Blocks are read from files; no other node takes part.",
+    };
+    let mut points = vec![
+        format!(
+            "Every target is a process of its own and takes the chain at its own pace. {way} {} per target, {} warm-up.",
+            match plan.runs.repeat {
+                1 => "One run".to_owned(),
+                repeats => format!("{repeats} runs, every second round in reverse order"),
+            },
+            match plan.runs.warmup {
+                0 => "no".to_owned(),
+                runs => format!("{runs} unrecorded as"),
+            }
+        ),
+        "Measured is what a user waits for: the process from its start until it reports the tip, with start, reading or \
+         fetching, all checks and all writing that it does until then; not what it writes when it stops."
+            .to_owned(),
+        "The height is asked from outside; all times are from one monotonic clock of the laboratory.".to_owned(),
+        "Who verified the end: the target says its tip, height and, where it can, its set of unspent outputs (MuHash, count, \
+         amount); the ledger of the forge says what they must be. A run that differs is void."
+            .to_owned(),
+        "Figures over several runs are medians; spread is largest minus smallest, relative to the median.".to_owned(),
+    ];
+    let prepared = results.runs().find_map(|run| run.preparation.page_cache.clone());
+    points.push(match prepared {
+        Some(what) => format!("Page cache before each run: {what}."),
+        None => {
+            "The page cache was left as it was: block files that were read before are in memory."
+                .to_owned()
+        }
+    });
+    if let Some(from) = results.runs().find_map(|run| run.preparation.copied_from.clone()) {
+        points.push(format!("Every run begins with a plain copy of the data folder `{from}`."));
+    } else {
+        points.push(
+            "Every run begins with an empty data folder, but for what its way of delivery needs."
+                .to_owned(),
+        );
+    }
+    points.into_iter().map(|point| format!("- {point}")).collect()
+}
+
+/// How each target got its blocks, and how its runs ended.
+pub(super) fn ways(results: &Results) -> Table {
+    let head = ["Target", "Version", "Blocks", "Runs that count", "Tip", "UTXO MuHash"];
+    let mut table = Table::new("Targets, and who verified their end", &head, 6);
+    for target in &results.targets {
+        let valid: Vec<&Run> =
+            target.runs.iter().filter(|run| run.status == Status::Valid).collect();
+        let verdict = |what: &str| {
+            let checks = valid.iter().flat_map(|run| &run.checks);
+            let of: Vec<_> = checks.filter(|check| check.what.contains(what)).collect();
+            if of.is_empty() {
+                NONE.to_owned()
+            } else if of.iter().all(|check| check.found.is_some()) {
+                "equals the ledger".to_owned()
+            } else {
+                "the target cannot tell".to_owned()
+            }
+        };
+        table.push([
+            target.name.clone(),
+            target.version.clone(),
+            delivery(results, target),
+            format!("{} of {}", valid.len(), target.runs.len()),
+            verdict("tip"),
+            verdict("MuHash"),
+        ]);
+    }
+    table
+}
+
+/// Series that have a whole curve.
+fn comparable(results: &Results) -> Vec<Series<'_>> {
+    let all = series::all(results).into_iter();
+    all.filter(|series| series.middle_run().is_some_and(|run| !run.blocks.is_empty())).collect()
+}
+
+fn curve(run: &Run, x: fn(&BlockRecord) -> f64) -> Vec<(f64, f64)> {
+    run.blocks.iter().map(|block| (x(block), block.tip_at_s)).collect()
+}
+
+/// Curves and ratios.
+pub(super) fn charts(results: &Results) -> Vec<Chart> {
+    let all = comparable(results);
+    let mut charts: Vec<Chart> = Vec::new();
+    let bands = all.first().and_then(Series::middle_run).map(|run| charts::bands(results, run));
+    let line = |series: &Series<'_>, points: Vec<(f64, f64)>| Line {
+        label: series.label.clone(),
+        look: series.look,
+        pieces: vec![charts::thin(&points)],
+        points: false,
+    };
+    let by_height = |block: &BlockRecord| f64::from(block.height);
+    let middle = |series: &Series<'_>| Some(line(series, curve(series.middle_run()?, by_height)));
+    let others = |series: &Series<'_>| -> Vec<Line> {
+        let middle = series.middle_run().map(|run| run.id.clone());
+        let others = series.runs.iter().filter(|run| Some(&run.id) != middle.as_ref());
+        others.map(|run| line(series, curve(run, by_height))).collect()
+    };
+    let chart = LineChart {
+        title: "Time against height (less is better)".to_owned(),
+        x_label: "height".to_owned(),
+        y_label: "seconds".to_owned(),
+        series: all.iter().filter_map(middle).collect(),
+        background: all.iter().flat_map(others).collect(),
+        bands: bands.unwrap_or_default(),
+        ..LineChart::default()
+    };
+    charts.extend(chart.draw());
+    let chart = LineChart {
+        title: "Time against data (less is better)".to_owned(),
+        x_label: "MiB of blocks".to_owned(),
+        y_label: "seconds".to_owned(),
+        series: all
+            .iter()
+            .filter_map(|series| Some(line(series, by_data(series.middle_run()?))))
+            .collect(),
+        ..LineChart::default()
+    };
+    charts.extend(chart.draw());
+    if let Some((baseline, others)) = all.split_first()
+        && let Some(base) = baseline.middle_run()
+    {
+        let ratios = |title: &str, label: &str, points: fn(&Run, &Run) -> Vec<(f64, f64)>| {
+            let of = |series: &Series<'_>| Some(line(series, points(base, series.middle_run()?)));
+            let mut lines: Vec<Line> = others.iter().filter_map(of).collect();
+            let ends = range_of(&lines)?;
+            let look = Look { colour: None, dashed: true };
+            let pieces = vec![vec![(ends.0, 1.0), (ends.1, 1.0)]];
+            let label_of_base = format!("{} (1)", baseline.label);
+            lines.push(Line { label: label_of_base, look, pieces, points: false });
+            let chart = LineChart {
+                title: title.to_owned(),
+                x_label: format!("elapsed seconds of {}", baseline.label),
+                y_label: label.to_owned(),
+                series: lines,
+                tight_y: true,
+                ..LineChart::default()
+            };
+            chart.draw()
+        };
+        charts.extend(ratios(
+            "Ratio of times at equal heights (above 1: ahead)",
+            "baseline's time / time",
+            at_equal_heights,
+        ));
+        charts.extend(ratios(
+            "Ratio of heights at equal moments (above 1: ahead)",
+            "height / baseline's height",
+            at_equal_moments,
+        ));
+    }
+    charts
+}
+
+fn range_of(lines: &[Line]) -> Option<(f64, f64)> {
+    let xs = || lines.iter().flat_map(|line| line.pieces.iter().flatten()).map(|point| point.0);
+    Some((xs().reduce(f64::min)?, xs().reduce(f64::max)?))
+}
+
+fn by_data(run: &Run) -> Vec<(f64, f64)> {
+    let mut bytes = 0;
+    let point = |block: &BlockRecord| {
+        bytes += block.bytes;
+        (bytes as f64 / MIB, block.tip_at_s)
+    };
+    run.blocks.iter().map(point).collect()
+}
+
+/// Report 3's second plot: x is the baseline's time at a height, y that time over the other's.
+fn at_equal_heights(base: &Run, other: &Run) -> Vec<(f64, f64)> {
+    let from_s = base.blocks.last().map_or(0.0, |block| block.tip_at_s * RATIOS_FROM);
+    let mut others = other.blocks.iter().peekable();
+    let mut points = Vec::new();
+    for block in base.blocks.iter().filter(|block| block.tip_at_s > from_s) {
+        while others.peek().is_some_and(|other| other.height < block.height) {
+            others.next();
+        }
+        if let Some(other) = others.peek().filter(|other| other.height == block.height)
+            && other.tip_at_s > 0.0
+        {
+            points.push((block.tip_at_s, block.tip_at_s / other.tip_at_s));
+        }
+    }
+    points
+}
+
+/// Heights at the same moments, while both are on their way.
+fn at_equal_moments(base: &Run, other: &Run) -> Vec<(f64, f64)> {
+    let end_s = |run: &Run| run.blocks.last().map_or(0.0, |block| block.tip_at_s);
+    let (from_s, to_s) = (end_s(base) * RATIOS_FROM, end_s(base).min(end_s(other)));
+    let height = |run: &Run, time_s: f64| {
+        let seen = run.blocks.partition_point(|block| block.tip_at_s <= time_s);
+        seen.checked_sub(1).map(|last| f64::from(run.blocks[last].height))
+    };
+    let moment = |number: usize| from_s + (to_s - from_s) * number as f64 / MOMENTS as f64;
+    let point = |time_s: f64| Some((time_s, height(other, time_s)? / height(base, time_s)?));
+    (0..=MOMENTS).map(moment).filter_map(point).collect()
+}
+
+/// Times of parts of the chain, and what each target saves beside the first.
+pub(super) fn differences(results: &Results) -> Vec<Table> {
+    let all = comparable(results);
+    let Some(heights) = all.first().and_then(Series::middle_run).map(|run| run.blocks.len()) else {
+        return Vec::new();
+    };
+    let ranges: Vec<_> = (0..RANGES.min(heights))
+        .map(|number| {
+            let parts = RANGES.min(heights);
+            number * heights / parts..(number + 1) * heights / parts
+        })
+        .collect();
+    let mut by_range: Vec<(String, Vec<Option<f64>>)> = Vec::new();
+    for range in ranges {
+        let run = all.first().and_then(Series::middle_run);
+        let ends =
+            run.map(|run| (run.blocks[range.start].height, run.blocks[range.end - 1].height));
+        let Some((first, last)) = ends else { continue };
+        let within = |block: &&BlockRecord| (first..=last).contains(&block.height);
+        let of =
+            |run: &Run| run.blocks.iter().filter(within).map(|block| block.service_s).sum::<f64>();
+        by_range.push((format!("{first}–{last}"), times(&all, of)));
+    }
+    let tip = |run: &Run| run.blocks.last().map_or(0.0, |block| block.tip_at_s);
+    let started = |run: &Run| run.blocks.first().map_or(0.0, |block| block.send_at_s);
+    by_range.insert(0, ("before the first block".to_owned(), times(&all, started)));
+    by_range.push(("start to tip".to_owned(), times(&all, tip)));
+    let mut by_phase: Vec<(String, Vec<Option<f64>>)> = measured_phases(results)
+        .into_iter()
+        .map(|(name, title)| {
+            let of = |series: &Series<'_>| series.phase(&name, |phase| phase.seconds);
+            (title, all.iter().map(of).collect())
+        })
+        .collect();
+    let total = |series: &Series<'_>| series.phase("total", |phase| phase.seconds);
+    by_phase.push(("all of these".to_owned(), all.iter().map(total).collect()));
+    vec![
+        difference("Seconds per range of heights, and what is saved", "Heights", &all, &by_range),
+        difference("Seconds per phase, and what is saved", "Phase", &all, &by_phase),
+    ]
+}
+
+fn times(all: &[Series<'_>], of: impl Fn(&Run) -> f64) -> Vec<Option<f64>> {
+    let middle = |series: &Series<'_>| {
+        let times: Vec<f64> = series.runs.iter().map(|run| of(run)).collect();
+        (!times.is_empty()).then(|| median(&times))
+    };
+    all.iter().map(middle).collect()
+}
+
+fn difference(
+    caption: &str,
+    what: &str,
+    all: &[Series<'_>],
+    rows: &[(String, Vec<Option<f64>>)],
+) -> Table {
+    let mut head = vec![what.to_owned()];
+    for (number, series) in all.iter().enumerate() {
+        head.push(series.label.clone());
+        if number > 0 {
+            head.extend(["saved, s".to_owned(), "saved".to_owned(), "ratio".to_owned()]);
+        }
+    }
+    let mut table = Table { caption: caption.to_owned(), head, rows: Vec::new(), word_columns: 1 };
+    for (name, values) in rows {
+        let mut row = vec![name.clone()];
+        let base = values.first().copied().flatten();
+        for (number, value) in values.iter().enumerate() {
+            row.push(value.map_or_else(|| NONE.to_owned(), seconds));
+            if number > 0 {
+                row.extend(match base.zip(*value) {
+                    Some((base, value)) if base > 0.0 && value > 0.0 => {
+                        [signed(base - value), share((base - value) / base), ratio(base / value)]
+                    }
+                    _ => [NONE.to_owned(), NONE.to_owned(), NONE.to_owned()],
+                });
+            }
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+/// Seconds that may be lost as well as saved.
+fn signed(value: f64) -> String {
+    if value < 0.0 { format!("−{}", seconds(-value)) } else { seconds(value) }
+}
+
+fn share(value: f64) -> String {
+    if value < 0.0 { format!("−{}", percent(-value)) } else { percent(value) }
+}
+
+/// The line of a target that says it all.
+pub(super) fn headline(results: &Results, series: &Series<'_>) -> Option<String> {
+    let run = series.middle_run()?;
+    let end_s = run.blocks.last()?.tip_at_s;
+    let (txs, bytes) = (results.chain.txs, results.chain.bytes);
+    let spread = {
+        let ends: Vec<f64> =
+            series.runs.iter().filter_map(|run| Some(run.blocks.last()?.tip_at_s)).collect();
+        crate::stats::spread(&ends)
+    };
+    let spread = spread.map_or_else(String::new, |spread| format!(", spread {}", percent(spread)));
+    Some(format!(
+        "{}: {} s from start to tip (run in the middle of {}{spread}), {} tx/s, {} MiB/s",
+        series.label,
+        seconds(end_s),
+        count(series.runs.len() as u64),
+        super::number::rate(crate::stats::rate(txs as f64, end_s)),
+        super::number::rate(crate::stats::rate(bytes as f64 / MIB, end_s)),
+    ))
+}
+
+/// `curves.csv`: elapsed seconds at heights, a column for each target; of several runs the one in the middle.
+pub(super) fn wide_csv(results: &Results) -> String {
+    let all = comparable(results);
+    let mut out = "height".to_owned();
+    for series in &all {
+        let _ = write!(out, ",{}", field(&series.label));
+    }
+    out.push('\n');
+    let runs: Vec<&Run> = all.iter().filter_map(Series::middle_run).collect();
+    let mut heights: Vec<u32> =
+        runs.iter().flat_map(|run| &run.blocks).map(|block| block.height).collect();
+    heights.sort_unstable();
+    heights.dedup();
+    for height in heights {
+        let _ = write!(out, "{height}");
+        for run in &runs {
+            // Blocks of a run are in order of height.
+            let found = run.blocks.binary_search_by_key(&height, |block| block.height);
+            match found {
+                Ok(index) => {
+                    let _ = write!(out, ",{:.3}", run.blocks[index].tip_at_s);
+                }
+                Err(_) => out.push(','),
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// `curves-long.csv`: every run, a row for each height, with what the chain holds up to it.
+pub(super) fn long_csv(results: &Results) -> String {
+    let mut out =
+        "target,run,status,repeat,height,elapsed_s,txs_so_far,inputs_so_far,bytes_so_far\n"
+            .to_owned();
+    for target in &results.targets {
+        for run in &target.runs {
+            let status = if run.status == Status::Valid { "valid" } else { "void" };
+            let (mut txs, mut inputs, mut bytes) = (0, 0, 0);
+            for block in &run.blocks {
+                (txs, inputs, bytes) =
+                    (txs + block.txs, inputs + block.inputs, bytes + block.bytes);
+                let _ = writeln!(
+                    out,
+                    "{},{},{status},{},{},{:.3},{txs},{inputs},{bytes}",
+                    field(&target.name),
+                    field(&run.id),
+                    run.repeat,
+                    block.height,
+                    block.tip_at_s,
+                );
+            }
+        }
+    }
+    out
+}
+
+/// What these figures cannot say because they are of syncs.
+pub(super) fn limitations(results: &Results) -> Vec<String> {
+    let mut points = vec![
+        "Laboratory, target and, where there is one, the source of blocks share one machine and its cores.".to_owned(),
+        "The chain is forged and small beside a public one: what grows with the set of unspent outputs is seen less here."
+            .to_owned(),
+    ];
+    if !is_like_for_like(results) {
+        points.push(
+            "Blocks came to the targets in different ways; see the table of targets.".to_owned(),
+        );
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn curves_and_ratios_of_syncs() {
+        let results = fixture::syncs();
+        let charts = charts(&results);
+        let titles: Vec<_> = charts.iter().map(|chart| chart.title.as_str()).collect();
+        assert_eq!(titles.len(), 4, "{titles:?}");
+        let [first, second] = [0, 1].map(|number| &results.targets[number].runs[0]);
+        let ratios = at_equal_heights(first, second);
+        assert!(ratios.windows(2).all(|two| two[0].0 < two[1].0), "the baseline's time runs on");
+        let (first_one, last) = (ratios[0].1, ratios[ratios.len() - 1].1);
+        assert!((first_one - 1.0).abs() < 1e-9, "equal in the first half: {first_one}");
+        let end_s = |run: &Run| run.blocks.last().expect("blocks").tip_at_s;
+        assert!((last - end_s(first) / end_s(second)).abs() < 1e-9 && last > 1.1, "{last}");
+        let heights = at_equal_moments(first, second);
+        assert!(heights.iter().all(|(_, ratio)| *ratio >= 1.0), "never behind");
+        assert!(heights.iter().all(|(time_s, _)| *time_s <= end_s(second)), "while both go on");
+    }
+
+    #[test]
+    fn what_is_saved_adds_up() {
+        let results = fixture::syncs();
+        let tables = differences(&results);
+        let value = |text: &str| text.replace(['−', ','], "").parse::<f64>().expect("a number");
+        let ranges = &tables[0].rows;
+        assert_eq!(ranges.len(), RANGES + 2);
+        let run =
+            results.targets[0].runs.iter().map(|run| run.blocks.last().expect("blocks").tip_at_s);
+        let median = median(&run.collect::<Vec<_>>());
+        let (parts, whole) = ranges.split_at(RANGES + 1);
+        let sum: f64 = parts.iter().map(|row| value(&row[1])).sum();
+        assert!((sum - median).abs() < 0.02 * median, "{sum} {median}");
+        assert!((value(&whole[0][1]) - median).abs() < 0.01 * median);
+        insta::assert_snapshot!(
+            tables
+                .iter()
+                .map(|table| {
+                    let mut text = String::new();
+                    table.text(&mut text);
+                    text
+                })
+                .collect::<Vec<_>>()
+                .join("\n")
+        );
+    }
+
+    #[test]
+    fn files_of_curves() {
+        let results = fixture::syncs();
+        let wide = wide_csv(&results);
+        let heights = results.targets[0].runs[0].blocks.len();
+        assert_eq!(wide.lines().count(), heights + 1);
+        assert!(wide.starts_with("height,assay,bchn-28.0.1\n"), "{wide:.80}");
+        assert!(wide.lines().all(|line| line.matches(',').count() == 2));
+        let long = long_csv(&results);
+        assert_eq!(long.lines().count(), 8 * heights + 1);
+        let last = long.lines().last().expect("rows");
+        assert!(
+            last.ends_with(&format!(
+                ",{},{},{}",
+                results.chain.txs, results.chain.inputs, results.chain.bytes
+            )),
+            "{last}"
+        );
+    }
+
+    #[test]
+    fn ways_of_delivery_are_told() {
+        let mut results = fixture::syncs();
+        assert!(prose(&results).iter().any(|line| line.starts_with("Not all targets")));
+        results.targets[1].delivery = None;
+        assert!(!prose(&results).iter().any(|line| line.starts_with("Not all targets")));
+        let table = ways(&results);
+        assert_eq!(table.rows[0][3], "4 of 4");
+        assert_eq!(
+            (table.rows[0][4].as_str(), table.rows[1][5].as_str()),
+            ("equals the ledger", "the target cannot tell")
+        );
+    }
+}

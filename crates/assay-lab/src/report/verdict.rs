@@ -1,0 +1,54 @@
+//! The verdict of `assay compare` in the report of a plan whose targets took turns.
+
+use super::table::Table;
+use crate::compare::{CompareError, CompareOptions, Comparison, Source, compare};
+use crate::results::Results;
+
+/// The comparison of all targets with the first of them; nothing where there are no two targets, or where each ran once.
+pub(super) fn of(results: &Results) -> Option<Result<Comparison, CompareError>> {
+    let has_rounds = results.runs().any(|run| run.repeat > 0);
+    if results.targets.len() < 2 || !has_rounds {
+        return None;
+    }
+    let source = Source { name: results.plan.name.clone(), results: results.clone() };
+    Some(compare(&[source], &CompareOptions::default()))
+}
+
+/// The sentences of the verdict, for the first section and the terminal.
+pub(super) fn sentences(verdict: &Result<Comparison, CompareError>) -> Vec<String> {
+    match verdict {
+        Ok(comparison) => comparison.verdicts(),
+        Err(error) => vec![format!("no verdict: {error}")],
+    }
+}
+
+/// Every row of the comparison.
+pub(super) fn tables(verdict: &Result<Comparison, CompareError>) -> Vec<Table> {
+    verdict.as_ref().map(Comparison::tables).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::report::{fixture, page, terminal};
+
+    #[test]
+    fn verdict_is_on_the_first_screen() {
+        let results = fixture::syncs();
+        let page = page(&results);
+        let first = &page.sections[0];
+        assert_eq!(first.id, "summary");
+        let verdict = first.prose.iter().find(|line| line.starts_with("VERDICT"));
+        let verdict = verdict.expect("two targets and four rounds have one");
+        assert!(verdict.contains("no difference shown"), "four pairs cannot show one: {verdict}");
+        assert!(verdict.contains("4 of 4 planned pairs"), "{verdict}");
+        assert!(page.sections.iter().any(|section| section.id == "verdict"));
+        assert!(terminal(&results).contains(verdict.as_str()));
+    }
+
+    #[test]
+    fn one_round_has_no_verdict() {
+        let page = page(&fixture::results());
+        assert!(page.sections.iter().all(|section| section.id != "verdict"));
+        assert!(!page.markdown().contains("VERDICT"));
+    }
+}

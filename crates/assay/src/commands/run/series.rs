@@ -1,0 +1,174 @@
+//! `assay run PLAN --series K`: the same plan several times over, and what its verdicts came to.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use assay_lab::atomic_file;
+use assay_lab::compare::{CompareOptions, Comparison, Source, compare};
+use assay_lab::plan::Plan;
+use assay_lab::progress::Reporter;
+use assay_lab::report::Table;
+use assay_lab::results::Results;
+use assay_lab::run::{RunOptions, run as run_plan};
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::output;
+
+/// Name of the summary in the folder of all series.
+const SUMMARY: &str = "series.json";
+
+/// What all series came to.
+#[derive(Serialize)]
+struct Summary {
+    schema: u32,
+    kind: &'static str,
+    plan: String,
+    pairs: u32,
+    /// Verdicts that say faster or slower on totals, all series together.
+    differences_of_totals: usize,
+    /// The same on any row.
+    differences: usize,
+    /// Rows there are.
+    rows: usize,
+    /// Of these, differences between the same software: false ones.
+    false_differences_of_totals: usize,
+    false_differences: usize,
+    /// How far from 1 the interval of a total reaches for the same software: the largest of all series, a share.
+    floor_of_totals: Option<f64>,
+    series: Vec<OneSeries>,
+}
+
+#[derive(Serialize)]
+struct OneSeries {
+    folder: String,
+    void_runs: usize,
+    comparison: Comparison,
+}
+
+/// Runs the plan `count` times, each in a folder of its own, all on one chain.
+pub(super) fn run(
+    plan: &Plan,
+    options: &RunOptions,
+    (count, json): (u32, bool),
+    reporter: &dyn Reporter,
+) -> anyhow::Result<Outcome> {
+    let targets =
+        if options.targets.is_empty() { plan.runs.targets.len() } else { options.targets.len() };
+    if targets < 2 || plan.runs.repeat < 2 {
+        bail!("--series compares: it wants two targets at least, and two pairs (--pairs)");
+    }
+    let out_dir = &options.out_dir;
+    let mut series = Vec::new();
+    for number in 1..=count {
+        let folder = format!("series-{number}");
+        output::complain(&format!("series {number} of {count}"));
+        let mut options = options.clone();
+        options.chain_dir.get_or_insert_with(|| out_dir.join("chain"));
+        options.out_dir = out_dir.join(&folder);
+        if number > 1 {
+            options.yardstick_command.clear();
+        }
+        let results = run_plan(plan.clone(), &options, reporter)?;
+        series.push(judged(folder, results)?);
+    }
+    let summary = summarise(plan, series);
+    write(&summary, out_dir)?;
+    if json {
+        output::print_json(&summary)?;
+    } else {
+        output::print(&text(&summary))?;
+    }
+    let is_void = summary.series.iter().any(|series| series.void_runs > 0);
+    Ok(if is_void { Outcome::Negative } else { Outcome::Good })
+}
+
+fn judged(folder: String, results: Results) -> anyhow::Result<OneSeries> {
+    let void_runs = results.void_runs().count();
+    let source = Source { name: folder.clone(), results };
+    let comparison = compare(&[source], &CompareOptions::default())?;
+    Ok(OneSeries { folder, void_runs, comparison })
+}
+
+fn summarise(plan: &Plan, series: Vec<OneSeries>) -> Summary {
+    let count = |is_aa_only: bool, is_total_only: bool| {
+        let beside = series.iter().flat_map(|series| &series.comparison.beside);
+        let rows =
+            beside.filter(|beside| beside.is_aa || !is_aa_only).flat_map(|beside| &beside.rows);
+        let rows = rows.filter(|row| row.is_total || !is_total_only);
+        rows.filter(|row| row.verdict.is_difference()).count()
+    };
+    let beside = || series.iter().flat_map(|series| &series.comparison.beside);
+    let same = beside().filter(|beside| beside.is_aa).flat_map(|beside| &beside.rows);
+    let floor_of_totals =
+        same.filter(|row| row.is_total).map(|row| row.ratio.reach()).reduce(f64::max);
+    Summary {
+        schema: 1,
+        kind: "series",
+        plan: plan.name.clone(),
+        pairs: plan.runs.repeat,
+        differences_of_totals: count(false, true),
+        differences: count(false, false),
+        rows: beside().map(|beside| beside.rows.len()).sum(),
+        false_differences_of_totals: count(true, true),
+        false_differences: count(true, false),
+        floor_of_totals,
+        series,
+    }
+}
+
+fn write(summary: &Summary, out_dir: &Path) -> anyhow::Result<()> {
+    let json = serde_json::to_vec_pretty(summary).context("cannot write JSON")?;
+    Ok(atomic_file::write(&out_dir.join(SUMMARY), &json)?)
+}
+
+fn text(summary: &Summary) -> String {
+    let head =
+        ["Series", "A", "B", "pairs", "ratio", "interval", "reach", "verdict", "differences"];
+    let caption = format!("{}: totals of each series; above 1, B is faster", summary.plan);
+    let mut table = Table::new(&caption, &head, 3);
+    for series in &summary.series {
+        for beside in &series.comparison.beside {
+            let differences = beside.rows.iter().filter(|row| row.verdict.is_difference()).count();
+            for row in beside.rows.iter().filter(|row| row.is_total) {
+                table.push([
+                    series.folder.clone(),
+                    beside.first.clone(),
+                    beside.second.clone(),
+                    row.ratio.pairs.to_string(),
+                    format!("{:.4}", row.ratio.median),
+                    format!("{:.4} to {:.4}", row.ratio.interval.low, row.ratio.interval.high),
+                    format!("{:.2} %", row.ratio.reach() * 100.0),
+                    row.verdict.text().to_owned(),
+                    format!("{differences} of {}", beside.rows.len()),
+                ]);
+            }
+        }
+    }
+    let mut out = String::new();
+    table.text(&mut out);
+    let _ = writeln!(
+        out,
+        "\ndifferences: {} on totals, {} on all {} rows; false ones (the same software on both sides): {} on totals, {} on all rows",
+        summary.differences_of_totals,
+        summary.differences,
+        summary.rows,
+        summary.false_differences_of_totals,
+        summary.false_differences,
+    );
+    if let Some(floor) = summary.floor_of_totals {
+        let _ = writeln!(
+            out,
+            "floor of totals on this machine, the largest of all series: {:.2} %",
+            floor * 100.0
+        );
+    }
+    for note in summary.series.iter().flat_map(|series| {
+        let notes = series.comparison.notes();
+        notes.into_iter().map(move |note| format!("{}: {note}", series.folder))
+    }) {
+        let _ = writeln!(out, "note: {note}");
+    }
+    out
+}

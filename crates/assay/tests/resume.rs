@@ -1,0 +1,125 @@
+//! The laboratory is killed in mid-plan; what it had finished stays, what it was at is made again, and nothing else is.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Longest wait for anything; machines that run tests may be busy.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// Two targets, three rounds.
+const RUNS: usize = 6;
+
+fn plan(out: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+    command
+        .args(["run", "aa", "--scale", "0.02", "--repeat", "3", "--seed", "11"])
+        .arg("--out")
+        .arg(out)
+        .args(more)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+/// Finished runs of the journal: file name, and its text.
+fn finished(out: &Path) -> BTreeMap<String, String> {
+    let Ok(entries) = fs::read_dir(out.join("runs")) else { return BTreeMap::new() };
+    let paths = entries.flatten().map(|entry| entry.path());
+    paths
+        .filter(|path| path.extension().is_some_and(|ext| ext == "json"))
+        .filter_map(|path| {
+            let name = path.file_stem()?.to_str()?.to_owned();
+            Some((name, fs::read_to_string(path).ok()?))
+        })
+        .collect()
+}
+
+fn started(text: &str) -> String {
+    let run: Value = serde_json::from_str(text).expect("the journal is JSON");
+    run["run"]["started"].as_str().expect("a moment").to_owned()
+}
+
+/// The run whose node is up and whose result is not there: it is under way.
+fn under_way(out: &Path) -> Option<String> {
+    let done = finished(out);
+    let entries = fs::read_dir(out.join("work")).ok()?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter(|name| !name.contains("warmup") && !done.contains_key(name))
+        .find(|name| out.join("work").join(name).join("regtest/.cookie").exists())
+}
+
+/// Nodes outlive a laboratory that had no time to stop them; those of this folder are ended, by their identifiers.
+fn end_nodes(out: &Path) {
+    let folder = out.join("work").display().to_string();
+    for entry in fs::read_dir("/proc").expect("the system tells").flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
+        let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&command).contains(&folder) {
+            let killed = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+            assert!(killed.expect("kill starts").success() || !entry.path().exists());
+        }
+    }
+}
+
+#[test]
+fn a_killed_laboratory_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().canonicalize().expect("a path").join("out");
+    let mut laboratory = plan(&out, &[]).spawn().expect("the program starts");
+    let begin = Instant::now();
+    let interrupted = loop {
+        // In the second round, with runs of both targets done and some to come.
+        let is_middle = (2..RUNS - 1).contains(&finished(&out).len());
+        if let Some(name) = under_way(&out).filter(|_| is_middle) {
+            break name;
+        }
+        let ended = laboratory.try_wait().expect("a child");
+        assert_eq!(ended, None, "it ended before it could be killed");
+        assert!(begin.elapsed() < PATIENCE, "no run in the middle of the plan was met");
+        sleep(Duration::from_millis(2));
+    };
+    laboratory.kill().expect("SIGKILL");
+    laboratory.wait().expect("it is dead");
+    end_nodes(&out);
+    let before = finished(&out);
+    assert!(!before.contains_key(&interrupted) && !out.join("report.html").exists());
+    assert!((2..RUNS).contains(&before.len()), "{:?}", before.keys());
+
+    let status = plan(&out, &["--resume"]).status().expect("the program starts");
+    assert!(status.success(), "{status}");
+    let after = finished(&out);
+    assert_eq!(after.len(), RUNS);
+    for (name, text) in &before {
+        assert_eq!(after.get(name), Some(text), "{name} was not made again");
+    }
+    let last_before = before.values().map(|text| started(text)).max().expect("there are runs");
+    for (name, text) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
+        // Moments are told to the second.
+        assert!(started(text) >= last_before, "{name} was made after the kill");
+    }
+    assert!(after.contains_key(&interrupted));
+    assert!(!out.join("runs.1").exists(), "nothing was moved aside");
+
+    let results = fs::read_to_string(out.join("results.json")).expect("results");
+    let results: Value = serde_json::from_str(&results).expect("JSON");
+    let targets = results["targets"].as_array().expect("targets");
+    let runs: Vec<&Value> =
+        targets.iter().flat_map(|target| target["runs"].as_array().expect("runs")).collect();
+    assert_eq!((targets.len(), runs.len()), (2, RUNS));
+    for run in runs {
+        assert_eq!(run["status"], "valid");
+        let name = run["id"].as_str().expect("a name");
+        assert_eq!(run["started"], started(&after[name]), "{name} is that of the journal");
+    }
+    let page = fs::read_to_string(out.join("report.md")).expect("a report");
+    assert!(page.contains("VERDICT") && page.contains("3 of 3 planned pairs"), "{page:.2000}");
+}
