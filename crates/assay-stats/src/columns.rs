@@ -28,7 +28,7 @@ impl<R> Copy for Get<R> {}
 
 /// One column.
 #[derive(Debug)]
-pub struct Column<R> {
+pub(crate) struct Column<R> {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) get: Get<R>,
@@ -36,7 +36,7 @@ pub struct Column<R> {
 
 /// One table.
 #[derive(Debug)]
-pub struct Table<R: 'static> {
+pub(crate) struct Table<R: 'static> {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) columns: &'static [Column<R>],
@@ -115,7 +115,7 @@ macro_rules! kind_columns {
                 ),
                 Column::int(
                     concat!("value_", $name),
-                    concat!("their sum, satoshi"),
+                    "their sum, satoshi",
                     |row: &BlockRow| clamp(row.counts.of_kind(OutputKind::$kind).value),
                 ),
             )*
@@ -212,11 +212,11 @@ static TX_COLUMNS: [Column<TxRow>; 14] = [
 ];
 
 /// One row for each block.
-pub static BLOCKS: Table<BlockRow> =
+pub(crate) static BLOCKS: Table<BlockRow> =
     Table { name: "blocks", what: "one row for each block", columns: &BLOCK_COLUMNS };
 
 /// One row for each transaction.
-pub static TXS: Table<TxRow> =
+pub(crate) static TXS: Table<TxRow> =
     Table { name: "txs", what: "one row for each transaction", columns: &TX_COLUMNS };
 
 /// The view over the columns of [`BLOCKS`] that count outputs by kind, as SQL.

@@ -1,5 +1,6 @@
 //! Tables as Parquet files: written row group by row group, and read back column by column.
 
+use std::fmt::Write;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -214,19 +215,18 @@ impl<R> Drop for TableWriter<R> {
 }
 
 fn schema<R>(table: &Table<R>) -> String {
-    let columns: String = table
-        .columns
-        .iter()
-        .map(|column| {
-            let kind = match column.get {
-                Get::Int(_) => "INT64",
-                Get::Bool(_) => "BOOLEAN",
-                Get::Hash(_) => "FIXED_LEN_BYTE_ARRAY (32)",
-            };
-            format!("REQUIRED {kind} {}; ", column.name)
-        })
-        .collect();
-    format!("message {} {{ {columns}}}", table.name)
+    let mut text = format!("message {} {{", table.name);
+    for column in table.columns {
+        let kind = match column.get {
+            Get::Int(_) => "INT64",
+            Get::Bool(_) => "BOOLEAN",
+            Get::Hash(_) => "FIXED_LEN_BYTE_ARRAY (32)",
+        };
+        // Writing to a string cannot fail.
+        let _ = write!(text, " REQUIRED {kind} {};", column.name);
+    }
+    text.push_str(" }");
+    text
 }
 
 fn write_values(chunk: &mut SerializedColumnWriter<'_>, values: Values) -> Result<(), Fault> {

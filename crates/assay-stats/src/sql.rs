@@ -1,7 +1,7 @@
-//! SQL over the tables, by SQLite.
+//! SQL over the tables, by `SQLite`.
 //!
 //! The statement is prepared against empty tables first, which tells the tables and columns it reads. Only those are
-//! copied into a private database, which SQLite keeps in its cache and spills to an unnamed temporary file when it grows;
+//! copied into a private database, which `SQLite` keeps in its cache and spills to an unnamed temporary file when it grows;
 //! then the statement runs. Nothing but a query is let through.
 
 use std::collections::BTreeSet;
@@ -67,7 +67,7 @@ pub enum SqlError {
     /// The statement is not one.
     #[error("{message}")]
     Syntax {
-        /// What SQLite says.
+        /// What `SQLite` says.
         message: String,
         /// Where, in bytes of the statement.
         offset: Option<usize>,
@@ -78,7 +78,7 @@ pub enum SqlError {
     /// A Parquet file cannot be read.
     #[error(transparent)]
     Parquet(#[from] ParquetError),
-    /// SQLite failed, for example by an overflow or a full disk.
+    /// `SQLite` failed, for example by an overflow or a full disk.
     #[error("{0}")]
     Database(#[from] rusqlite::Error),
 }

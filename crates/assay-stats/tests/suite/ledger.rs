@@ -82,7 +82,7 @@ fn witnesses_kinds_and_many_inputs_equal_a_plain_count() {
                 if index > 0 {
                     let inputs = tx.input_count();
                     assert_eq!(tx_row.inputs as usize, inputs);
-                    let with = (0..inputs).filter(|at| tx.witness(*at).len() > 0).count() as u64;
+                    let with = (0..inputs).filter(|at| !tx.witness(*at).is_empty()).count() as u64;
                     assert_eq!(u64::from(tx_row.segwit_inputs), with);
                     segwit_inputs += with;
                     segwit += u64::from(with > 0);
