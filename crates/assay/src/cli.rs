@@ -6,6 +6,7 @@ mod lab;
 mod load;
 mod logs;
 mod p2p;
+mod stats;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub(crate) use lab::{CompareArguments, HistoryArguments, MachineArguments};
 pub(crate) use load::{LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument};
 pub(crate) use logs::LogsArguments;
 pub(crate) use p2p::{LoadP2pArguments, P2pArguments};
+pub(crate) use stats::{SqlArguments, StatsArguments};
 
 /// The version, and what a user of an unusual build must know.
 pub(crate) const VERSION: &str = if cfg!(feature = "slowed") {
@@ -54,7 +56,7 @@ pub(crate) enum Command {
     Crash(CrashArguments),
     /// Show the built-in plans.
     Plan(PlanArguments),
-    /// Make chains.
+    /// Make chains, and tell what is in them.
     Chain(ChainArguments),
     /// Ask Electrum servers, ours or others.
     Electrum(ElectrumArguments),
@@ -245,7 +247,7 @@ pub(crate) enum PlanCommand {
     },
 }
 
-/// Make chains.
+/// Make chains, and tell what is in them.
 #[derive(Debug, Args)]
 pub(crate) struct ChainArguments {
     #[command(subcommand)]
@@ -258,6 +260,10 @@ pub(crate) enum ChainCommand {
     Forge(ForgeArguments),
     /// Tell what happened to every script of a forged chain: history, balance, unspent outputs.
     Scripts(ScriptsArguments),
+    /// Tell what is in a chain, from its block files: counts per range of heights, also as Parquet.
+    Stats(StatsArguments),
+    /// Ask a chain questions in SQL.
+    Sql(SqlArguments),
     /// Names of the built-in recipes.
     Recipes {
         /// Print JSON.

@@ -1,5 +1,11 @@
 //! `assay chain`.
 
+mod rpc;
+mod source;
+mod sql;
+mod stats;
+mod stats_page;
+
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write as _};
@@ -21,6 +27,8 @@ pub(crate) fn run(arguments: ChainArguments) -> anyhow::Result<Outcome> {
     match arguments.command {
         ChainCommand::Forge(arguments) => run_forge(&arguments)?,
         ChainCommand::Scripts(arguments) => run_scripts(&arguments)?,
+        ChainCommand::Stats(arguments) => return stats::run(&arguments),
+        ChainCommand::Sql(arguments) => return sql::run(&arguments),
         ChainCommand::Recipes { json: true } => {
             output::print_json(&Recipe::builtin_names().collect::<Vec<_>>())?;
         }

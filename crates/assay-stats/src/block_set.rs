@@ -1,0 +1,370 @@
+//! Finding the blocks of a chain in block files.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread;
+
+use assay_consensus::header::check_header;
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::opcode::{Instruction, Instructions, op};
+use assay_store::{BlockFiles, BlockFilesError, BlockPlace, Finding, StrayKind};
+use assay_wire::{Block, BlockHash, Header};
+
+use crate::branch::{self, Choice, Entry};
+use crate::read::Heights;
+
+/// Places without blocks that are named.
+const STRAYS_MAX: usize = 16;
+
+/// First version whose coinbase tells the height (BIP34).
+const VERSION_WITH_HEIGHT: i32 = 2;
+
+/// Bytes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub path: PathBuf,
+    /// Where they begin.
+    pub offset: u64,
+    /// How many there are.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} bytes at {}", self.path.display(), self.bytes, self.offset)
+    }
+}
+
+/// Bytes that belong to no block and are no padding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// Where they lie.
+    pub place: Place,
+    /// What they look like.
+    pub kind: StrayKind,
+}
+
+/// What there was besides the chosen branch.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Distinct blocks.
+    pub blocks: usize,
+    /// Blocks that are there again.
+    pub duplicates: usize,
+    /// Blocks on other branches.
+    pub stale: usize,
+    /// Blocks that do not connect to the chosen branch.
+    pub unconnected: usize,
+    /// Blocks that are in no file and that some of those build on, the first few.
+    pub missing: Vec<BlockHash>,
+    /// Bytes that belong to no block: the first few places, how many there are, and padding.
+    pub strays: Vec<Stray>,
+    /// How many such places there are.
+    pub stray_count: usize,
+    /// Bytes that nodes reserved.
+    pub padding_bytes: u64,
+}
+
+/// Why there is no chain.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The files cannot be read.
+    #[error(transparent)]
+    Files(#[from] BlockFilesError),
+    /// They hold no block of the chain.
+    #[error("{}: {files} files of {bytes} bytes hold no block of {chain}", path.display())]
+    NoBlocks {
+        /// Where they were looked for.
+        path: PathBuf,
+        /// The chain.
+        chain: &'static str,
+        /// How many files there are.
+        files: usize,
+        /// Their length.
+        bytes: u64,
+    },
+    /// No block connects to genesis, and the first one does not tell its height.
+    #[error(
+        "no block connects to genesis, and the first of the longest piece, {hash} ({place}), does not tell its height"
+    )]
+    NoHeight {
+        /// The block.
+        hash: BlockHash,
+        /// Where it lies.
+        place: Place,
+    },
+}
+
+/// The blocks of one chain, in files that are not changed.
+#[derive(Debug)]
+pub struct BlockSet {
+    pub(crate) files: BlockFiles,
+    pub(crate) params: Arc<ChainParams>,
+    /// The chosen branch, from its lowest block.
+    branch: Vec<(BlockHash, BlockPlace)>,
+    first_height: u32,
+    found: Found,
+}
+
+/// What one file holds.
+#[derive(Default)]
+struct Findings {
+    entries: Vec<Entry>,
+    strays: Vec<Stray>,
+    stray_count: usize,
+    padding_bytes: u64,
+}
+
+impl BlockSet {
+    /// Finds the blocks at `path`, a directory with `blk*.dat` in it or in its `blocks`, or one file of blocks, and chooses
+    /// the branch with the most work. `on_bytes` learns how many bytes are searched, of how many, from several threads.
+    ///
+    /// A pruned node's files, which do not reach down to genesis, are taken too when their first block tells its height.
+    ///
+    /// # Errors
+    /// When the files cannot be read, or hold no chain.
+    pub fn open(
+        path: &Path,
+        params: Arc<ChainParams>,
+        threads: usize,
+        on_bytes: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Self, OpenError> {
+        let files = BlockFiles::open(path, params.disk_magic)?;
+        let all = search(&files, &params, threads, on_bytes)?;
+        let choice = branch::choose(&all.entries, &params.genesis_hash);
+        let Choice { blocks, duplicates, stale, unconnected, missing, .. } = choice;
+        let branch: Vec<(BlockHash, BlockPlace)> = choice
+            .branch
+            .iter()
+            .map(|index| &all.entries[*index as usize])
+            .map(|entry| (entry.hash, entry.place))
+            .collect();
+        let Some((hash, place)) = branch.first().copied() else {
+            let (files, bytes) = (files.files().len(), files.bytes());
+            return Err(OpenError::NoBlocks {
+                path: path.into(),
+                chain: params.name,
+                files,
+                bytes,
+            });
+        };
+        let first_height = match choice.first_height {
+            Some(height) => height,
+            None => height_in_coinbase(&files, &params, &place)?
+                .ok_or_else(|| OpenError::NoHeight { hash, place: place_of(&files, &place) })?,
+        };
+        let Findings { strays, stray_count, padding_bytes, .. } = all;
+        let found = Found {
+            blocks,
+            duplicates,
+            stale,
+            unconnected,
+            missing,
+            strays,
+            stray_count,
+            padding_bytes,
+        };
+        Ok(Self { files, params, branch, first_height, found })
+    }
+
+    /// The chain.
+    pub fn params(&self) -> &ChainParams {
+        &self.params
+    }
+
+    /// First and last height.
+    pub fn heights(&self) -> Heights {
+        let first = self.first_height;
+        Heights { first, last: first + (self.branch.len() - 1) as u32 }
+    }
+
+    /// Hash of the last block.
+    pub fn tip(&self) -> BlockHash {
+        self.branch.last().map(|(hash, _)| *hash).unwrap_or_default()
+    }
+
+    /// Hash of the block at a height; `None` outside the chain.
+    pub fn hash(&self, height: u32) -> Option<BlockHash> {
+        self.at(height).map(|(hash, _)| *hash)
+    }
+
+    /// Length of the block at a height; `None` outside the chain.
+    pub fn size(&self, height: u32) -> Option<u32> {
+        self.at(height).map(|(_, place)| place.size)
+    }
+
+    /// Bytes of the blocks at these heights.
+    pub fn bytes(&self, heights: Heights) -> u64 {
+        let Some(Heights { first, last }) = self.heights().within(heights) else { return 0 };
+        (first..=last).filter_map(|height| self.size(height)).map(u64::from).sum()
+    }
+
+    /// Number of files and their length.
+    pub fn files(&self) -> (usize, u64) {
+        (self.files.files().len(), self.files.bytes())
+    }
+
+    /// Whether the files are obfuscated.
+    pub fn is_obfuscated(&self) -> bool {
+        self.files.is_obfuscated()
+    }
+
+    /// What there was besides the chosen branch.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    pub(crate) fn at(&self, height: u32) -> Option<&(BlockHash, BlockPlace)> {
+        self.branch.get(height.checked_sub(self.first_height)? as usize)
+    }
+
+    pub(crate) fn place(&self, place: &BlockPlace) -> Place {
+        place_of(&self.files, place)
+    }
+}
+
+/// The chain whose magic the files at `path` begin with. Chains that share one, as the two regression test networks do,
+/// cannot be told apart: the first of [`ChainParams::NAMES`] is taken.
+///
+/// # Errors
+/// When the files cannot be read.
+pub fn detect_chain(path: &Path) -> Result<Option<&'static str>, BlockFilesError> {
+    let files = BlockFiles::open(path, [0; 4])?;
+    let known: Vec<ChainParams> =
+        ChainParams::NAMES.iter().filter_map(|name| ChainParams::by_name(name)).collect();
+    for (index, file) in files.files().iter().enumerate() {
+        if file.bytes < 4 {
+            continue;
+        }
+        let magic = files.read(&BlockPlace { file: index as u32, offset: 0, size: 4 })?;
+        if let Some(params) = known.iter().find(|params| params.disk_magic[..] == magic) {
+            return Ok(Some(params.name));
+        }
+    }
+    Ok(None)
+}
+
+/// Searches all files, `threads` at a time.
+fn search(
+    files: &BlockFiles,
+    params: &ChainParams,
+    threads: usize,
+    on_bytes: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Findings, BlockFilesError> {
+    let (count, bytes) = (files.files().len() as u32, files.bytes());
+    let (next, done) = (AtomicU32::new(0), AtomicU64::new(0));
+    let work = || {
+        let mut found = Vec::new();
+        loop {
+            let file = next.fetch_add(1, Ordering::Relaxed);
+            if file >= count {
+                return Ok(found);
+            }
+            let mut reached = 0u64;
+            let findings = search_file(files, params, file, &mut |at| {
+                // A damaged length makes the scan go back.
+                let step = at.saturating_sub(reached);
+                reached = reached.max(at);
+                on_bytes(done.fetch_add(step, Ordering::Relaxed) + step, bytes);
+            })?;
+            found.push((file, findings));
+        }
+    };
+    let by_thread: Vec<Result<Vec<(u32, Findings)>, BlockFilesError>> = thread::scope(|scope| {
+        let handles: Vec<_> =
+            (0..threads.clamp(1, count.max(1) as usize)).map(|_| scope.spawn(work)).collect();
+        let join = |handle: thread::ScopedJoinHandle<'_, _>| match handle.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        handles.into_iter().map(join).collect()
+    });
+    let mut by_file = Vec::new();
+    for found in by_thread {
+        by_file.append(&mut found?);
+    }
+    by_file.sort_by_key(|(file, _)| *file);
+    let mut all = Findings::default();
+    for (_, mut findings) in by_file {
+        all.entries.append(&mut findings.entries);
+        all.strays.append(&mut findings.strays);
+        all.strays.truncate(STRAYS_MAX);
+        all.stray_count += findings.stray_count;
+        all.padding_bytes += findings.padding_bytes;
+    }
+    Ok(all)
+}
+
+fn search_file(
+    files: &BlockFiles,
+    params: &ChainParams,
+    file: u32,
+    on_reached: &mut dyn FnMut(u64),
+) -> Result<Findings, BlockFilesError> {
+    let mut found = Findings::default();
+    let has_work = |bytes: &[u8; Header::SIZE]| {
+        let header = Header::parse(bytes);
+        check_header(params, &header, &header.hash()).is_ok()
+    };
+    files.scan(file, &has_work, &mut |finding, reached| {
+        match finding {
+            Finding::Block { place, header } => {
+                let header = Header::parse(&header);
+                let (hash, prev) = (header.hash(), header.prev_block);
+                found.entries.push(Entry { hash, prev, bits: header.bits, place });
+            }
+            Finding::Stray { bytes, kind: StrayKind::Padding, .. } => found.padding_bytes += bytes,
+            Finding::Stray { file, offset, bytes, kind } => {
+                found.stray_count += 1;
+                if found.strays.len() < STRAYS_MAX {
+                    let path = files.files()[file as usize].path.clone();
+                    found.strays.push(Stray { place: Place { path, offset, bytes }, kind });
+                }
+            }
+        }
+        on_reached(reached);
+    })?;
+    Ok(found)
+}
+
+fn place_of(files: &BlockFiles, place: &BlockPlace) -> Place {
+    let path = files.path_of(place).to_path_buf();
+    Place { path, offset: place.offset, bytes: u64::from(place.size) }
+}
+
+/// The height that the coinbase of a block tells (BIP34).
+fn height_in_coinbase(
+    files: &BlockFiles,
+    params: &ChainParams,
+    place: &BlockPlace,
+) -> Result<Option<u32>, BlockFilesError> {
+    let Ok(block) = Block::parse(files.read(place)?, params.encoding) else { return Ok(None) };
+    if block.header().version < VERSION_WITH_HEIGHT || block.tx_count() == 0 {
+        return Ok(None);
+    }
+    let coinbase = block.tx(0);
+    if coinbase.input_count() == 0 {
+        return Ok(None);
+    }
+    let first = Instructions::new(coinbase.input(0).script_sig).next().flatten();
+    Ok(first.and_then(small_height))
+}
+
+/// The number that an instruction pushes, if it can be a height.
+fn small_height(instruction: Instruction<'_>) -> Option<u32> {
+    match instruction {
+        Instruction { opcode: opcode @ op::PUSH1..=op::PUSH16, .. } => {
+            Some(u32::from(opcode - op::PUSH1) + 1)
+        }
+        Instruction { data: data @ ([_] | [_, _] | [_, _, _] | [_, _, _, _]), .. } => {
+            let mut bytes = [0; 4];
+            bytes[..data.len()].copy_from_slice(data);
+            // The highest bit of the last byte is a sign.
+            (data[data.len() - 1] < 0x80).then(|| u32::from_le_bytes(bytes))
+        }
+        _ => None,
+    }
+}

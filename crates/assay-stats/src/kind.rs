@@ -1,0 +1,179 @@
+//! What kind of output a script makes (Core `script/solver.cpp`, `Solver`).
+
+use assay_consensus::script::opcode::{
+    Instruction, Instructions, is_minimal_push, is_p2pkh, is_p2sh, op, witness_program,
+};
+use assay_wire::Encoding;
+use serde::Serialize;
+
+/// The kinds that are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputKind {
+    /// A public key.
+    P2pk,
+    /// The hash of a public key.
+    P2pkh,
+    /// The hash of a script.
+    P2sh,
+    /// The hash of a public key, as a witness program.
+    P2wpkh,
+    /// The hash of a script, as a witness program.
+    P2wsh,
+    /// A Taproot output key.
+    P2tr,
+    /// Several public keys, of which some must sign.
+    Multisig,
+    /// Data: anything that begins with `OP_RETURN`.
+    OpReturn,
+    /// Everything else.
+    Other,
+}
+
+impl OutputKind {
+    /// All of them, in the order in which they are counted.
+    pub const ALL: [Self; 9] = [
+        Self::P2pk,
+        Self::P2pkh,
+        Self::P2sh,
+        Self::P2wpkh,
+        Self::P2wsh,
+        Self::P2tr,
+        Self::Multisig,
+        Self::OpReturn,
+        Self::Other,
+    ];
+
+    /// Its name in tables and columns.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::P2pk => "p2pk",
+            Self::P2pkh => "p2pkh",
+            Self::P2sh => "p2sh",
+            Self::P2wpkh => "p2wpkh",
+            Self::P2wsh => "p2wsh",
+            Self::P2tr => "p2tr",
+            Self::Multisig => "multisig",
+            Self::OpReturn => "op_return",
+            Self::Other => "other",
+        }
+    }
+
+    /// The kind of a locking script. Witness programs are none where there are no witnesses.
+    pub fn of(script: &[u8], encoding: Encoding) -> Self {
+        if is_p2pkh(script) {
+            return Self::P2pkh;
+        }
+        if is_p2sh(script) {
+            return Self::P2sh;
+        }
+        if let Some((version, program)) = witness_program(script)
+            && encoding == Encoding::Segwit
+        {
+            return match (version, program.len()) {
+                (0, 20) => Self::P2wpkh,
+                (0, 32) => Self::P2wsh,
+                (1, 32) => Self::P2tr,
+                _ => Self::Other,
+            };
+        }
+        match script {
+            [op::RETURN, ..] => Self::OpReturn,
+            [length @ (33 | 65), key @ .., op::CHECKSIG]
+                if key.len() == usize::from(*length) && has_key_size(key) =>
+            {
+                Self::P2pk
+            }
+            _ if is_multisig(script).is_some() => Self::Multisig,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Whether a script is m, keys, n, `CHECKMULTISIG`, with n the number of keys; `None` when it is not.
+fn is_multisig(script: &[u8]) -> Option<()> {
+    let (&op::CHECKMULTISIG, _) = script.split_last()? else { return None };
+    let mut instructions = Instructions::new(script);
+    let required = small_number(instructions.next()??)?;
+    let mut keys = 0;
+    let total = loop {
+        let instruction = instructions.next()??;
+        if !has_key_size(instruction.data) {
+            break small_number(instruction)?;
+        }
+        keys += 1;
+    };
+    let is_end = instructions.next()??.opcode == op::CHECKMULTISIG && instructions.next().is_none();
+    let fits = (1..=KEYS_MAX).contains(&required) && (required..=KEYS_MAX).contains(&total);
+    (is_end && fits && keys == u32::from(total)).then_some(())
+}
+
+/// A number up to 127, pushed in the shortest form.
+fn small_number(instruction: Instruction<'_>) -> Option<u8> {
+    match instruction {
+        Instruction { opcode: opcode @ op::PUSH1..=op::PUSH16, .. } => Some(opcode - op::PUSH1 + 1),
+        Instruction { opcode, data: &[byte @ 17..=0x7f] } if is_minimal_push(opcode, &[byte]) => {
+            Some(byte)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the length agrees with what the first byte announces (`CPubKey::ValidSize`).
+fn has_key_size(key: &[u8]) -> bool {
+    match key.first() {
+        Some(2 | 3) => key.len() == 33,
+        Some(4 | 6 | 7) => key.len() == 65,
+        _ => false,
+    }
+}
+
+/// `MAX_PUBKEYS_PER_MULTISIG` (Core `script/script.h`).
+const KEYS_MAX: u8 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(parts: &[&[u8]]) -> Vec<u8> {
+        parts.concat()
+    }
+
+    #[test]
+    fn every_kind_is_recognised() {
+        use OutputKind::{Multisig, OpReturn, Other, P2pk, P2pkh, P2sh, P2tr, P2wpkh, P2wsh};
+        let (short, long) = ([&[2u8][..], &[7; 32]].concat(), [&[4u8][..], &[7; 64]].concat());
+        let push = |key: &[u8]| [&[key.len() as u8][..], key].concat();
+        let of_2 = [push(&short), push(&long)].concat();
+        let cases: [(Vec<u8>, OutputKind); 16] = [
+            (script(&[&[33], &short, &[0xac]]), P2pk),
+            (script(&[&[65], &long, &[0xac]]), P2pk),
+            (script(&[&[33], &[9; 33], &[0xac]]), Other),
+            (script(&[&[0x76, 0xa9, 20], &[1; 20], &[0x88, 0xac]]), P2pkh),
+            (script(&[&[0xa9, 20], &[1; 20], &[0x87]]), P2sh),
+            (script(&[&[0, 20], &[1; 20]]), P2wpkh),
+            (script(&[&[0, 32], &[1; 32]]), P2wsh),
+            (script(&[&[0x51, 32], &[1; 32]]), P2tr),
+            (script(&[&[0x52, 32], &[1; 32]]), Other),
+            (script(&[&[0x51], &of_2, &[0x52, 0xae]]), Multisig),
+            (script(&[&[0x53], &of_2, &[0x52, 0xae]]), Other),
+            (script(&[&[0x51], &of_2, &[0x53, 0xae]]), Other),
+            (script(&[&[0x51], &of_2, &[0x52, 0xae, 0xae]]), Other),
+            (vec![0x6a], OpReturn),
+            (vec![0x6a, 4, 1, 2], OpReturn),
+            (Vec::new(), Other),
+        ];
+        for (script, kind) in cases {
+            assert_eq!(OutputKind::of(&script, Encoding::Segwit), kind, "{script:02x?}");
+            let legacy = if matches!(kind, P2wpkh | P2wsh | P2tr) { Other } else { kind };
+            assert_eq!(OutputKind::of(&script, Encoding::Legacy), legacy, "{script:02x?}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_counting_is_the_order_of_variants() {
+        for (index, kind) in OutputKind::ALL.iter().enumerate() {
+            assert_eq!(*kind as usize, index, "{}", kind.name());
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Tells what is in a chain: counts per block and range of heights, Parquet files of them, and SQL over both.
+//!
+//! [`BlockSet`] finds the blocks of block files, whatever their order, and chooses the branch with the most work;
+//! [`read`] goes through it in parallel and hands out rows in the order of heights; [`Ranges`] adds them up,
+//! [`ParquetWriter`] writes them, [`query`] asks them questions. Memory does not grow with the chain, apart from some
+//! hundred bytes per header.
+//!
+//! ```no_run
+//! use assay_consensus::params::ChainParams;
+//! use assay_stats::{BlockSet, Heights, Item, Ranges, ReadOptions, read};
+//! use std::{ops::ControlFlow, path::Path, sync::Arc};
+//!
+//! let params = Arc::new(ChainParams::by_name("regtest").expect("a known chain"));
+//! let set = BlockSet::open(Path::new("chain"), params, 2, &|_, _| ())?;
+//! let mut ranges = Ranges::new(set.heights(), None);
+//! read(&set, Heights::ALL, &ReadOptions::default(), &mut |item| {
+//!     if let Item::Block(row) = &item {
+//!         ranges.add(row);
+//!     }
+//!     ControlFlow::Continue(())
+//! });
+//! println!("{} inputs", ranges.total().inputs);
+//! # Ok::<(), assay_stats::OpenError>(())
+//! ```
+//!
+//! Deliberately absent: validation. Headers need their proof of work, and blocks must parse; no other rule is asked.
+
+mod block_set;
+mod branch;
+mod columns;
+mod counts;
+mod kind;
+mod parquet_files;
+mod ranges;
+mod read;
+mod rows;
+mod sql;
+
+pub use block_set::{BlockSet, Found, OpenError, Place, Stray, detect_chain};
+pub use columns::describe_tables;
+pub use counts::{Counts, TypeCount};
+pub use kind::OutputKind;
+pub use parquet_files::{BLOCKS_FILE, ParquetError, ParquetWriter, TXS_FILE};
+pub use ranges::{RangeRow, Ranges};
+pub use read::{Damage, DamageKind, Detail, Heights, Item, ReadOptions, read};
+pub use rows::{BlockRow, TxRow};
+pub use sql::{Cell, Loaded, Source, SqlError, query};

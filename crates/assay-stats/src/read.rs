@@ -1,0 +1,214 @@
+//! Reading a chain in parallel, and handing rows out in order.
+//!
+//! Each thread takes every n-th block and has a channel of its own that holds a few messages, so that the order needs no
+//! sorting and what waits is bounded: blocks with many transactions come in pieces.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+
+use assay_hash::merkle_root;
+use assay_store::BlockFilesError;
+use assay_wire::{Block, BlockHash, ParseError};
+
+use crate::block_set::{BlockSet, Place};
+use crate::rows::{BlockRow, TxRow, block_row, tx_rows};
+
+/// Rows of transactions in one piece.
+const ROWS_PER_PIECE: usize = 1 << 14;
+
+/// Pieces of a thread that wait.
+const PIECES_WAITING: usize = 8;
+
+/// Heights, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heights {
+    /// The first one.
+    pub first: u32,
+    /// The last one.
+    pub last: u32,
+}
+
+impl Heights {
+    /// All there can be.
+    pub const ALL: Self = Self { first: 0, last: u32::MAX };
+
+    /// What both have in common, if anything.
+    pub fn within(self, other: Self) -> Option<Self> {
+        let both = Self { first: self.first.max(other.first), last: self.last.min(other.last) };
+        (both.first <= both.last).then_some(both)
+    }
+}
+
+/// How much is wanted of transactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Blocks alone.
+    #[default]
+    Blocks,
+    /// A row for each transaction, without its txid.
+    Txs,
+    /// With txids, which are checked against the merkle root of the block.
+    TxIds,
+}
+
+/// How to read.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadOptions {
+    /// Threads that read and count.
+    pub threads: usize,
+    /// A transaction with more inputs than this has many.
+    pub many_inputs: u32,
+    /// How much is wanted of transactions.
+    pub detail: Detail,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { threads: 1, many_inputs: 50, detail: Detail::Blocks }
+    }
+}
+
+/// What comes out, in the order of heights.
+#[derive(Debug)]
+pub enum Item {
+    /// Transactions of the block that comes next, in order.
+    Txs(Vec<TxRow>),
+    /// A block.
+    Block(Box<BlockRow>),
+    /// A block that cannot be counted; nothing of it came out.
+    Damage(Box<Damage>),
+}
+
+/// A block of the branch that cannot be counted.
+#[derive(Debug)]
+pub struct Damage {
+    /// Its height.
+    pub height: u32,
+    /// Its hash.
+    pub hash: BlockHash,
+    /// Where it lies.
+    pub place: Place,
+    /// What is wrong.
+    pub kind: DamageKind,
+}
+
+/// What is wrong with a block.
+#[derive(Debug, thiserror::Error)]
+pub enum DamageKind {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] BlockFilesError),
+    /// Its record does not hold one block.
+    #[error("the record does not hold one block: {0}")]
+    Parse(#[from] ParseError),
+    /// It has no transaction.
+    #[error("the block has no transaction")]
+    Empty,
+    /// The file has changed.
+    #[error("the file has changed: block {found} is there now")]
+    Changed {
+        /// What lies there.
+        found: BlockHash,
+    },
+    /// Its transactions are not those that its header commits to.
+    #[error("the transactions do not have the merkle root of the header")]
+    MerkleRoot,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: block {} at height {}: {}", self.place, self.hash, self.height, self.kind)
+    }
+}
+
+/// Reads the blocks at those of `heights` that are there, and hands everything to `on_item`, which may break off.
+pub fn read(
+    set: &BlockSet,
+    heights: Heights,
+    options: &ReadOptions,
+    on_item: &mut dyn FnMut(Item) -> ControlFlow<()>,
+) {
+    let Some(Heights { first, last }) = set.heights().within(heights) else { return };
+    let count = (last - first) as usize + 1;
+    let threads = options.threads.clamp(1, count);
+    thread::scope(|scope| {
+        let mut receivers = Vec::with_capacity(threads);
+        for number in 0..threads {
+            let (sender, receiver) = sync_channel(PIECES_WAITING);
+            receivers.push(receiver);
+            scope.spawn(move || {
+                for offset in (number..count).step_by(threads) {
+                    if count_block(set, first + offset as u32, options, &sender).is_break() {
+                        return;
+                    }
+                }
+            });
+        }
+        for offset in 0..count {
+            loop {
+                // A thread that is gone has panicked: the end of the scope passes that on.
+                let Ok(item) = receivers[offset % threads].recv() else { return };
+                let is_last_of_block = !matches!(item, Item::Txs(_));
+                if on_item(item).is_break() {
+                    return;
+                }
+                if is_last_of_block {
+                    break;
+                }
+            }
+        }
+    });
+}
+
+/// Sends everything about one block; breaks when nobody listens any more.
+fn count_block(
+    set: &BlockSet,
+    height: u32,
+    options: &ReadOptions,
+    sender: &SyncSender<Item>,
+) -> ControlFlow<()> {
+    let send = |item| match sender.send(item) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
+    };
+    let Some((hash, place)) = set.at(height) else { return ControlFlow::Break(()) };
+    let damaged = |kind| {
+        let place = set.place(place);
+        Item::Damage(Box::new(Damage { height, hash: *hash, place, kind }))
+    };
+    let block = match load(set, height) {
+        Ok(block) => block,
+        Err(kind) => return send(damaged(kind)),
+    };
+    if options.detail > Detail::Blocks {
+        let mut txids = Vec::new();
+        if options.detail == Detail::TxIds {
+            txids = block.txids(0..block.tx_count());
+            let leaves = txids.iter().map(|txid| txid.0).collect();
+            if merkle_root(leaves).0 != block.header().merkle_root {
+                return send(damaged(DamageKind::MerkleRoot));
+            }
+        }
+        for start in (0..block.tx_count()).step_by(ROWS_PER_PIECE) {
+            let end = block.tx_count().min(start + ROWS_PER_PIECE);
+            send(Item::Txs(tx_rows(&block, height, start..end, &txids)))?;
+        }
+    }
+    let encoding = set.params().encoding;
+    send(Item::Block(Box::new(block_row(&block, (height, *hash), encoding, options.many_inputs))))
+}
+
+fn load(set: &BlockSet, height: u32) -> Result<Block, DamageKind> {
+    let Some((hash, place)) = set.at(height) else { return Err(DamageKind::Empty) };
+    let block = Block::parse(set.files.read(place)?, set.params().encoding)?;
+    let found = block.hash();
+    if found != *hash {
+        return Err(DamageKind::Changed { found });
+    }
+    if block.tx_count() == 0 {
+        return Err(DamageKind::Empty);
+    }
+    Ok(block)
+}

@@ -1,0 +1,151 @@
+//! Rows: one for each block, and one for each transaction.
+
+use std::ops::Range;
+
+use assay_wire::{Block, BlockHash, Encoding, Tx, Txid};
+
+use crate::counts::Counts;
+use crate::kind::OutputKind;
+
+/// One block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockRow {
+    /// Its height.
+    pub height: u32,
+    /// Its hash.
+    pub hash: BlockHash,
+    /// Time in its header, seconds since 1970.
+    pub time: u32,
+    /// Version in its header.
+    pub version: i32,
+    /// Its target in compact form.
+    pub bits: u32,
+    /// What is in it.
+    pub counts: Counts,
+}
+
+/// One transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TxRow {
+    /// Height of its block.
+    pub height: u32,
+    /// Its place in the block; 0 is the coinbase.
+    pub index: u32,
+    /// Its txid; zeros where no identifiers were asked for.
+    pub txid: Txid,
+    /// Its version.
+    pub version: i32,
+    /// Its lock time.
+    pub lock_time: u32,
+    /// Whether it is the coinbase.
+    pub is_coinbase: bool,
+    /// Whether it carries a witness.
+    pub is_segwit: bool,
+    /// Inputs; a coinbase has none, as it spends nothing.
+    pub inputs: u32,
+    /// Inputs that have a witness; none of a coinbase.
+    pub segwit_inputs: u32,
+    /// Outputs.
+    pub outputs: u32,
+    /// Serialised bytes, with witnesses.
+    pub bytes: u32,
+    /// Serialised bytes without witnesses.
+    pub stripped_bytes: u32,
+    /// Sum of its outputs, satoshi; the largest number where it does not fit.
+    pub output_value: i64,
+}
+
+impl TxRow {
+    /// BIP141 weight.
+    pub fn weight(&self) -> u64 {
+        u64::from(self.stripped_bytes) * 3 + u64::from(self.bytes)
+    }
+}
+
+/// The row of a block; `many_inputs` is how many inputs a transaction has that does not have many yet.
+pub(crate) fn block_row(
+    block: &Block,
+    (height, hash): (u32, BlockHash),
+    encoding: Encoding,
+    many_inputs: u32,
+) -> BlockRow {
+    let header = block.header();
+    let mut counts = Counts {
+        blocks: 1,
+        bytes: block.bytes().len() as u64,
+        stripped_bytes: block.stripped_size() as u64,
+        weight: block.weight() as u64,
+        txs: block.tx_count() as u64,
+        outputs: block.output_count() as u64,
+        ..Counts::default()
+    };
+    for (index, tx) in block.txs().enumerate() {
+        let mut value = 0i128;
+        for output in tx.outputs() {
+            let kind = &mut counts.by_kind[OutputKind::of(output.script_pubkey, encoding) as usize];
+            kind.outputs += 1;
+            kind.value += i128::from(output.value);
+            value += i128::from(output.value);
+        }
+        counts.output_value += value;
+        if index == 0 {
+            counts.coinbase_value += value;
+            continue;
+        }
+        let inputs = tx.input_count() as u64;
+        counts.inputs += inputs;
+        counts.largest_tx_inputs = counts.largest_tx_inputs.max(inputs);
+        let has_many = u64::from(inputs > u64::from(many_inputs));
+        if tx.has_witness() {
+            counts.segwit_txs += 1;
+            counts.segwit_inputs += u64::from(segwit_inputs(tx));
+            counts.many_input_segwit_txs += has_many;
+        } else {
+            counts.many_input_legacy_txs += has_many;
+        }
+    }
+    let (time, version, bits) = (header.time, header.version, header.bits);
+    BlockRow { height, hash, time, version, bits, counts }
+}
+
+/// Rows of the transactions in `range`; `txids` are of the whole block, or none.
+pub(crate) fn tx_rows(
+    block: &Block,
+    height: u32,
+    range: Range<usize>,
+    txids: &[Txid],
+) -> Vec<TxRow> {
+    let row = |index: usize| {
+        let tx = block.tx(index);
+        let is_coinbase = index == 0;
+        let value: i128 = tx.outputs().map(|output| i128::from(output.value)).sum();
+        TxRow {
+            height,
+            index: index as u32,
+            txid: txids.get(index).copied().unwrap_or_default(),
+            version: tx.version(),
+            lock_time: tx.lock_time(),
+            is_coinbase,
+            is_segwit: tx.has_witness(),
+            inputs: if is_coinbase { 0 } else { tx.input_count() as u32 },
+            segwit_inputs: if is_coinbase { 0 } else { segwit_inputs(tx) },
+            outputs: tx.output_count() as u32,
+            bytes: tx.total_size() as u32,
+            stripped_bytes: tx.stripped_size() as u32,
+            output_value: clamp(value),
+        }
+    };
+    range.map(row).collect()
+}
+
+fn segwit_inputs(tx: Tx<'_>) -> u32 {
+    if !tx.has_witness() {
+        return 0;
+    }
+    (0..tx.input_count()).filter(|index| !tx.witness(*index).is_empty()).count() as u32
+}
+
+/// The nearest number that fits: amounts in files are unchecked.
+pub(crate) fn clamp(value: i128) -> i64 {
+    value.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+}

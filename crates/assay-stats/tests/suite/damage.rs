@@ -1,0 +1,99 @@
+//! Files that somebody has hurt: told with file and offset, and never a panic.
+
+use std::fs;
+
+use assay_stats::{BlockSet, DamageKind, Detail, ReadOptions};
+use proptest::prelude::*;
+
+use crate::support::{BITCOIN, frame, read_all};
+
+const OPTIONS: ReadOptions = ReadOptions { threads: 2, many_inputs: 50, detail: Detail::TxIds };
+
+/// The first blocks of a chain in one file, and where each raw block begins.
+fn some_blocks(count: usize) -> (Vec<u8>, Vec<usize>) {
+    let (mut bytes, mut offsets) = (Vec::new(), Vec::new());
+    for raw in &BITCOIN.blocks[..count] {
+        offsets.push(bytes.len() + 8);
+        bytes.extend(frame(&BITCOIN.params(), raw));
+    }
+    (bytes, offsets)
+}
+
+fn open(bytes: &[u8]) -> (tempfile::TempDir, Result<BlockSet, assay_stats::OpenError>) {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::write(dir.path().join("blk00000.dat"), bytes).expect("a file");
+    let set = BlockSet::open(dir.path(), BITCOIN.params(), 2, &|_, _| ());
+    (dir, set)
+}
+
+#[test]
+fn a_block_that_does_not_parse_is_told_and_left_out() {
+    let (mut bytes, offsets) = some_blocks(5);
+    // The count of transactions.
+    bytes[offsets[2] + 80] = 0xfe;
+    let (_dir, set) = open(&bytes);
+    let all = read_all(&set.expect("a chain"), &OPTIONS);
+    assert_eq!(all.blocks.iter().map(|row| row.height).collect::<Vec<_>>(), [1, 2, 4, 5]);
+    let [damage] = &all.damage[..] else { panic!("{:?}", all.damage) };
+    assert!(matches!(damage.kind, DamageKind::Parse(_)), "{damage}");
+    assert_eq!((damage.height, damage.place.offset), (3, offsets[2] as u64));
+    assert!(damage.to_string().contains("blk00000.dat"), "{damage}");
+}
+
+#[test]
+fn a_changed_transaction_is_told_where_txids_are_computed() {
+    let (mut bytes, offsets) = some_blocks(3);
+    let end = offsets[1] + BITCOIN.blocks[1].len();
+    // The lock time of the last transaction.
+    bytes[end - 1] ^= 1;
+    let (_dir, set) = open(&bytes);
+    let set = set.expect("a chain");
+    let all = read_all(&set, &OPTIONS);
+    assert!(
+        matches!(all.damage[..], [ref damage] if matches!(damage.kind, DamageKind::MerkleRoot))
+    );
+    assert!(all.txs.iter().all(|row| row.height != 2));
+    let unchecked = read_all(&set, &ReadOptions { detail: Detail::Blocks, ..OPTIONS });
+    assert!(unchecked.damage.is_empty());
+}
+
+#[test]
+fn a_file_that_is_gone_or_cut_after_the_search() {
+    let (bytes, offsets) = some_blocks(4);
+    let (dir, set) = open(&bytes);
+    let set = set.expect("a chain");
+    let path = dir.path().join("blk00000.dat");
+    fs::write(&path, &bytes[..offsets[3] + 10]).expect("a file");
+    let all = read_all(&set, &OPTIONS);
+    assert_eq!((all.blocks.len(), all.damage.len()), (3, 1));
+    assert!(matches!(all.damage[0].kind, DamageKind::Read(_)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn nothing_panics(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
+        cut in any::<prop::sample::Index>(),
+        is_cut in any::<bool>(),
+    ) {
+        let (mut bytes, _) = some_blocks(8);
+        for (place, value) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = value;
+        }
+        if is_cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        let (_dir, set) = open(&bytes);
+        if let Ok(set) = set {
+            let heights = set.heights();
+            let all = read_all(&set, &OPTIONS);
+            let count = (heights.last - heights.first + 1) as usize;
+            prop_assert_eq!(all.blocks.len() + all.damage.len(), count);
+            let txs: u64 = all.blocks.iter().map(|row| row.counts.txs).sum();
+            prop_assert_eq!(all.txs.len() as u64, txs);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Counts, files and answers against the ledgers of forged chains.
+
+mod damage;
+mod ledger;
+mod support;
+mod tables;

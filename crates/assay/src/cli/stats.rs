@@ -1,0 +1,97 @@
+//! Flags of `assay chain stats` and `assay chain sql`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Tell what is in a chain, from its block files.
+///
+/// Reads Bitcoin Core's `blocks` folder, a forged chain or our own data folder, plain or obfuscated (xor.dat), blocks in
+/// any order, on the branch with the most work; a pruned folder too. Counts for each range of heights: bytes, weight,
+/// transactions, inputs, outputs by kind, `SegWit` shares, transactions with many inputs. Nothing is validated but proof of
+/// work. A forged chain is compared with its ledger, block by block. Places that are damaged are told with file and offset.
+/// Exit status 1 when a block of the chain could not be counted, or a ledger or node says otherwise.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
+pub(crate) struct StatsArguments {
+    /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is changed.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) blocks: PathBuf,
+    /// Chain: main, test, testnet4, signet, regtest or bch-regtest [default: what the ledger or the files tell].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) chain: Option<String>,
+    /// Heights in a range; 1 gives single blocks [default: about a hundred ranges].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) range: Option<u32>,
+    /// A transaction has many inputs when it has more than this.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) many: u32,
+    /// Folder of a forged chain to compare with, or its ledger.jsonl [default: the folder of the blocks, if it has one].
+    #[arg(long, value_name = "LEDGER")]
+    pub(crate) check: Option<PathBuf>,
+    /// Write blocks.parquet and txs.parquet, a row for each block and each transaction, into this folder. Txids are computed
+    /// and checked against merkle roots then.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) parquet: Option<PathBuf>,
+    /// Read the same counts from a node by JSON-RPC too (`getblock HASH 2`), compare them, and print both rates.
+    #[arg(long, value_name = "HOST:PORT", requires = "cookie")]
+    pub(crate) against_rpc: Option<SocketAddr>,
+    /// The node's cookie file, or any file with USER:PASSWORD in it.
+    #[arg(long, value_name = "FILE", requires = "against_rpc")]
+    pub(crate) cookie: Option<PathBuf>,
+    /// Blocks to read by RPC at most, evenly spread over the chain.
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "against_rpc", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rpc_blocks: u32,
+    /// Threads that read; 0 takes one for each core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Print the ranges as CSV.
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    pub(crate) csv: bool,
+    /// Print JSON.
+    #[arg(long, conflicts_with = "markdown")]
+    pub(crate) json: bool,
+    /// Print Markdown.
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// Write a page with charts and tables.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) plot: Option<PathBuf>,
+}
+
+/// Ask a chain questions in SQL.
+///
+/// The tables `blocks`, `txs` and `outputs_by_type` come from block files or from Parquet files that `assay chain stats
+/// --parquet` wrote; only the columns that the query names are read. The language is `SQLite`'s; large tables spill to a
+/// temporary file. Example: SELECT segwit, COUNT(*) FROM txs WHERE inputs > 50 GROUP BY segwit.
+#[derive(Debug, Args)]
+pub(crate) struct SqlArguments {
+    /// One query: SELECT … or WITH ….
+    #[arg(required_unless_present = "tables")]
+    pub(crate) sql: Option<String>,
+    /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is changed.
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["parquet", "tables"], conflicts_with = "parquet")]
+    pub(crate) blocks: Option<PathBuf>,
+    /// Folder with blocks.parquet and txs.parquet.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) parquet: Option<PathBuf>,
+    /// Chain: main, test, testnet4, signet, regtest or bch-regtest [default: what the ledger or the files tell].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) chain: Option<String>,
+    /// With --blocks: a transaction has many inputs when it has more than this.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) many: u32,
+    /// With --blocks: threads that read; 0 takes one for each core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Print the tables and their columns.
+    #[arg(long, conflicts_with_all = ["sql", "blocks", "parquet"])]
+    pub(crate) tables: bool,
+    /// Print CSV.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+    /// Print JSON: a list of rows, each a list of values, after the list of columns.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,285 @@
+//! The same counts through a node's JSON-RPC, block after block, as scripts read them: `getblock HASH 2`.
+
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use assay_stats::{BlockSet, Heights, Item, ReadOptions, read};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+use super::source::Bar;
+use super::stats::Speed;
+
+/// Longest answer accepted: a block of 256 MB, in hexadecimal and decoded.
+const ANSWER_BYTES_MAX: u64 = 4 << 30;
+
+/// Time that one answer may take.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Differences that are named.
+const NAMED_MAX: usize = 16;
+
+/// What reading by RPC came to.
+#[derive(Debug, Serialize)]
+pub(super) struct RpcFigures {
+    /// Blocks that were read.
+    pub(super) blocks: u64,
+    /// Their bytes, as serialised blocks and as answers.
+    pub(super) bytes: u64,
+    pub(super) answer_bytes: u64,
+    pub(super) speed: Speed,
+    /// Our rate over this one, in bytes of blocks.
+    pub(super) ratio: f64,
+    /// Whether all counts are ours.
+    pub(super) equal: bool,
+    /// The first few differences.
+    pub(super) differences: Vec<String>,
+}
+
+/// Everything that is counted by RPC; `None` where the node does not tell.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct BlockCounts {
+    bytes: u64,
+    weight: Option<u64>,
+    txs: u64,
+    inputs: u64,
+    outputs: u64,
+    segwit_inputs: u64,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    result: Option<RpcBlock>,
+    error: Option<RpcFault>,
+}
+
+#[derive(Deserialize)]
+struct RpcFault {
+    code: i64,
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct RpcBlock {
+    size: u64,
+    weight: Option<u64>,
+    tx: Vec<RpcTx>,
+}
+
+#[derive(Deserialize)]
+struct RpcTx {
+    vin: Vec<RpcInput>,
+    vout: Vec<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct RpcInput {
+    coinbase: Option<IgnoredAny>,
+    txinwitness: Option<Vec<IgnoredAny>>,
+}
+
+impl RpcBlock {
+    fn counts(&self) -> BlockCounts {
+        let spending =
+            || self.tx.iter().flat_map(|tx| &tx.vin).filter(|input| input.coinbase.is_none());
+        let has_witness =
+            |input: &&RpcInput| input.txinwitness.as_ref().is_some_and(|items| !items.is_empty());
+        BlockCounts {
+            bytes: self.size,
+            weight: self.weight,
+            txs: self.tx.len() as u64,
+            inputs: spending().count() as u64,
+            outputs: self.tx.iter().map(|tx| tx.vout.len() as u64).sum(),
+            segwit_inputs: spending().filter(has_witness).count() as u64,
+        }
+    }
+}
+
+/// Reads up to `blocks_max` blocks, evenly spread, one after the other over one connection, and compares every count.
+pub(super) fn measure(
+    address: SocketAddr,
+    cookie: &Path,
+    blocks_max: u32,
+    set: &BlockSet,
+    ours: &Speed,
+) -> anyhow::Result<RpcFigures> {
+    let credentials = std::fs::read_to_string(cookie)
+        .with_context(|| format!("cannot read {}", cookie.display()))?;
+    let node = Node::new(address, credentials.trim());
+    let heights = spread(set.heights(), blocks_max);
+    let bar = Bar::new("by RPC [{bar:25}] {pos}/{len} blocks  {per_sec}  ETA {eta}");
+    let (mut answers, mut answer_bytes) = (Vec::with_capacity(heights.len()), 0);
+    let start = Instant::now();
+    for height in &heights {
+        let Some(hash) = set.hash(*height) else { continue };
+        let (counts, bytes) = node.block(&hash.to_string())?;
+        answers.push((*height, counts));
+        answer_bytes += bytes;
+        bar.set(answers.len() as u64, heights.len() as u64);
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    drop(bar);
+    let bytes = answers.iter().map(|(_, counts)| counts.bytes).sum();
+    let blocks = answers.len() as u64;
+    let speed = Speed::new(1, seconds, bytes, blocks);
+    let differences = compare(set, &answers);
+    Ok(RpcFigures {
+        blocks,
+        bytes,
+        answer_bytes,
+        ratio: ours.mb_per_s / speed.mb_per_s.max(1e-9),
+        speed,
+        equal: differences.is_empty(),
+        differences,
+    })
+}
+
+/// At most `max` heights, evenly spread, the last one among them.
+fn spread(heights: Heights, max: u32) -> Vec<u32> {
+    let Heights { first, last } = heights;
+    let count = u64::from(last - first) + 1;
+    let taken = count.min(u64::from(max));
+    (1..=taken).map(|number| first + (number * count / taken - 1) as u32).collect()
+}
+
+fn compare(set: &BlockSet, answers: &[(u32, BlockCounts)]) -> Vec<String> {
+    let mut differences = Vec::new();
+    for (height, theirs) in answers {
+        let mut ours = None;
+        let one = Heights { first: *height, last: *height };
+        read(set, one, &ReadOptions::default(), &mut |item| {
+            if let Item::Block(row) = item {
+                let counts = row.counts;
+                ours = Some(BlockCounts {
+                    bytes: counts.bytes,
+                    weight: theirs.weight.map(|_| counts.weight),
+                    txs: counts.txs,
+                    inputs: counts.inputs,
+                    outputs: counts.outputs,
+                    segwit_inputs: counts.segwit_inputs,
+                });
+            }
+            ControlFlow::Continue(())
+        });
+        if ours != Some(*theirs) && differences.len() < NAMED_MAX {
+            differences.push(format!("height {height}: {theirs:?} by RPC, {ours:?} in the files"));
+        }
+    }
+    differences
+}
+
+/// One connection to a node.
+struct Node {
+    agent: ureq::Agent,
+    url: String,
+    authorization: String,
+}
+
+impl Node {
+    fn new(address: SocketAddr, credentials: &str) -> Self {
+        let agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            // A proxy from the environment has nothing to do with a node.
+            .proxy(None)
+            .max_redirects(0)
+            .timeout_global(Some(TIMEOUT))
+            .build()
+            .new_agent();
+        let authorization = format!("Basic {}", base64(credentials.as_bytes()));
+        Self { agent, url: format!("http://{address}/"), authorization }
+    }
+
+    /// Counts of a block, and the bytes of the answer.
+    fn block(&self, hash: &str) -> anyhow::Result<(BlockCounts, u64)> {
+        let url = &self.url;
+        let body = format!(
+            r#"{{"jsonrpc":"1.0","id":"assay","method":"getblock","params":["{hash}",2]}}"#
+        );
+        let mut response = self
+            .agent
+            .post(url)
+            .header("Authorization", &self.authorization)
+            .header("Content-Type", "application/json")
+            .send(body)
+            .with_context(|| format!("{url}: cannot ask the node"))?;
+        let status = response.status();
+        if matches!(status.as_u16(), 401 | 403) {
+            bail!("{url}: HTTP status {status}: the node does not take this cookie");
+        }
+        let answer = response
+            .body_mut()
+            .with_config()
+            .limit(ANSWER_BYTES_MAX)
+            .read_to_vec()
+            .with_context(|| format!("{url}: cannot read the answer about block {hash}"))?;
+        let parsed: Answer = serde_json::from_slice(&answer).with_context(|| {
+            format!("{url}: HTTP status {status}, and the answer about block {hash} is not one")
+        })?;
+        match (parsed.result, parsed.error) {
+            (_, Some(fault)) => {
+                bail!("{url}: getblock {hash}: error {}: {}", fault.code, fault.message)
+            }
+            (Some(block), None) => Ok((block.counts(), answer.len() as u64)),
+            (None, None) => bail!("{url}: getblock {hash}: no answer"),
+        }
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for index in 0..4 {
+            let digit = DIGITS[(word >> (18 - 6 * index) & 63) as usize];
+            text.push(if index <= chunk.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_encoded() {
+        for (plain, encoded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
+            assert_eq!(base64(plain.as_bytes()), encoded);
+        }
+    }
+
+    #[test]
+    fn heights_are_spread_evenly() {
+        assert_eq!(spread(Heights { first: 1, last: 5 }, 10), [1, 2, 3, 4, 5]);
+        assert_eq!(spread(Heights { first: 1, last: 10 }, 5), [2, 4, 6, 8, 10]);
+        assert_eq!(spread(Heights { first: 0, last: 0 }, 3), [0]);
+        assert_eq!(
+            spread(Heights { first: 0, last: u32::MAX - 1 }, 2),
+            [(u32::MAX / 2) - 1, u32::MAX - 1]
+        );
+    }
+
+    #[test]
+    fn answers_are_counted() {
+        let text = r#"{"result":{"size":300,"weight":900,"hash":"x","tx":[
+            {"vin":[{"coinbase":"00","txinwitness":["00"]}],"vout":[{},{}]},
+            {"vin":[{"txid":"a","txinwitness":["01"]},{"txid":"b"}],"vout":[{"value":1.5}]}]},"error":null,"id":1}"#;
+        let answer: Answer = serde_json::from_str(text).expect("JSON");
+        let expected = BlockCounts {
+            bytes: 300,
+            weight: Some(900),
+            txs: 2,
+            inputs: 2,
+            outputs: 3,
+            segwit_inputs: 1,
+        };
+        assert_eq!(answer.result.expect("a block").counts(), expected);
+    }
+}

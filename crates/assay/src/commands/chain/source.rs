@@ -1,0 +1,133 @@
+//! Opening the blocks that a user names, with a bar on a terminal.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use assay_forge::Ledger;
+use assay_stats::{BlockSet, Damage, detect_chain};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output;
+
+/// What takes less time shows no bar.
+const SILENT: Duration = Duration::from_secs(2);
+
+/// Places that are named.
+const PLACES_SHOWN: usize = 5;
+
+/// Name of a ledger in its folder.
+const LEDGER: &str = assay_forge::ledger::LEDGER;
+
+/// The ledger of a forged chain, when the folder has one or the user names it.
+pub(super) fn ledger(blocks: &Path, named: Option<&Path>) -> anyhow::Result<Option<Ledger>> {
+    let is_ledger = |path: &Path| path.file_name().is_some_and(|name| name == LEDGER);
+    let dir = match named {
+        Some(path) if is_ledger(path) => path.parent().unwrap_or(Path::new("")),
+        Some(path) => path,
+        None if blocks.join(LEDGER).is_file() => blocks,
+        // The user may have named the folder inside.
+        None => match blocks.parent() {
+            Some(above) if blocks.ends_with("blocks") && above.join(LEDGER).is_file() => above,
+            _ => return Ok(None),
+        },
+    };
+    Ok(Some(Ledger::read(dir)?))
+}
+
+/// The blocks at a path: the chain is the one named, the ledger's, or what the files begin with.
+pub(super) fn open(
+    blocks: &Path,
+    chain: Option<&str>,
+    ledger: Option<&Ledger>,
+    threads: usize,
+) -> anyhow::Result<BlockSet> {
+    let name = match (chain, ledger) {
+        (Some(name), _) => name,
+        (None, Some(ledger)) => &ledger.chain.chain,
+        (None, None) => detect_chain(blocks)?.with_context(|| {
+            format!("{}: does not begin like block files; name the --chain", blocks.display())
+        })?,
+    };
+    let params = crate::commands::chain(name)?;
+    let bar = Bar::new("looking for blocks [{bar:25}] {bytes}/{total_bytes}  {bytes_per_sec}");
+    let set = BlockSet::open(blocks, params, threads, &|done, total| bar.set(done, total))?;
+    drop(bar);
+    tell(&set);
+    Ok(set)
+}
+
+/// Threads asked for, or one for each core.
+pub(super) fn threads(asked: usize) -> usize {
+    match asked {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        asked => asked,
+    }
+}
+
+/// Says what there was besides the chain.
+fn tell(set: &BlockSet) {
+    let found = set.found();
+    for stray in found.strays.iter().take(PLACES_SHOWN) {
+        output::complain(&format!("{}: {}", stray.place, stray.kind.describe()));
+    }
+    if found.stray_count > PLACES_SHOWN {
+        output::complain(&format!("{} such places in all", found.stray_count));
+    }
+    if found.unconnected > 0 {
+        let missing: Vec<String> = found.missing.iter().map(ToString::to_string).collect();
+        output::complain(&format!(
+            "{} blocks do not connect; missing: {}",
+            found.unconnected,
+            missing.join(", ")
+        ));
+    }
+}
+
+/// Says which blocks could not be counted; `count` is of all of them.
+pub(super) fn tell_damage(damage: &[Damage], count: u64) {
+    for damage in damage {
+        output::complain(&format!("not counted: {damage}"));
+    }
+    if count > damage.len() as u64 {
+        output::complain(&format!("{count} blocks were not counted"));
+    }
+}
+
+/// A bar that appears when something takes long, on a terminal.
+pub(super) struct Bar {
+    bar: ProgressBar,
+    start: Instant,
+    is_shown: AtomicBool,
+}
+
+impl Bar {
+    pub(super) fn new(template: &str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Self { bar, start: Instant::now(), is_shown: AtomicBool::new(false) }
+    }
+
+    pub(super) fn set(&self, done: u64, total: u64) {
+        if !self.is_shown.load(Ordering::Relaxed) {
+            if self.start.elapsed() < SILENT || self.is_shown.swap(true, Ordering::Relaxed) {
+                return;
+            }
+            if std::io::stderr().is_terminal() {
+                self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
+            }
+        }
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

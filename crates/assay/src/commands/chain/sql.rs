@@ -1,0 +1,244 @@
+//! `assay chain sql`.
+
+use std::fmt::Write as _;
+use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
+
+use anyhow::{Context, bail};
+use assay_lab::report::Table;
+use assay_stats::{Cell, Heights, Loaded, ReadOptions, Source, SqlError, describe_tables, query};
+
+use super::source;
+use crate::Outcome;
+use crate::cli::SqlArguments;
+use crate::output;
+
+/// Rows that a table for people shows.
+const ROWS_SHOWN: usize = 10_000;
+
+pub(crate) fn run(arguments: &SqlArguments) -> anyhow::Result<Outcome> {
+    let Some(sql) = arguments.sql.as_deref().filter(|_| !arguments.tables) else {
+        output::print(&describe_tables())?;
+        return Ok(Outcome::Good);
+    };
+    let loaded = match (&arguments.blocks, &arguments.parquet) {
+        (_, Some(dir)) => ask(arguments, sql, Source::Parquet(dir), None)?,
+        (Some(blocks), None) => {
+            let ledger = source::ledger(blocks, None)?;
+            let threads = source::threads(arguments.threads);
+            let set = source::open(blocks, arguments.chain.as_deref(), ledger.as_ref(), threads)?;
+            let options =
+                ReadOptions { threads, many_inputs: arguments.many, ..ReadOptions::default() };
+            let Heights { first, last } = set.heights();
+            let count = u64::from(last - first) + 1;
+            ask(arguments, sql, Source::Blocks(&set, &options), Some(count))?
+        }
+        (None, None) => bail!("name --blocks or --parquet"),
+    };
+    source::tell_damage(&loaded.damage, loaded.damage_count);
+    Ok(if loaded.damage_count == 0 { Outcome::Good } else { Outcome::Negative })
+}
+
+fn ask(
+    arguments: &SqlArguments,
+    sql: &str,
+    source: Source<'_>,
+    blocks: Option<u64>,
+) -> anyhow::Result<Loaded> {
+    let form = match (arguments.csv, arguments.json) {
+        (true, _) => Form::Csv,
+        (false, true) => Form::Json,
+        (false, false) => Form::Table(Table::new("", &[], 0)),
+    };
+    let mut answer =
+        Answer { out: BufWriter::new(io::stdout().lock()), form, rows: 0, failed: None };
+    let bar = source::Bar::new("reading [{bar:25}] {pos}/{len} blocks  {per_sec}  ETA {eta}");
+    let answer_cell = std::cell::RefCell::new(&mut answer);
+    let outcome = query(
+        sql,
+        source,
+        &mut |loaded| {
+            if let Some(total) = blocks {
+                bar.set(loaded.blocks, total);
+            }
+        },
+        &mut |names| answer_cell.borrow_mut().begin(names),
+        &mut |row| answer_cell.borrow_mut().row(&row),
+    );
+    drop(bar);
+    let loaded = match outcome {
+        Ok(loaded) => loaded,
+        Err(SqlError::Syntax { message, offset }) => {
+            bail!(
+                "{}\n\nThere are these tables:\n\n{}",
+                mark(sql, &message, offset),
+                describe_tables()
+            )
+        }
+        Err(error) => return Err(error.into()),
+    };
+    answer.end()?;
+    Ok(loaded)
+}
+
+/// The message with the line it is about.
+fn mark(sql: &str, message: &str, offset: Option<usize>) -> String {
+    let mut text = format!("SQL: {message}");
+    let Some((before, _)) = offset.and_then(|offset| sql.split_at_checked(offset)) else {
+        return text;
+    };
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = sql[line_start..].lines().next().unwrap_or_default();
+    let column = before[line_start..].chars().count();
+    // Writing to a string cannot fail.
+    let _ = write!(text, "\n  {line}\n  {}^", " ".repeat(column));
+    text
+}
+
+enum Form {
+    /// For people, at the end.
+    Table(Table),
+    Csv,
+    Json,
+}
+
+/// Standard output, row by row.
+struct Answer<W: Write> {
+    out: W,
+    form: Form,
+    rows: usize,
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> Answer<W> {
+    fn begin(&mut self, names: &[String]) {
+        let text = match &mut self.form {
+            Form::Table(table) => {
+                table.head = names.to_vec();
+                return;
+            }
+            Form::Csv => {
+                let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+                format!("{}\n", names.join(","))
+            }
+            Form::Json => format!(
+                "{{\n\"schema\": 1,\n\"columns\": {},\n\"rows\": [",
+                serde_json::Value::from(names)
+            ),
+        };
+        self.put(&text);
+    }
+
+    fn row(&mut self, cells: &[Cell]) -> ControlFlow<()> {
+        self.rows += 1;
+        let text = match &mut self.form {
+            Form::Table(table) => {
+                if self.rows <= ROWS_SHOWN {
+                    table.rows.push(cells.iter().map(shown).collect());
+                }
+                return ControlFlow::Continue(());
+            }
+            Form::Csv => {
+                let cells: Vec<String> = cells.iter().map(csv_cell).collect();
+                format!("{}\n", cells.join(","))
+            }
+            Form::Json => {
+                let comma = if self.rows == 1 { "" } else { "," };
+                let cells: serde_json::Value = cells.iter().map(json_cell).collect();
+                format!("{comma}\n{cells}")
+            }
+        };
+        self.put(&text);
+        if self.failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn end(mut self) -> anyhow::Result<()> {
+        match &self.form {
+            Form::Table(table) => {
+                let mut text = String::new();
+                table.text(&mut text);
+                let text = text.trim_start_matches('\n').to_owned();
+                self.put(&text);
+                if self.rows > ROWS_SHOWN {
+                    output::complain(&format!(
+                        "{ROWS_SHOWN} of {} rows are shown; --csv and --json give all",
+                        self.rows
+                    ));
+                }
+            }
+            Form::Csv => {}
+            Form::Json => self.put("\n]\n}\n"),
+        }
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.out.flush(),
+        }
+        .context("cannot write to standard output")
+    }
+
+    fn put(&mut self, text: &str) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(text.as_bytes()).err();
+        }
+    }
+}
+
+fn shown(cell: &Cell) -> String {
+    match cell {
+        Cell::Null => String::new(),
+        Cell::Int(value) => value.to_string(),
+        Cell::Real(value) => value.to_string(),
+        Cell::Text(text) => text.clone(),
+        Cell::Blob(bytes) => hex(bytes),
+    }
+}
+
+fn csv_cell(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(text) => quoted(text),
+        other => shown(other),
+    }
+}
+
+/// Text as RFC 4180 wants it.
+fn quoted(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+fn json_cell(cell: &Cell) -> serde_json::Value {
+    match cell {
+        Cell::Null => serde_json::Value::Null,
+        Cell::Int(value) => (*value).into(),
+        Cell::Real(value) => (*value).into(),
+        Cell::Text(text) => text.as_str().into(),
+        Cell::Blob(bytes) => hex(bytes).into(),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_is_quoted_and_errors_point_at_their_place() {
+        assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(csv_cell(&Cell::Blob(vec![0, 255])), "00ff");
+        assert_eq!(
+            mark("SELECT 1\nFROM é x", "no such table: x", Some(16)),
+            "SQL: no such table: x\n  FROM é x\n         ^".replace("         ^", "        ^")
+        );
+        assert_eq!(mark("x", "bad", Some(9)), "SQL: bad");
+    }
+}

@@ -1,0 +1,340 @@
+//! `assay chain stats`.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use anyhow::bail;
+use assay_forge::{BlockLine, Ledger};
+use assay_lab::atomic_file;
+use assay_stats::{
+    BlockRow, BlockSet, Counts, Damage, Detail, Heights, Item, ParquetWriter, RangeRow, Ranges,
+    ReadOptions, read,
+};
+use serde::Serialize;
+
+use super::rpc::{self, RpcFigures};
+use super::{source, stats_page};
+use crate::Outcome;
+use crate::cli::StatsArguments;
+use crate::output;
+
+/// Damaged blocks and differences that are named.
+const NAMED_MAX: usize = 16;
+
+/// Everything that was found out, as `--json` prints it.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    schema: u32,
+    pub(super) chain: &'static str,
+    pub(super) first_height: u32,
+    pub(super) last_height: u32,
+    pub(super) tip_hash: String,
+    pub(super) files: usize,
+    pub(super) file_bytes: u64,
+    pub(super) is_obfuscated: bool,
+    pub(super) stale_blocks: usize,
+    pub(super) duplicates: usize,
+    pub(super) unconnected: usize,
+    pub(super) stray_places: usize,
+    /// A transaction has many inputs when it has more than this.
+    pub(super) many_inputs: u32,
+    pub(super) total: Counts,
+    /// Phases of a forged chain.
+    pub(super) phases: Vec<PhaseRow>,
+    pub(super) ranges: Vec<RangeRow>,
+    pub(super) damaged_blocks: u64,
+    /// Absent where there is no ledger.
+    pub(super) ledger: Option<Check>,
+    pub(super) speed: Speed,
+    /// Absent unless asked for.
+    pub(super) rpc: Option<RpcFigures>,
+}
+
+/// Sums over a phase of a forged chain.
+#[derive(Debug, Serialize)]
+pub(super) struct PhaseRow {
+    pub(super) phase: &'static str,
+    #[serde(flatten)]
+    pub(super) range: RangeRow,
+}
+
+/// What a comparison with a ledger came to.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Check {
+    pub(super) equal: bool,
+    /// Blocks that were compared.
+    pub(super) blocks: u64,
+    /// The first few differences.
+    pub(super) differences: Vec<String>,
+    pub(super) difference_count: u64,
+}
+
+/// How fast it went, from looking for headers to the last count.
+#[derive(Debug, Serialize)]
+pub(super) struct Speed {
+    pub(super) threads: usize,
+    pub(super) seconds: f64,
+    pub(super) mb_per_s: f64,
+    pub(super) blocks_per_s: f64,
+}
+
+impl Speed {
+    pub(super) fn new(threads: usize, seconds: f64, bytes: u64, blocks: u64) -> Self {
+        let per_s = |count: f64| count / seconds.max(1e-9);
+        Self {
+            threads,
+            seconds,
+            mb_per_s: per_s(bytes as f64 / 1e6),
+            blocks_per_s: per_s(blocks as f64),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &StatsArguments) -> anyhow::Result<Outcome> {
+    if let Some(path) = &arguments.plot
+        && !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"))
+    {
+        bail!("--plot {}: name a file that ends in .html", path.display());
+    }
+    let ledger = source::ledger(&arguments.blocks, arguments.check.as_deref())?;
+    let threads = source::threads(arguments.threads);
+    let start = Instant::now();
+    let set =
+        source::open(&arguments.blocks, arguments.chain.as_deref(), ledger.as_ref(), threads)?;
+    let counted = count(arguments, &set, ledger.as_ref(), threads)?;
+    let seconds = start.elapsed().as_secs_f64();
+    source::tell_damage(&counted.damage, counted.damage_count);
+    let total = counted.ranges.total().clone();
+    let speed = Speed::new(threads, seconds, total.bytes, total.blocks);
+    output::complain(&format!(
+        "counted {:.1} MB in {:.3} s: {:.1} MB/s, {:.0} blocks/s on {threads} threads",
+        total.bytes as f64 / 1e6,
+        speed.seconds,
+        speed.mb_per_s,
+        speed.blocks_per_s
+    ));
+    let rpc = match (arguments.against_rpc, &arguments.cookie) {
+        (Some(address), Some(cookie)) => {
+            Some(rpc::measure(address, cookie, arguments.rpc_blocks, &set, &speed)?)
+        }
+        _ => None,
+    };
+    let report = report(arguments, &set, counted, (total, speed), rpc);
+    print(arguments, &report)?;
+    let is_whole = report.damaged_blocks == 0;
+    let agrees = report.ledger.as_ref().is_none_or(|check| check.equal)
+        && report.rpc.as_ref().is_none_or(|rpc| rpc.equal);
+    Ok(if is_whole && agrees { Outcome::Good } else { Outcome::Negative })
+}
+
+fn report(
+    arguments: &StatsArguments,
+    set: &BlockSet,
+    counted: Counted,
+    (total, speed): (Counts, Speed),
+    rpc: Option<RpcFigures>,
+) -> Report {
+    let (heights, found, (files, file_bytes)) = (set.heights(), set.found(), set.files());
+    Report {
+        schema: 1,
+        chain: set.params().name,
+        first_height: heights.first,
+        last_height: heights.last,
+        tip_hash: set.tip().to_string(),
+        files,
+        file_bytes,
+        is_obfuscated: set.is_obfuscated(),
+        stale_blocks: found.stale,
+        duplicates: found.duplicates,
+        unconnected: found.unconnected,
+        stray_places: found.stray_count,
+        many_inputs: arguments.many,
+        total,
+        phases: counted.phases,
+        ranges: counted.ranges.rows().to_vec(),
+        damaged_blocks: counted.damage_count,
+        ledger: counted.check,
+        speed,
+        rpc,
+    }
+}
+
+fn print(arguments: &StatsArguments, report: &Report) -> anyhow::Result<()> {
+    if let Some(path) = &arguments.plot {
+        atomic_file::write(path, stats_page::page(report).html().as_bytes())?;
+        output::complain(&format!("page: {}", path.display()));
+    }
+    if arguments.json {
+        output::print_json(report)?;
+    } else if arguments.csv {
+        output::print(&stats_page::csv(report))?;
+    } else if arguments.markdown {
+        output::print(&stats_page::page(report).markdown())?;
+    } else {
+        output::print(&stats_page::text(report))?;
+    }
+    if let Some(check) = report.ledger.as_ref().filter(|check| !check.equal) {
+        for difference in &check.differences {
+            output::complain(&format!("ledger: {difference}"));
+        }
+    }
+    Ok(())
+}
+
+/// What came of reading.
+struct Counted {
+    ranges: Ranges,
+    phases: Vec<PhaseRow>,
+    check: Option<Check>,
+    damage: Vec<Damage>,
+    damage_count: u64,
+}
+
+fn count(
+    arguments: &StatsArguments,
+    set: &BlockSet,
+    ledger: Option<&Ledger>,
+    threads: usize,
+) -> anyhow::Result<Counted> {
+    let detail = if arguments.parquet.is_some() { Detail::TxIds } else { Detail::Blocks };
+    let options = ReadOptions { threads, many_inputs: arguments.many, detail };
+    let mut writer = match &arguments.parquet {
+        Some(dir) => Some(ParquetWriter::create(dir, set.params().name, arguments.many)?),
+        None => None,
+    };
+    let (bar, bytes) = (
+        source::Bar::new("counting [{bar:25}] {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}"),
+        set.bytes(Heights::ALL),
+    );
+    let mut counted = Counted {
+        ranges: Ranges::new(set.heights(), arguments.range),
+        phases: Vec::new(),
+        check: None,
+        damage: Vec::new(),
+        damage_count: 0,
+    };
+    let mut checker = ledger.map(Checker::new);
+    let mut failed = None;
+    read(set, Heights::ALL, &options, &mut |item| {
+        let written = match item {
+            Item::Txs(rows) => writer.as_mut().map_or(Ok(()), |writer| writer.txs(rows)),
+            Item::Block(row) => {
+                counted.ranges.add(&row);
+                bar.set(counted.ranges.total().bytes, bytes);
+                if let Some(checker) = &mut checker {
+                    checker.block(&row, &mut counted.phases);
+                }
+                writer.as_mut().map_or(Ok(()), |writer| writer.block(&row))
+            }
+            Item::Damage(damage) => {
+                counted.damage_count += 1;
+                if counted.damage.len() < NAMED_MAX {
+                    counted.damage.push(*damage);
+                }
+                Ok(())
+            }
+        };
+        match written {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    drop(bar);
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    if let (Some(writer), Some(dir)) = (writer, &arguments.parquet) {
+        let bytes = writer.finish()?;
+        output::complain(&format!("parquet: {}, {:.1} MB", dir.display(), bytes as f64 / 1e6));
+    }
+    counted.check = checker.map(|checker| checker.end(counted.ranges.total()));
+    Ok(counted)
+}
+
+/// Compares blocks with the lines of a ledger.
+struct Checker<'l> {
+    ledger: &'l Ledger,
+    check: Check,
+    /// Blocks below the ledger's first, which is genesis.
+    before: Counts,
+}
+
+impl<'l> Checker<'l> {
+    fn new(ledger: &'l Ledger) -> Self {
+        Self { ledger, check: Check::default(), before: Counts::default() }
+    }
+
+    fn block(&mut self, row: &BlockRow, phases: &mut Vec<PhaseRow>) {
+        if row.height == 0 {
+            self.before.add(&row.counts);
+            return;
+        }
+        let Some(line) = self.ledger.blocks.get(row.height as usize - 1) else {
+            self.differ(format!("has no block at height {}", row.height));
+            return;
+        };
+        self.check.blocks += 1;
+        self.compare(row, line);
+        let name = line.phase.name();
+        match phases.last_mut().filter(|phase| phase.phase == name) {
+            Some(phase) => {
+                phase.range.last = row.height;
+                phase.range.counts.add(&row.counts);
+            }
+            None => {
+                let (first, last, counts) = (row.height, row.height, row.counts.clone());
+                phases.push(PhaseRow { phase: name, range: RangeRow { first, last, counts } });
+            }
+        }
+    }
+
+    fn compare(&mut self, row: &BlockRow, line: &BlockLine) {
+        let counts = &row.counts;
+        if row.hash.to_string() != line.hash {
+            self.differ(format!("height {}: block {}, not {}", row.height, line.hash, row.hash));
+            return;
+        }
+        for (what, ours, theirs) in [
+            ("height", u64::from(row.height), u64::from(line.height)),
+            ("time", u64::from(row.time), u64::from(line.time)),
+            ("bytes", counts.bytes, line.bytes),
+            ("weight", counts.weight, line.weight),
+            ("transactions", counts.txs, line.txs),
+            ("inputs", counts.inputs, line.inputs),
+            ("outputs", counts.outputs, line.outputs),
+        ] {
+            if ours != theirs {
+                self.differ(format!("height {}: {theirs} {what}, not {ours}", row.height));
+            }
+        }
+    }
+
+    fn differ(&mut self, difference: String) {
+        self.check.difference_count += 1;
+        if self.check.differences.len() < NAMED_MAX {
+            self.check.differences.push(difference);
+        }
+    }
+
+    /// The sums too, and whether every block was there.
+    fn end(mut self, total: &Counts) -> Check {
+        let (tip, before) = (&self.ledger.tip, &self.before);
+        let sums = [
+            ("blocks", total.blocks - before.blocks, self.ledger.blocks.len() as u64),
+            ("transactions", total.txs - before.txs, tip.txs),
+            ("inputs", total.inputs - before.inputs, tip.inputs),
+            ("outputs", total.outputs - before.outputs, tip.outputs),
+            ("bytes", total.bytes - before.bytes, tip.bytes),
+        ];
+        for (what, ours, theirs) in sums {
+            if ours != theirs {
+                self.differ(format!("in all {theirs} {what}, not {ours}"));
+            }
+        }
+        self.check.equal = self.check.difference_count == 0;
+        self.check
+    }
+}
