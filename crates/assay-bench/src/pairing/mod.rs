@@ -172,7 +172,15 @@ fn alternatives<'a>(
         Alternative::fallible(&subject.name, move || {
             let count = match iterations {
                 Some(count) => count,
-                None => *iterations.insert(calibrate(subject, &order)?),
+                None => {
+                    let (count, last) = calibrate(subject, &order)?;
+                    iterations = Some(count);
+                    if last.ops == count {
+                        // A long operation: what was measured is an epoch already.
+                        return Ok(last);
+                    }
+                    count
+                }
             };
             subject.time(&order, count)
         })
@@ -180,14 +188,15 @@ fn alternatives<'a>(
     Ok(subjects.iter().map(alternative).collect())
 }
 
-/// As many iterations as an epoch holds: more and more, until they can be measured.
-fn calibrate(subject: &Subject, order: &Order) -> Result<u64, BenchError> {
+/// As many iterations as an epoch holds: more and more, until they can be measured; the last sample beside them.
+fn calibrate(subject: &Subject, order: &Order) -> Result<(u64, Sample), BenchError> {
     let mut iterations = 1;
     loop {
-        let Sample { wall_ns, .. } = subject.time(order, iterations)?;
+        let sample = subject.time(order, iterations)?;
+        let wall_ns = sample.wall_ns;
         let wanted = (iterations as f64 * EPOCH_NS / wall_ns.max(1) as f64) as u64;
         if wall_ns as f64 >= EPOCH_NS / 4.0 || iterations >= ITERATIONS_MAX {
-            return Ok(wanted.clamp(1, ITERATIONS_MAX));
+            return Ok((wanted.clamp(1, ITERATIONS_MAX), sample));
         }
         iterations = wanted.clamp(iterations * 2, iterations * 16).min(ITERATIONS_MAX);
     }
