@@ -268,7 +268,9 @@ fn draw(title: &str, series: Vec<Line>) -> Option<Chart> {
         y_label: "µs per input".to_owned(),
         logarithmic_x: true,
         logarithmic: true,
+        tight_y: false,
         series,
+        background: Vec::new(),
         bands: Vec::new(),
     };
     chart.draw()
