@@ -53,7 +53,7 @@ pub(super) struct Report {
 /// Sums over a phase of a forged chain.
 #[derive(Debug, Serialize)]
 pub(super) struct PhaseRow {
-    pub(super) phase: &'static str,
+    pub(super) phase: String,
     #[serde(flatten)]
     pub(super) range: RangeRow,
 }
@@ -278,7 +278,7 @@ impl<'l> Checker<'l> {
         };
         self.check.blocks += 1;
         self.compare(row, line);
-        let name = line.phase.name();
+        let name = line.phase.to_string();
         match phases.last_mut().filter(|phase| phase.phase == name) {
             Some(phase) => {
                 phase.range.last = row.height;
