@@ -170,19 +170,13 @@ fn alternatives<'a>(
         let (subject, order) = (*subject, order.clone());
         let mut iterations = None;
         Alternative::fallible(&subject.name, move || {
-            let count = match iterations {
-                Some(count) => count,
-                None => {
-                    let (count, last) = calibrate(subject, &order)?;
-                    iterations = Some(count);
-                    if last.ops == count {
-                        // A long operation: what was measured is an epoch already.
-                        return Ok(last);
-                    }
-                    count
-                }
-            };
-            subject.time(&order, count)
+            if let Some(count) = iterations {
+                return subject.time(&order, count);
+            }
+            let (count, last) = calibrate(subject, &order)?;
+            iterations = Some(count);
+            // Of a long operation, what was measured is an epoch already.
+            if last.ops == count { Ok(last) } else { subject.time(&order, count) }
         })
     };
     Ok(subjects.iter().map(alternative).collect())

@@ -13,7 +13,6 @@ use clap::Args;
 /// work. A forged chain is compared with its ledger, block by block. Places that are damaged are told with file and offset.
 /// Exit status 1 when a block of the chain could not be counted, or a ledger or node says otherwise.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 pub(crate) struct StatsArguments {
     /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is changed.
     #[arg(long, value_name = "DIR")]

@@ -17,7 +17,7 @@ use super::stats::Speed;
 const ANSWER_BYTES_MAX: u64 = 4 << 30;
 
 /// Time that one answer may take.
-const TIMEOUT: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Differences that are named.
 const NAMED_MAX: usize = 16;

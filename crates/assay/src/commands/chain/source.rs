@@ -98,7 +98,7 @@ pub(super) fn tell_damage(damage: &[Damage], count: u64) {
 
 /// A bar that appears when something takes long, on a terminal.
 pub(super) struct Bar {
-    bar: ProgressBar,
+    shown: ProgressBar,
     start: Instant,
     is_shown: AtomicBool,
 }
@@ -109,7 +109,7 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
         }
-        Self { bar, start: Instant::now(), is_shown: AtomicBool::new(false) }
+        Self { shown: bar, start: Instant::now(), is_shown: AtomicBool::new(false) }
     }
 
     pub(super) fn set(&self, done: u64, total: u64) {
@@ -118,16 +118,16 @@ impl Bar {
                 return;
             }
             if std::io::stderr().is_terminal() {
-                self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
+                self.shown.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
             }
         }
-        self.bar.set_length(total);
-        self.bar.set_position(done);
+        self.shown.set_length(total);
+        self.shown.set_position(done);
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.shown.finish_and_clear();
     }
 }

@@ -279,15 +279,12 @@ impl<'l> Checker<'l> {
         self.check.blocks += 1;
         self.compare(row, line);
         let name = line.phase.to_string();
-        match phases.last_mut().filter(|phase| phase.phase == name) {
-            Some(phase) => {
-                phase.range.last = row.height;
-                phase.range.counts.add(&row.counts);
-            }
-            None => {
-                let (first, last, counts) = (row.height, row.height, row.counts.clone());
-                phases.push(PhaseRow { phase: name, range: RangeRow { first, last, counts } });
-            }
+        if let Some(phase) = phases.last_mut().filter(|phase| phase.phase == name) {
+            phase.range.last = row.height;
+            phase.range.counts.add(&row.counts);
+        } else {
+            let (first, last, counts) = (row.height, row.height, row.counts.clone());
+            phases.push(PhaseRow { phase: name, range: RangeRow { first, last, counts } });
         }
     }
 

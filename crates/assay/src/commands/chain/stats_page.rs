@@ -165,9 +165,10 @@ fn verdicts(report: &Report) -> Vec<String> {
             report.total.blocks,
             rpc.ratio
         ));
-        lines.push(match rpc.equal {
-            true => "             counts by RPC equal ours".to_owned(),
-            false => format!("             counts by RPC DIFFER: {}", rpc.differences.join("; ")),
+        lines.push(if rpc.equal {
+            "             counts by RPC equal ours".to_owned()
+        } else {
+            format!("             counts by RPC DIFFER: {}", rpc.differences.join("; "))
         });
     }
     lines
@@ -194,7 +195,7 @@ fn tables(report: &Report) -> Vec<Table> {
     if !report.phases.is_empty() {
         let mut table = Table::new("By phase", &[&["Phase"], &head[..]].concat(), 2);
         for row in &report.phases {
-            let mut cells = vec![row.phase.to_owned()];
+            let mut cells = vec![row.phase.clone()];
             cells.extend(cells_of(&row.range));
             table.rows.push(cells);
         }
