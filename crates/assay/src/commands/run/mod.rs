@@ -83,12 +83,6 @@ fn of_nodes(arguments: &RunArguments) -> RunArguments {
 fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let mut plan = find_plan(name)?;
     refuse_flags_of_benchmarks(arguments)?;
-    if plan.feed.by.is_sync() {
-        // Feeding such a plan block by block would make a report of something that was not done.
-        bail!(
-            "{name}: blocks can be given to a target over JSON-RPC only, so far: feed.by = \"rpc\""
-        );
-    }
     plan.chain.stop_height = arguments.stop_height.or(plan.chain.stop_height);
     plan.runs.repeat = arguments.repeat.unwrap_or(plan.runs.repeat);
     if !arguments.seen.is_empty() {
@@ -195,7 +189,7 @@ fn rerun(plan: &str, arguments: &RunArguments) -> String {
         words.push(format!("--stop-height {height}"));
     }
     for target in &arguments.targets {
-        words.push(format!("--target {target}"));
+        words.push(format!("--target {}", quoted(&target.to_string())));
     }
     for seen in &arguments.seen {
         words.push(format!("--seen {seen}"));
@@ -204,4 +198,13 @@ fn rerun(plan: &str, arguments: &RunArguments) -> String {
         words.push(format!("--repeat {repeat}"));
     }
     words.join(" ")
+}
+
+/// As a shell takes it for one word.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+@,%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
