@@ -19,6 +19,7 @@
 
 mod aggregate;
 pub mod atomic_file;
+mod block_files;
 pub mod chain;
 mod clock;
 pub mod compare;

@@ -230,6 +230,7 @@ impl RunJob<'_> {
         remove_folder(&datadir)?;
         atomic_file::create_folder(&datadir)?;
         atomic_file::create_folder(&logs)?;
+        self.place_blocks(&datadir)?;
         findings.preparation = prepare::prepare(self.plan, &self.chain.dir, &datadir)?;
         let log = logs.join(format!("{}.log", self.id));
         let result = self.with_target(clock, &datadir, &log, findings);
@@ -251,7 +252,7 @@ impl RunJob<'_> {
         // A node that changes its working folder must still find its data.
         let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
         if self.way != Way::Rpc {
-            return self.sync(clock, &Place { datadir: &datadir, log, ports }, findings);
+            return self.sync(&Place { datadir: &datadir, log, ports }, findings);
         }
         let launch = self.target.launch(chain, &datadir, &ports, &self.plan.target);
         let node_log = launch.node_log.clone();

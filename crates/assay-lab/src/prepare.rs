@@ -29,7 +29,7 @@ pub(crate) fn prepare(
 }
 
 /// A plain copy: links would let one run write into the files of the next.
-fn copy(from: &Path, to: &Path) -> Result<u64, WriteError> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<u64, WriteError> {
     let at = |path: &Path| {
         let path = path.to_owned();
         move |source| WriteError { path, source }

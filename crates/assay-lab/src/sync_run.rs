@@ -106,12 +106,7 @@ impl<'a, 'b> Progress<'a, 'b> {
 
 impl RunJob<'_> {
     /// Makes a run in which the target takes the chain at its own pace.
-    pub(crate) fn sync(
-        &self,
-        clock: Clock,
-        place: &Place<'_>,
-        findings: &mut Findings,
-    ) -> Result<(), RunFault> {
+    pub(crate) fn sync(&self, place: &Place<'_>, findings: &mut Findings) -> Result<(), RunFault> {
         let source = match self.source {
             Some(source) if self.way == Way::Peer => {
                 let log = place.log.with_extension("source.log");
@@ -120,14 +115,13 @@ impl RunJob<'_> {
             }
             _ => None,
         };
-        let result = self.sync_from(clock, place, source.as_ref(), findings);
+        let result = self.sync_from(place, source.as_ref(), findings);
         let stopped = source.map_or(Ok(()), RunningSource::stop);
         result.and(stopped.map_err(|source| RunFault::Source { source }))
     }
 
     fn sync_from(
         &self,
-        clock: Clock,
         place: &Place<'_>,
         source: Option<&RunningSource>,
         findings: &mut Findings,
@@ -148,6 +142,8 @@ impl RunJob<'_> {
             .write_credentials(&launch, place.datadir)
             .map_err(|source| WriteError { path: place.datadir.to_owned(), source })?;
         let node_log = launch.node_log.clone();
+        // What was prepared before, the source among it, is not the target's time.
+        let clock = Clock::start();
         let start_s = clock.now_s();
         let mut process = Process::start(launch, place.ports.rpc, place.log)?;
         process.command().clone_into(&mut findings.command);

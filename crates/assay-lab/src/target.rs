@@ -18,7 +18,7 @@ use crate::plan::TargetsPlan;
 use crate::process::Ports;
 pub use spec::{IndexKind, IndexSpec, NodeSpec, TargetSpec, TargetSpecError};
 pub(crate) use spec::{USE_TARGETS, is_target_name};
-pub(crate) use sync::{SyncLaunch, Way};
+pub(crate) use sync::{SyncLaunch, Way, block_files};
 
 /// Why a target cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use assay_engine::BlockHash;
+use assay_lab::plan::Delivery;
 use assay_lab::target::TargetSpec;
 use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -111,6 +112,12 @@ fn scale(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A way of syncs.
+fn delivery(text: &str) -> Result<Delivery, String> {
+    let known = Delivery::from_name(text).filter(|way| way.is_sync());
+    known.ok_or_else(|| "give peer, load-block, reindex or reindex-chainstate".to_owned())
+}
+
 /// Run a plan.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
@@ -141,6 +148,11 @@ pub(crate) struct RunArguments {
     /// --series 5` says how often this machine finds a difference where there is none.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) series: Option<u32>,
+    /// Of syncs, how blocks come to nodes instead of the plan's way: `peer`, from our node over the peer-to-peer protocol, or
+    /// from block files: `load-block`, `reindex`, `reindex-chainstate` (the Bitcoin Core family). Our engine and the kernel
+    /// read block files in any case.
+    #[arg(long, value_name = "WAY", value_parser = delivery)]
+    pub(crate) by: Option<Delivery>,
     /// Seen share instead of the plan's, such as 0 or 0.9. May be given several times.
     #[arg(long, value_name = "SHARE")]
     pub(crate) seen: Vec<f64>,

@@ -23,6 +23,15 @@ pub enum Delivery {
 }
 
 impl Delivery {
+    /// All there are.
+    pub const ALL: [Self; 5] =
+        [Self::Rpc, Self::Peer, Self::Reindex, Self::ReindexChainstate, Self::LoadBlock];
+
+    /// The one of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|way| way.as_str() == name)
+    }
+
     /// The name used in plans.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -147,10 +156,6 @@ pub(super) fn check(plan: &Plan) -> Result<(), BadValue> {
 fn check_way(plan: &Plan) -> Result<(), BadValue> {
     let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
     let by = plan.feed.by;
-    if !matches!(by, Delivery::Rpc | Delivery::Peer) {
-        let rule = "rpc and peer can be done";
-        return bad("feed.by", by.as_str().to_owned(), rule);
-    }
     if by.is_sync() && plan.feed.seen != [0.0] {
         let rule = "a target that fetches blocks is sent no transactions: use [0.0]";
         return bad("feed.seen", format!("{:?}", plan.feed.seen), rule);

@@ -296,7 +296,7 @@ pub(crate) fn syncs() -> Results {
 fn sync_run(plan: &Plan, model: &Run, target: usize, repeat: u32) -> Run {
     let luck = [1.0, 1.02, 0.99, 1.005][repeat as usize % 4];
     let mut blocks = model.blocks.clone();
-    let (half, mut now_s) = (blocks.len() / 2, 0.4);
+    let (half, mut now_s) = (blocks.len() / 2, 0.0);
     for (index, block) in blocks.iter_mut().enumerate() {
         let faster = if target == 1 && index > half { 0.75 } else { 1.0 };
         let service_s = (0.002 + block.inputs as f64 * 1e-5) * luck * faster;

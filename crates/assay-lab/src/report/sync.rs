@@ -66,6 +66,10 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
          and phases are sums of the steps between heights; where one observation jumps over several blocks they share its time \
          evenly, so that single blocks say less than ranges do."
             .to_owned(),
+        format!(
+            "The height is looked at every {} ms; where a time is below two such steps no ratio is given.",
+            results.plan.sync.poll_ms
+        ),
     ];
     if let Some(first) = comparable(results).first() {
         out.push(format!(
@@ -292,7 +296,8 @@ fn at_equal_moments(base: &Run, other: &Run) -> Vec<(f64, f64)> {
         let seen = run.blocks.partition_point(|block| block.tip_at_s <= time_s);
         seen.checked_sub(1).map(|last| f64::from(run.blocks[last].height))
     };
-    let moment = |number: usize| from_s + (to_s - from_s) * number as f64 / MOMENTS as f64;
+    let moment =
+        |number: usize| (from_s + (to_s - from_s) * number as f64 / MOMENTS as f64).min(to_s);
     let point = |time_s: f64| Some((time_s, height(other, time_s)? / height(base, time_s)?));
     (0..=MOMENTS).map(moment).filter_map(point).collect()
 }
@@ -321,8 +326,6 @@ pub(super) fn differences(results: &Results) -> Vec<Table> {
         by_range.push((format!("{first}–{last}"), times(&all, of)));
     }
     let tip = |run: &Run| run.blocks.last().map_or(0.0, |block| block.tip_at_s);
-    let started = |run: &Run| run.blocks.first().map_or(0.0, |block| block.send_at_s);
-    by_range.insert(0, ("before the first block".to_owned(), times(&all, started)));
     by_range.push(("start to tip".to_owned(), times(&all, tip)));
     let mut by_phase: Vec<(String, Vec<Option<f64>>)> = measured_phases(results)
         .into_iter()
@@ -334,8 +337,14 @@ pub(super) fn differences(results: &Results) -> Vec<Table> {
     let total = |series: &Series<'_>| series.phase("total", |phase| phase.seconds);
     by_phase.push(("all of these".to_owned(), all.iter().map(total).collect()));
     vec![
-        difference("Seconds per range of heights, and what is saved", "Heights", &all, &by_range),
-        difference("Seconds per phase, and what is saved", "Phase", &all, &by_phase),
+        difference(
+            results,
+            "Seconds per range of heights, and what is saved",
+            "Heights",
+            &all,
+            &by_range,
+        ),
+        difference(results, "Seconds per phase, and what is saved", "Phase", &all, &by_phase),
     ]
 }
 
@@ -347,7 +356,13 @@ fn times(all: &[Series<'_>], of: impl Fn(&Run) -> f64) -> Vec<Option<f64>> {
     all.iter().map(middle).collect()
 }
 
+/// The shortest time that says something: two looks at the height.
+fn resolution_s(results: &Results) -> f64 {
+    2.0 * results.plan.sync.poll_ms as f64 / 1000.0
+}
+
 fn difference(
+    results: &Results,
     caption: &str,
     what: &str,
     all: &[Series<'_>],
@@ -361,6 +376,7 @@ fn difference(
         }
     }
     let mut table = Table { caption: caption.to_owned(), head, rows: Vec::new(), word_columns: 1 };
+    let least_s = resolution_s(results);
     for (name, values) in rows {
         let mut row = vec![name.clone()];
         let base = values.first().copied().flatten();
@@ -368,7 +384,7 @@ fn difference(
             row.push(value.map_or_else(|| NONE.to_owned(), seconds));
             if number > 0 {
                 row.extend(match base.zip(*value) {
-                    Some((base, value)) if base > 0.0 && value > 0.0 => {
+                    Some((base, value)) if base.min(value) >= least_s => {
                         [signed(base - value), share((base - value) / base), ratio(base / value)]
                     }
                     _ => [NONE.to_owned(), NONE.to_owned(), NONE.to_owned()],
@@ -511,11 +527,11 @@ mod tests {
         let tables = differences(&results);
         let value = |text: &str| text.replace(['−', ','], "").parse::<f64>().expect("a number");
         let ranges = &tables[0].rows;
-        assert_eq!(ranges.len(), RANGES + 2);
+        assert_eq!(ranges.len(), RANGES + 1);
         let run =
             results.targets[0].runs.iter().map(|run| run.blocks.last().expect("blocks").tip_at_s);
         let median = median(&run.collect::<Vec<_>>());
-        let (parts, whole) = ranges.split_at(RANGES + 1);
+        let (parts, whole) = ranges.split_at(RANGES);
         let sum: f64 = parts.iter().map(|row| value(&row[1])).sum();
         assert!((sum - median).abs() < 0.02 * median, "{sum} {median}");
         assert!((value(&whole[0][1]) - median).abs() < 0.01 * median);

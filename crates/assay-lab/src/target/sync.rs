@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Family, Launch, Target, TargetError, datadir_arg, rpc_args, version_number};
 use crate::plan::{Delivery, Plan};
@@ -14,6 +14,8 @@ pub(super) const PROGRESS: &str = "progress";
 /// File of btcd's settings: its own, so that the user's does not count, and the password stands in no list of processes.
 const BTCD_SETTINGS: &str = "btcd.conf";
 
+const CHAINSTATE: &str = "-reindex-chainstate";
+
 /// The way in which blocks come to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -21,8 +23,14 @@ pub(crate) enum Way {
     Rpc,
     /// From our node, over the peer-to-peer protocol.
     Peer,
-    /// From the block files of the chain.
+    /// From the block files of the chain, which it validates and keeps no node's data of.
     Files,
+    /// A node imports the block files of the chain: `-loadblock`.
+    LoadBlock,
+    /// A node finds block files in its data folder: `-reindex`.
+    Reindex,
+    /// A node has block files and their index, and makes the coins anew: `-reindex-chainstate`.
+    ReindexChainstate,
 }
 
 /// What a target is started with.
@@ -55,7 +63,17 @@ impl Target {
                 let (name, what) = (self.name.clone(), "-regtest");
                 Err(TargetError::TooOld { name, what, needed: "0.8" })
             }
-            (true, _) => Ok(Way::Peer),
+            (true, Family::Btcd) if by != Delivery::Peer => refuse("btcd takes blocks from peers"),
+            (true, _) if by == Delivery::ReindexChainstate && !self.knows(CHAINSTATE) => {
+                refuse("its help lists no -reindex-chainstate")
+            }
+            (true, _) => Ok(match by {
+                Delivery::Rpc => Way::Rpc,
+                Delivery::Peer => Way::Peer,
+                Delivery::LoadBlock => Way::LoadBlock,
+                Delivery::Reindex => Way::Reindex,
+                Delivery::ReindexChainstate => Way::ReindexChainstate,
+            }),
         }
     }
 
@@ -76,7 +94,7 @@ impl Target {
             (_, Family::Assay) => self.validate_args(with),
             (_, Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn) => {
                 node_log = Some(folder.join("debug.log"));
-                self.bitcoind_sync_args(with)
+                self.bitcoind_sync_args(way, with)
             }
         };
         args.extend(self.extra.iter().map(OsString::from));
@@ -114,16 +132,26 @@ impl Target {
         found.0.is_some_and(|major| (major, found.1) < wanted)
     }
 
-    fn bitcoind_sync_args(&self, with: &SyncLaunch<'_>) -> Vec<OsString> {
+    fn bitcoind_sync_args(&self, way: Way, with: &SyncLaunch<'_>) -> Vec<OsString> {
         let sync = &with.plan.sync;
         let mut args = vec!["-regtest".into(), datadir_arg("-datadir=", with.datadir)];
         args.extend(rpc_args(with.ports).map(OsString::from));
-        let must = [
-            "-listen=0".to_owned(),
-            format!("-connect=127.0.0.1:{}", with.source),
-            format!("-dbcache={}", sync.dbcache_mib),
-        ];
+        let must = ["-listen=0".to_owned(), format!("-dbcache={}", sync.dbcache_mib)];
         args.extend(must.map(OsString::from));
+        match way {
+            Way::Peer => args.push(format!("-connect=127.0.0.1:{}", with.source).into()),
+            // To nobody.
+            _ => args.push("-connect=0".into()),
+        }
+        match way {
+            Way::LoadBlock => {
+                let files = block_files(with.blocks).unwrap_or_default();
+                args.extend(files.iter().map(|file| datadir_arg("-loadblock=", file)));
+            }
+            Way::Reindex => args.push("-reindex".into()),
+            Way::ReindexChainstate => args.push(CHAINSTATE.into()),
+            Way::Rpc | Way::Peer | Way::Files => {}
+        }
         args.extend(self.known(&super::QUIET));
         // The source speaks the first transport alone; asking for the other costs a connection.
         args.extend(self.known(&["-blocksonly=1", "-v2transport=0", "-rpcservertimeout=86400"]));
@@ -176,6 +204,21 @@ impl Target {
     }
 }
 
+/// The files of blocks in a folder, in order.
+pub(crate) fn block_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let number = name.strip_prefix("blk").and_then(|rest| rest.strip_suffix(".dat"));
+        if number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
 fn kernel_args(with: &SyncLaunch<'_>) -> Vec<OsString> {
     let mut args = files_args(with);
     if let Some(threads) = with.plan.sync.threads {
@@ -224,6 +267,10 @@ mod tests {
     }
 
     fn line(target: &Target) -> String {
+        line_by(Delivery::Peer, target)
+    }
+
+    fn line_by(by: Delivery, target: &Target) -> String {
         let mut plan = Plan::builtin("bitcoin-scaling").expect("valid");
         plan.sync.threads = Some(2);
         let with = SyncLaunch {
@@ -234,7 +281,7 @@ mod tests {
             source: 2,
             blocks: Path::new("chain/blocks"),
         };
-        let way = target.way(Delivery::Peer).expect("it can");
+        let way = target.way(by).expect("it can");
         let launch = target.launch_sync(way, &with);
         let env = launch
             .env
@@ -256,6 +303,7 @@ mod tests {
             line(&example(Family::Kernel, "assay-peer-kernel 0.1.0", "")),
             line(&example(Family::Assay, "Assay 0.1.0", "      --progress  Print\n")),
             line(&example(Family::Assay, "Assay 0.0.9", "      --json  Print\n")),
+            line_by(Delivery::Reindex, &example(Family::Bchn, "Bitcoin Cash Node v28.0.1", "")),
         ];
         insta::assert_snapshot!(lines.join("\n---\n"));
     }
@@ -270,7 +318,9 @@ mod tests {
         assert_eq!(error.to_string(), "example: -regtest needs version 0.8 or later");
         let btcd = example(Family::Btcd, "btcd version 0.24.2", "");
         assert_eq!(btcd.way(Delivery::Peer).expect("it can"), Way::Peer);
-        assert!(btcd.way(Delivery::Rpc).is_err());
+        assert!(btcd.way(Delivery::Rpc).is_err() && btcd.way(Delivery::Reindex).is_err());
+        let error = core("Bitcoin Core v0.10").way(Delivery::ReindexChainstate).expect_err("old");
+        assert!(error.to_string().contains("no -reindex-chainstate"), "{error}");
         assert_eq!(core("Bitcoin Core v30.0").way(Delivery::Rpc).expect("it can"), Way::Rpc);
     }
 }

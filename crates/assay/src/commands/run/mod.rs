@@ -39,6 +39,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
         chain: None,
         keep_datadirs: false,
         series: None,
+        by: None,
         ..arguments.clone()
     };
     let first = bench::plan::run(&plan, &of_benchmarks)?;
@@ -85,6 +86,14 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     refuse_flags_of_benchmarks(arguments)?;
     plan.chain.stop_height = arguments.stop_height.or(plan.chain.stop_height);
     plan.runs.repeat = arguments.repeat.unwrap_or(plan.runs.repeat);
+    if let Some(by) = arguments.by {
+        if by.is_sync() != plan.feed.by.is_sync() {
+            // Another experiment, with other settings and another report.
+            let of_plan = plan.feed.by.as_str();
+            bail!("--by {} cannot stand in for {of_plan}, which {name} is made for", by.as_str());
+        }
+        plan.feed.by = by;
+    }
     if !arguments.seen.is_empty() {
         plan.feed.seen.clone_from(&arguments.seen);
     }
@@ -190,6 +199,9 @@ fn rerun(plan: &str, arguments: &RunArguments) -> String {
     }
     for target in &arguments.targets {
         words.push(format!("--target {}", quoted(&target.to_string())));
+    }
+    if let Some(by) = arguments.by {
+        words.push(format!("--by {}", by.as_str()));
     }
     for seen in &arguments.seen {
         words.push(format!("--seen {seen}"));
