@@ -1,6 +1,7 @@
 //! Block files put in place before a node reads them at its own pace.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +11,16 @@ use crate::one_run::{RunFault, RunJob};
 use crate::prepare;
 use crate::process::{Ports, Process};
 use crate::target::{SyncLaunch, Way, block_files};
+
+/// The first block of regtest (Core's `kernel/chainparams.cpp`), which forged files begin after. A node that finds its own
+/// files must find it there too: without it no other block has a place.
+const GENESIS: &str = "\
+0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b27ac72c3e6776\
+8f617fc81bc3888a51323a9fb8aa4b1e5e4adae5494dffff7f20020000000101000000010000000000000000000000000000\
+000000000000000000000000000000000000ffffffff4d04ffff001d0104455468652054696d65732030332f4a616e2f3230\
+3039204368616e63656c6c6f72206f6e206272696e6b206f66207365636f6e64206261696c6f757420666f722062616e6b73\
+ffffffff0100f2052a01000000434104678afdb0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb649f6\
+bc3f4cef38c4f35504e51ec112de5c384df7ba0b8d578a4c702b6bf11d5fac00000000";
 
 /// Time between two questions for the height of a node whose time does not count.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -36,9 +47,13 @@ impl RunJob<'_> {
             move |source| WriteError { path, source }
         };
         atomic_file::create_folder(&to)?;
-        for file in block_files(&from).map_err(at(&from))? {
-            let name = file.file_name().unwrap_or_default();
-            fs::copy(&file, to.join(name)).map_err(at(&file))?;
+        for (number, file) in block_files(&from).map_err(at(&from))?.iter().enumerate() {
+            let copy = to.join(file.file_name().unwrap_or_default());
+            if number == 0 {
+                copy_behind_genesis(file, &copy).map_err(at(&copy))?;
+            } else {
+                fs::copy(file, &copy).map_err(at(&copy))?;
+            }
         }
         Ok(())
     }
@@ -104,5 +119,41 @@ impl RunJob<'_> {
         }
         process.stop(&client)?;
         Ok(())
+    }
+}
+
+/// A block file with the first block before all others.
+fn copy_behind_genesis(from: &Path, to: &Path) -> io::Result<()> {
+    let mut genesis = [0; GENESIS.len() / 2];
+    faster_hex::hex_decode(GENESIS.as_bytes(), &mut genesis).map_err(io::Error::other)?;
+    let mut source = File::open(from)?;
+    // Every record begins with the magic bytes of the network and its length.
+    let mut magic = [0; 4];
+    source.read_exact(&mut magic)?;
+    source.rewind()?;
+    let mut copy = File::create(to)?;
+    copy.write_all(&magic)?;
+    copy.write_all(&(genesis.len() as u32).to_le_bytes())?;
+    copy.write_all(&genesis)?;
+    io::copy(&mut source, &mut copy)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_block_comes_first() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::write(&from, [0xfa, 0xbf, 0xb5, 0xda, 2, 0, 0, 0, 7, 7]).expect("writable");
+        copy_behind_genesis(&from, &to).expect("copied");
+        let copy = fs::read(&to).expect("readable");
+        let (genesis, rest) = copy.split_at(8 + 285);
+        assert_eq!(genesis[..8], [0xfa, 0xbf, 0xb5, 0xda, 0x1d, 1, 0, 0]);
+        assert_eq!(rest, fs::read(&from).expect("readable"));
+        fs::write(&from, [1, 2]).expect("writable");
+        assert!(copy_behind_genesis(&from, &to).is_err(), "no record fits");
     }
 }

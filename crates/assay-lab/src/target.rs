@@ -489,7 +489,10 @@ pub(crate) fn fingerprint(program: &OsStr) -> Fingerprint {
 fn options_in_help(help: &str) -> BTreeSet<String> {
     help.lines()
         .filter_map(|line| line.strip_prefix("  -"))
-        .map(|rest| rest.chars().take_while(char::is_ascii_alphanumeric).collect::<String>())
+        .map(|rest| {
+            let is_name = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+            rest.chars().take_while(is_name).collect::<String>()
+        })
         .filter(|name| !name.is_empty())
         .collect()
 }
