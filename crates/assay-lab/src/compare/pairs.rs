@@ -92,6 +92,8 @@ pub(super) fn of<'a>(
     let both: Vec<&Run> = firsts.iter().chain(&seconds).copied().collect();
     let usual =
         if of_other_machine { [usual(&firsts), usual(&seconds)] } else { [usual(&both); 2] };
+    let jitter = jitter(&firsts, usual[0]).max(jitter(&seconds, usual[1]));
+    let allowed = Allowed::new(control_limit, jitter);
     let mut count =
         PairCount { seen, planned, counted: 0, missing: 0, added: 0, left_out: Vec::new() };
     let mut pairs = Vec::new();
@@ -109,7 +111,7 @@ pub(super) fn of<'a>(
             continue;
         }
         let faults = [(left, usual[0]), (right, usual[1])].map(|(run, usual)| {
-            let why = fault(run, usual, control_limit)?;
+            let why = fault(run, usual, allowed)?;
             Some(LeftOut { run: run.id.clone(), why })
         });
         if faults.iter().all(Option::is_none) {
@@ -125,8 +127,38 @@ fn controls(run: &Run) -> Vec<f64> {
     run.control_ns.iter().map(|ns| *ns as f64).filter(|ns| *ns > 0.0).collect()
 }
 
+/// How far the control load may be from its usual time, as shares.
+#[derive(Clone, Copy)]
+struct Allowed {
+    /// One time of it.
+    away: f64,
+    /// The two of a run from each other.
+    moved: f64,
+}
+
+impl Allowed {
+    /// The limit that was asked for; more where the load jitters by itself that much on this machine. What is left out then is
+    /// what is unusual there, and the usual jitter shows in wider intervals.
+    fn new(limit: f64, jitter: f64) -> Self {
+        let away = limit.max(SIGMAS * jitter);
+        Self { away, moved: limit.max(SIGMAS * jitter * std::f64::consts::SQRT_2) }
+    }
+}
+
+/// Standard deviations from which a time of the control load is unusual.
+const SIGMAS: f64 = 3.0;
+/// From the median of absolute deviations to the standard deviation of normal noise.
+const MAD_TO_SIGMA: f64 = 1.4826;
+
+/// The usual jitter of the control load, as a standard deviation that up to half of the times cannot move however odd they are.
+fn jitter(runs: &[&Run], usual_ns: f64) -> f64 {
+    let off = |ns: f64| (ns / usual_ns).ln().abs();
+    let offs: Vec<f64> = runs.iter().flat_map(|run| controls(run)).map(off).collect();
+    if offs.is_empty() { 0.0 } else { MAD_TO_SIGMA * median(&offs) }
+}
+
 /// Why a run does not count.
-fn fault(run: &Run, usual_ns: f64, limit: f64) -> Option<String> {
+fn fault(run: &Run, usual_ns: f64, allowed: Allowed) -> Option<String> {
     if run.status == Status::Void {
         let reason = run.void_reason.as_deref().unwrap_or("it is void");
         return Some(reason.to_owned());
@@ -135,19 +167,19 @@ fn fault(run: &Run, usual_ns: f64, limit: f64) -> Option<String> {
     let longest = controls.iter().copied().fold(0.0, f64::max);
     let shortest = controls.iter().copied().fold(f64::MAX, f64::min);
     let share = |above: f64, below: f64| (above / below - 1.0) * 100.0;
-    if controls.len() > 1 && longest / shortest > 1.0 + limit {
+    if controls.len() > 1 && longest / shortest > 1.0 + allowed.moved {
         return Some(format!(
             "the control load moved by {:.1} % during the run, {:.1} % are allowed",
             share(longest, shortest),
-            limit * 100.0
+            allowed.moved * 100.0
         ));
     }
     let away = (longest / usual_ns).max(usual_ns / shortest);
-    if !controls.is_empty() && usual_ns > 0.0 && away > 1.0 + limit {
+    if !controls.is_empty() && usual_ns > 0.0 && away > 1.0 + allowed.away {
         return Some(format!(
             "the control load was {:.1} % away from its median over all runs, {:.1} % are allowed",
             (away - 1.0) * 100.0,
-            limit * 100.0
+            allowed.away * 100.0
         ));
     }
     None

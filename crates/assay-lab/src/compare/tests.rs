@@ -122,6 +122,22 @@ fn runs_during_which_the_machine_moved_do_not_count() {
 }
 
 #[test]
+fn a_machine_that_always_jitters_leaves_out_what_is_odd_there() {
+    let mut results = turns(1.0);
+    for (number, run) in results.targets.iter_mut().flat_map(|target| &mut target.runs).enumerate()
+    {
+        // 4 % to either side, again and again.
+        let ns = if number % 2 == 0 { [48, 52] } else { [52, 48] };
+        run.control_ns = ns.map(|ns| ns * 1_000_000).to_vec();
+    }
+    results.targets[1].runs[3].control_ns = vec![80_000_000, 80_000_000];
+    let comparison = of_one(results);
+    let count = &comparison.beside[0].pairs[0];
+    assert_eq!((count.counted, count.left_out.len()), (5, 1), "{count:?}");
+    assert!(comparison.text().contains("away from its median"), "{}", comparison.text());
+}
+
+#[test]
 fn what_was_planned_beforehand_stands() {
     let mut results = turns(1.05);
     results.pairs_planned = Some(4);
