@@ -22,6 +22,12 @@ const MIB: f64 = 1_048_576.0;
 const RANGES: usize = 10;
 /// Moments at which heights are compared.
 const MOMENTS: usize = 200;
+/// Shorter parts of a run are not compared: heights are asked for every few milliseconds.
+const COMPARED_FROM_S: f64 = 0.01;
+/// A curve of fewer moments is hardly one.
+const MOMENTS_OF_A_CURVE: usize = 20;
+/// In shorter runs start-up and chance weigh too much.
+const SHORT_S: f64 = 5.0;
 /// Share of the baseline's time that ratios leave out at the beginning: there they compare how long processes take to start.
 const RATIOS_FROM: f64 = 0.02;
 
@@ -58,6 +64,94 @@ fn is_like_for_like(results: &Results) -> bool {
     ways.next().is_none_or(|first| ways.all(|way| way == first))
 }
 
+/// Who was first, and what speaks against believing it.
+pub(super) fn standings(results: &Results) -> Vec<String> {
+    let mut ends: Vec<(String, f64)> = comparable(results)
+        .iter()
+        .filter_map(|series| Some((series.label.clone(), end_s(series)?)))
+        .collect();
+    let mut out = Vec::new();
+    ends.sort_by(|a, b| a.1.total_cmp(&b.1));
+    if let Some((first, others)) = ends.split_first().filter(|(_, others)| !others.is_empty()) {
+        let of = |(name, time_s): &(String, f64)| format!("{name} {}", ratio(time_s / first.1));
+        let others: Vec<String> = others.iter().map(of).collect();
+        let chance = if results.plan.runs.repeat < 2 {
+            "; each ran once, so nothing is known of chance"
+        } else {
+            ""
+        };
+        out.push(format!(
+            "shortest from start to tip: {}; times as long: {}{chance}",
+            first.0,
+            others.join(", ")
+        ));
+    }
+    if !is_like_for_like(results) {
+        let ways = results
+            .targets
+            .iter()
+            .map(|target| format!("{} {}", target.name, delivery(results, target)));
+        out.push(format!(
+            "not alike: blocks came to {}; a ratio across two ways holds what the ways cost",
+            ways.collect::<Vec<_>>().join(", to ")
+        ));
+    }
+    if let Some((name, time_s)) = ends.first().filter(|(_, time_s)| *time_s < SHORT_S) {
+        out.push(format!(
+            "short: {name} took {} s, in which starting and chance weigh much; a larger `--scale` says more of programs",
+            seconds(*time_s)
+        ));
+    }
+    for series in comparable(results) {
+        let moments = series.middle_run().map_or(0, moments);
+        if moments < MOMENTS_OF_A_CURVE {
+            out.push(format!(
+                "{} was seen to advance {} only: its end is measured, its curve, ranges and phases are shared out evenly \
+                 between",
+                series.label,
+                if moments == 1 { "once".to_owned() } else { format!("{moments} times") },
+            ));
+        }
+    }
+    out
+}
+
+/// Median over the runs of the time from start to tip.
+fn end_s(series: &Series<'_>) -> Option<f64> {
+    let ends: Vec<f64> =
+        series.runs.iter().filter_map(|run| Some(run.blocks.last()?.tip_at_s)).collect();
+    (!ends.is_empty()).then(|| median(&ends))
+}
+
+/// How often a run was seen at a new height.
+fn moments(run: &Run) -> usize {
+    run.blocks.chunk_by(|a, b| a.tip_at_s.total_cmp(&b.tip_at_s).is_eq()).count()
+}
+
+/// The runs and how they ended, each from the start of its process to the tip.
+pub(super) fn outcome(results: &Results) -> Table {
+    let head = ["Run", "Outcome", "Blocks", "Start to tip, s", "tx/s", "MiB/s", "Signatures/s"];
+    let mut table = Table::new("Runs, from the start of the process to the tip", &head, 2);
+    for run in results.runs() {
+        let end_s = run.blocks.last().map_or(0.0, |block| block.tip_at_s);
+        let sum = |of: fn(&BlockRecord) -> u64| run.blocks.iter().map(of).sum::<u64>() as f64;
+        let per_s = |amount: f64| super::number::rate(crate::stats::rate(amount, end_s));
+        table.push([
+            run.id.clone(),
+            match run.status {
+                Status::Valid => "valid".to_owned(),
+                Status::Void => "VOID".to_owned(),
+            },
+            count(run.blocks.len() as u64),
+            seconds(end_s),
+            per_s(sum(|block| block.txs)),
+            per_s(sum(|block| block.bytes) / MIB),
+            per_s(sum(|block| block.signatures)),
+        ]);
+    }
+    table
+}
+
 /// What the curves show and what they do not.
 pub(super) fn prose(results: &Results) -> Vec<String> {
     let mut out = vec![
@@ -72,7 +166,9 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
             "Ratios are of {} (the first target, the baseline) to each other one, over the baseline's elapsed time. *At equal \
              heights*: time of the baseline divided by time of the other when both had the same height, as in the published \
              plots. *At equal moments*: height of the other divided by height of the baseline. Above 1 the other is ahead. The \
-             first {} of the baseline's time are left out: they compare starts of processes.",
+             first {} of the baseline's time are left out: they compare starts of processes. In the tables *saved* is the \
+             baseline's time less the other's, also as a share of the baseline's; below zero the other took longer. Parts of \
+             less than 10 ms are not compared.",
             first.label,
             percent(RATIOS_FROM),
         )
@@ -140,8 +236,9 @@ pub(super) fn method(results: &Results) -> Vec<String> {
 
 /// How each target got its blocks, and how its runs ended.
 pub(super) fn ways(results: &Results) -> Table {
-    let head = ["Target", "Version", "Blocks", "Runs that count", "Tip", "UTXO MuHash"];
-    let mut table = Table::new("Targets, and who verified their end", &head, 6);
+    let head =
+        ["Target", "Version", "Blocks", "Times seen", "Runs that count", "Tip", "UTXO MuHash"];
+    let mut table = Table::new("Targets, and who verified their end", &head, 7);
     for target in &results.targets {
         let valid: Vec<&Run> =
             target.runs.iter().filter(|run| run.status == Status::Valid).collect();
@@ -160,6 +257,11 @@ pub(super) fn ways(results: &Results) -> Table {
             target.name.clone(),
             target.version.clone(),
             delivery(results, target),
+            {
+                let mut seen: Vec<usize> = valid.iter().map(|run| moments(run)).collect();
+                seen.sort_unstable();
+                seen.get(seen.len() / 2).map_or_else(|| NONE.to_owned(), |seen| count(*seen as u64))
+            },
             format!("{} of {}", valid.len(), target.runs.len()),
             verdict("tip"),
             verdict("MuHash"),
@@ -355,9 +457,9 @@ fn difference(
 ) -> Table {
     let mut head = vec![what.to_owned()];
     for (number, series) in all.iter().enumerate() {
-        head.push(series.label.clone());
+        head.push(format!("{}, s", series.label));
         if number > 0 {
-            head.extend(["saved, s".to_owned(), "saved".to_owned(), "ratio".to_owned()]);
+            head.extend(["saved, s".to_owned(), "saved".to_owned(), "times as fast".to_owned()]);
         }
     }
     let mut table = Table { caption: caption.to_owned(), head, rows: Vec::new(), word_columns: 1 };
@@ -368,9 +470,10 @@ fn difference(
             row.push(value.map_or_else(|| NONE.to_owned(), seconds));
             if number > 0 {
                 row.extend(match base.zip(*value) {
-                    Some((base, value)) if base > 0.0 && value > 0.0 => {
+                    Some((base, value)) if base.min(value) >= COMPARED_FROM_S => {
                         [signed(base - value), share((base - value) / base), ratio(base / value)]
                     }
+                    Some((base, value)) => [signed(base - value), NONE.to_owned(), NONE.to_owned()],
                     _ => [NONE.to_owned(), NONE.to_owned(), NONE.to_owned()],
                 });
             }
@@ -400,11 +503,14 @@ pub(super) fn headline(results: &Results, series: &Series<'_>) -> Option<String>
         crate::stats::spread(&ends)
     };
     let spread = spread.map_or_else(String::new, |spread| format!(", spread {}", percent(spread)));
+    let which = match series.runs.len() {
+        1 => "its only run".to_owned(),
+        runs => format!("the run in the middle of {}{spread}", count(runs as u64)),
+    };
     Some(format!(
-        "{}: {} s from start to tip (run in the middle of {}{spread}), {} tx/s, {} MiB/s",
+        "{}: {} s from start to tip ({which}), {} tx/s, {} MiB/s",
         series.label,
         seconds(end_s),
-        count(series.runs.len() as u64),
         super::number::rate(crate::stats::rate(txs as f64, end_s)),
         super::number::rate(crate::stats::rate(bytes as f64 / MIB, end_s)),
     ))
@@ -559,9 +665,9 @@ mod tests {
         results.targets[1].delivery = None;
         assert!(!prose(&results).iter().any(|line| line.starts_with("Not all targets")));
         let table = ways(&results);
-        assert_eq!(table.rows[0][3], "4 of 4");
+        assert_eq!(table.rows[0][4], "4 of 4");
         assert_eq!(
-            (table.rows[0][4].as_str(), table.rows[1][5].as_str()),
+            (table.rows[0][5].as_str(), table.rows[1][6].as_str()),
             ("equals the ledger", "the target cannot tell")
         );
     }

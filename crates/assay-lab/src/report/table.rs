@@ -29,9 +29,9 @@ impl Table {
 
     /// Appends it as HTML.
     pub fn html(&self, out: &mut String) {
-        out.push_str("<div class=\"scroll\"><table>\n<caption>");
+        out.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<caption><span>");
         out.push_str(&escape(&self.caption));
-        out.push_str("</caption>\n<thead><tr>");
+        out.push_str("</span></caption>\n<thead><tr>");
         self.html_cells(&self.head, "th scope=\"col\"", "th", out);
         out.push_str("</tr></thead>\n<tbody>\n");
         for row in &self.rows {
@@ -120,8 +120,8 @@ mod tests {
         table.markdown(&mut markdown);
         table.text(&mut text);
         insta::assert_snapshot!(format!("{html}\n{markdown}\n{text}"), @r#"
-        <div class="scroll"><table>
-        <caption>Rates</caption>
+        <div class="scroll" tabindex="0"><table>
+        <caption><span>Rates</span></caption>
         <thead><tr><th scope="col" class="word">Phase</th><th scope="col">tx/s</th></tr></thead>
         <tbody>
         <tr><td class="word">Fan-out &lt;1&gt;</td><td>5</td></tr>
