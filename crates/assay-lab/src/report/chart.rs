@@ -417,6 +417,25 @@ mod tests {
     }
 
     #[test]
+    fn names_of_narrow_bands_do_not_meet() {
+        let band = |number: u32| Band {
+            name: "Steady state".to_owned(),
+            from: 100.0 + f64::from(number),
+            to: 101.0 + f64::from(number),
+        };
+        let chart = LineChart { bands: (0..6).map(band).collect(), ..LineChart::default() };
+        let places = chart.places_of_names(&(0.0..106.0));
+        let half = 12.0 * NAME_LETTER_WIDTH / 2.0;
+        for (index, (middle, line)) in places.iter().enumerate() {
+            assert!(f64::from(*middle) + half <= f64::from(SIZE.0), "cut at the edge");
+            for (other, other_line) in &places[..index] {
+                let apart = f64::from((middle - other).abs()) >= 2.0 * half - 1.0;
+                assert!(apart || line != other_line, "{places:?}");
+            }
+        }
+    }
+
+    #[test]
     fn colours_come_from_the_page() {
         for logarithmic in [false, true] {
             let look = Look { colour: Some(1), dashed: logarithmic };

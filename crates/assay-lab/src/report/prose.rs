@@ -82,6 +82,7 @@ fn machine_in_short(machine: &crate::results::Machine) -> String {
 pub(super) fn headlines(results: &Results) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let is_sync = super::sync::is_one(results);
+    out.extend(super::sync::standing(results).filter(|_| is_sync));
     for series in series::all(results) {
         if is_sync {
             out.extend(super::sync::headline(results, &series));
@@ -100,7 +101,7 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
         ));
     }
     if is_sync {
-        out.extend(super::sync::standings(results));
+        out.extend(super::sync::doubts(results));
     }
     out.extend(super::scaling::headlines(results));
     out.extend(super::index::headlines(results));
@@ -127,7 +128,11 @@ fn yardstick(results: &Results) -> Vec<String> {
             rate(all)
         ));
         for series in series::all(results).iter().filter(|series| series.seen <= 0.0) {
-            let ours = series.phase("total", |phase| phase.signatures_per_s).unwrap_or_default();
+            let ours = if super::sync::is_one(results) {
+                super::sync::signatures_per_s(results, series)
+            } else {
+                series.phase("total", |phase| phase.signatures_per_s).unwrap_or_default()
+            };
             out.push(format!(
                 "{}: {} signatures/s measured from outside = {} of cores × reference library",
                 series.label,

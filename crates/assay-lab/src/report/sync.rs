@@ -64,56 +64,75 @@ fn is_like_for_like(results: &Results) -> bool {
     ways.next().is_none_or(|first| ways.all(|way| way == first))
 }
 
-/// Who was first, and what speaks against believing it.
-pub(super) fn standings(results: &Results) -> Vec<String> {
-    let mut ends: Vec<(String, f64)> = comparable(results)
-        .iter()
-        .filter_map(|series| Some((series.label.clone(), end_s(series)?)))
-        .collect();
-    let mut out = Vec::new();
+/// Who was first, and by how much.
+pub(super) fn standing(results: &Results) -> Option<String> {
+    let ends = ends(results);
+    let (first, others) = ends.split_first().filter(|(_, others)| !others.is_empty())?;
+    let of = |(name, time_s): &(String, f64)| format!("{name} took {}", ratio(time_s / first.1));
+    let others: Vec<String> = others.iter().map(of).collect();
+    let chance = if results.plan.runs.repeat < 2 {
+        "; each ran once, so nothing is known of chance"
+    } else {
+        ""
+    };
+    Some(format!("shortest from start to tip: {}; {} as long{chance}", first.0, others.join(", ")))
+}
+
+/// Targets with their times from start to tip, the shortest first.
+fn ends(results: &Results) -> Vec<(String, f64)> {
+    let all = comparable(results);
+    let end = |series: &Series<'_>| Some((series.label.clone(), end_s(series)?));
+    let mut ends: Vec<(String, f64)> = all.iter().filter_map(end).collect();
     ends.sort_by(|a, b| a.1.total_cmp(&b.1));
-    if let Some((first, others)) = ends.split_first().filter(|(_, others)| !others.is_empty()) {
-        let of = |(name, time_s): &(String, f64)| format!("{name} {}", ratio(time_s / first.1));
-        let others: Vec<String> = others.iter().map(of).collect();
-        let chance = if results.plan.runs.repeat < 2 {
-            "; each ran once, so nothing is known of chance"
-        } else {
-            ""
-        };
-        out.push(format!(
-            "shortest from start to tip: {}; times as long: {}{chance}",
-            first.0,
-            others.join(", ")
-        ));
-    }
+    ends
+}
+
+/// What speaks against believing the figures.
+pub(super) fn doubts(results: &Results) -> Vec<String> {
+    let mut out = Vec::new();
     if !is_like_for_like(results) {
-        let ways = results
-            .targets
-            .iter()
-            .map(|target| format!("{} {}", target.name, delivery(results, target)));
+        let mut ways: Vec<(String, Vec<&str>)> = Vec::new();
+        for target in &results.targets {
+            let way = delivery(results, target);
+            match ways.iter_mut().find(|(known, _)| *known == way) {
+                Some((_, names)) => names.push(&target.name),
+                None => ways.push((way, vec![&target.name])),
+            }
+        }
+        let ways: Vec<String> =
+            ways.iter().map(|(way, names)| format!("{}: {way}", names.join(", "))).collect();
         out.push(format!(
-            "not alike: blocks came to {}; a ratio across two ways holds what the ways cost",
-            ways.collect::<Vec<_>>().join(", to ")
+            "not alike: blocks came in different ways ({}); a ratio between targets of two ways holds what the ways cost",
+            ways.join("; ")
         ));
     }
-    if let Some((name, time_s)) = ends.first().filter(|(_, time_s)| *time_s < SHORT_S) {
+    if let Some((name, time_s)) = ends(results).first().filter(|(_, time_s)| *time_s < SHORT_S) {
         out.push(format!(
             "short: {name} took {} s, in which starting and chance weigh much; a larger `--scale` says more of programs",
             seconds(*time_s)
         ));
     }
+    let mut rare = Vec::new();
     for series in comparable(results) {
         let moments = series.middle_run().map_or(0, moments);
         if moments < MOMENTS_OF_A_CURVE {
-            out.push(format!(
-                "{} was seen to advance {} only: its end is measured, its curve, ranges and phases are shared out evenly \
-                 between",
-                series.label,
-                if moments == 1 { "once".to_owned() } else { format!("{moments} times") },
-            ));
+            let times = if moments == 1 { "once".to_owned() } else { format!("{moments} times") };
+            rare.push(format!("{} {times}", series.label));
         }
     }
+    if !rare.is_empty() {
+        out.push(format!(
+            "few observations: seen to advance were {}; ends are measured, but blocks between two observations share their time \
+             evenly, in curves, ranges and phases",
+            rare.join(", ")
+        ));
+    }
     out
+}
+
+/// Signatures per second from start to tip.
+pub(super) fn signatures_per_s(results: &Results, series: &Series<'_>) -> f64 {
+    crate::stats::rate(results.chain.signatures as f64, end_s(series).unwrap_or_default())
 }
 
 /// Median over the runs of the time from start to tip.
@@ -656,6 +675,33 @@ mod tests {
             )),
             "{last}"
         );
+    }
+
+    #[test]
+    fn first_screen_says_who_was_first_and_what_to_doubt() {
+        let mut results = fixture::syncs();
+        let standing_of = |results: &Results| standing(results).expect("two targets");
+        assert_eq!(
+            standing_of(&results),
+            "shortest from start to tip: bchn-28.0.1; assay took 1.26× as long"
+        );
+        let doubts_of = |results: &Results, head: &str| {
+            doubts(results).into_iter().find(|line| line.starts_with(head))
+        };
+        let unlike = doubts_of(&results, "not alike").expect("one fetches, one reads files");
+        assert!(unlike.contains("bchn-28.0.1: from block files"), "{unlike}");
+        assert!(doubts_of(&results, "short").is_some(), "two seconds are short");
+        assert_eq!(doubts_of(&results, "few"), None, "every block was seen");
+        results.plan.runs.repeat = 1;
+        assert!(standing_of(&results).ends_with("nothing is known of chance"));
+        for block in results.targets[0].runs.iter_mut().flat_map(|run| &mut run.blocks) {
+            block.tip_at_s = 60.0;
+        }
+        let few = doubts_of(&results, "few").expect("one observation");
+        assert!(few.contains("were assay once; ends"), "{few}");
+        assert_eq!(outcome(&results).rows[0][3], "60.000");
+        let ranges = &differences(&results)[0];
+        assert!(ranges.rows.iter().all(|row| !row[4].contains("00.0 %")), "nothing absurd");
     }
 
     #[test]

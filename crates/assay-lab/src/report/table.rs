@@ -2,6 +2,11 @@
 
 use std::fmt::Write;
 
+/// Words of more bytes may take several lines on a page.
+const LONG_CELL: usize = 28;
+/// Longer words behind the comma of a heading are no unit.
+const LONG_UNIT: usize = 5;
+
 /// A table of text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
@@ -44,9 +49,21 @@ impl Table {
 
     fn html_cells(&self, cells: &[String], open: &str, close: &str, out: &mut String) {
         for (column, cell) in cells.iter().enumerate() {
-            let class = if column < self.word_columns { " class=\"word\"" } else { "" };
+            let class = match column < self.word_columns {
+                true if cell.len() > LONG_CELL => " class=\"word long\"",
+                true => " class=\"word\"",
+                false => "",
+            };
+            let mut text = escape(cell);
+            // A unit stays with what stands before it.
+            if close == "th"
+                && let Some((what, unit)) = text.rsplit_once(", ")
+                && unit.len() <= LONG_UNIT
+            {
+                text = format!("{what},&nbsp;{unit}");
+            }
             // Writing to a string cannot fail.
-            let _ = write!(out, "<{open}{class}>{}</{close}>", escape(cell));
+            let _ = write!(out, "<{open}{class}>{text}</{close}>");
         }
     }
 
