@@ -364,6 +364,7 @@ fn beside_each_other(
         notes: Vec::new(),
     };
     beside.notes = notes(&beside);
+    beside.notes.extend(unlike_ways(first, second));
     Ok(beside)
 }
 
@@ -387,6 +388,23 @@ fn notes(beside: &Beside) -> Vec<String> {
     );
     notes.extend(beside.pairs.iter().flat_map(PairCount::notes));
     notes
+}
+
+/// A sync may bring blocks to the targets of one plan in different ways. That is no setting of the plan, and no reason to refuse;
+/// it is part of every ratio.
+fn unlike_ways(first: Side<'_>, second: Side<'_>) -> Option<String> {
+    let way = |side: Side<'_>| {
+        let by = side.results.plan.feed.by.as_str().to_owned();
+        side.target.delivery.clone().unwrap_or(by)
+    };
+    let (one, other) = (way(first), way(second));
+    (one != other).then(|| {
+        let (first, second) = (&first.target.name, &second.target.name);
+        format!(
+            "blocks came in different ways, {one} to {first} and {other} to {second}: the ratio holds what the ways cost \
+             (docs/METHODOLOGY.md, Syncs)"
+        )
+    })
 }
 
 /// The figure of a run that a row is about.

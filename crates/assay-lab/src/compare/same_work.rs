@@ -90,12 +90,14 @@ fn settings(side: Side<'_>) -> Value {
             "feed": {
                 "by": plan.feed.by, "seen_mode": plan.feed.seen_mode, "pace": plan.feed.pace, "batch": plan.feed.batch,
             },
+            "sync": plan.feed.by.is_sync().then_some(&plan.sync),
             "warmup": plan.runs.warmup,
             "drop_caches": plan.runs.drop_caches,
             "start_from": plan.runs.start_from,
             "target": plan.target,
             "phases": plan.phases.iter().filter(|phase| phase.measured).map(|phase| &phase.name).collect::<Vec<_>>(),
         },
+        "delivery": side.target.delivery,
         "index": side.target.index.as_ref().map(|index| index.kind),
         "machine": {
             "cpu": machine.cpu, "cores": machine.cores, "memory_gib": gib(machine.memory_bytes),

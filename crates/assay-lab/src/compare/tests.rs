@@ -1,6 +1,7 @@
 //! Comparisons of results that never happened.
 
 use super::*;
+use crate::plan::Delivery;
 use crate::report::fixture;
 use crate::results::{Results, Run, Status};
 
@@ -219,6 +220,42 @@ fn other_work_is_refused_by_name() {
     let work: fn(&mut Results) = |r| r.chain.txs += 1;
     let error = refused(work, &["chain"]).expect_err("work is not a setting");
     assert!(!error.to_string().contains("--vary"), "{error}");
+}
+
+#[test]
+fn settings_of_syncs_are_settings() {
+    let refused = |change: fn(&mut Results), vary: &[&str]| {
+        let (before, mut after) = (fixture::syncs(), fixture::syncs());
+        change(&mut after);
+        let vary = vary.iter().map(|name| (*name).to_owned()).collect();
+        let options = CompareOptions { vary, ..CompareOptions::default() };
+        compare(&[source("a", before), source("b", after)], &options)
+    };
+    let cases: [(Change, &str); 4] = [
+        (|r| r.plan.sync.dbcache_mib = 4, "plan.sync.dbcache_mib"),
+        (|r| r.plan.sync.assumevalid = true, "plan.sync.assumevalid"),
+        (|r| r.plan.feed.by = Delivery::LoadBlock, "plan.feed.by"),
+        (|r| r.targets[1].delivery = None, "delivery"),
+    ];
+    for (change, field) in cases {
+        let error = refused(change, &[]).expect_err(field);
+        assert!(error.to_string().contains(field), "{field}: {error}");
+    }
+    assert!(refused(|r| r.plan.sync.dbcache_mib = 4, &["plan.sync"]).is_ok(), "on purpose");
+}
+
+#[test]
+fn unlike_ways_of_one_plan_are_told() {
+    let mut results = fixture::syncs();
+    let told = |results: &Results| {
+        let comparison = compare(&[source("a", results.clone())], &CompareOptions::default());
+        let notes = comparison.expect("comparable").beside.remove(0).notes;
+        notes.into_iter().find(|note| note.contains("different ways"))
+    };
+    let note = told(&results).expect("one fetches, one reads files");
+    assert!(note.contains("peer to assay and files to bchn-28.0.1"), "{note}");
+    results.targets[1].delivery = None;
+    assert_eq!(told(&results), None);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Tables and charts of logs.
 
+use std::path::Path;
+
 use super::{FileSummary, Row, Throughput};
 use crate::clock;
 use crate::report::{Chart, Line, LineChart, Look, Page, Section, Table};
@@ -11,7 +13,7 @@ const ROWS_SHOWN: usize = 12;
 const MIB: f64 = 1_048_576.0;
 
 /// A log's curves, thinned while they come, so that memory does not grow with the log.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Charted {
     points: Vec<Point>,
     last: Option<Point>,
@@ -93,6 +95,7 @@ pub fn terminal(files: &[(FileSummary, Charted)], read: &Throughput) -> String {
 
 /// A page with tables and charts.
 pub fn html(files: &[(FileSummary, Charted)], read: &Throughput) -> String {
+    let files = &in_short(files);
     let section = |id: &str, title: &str, prose: Vec<String>, tables, charts| Section {
         id: id.to_owned(),
         title: title.to_owned(),
@@ -105,7 +108,7 @@ pub fn html(files: &[(FileSummary, Charted)], read: &Throughput) -> String {
                  did not run, is left out; a clock that is set back does not take the curve back.";
     let page = Page {
         title: "Block progress in logs".to_owned(),
-        summary: format!("{} and what they say of it.", count_of(files.len(), "log")),
+        summary: what_is_read(files),
         created: clock::iso8601(clock::unix_ms()),
         sections: vec![
             section("curves", "Curves", vec![clock.to_owned()], Vec::new(), charts(files)),
@@ -126,6 +129,40 @@ pub fn html(files: &[(FileSummary, Charted)], read: &Throughput) -> String {
 pub fn svg(files: &[(FileSummary, Charted)]) -> Option<String> {
     let unit = unit(files);
     heights(files, unit).map(|chart| chart.standalone())
+}
+
+/// The same with names of files instead of paths, where that leaves no two alike.
+fn in_short(files: &[(FileSummary, Charted)]) -> Vec<(FileSummary, Charted)> {
+    let name = |file: &str| {
+        let name = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
+        name.unwrap_or_else(|| file.to_owned())
+    };
+    let mut names: Vec<String> = files.iter().map(|(summary, _)| name(&summary.file)).collect();
+    names.sort_unstable();
+    let is_clear = names.windows(2).all(|pair| pair[0] != pair[1]);
+    let mut files = files.to_vec();
+    for (summary, _) in files.iter_mut().filter(|_| is_clear) {
+        summary.file = name(&summary.file);
+    }
+    files
+}
+
+/// One sentence for each log: the program and how far it came. Sentences of more than a few would not be read.
+fn what_is_read(files: &[(FileSummary, Charted)]) -> String {
+    const TOLD: usize = 6;
+    let of = |(summary, charted): &(FileSummary, Charted)| {
+        let Some(last) = charted.last else {
+            return format!("{}: no block progress recognised.", summary.file);
+        };
+        let program = summary.sessions.iter().rev().find_map(|session| session.version.clone());
+        let program = program.unwrap_or_else(|| "a program without a name".to_owned());
+        let to = (last.height, time(last.running_s));
+        format!("{}: {program} came to height {} in {}.", summary.file, to.0, to.1)
+    };
+    let mut said: Vec<String> = files.iter().take(TOLD).map(of).collect();
+    let more = files.len().saturating_sub(TOLD);
+    said.extend((more > 0).then(|| format!("And {} more.", count_of(more, "log"))));
+    said.join(" ")
 }
 
 fn speed(read: &Throughput) -> String {

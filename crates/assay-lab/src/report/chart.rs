@@ -23,6 +23,13 @@ pub(super) const SERIES_COLOURS: usize = 8;
 const SIZE: (u32, u32) = (560, 340);
 const FONT: &str = "sans-serif";
 const FONT_SIZE: i32 = 14;
+/// Around the plot of a [`LineChart`]: margins, and room for labels.
+const MARGIN: i32 = 6;
+const MARGIN_RIGHT: i32 = 14;
+const Y_LABELS_WIDTH: i32 = 66;
+/// Names of bands: a letter is at most so wide, on narrow screens too, and a line so high.
+const NAME_LETTER_WIDTH: f64 = 7.0;
+const NAME_LINE_HEIGHT: i32 = 13;
 
 /// A drawing with what stands around it; [`LineChart`] and [`BarChart`] make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,26 +164,63 @@ impl LineChart {
         let x = x_min..x_max.max(x_min + 1e-3);
         let drawing = |canvas: &Canvas<'_>| {
             let mut builder = ChartBuilder::on(canvas);
-            builder.margin(6).margin_top(if self.bands.is_empty() { 10 } else { 24 });
-            builder.margin_right(14).x_label_area_size(42).y_label_area_size(66);
+            let names = self.places_of_names(&x);
+            let lines = names.iter().map(|(_, line)| line + 1).max().unwrap_or(0);
+            builder.margin(MARGIN).margin_top(10 + lines * NAME_LINE_HEIGHT);
+            builder.margin_right(MARGIN_RIGHT).x_label_area_size(42);
+            builder.y_label_area_size(Y_LABELS_WIDTH);
             let y_log = || ((y_min / 1.5)..(y_max * 1.5)).log_scale();
             let room = (y_max - y_min).max(0.02) * 0.08;
             let y = if self.tight_y { y_min - room..y_max + room } else { 0.0..headroom(y_max) };
             let x_log = || ((x_min / 1.3)..(x_max * 1.3)).log_scale();
             match (self.logarithmic_x, self.logarithmic) {
-                (false, false) => self.draw_on(canvas, builder.build_cartesian_2d(x, y)?),
-                (false, true) => self.draw_on(canvas, builder.build_cartesian_2d(x, y_log())?),
-                (true, false) => self.draw_on(canvas, builder.build_cartesian_2d(x_log(), y)?),
-                (true, true) => self.draw_on(canvas, builder.build_cartesian_2d(x_log(), y_log())?),
+                (false, false) => {
+                    self.draw_on(canvas, &names, builder.build_cartesian_2d(x.clone(), y)?)
+                }
+                (false, true) => {
+                    self.draw_on(canvas, &names, builder.build_cartesian_2d(x.clone(), y_log())?)
+                }
+                (true, false) => {
+                    self.draw_on(canvas, &names, builder.build_cartesian_2d(x_log(), y)?)
+                }
+                (true, true) => {
+                    self.draw_on(canvas, &names, builder.build_cartesian_2d(x_log(), y_log())?)
+                }
             }
         };
-        let keys = self.series.iter().map(|line| (&line.label, line.look));
+        // What has no point has no place in the legend either.
+        let has_points = |line: &&Line| line.pieces.iter().any(|piece| !piece.is_empty());
+        let keys = self.series.iter().filter(has_points).map(|line| (&line.label, line.look));
         finish(&self.title, keys, false, SIZE, drawing)
+    }
+
+    /// Where names of bands stand: the pixel of their middle, and their line, counted upwards from the plot. No name runs into
+    /// another or over the edge, however narrow the bands are.
+    fn places_of_names(&self, x: &std::ops::Range<f64>) -> Vec<(i32, i32)> {
+        let (left, right) = (MARGIN + Y_LABELS_WIDTH, SIZE.0 as i32 - MARGIN_RIGHT);
+        let plot_width = f64::from(right - left);
+        let mut line_ends: Vec<f64> = Vec::new();
+        let place = |band: &Band| {
+            let share = (f64::midpoint(band.from, band.to) - x.start) / (x.end - x.start);
+            let width = band.name.chars().count() as f64 * NAME_LETTER_WIDTH;
+            let last = f64::from(SIZE.0) - width / 2.0 - 1.0;
+            let middle = (f64::from(left) + share * plot_width).min(last).max(width / 2.0);
+            let (from, to) = (middle - width / 2.0, middle + width / 2.0);
+            let line = line_ends.iter().position(|end| *end < from).unwrap_or(line_ends.len());
+            if line == line_ends.len() {
+                line_ends.push(to);
+            } else {
+                line_ends[line] = to;
+            }
+            (middle as i32, line as i32)
+        };
+        self.bands.iter().map(place).collect()
     }
 
     fn draw_on<X, Y>(
         &self,
         canvas: &Canvas<'_>,
+        names: &[(i32, i32)],
         mut chart: ChartContext<'_, SVGBackend<'_>, Cartesian2d<X, Y>>,
     ) -> Drawn
     where
@@ -201,20 +245,15 @@ impl LineChart {
         let (top, bottom) = ends(&area.get_y_axis_pixel_range());
         let y_start = area.get_y_range().start;
         let pixel = |x: f64| area.map_coordinate(&(x, y_start)).0;
-        for (number, band) in self.bands.iter().enumerate() {
+        for (number, (band, (middle, line))) in self.bands.iter().zip(names).enumerate() {
             let (from, to) = (pixel(band.from), pixel(band.to));
             if number % 2 == 1 {
                 let shade = INK.mix(0.05).filled();
                 canvas.draw(&Rectangle::new([(from, top), (to, bottom)], shade))?;
             }
             let style = small().pos(Pos::new(HPos::Center, VPos::Bottom));
-            // Neighbours take turns in height where names are wider than their bands.
-            let lift = if number % 2 == 1 { 2 } else { 12 };
-            canvas.draw(&Text::new(
-                band.name.clone(),
-                (i32::midpoint(from, to), top - lift),
-                style,
-            ))?;
+            let lift = 2 + line * NAME_LINE_HEIGHT;
+            canvas.draw(&Text::new(band.name.clone(), (*middle, top - lift), style))?;
         }
         for line in &self.background {
             let style = line.look.rgb().mix(0.35).stroke_width(1);
@@ -375,6 +414,25 @@ mod tests {
     fn line(look: Look) -> Line {
         let pieces = vec![vec![(1.0, 10.0), (2.0, 1000.0)], vec![(3.0, 5.0)]];
         Line { label: "a & b".to_owned(), look, pieces, points: true }
+    }
+
+    #[test]
+    fn names_of_narrow_bands_do_not_meet() {
+        let band = |number: u32| Band {
+            name: "Steady state".to_owned(),
+            from: 100.0 + f64::from(number),
+            to: 101.0 + f64::from(number),
+        };
+        let chart = LineChart { bands: (0..6).map(band).collect(), ..LineChart::default() };
+        let places = chart.places_of_names(&(0.0..106.0));
+        let half = 12.0 * NAME_LETTER_WIDTH / 2.0;
+        for (index, (middle, line)) in places.iter().enumerate() {
+            assert!(f64::from(*middle) + half <= f64::from(SIZE.0), "cut at the edge");
+            for (other, other_line) in &places[..index] {
+                let apart = f64::from((middle - other).abs()) >= 2.0 * half - 1.0;
+                assert!(apart || line != other_line, "{places:?}");
+            }
+        }
     }
 
     #[test]

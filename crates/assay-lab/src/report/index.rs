@@ -35,7 +35,7 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
          to the same question, asked every 10 ms while nothing is announced. Service time runs from the later of two moments, the block's being the node's tip and its predecessor's being \
          indexed, to that announcement; queue time is the waiting of a block for its predecessor. \
          Rates are of service time. An index that is at work while the node still validates has its \
-         block soon after the node, so its service time is what remains; the rate *with node* is of \
+         block soon after the node, so its service time is what remains; the rate \"with node\" is of \
          the time from sending the block (or from its predecessor's being indexed, if that is later) \
          to the announcement, and is the one to compare between programs that share the work in \
          another way. Blocks announced together were indexed together: the first of them carries the \
@@ -68,7 +68,7 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
              version measured also dropped its connection to the node during large replies and began \
              again, which decides its figures from the first steady state on; later versions do not. \
              A ratio to them says how far things have come, and nothing about today's programs: put \
-             one beside ours with `--target bitcoind=PATH+fulcrum=PATH`. In the row *with node* our \
+             one beside ours with `--target bitcoind=PATH+fulcrum=PATH`. In the row \"with node\" our \
              figure contains the node's work and the published one does not, so that its ratio is a \
              lower bound."
                 .to_owned(),

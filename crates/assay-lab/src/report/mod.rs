@@ -285,12 +285,19 @@ fn block_sections(results: &Results) -> Vec<Section> {
     };
     let mut throughput = per_target(tables::side_by_side);
     throughput.extend(tables::between_targets(results));
+    let mut throughput_prose = prose::throughput(results);
+    if scaling::is_there(results) {
+        // Four rates for each of many widths say nothing that the section on widths does not.
+        throughput.clear();
+        throughput_prose.clear();
+    }
+    let any_sent = results.runs().any(|run| run.total.admission.sent > 0);
     let has_index = index::is_there(results);
     vec![
         section(
             "throughput",
             "Throughput per phase",
-            prose::throughput(results),
+            throughput_prose,
             throughput,
             charts::per_phase(results),
         ),
@@ -311,8 +318,8 @@ fn block_sections(results: &Results) -> Vec<Section> {
         section(
             "admission",
             "Transactions before their block",
-            prose::admission(results),
-            per_target(tables::admission),
+            if any_sent { prose::admission(results) } else { Vec::new() },
+            if any_sent { per_target(tables::admission) } else { Vec::new() },
             charts::admission(results),
         ),
     ]
@@ -324,7 +331,7 @@ fn common_sections(results: &Results, is_sync: bool) -> Vec<Section> {
         section(
             "resources",
             "Resources, start and stop",
-            vec![prose::RESOURCES.to_owned()],
+            vec![if is_sync { prose::RESOURCES_OF_SYNCS } else { prose::RESOURCES }.to_owned()],
             vec![tables::resources(results)],
             charts::resources(results),
         ),

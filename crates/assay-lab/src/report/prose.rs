@@ -17,9 +17,21 @@ stop from the call of `stop` to the end of the process, so it includes what the 
 the end. The laboratory's own CPU time during the run is shown because it shares the cores: reading \
 and encoding blocks, sending, sampling. The control load is a fixed integer loop of the laboratory, run before and after.";
 
+/// The same where targets take the chain at their own pace.
+pub(super) const RESOURCES_OF_SYNCS: &str = "Sampled ten times a second from outside. Read and written \
+count what reached the disk, not the page cache. Start runs from starting the process to its first \
+answer, of programs that answer. Stop runs to the end of the process, from the call of `stop`, or \
+from the tip where a program ends by itself, so it includes what is written out at the end. The \
+laboratory's own CPU time during the run is shown because it shares the cores. The control load is a \
+fixed integer loop of the laboratory, run before and after.";
+
+/// A control load that moves by more than this says that the machine was not quiet.
+const UNREST: f64 = 0.1;
+
 pub(super) const VERIFICATION: &str = "A run counts only if the target ends on the tip of the \
-ledger, with its UTXO set and its number of transactions in every block. The tip's hash commits to \
-the contents of every block, hence to the inputs and outputs counted here.";
+ledger, and if everything else it can tell is equal too: its UTXO set, its number of transactions in \
+every block. The tip's hash commits to the contents of every block, hence to the inputs and outputs \
+counted here.";
 
 /// The first section.
 pub(super) fn summary(results: &Results) -> Vec<String> {
@@ -41,6 +53,7 @@ pub(super) fn summary(results: &Results) -> Vec<String> {
             runs => format!("{runs} runs"),
         },
     )];
+    out.push(machine_in_short(&results.machine));
     for run in results.void_runs() {
         let reason = run.void_reason.as_deref().unwrap_or("no reason was kept");
         out.push(format!("VOID: {} counts for nothing: {reason}", run.id));
@@ -49,10 +62,27 @@ pub(super) fn summary(results: &Results) -> Vec<String> {
     out
 }
 
+/// What the figures are of.
+fn machine_in_short(machine: &crate::results::Machine) -> String {
+    let mut parts = vec![
+        machine.cpu.clone().unwrap_or_else(|| "a processor without a name".to_owned()),
+        match machine.cores {
+            1 => "1 core".to_owned(),
+            cores => format!("{cores} cores"),
+        },
+    ];
+    let gib = |bytes: u64| format!("{:.1} GiB of memory", bytes as f64 / 1_073_741_824.0);
+    parts.extend(machine.memory_bytes.map(gib));
+    parts.extend(machine.system.clone());
+    parts.extend(machine.virtual_machine.then(|| "a virtual machine".to_owned()));
+    format!("Measured on {}.", parts.join(", "))
+}
+
 /// The few lines that say it all; also printed at the end of a run.
 pub(super) fn headlines(results: &Results) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let is_sync = super::sync::is_one(results);
+    out.extend(super::sync::standing(results).filter(|_| is_sync));
     for series in series::all(results) {
         if is_sync {
             out.extend(super::sync::headline(results, &series));
@@ -69,6 +99,9 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
             seconds(value(|phase| phase.seconds)),
             percent(value(|phase| phase.seen_measured)),
         ));
+    }
+    if is_sync {
+        out.extend(super::sync::doubts(results));
     }
     out.extend(super::scaling::headlines(results));
     out.extend(super::index::headlines(results));
@@ -95,7 +128,11 @@ fn yardstick(results: &Results) -> Vec<String> {
             rate(all)
         ));
         for series in series::all(results).iter().filter(|series| series.seen <= 0.0) {
-            let ours = series.phase("total", |phase| phase.signatures_per_s).unwrap_or_default();
+            let ours = if super::sync::is_one(results) {
+                super::sync::signatures_per_s(results, series)
+            } else {
+                series.phase("total", |phase| phase.signatures_per_s).unwrap_or_default()
+            };
             out.push(format!(
                 "{}: {} signatures/s measured from outside = {} of cores × reference library",
                 series.label,
@@ -125,8 +162,13 @@ fn noise(results: &Results) -> Option<String> {
         results.runs().flat_map(|run| &run.control_ns).map(|ns| *ns as f64).collect();
     let spread = crate::stats::spread(&times)?;
     let (ms, times) = (median(&times) / 1e6, times.len());
+    let unrest = if spread > UNREST {
+        ": the machine was not quiet, and small differences mean nothing"
+    } else {
+        ""
+    };
     Some(format!(
-        "machine noise: the control load took {ms:.1} ms (median of {times}), with a spread of {}",
+        "machine noise: the control load took {ms:.1} ms (median of {times}), with a spread of {}{unrest}",
         percent(spread)
     ))
 }

@@ -85,7 +85,22 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
     out
 }
 
+/// A fit that misses the points by more than this is not to be believed.
+const DEVIATION_MAX: f64 = 0.15;
+
 fn in_words(growth: &Growth) -> String {
+    let doubt = if growth.fit.deviation > DEVIATION_MAX {
+        let off = percent(growth.fit.deviation);
+        format!(
+            " Do not believe it: the fit misses the measured times by {off}; more runs or a quieter machine are needed."
+        )
+    } else {
+        String::new()
+    };
+    format!("{}{doubt}", growth_in_words(growth))
+}
+
+fn growth_in_words(growth: &Growth) -> String {
     let widest = count(growth.widest.into());
     let fit = &growth.fit;
     if !growth.is_shown() {

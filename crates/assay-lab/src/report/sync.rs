@@ -22,6 +22,10 @@ const MIB: f64 = 1_048_576.0;
 const RANGES: usize = 10;
 /// Moments at which heights are compared.
 const MOMENTS: usize = 200;
+/// A curve of fewer moments is hardly one.
+const MOMENTS_OF_A_CURVE: usize = 20;
+/// In shorter runs start-up and chance weigh too much.
+const SHORT_S: f64 = 5.0;
 /// Share of the baseline's time that ratios leave out at the beginning: there they compare how long processes take to start.
 const RATIOS_FROM: f64 = 0.02;
 
@@ -58,6 +62,113 @@ fn is_like_for_like(results: &Results) -> bool {
     ways.next().is_none_or(|first| ways.all(|way| way == first))
 }
 
+/// Who was first, and by how much.
+pub(super) fn standing(results: &Results) -> Option<String> {
+    let ends = ends(results);
+    let (first, others) = ends.split_first().filter(|(_, others)| !others.is_empty())?;
+    let of = |(name, time_s): &(String, f64)| format!("{name} took {}", ratio(time_s / first.1));
+    let others: Vec<String> = others.iter().map(of).collect();
+    let chance = if results.plan.runs.repeat < 2 {
+        "; each ran once, so nothing is known of chance"
+    } else {
+        ""
+    };
+    Some(format!("shortest from start to tip: {}; {} as long{chance}", first.0, others.join(", ")))
+}
+
+/// Targets with their times from start to tip, the shortest first.
+fn ends(results: &Results) -> Vec<(String, f64)> {
+    let all = comparable(results);
+    let end = |series: &Series<'_>| Some((series.label.clone(), end_s(series)?));
+    let mut ends: Vec<(String, f64)> = all.iter().filter_map(end).collect();
+    ends.sort_by(|a, b| a.1.total_cmp(&b.1));
+    ends
+}
+
+/// What speaks against believing the figures.
+pub(super) fn doubts(results: &Results) -> Vec<String> {
+    let mut out = Vec::new();
+    if !is_like_for_like(results) {
+        let mut ways: Vec<(String, Vec<&str>)> = Vec::new();
+        for target in &results.targets {
+            let way = delivery(results, target);
+            match ways.iter_mut().find(|(known, _)| *known == way) {
+                Some((_, names)) => names.push(&target.name),
+                None => ways.push((way, vec![&target.name])),
+            }
+        }
+        let ways: Vec<String> =
+            ways.iter().map(|(way, names)| format!("{}: {way}", names.join(", "))).collect();
+        out.push(format!(
+            "not alike: blocks came in different ways ({}); a ratio between targets of two ways holds what the ways cost",
+            ways.join("; ")
+        ));
+    }
+    if let Some((name, time_s)) = ends(results).first().filter(|(_, time_s)| *time_s < SHORT_S) {
+        out.push(format!(
+            "short: {name} took {} s, in which starting and chance weigh much; a larger `--scale` says more of programs",
+            seconds(*time_s)
+        ));
+    }
+    let mut rare = Vec::new();
+    for series in comparable(results) {
+        let moments = series.middle_run().map_or(0, moments);
+        if moments < MOMENTS_OF_A_CURVE {
+            let times = if moments == 1 { "once".to_owned() } else { format!("{moments} times") };
+            rare.push(format!("{} {times}", series.label));
+        }
+    }
+    if !rare.is_empty() {
+        out.push(format!(
+            "few observations: seen to advance were {}; ends are measured, but blocks between two observations share their time \
+             evenly, in curves, ranges and phases",
+            rare.join(", ")
+        ));
+    }
+    out
+}
+
+/// Signatures per second from start to tip.
+pub(super) fn signatures_per_s(results: &Results, series: &Series<'_>) -> f64 {
+    crate::stats::rate(results.chain.signatures as f64, end_s(series).unwrap_or_default())
+}
+
+/// Median over the runs of the time from start to tip.
+fn end_s(series: &Series<'_>) -> Option<f64> {
+    let ends: Vec<f64> =
+        series.runs.iter().filter_map(|run| Some(run.blocks.last()?.tip_at_s)).collect();
+    (!ends.is_empty()).then(|| median(&ends))
+}
+
+/// How often a run was seen at a new height.
+fn moments(run: &Run) -> usize {
+    run.blocks.chunk_by(|a, b| a.tip_at_s.total_cmp(&b.tip_at_s).is_eq()).count()
+}
+
+/// The runs and how they ended, each from the start of its process to the tip.
+pub(super) fn outcome(results: &Results) -> Table {
+    let head = ["Run", "Outcome", "Blocks", "Start to tip, s", "tx/s", "MiB/s", "Signatures/s"];
+    let mut table = Table::new("Runs, from the start of the process to the tip", &head, 2);
+    for run in results.runs() {
+        let end_s = run.blocks.last().map_or(0.0, |block| block.tip_at_s);
+        let sum = |of: fn(&BlockRecord) -> u64| run.blocks.iter().map(of).sum::<u64>() as f64;
+        let per_s = |amount: f64| super::number::rate(crate::stats::rate(amount, end_s));
+        table.push([
+            run.id.clone(),
+            match run.status {
+                Status::Valid => "valid".to_owned(),
+                Status::Void => "VOID".to_owned(),
+            },
+            count(run.blocks.len() as u64),
+            seconds(end_s),
+            per_s(sum(|block| block.txs)),
+            per_s(sum(|block| block.bytes) / MIB),
+            per_s(sum(|block| block.signatures)),
+        ]);
+    }
+    table
+}
+
 /// What the curves show and what they do not.
 pub(super) fn prose(results: &Results) -> Vec<String> {
     let mut out = vec![
@@ -76,7 +187,9 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
             "Ratios are of {} (the first target, the baseline) to each other one, over the baseline's elapsed time. *At equal \
              heights*: time of the baseline divided by time of the other when both had the same height, as in the published \
              plots. *At equal moments*: height of the other divided by height of the baseline. Above 1 the other is ahead. The \
-             first {} of the baseline's time are left out: they compare starts of processes.",
+             first {} of the baseline's time are left out: they compare starts of processes. In the tables *saved* is the \
+             baseline's time less the other's, also as a share of the baseline's; below zero the other took longer. Parts of \
+             less than 10 ms are not compared.",
             first.label,
             percent(RATIOS_FROM),
         )
@@ -144,8 +257,9 @@ pub(super) fn method(results: &Results) -> Vec<String> {
 
 /// How each target got its blocks, and how its runs ended.
 pub(super) fn ways(results: &Results) -> Table {
-    let head = ["Target", "Version", "Blocks", "Runs that count", "Tip", "UTXO MuHash"];
-    let mut table = Table::new("Targets, and who verified their end", &head, 6);
+    let head =
+        ["Target", "Version", "Blocks", "Times seen", "Runs that count", "Tip", "UTXO MuHash"];
+    let mut table = Table::new("Targets, and who verified their end", &head, 7);
     for target in &results.targets {
         let valid: Vec<&Run> =
             target.runs.iter().filter(|run| run.status == Status::Valid).collect();
@@ -164,6 +278,11 @@ pub(super) fn ways(results: &Results) -> Table {
             target.name.clone(),
             target.version.clone(),
             delivery(results, target),
+            {
+                let mut seen: Vec<usize> = valid.iter().map(|run| moments(run)).collect();
+                seen.sort_unstable();
+                seen.get(seen.len() / 2).map_or_else(|| NONE.to_owned(), |seen| count(*seen as u64))
+            },
             format!("{} of {}", valid.len(), target.runs.len()),
             verdict("tip"),
             verdict("MuHash"),
@@ -326,6 +445,12 @@ pub(super) fn differences(results: &Results) -> Vec<Table> {
         by_range.push((format!("{first}–{last}"), times(&all, of)));
     }
     let tip = |run: &Run| run.blocks.last().map_or(0.0, |block| block.tip_at_s);
+    let started = |run: &Run| run.blocks.first().map_or(0.0, |block| block.send_at_s);
+    let before = times(&all, started);
+    // The clock begins with the process, and its first block with it; of older results it may have begun earlier.
+    if before.iter().flatten().any(|time_s| *time_s >= resolution_s(results)) {
+        by_range.insert(0, ("before the first block".to_owned(), before));
+    }
     by_range.push(("start to tip".to_owned(), times(&all, tip)));
     let mut by_phase: Vec<(String, Vec<Option<f64>>)> = measured_phases(results)
         .into_iter()
@@ -370,9 +495,9 @@ fn difference(
 ) -> Table {
     let mut head = vec![what.to_owned()];
     for (number, series) in all.iter().enumerate() {
-        head.push(series.label.clone());
+        head.push(format!("{}, s", series.label));
         if number > 0 {
-            head.extend(["saved, s".to_owned(), "saved".to_owned(), "ratio".to_owned()]);
+            head.extend(["saved, s".to_owned(), "saved".to_owned(), "times as fast".to_owned()]);
         }
     }
     let mut table = Table { caption: caption.to_owned(), head, rows: Vec::new(), word_columns: 1 };
@@ -387,6 +512,7 @@ fn difference(
                     Some((base, value)) if base.min(value) >= least_s => {
                         [signed(base - value), share((base - value) / base), ratio(base / value)]
                     }
+                    Some((base, value)) => [signed(base - value), NONE.to_owned(), NONE.to_owned()],
                     _ => [NONE.to_owned(), NONE.to_owned(), NONE.to_owned()],
                 });
             }
@@ -416,11 +542,14 @@ pub(super) fn headline(results: &Results, series: &Series<'_>) -> Option<String>
         crate::stats::spread(&ends)
     };
     let spread = spread.map_or_else(String::new, |spread| format!(", spread {}", percent(spread)));
+    let which = match series.runs.len() {
+        1 => "its only run".to_owned(),
+        runs => format!("the run in the middle of {}{spread}", count(runs as u64)),
+    };
     Some(format!(
-        "{}: {} s from start to tip (run in the middle of {}{spread}), {} tx/s, {} MiB/s",
+        "{}: {} s from start to tip ({which}), {} tx/s, {} MiB/s",
         series.label,
         seconds(end_s),
-        count(series.runs.len() as u64),
         super::number::rate(crate::stats::rate(txs as f64, end_s)),
         super::number::rate(crate::stats::rate(bytes as f64 / MIB, end_s)),
     ))
@@ -569,15 +698,42 @@ mod tests {
     }
 
     #[test]
+    fn first_screen_says_who_was_first_and_what_to_doubt() {
+        let mut results = fixture::syncs();
+        let standing_of = |results: &Results| standing(results).expect("two targets");
+        assert_eq!(
+            standing_of(&results),
+            "shortest from start to tip: bchn-28.0.1; assay took 1.31× as long"
+        );
+        let doubts_of = |results: &Results, head: &str| {
+            doubts(results).into_iter().find(|line| line.starts_with(head))
+        };
+        let unlike = doubts_of(&results, "not alike").expect("one fetches, one reads files");
+        assert!(unlike.contains("bchn-28.0.1: from block files"), "{unlike}");
+        assert!(doubts_of(&results, "short").is_some(), "two seconds are short");
+        assert_eq!(doubts_of(&results, "few"), None, "every block was seen");
+        results.plan.runs.repeat = 1;
+        assert!(standing_of(&results).ends_with("nothing is known of chance"));
+        for block in results.targets[0].runs.iter_mut().flat_map(|run| &mut run.blocks) {
+            block.tip_at_s = 60.0;
+        }
+        let few = doubts_of(&results, "few").expect("one observation");
+        assert!(few.contains("were assay once; ends"), "{few}");
+        assert_eq!(outcome(&results).rows[0][3], "60.000");
+        let ranges = &differences(&results)[0];
+        assert!(ranges.rows.iter().all(|row| !row[4].contains("00.0 %")), "nothing absurd");
+    }
+
+    #[test]
     fn ways_of_delivery_are_told() {
         let mut results = fixture::syncs();
         assert!(prose(&results).iter().any(|line| line.starts_with("Not all targets")));
         results.targets[1].delivery = None;
         assert!(!prose(&results).iter().any(|line| line.starts_with("Not all targets")));
         let table = ways(&results);
-        assert_eq!(table.rows[0][3], "4 of 4");
+        assert_eq!(table.rows[0][4], "4 of 4");
         assert_eq!(
-            (table.rows[0][4].as_str(), table.rows[1][5].as_str()),
+            (table.rows[0][5].as_str(), table.rows[1][6].as_str()),
             ("equals the ledger", "the target cannot tell")
         );
     }

@@ -2,6 +2,11 @@
 
 use std::fmt::Write;
 
+/// Words of more bytes may take several lines on a page.
+const LONG_CELL: usize = 28;
+/// Longer words behind the comma of a heading are no unit.
+const LONG_UNIT: usize = 5;
+
 /// A table of text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
@@ -29,9 +34,9 @@ impl Table {
 
     /// Appends it as HTML.
     pub fn html(&self, out: &mut String) {
-        out.push_str("<div class=\"scroll\"><table>\n<caption>");
+        out.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<caption><span>");
         out.push_str(&escape(&self.caption));
-        out.push_str("</caption>\n<thead><tr>");
+        out.push_str("</span></caption>\n<thead><tr>");
         self.html_cells(&self.head, "th scope=\"col\"", "th", out);
         out.push_str("</tr></thead>\n<tbody>\n");
         for row in &self.rows {
@@ -44,9 +49,21 @@ impl Table {
 
     fn html_cells(&self, cells: &[String], open: &str, close: &str, out: &mut String) {
         for (column, cell) in cells.iter().enumerate() {
-            let class = if column < self.word_columns { " class=\"word\"" } else { "" };
+            let class = match column < self.word_columns {
+                true if cell.len() > LONG_CELL => " class=\"word long\"",
+                true => " class=\"word\"",
+                false => "",
+            };
+            let mut text = escape(cell);
+            // A unit stays with what stands before it.
+            if close == "th"
+                && let Some((what, unit)) = text.rsplit_once(", ")
+                && unit.len() <= LONG_UNIT
+            {
+                text = format!("{what},&nbsp;{unit}");
+            }
             // Writing to a string cannot fail.
-            let _ = write!(out, "<{open}{class}>{}</{close}>", escape(cell));
+            let _ = write!(out, "<{open}{class}>{text}</{close}>");
         }
     }
 
@@ -120,8 +137,8 @@ mod tests {
         table.markdown(&mut markdown);
         table.text(&mut text);
         insta::assert_snapshot!(format!("{html}\n{markdown}\n{text}"), @r#"
-        <div class="scroll"><table>
-        <caption>Rates</caption>
+        <div class="scroll" tabindex="0"><table>
+        <caption><span>Rates</span></caption>
         <thead><tr><th scope="col" class="word">Phase</th><th scope="col">tx/s</th></tr></thead>
         <tbody>
         <tr><td class="word">Fan-out &lt;1&gt;</td><td>5</td></tr>

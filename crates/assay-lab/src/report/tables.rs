@@ -125,6 +125,9 @@ pub(super) fn between_targets(results: &Results) -> Option<Table> {
 
 /// The runs and how they ended.
 pub(super) fn outcome(results: &Results) -> Vec<Table> {
+    if super::sync::is_one(results) {
+        return vec![super::sync::outcome(results)];
+    }
     let head = ["Run", "Outcome", "Seen", "Blocks", "Seconds", "tx/s", "MiB/s", "Signatures/s"];
     let mut table = Table::new("Runs (sums over the measured phases)", &head, 2);
     for run in results.runs() {
