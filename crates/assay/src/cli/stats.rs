@@ -77,13 +77,13 @@ pub(crate) struct SqlArguments {
     pub(crate) parquet: Option<PathBuf>,
     /// With --blocks: chain, which is main, test, testnet4, signet, regtest or bch-regtest [default: what the ledger or the
     /// files tell].
-    #[arg(long, value_name = "NAME", requires = "blocks")]
+    #[arg(long, value_name = "NAME", conflicts_with = "parquet")]
     pub(crate) chain: Option<String>,
     /// With --blocks: a transaction has many inputs when it has more than this.
-    #[arg(long, value_name = "N", default_value_t = 50, requires = "blocks")]
+    #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "parquet")]
     pub(crate) many: u32,
     /// With --blocks: threads that read; 0 takes one for each core.
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "blocks")]
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "parquet")]
     pub(crate) threads: usize,
     /// Print the tables and their columns.
     #[arg(long, conflicts_with_all = ["sql", "blocks", "parquet"])]
