@@ -231,18 +231,48 @@ pub(crate) fn outputs_by_type_view() -> String {
     format!("CREATE VIEW outputs_by_type AS {}", parts.join(" UNION ALL "))
 }
 
+/// The tables and the names of their columns, in a few lines.
+pub fn list_tables() -> String {
+    let mut out = String::new();
+    list(BLOCKS.name, BLOCKS.columns.iter().map(|column| column.name), &mut out);
+    list(TXS.name, TXS.columns.iter().map(|column| column.name), &mut out);
+    list("outputs_by_type", BY_TYPE_COLUMNS.iter().map(|(name, ..)| *name), &mut out);
+    out
+}
+
+fn list(table: &str, columns: impl Iterator<Item = &'static str>, out: &mut String) {
+    let mut line = format!("  {table}:");
+    for (index, column) in columns.enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        line.push_str(comma);
+        if line.len() + column.len() + 2 > LINE_CHARS {
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "{line}");
+            line = String::from("   ");
+        }
+        let _ = write!(line, " {column}");
+    }
+    let _ = writeln!(out, "{line}");
+}
+
+/// Longest line of a list.
+const LINE_CHARS: usize = 100;
+
+/// The columns of the view `outputs_by_type`.
+const BY_TYPE_COLUMNS: [(&str, &str, &str); 4] = [
+    ("height", "INTEGER", "height of the block"),
+    ("type", "TEXT", "p2pk, p2pkh, p2sh, p2wpkh, p2wsh, p2tr, multisig, op_return, other"),
+    ("outputs", "INTEGER", "outputs of this kind"),
+    ("value", "INTEGER", "their sum, satoshi"),
+];
+
 /// The tables with their columns, for people.
 pub fn describe_tables() -> String {
     let mut out = String::new();
     describe(&BLOCKS, &mut out);
     describe(&TXS, &mut out);
     out.push_str("outputs_by_type: one row for each block and kind of output\n");
-    for (name, kind, what) in [
-        ("height", "INTEGER", "height of the block"),
-        ("type", "TEXT", "p2pk, p2pkh, p2sh, p2wpkh, p2wsh, p2tr, multisig, op_return, other"),
-        ("outputs", "INTEGER", "outputs of this kind"),
-        ("value", "INTEGER", "their sum, satoshi"),
-    ] {
+    for (name, kind, what) in BY_TYPE_COLUMNS {
         line(name, kind, what, &mut out);
     }
     out

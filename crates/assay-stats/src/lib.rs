@@ -37,7 +37,7 @@ mod rows;
 mod sql;
 
 pub use block_set::{BlockSet, Found, OpenError, Place, Stray, detect_chain};
-pub use columns::describe_tables;
+pub use columns::{describe_tables, list_tables};
 pub use counts::{Counts, TypeCount};
 pub use kind::OutputKind;
 pub use parquet_files::{BLOCKS_FILE, ParquetError, ParquetWriter, TXS_FILE};

@@ -4,6 +4,7 @@
 //! sorting and what waits is bounded: blocks with many transactions come in pieces.
 
 use std::fmt;
+use std::mem;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
@@ -139,8 +140,10 @@ pub fn read(
             let (sender, receiver) = sync_channel(PIECES_WAITING);
             receivers.push(receiver);
             scope.spawn(move || {
+                let mut buffer = Vec::new();
                 for offset in (number..count).step_by(threads) {
-                    if count_block(set, first + offset as u32, options, &sender).is_break() {
+                    let height = first + offset as u32;
+                    if count_block(set, height, options, &sender, &mut buffer).is_break() {
                         return;
                     }
                 }
@@ -162,12 +165,13 @@ pub fn read(
     });
 }
 
-/// Sends everything about one block; breaks when nobody listens any more.
+/// Sends everything about one block; breaks when nobody listens any more. `buffer` is for the raw block and is kept.
 fn count_block(
     set: &BlockSet,
     height: u32,
     options: &ReadOptions,
     sender: &SyncSender<Item>,
+    buffer: &mut Vec<u8>,
 ) -> ControlFlow<()> {
     let send = |item| match sender.send(item) {
         Ok(()) => ControlFlow::Continue(()),
@@ -178,7 +182,7 @@ fn count_block(
         let place = set.place(place);
         Item::Damage(Box::new(Damage { height, hash: *hash, place, kind }))
     };
-    let block = match load(set, height) {
+    let block = match load(set, height, mem::take(buffer)) {
         Ok(block) => block,
         Err(kind) => return send(damaged(kind)),
     };
@@ -197,12 +201,15 @@ fn count_block(
         }
     }
     let encoding = set.params().encoding;
-    send(Item::Block(Box::new(block_row(&block, (height, *hash), encoding, options.many_inputs))))
+    let row = block_row(&block, (height, *hash), encoding, options.many_inputs);
+    *buffer = block.into_bytes();
+    send(Item::Block(Box::new(row)))
 }
 
-fn load(set: &BlockSet, height: u32) -> Result<Block, DamageKind> {
+fn load(set: &BlockSet, height: u32, mut buffer: Vec<u8>) -> Result<Block, DamageKind> {
     let Some((hash, place)) = set.at(height) else { return Err(DamageKind::Empty) };
-    let block = Block::parse(set.files.read(place)?, set.params().encoding)?;
+    set.files.read_into(place, &mut buffer)?;
+    let block = Block::parse(buffer, set.params().encoding)?;
     let found = block.hash();
     if found != *hash {
         return Err(DamageKind::Changed { found });

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Statement, ToSql};
+use rusqlite::{Connection, ErrorCode, Statement, ToSql};
 
 use crate::block_set::BlockSet;
 use crate::columns::{BLOCKS, Column, Get, TXS, Table, Values, outputs_by_type_view};
@@ -21,8 +22,11 @@ use crate::read::{Damage, Detail, Heights, Item, ReadOptions, read};
 /// Damaged blocks that are named.
 const DAMAGE_MAX: usize = 16;
 
-/// Memory of the database before it spills, KiB.
-const CACHE_KIB: u32 = 256 << 10;
+/// Memory of the database before it spills, KiB; sorting takes as much again.
+const CACHE_KIB: u32 = 64 << 10;
+
+/// Longest text or bytes that a query may make: what it makes is held in memory, several times over.
+const VALUE_BYTES_MAX: i32 = 64 << 20;
 
 /// Where the rows come from.
 #[derive(Clone, Copy, Debug)]
@@ -75,12 +79,27 @@ pub enum SqlError {
     /// The statement is something other than one query.
     #[error("only one query is possible: SELECT … or WITH …")]
     NotAQuery,
+    /// A value is too long.
+    #[error("the query makes a value of more than {bytes_max} bytes")]
+    TooLong {
+        /// The longest possible.
+        bytes_max: u32,
+    },
     /// A Parquet file cannot be read.
     #[error(transparent)]
     Parquet(#[from] ParquetError),
     /// `SQLite` failed, for example by an overflow or a full disk.
     #[error("{0}")]
-    Database(#[from] rusqlite::Error),
+    Database(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for SqlError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::TooBig) => Self::TooLong { bytes_max: VALUE_BYTES_MAX as u32 },
+            _ => Self::Database(error),
+        }
+    }
 }
 
 /// What a statement reads, and whether it asked for something that is refused.
@@ -107,6 +126,7 @@ pub fn query(
 ) -> Result<Loaded, SqlError> {
     // An empty name is a private database in an unnamed temporary file.
     let mut connection = Connection::open("")?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)?;
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{CACHE_KIB};
          {}; {}; {};",

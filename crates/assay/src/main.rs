@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&format!("assay: {error:#}"));
+            output::complain(&format!("assay: {}", output::explain(&error)));
             ExitCode::from(2)
         }
     }

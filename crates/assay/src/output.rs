@@ -21,6 +21,21 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// An error with its causes. Many an error says its cause itself; then it is not said again.
+pub(crate) fn explain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
 /// Whether the reader of our output went away: for a command in a pipe that is success.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error

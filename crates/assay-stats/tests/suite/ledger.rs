@@ -9,7 +9,7 @@ use assay_stats::{
 use assay_store::XorKey;
 use assay_wire::{Block, Encoding};
 
-use crate::support::{BITCOIN, CASH, Forged, frame, read_all};
+use crate::support::{BITCOIN, CASH, Forged, SIGHASH, all, frame, read_all};
 
 const KEY: [u8; 8] = [0x11, 0xa2, 0x00, 0x34, 0x45, 0x56, 0xc7, 0x78];
 
@@ -30,13 +30,9 @@ fn check(forged: &Forged, rows: &[BlockRow]) {
     }
 }
 
-fn both() -> [&'static Forged; 2] {
-    [&BITCOIN, &CASH]
-}
-
 #[test]
 fn every_block_equals_the_ledger_with_any_number_of_threads() {
-    for forged in both() {
+    for forged in all() {
         let set = forged.open(&forged.path());
         assert_eq!(set.heights(), Heights { first: 1, last: forged.ledger.tip.height });
         assert_eq!(set.tip().to_string(), forged.ledger.tip.hash);
@@ -61,7 +57,7 @@ fn every_block_equals_the_ledger_with_any_number_of_threads() {
 /// The same from the blocks one by one, with nothing shared but the parser.
 #[test]
 fn witnesses_kinds_and_many_inputs_equal_a_plain_count() {
-    for forged in both() {
+    for forged in all() {
         let encoding = forged.params().encoding;
         let options = ReadOptions { threads: 2, many_inputs: 1, detail: Detail::TxIds };
         let all = read_all(&forged.open(&forged.path()), &options);
@@ -106,6 +102,32 @@ fn witnesses_kinds_and_many_inputs_equal_a_plain_count() {
         let other = |row: &BlockRow| row.counts.of_kind(OutputKind::Other).outputs;
         assert_eq!(all.blocks.iter().map(other).sum::<u64>(), 0, "recipes make known kinds");
     }
+}
+
+/// The names of its phases say what is in their blocks.
+#[test]
+fn shares_and_many_inputs_are_what_a_recipe_says() {
+    const MANY: u32 = 500;
+    let options = ReadOptions { threads: 2, many_inputs: MANY, detail: Detail::Blocks };
+    let all = read_all(&SIGHASH.open(&SIGHASH.path()), &options);
+    let mut widths = 0;
+    for (row, line) in all.blocks.iter().zip(&SIGHASH.ledger.blocks) {
+        let phase = line.phase.to_string();
+        let Some((series, inputs)) = phase.rsplit_once('-') else { continue };
+        let Ok(inputs) = inputs.parse::<u64>() else { continue };
+        let (counts, txs) = (&row.counts, line.txs - 1);
+        let share = if series == "legacy" { 0.0 } else { 1.0 };
+        assert_eq!(
+            (counts.segwit_tx_share(), counts.segwit_input_share(), counts.largest_tx_inputs),
+            (Some(share), Some(share), inputs),
+            "{phase}"
+        );
+        let many = if inputs > u64::from(MANY) { txs } else { 0 };
+        let split = if series == "legacy" { (0, many) } else { (many, 0) };
+        assert_eq!((counts.many_input_segwit_txs, counts.many_input_legacy_txs), split, "{phase}");
+        widths += 1;
+    }
+    assert!(widths >= 21, "{widths}");
 }
 
 #[test]

@@ -20,9 +20,9 @@ pub(crate) struct Forged {
 }
 
 impl Forged {
-    fn new(recipe: &str) -> Self {
+    fn new(recipe: &str, scale: f64) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
-        let options = ForgeOptions { seed: 3, scale: 0.01, threads: 2, ..ForgeOptions::default() };
+        let options = ForgeOptions { seed: 3, scale, threads: 2, ..ForgeOptions::default() };
         let recipe = Recipe::builtin(recipe).expect("a recipe");
         let chain = dir.path().join("chain");
         let ledger = forge(&recipe, &options, &chain, &mut ()).expect("a chain").ledger;
@@ -62,9 +62,17 @@ impl Forged {
     }
 }
 
-/// One of each network, made once.
-pub(crate) static BITCOIN: LazyLock<Forged> = LazyLock::new(|| Forged::new("bitcoin-scaling"));
-pub(crate) static CASH: LazyLock<Forged> = LazyLock::new(|| Forged::new("bch-scaling"));
+/// One of each recipe, made once.
+pub(crate) static BITCOIN: LazyLock<Forged> =
+    LazyLock::new(|| Forged::new("bitcoin-scaling", 0.01));
+pub(crate) static CASH: LazyLock<Forged> = LazyLock::new(|| Forged::new("bch-scaling", 0.01));
+pub(crate) static SIGHASH: LazyLock<Forged> =
+    LazyLock::new(|| Forged::new("sighash-scaling", 0.125));
+
+/// All of them.
+pub(crate) fn all() -> [&'static Forged; 3] {
+    [&BITCOIN, &CASH, &SIGHASH]
+}
 
 /// A record of a block file.
 pub(crate) fn frame(params: &ChainParams, raw: &[u8]) -> Vec<u8> {

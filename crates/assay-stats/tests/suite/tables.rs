@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use assay_stats::{
-    BLOCKS_FILE, BlockSet, Cell, Detail, Heights, Item, Loaded, ParquetError, ParquetWriter,
-    ReadOptions, Source, SqlError, TXS_FILE, query, read,
+    BLOCKS_FILE, BlockSet, Cell, Detail, Heights, Item, Loaded, OutputKind, ParquetError,
+    ParquetWriter, ReadOptions, Source, SqlError, TXS_FILE, describe_tables, list_tables, query,
+    read,
 };
 
-use crate::support::{BITCOIN, CASH, Forged};
+use crate::support::{BITCOIN, CASH, Forged, all};
 
 fn write(set: &BlockSet, dir: &Path) {
     let options = ReadOptions { threads: 2, detail: Detail::TxIds, ..ReadOptions::default() };
@@ -85,8 +86,7 @@ fn check(forged: &Forged) {
 
 #[test]
 fn sql_over_files_and_over_blocks_equals_the_ledger() {
-    check(&BITCOIN);
-    check(&CASH);
+    all().into_iter().for_each(check);
 }
 
 #[test]
@@ -154,6 +154,10 @@ fn mistakes_and_anything_but_queries_are_refused() {
         ask("SELECT SUM(9223372036854775807) FROM blocks"),
         Err(SqlError::Database(_))
     ));
+    // What would not fit into memory.
+    for sql in ["SELECT randomblob(100000000)", "SELECT hex(zeroblob(40000000))"] {
+        assert!(matches!(ask(sql), Err(SqlError::TooLong { bytes_max: 0x0400_0000 })), "{sql}");
+    }
 }
 
 #[test]
@@ -164,4 +168,22 @@ fn a_writer_that_is_dropped_leaves_what_was_there() {
     drop(ParquetWriter::create(dir.path(), "regtest", 50).expect("writable"));
     assert_eq!(fs::read(dir.path().join(TXS_FILE)).expect("a file"), before);
     assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 2);
+}
+
+#[test]
+fn every_column_is_documented() {
+    let formats = include_str!("../../../../docs/formats.md");
+    let text = describe_tables();
+    let columns = text.lines().filter_map(|line| line.strip_prefix("  "));
+    let mut count = 0;
+    for name in columns.filter_map(|line| line.split_whitespace().next()) {
+        let kind = OutputKind::ALL.iter().find(|kind| {
+            ["outputs_", "value_"].iter().any(|sort| name == format!("{sort}{}", kind.name()))
+        });
+        let wanted = kind.map_or(name, |kind| kind.name());
+        assert!(formats.contains(&format!("`{wanted}`")), "{name}");
+        assert!(list_tables().contains(name), "{name}");
+        count += 1;
+    }
+    assert_eq!(count, 36 + 14 + 4);
 }

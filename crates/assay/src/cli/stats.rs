@@ -75,14 +75,15 @@ pub(crate) struct SqlArguments {
     /// Folder with blocks.parquet and txs.parquet.
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest [default: what the ledger or the files tell].
-    #[arg(long, value_name = "NAME")]
+    /// With --blocks: chain, which is main, test, testnet4, signet, regtest or bch-regtest [default: what the ledger or the
+    /// files tell].
+    #[arg(long, value_name = "NAME", conflicts_with = "parquet")]
     pub(crate) chain: Option<String>,
     /// With --blocks: a transaction has many inputs when it has more than this.
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "parquet")]
     pub(crate) many: u32,
     /// With --blocks: threads that read; 0 takes one for each core.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "parquet")]
     pub(crate) threads: usize,
     /// Print the tables and their columns.
     #[arg(long, conflicts_with_all = ["sql", "blocks", "parquet"])]

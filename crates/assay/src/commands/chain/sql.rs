@@ -6,15 +6,20 @@ use std::ops::ControlFlow;
 
 use anyhow::{Context, bail};
 use assay_lab::report::Table;
-use assay_stats::{Cell, Heights, Loaded, ReadOptions, Source, SqlError, describe_tables, query};
+use assay_stats::{
+    Cell, Heights, Loaded, ReadOptions, Source, SqlError, describe_tables, list_tables, query,
+};
 
 use super::source;
 use crate::Outcome;
 use crate::cli::SqlArguments;
 use crate::output;
 
-/// Rows that a table for people shows.
+/// Rows that a table for people shows, bytes of them, and characters of one value: all of it is held until its columns
+/// can be aligned.
 const ROWS_SHOWN: usize = 10_000;
+const BYTES_SHOWN: usize = 16 << 20;
+const CHARS_SHOWN: usize = 500;
 
 pub(crate) fn run(arguments: &SqlArguments) -> anyhow::Result<Outcome> {
     let Some(sql) = arguments.sql.as_deref().filter(|_| !arguments.tables) else {
@@ -50,8 +55,14 @@ fn ask(
         (false, true) => Form::Json,
         (false, false) => Form::Table(Table::new("", &[], 0)),
     };
-    let mut answer =
-        Answer { out: BufWriter::new(io::stdout().lock()), form, rows: 0, failed: None };
+    let mut answer = Answer {
+        out: BufWriter::new(io::stdout().lock()),
+        form,
+        rows: 0,
+        bytes: 0,
+        cut: Cut::default(),
+        failed: None,
+    };
     let bar = source::Bar::new("reading [{bar:25}] {pos}/{len} blocks  {per_sec}  ETA {eta}");
     let answer_cell = std::cell::RefCell::new(&mut answer);
     let outcome = query(
@@ -70,9 +81,9 @@ fn ask(
         Ok(loaded) => loaded,
         Err(SqlError::Syntax { message, offset }) => {
             bail!(
-                "{}\n\nThere are these tables:\n\n{}",
+                "{}\n\nThere are these tables (`assay chain sql --tables` says what they hold):\n{}",
                 mark(sql, &message, offset),
-                describe_tables()
+                list_tables().trim_end()
             )
         }
         Err(error) => return Err(error.into()),
@@ -107,7 +118,17 @@ struct Answer<W: Write> {
     out: W,
     form: Form,
     rows: usize,
+    /// Bytes that a table for people holds.
+    bytes: usize,
+    cut: Cut,
     failed: Option<io::Error>,
+}
+
+/// What a table for people does not show.
+#[derive(Default)]
+struct Cut {
+    rows: bool,
+    values: bool,
 }
 
 impl<W: Write> Answer<W> {
@@ -130,12 +151,18 @@ impl<W: Write> Answer<W> {
     }
 
     fn row(&mut self, cells: &[Cell]) -> ControlFlow<()> {
-        self.rows += 1;
         let text = match &mut self.form {
+            Form::Table(_) if self.rows >= ROWS_SHOWN || self.bytes >= BYTES_SHOWN => {
+                // There may be no end to them.
+                self.cut.rows = true;
+                return ControlFlow::Break(());
+            }
             Form::Table(table) => {
-                if self.rows <= ROWS_SHOWN {
-                    table.rows.push(cells.iter().map(shown).collect());
-                }
+                let cells: Vec<String> =
+                    cells.iter().map(|cell| short(shown(cell), &mut self.cut.values)).collect();
+                self.rows += 1;
+                self.bytes += cells.iter().map(String::len).sum::<usize>();
+                table.rows.push(cells);
                 return ControlFlow::Continue(());
             }
             Form::Csv => {
@@ -143,11 +170,12 @@ impl<W: Write> Answer<W> {
                 format!("{}\n", cells.join(","))
             }
             Form::Json => {
-                let comma = if self.rows == 1 { "" } else { "," };
+                let comma = if self.rows == 0 { "" } else { "," };
                 let cells: serde_json::Value = cells.iter().map(json_cell).collect();
                 format!("{comma}\n{cells}")
             }
         };
+        self.rows += 1;
         self.put(&text);
         if self.failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -159,10 +187,15 @@ impl<W: Write> Answer<W> {
                 table.text(&mut text);
                 let text = text.trim_start_matches('\n').to_owned();
                 self.put(&text);
-                if self.rows > ROWS_SHOWN {
+                if self.cut.rows {
                     output::complain(&format!(
-                        "{ROWS_SHOWN} of {} rows are shown; --csv and --json give all",
+                        "only the first {} rows are shown; --csv and --json give all",
                         self.rows
+                    ));
+                }
+                if self.cut.values {
+                    output::complain(&format!(
+                        "values are cut after {CHARS_SHOWN} characters; --csv and --json give all"
                     ));
                 }
             }
@@ -191,6 +224,21 @@ fn shown(cell: &Cell) -> String {
         Cell::Text(text) => text.clone(),
         Cell::Blob(bytes) => hex(bytes),
     }
+}
+
+/// A value on one line of a table.
+fn short(text: String, is_cut: &mut bool) -> String {
+    let end = text.char_indices().nth(CHARS_SHOWN).map(|(end, _)| end);
+    if end.is_none() && !text.contains(char::is_control) {
+        return text;
+    }
+    *is_cut |= end.is_some();
+    let kept = text[..end.unwrap_or(text.len())].chars();
+    let mut line: String = kept.map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if end.is_some() {
+        line.push('…');
+    }
+    line
 }
 
 fn csv_cell(cell: &Cell) -> String {
@@ -240,5 +288,16 @@ mod tests {
             "SQL: no such table: x\n  FROM é x\n         ^".replace("         ^", "        ^")
         );
         assert_eq!(mark("x", "bad", Some(9)), "SQL: bad");
+    }
+
+    #[test]
+    fn values_of_a_table_stay_on_one_short_line() {
+        let mut is_cut = false;
+        assert_eq!(short("a\nb".to_owned(), &mut is_cut), "a b");
+        let whole = "é".repeat(CHARS_SHOWN);
+        assert_eq!(short(whole.clone(), &mut is_cut), whole);
+        assert!(!is_cut);
+        assert_eq!(short(format!("{whole}x"), &mut is_cut), format!("{whole}…"));
+        assert!(is_cut);
     }
 }

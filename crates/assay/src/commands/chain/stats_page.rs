@@ -30,11 +30,7 @@ pub(super) fn page(report: &Report) -> Page {
     };
     let mut sections = Vec::new();
     sections.push(Section {
-        prose: summary(report)
-            .lines()
-            .chain(verdicts(report).iter().map(String::as_str))
-            .map(|line| format!("- {}", line.split_whitespace().collect::<Vec<_>>().join(" ")))
-            .collect(),
+        prose: points(report),
         charts: charts(report).iter().filter_map(LineChart::draw).collect(),
         ..section("overview", "Overview")
     });
@@ -94,8 +90,26 @@ pub(super) fn csv(report: &Report) -> String {
     out
 }
 
+/// Width of the names before the lines of a summary.
+const NAME_CHARS: usize = 13;
+
+/// Summary and verdicts as a list.
+fn points(report: &Report) -> Vec<String> {
+    let (summary, verdicts) = (summary(report), verdicts(report));
+    let mut points: Vec<String> = Vec::new();
+    for line in summary.lines().chain(verdicts.iter().map(String::as_str)) {
+        let Some((name, text)) = line.split_at_checked(NAME_CHARS) else { continue };
+        match (name.trim(), points.last_mut()) {
+            ("", Some(last)) => last.extend(["; ", text]),
+            (name, _) => points.push(format!("- {name}: {text}")),
+        }
+    }
+    points
+}
+
 fn summary(report: &Report) -> String {
     let total = &report.total;
+    let unit = unit(report);
     let obfuscated = if report.is_obfuscated { ", obfuscated" } else { "" };
     format!(
         "chain        {}, height {} to {}\n\
@@ -104,7 +118,7 @@ fn summary(report: &Report) -> String {
          blocks       {} with {} bytes, {} stripped, weight {}\n\
          transactions {}, SegWit {}\n\
          inputs       {}, SegWit {}\n\
-         outputs      {}, {} BTC, of it {} BTC of coinbases\n\
+         outputs      {}, {} {unit}, of it {} {unit} of coinbases\n\
          many inputs  {} SegWit and {} legacy transactions with more than {}; the largest has {}\n",
         report.chain,
         report.first_height,
@@ -201,10 +215,7 @@ fn tables(report: &Report) -> Vec<Table> {
         }
         tables.push(table);
     }
-    let mut table = Table::new("By range of heights", &head, 1);
-    table.rows.extend(report.ranges.iter().map(cells_of));
-    tables.push(table);
-    let mut table = Table::new("Outputs by kind", &["Kind", "outputs", "share", "BTC"], 1);
+    let mut table = Table::new("Outputs by kind", &["Kind", "outputs", "share", unit(report)], 1);
     for kind in OutputKind::ALL {
         let count = report.total.of_kind(kind);
         let share = count.outputs as f64 / report.total.outputs.max(1) as f64;
@@ -215,6 +226,9 @@ fn tables(report: &Report) -> Vec<Table> {
             coins(count.value),
         ]);
     }
+    tables.push(table);
+    let mut table = Table::new("By range of heights", &head, 1);
+    table.rows.extend(report.ranges.iter().map(cells_of));
     tables.push(table);
     tables
 }
@@ -237,10 +251,13 @@ fn cells_of(range: &RangeRow) -> Vec<String> {
     ]
 }
 
-fn charts(report: &Report) -> [LineChart; 3] {
+/// Lines that differ by colour alone.
+const COLOURS: usize = 8;
+
+fn charts(report: &Report) -> [LineChart; 4] {
     let line = |label: &str, colour: usize, value: &dyn Fn(&Counts) -> Option<f64>| Line {
         label: label.to_owned(),
-        look: Look { colour: Some(colour), dashed: false },
+        look: Look { colour: Some(colour), dashed: colour >= COLOURS },
         pieces: pieces(&report.ranges, value),
         points: report.ranges.len() == 1,
     };
@@ -276,6 +293,21 @@ fn charts(report: &Report) -> [LineChart; 3] {
                 line("inputs", 0, &|counts| Some(per_block(counts.inputs, counts))),
                 line("outputs", 1, &|counts| Some(per_block(counts.outputs, counts))),
             ],
+        ),
+        chart(
+            "Outputs by kind".to_owned(),
+            "% of the outputs",
+            OutputKind::ALL
+                .into_iter()
+                .filter(|kind| report.total.of_kind(*kind).outputs > 0)
+                .enumerate()
+                .map(|(number, kind)| {
+                    line(kind.name(), number, &|counts| {
+                        let share = counts.of_kind(kind).outputs as f64 / counts.outputs as f64;
+                        (counts.outputs > 0).then_some(share * 100.0)
+                    })
+                })
+                .collect(),
         ),
     ]
 }
@@ -313,6 +345,11 @@ fn group(value: u64) -> String {
 
 fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
+}
+
+/// What a coin is called.
+fn unit(report: &Report) -> &'static str {
+    if report.chain.starts_with("bch") { "BCH" } else { "BTC" }
 }
 
 /// Satoshi as whole coins and parts.
