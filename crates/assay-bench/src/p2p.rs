@@ -124,7 +124,7 @@ impl P2pReport {
             format!("bytes     {bytes} in {blocks_s:.3} s"),
             format!("rate      {mb_per_s:.0} MB/s, {blocks_per_s:.0} blocks/s"),
         ];
-        lines.join("\n")
+        lines.join("\n") + "\n"
     }
 }
 
