@@ -81,6 +81,7 @@ impl Look {
 
 /// Lines over a common axis.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is about how an axis looks")]
 pub struct LineChart {
     /// What it shows.
     pub title: String,
