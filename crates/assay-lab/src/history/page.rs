@@ -111,6 +111,7 @@ fn chart(series: &Series) -> LineChart {
     LineChart {
         title: series.name.clone(),
         x_label: "result, in order of time".to_owned(),
+        whole_x: true,
         y_label: "seconds".to_owned(),
         series: vec![
             Line {

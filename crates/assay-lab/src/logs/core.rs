@@ -82,56 +82,58 @@ pub(super) fn tip(line: &[u8], at: usize) -> Result<Progress, Fault> {
         Cache::Coins(coins) => (None, Some(coins)),
         Cache::Size(mib, coins, _) => (Some((mib * MIB) as u64), Some(coins)),
     };
-    progress.background =
-        head.background || memchr::memmem::find(before, b"[background validation]").is_some();
+    // Nearly all lines have no bracket, and looking for one byte is quick.
+    progress.background = head.background
+        || (memchr::memchr(b'[', before).is_some()
+            && memchr::memmem::find(before, b"[background validation]").is_some());
     Ok(progress)
 }
 
 impl Fields {
     /// Takes one field; false at the end of what is known, the name of a malformed one as error.
     fn take(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, &'static str> {
-        let Some(equals) = cursor.rest.iter().take(12).position(|byte| *byte == b'=') else {
-            return Ok(false);
-        };
-        let key = &cursor.rest[..equals];
-        cursor.rest = &cursor.rest[equals + 1..];
-        let (name, taken) = match key {
-            b"height" => {
+        let Some(first) = cursor.rest.first() else { return Ok(false) };
+        // The first letter says which field it can be.
+        let (name, taken) = match first {
+            b'h' if cursor.eat("height=").is_some() => {
                 self.height = cursor.height();
                 ("height", self.height.is_some())
             }
-            b"version" => {
+            b'v' if cursor.eat("version=").is_some() => {
                 self.has_version = true;
                 ("version", hexadecimal(cursor).is_some())
             }
-            b"log2_work" => {
+            b'l' if cursor.eat("log2_work=").is_some() => {
                 self.has_log_work = true;
                 ("log2_work", work(cursor).is_some())
             }
-            b"work" => {
+            b'w' if cursor.eat("work=").is_some() => {
                 self.has_work = true;
                 ("work", work(cursor).is_some())
             }
-            b"tx" => {
+            b't' if cursor.eat("tx=").is_some() => {
                 self.txs = cursor.number();
                 ("tx", self.txs.is_some())
             }
-            b"date" => {
+            b'd' if cursor.eat("date=").is_some() => {
                 self.block_time = self.date(cursor);
                 ("date", self.block_time.is_some())
             }
-            b"progress" => {
+            b'p' if cursor.eat("progress=").is_some() => {
                 self.share = cursor.decimal();
                 ("progress", self.share.is_some())
             }
-            b"cache" => {
+            b'c' if cursor.eat("cache=").is_some() => {
                 let cache = cache(cursor);
                 self.cache = cache.unwrap_or_default();
                 ("cache", cache.is_some())
             }
             // Free text to the end of the line.
-            b"warning" => return Ok(false),
-            _ => return Err("a known field"),
+            b'w' if cursor.eat("warning=").is_some() => return Ok(false),
+            _ => {
+                let is_field = cursor.rest.iter().take(12).any(|byte| *byte == b'=');
+                return if is_field { Err("a known field") } else { Ok(false) };
+            }
         };
         let is_whole = matches!(cursor.rest.first(), None | Some(b' '));
         if taken && is_whole { Ok(true) } else { Err(name) }
@@ -170,14 +172,15 @@ impl Fields {
 
 fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.eat("0x")?;
-    let length = cursor.rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    cursor.rest = &cursor.rest[length..];
-    (length == 8).then_some(())
+    // A ninth digit is no blank, which the caller wants to see.
+    let (digits, rest) = cursor.rest.split_first_chunk::<8>()?;
+    cursor.rest = rest;
+    digits.iter().all(u8::is_ascii_hexdigit).then_some(())
 }
 
 /// Digits, point and exponent; the number is of no use here and may be larger than any integer.
 fn work(cursor: &mut Cursor<'_>) -> Option<()> {
-    let is_number = |byte: &&u8| byte.is_ascii_digit() || b".e+-".contains(byte);
+    let is_number = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'+' | b'-');
     let length = cursor.rest.iter().take_while(is_number).count();
     cursor.rest = &cursor.rest[length..];
     (length > 0).then_some(())

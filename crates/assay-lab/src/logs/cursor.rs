@@ -63,18 +63,21 @@ impl<'a> Cursor<'a> {
     /// Takes a number with or without a fraction.
     pub(super) fn decimal(&mut self) -> Option<f64> {
         let whole_text = self.rest;
-        let (whole, count) = digits(self.rest, 0)?;
+        let (whole, count) = digit_by_digit(self.rest, 0)?;
         (count > 0).then_some(())?;
         self.rest = &self.rest[count..];
         let [b'.', fraction @ ..] = self.rest else { return Some(whole as f64) };
+        // More digits than a `u64` holds are no fault behind the point.
+        let taken = digit_by_digit(fraction, whole).filter(|(_, length)| count + length <= 15);
+        if let Some((all, length)) = taken {
+            (length > 0).then_some(())?;
+            self.rest = &fraction[length..];
+            // Both are exact, so that the quotient is rounded once, as the library would.
+            return Some(all as f64 / POWERS[length]);
+        }
         let length = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
         (length > 0).then_some(())?;
         self.rest = &fraction[length..];
-        if count + length <= 15 {
-            // Both are exact, so that the quotient is rounded once, as the library would.
-            let (all, _) = digits(&fraction[..length], whole)?;
-            return Some(all as f64 / POWERS[length]);
-        }
         std::str::from_utf8(&whole_text[..=count + length]).ok()?.parse().ok()
     }
 }
@@ -82,8 +85,9 @@ impl<'a> Cursor<'a> {
 const POWERS: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// Digits at the front behind `value`, and how many there are.
-fn digits(text: &[u8], mut value: u64) -> Option<(u64, usize)> {
+/// Digits at the front behind `value`, and how many there are; `None` of more than a `u64` holds.
+#[inline]
+fn digit_by_digit(text: &[u8], mut value: u64) -> Option<(u64, usize)> {
     let mut count = 0;
     for byte in text {
         let digit = byte.wrapping_sub(b'0');
@@ -95,6 +99,45 @@ fn digits(text: &[u8], mut value: u64) -> Option<(u64, usize)> {
     }
     Some((value, count))
 }
+
+/// The same as [`digit_by_digit`], faster where numbers are long; slower where they have a digit or two, as in decimals.
+#[inline]
+fn digits(text: &[u8], mut value: u64) -> Option<(u64, usize)> {
+    let mut count = 0;
+    loop {
+        let (part, length) = up_to_eight(&text[count..]);
+        value = value.checked_mul(TENS[length])?.checked_add(part)?;
+        count += length;
+        if length < 8 {
+            return Some((value, count));
+        }
+    }
+}
+
+/// The digits at the front, eight at most: their value, and how many there are. Numbers of logs vary in length, so that going from
+/// digit to digit would guess wrong at the end of most of them; here all eight bytes are judged at once.
+#[inline]
+fn up_to_eight(text: &[u8]) -> (u64, usize) {
+    let Some(bytes) = text.first_chunk::<8>() else {
+        let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let add = |value: u64, byte: &u8| 10 * value + u64::from(byte - b'0');
+        return (text[..length].iter().fold(0, add), length);
+    };
+    let values = u64::from_le_bytes(*bytes) ^ 0x3030_3030_3030_3030;
+    // The top bit of each byte that is above nine. What such a byte carries over falsifies only those behind it.
+    let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
+    let length = (others.trailing_zeros() / 8) as usize;
+    if length == 0 {
+        return (0, 0);
+    }
+    // Zeros go in front of the digits, what stands behind them falls off; then neighbours are joined three times.
+    let digits = values << (8 * (8 - length));
+    let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    ((fours.wrapping_mul(10_000) + (fours >> 32)) & 0xffff_ffff, length)
+}
+
+const TENS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /// A hash that is there whole: 64 hexadecimal digits.
 pub(super) fn hash(text: &[u8]) -> Option<[u8; 32]> {
@@ -115,6 +158,8 @@ pub(super) fn hash_like(text: &[u8]) -> Option<Option<[u8; 32]>> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -123,8 +168,55 @@ mod tests {
             let ours = Cursor::new(text.as_bytes()).decimal();
             assert_eq!(ours, text.parse().ok(), "{text}");
         }
-        for text in ["", ".5", "1.", "x", "99999999999999999999999"] {
+        for text in ["", ".5", "1.", "12345678901234567.", "x", "99999999999999999999999"] {
             assert_eq!(Cursor::new(text.as_bytes()).decimal(), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn digits_are_those_of_the_library() {
+        let texts = ["", "7", "1234567", "12345678", "123456789", "18446744073709551615"];
+        for text in texts {
+            for behind in
+                ["", " ", "/", ":", "x", "\u{ff}", "\0", ".5 and more", "        ", "eeeeeeeee"]
+            {
+                let line = format!("{text}{behind}");
+                let mut cursor = Cursor::new(line.as_bytes());
+                assert_eq!(cursor.number(), text.parse().ok(), "{line:?}");
+                let left = if text.is_empty() { line.as_bytes() } else { behind.as_bytes() };
+                assert_eq!(cursor.rest, left, "{line:?}");
+            }
+        }
+        for value in (0..64).map(|bit| (1u64 << bit) - 1) {
+            assert_eq!(Cursor::new(value.to_string().as_bytes()).number(), Some(value));
+        }
+        assert_eq!(Cursor::new(b"18446744073709551616").number(), None);
+        // Every byte behind a digit ends the number or belongs to it.
+        for byte in 0..=u8::MAX {
+            let text = [b'4', byte, b'2', b'2', b'2', b'2', b'2', b'2', b'2'];
+            let expected = if byte.is_ascii_digit() {
+                402_222_222 + 10_000_000 * u64::from(byte - b'0')
+            } else {
+                4
+            };
+            assert_eq!(Cursor::new(&text).number(), Some(expected), "{byte}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn eight_at_once_and_one_by_one_are_the_same(text in "[0-9]{0,24}[ -~]{0,9}", value in 0..1000u64) {
+            prop_assert_eq!(digits(text.as_bytes(), value), digit_by_digit(text.as_bytes(), value));
+        }
+
+        #[test]
+        fn so_they_are_on_any_bytes(text in prop::collection::vec(any::<u8>(), 0..20), at in 0..20usize) {
+            let mut text = text;
+            // Half of the bytes are made digits.
+            for byte in text.iter_mut().skip(at).step_by(2) {
+                *byte = b'0' + *byte % 10;
+            }
+            prop_assert_eq!(digits(&text, 0), digit_by_digit(&text, 0));
         }
     }
 

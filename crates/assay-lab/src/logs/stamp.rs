@@ -85,17 +85,34 @@ fn two(text: &[u8], at: usize) -> Option<i64> {
         .then(|| i64::from(a - b'0') * 10 + i64::from(b - b'0'))
 }
 
+/// Pairs of digits at these places; `None` where a byte is no digit. All are judged at once.
+#[inline]
+fn pairs<const LENGTH: usize, const PAIRS: usize>(
+    text: &[u8; LENGTH],
+    places: [usize; PAIRS],
+) -> Option<[i64; PAIRS]> {
+    let mut largest = 0;
+    let values = places.map(|at| {
+        let (tens, ones) = (text[at].wrapping_sub(b'0'), text[at + 1].wrapping_sub(b'0'));
+        largest = largest.max(tens).max(ones);
+        i64::from(tens) * 10 + i64::from(ones)
+    });
+    (largest <= 9).then_some(values)
+}
+
+#[inline]
 fn iso_day(text: &[u8]) -> Option<i64> {
-    let is_iso = text.len() >= 10 && text[4] == b'-' && text[7] == b'-';
-    is_iso.then_some(())?;
-    civil_day(two(text, 0)? * 100 + two(text, 2)?, two(text, 5)?, two(text, 8)?)
+    let text = text.first_chunk::<10>()?;
+    (text[4] == b'-' && text[7] == b'-').then_some(())?;
+    let [century, year, month, day] = pairs(text, [0, 2, 5, 8])?;
+    civil_day(century * 100 + year, month, day)
 }
 
 /// `HH:MM:SS` with or without a fraction, in microseconds, and its length.
 fn time(text: &[u8]) -> Option<(i64, usize)> {
-    let is_time = text.len() >= 8 && text[2] == b':' && text[5] == b':';
-    is_time.then_some(())?;
-    let (hour, minute, second) = (two(text, 0)?, two(text, 3)?, two(text, 6)?);
+    let clock = text.first_chunk::<8>()?;
+    (clock[2] == b':' && clock[5] == b':').then_some(())?;
+    let [hour, minute, second] = pairs(clock, [0, 3, 6])?;
     // A leap second is one.
     (hour < 24 && minute < 60 && second <= 60).then_some(())?;
     let mut us = (hour * 3600 + minute * 60 + second) * 1_000_000;
@@ -145,7 +162,37 @@ fn civil_day(year: i64, month: i64, day: i64) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// The same as `iso_day` and the beginning of `time`, pair by pair.
+    fn slowly(text: &[u8]) -> Option<[i64; 7]> {
+        let marks = [(4, b'-'), (7, b'-'), (13, b':'), (16, b':')];
+        let is_stamp = marks.iter().all(|(at, mark)| text.get(*at) == Some(mark));
+        is_stamp.then_some(())?;
+        let mut values = [0; 7];
+        for (value, at) in values.iter_mut().zip([0, 2, 5, 8, 11, 14, 17]) {
+            *value = two(text, at)?;
+        }
+        let [_, _, _, _, hour, minute, second] = values;
+        (hour < 24 && minute < 60 && second <= 60).then_some(values)
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_at_once_and_one_by_one_are_the_same(at in 0..20usize, byte: u8, length in 0..21usize) {
+            let mut text = *b"2019-01-09T12:51:59Z";
+            text[at] = byte;
+            let text = &text[..length.min(text.len())];
+            let slowly = slowly(text).and_then(|[century, year, month, day, hour, minute, second]| {
+                let day = civil_day(century * 100 + year, month, day)?;
+                Some(day * DAY_US + (hour * 3600 + minute * 60 + second) * 1_000_000)
+            });
+            let fast = parse(Shape::Iso, text).map(|stamp| stamp.us);
+            prop_assert_eq!(fast, slowly, "{}", String::from_utf8_lossy(text));
+        }
+    }
 
     #[test]
     fn shapes() {

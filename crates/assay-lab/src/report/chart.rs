@@ -81,6 +81,7 @@ impl Look {
 
 /// Lines over a common axis.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is about how an axis looks")]
 pub struct LineChart {
     /// What it shows.
     pub title: String,
@@ -88,6 +89,8 @@ pub struct LineChart {
     pub x_label: String,
     /// What the y axis counts, with its unit.
     pub y_label: String,
+    /// Whether the x axis counts things, so that nothing is written between whole numbers.
+    pub whole_x: bool,
     /// Whether the x axis is logarithmic; points at or below zero then have no place on it.
     pub logarithmic_x: bool,
     /// The same for the y axis.
@@ -238,7 +241,10 @@ impl LineChart {
             .axis_desc_style(text())
             // A logarithmic axis of less than a decade would otherwise label every digit.
             .y_labels(if self.logarithmic { 5 } else { 10 })
-            .x_label_formatter(&|x| tick(*x))
+            .x_label_formatter(&|x| {
+                let is_between = self.whole_x && (x - x.round()).abs() > 1e-9;
+                if is_between { String::new() } else { tick(*x) }
+            })
             .y_label_formatter(&|y| tick(*y))
             .draw()?;
         let area = chart.plotting_area();
@@ -414,6 +420,17 @@ mod tests {
     fn line(look: Look) -> Line {
         let pieces = vec![vec![(1.0, 10.0), (2.0, 1000.0)], vec![(3.0, 5.0)]];
         Line { label: "a & b".to_owned(), look, pieces, points: true }
+    }
+
+    #[test]
+    fn things_are_counted_in_whole_numbers() {
+        let look = Look { colour: Some(0), dashed: false };
+        let labels = |whole_x: bool| {
+            let series = vec![line(look)];
+            let chart = LineChart { whole_x, series, ..LineChart::default() };
+            chart.draw().expect("there are points").svg.matches("\n2.4\n").count()
+        };
+        assert_eq!((labels(false), labels(true)), (1, 0));
     }
 
     #[test]

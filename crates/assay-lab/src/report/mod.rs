@@ -243,8 +243,8 @@ fn sections(results: &Results) -> Vec<Section> {
     let verdict = verdict::of(results);
     let mut summary = prose::summary(results);
     if let Some(verdict) = &verdict {
-        // Under the sentence that says what was done, above the figures.
-        let at = summary.len().min(1);
+        // Under the sentences that say what was done and where, above the figures.
+        let at = summary.len().min(2);
         summary.splice(at..at, verdict::sentences(verdict));
     }
     let mut all =

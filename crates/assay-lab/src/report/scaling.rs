@@ -281,6 +281,7 @@ fn draw(title: &str, series: Vec<Line>) -> Option<Chart> {
         title: format!("Time per input, {title}"),
         x_label: "inputs per transaction".to_owned(),
         y_label: "µs per input".to_owned(),
+        whole_x: false,
         logarithmic_x: true,
         logarithmic: true,
         tight_y: false,
