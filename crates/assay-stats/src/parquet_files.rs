@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::fs::{self, File};
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +32,9 @@ pub const TXS_FILE: &str = "txs.parquet";
 /// Rows of a row group, which are held in memory: some 13 MB of transactions.
 const ROWS_PER_GROUP: usize = 1 << 17;
 
+/// Rows that are read at a time: other programs write row groups of any length.
+const ROWS_PER_PIECE: usize = 1 << 14;
+
 /// Why a Parquet file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ParquetError {
@@ -57,6 +61,12 @@ pub enum ParquetError {
         path: PathBuf,
         /// The column.
         column: &'static str,
+    },
+    /// The file contradicts itself in a way that the library does not expect.
+    #[error("{}: the file is damaged", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
     },
     /// Columns of a row group differ in length.
     #[error("{}: columns of a row group differ in length", path.display())]
@@ -245,16 +255,15 @@ fn write_values(chunk: &mut SerializedColumnWriter<'_>, values: Values) -> Resul
     Ok(())
 }
 
-/// Reads some columns of one table, a row group at a time.
+/// Reads some columns of one table, some rows at a time.
 pub(crate) fn read_table<R, E: From<ParquetError>>(
     path: &Path,
     columns: &[&'static Column<R>],
-    on_group: &mut dyn FnMut(&[Values]) -> Result<(), E>,
+    on_rows: &mut dyn FnMut(&[Values]) -> Result<(), E>,
 ) -> Result<(), E> {
-    let format = |source| ParquetError::Format { path: path.to_path_buf(), source };
     let file =
         File::open(path).map_err(|source| ParquetError::Io { path: path.to_path_buf(), source })?;
-    let reader = SerializedFileReader::new(file).map_err(format)?;
+    let reader = fenced(path, || SerializedFileReader::new(file))?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let mut places = Vec::with_capacity(columns.len());
     for column in columns {
@@ -274,38 +283,61 @@ pub(crate) fn read_table<R, E: From<ParquetError>>(
         places.push(place.ok_or_else(missing)?);
     }
     for number in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(number).map_err(format)?;
-        let mut all = Vec::with_capacity(places.len());
+        let group = fenced(path, || reader.get_row_group(number))?;
+        let mut chunks = Vec::with_capacity(places.len());
         for place in &places {
-            let chunk = group.get_column_reader(*place).map_err(format)?;
-            all.push(read_values(chunk).map_err(format)?);
+            chunks.push(fenced(path, || group.get_column_reader(*place))?);
         }
-        let length = all.first().map_or(0, Values::len);
-        if all.iter().any(|values| values.len() != length) {
-            return Err(ParquetError::Uneven { path: path.to_path_buf() }.into());
+        loop {
+            let pieces: Vec<Values> =
+                fenced(path, || chunks.iter_mut().map(read_values).collect())?;
+            let length = pieces.first().map_or(0, Values::len);
+            if pieces.iter().any(|values| values.len() != length) {
+                return Err(ParquetError::Uneven { path: path.to_path_buf() }.into());
+            }
+            if length == 0 {
+                break;
+            }
+            on_rows(&pieces)?;
         }
-        on_group(&all)?;
     }
     Ok(())
 }
 
-fn read_values(chunk: ColumnReader) -> Result<Values, Fault> {
+/// Calls the library, which takes for granted some things that a damaged file breaks, and then panics.
+fn fenced<T>(path: &Path, work: impl FnOnce() -> Result<T, Fault>) -> Result<T, ParquetError> {
+    // What a panic leaves behind is dropped with the error and not looked at again.
+    match panic::catch_unwind(AssertUnwindSafe(work)) {
+        Ok(outcome) => {
+            outcome.map_err(|source| ParquetError::Format { path: path.to_path_buf(), source })
+        }
+        Err(_) => Err(ParquetError::Damaged { path: path.to_path_buf() }),
+    }
+}
+
+/// The next rows of a column; none at its end.
+fn read_values(chunk: &mut ColumnReader) -> Result<Values, Fault> {
     Ok(match chunk {
-        ColumnReader::Int64ColumnReader(reader) => Values::Int(read_all(reader)?),
-        ColumnReader::BoolColumnReader(reader) => Values::Bool(read_all(reader)?),
+        ColumnReader::Int64ColumnReader(reader) => Values::Int(read_piece(reader)?),
+        ColumnReader::BoolColumnReader(reader) => Values::Bool(read_piece(reader)?),
         ColumnReader::FixedLenByteArrayColumnReader(reader) => {
             let hash = |value: FixedLenByteArray| {
                 <[u8; 32]>::try_from(value.data())
                     .map_err(|_| Fault::General("a hash without 32 bytes".to_owned()))
             };
-            Values::Hash(read_all(reader)?.into_iter().map(hash).collect::<Result<_, _>>()?)
+            Values::Hash(read_piece(reader)?.into_iter().map(hash).collect::<Result<_, _>>()?)
         }
         _ => return Err(Fault::General("a column of a type that is not ours".to_owned())),
     })
 }
 
-fn read_all<T: DataType>(mut reader: ColumnReaderImpl<T>) -> Result<Vec<T::T>, Fault> {
+fn read_piece<T: DataType>(reader: &mut ColumnReaderImpl<T>) -> Result<Vec<T::T>, Fault> {
     let mut values = Vec::new();
-    while reader.read_records(ROWS_PER_GROUP, None, None, &mut values)?.0 > 0 {}
+    while values.len() < ROWS_PER_PIECE {
+        let wanted = ROWS_PER_PIECE - values.len();
+        if reader.read_records(wanted, None, None, &mut values)?.0 == 0 {
+            break;
+        }
+    }
     Ok(values)
 }
