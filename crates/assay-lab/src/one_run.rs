@@ -17,6 +17,7 @@ use crate::index_run::{self, IndexSide, RunningNode};
 use crate::plan::Plan;
 use crate::prepare;
 use crate::process::{Ports, Process, ProcessError};
+use crate::profile;
 use crate::progress::{Event, Reporter};
 use crate::results::{
     BlockRecord, Check, IndexRun, PhaseResult, Preparation, Run, Samples, Status,
@@ -24,7 +25,7 @@ use crate::results::{
 use crate::rpc::{Client, RpcError};
 use crate::sample::{self, Sampler};
 use crate::source::Source;
-use crate::target::{Target, Way};
+use crate::target::{Launch, Target, Way};
 use crate::tip_watch::TipWatch;
 use crate::verify::{self, EndState};
 
@@ -154,6 +155,8 @@ pub(crate) struct RunJob<'a> {
     pub(crate) id: &'a str,
     pub(crate) out_dir: &'a Path,
     pub(crate) keep_datadir: bool,
+    /// Where `perf` writes what it sees of the run; without it the run is not profiled.
+    pub(crate) profile: Option<&'a Path>,
     /// The script ledger, where answers of an index are to be compared.
     pub(crate) scripts: Option<&'a Path>,
     pub(crate) reporter: &'a dyn Reporter,
@@ -223,6 +226,14 @@ impl RunJob<'_> {
         (run, fault)
     }
 
+    /// The same program, under a profiler where that is wanted.
+    pub(crate) fn profiled(&self, launch: Launch) -> Launch {
+        match self.profile {
+            Some(data) => profile::wrapped(launch, data),
+            None => launch,
+        }
+    }
+
     /// Makes the folders, runs, and leaves only the logs.
     fn with_folders(&self, clock: Clock, findings: &mut Findings) -> Result<(), RunFault> {
         let datadir = self.out_dir.join("work").join(self.id);
@@ -255,6 +266,7 @@ impl RunJob<'_> {
             return self.sync(&Place { datadir: &datadir, log, ports }, findings);
         }
         let launch = self.target.launch(chain, &datadir, &ports, &self.plan.target);
+        let launch = self.profiled(launch);
         let node_log = launch.node_log.clone();
         let start_s = clock.now_s();
         let mut process = Process::start(launch, ports.rpc, log)?;
@@ -389,7 +401,7 @@ fn difference(checks: &[Check]) -> Option<String> {
 }
 
 /// An error with everything that caused it.
-fn whole_story(error: &dyn Error) -> String {
+pub(crate) fn whole_story(error: &dyn Error) -> String {
     let mut story = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::electrum::check::LedgerCheck;
 use crate::plan::Plan;
+use crate::profile::Profile;
 use crate::target::IndexKind;
 
 /// The schema version of `results.json` and of the files under `runs/`.
@@ -49,6 +50,9 @@ pub struct Results {
     /// were to be in the end, which is more where somebody went on.
     #[serde(default)]
     pub pairs_planned: Option<u32>,
+    /// Runs under a profiler, after those that count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<Profile>,
 }
 
 /// The chain that was fed, from its ledger.

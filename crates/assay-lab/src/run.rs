@@ -13,6 +13,7 @@ use crate::journal::{Journal, Settings, run_id};
 use crate::machine;
 use crate::one_run::{RunFault, RunJob};
 use crate::plan::{Keys, Plan, check_scale};
+use crate::profile::{self, Profile};
 use crate::progress::{Event, Reporter};
 use crate::report;
 use crate::results::{
@@ -40,6 +41,8 @@ pub struct RunOptions {
     pub resume: bool,
     /// Leave the nodes' data folders under `out_dir/work`.
     pub keep_datadirs: bool,
+    /// Whether each target is run once more under `perf`.
+    pub profile: bool,
     /// How to call the forge; recipe, `--seed`, `--scale` and `--out` are added.
     pub forge_command: Vec<OsString>,
     /// How to have a script ledger made of a chain; its folder, `--sample`, `--seed` and `--out` are added. Empty if the
@@ -243,18 +246,54 @@ impl Session<'_> {
                 self.warm_up(*slot, target)?;
             }
             let (number, of) = (index + 1, schedule.len());
-            let (run, fault) = self.execute(*slot, target, &id, (number, of));
+            let (run, fault) = self.execute(*slot, target, &id, (number, of), None);
             self.journal.record(&settings, &run)?;
             self.reporter.event(&Event::RunFinished { run: &run });
             runs.entry((slot.target, slot.chain)).or_default().push(run);
             if let Some(fault) = fault {
                 // What there is makes a report; the fault is what the caller must hear of.
-                let _ = self.finish(runs, yardsticks);
+                let _ = self.finish(runs, yardsticks, Vec::new());
                 return Err(self.void(id, fault));
             }
         }
         self.measure_yardstick(&mut yardsticks)?;
-        self.finish(runs, yardsticks)
+        let profiles = if self.options.profile { self.profiles()? } else { Vec::new() };
+        self.finish(runs, yardsticks, profiles)
+    }
+
+    /// Runs each target once more, under a profiler.
+    fn profiles(&self) -> Result<Vec<Profile>, LabError> {
+        let folder = self.options.out_dir.join(profile::FOLDER);
+        atomic_file::create_folder(&folder)?;
+        let seen = self.plan.feed.seen.first().copied().unwrap_or_default();
+        let mut profiles = Vec::new();
+        for (index, target) in self.targets.iter().enumerate() {
+            let name = target.name.clone();
+            if !profile::is_there() {
+                let missing =
+                    Some("there is no program `perf`: install it (Debian: linux-perf)".to_owned());
+                profiles.push(Profile { target: name, missing, ..Profile::default() });
+                continue;
+            }
+            let id = format!("{name}-profile");
+            let data = self.options.out_dir.join("logs").join(format!("{id}.perf"));
+            let slot = Slot { chain: 0, target: index, seen, repeat: 0 };
+            let (_, fault) =
+                self.execute(slot, target, &id, (index + 1, self.targets.len()), Some(&data));
+            profiles.push(match fault {
+                Some(RunFault::Interrupted { .. }) => break,
+                Some(fault) => {
+                    // A profiler that is refused is no reason to lose the runs that count.
+                    let missing = Some(crate::one_run::whole_story(&fault));
+                    Profile { target: name, missing, ..Profile::default() }
+                }
+                None => {
+                    let title = format!("{name} ({}): {}", target.version, self.plan.title);
+                    profile::evaluate(&name, &title, &data, &folder)
+                }
+            });
+        }
+        Ok(profiles)
     }
 
     /// Shares and targets in the order of the plan, so that targets stand next to each other; backwards in every second
@@ -288,7 +327,7 @@ impl Session<'_> {
         for number in 1..=self.plan.runs.warmup {
             let id = format!("{}-warmup-{number}", target.name);
             let of = self.plan.runs.warmup as usize;
-            let (_, fault) = self.execute(slot, target, &id, (number as usize, of));
+            let (_, fault) = self.execute(slot, target, &id, (number as usize, of), None);
             if let Some(fault) = fault {
                 return Err(self.void(id, fault));
             }
@@ -302,6 +341,7 @@ impl Session<'_> {
         target: &Target,
         id: &str,
         (number, of): (usize, usize),
+        profile: Option<&Path>,
     ) -> (Run, Option<RunFault>) {
         let forged = &self.chains[slot.chain];
         let blocks = forged.chain.blocks.len();
@@ -317,6 +357,7 @@ impl Session<'_> {
             id,
             out_dir: &self.options.out_dir,
             keep_datadir: self.options.keep_datadirs,
+            profile,
             scripts: forged.scripts.as_deref(),
             reporter: self.reporter,
         };
@@ -341,6 +382,7 @@ impl Session<'_> {
         &self,
         mut runs: BTreeMap<(usize, usize), Vec<Run>>,
         yardsticks: Vec<Yardstick>,
+        profiles: Vec<Profile>,
     ) -> Result<Results, LabError> {
         let mut of_target = |target_index: usize, chain_index: usize| {
             let (target, forged) = (&self.targets[target_index], &self.chains[chain_index]);
@@ -385,6 +427,7 @@ impl Session<'_> {
             targets,
             rerun: self.options.rerun.clone(),
             pairs_planned: Some(self.journal.planned()),
+            profiles,
         };
         report::write_all(&results, &self.options.out_dir)?;
         self.reporter.event(&Event::ReportWritten { dir: &self.options.out_dir });

@@ -141,6 +141,7 @@ impl RunJob<'_> {
         self.target
             .write_credentials(&launch, place.datadir)
             .map_err(|source| WriteError { path: place.datadir.to_owned(), source })?;
+        let launch = self.profiled(launch);
         let node_log = launch.node_log.clone();
         // What was prepared before, the source among it, is not the target's time.
         let clock = Clock::start();

@@ -188,6 +188,10 @@ pub(crate) struct RunArguments {
     /// Keep the nodes' data folders.
     #[arg(long)]
     pub(crate) keep_datadirs: bool,
+    /// After the runs that count, run each target once more under `perf` and draw where its time goes: a flame graph for each
+    /// in the folder `profiles`, and a table in the report.
+    #[arg(long)]
+    pub(crate) profile: bool,
     /// Print the results as JSON.
     #[arg(long)]
     pub(crate) json: bool,

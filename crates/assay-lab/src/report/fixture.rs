@@ -176,6 +176,7 @@ pub(crate) fn node_results() -> Results {
         targets,
         rerun: "assay run bch-scaling --out results".to_owned(),
         pairs_planned: None,
+        profiles: Vec::new(),
     }
 }
 

@@ -12,6 +12,7 @@ mod html;
 mod index;
 mod markdown;
 mod number;
+mod profiles;
 mod prose;
 mod ratio_chart;
 mod scaling;
@@ -32,6 +33,7 @@ use crate::results::{Results, SCHEMA, SCHEMA_OLDEST};
 pub use chart::{Band, BarChart, Bars, Chart, Line, LineChart, Look};
 pub use ratio_chart::{RatioBar, RatioChart};
 pub use table::Table;
+pub(crate) use table::escape;
 
 /// The files of a report.
 pub const FILES: [&str; 4] = ["results.json", "blocks.csv", "report.md", "report.html"];
@@ -264,6 +266,8 @@ fn sections(results: &Results) -> Vec<Section> {
         let prose = prose.into_iter().map(|note| format!("- {note}")).collect();
         all.push(section("verdict", "Verdict in detail", prose, verdict::tables(verdict), vec![]));
     }
+    let prose = profiles::prose(results);
+    all.push(section("profiles", "Where the time goes", prose, profiles::tables(results), vec![]));
     all.extend(common_sections(results, is_sync));
     let is_filled = |section: &Section| {
         !(section.prose.is_empty() && section.tables.is_empty() && section.charts.is_empty())

@@ -109,7 +109,7 @@ impl Table {
 }
 
 /// Text as HTML wants it, in elements and in quoted attributes.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -54,11 +54,21 @@ pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<
 /// Chains have seeds and targets, benchmarks have not.
 fn refuse_flags_of_chains(arguments: &RunArguments) -> anyhow::Result<()> {
     let RunArguments {
-        scale, seed, stop_height, targets, chain, keep_datadirs, series, by, ..
+        scale,
+        seed,
+        stop_height,
+        targets,
+        chain,
+        keep_datadirs,
+        series,
+        by,
+        profile,
+        ..
     } = arguments;
     let given = [
         ("--series", series.is_some()),
         ("--by", by.is_some()),
+        ("--profile", *profile),
         ("--scale", scale.is_some()),
         ("--seed", seed.is_some()),
         ("--stop-height", stop_height.is_some()),

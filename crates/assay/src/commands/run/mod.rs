@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
         stop_height: None,
         chain: None,
         keep_datadirs: false,
+        profile: false,
         series: None,
         by: None,
         ..arguments.clone()
@@ -109,6 +110,7 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
         targets: arguments.targets.clone(),
         resume: arguments.resume,
         keep_datadirs: arguments.keep_datadirs,
+        profile: arguments.profile,
         forge_command: own_command(&["chain", "forge"])?,
         scripts_command: own_command(&["chain", "scripts"])?,
         node_command: own_command(&["node"])?,
