@@ -124,7 +124,7 @@ pub fn run(
         }
         blocks += 1;
         bytes += raw.len() as u64;
-        if last_line.elapsed().as_millis() >= 500 {
+        if last_line.elapsed().as_millis() >= 20 {
             last_line = Instant::now();
             progress(&line("height", blocks, bytes));
         }
