@@ -191,7 +191,7 @@ pub fn terminal(results: &Results) -> String {
             out.push('\n');
         }
     }
-    let verdict = verdict::of(results).map(|verdict| verdict::sentences(&verdict));
+    let verdict = verdict::of(results).map(|verdict| verdict::sentences(results, &verdict));
     for line in prose::headlines(results).into_iter().chain(verdict.into_iter().flatten()) {
         out.push_str(&line);
         out.push('\n');
@@ -247,7 +247,7 @@ fn sections(results: &Results) -> Vec<Section> {
     if let Some(verdict) = &verdict {
         // Under the sentences that say what was done and where, above the figures.
         let at = summary.len().min(2);
-        summary.splice(at..at, verdict::sentences(verdict));
+        summary.splice(at..at, verdict::sentences(results, verdict));
     }
     let mut all =
         vec![section("summary", "Summary", summary, tables::outcome(results), Vec::new())];

@@ -188,8 +188,7 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
              heights*: time of the baseline divided by time of the other when both had the same height, as in the published \
              plots. *At equal moments*: height of the other divided by height of the baseline. Above 1 the other is ahead. The \
              first {} of the baseline's time are left out: they compare starts of processes. In the tables *saved* is the \
-             baseline's time less the other's, also as a share of the baseline's; below zero the other took longer. Parts of \
-             less than 10 ms are not compared.",
+             baseline's time less the other's, also as a share of the baseline's; below zero the other took longer.",
             first.label,
             percent(RATIOS_FROM),
         )

@@ -15,9 +15,15 @@ pub(super) fn of(results: &Results) -> Option<Result<Comparison, CompareError>> 
 }
 
 /// The sentences of the verdict, for the first section and the terminal.
-pub(super) fn sentences(verdict: &Result<Comparison, CompareError>) -> Vec<String> {
+pub(super) fn sentences(
+    results: &Results,
+    verdict: &Result<Comparison, CompareError>,
+) -> Vec<String> {
+    // Of a sync nothing is sent beforehand.
+    let is_sync = results.plan.feed.by.is_sync();
+    let told = |line: String| if is_sync { line.replace(" 0 % seen:", "") } else { line };
     match verdict {
-        Ok(comparison) => comparison.verdicts(),
+        Ok(comparison) => comparison.verdicts().into_iter().map(told).collect(),
         Err(error) => vec![format!("no verdict: {error}")],
     }
 }
@@ -39,7 +45,10 @@ mod tests {
         assert_eq!(first.id, "summary");
         let verdict = first.prose.iter().find(|line| line.starts_with("VERDICT"));
         let verdict = verdict.expect("two targets and four rounds have one");
-        assert!(verdict.contains("no difference shown"), "four pairs cannot show one: {verdict}");
+        assert!(
+            verdict.starts_with("VERDICT: no difference shown"),
+            "four pairs cannot show one: {verdict}"
+        );
         assert!(verdict.contains("4 of 4 planned pairs"), "{verdict}");
         assert!(page.sections.iter().any(|section| section.id == "verdict"));
         assert!(terminal(&results).contains(verdict.as_str()));
