@@ -1,7 +1,7 @@
 //! What kind of output a script makes (Core `script/solver.cpp`, `Solver`).
 
 use assay_consensus::script::opcode::{
-    Instruction, Instructions, is_minimal_push, is_p2pkh, is_p2sh, op, witness_program,
+    has_key_size, is_p2pkh, is_p2sh, multisig, op, witness_program,
 };
 use assay_wire::Encoding;
 use serde::Serialize;
@@ -84,52 +84,11 @@ impl OutputKind {
             {
                 Self::P2pk
             }
-            _ if is_multisig(script).is_some() => Self::Multisig,
+            _ if multisig(script).is_some() => Self::Multisig,
             _ => Self::Other,
         }
     }
 }
-
-/// Whether a script is m, keys, n, `CHECKMULTISIG`, with n the number of keys; `None` when it is not.
-fn is_multisig(script: &[u8]) -> Option<()> {
-    let (&op::CHECKMULTISIG, _) = script.split_last()? else { return None };
-    let mut instructions = Instructions::new(script);
-    let required = small_number(instructions.next()??)?;
-    let mut keys = 0;
-    let total = loop {
-        let instruction = instructions.next()??;
-        if !has_key_size(instruction.data) {
-            break small_number(instruction)?;
-        }
-        keys += 1;
-    };
-    let is_end = instructions.next()??.opcode == op::CHECKMULTISIG && instructions.next().is_none();
-    let fits = (1..=KEYS_MAX).contains(&required) && (required..=KEYS_MAX).contains(&total);
-    (is_end && fits && keys == u32::from(total)).then_some(())
-}
-
-/// A number up to 127, pushed in the shortest form.
-fn small_number(instruction: Instruction<'_>) -> Option<u8> {
-    match instruction {
-        Instruction { opcode: opcode @ op::PUSH1..=op::PUSH16, .. } => Some(opcode - op::PUSH1 + 1),
-        Instruction { opcode, data: &[byte @ 17..=0x7f] } if is_minimal_push(opcode, &[byte]) => {
-            Some(byte)
-        }
-        _ => None,
-    }
-}
-
-/// Whether the length agrees with what the first byte announces (`CPubKey::ValidSize`).
-fn has_key_size(key: &[u8]) -> bool {
-    match key.first() {
-        Some(2 | 3) => key.len() == 33,
-        Some(4 | 6 | 7) => key.len() == 65,
-        _ => false,
-    }
-}
-
-/// `MAX_PUBKEYS_PER_MULTISIG` (Core `script/script.h`).
-const KEYS_MAX: u8 = 20;
 
 #[cfg(test)]
 mod tests {

@@ -231,6 +231,51 @@ pub fn is_minimal_push(opcode: u8, data: &[u8]) -> bool {
     }
 }
 
+/// Whether the length agrees with what the first byte announces (Core's `CPubKey::ValidSize`).
+pub fn has_key_size(key: &[u8]) -> bool {
+    match key.first() {
+        Some(2 | 3) => key.len() == 33,
+        Some(4 | 6 | 7) => key.len() == 65,
+        _ => false,
+    }
+}
+
+/// How many signatures a bare multi-signature script asks for, and its keys; `None` of any other script (Core's
+/// `MatchMultisig` in `script/solver.cpp`).
+pub fn multisig(script: &[u8]) -> Option<(u8, Vec<&[u8]>)> {
+    let (&op::CHECKMULTISIG, _) = script.split_last()? else { return None };
+    let mut instructions = Instructions::new(script);
+    let required = small_number(instructions.next()??)?;
+    let mut keys = Vec::new();
+    let total = loop {
+        let instruction = instructions.next()??;
+        if !has_key_size(instruction.data) {
+            break small_number(instruction)?;
+        }
+        keys.push(instruction.data);
+    };
+    let last = instructions.next()??;
+    let complete = instructions.next().is_none() && last.opcode == op::CHECKMULTISIG;
+    let fits = (1..=MULTISIG_KEYS_MAX).contains(&required)
+        && (required..=MULTISIG_KEYS_MAX).contains(&total)
+        && keys.len() == usize::from(total);
+    (complete && fits).then_some((required, keys))
+}
+
+/// `MAX_PUBKEYS_PER_MULTISIG` (Core's `script/script.h`).
+pub const MULTISIG_KEYS_MAX: u8 = 20;
+
+/// A number up to 127, pushed in the shortest form.
+fn small_number(instruction: Instruction<'_>) -> Option<u8> {
+    match instruction {
+        Instruction { opcode: opcode @ op::PUSH1..=op::PUSH16, .. } => Some(opcode - op::PUSH1 + 1),
+        Instruction { opcode, data: &[byte @ 17..=0x7f] } if is_minimal_push(opcode, &[byte]) => {
+            Some(byte)
+        }
+        _ => None,
+    }
+}
+
 /// Whether tapscript treats the opcode as an unconditional success (BIP-0342).
 #[inline]
 pub fn is_op_success(opcode: u8) -> bool {

@@ -31,6 +31,7 @@ pub use crate::atomic_file::WriteError;
 use crate::atomic_file::{self};
 use crate::results::{Results, SCHEMA, SCHEMA_OLDEST};
 pub use chart::{Band, BarChart, Bars, Chart, Line, LineChart, Look};
+pub use number::count;
 pub use ratio_chart::{RatioBar, RatioChart};
 pub use table::Table;
 pub(crate) use table::escape;

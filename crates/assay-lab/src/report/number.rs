@@ -4,7 +4,7 @@
 pub(super) const UNAVAILABLE: &str = "unavailable";
 
 /// A count with its thousands set apart.
-pub(super) fn count(value: u64) -> String {
+pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::opcode::{
-    Instruction, Instructions, is_minimal_push, is_p2sh, is_push_only, op, witness_program,
+    Instruction, Instructions, has_key_size, is_p2sh, is_push_only, multisig, op, witness_program,
 };
 
 use super::address::{self, CHARSET, Destination};
@@ -95,7 +95,10 @@ pub(crate) fn classify<'a>(params: &ChainParams, script: &'a [u8]) -> Kind<'a> {
         {
             Kind::PubkeyHash(hash)
         }
-        _ => multisig(script).unwrap_or(Kind::NonStandard),
+        _ => match multisig(script) {
+            Some((required, keys)) => Kind::Multisig { required, keys },
+            None => Kind::NonStandard,
+        },
     }
 }
 
@@ -131,46 +134,6 @@ impl<'a> Kind<'a> {
                 return None;
             }
         })
-    }
-}
-
-fn multisig(script: &[u8]) -> Option<Kind<'_>> {
-    let (&op::CHECKMULTISIG, _) = script.split_last()? else { return None };
-    let mut instructions = Instructions::new(script);
-    let required = small_number(instructions.next()??)?;
-    let mut keys = Vec::new();
-    let total = loop {
-        let instruction = instructions.next()??;
-        if !has_key_size(instruction.data) {
-            break small_number(instruction)?;
-        }
-        keys.push(instruction.data);
-    };
-    let last = instructions.next()??;
-    let complete = instructions.next().is_none() && last.opcode == op::CHECKMULTISIG;
-    let fits = (1..=MULTISIG_KEYS_MAX).contains(&required)
-        && (required..=MULTISIG_KEYS_MAX).contains(&total)
-        && keys.len() == usize::from(total);
-    (complete && fits).then_some(Kind::Multisig { required, keys })
-}
-
-/// A number up to 127, pushed in the shortest form.
-fn small_number(instruction: Instruction<'_>) -> Option<u8> {
-    match instruction {
-        Instruction { opcode: opcode @ op::PUSH1..=op::PUSH16, .. } => Some(opcode - op::PUSH1 + 1),
-        Instruction { opcode, data: &[byte @ 17..=0x7f] } if is_minimal_push(opcode, &[byte]) => {
-            Some(byte)
-        }
-        _ => None,
-    }
-}
-
-/// Whether the length agrees with what the first byte announces (`CPubKey::ValidSize`).
-fn has_key_size(key: &[u8]) -> bool {
-    match key.first() {
-        Some(2 | 3) => key.len() == 33,
-        Some(4 | 6 | 7) => key.len() == 65,
-        _ => false,
     }
 }
 
@@ -354,7 +317,6 @@ const ANCHOR_PROGRAM: [u8; 2] = [0x4e, 0x73];
 const CASH_OPCODE_MAX: u8 = 0xd3;
 const SCRIPT_BYTES_MAX: usize = 10_000;
 const ELEMENT_BYTES_MAX: usize = 520;
-const MULTISIG_KEYS_MAX: u8 = 20;
 const CHECKSUM_INPUT: &[u8; 95] = b"0123456789()[],'/*abcdefgh@:$%{}IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~ijklmnopqrstuvwxyzABCDEFGH`#\"\\ ";
 const CHECKSUM_GENERATOR: [u64; 5] =
     [0xf5_dee5_1989, 0xa9_fdca_3312, 0x1b_ab10_e32d, 0x37_06b1_677a, 0x64_4d62_6ffd];

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use assay_lab::machine::utc_now;
-use assay_lab::report::{Line, LineChart, Look, Page, Section, Table};
+use assay_lab::report::{Line, LineChart, Look, Page, Section, Table, count as group};
 use assay_stats::{Counts, OutputKind, RangeRow};
 
 use super::stats::Report;
@@ -328,19 +328,6 @@ fn pieces(ranges: &[RangeRow], value: &dyn Fn(&Counts) -> Option<f64>) -> Vec<Ve
     }
     pieces.retain(|piece| !piece.is_empty());
     pieces
-}
-
-/// A number with its digits in groups.
-fn group(value: u64) -> String {
-    let digits = value.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 fn percent(share: Option<f64>) -> String {
