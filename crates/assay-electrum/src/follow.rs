@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use assay_store::defect::{Point, point};
 use assay_wire::{Block, BlockHash, Txid};
 use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
@@ -211,6 +212,7 @@ impl Parties<'_> {
         txids: &[Txid],
         undo: Option<&[u8]>,
     ) -> Result<(BlockRows, Vec<ScriptHash>), FollowError> {
+        point(Point::IndexRows);
         let mut touched = Vec::new();
         let rows = self.index.prepare(block, txids, undo, &mut |script| {
             if self.listener.is_watched(script) {
@@ -221,6 +223,7 @@ impl Parties<'_> {
     }
 
     fn connect(&self, rows: BlockRows) -> Result<Counts, FollowError> {
+        point(Point::IndexFollow);
         let counts = rows.counts();
         self.index.connect(rows)?;
         let height = self.index.tip().map_or(0, |tip| tip.height);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use assay_consensus::block::BlockError;
+use assay_store::defect::{Point, point};
 
 use crate::connect::{ConnectError, Prepared};
 use crate::engine::{Engine, State, tip_of};
@@ -196,6 +197,7 @@ impl Engine {
     /// Marks a block and all that build on it as failed, in memory and in the index.
     pub(crate) fn mark_failed(&self, state: &mut State, id: NodeId) -> Result<(), EngineError> {
         let changed = state.tree.set_failed(id);
+        point(Point::MarkInvalid);
         self.put_records(state, &changed)?;
         log::invalid_chain_found(state, id);
         Ok(())

@@ -8,6 +8,7 @@ use std::collections::{HashSet, VecDeque};
 use assay_consensus::block::{BlockError, BlockRules, BlockTotals};
 use assay_consensus::chain::Ancestors;
 use assay_consensus::tx::{SpentCoin, TxError, check_coins, is_unspendable};
+use assay_store::defect::{Point, point};
 use assay_store::{CoinError, CoinRef, CoinStore, Located, UndoError, UndoWriter, decode_undo};
 use assay_wire::{Block, Coin, OutPoint, Tx, Txid};
 
@@ -157,12 +158,14 @@ impl<'a> Applier<'a> {
             for tx_index in 0..count {
                 self.spend_inputs(coins, tx_index, ancestors, &mut spent)?;
                 on_spend(tx_index, &mut spent);
+                point(Point::MoveCoins);
             }
         } else {
             self.load_from_disk(coins)?;
             for tx_index in 0..count {
                 self.spend_inputs(coins, tx_index, ancestors, &mut spent)?;
                 on_spend(tx_index, &mut spent);
+                point(Point::MoveCoins);
                 self.add_outputs(coins, tx_index)?;
             }
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use assay_consensus::block::{BlockError, BlockRules, check_coinbase_amount};
 use assay_consensus::chain::Ancestors;
+use assay_store::defect::{Point, point};
 use assay_store::{BlockFileError, CoinError, CoinStore, IndexError, decode_undo};
 use assay_wire::{Block, BlockHash, Coin, OutPoint, Txid, Wtxid};
 
@@ -109,6 +110,7 @@ impl Engine {
         );
         // Also when the block is refused: what was handed over holds on to it.
         let scripts = queue.finish();
+        point(Point::Connect);
         match moved {
             Ok(undo) => Ok(InFlight { scripts, undo, note: id }),
             Err(error) => {
@@ -136,6 +138,7 @@ impl Engine {
             self.index.put(&[state.tree.get(id).to_record()])?;
         }
         state.tree.extend_active(id);
+        point(Point::Connected);
         self.hand_over(state.tree.get(id).height, &scripts.prepared, undo);
         state.remove_confirmed(&scripts.prepared);
         Ok(scripts)
@@ -159,6 +162,7 @@ impl Engine {
         let outputs_first = self.params.cash.is_some();
         unapply(&prepared.block, &prepared.txids, outputs_first, moved, &mut state.coins)
             .map_err(|cause| doubt(hash, cause))?;
+        point(Point::Disconnect);
         state.coinbases.disconnect(&prepared.txids[0]);
         state.tree.shrink_active();
         Ok(prepared)

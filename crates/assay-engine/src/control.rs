@@ -1,5 +1,6 @@
 //! What the owner of a node may decide about branches, and what there is to decide about.
 
+use assay_store::defect::{Point, point};
 use assay_wire::BlockHash;
 
 use crate::activate::poison;
@@ -33,6 +34,7 @@ impl Engine {
 
     fn invalidate(&self, state: &mut State, id: NodeId) -> Result<(), EngineError> {
         let changed = state.tree.set_failed(id);
+        point(Point::MarkInvalid);
         // The mark comes before the coins move, so that no crash can bring the branch back.
         self.put_records(state, &changed)?;
         self.make_records_durable()?;

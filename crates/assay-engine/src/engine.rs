@@ -1,10 +1,12 @@
 //! The engine itself: what it holds, how it opens and closes, what it can be asked.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use assay_consensus::params::ChainParams;
+use assay_store::defect::Whole;
 use assay_store::io::{Io, RealIo};
 use assay_store::{
     BlockIndex, BlockStore, CoinStore, CoinTier, CoinUsage, Room, Store, StoreConfig, decode_undo,
@@ -54,6 +56,26 @@ pub(crate) struct State {
     pub(crate) flushed_at: Instant,
     /// Why the engine refuses to go on.
     pub(crate) poisoned: Option<String>,
+}
+
+/// The state, locked. Fields are dropped in order: a panic ends the process before anybody else gets the lock.
+pub(crate) struct StateGuard<'a> {
+    _whole: Whole,
+    state: MutexGuard<'a, State>,
+}
+
+impl Deref for StateGuard<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for StateGuard<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
 }
 
 /// What waiting threads look at; apart from [`State`], so that asking for the tip never waits for a block.
@@ -143,7 +165,7 @@ impl Engine {
     /// Brings the coins from where they were last written to where the archived blocks go.
     fn recover(&self, unindexed: &[assay_store::BlockPos]) -> Result<(), OpenError> {
         let start = Instant::now();
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         self.rebuild_coinbase_log(&mut state)?;
         let from = state.tree.tip_node().height;
         self.activate(&mut state, None)?;
@@ -182,8 +204,9 @@ impl Engine {
         Ok(())
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+    /// The state. A panic while it is held ends the process: nobody sees it half changed.
+    pub(crate) fn lock(&self) -> StateGuard<'_> {
+        StateGuard { _whole: Whole::begin("the chain's state"), state: self.state.lock() }
     }
 
     /// Lets waiting threads see the tip.

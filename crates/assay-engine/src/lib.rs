@@ -48,6 +48,7 @@ pub use assay_consensus::block::BlockError;
 pub use assay_consensus::params::ChainParams;
 pub use assay_store::CoinUsage;
 pub use assay_store::StrayKind;
+pub use assay_store::defect;
 pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
 pub use checker::ImmediateChecker;

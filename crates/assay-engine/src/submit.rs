@@ -1,8 +1,11 @@
 //! Taking blocks and headers in: checks that need no coins, and the archive.
 
+use std::ops::Range;
+
 use assay_consensus::block::{self, BlockError, BlockRules};
 use assay_consensus::header::{HeaderError, check_header, contextual_check_header};
 use assay_consensus::signet::check_signet_solution;
+use assay_store::defect::{Point, point};
 use assay_wire::{Block, BlockHash, Header, Wtxid};
 use rayon::prelude::*;
 
@@ -117,8 +120,11 @@ impl Engine {
     pub(crate) fn prepare(&self, block: Block, hash: BlockHash) -> Prepared {
         let ranges = task_ranges(block.tx_count());
         let (txids, wtxids) = self.pool.install(|| {
-            let txids: Vec<_> =
-                ranges.par_iter().flat_map_iter(|range| block.txids(range.clone())).collect();
+            let hash_range = |range: &Range<usize>| {
+                point(Point::HashTask);
+                block.txids(range.clone())
+            };
+            let txids: Vec<_> = ranges.par_iter().flat_map_iter(hash_range).collect();
             let has_witness = block.txs().any(|tx| tx.has_witness());
             let wtxids = has_witness.then(|| {
                 ranges
@@ -212,7 +218,7 @@ impl Engine {
 }
 
 /// Ranges of transactions for parallel tasks.
-fn task_ranges(count: usize) -> Vec<std::ops::Range<usize>> {
+fn task_ranges(count: usize) -> Vec<Range<usize>> {
     (0..count).step_by(TXS_PER_TASK).map(|start| start..(start + TXS_PER_TASK).min(count)).collect()
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use assay_engine::{Engine, EngineError, OpenError};
+use assay_engine::{Engine, EngineError, OpenError, defect};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -112,10 +112,17 @@ pub enum NodeError {
 
 /// Starts a node and returns when it has stopped: on SIGTERM, on SIGINT, or by the RPC method `stop`.
 ///
+/// From here on a panic on any thread ends the process ([`defect::stop_on_panic`]), whoever could catch it: a node that
+/// finds itself wrong must not go on. The next start finds what a SIGKILL would have left.
+///
 /// # Errors
 /// The node could not start, or could not write everything out at the end.
 pub fn run(config: &NodeConfig) -> Result<(), NodeError> {
-    Node::start(config)?.wait()
+    defect::log_to(|reason| tracing::error!("Stopped by a defect: {reason}"));
+    defect::stop_on_panic();
+    let ended = Node::start(config)?.wait();
+    defect::write_passes();
+    ended
 }
 
 /// A running node.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use assay_hash::Sha256;
 use assay_wire::BlockHash;
 
+use crate::defect::{Point, point};
 use crate::io::{Io, IoFile};
 
 /// Where a raw block lies.
@@ -254,6 +255,7 @@ impl BlockStore {
         let too_long = BlockFileError::Size { size: raw.len() as u64 };
         let Ok(size) = u32::try_from(raw.len()) else { return Err(too_long) };
         let crc = crc32fast::hash(raw);
+        point(Point::BlockAppend);
         let mut writer = self.writer();
         let record_bytes = FRAME_BYTES as u64 + u64::from(size);
         if writer.end > 0 && writer.end + record_bytes > self.file_bytes_max {
@@ -278,6 +280,7 @@ impl BlockStore {
             file.set_size(start).ok();
             return Err(self.io_error(id, source));
         }
+        point(Point::BlockAppended);
         writer.end = start + record_bytes;
         Ok(BlockPos { file: writer.file, offset, size, crc })
     }
@@ -341,6 +344,7 @@ impl BlockStore {
     ) -> Result<UndoPos, BlockFileError> {
         let too_long = BlockFileError::Size { size: undo.len() as u64 };
         let Ok(size) = u32::try_from(undo.len()) else { return Err(too_long) };
+        point(Point::UndoAppend);
         let checksum = undo_checksum(block_hash, undo);
         let id = FileId::Undo(file);
         let mut writer = self.writer();
@@ -449,6 +453,7 @@ impl BlockStore {
         size: u32,
         length: usize,
     ) -> Result<Vec<u8>, BlockFileError> {
+        point(Point::ArchiveRead);
         let wrong = || BlockFileError::Framing { path: self.path(id), offset, size };
         let start = offset.checked_sub(FRAME_BYTES as u64).ok_or_else(wrong)?;
         let file = match self.handle(id, false) {

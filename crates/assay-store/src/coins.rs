@@ -35,6 +35,7 @@ pub use tier::{
 };
 
 use crate::codec::{self, CodecError, CoinRef, TEMPLATE_MAX};
+use crate::defect::{Point, point};
 use arena::{Arena, DIRTY, FRESH, LOADED, SPENT};
 use hints::prefetch;
 use room::{CACHE_BYTES_MAX, Pace};
@@ -72,6 +73,17 @@ pub enum CoinError {
         /// Its size.
         bytes: usize,
     },
+    /// The system has no memory for the cache.
+    #[error(
+        "the system has no memory for more than the {bytes} bytes of the coin cache: give it less"
+    )]
+    NoMemory {
+        /// Size of the cache.
+        bytes: usize,
+    },
+    /// No thread can be started to read coins with.
+    #[error("cannot start a thread to read coins: {0}")]
+    Thread(std::io::Error),
     /// The engine below failed.
     #[error(transparent)]
     Tier(#[from] TierError),
@@ -161,10 +173,11 @@ impl CoinStore {
     pub fn open(tier: Box<dyn CoinTier>, cache_bytes_max: usize) -> Result<Self, CoinError> {
         let marker = flush::read_marker(&*tier)?;
         let word = || RandomState::new().build_hasher().finish();
+        let table = Table::new().map_err(|_| CoinError::NoMemory { bytes: 0 })?;
         Ok(Self {
             tier,
             marker,
-            table: Table::new(),
+            table,
             arena: Arena::new(),
             salt: (word(), word()),
             cache_bytes_max: cache_bytes_max.min(CACHE_BYTES_MAX),
@@ -383,7 +396,11 @@ impl CoinStore {
         std::thread::scope(|scope| {
             let mut parts = wanted.chunks(share);
             let first = parts.next().unwrap_or_default();
-            let others: Vec<_> = parts.map(|part| scope.spawn(move || read_all(part))).collect();
+            let spawn = |part| {
+                let reader = std::thread::Builder::new().name("read-coins".to_owned());
+                reader.spawn_scoped(scope, move || read_all(part)).map_err(CoinError::Thread)
+            };
+            let others: Vec<_> = parts.map(spawn).collect::<Result<_, _>>()?;
             coins.extend(read_all(first)?);
             for other in others {
                 coins.extend(other.join().unwrap_or_else(|p| std::panic::resume_unwind(p))?);
@@ -435,7 +452,10 @@ impl CoinStore {
     #[inline]
     fn enter(&mut self, at: &Located, coin: CoinRef<'_>, flags: u32) -> Result<(), CoinError> {
         let locator = self.arena.add(&at.outpoint, coin, flags).ok_or_else(|| self.full())?;
-        self.table.insert(at.hash, locator);
+        if self.table.insert(at.hash, locator).is_err() {
+            self.arena.free(locator);
+            return Err(CoinError::NoMemory { bytes: self.cache_bytes() });
+        }
         Ok(())
     }
 
@@ -443,6 +463,7 @@ impl CoinStore {
         if self.is_complete {
             return Ok(None);
         }
+        point(Point::CoinRead);
         let mut coin = Ok(None);
         self.tier.get(&coin_key(outpoint), &mut |value| {
             let mut scratch = [0; TEMPLATE_MAX];

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use assay_wire::{BlockHash, Header};
 
 use crate::blocks::{BlockPos, KnownEnds, UndoPos};
+use crate::defect::{Point, point};
 use crate::io::{Io, IoFile};
 
 /// What is known of one block.
@@ -226,12 +227,14 @@ impl BlockIndex {
     fn append(&self, kind: u8, payload: &[u8]) -> Result<Arc<dyn IoFile>, IndexError> {
         let mut group = Vec::with_capacity(payload.len() + GROUP_HEAD_BYTES);
         write_group(&mut group, kind, payload);
+        point(Point::RecordWrite);
         let mut log = self.lock();
         if let Err(source) = log.file.write_all_at(&group, log.end) {
             // The rest of a torn group would be taken for the tail of the log only until the next append.
             log.file.set_size(log.end).ok();
             return Err(self.io_error(source));
         }
+        point(Point::RecordWritten);
         log.end += group.len() as u64;
         Ok(Arc::clone(&log.file))
     }

@@ -39,6 +39,7 @@ mod block_files;
 mod blocks;
 mod codec;
 mod coins;
+pub mod defect;
 mod index;
 pub mod io;
 mod reader;

@@ -1,12 +1,14 @@
 //! The index as a whole: taking blocks in and back, writing them out, merging what was written.
 
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use assay_store::defect::{Point, Whole, point};
 use assay_store::io::Io;
 use assay_wire::{Block, BlockHash, Txid};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::files::{Files, HeightRecord};
 use super::manifest::{Manifest, OpenError, RunLine};
@@ -110,6 +112,26 @@ struct WrittenRun {
     end_tx: TxNumber,
 }
 
+/// The state, locked. Fields are dropped in order: a panic ends the process before anybody else gets the lock.
+struct StateGuard<'a> {
+    _whole: Whole,
+    state: MutexGuard<'a, State>,
+}
+
+impl Deref for StateGuard<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for StateGuard<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
 /// What the index takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {
@@ -177,6 +199,11 @@ impl Index {
         Ok(Self { config, io, keys, files, epoch, state: Mutex::new(state), view })
     }
 
+    /// The state. A panic while it is held ends the process: files and what is known of them belong together.
+    fn lock(&self) -> StateGuard<'_> {
+        StateGuard { _whole: Whole::begin("the index"), state: self.state.lock() }
+    }
+
     /// The index as it is now.
     pub fn view(&self) -> View {
         self.view.read().clone()
@@ -184,7 +211,7 @@ impl Index {
 
     /// The highest block indexed; `None` before genesis is.
     pub fn tip(&self) -> Option<Tip> {
-        self.state.lock().tip
+        self.lock().tip
     }
 
     /// Does all the work on a block that needs nothing but the block, its txids and the coins it spent (none for genesis),
@@ -208,7 +235,7 @@ impl Index {
     /// # Errors
     /// It does not follow the tip, or the disk refuses. What [`Index::tip`] says then holds.
     pub fn connect(&self, block: BlockRows) -> Result<(), UpdateError> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let height = match state.tip {
             None if block.hash == self.config.genesis => 0,
             Some(tip) if tip.hash == block.prev_block => tip.height + 1,
@@ -245,7 +272,7 @@ impl Index {
     /// # Errors
     /// There is no such height, or the disk refuses.
     pub fn rewind(&self, height: u32) -> Result<(), UpdateError> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let tip = state.tip.ok_or(UpdateError::NoHeight { height })?;
         if height >= tip.height {
             return if height == tip.height {
@@ -287,7 +314,7 @@ impl Index {
     /// # Errors
     /// When the disk refuses; what was committed before is still there.
     pub fn commit(&self) -> Result<(), UpdateError> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         self.write_out(&mut state)?;
         self.publish(&state);
         Ok(())
@@ -299,7 +326,7 @@ impl Index {
     /// When a run is damaged or the disk refuses; the index is as before.
     pub fn merge_once(&self) -> Result<bool, UpdateError> {
         let (old, id) = {
-            let mut state = self.state.lock();
+            let mut state = self.lock();
             if state.is_merging {
                 return Ok(false);
             }
@@ -309,8 +336,9 @@ impl Index {
             state.manifest.next_run += 1;
             (state.runs[range].to_vec(), id)
         };
+        point(Point::IndexMerge);
         let merged = self.write_merged(&old, id);
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         state.is_merging = false;
         let run = merged?;
         let is_same =
@@ -338,7 +366,7 @@ impl Index {
 
     /// What the index takes.
     pub fn usage(&self) -> Usage {
-        let state = self.state.lock();
+        let state = self.lock();
         let rows = Table::ALL.map(|table| state.runs.iter().map(|run| run.run.rows(table)).sum());
         let heights = state.tip.map_or(0, |tip| u64::from(tip.height) + 1);
         Usage {
@@ -356,6 +384,7 @@ impl Index {
         if state.manifest.tip() == state.tip && state.memory.is_empty() {
             return Ok(());
         }
+        point(Point::IndexWrite);
         let (mut bytes, mut new) = (0, None);
         if let (Some(first), Some(last)) = (state.memory.first(), state.memory.last()) {
             let id = state.manifest.next_run;
@@ -370,6 +399,7 @@ impl Index {
             new = Some(WrittenRun { id, end_tx: run.end_tx, run });
         }
         self.files.sync()?;
+        point(Point::IndexWritten);
         let runs_before = state.runs.len();
         state.manifest.next_run += u64::from(new.is_some());
         state.runs.extend(new);
@@ -432,6 +462,7 @@ impl Index {
     }
 
     fn publish(&self, state: &State) {
+        point(Point::IndexPublish);
         *self.view.write() = view_of(state, self.keys, &self.files, &self.epoch);
     }
 }

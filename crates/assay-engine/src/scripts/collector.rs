@@ -1,6 +1,7 @@
 //! Transactions whose signatures have yet to be verified.
 
 use assay_consensus::script::{KeyHashes, ScriptError, TxContext};
+use assay_store::defect::{Point, point};
 use assay_wire::TxOut;
 
 use super::verifier::Verifier;
@@ -114,6 +115,7 @@ impl Collector {
 
     /// Settles everything and empties itself. `proven` are the answers to what the scripts ask, if they are known.
     pub(super) fn conclude(&mut self, proven: Option<&[bool]>, verifier: &Verifier) {
+        point(Point::ScriptBatch);
         let Self { scripts, batches, txs, inputs } = self;
         settle(scripts, proven, batches, txs);
         for collected in txs.drain(..) {

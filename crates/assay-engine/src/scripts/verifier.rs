@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use assay_consensus::script::Interpreter;
+use assay_store::defect::{Point, point};
 use assay_wire::TxOut;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -100,6 +101,7 @@ impl Verifier {
     }
 
     fn verify(&self, batch: Batch) {
+        point(Point::ScriptTask);
         match self.script_batch {
             Some(checks) => {
                 let mut collector = self.idle().pop().unwrap_or_default();

@@ -7,6 +7,7 @@ mod bad_blocks;
 mod chain;
 mod control;
 mod deep_reorg;
+mod defect;
 mod fixture;
 mod follow;
 mod mempool;

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use assay_engine::defect::{Point, point};
 use assay_wire::ParseError;
 use assay_wire::p2p::{Command, FrameError, FrameHeader, Locator, Message, PayloadHasher, Version};
 
@@ -149,6 +150,7 @@ impl Intake<'_> {
     }
 
     fn handle(&mut self, message: &Message<'_>) -> Result<(), Ended> {
+        point(Point::PeerMessage);
         if let Message::Version(version) = message {
             return self.introduce(version);
         }

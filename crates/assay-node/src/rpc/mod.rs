@@ -28,6 +28,7 @@ use std::time::Instant;
 
 use assay_consensus::params::ChainParams;
 use assay_electrum::Index;
+use assay_engine::defect::{Point, point};
 use assay_engine::{Engine, EngineError};
 use tokio::sync::watch;
 
@@ -189,6 +190,7 @@ impl Handler for Rpc {
     fn execute(&self, job: Job, context: &CallContext, out: &mut Vec<u8>) -> Result<(), RpcError> {
         let node = self.node(context)?;
         let _running = self.enter(job.method);
+        point(Point::RpcCall);
         match job.work {
             Work::Call(call) => call(&node, out),
             Work::SendTransaction(send) => send.run(&node, out),

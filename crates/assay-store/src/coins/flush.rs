@@ -5,6 +5,7 @@ use std::time::Instant;
 use assay_wire::BlockHash;
 
 use crate::codec;
+use crate::defect::{Point, Whole, point};
 
 use super::arena::{Cursor, DIRTY, Record, SPENT};
 use super::hints::prefetch;
@@ -74,9 +75,13 @@ impl CoinStore {
         if !may_commit() {
             return Ok(None);
         }
+        point(Point::CoinCommit);
+        let whole = Whole::begin("the coins in memory after a flush");
         batch.commit()?;
+        point(Point::CoinCommitted);
         self.marker = Some(marker);
         self.forget_changes();
+        drop(whole);
         self.start_pace();
         stats.evicted = self.evict_after_flush();
         stats.kept = self.unspent as u64;
@@ -141,6 +146,7 @@ fn write_change(
     value: &mut Vec<u8>,
     stats: &mut FlushStats,
 ) -> Result<(), CoinError> {
+    point(Point::CoinWrite);
     let key = coin_key(&record.outpoint());
     stats.bytes += key.len() as u64;
     if record.flags() & SPENT != 0 {

@@ -11,6 +11,7 @@ use super::flush::CHANGE_BYTES;
 use super::snapshot::SNAPSHOT_BYTES;
 use super::table::Table;
 use super::{CoinError, CoinStore};
+use crate::defect::{Point, Whole, point};
 
 /// What the cache can be told to keep to at most: half of what it can address. The other half is for the largest block
 /// there can be, of 4 GiB (positions in block files have 32 bits), whose outputs of nine bytes take 56 each in the cache.
@@ -104,7 +105,7 @@ impl CoinStore {
         if self.reclaimable_bytes() < self.cache_bytes_max / 4 {
             return Room::FlushDue;
         }
-        let evicted = self.evict(self.cache_bytes_max / 8 * 5);
+        let Some(evicted) = self.evict(self.cache_bytes_max / 8 * 5) else { return Room::FlushDue };
         if self.has_room() { Room::Evicted(evicted) } else { Room::FlushDue }
     }
 
@@ -116,7 +117,7 @@ impl CoinStore {
 
     /// After a flush everything may go; half of the limit stays, so that it is some time until the next.
     pub(super) fn evict_after_flush(&mut self) -> u64 {
-        if self.has_room() { 0 } else { self.evict(self.cache_bytes_max / 2) }
+        if self.has_room() { 0 } else { self.evict(self.cache_bytes_max / 2).unwrap_or(0) }
     }
 
     /// Whether another block like the last ones, and a flush after it, stay within the limit.
@@ -140,30 +141,34 @@ impl CoinStore {
     }
 
     /// Moves the changes, and of the clean coins the youngest that fit into `budget` bytes with them, to a new arena and
-    /// table, whose memory grows as that of the old ones is given back. Returns the number of coins dropped.
-    fn evict(&mut self, budget: usize) -> u64 {
+    /// table, whose memory grows as that of the old ones is given back. Returns the number of coins dropped; `None`, and
+    /// nothing changed, where the system has no memory for another table.
+    fn evict(&mut self, budget: usize) -> Option<u64> {
         let selection = self.select(budget);
         let mut counted = selection;
         let staying = self.arena.iter().filter(|(_, record)| counted.takes(record)).count();
         let dropped = self.table.len() - staying;
+        // Its memory comes with use, after the old table's has been given back.
+        let table = Table::with_room_for(staying).ok()?;
+        let _whole = Whole::begin("the coin cache");
         let old = std::mem::replace(&mut self.arena, Arena::new());
-        // The old table goes before the new one comes.
-        self.table = Table::new();
-        self.table = Table::with_room_for(staying);
+        self.table = table;
+        point(Point::CoinEvict);
         let mut selection = selection;
         old.drain(|record| {
             if selection.takes(&record) {
                 let outpoint = record.outpoint();
                 let flags = record.flags() & !LOADED;
                 let moved = self.arena.add(&outpoint, record.coin(), flags);
-                let locator = moved.expect("a part of what was there finds room");
-                self.table.insert(self.hash(&outpoint), locator);
+                let locator = moved.expect("the system has memory for a part of what was there");
+                let entered = self.table.insert(self.hash(&outpoint), locator);
+                entered.expect("the table has room for all that stay");
             }
         });
         self.unspent -= dropped;
         self.is_complete &= dropped == 0;
         self.start_pace();
-        dropped as u64
+        Some(dropped as u64)
     }
 
     /// From here on growth is counted.

@@ -28,6 +28,10 @@ const RELEASE_SLOTS: usize = 1 << 18;
 const LOAD_NUMERATOR: usize = 13;
 const LOAD_DENOMINATOR: usize = 16;
 
+/// The system has no memory for more slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NoMemory;
+
 /// Sorted open addressing; see the module.
 pub(super) struct Table {
     slots: Pages<u64>,
@@ -36,12 +40,12 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new() -> Self {
+    pub(super) fn new() -> Result<Self, NoMemory> {
         Self::with_size_log2(SIZE_LOG2_MIN)
     }
 
     /// A table that takes `entries` without growing.
-    pub(super) fn with_room_for(entries: usize) -> Self {
+    pub(super) fn with_room_for(entries: usize) -> Result<Self, NoMemory> {
         let mut size_log2 = SIZE_LOG2_MIN;
         while max_length(size_log2) < entries {
             size_log2 += 1;
@@ -49,14 +53,13 @@ impl Table {
         Self::with_size_log2(size_log2)
     }
 
-    fn with_size_log2(size_log2: u32) -> Self {
+    fn with_size_log2(size_log2: u32) -> Result<Self, NoMemory> {
         Self::with_slots(size_log2, slots_of(size_log2))
     }
 
-    fn with_slots(size_log2: u32, slots: usize) -> Self {
-        // As with any small allocation, there is nothing sensible to do without the memory.
-        let slots = Pages::zeroed(slots).expect("the system has memory for the coin table");
-        Self { slots, size_log2, length: 0 }
+    fn with_slots(size_log2: u32, slots: usize) -> Result<Self, NoMemory> {
+        let slots = Pages::zeroed(slots).ok_or(NoMemory)?;
+        Ok(Self { slots, size_log2, length: 0 })
     }
 
     /// Entries.
@@ -111,18 +114,19 @@ impl Table {
         }
     }
 
-    /// Enters a locator, which is not 0, under `hash`.
+    /// Enters a locator, which is not 0, under `hash`. Without memory to grow, nothing changes.
     #[inline]
-    pub(super) fn insert(&mut self, hash: u64, locator: u64) {
+    pub(super) fn insert(&mut self, hash: u64, locator: u64) -> Result<(), NoMemory> {
         debug_assert!(locator != 0 && locator <= LOCATOR_MASK);
         if self.length >= max_length(self.size_log2) {
-            self.grow();
+            self.grow()?;
         }
         let slot = (hash & !LOCATOR_MASK) | locator;
         while !self.try_insert(slot) {
-            self.grow();
+            self.grow()?;
         }
         self.length += 1;
+        Ok(())
     }
 
     #[inline]
@@ -143,7 +147,10 @@ impl Table {
         // Entries with equal hash bits are sorted by locator; keep that.
         if self.slots[at] & LOCATOR_MASK != locator {
             self.remove(at);
-            self.insert(hash, locator);
+            // The search for a free slot ends at the one that was just freed, if not before.
+            let entered = self.try_insert((hash & !LOCATOR_MASK) | locator);
+            assert!(entered, "there is room for what was there");
+            self.length += 1;
         }
     }
 
@@ -170,13 +177,13 @@ impl Table {
 
     /// Doubles the table. The old slots are given back while the new ones fill, so that both together never take more
     /// memory than the new ones alone will.
-    fn grow(&mut self) {
+    fn grow(&mut self) -> Result<(), NoMemory> {
         assert!(self.size_log2 < TAG_BITS, "the arena is full long before the table");
         let size_log2 = self.size_log2 + 1;
         // A run may overflow the spare slots: then there are as many as it needs.
         let occupied = self.slots.iter().filter(|&&slot| slot != 0);
         let end = occupied.fold(0, |next, &slot| home_of(slot, size_log2).max(next) + 1);
-        let larger = Self::with_slots(size_log2, end.max(slots_of(size_log2)));
+        let larger = Self::with_slots(size_log2, end.max(slots_of(size_log2)))?;
         let mut old = std::mem::replace(self, larger);
         self.length = old.length;
         let mut next = 0;
@@ -189,6 +196,7 @@ impl Table {
             }
             old.slots.release(part);
         }
+        Ok(())
     }
 }
 
@@ -231,7 +239,7 @@ mod tests {
         // Few distinct hash bits, many of them at the end of the table: long runs, equal tags, use of the spare slots.
         #[test]
         fn agrees_with_a_map(steps in proptest::collection::vec((any::<u8>(), any::<bool>(), any::<bool>()), 0..1500)) {
-            let mut table = Table::new();
+            let mut table = Table::new().expect("there is memory");
             let mut model = BTreeSet::new();
             for (i, (byte, high, remove)) in steps.into_iter().enumerate() {
                 let base = if high { u64::MAX << 40 } else { 0 };
@@ -244,7 +252,7 @@ mod tests {
                     }
                 } else {
                     let locator = i as u64 + 1;
-                    table.insert(hash, locator);
+                    table.insert(hash, locator).expect("there is memory");
                     model.insert((hash, locator));
                 }
             }
@@ -254,11 +262,11 @@ mod tests {
 
     #[test]
     fn grows_in_order() {
-        let mut table = Table::new();
+        let mut table = Table::new().expect("there is memory");
         let mut model = BTreeSet::new();
         for i in 1..20_000u64 {
             let hash = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            table.insert(hash, i);
+            table.insert(hash, i).expect("there is memory");
             model.insert((hash, i));
         }
         check(&table, &model);

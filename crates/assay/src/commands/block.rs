@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Context;
 use assay_engine::{
     Block, BlockError, BlockVerifier, SpendSums, SpendType, TxOut, TypeCounts, VerifyBlockError,
-    format_money, parse_prevouts,
+    defect, format_money, parse_prevouts,
 };
 use serde::Serialize;
 
@@ -17,6 +17,7 @@ use crate::cli::{BlockArguments, BlockCommand, BlockVerifyArguments};
 use crate::output;
 
 pub(crate) fn run(arguments: &BlockArguments) -> anyhow::Result<Outcome> {
+    defect::stop_on_panic();
     let BlockCommand::Verify(arguments) = &arguments.command;
     verify(arguments)
 }

@@ -4,7 +4,9 @@ mod progress;
 mod report;
 
 use anyhow::Context;
-use assay_engine::{End, ValidateConfig, default_cache_bytes, default_script_batch, validate};
+use assay_engine::{
+    End, ValidateConfig, default_cache_bytes, default_script_batch, defect, validate,
+};
 
 use super::{chain, mebibytes, stop_flag};
 use crate::Outcome;
@@ -14,6 +16,7 @@ use progress::Progress;
 use report::Report;
 
 pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
+    defect::stop_on_panic();
     let params = chain(&arguments.chain)?;
     let cache_bytes_max = match arguments.db_cache {
         Some(count) => mebibytes("--db-cache", count)?,

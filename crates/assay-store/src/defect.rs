@@ -1,0 +1,140 @@
+//! Fail-stop: a process that finds itself wrong ends, at once, and says why.
+//!
+//! A panic is a defect of ours, never an answer to bad input. Unwinding from one may leave two structures apart that belong
+//! together (coins and tip, index and chain), and whoever catches it goes on with a wrong state and writes it down. So nobody
+//! does: programs that hold state call [`stop_on_panic`] first, and what changes state holds a [`Whole`] meanwhile, which ends
+//! the process of those who did not. The disk is then as after a SIGKILL, which every start recovers from.
+
+mod points;
+
+use std::any::Any;
+use std::io::Write as _;
+use std::panic::PanicHookInfo;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+pub use points::{Point, point, write_passes};
+
+/// Exit status of a process that a defect has ended: `EX_SOFTWARE` of `sysexits.h`.
+pub const EXIT_STATUS: i32 = 70;
+
+/// Longest wait for the reason to be written: a log whose lock the failing thread holds, or a pipe that nobody reads, must not
+/// keep the process alive.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
+
+static LOG: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Has the reason also given to `write`, which puts it into the program's log. The first call counts.
+pub fn log_to(write: fn(&str)) {
+    LOG.get_or_init(|| write);
+}
+
+/// Ends the process with [`EXIT_STATUS`] after writing `reason` to standard error and the log.
+///
+/// No destructor and no exit handler runs: they would work on what is not to be trusted any more.
+pub fn stop(reason: &str) -> ! {
+    static IS_STOPPING: AtomicBool = AtomicBool::new(false);
+    if IS_STOPPING.swap(true, Ordering::SeqCst) {
+        // Another thread is writing its reason, or writing this one has failed; the process ends in a moment.
+        thread::sleep(REPORT_TIMEOUT);
+    } else {
+        report(reason.to_owned());
+    }
+    signal_hook::low_level::exit(EXIT_STATUS)
+}
+
+fn report(reason: String) {
+    let (done, is_done) = mpsc::channel();
+    let write = move || {
+        let text = format!("assay: stopped by a defect: {reason}\n");
+        // There is nowhere left to complain.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        if let Some(log) = LOG.get() {
+            log(&reason);
+        }
+        let _ = done.send(());
+    };
+    // On a thread of its own: this one may hold the lock of the log, or of standard error.
+    if thread::Builder::new().name("defect".to_owned()).spawn(write).is_ok() {
+        let _ = is_done.recv_timeout(REPORT_TIMEOUT);
+    }
+}
+
+/// Makes a panic on any thread end the process; for programs that hold state, as the first thing they do.
+pub fn stop_on_panic() {
+    std::panic::set_hook(Box::new(|info| stop(&describe(info))));
+}
+
+fn describe(info: &PanicHookInfo<'_>) -> String {
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("unnamed");
+    let place = info.location().map_or_else(String::new, |at| format!(" at {at}"));
+    let cause = message(info.payload());
+    let backtrace = std::backtrace::Backtrace::capture();
+    let trace = match backtrace.status() {
+        std::backtrace::BacktraceStatus::Captured => format!("\n{backtrace}"),
+        _ => String::new(),
+    };
+    format!("thread {name} panicked{place}: {cause}{trace}")
+}
+
+/// The message of a panic.
+fn message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+/// Held while state changes in steps that belong together: a panic that unwinds through it ends the process.
+#[derive(Debug)]
+pub struct Whole {
+    what: &'static str,
+    /// A destructor that runs because of an earlier panic changes state for good reasons.
+    was_panicking: bool,
+}
+
+impl Whole {
+    /// `what` is being changed.
+    pub fn begin(what: &'static str) -> Self {
+        Self { what, was_panicking: thread::panicking() }
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if !self.was_panicking && thread::panicking() {
+            stop(&format!("a panic interrupted a change of {}", self.what));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_numbered_in_order() {
+        for (place, point) in Point::ALL.into_iter().enumerate() {
+            assert_eq!(point as usize, place);
+        }
+    }
+
+    #[test]
+    fn a_change_that_ends_well_ends_nothing() {
+        drop(Whole::begin("nothing"));
+        // A destructor that changes state while another panic unwinds.
+        struct Tidy;
+        impl Drop for Tidy {
+            fn drop(&mut self) {
+                drop(Whole::begin("nothing"));
+            }
+        }
+        let outcome = std::panic::catch_unwind(|| {
+            let _tidy = Tidy;
+            panic!("as expected");
+        });
+        assert!(outcome.is_err());
+    }
+}

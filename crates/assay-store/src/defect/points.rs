@@ -1,0 +1,170 @@
+//! Places where tests make the program panic.
+
+/// A place in the program where a defect can be injected. Without the feature `panic-points` nothing of it is in the
+/// program; with it, `ASSAY_PANIC_AT=NAME:STEP` makes the STEP-th pass of that place panic, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// A coin is read from disk.
+    CoinRead,
+    /// A coin is about to be written into a batch.
+    CoinWrite,
+    /// A batch of coins is about to count.
+    CoinCommit,
+    /// A batch of coins counts, and memory does not know yet.
+    CoinCommitted,
+    /// The cache drops what the disk has.
+    CoinEvict,
+    /// A block is about to be archived.
+    BlockAppend,
+    /// A block lies in its file, and its place is not noted yet.
+    BlockAppended,
+    /// Undo data are about to be archived.
+    UndoAppend,
+    /// An archived block or its undo data are read.
+    ArchiveRead,
+    /// Records of the block index are about to be written.
+    RecordWrite,
+    /// Records of the block index are written, and their end is not noted yet.
+    RecordWritten,
+    /// Transactions are hashed on a thread of the pool.
+    HashTask,
+    /// Scripts are verified on a thread of the pool.
+    ScriptTask,
+    /// Collected signatures are verified.
+    ScriptBatch,
+    /// A block's transaction has taken its coins, and others of the block have not.
+    MoveCoins,
+    /// A block's coins have moved, and the tip has not.
+    Connect,
+    /// The tip has moved, and the mempool has not heard of it.
+    Connected,
+    /// Coins of a disconnected block are back, and the tip is not.
+    Disconnect,
+    /// A block is marked as invalid in memory only.
+    MarkInvalid,
+    /// A transaction passed all checks but its scripts.
+    MempoolScripts,
+    /// A transaction is about to enter the mempool.
+    MempoolAdd,
+    /// A transaction leaves the mempool.
+    MempoolRemove,
+    /// Transactions of disconnected blocks come back.
+    MempoolReadmit,
+    /// The mempool is written to its file.
+    MempoolSave,
+    /// The index takes the next block.
+    IndexFollow,
+    /// Rows of a block are made.
+    IndexRows,
+    /// Rows are about to be written to disk.
+    IndexWrite,
+    /// Rows are on disk, and the index's list of files does not name them yet.
+    IndexWritten,
+    /// Files of the index are merged.
+    IndexMerge,
+    /// A new snapshot of index and mempool is published.
+    IndexPublish,
+    /// An Electrum request is answered.
+    ElectrumCall,
+    /// An Electrum notification is sent.
+    ElectrumNotify,
+    /// An RPC call is answered.
+    RpcCall,
+    /// A message of a peer is handled.
+    PeerMessage,
+}
+
+impl Point {
+    /// All of them.
+    pub const ALL: [Self; 34] = [
+        Self::CoinRead,
+        Self::CoinWrite,
+        Self::CoinCommit,
+        Self::CoinCommitted,
+        Self::CoinEvict,
+        Self::BlockAppend,
+        Self::BlockAppended,
+        Self::UndoAppend,
+        Self::ArchiveRead,
+        Self::RecordWrite,
+        Self::RecordWritten,
+        Self::HashTask,
+        Self::ScriptTask,
+        Self::ScriptBatch,
+        Self::MoveCoins,
+        Self::Connect,
+        Self::Connected,
+        Self::Disconnect,
+        Self::MarkInvalid,
+        Self::MempoolScripts,
+        Self::MempoolAdd,
+        Self::MempoolRemove,
+        Self::MempoolReadmit,
+        Self::MempoolSave,
+        Self::IndexFollow,
+        Self::IndexRows,
+        Self::IndexWrite,
+        Self::IndexWritten,
+        Self::IndexMerge,
+        Self::IndexPublish,
+        Self::ElectrumCall,
+        Self::ElectrumNotify,
+        Self::RpcCall,
+        Self::PeerMessage,
+    ];
+}
+
+/// Passes a place where a defect can be injected.
+#[cfg(not(feature = "panic-points"))]
+#[inline(always)]
+pub fn point(_: Point) {}
+
+/// Writes how often each place was passed, where tests ask for it.
+#[cfg(not(feature = "panic-points"))]
+pub fn write_passes() {}
+
+#[cfg(feature = "panic-points")]
+pub use injected::{point, write_passes};
+
+#[cfg(feature = "panic-points")]
+mod injected {
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::Point;
+
+    /// How often each place was passed.
+    static PASSES: [AtomicU64; Point::ALL.len()] = [const { AtomicU64::new(0) }; Point::ALL.len()];
+
+    /// The pass that panics.
+    static TARGET: LazyLock<Option<(Point, u64)>> = LazyLock::new(|| {
+        let text = std::env::var("ASSAY_PANIC_AT").ok()?;
+        let target = text.split_once(':').and_then(|(name, step)| {
+            let point = Point::ALL.into_iter().find(|point| format!("{point:?}") == name)?;
+            Some((point, step.parse().ok()?))
+        });
+        assert!(target.is_some(), "ASSAY_PANIC_AT={text}: give NAME:STEP, a name of Point");
+        target
+    });
+
+    /// Passes a place where a defect can be injected.
+    ///
+    /// # Panics
+    /// When this pass is the one that `ASSAY_PANIC_AT` names.
+    pub fn point(point: Point) {
+        let pass = PASSES[point as usize].fetch_add(1, Ordering::Relaxed);
+        if let Some((target, step)) = *TARGET {
+            assert!(target != point || pass != step, "injected defect {point:?}:{step}");
+        }
+    }
+
+    /// Writes how often each place was passed to the file that `ASSAY_PANIC_PASSES` names, a line `NAME COUNT` for each.
+    pub fn write_passes() {
+        let Some(path) = std::env::var_os("ASSAY_PANIC_PASSES") else { return };
+        let passes = |point| PASSES[point as usize].load(Ordering::Relaxed);
+        let lines: String =
+            Point::ALL.map(|point| format!("{point:?} {}\n", passes(point))).concat();
+        // Only tests ask for it, and they look whether it is there.
+        let _ = std::fs::write(path, lines);
+    }
+}

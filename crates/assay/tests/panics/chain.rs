@@ -1,0 +1,46 @@
+//! The blocks of the story.
+
+use std::path::Path;
+use std::process::Command;
+
+use assay_hash::sha256d;
+use assay_store::BlockFileReader;
+use assay_wire::{Block, Encoding, Header};
+
+/// A forged chain, lowest block first, without genesis.
+pub(crate) fn forge(out: &Path, seed: &str) -> Vec<Block> {
+    let forged = Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(["chain", "forge", "bch-scaling", "--scale", "0.0003", "--seed", seed, "--out"])
+        .arg(out)
+        .output()
+        .expect("the program starts");
+    assert!(forged.status.success(), "{}", String::from_utf8_lossy(&forged.stderr));
+    let file = out.join("blocks/blk00000.dat");
+    let mut reader = BlockFileReader::open(&file, MAGIC).expect("forged");
+    let mut blocks = Vec::new();
+    while let Some(raw) = reader.next_block().expect("forged") {
+        blocks.push(Block::parse(raw, Encoding::Legacy).expect("forged blocks parse"));
+    }
+    // The file begins with genesis where the forge writes it.
+    blocks.retain(|block| block.header().prev_block.0 != [0; 32]);
+    blocks
+}
+
+/// The same block with a coinbase that pays one satoshi too much.
+pub(crate) fn overpaying(block: &Block) -> Block {
+    assert_eq!(block.tx_count(), 1, "a block with a coinbase alone has a simple root");
+    let value = block.tx(0).output(0).value;
+    let mut raw = block.bytes().to_vec();
+    let at = raw.windows(8).position(|window| window == value.to_le_bytes()).expect("it is there");
+    raw[at..at + 8].copy_from_slice(&(value + 1).to_le_bytes());
+    let mut header = *block.header();
+    header.merkle_root = sha256d(&raw[Header::SIZE + 1..]);
+    // Half of all hashes meet the target of this chain.
+    while header.hash().0[31] > 0x7e {
+        header.nonce += 1;
+    }
+    raw[..Header::SIZE].copy_from_slice(&header.to_bytes());
+    Block::parse(raw, Encoding::Legacy).expect("it parses as the other did")
+}
+
+const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];

@@ -1,0 +1,162 @@
+//! A defect at any of the marked points, at any of its passes, in a running node: the process must end at once, and what the
+//! next start finds must be what a node that never failed has (`assay_store::defect`).
+//!
+//! `ASSAY_PANIC_STEPS` sets how many passes of each point are tried, spread over all of them; `ASSAY_PANIC_POINT` names one.
+
+mod chain;
+mod node;
+mod story;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use assay_engine::defect::{EXIT_STATUS, Point};
+
+use node::Node;
+use story::{Oracle, Story};
+
+/// Points that are not in the program yet.
+const NOT_REACHED: [Point; 7] = [
+    Point::MempoolScripts,
+    Point::MempoolAdd,
+    Point::MempoolRemove,
+    Point::MempoolReadmit,
+    Point::MempoolSave,
+    Point::ElectrumCall,
+    Point::ElectrumNotify,
+];
+
+/// What is to be tried: this pass of this point.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    point: Point,
+    step: u64,
+}
+
+#[test]
+fn a_defect_anywhere_ends_the_process_and_leaves_nothing_wrong() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let story = Story::prepare(folder.path());
+    let (oracle, passes) = never_failing(&story, folder.path());
+    let unreached: Vec<Point> =
+        Point::ALL.into_iter().filter(|point| passes.get(&name(*point)) == Some(&0)).collect();
+    assert_eq!(unreached, NOT_REACHED, "points that the story passes: {passes:?}");
+
+    let cases = cases(&passes);
+    let (next, start) = (AtomicUsize::new(0), Instant::now());
+    let ended = Mutex::new(Vec::new());
+    let work = |number: usize| {
+        let dir = folder.path().join(format!("case-{number}"));
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            copy(&story.base, &dir);
+            if try_case(&story, &oracle, &dir, *case) {
+                ended.lock().expect("no test thread fails with it").push(case.point);
+            }
+            fs::remove_dir_all(&dir).expect("it is ours");
+        }
+    };
+    std::thread::scope(|scope| {
+        for number in 0..THREADS {
+            scope.spawn(move || work(number));
+        }
+    });
+    let ended = ended.into_inner().expect("no test thread fails with it");
+    for case in &cases {
+        assert!(ended.contains(&case.point), "no pass of {:?} that was tried came", case.point);
+    }
+    println!(
+        "{} points, {} passes tried, {} processes ended by a defect, {} starts compared, {:.1} s",
+        Point::ALL.len() - unreached.len(),
+        cases.len(),
+        ended.len(),
+        cases.len(),
+        start.elapsed().as_secs_f64()
+    );
+}
+
+/// The story without a defect: what is to be found afterwards, and how often each point is passed.
+fn never_failing(story: &Story, folder: &Path) -> (Oracle, BTreeMap<String, u64>) {
+    let dir = folder.join("never-failing");
+    copy(&story.base, &dir);
+    let file = folder.join("passes");
+    let mut oracle = Oracle::default();
+    let node = Node::start(&dir, &[("ASSAY_PANIC_PASSES", file.as_os_str())]).expect("it starts");
+    story.tell(&node, &mut oracle.watch()).expect("nothing fails");
+    oracle.end = node.stop().expect("it stops");
+    let text = fs::read_to_string(&file).expect("the node wrote its passes");
+    let passes = text.lines().map(|line| {
+        let (name, count) = line.split_once(' ').expect("a name and a count");
+        (name.to_owned(), count.parse().expect("a count"))
+    });
+    (oracle, passes.collect())
+}
+
+/// The passes to try: the first, the last, and some in between.
+fn cases(passes: &BTreeMap<String, u64>) -> Vec<Case> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let steps = variable("ASSAY_PANIC_STEPS").and_then(|text| text.parse().ok()).unwrap_or(2);
+    let wanted = variable("ASSAY_PANIC_POINT");
+    let mut cases = Vec::new();
+    for point in Point::ALL {
+        let count = passes.get(&name(point)).copied().unwrap_or(0);
+        if count == 0 || wanted.as_ref().is_some_and(|wanted| *wanted != name(point)) {
+            continue;
+        }
+        let mut chosen: Vec<u64> =
+            (0..steps).map(|number| number * (count - 1) / (steps - 1_u64).max(1)).collect();
+        chosen.dedup();
+        cases.extend(chosen.into_iter().map(|step| Case { point, step }));
+    }
+    cases
+}
+
+/// Runs the story up to the defect, and again to its end. Gives whether the process came by it: threads take turns
+/// differently from run to run, so the last passes may not come.
+fn try_case(story: &Story, oracle: &Oracle, dir: &Path, case: Case) -> bool {
+    let at = format!("{:?}:{}", case.point, case.step);
+    let mut told = story::Told::default();
+    let failed = match Node::start(dir, &[("ASSAY_PANIC_AT", at.as_ref())]) {
+        Ok(node) => match story.tell(&node, &mut told) {
+            Ok(()) => node.stop().err(),
+            Err(lost) => Some(node.ended(lost)),
+        },
+        Err(ended) => Some(ended),
+    };
+    if let Some(ended) = &failed {
+        assert_eq!(ended.status, Some(EXIT_STATUS), "{at}: {}", ended.stderr);
+        let reason = format!("injected defect {at}");
+        assert!(ended.stderr.contains(&reason), "{at}: standard error: {}", ended.stderr);
+        let log = fs::read_to_string(dir.join("regtest/debug.log"));
+        assert!(log.is_ok_and(|log| log.contains(&reason)), "{at}: the log lacks the reason");
+    }
+    let node = Node::start(dir, &[]).unwrap_or_else(|ended| panic!("{at}: {}", ended.stderr));
+    story.check(&node, oracle, &told).unwrap_or_else(|wrong| panic!("{at}: {wrong}"));
+    story.tell(&node, &mut told).unwrap_or_else(|lost| panic!("{at}: once more: {lost:?}"));
+    let end = node.stop().unwrap_or_else(|ended| panic!("{at}: {}", ended.stderr));
+    assert_eq!(end, oracle.end, "{at}: the end");
+    failed.is_some()
+}
+
+fn name(point: Point) -> String {
+    format!("{point:?}")
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("its type").is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("a file");
+        }
+    }
+}
+
+/// Nodes at a time.
+const THREADS: usize = 2;
