@@ -57,6 +57,8 @@ pub enum ProcessError {
     Exited {
         /// Exit code or signal.
         status: String,
+        /// The exit code, if it ended with one.
+        code: Option<i32>,
         /// End of its log.
         log_tail: String,
     },
@@ -322,7 +324,8 @@ impl Process {
     }
 
     fn exited(&self, status: ExitStatus) -> ProcessError {
-        ProcessError::Exited { status: status.to_string(), log_tail: self.log_tail() }
+        let (code, log_tail) = (status.code(), self.log_tail());
+        ProcessError::Exited { status: status.to_string(), code, log_tail }
     }
 }
 

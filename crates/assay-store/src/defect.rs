@@ -16,7 +16,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-pub use points::{Point, point, write_passes};
+pub use points::{HAS_POINTS, Point, point, write_passes};
 
 /// Exit status of a process that a defect has ended: `EX_SOFTWARE` of `sysexits.h`.
 pub const EXIT_STATUS: i32 = 70;
@@ -121,16 +121,18 @@ mod tests {
         }
     }
 
+    /// Its destructor changes state while another panic unwinds.
+    struct Tidy;
+
+    impl Drop for Tidy {
+        fn drop(&mut self) {
+            drop(Whole::begin("nothing"));
+        }
+    }
+
     #[test]
     fn a_change_that_ends_well_ends_nothing() {
         drop(Whole::begin("nothing"));
-        // A destructor that changes state while another panic unwinds.
-        struct Tidy;
-        impl Drop for Tidy {
-            fn drop(&mut self) {
-                drop(Whole::begin("nothing"));
-            }
-        }
         let outcome = std::panic::catch_unwind(|| {
             let _tidy = Tidy;
             panic!("as expected");

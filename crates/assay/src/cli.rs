@@ -211,6 +211,10 @@ pub(crate) struct CrashArguments {
     /// Processes to kill.
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub(crate) kills: u32,
+    /// End processes by panics at marked points of the program instead of by SIGKILL; for builds with
+    /// `--features panic-points`, and our own node.
+    #[arg(long)]
+    pub(crate) panics: bool,
     /// Size of the chains; 1 is the size of the plan's published experiment.
     #[arg(long, value_name = "F", default_value_t = 0.02)]
     pub(crate) scale: f64,

@@ -32,12 +32,6 @@ impl Killer {
         self.shared.0.lock().unwrap_or_else(PoisonError::into_inner).fired
     }
 
-    /// Calls the kill off; tells whether it was too late.
-    pub(crate) fn call_off(mut self) -> bool {
-        self.end();
-        self.has_fired()
-    }
-
     fn end(&mut self) {
         self.shared.0.lock().unwrap_or_else(PoisonError::into_inner).called_off = true;
         self.shared.1.notify_all();
@@ -81,10 +75,11 @@ mod tests {
     fn kills_in_time_or_not_at_all() {
         let mut child = Command::new("sleep").arg("60").spawn().expect("there is sleep");
         let killer = Killer::arm(child.id(), Duration::from_mins(1));
-        assert!(!killer.call_off());
+        assert!(!killer.has_fired());
+        drop(killer);
         assert!(child.try_wait().expect("a child").is_none(), "it lives");
         let killer = Killer::arm(child.id(), Duration::ZERO);
         assert_eq!(child.wait().expect("a child").signal(), Some(9));
-        assert!(killer.call_off());
+        assert!(killer.has_fired());
     }
 }

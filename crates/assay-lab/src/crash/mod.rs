@@ -10,6 +10,7 @@
 //! it was not synced. Loss of power is another experiment, done with a simulated disk in the tests of
 //! the store and the engine.
 
+mod doom;
 mod index;
 mod killer;
 mod oracle;
@@ -58,6 +59,8 @@ pub struct CrashOptions {
     pub plan: Plan,
     /// How many processes to kill.
     pub kills: u32,
+    /// End them by panics at these marked points of the program instead of by SIGKILL; not empty.
+    pub panic_points: Option<Vec<String>>,
     /// Seed of schedules and moments.
     pub seed: u64,
     /// What to kill; with its index where it has one.
@@ -262,6 +265,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) target: Target,
     pub(crate) chains: [Chain; 2],
     pub(crate) kills: u32,
+    pub(crate) panic_points: Option<Vec<String>>,
     pub(crate) mean_life: Duration,
     pub(crate) log: PathBuf,
     /// Starts between two comparisons of the index.
@@ -310,6 +314,7 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<CrashRepor
         target,
         chains,
         kills: options.kills,
+        panic_points: options.panic_points.clone(),
         mean_life: MEAN_LIFE,
         log: logs.join("crash.log"),
         index_every: options.index.every.max(1),
@@ -386,6 +391,7 @@ fn blank(options: &CrashOptions, setup: &Setup<'_>, oracle: &Oracle) -> CrashRep
         seed: options.seed,
         cache_mib: options.cache_mib.clone(),
         kills: 0,
+        by_panic: options.panic_points.is_some(),
         kills_by_activity: std::collections::BTreeMap::new(),
         rounds: 0,
         blocks_acknowledged: 0,

@@ -72,6 +72,9 @@ pub struct CrashReport {
     pub cache_mib: Vec<u32>,
     /// Processes killed.
     pub kills: u32,
+    /// Whether by panics inside rather than by SIGKILL.
+    #[serde(default)]
+    pub by_panic: bool,
     /// The same by what the node was doing.
     pub kills_by_activity: BTreeMap<String, u32>,
     /// Rounds, each with a fresh data folder.
@@ -186,7 +189,8 @@ impl CrashReport {
             format!("{}, seeds {a} and {b}, {high} and {low} blocks", self.recipe),
         );
         line("rounds, seed", format!("{}, {}", self.rounds, self.seed));
-        line("kills (SIGKILL)", self.kills.to_string());
+        let how = if self.by_panic { "ended by injected panics" } else { "kills (SIGKILL)" };
+        line(how, self.kills.to_string());
         for (activity, kills) in &self.kills_by_activity {
             line(&format!("  while {activity}"), kills.to_string());
         }

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::doom::{Defect, Doom};
 use super::index::Tip;
 use super::killer::Killer;
 use super::oracle::{ASK_PAUSE, Oracle, header_of, submit, utxo_set};
 use super::report::Tally;
 use super::schedule::{Step, last_heights, schedule};
 use super::{CrashError, Setup};
-use crate::process::{Ports, Process, ProcessError};
+use crate::process::{Ports, Process};
 use crate::progress::Event;
 use crate::random::SplitMix64;
 use crate::rpc::{Client, RpcError, read_batch};
@@ -23,6 +24,8 @@ const KILL_AT_START_ONE_IN: u64 = 6;
 const KILL_AT_INDEX_ONE_IN: u64 = 3;
 /// Latest moment of a kill at the start.
 const START_KILL_MS: u64 = 120;
+/// Passes of a point are drawn with up to this many bits.
+const PANIC_STEP_BITS: u64 = 11;
 /// After a restart, how long the node may take to make the best chain active.
 const TIP_TIMEOUT: Duration = Duration::from_mins(2);
 
@@ -85,15 +88,21 @@ fn explain(process: &mut Process, error: CrashError) -> CrashError {
     }
 }
 
-/// Stops the node properly, unless the killer comes first.
-fn stop(process: Process, client: &Client, killer: Option<Killer>) -> Result<End, CrashError> {
-    let stopped = process.stop(client);
-    let was_killed = killer.is_some_and(Killer::call_off);
-    match stopped {
-        Ok(_) => Ok(End::Stopped),
-        Err(ProcessError::Exited { .. }) if was_killed => Ok(End::Killed(Activity::Stopping)),
-        Err(error) => Err(error.into()),
+/// Stops the node properly, unless its doom comes first.
+fn stop(process: Process, client: &Client, doom: Option<Doom>) -> Result<End, CrashError> {
+    match (process.stop(client), doom) {
+        (Ok(_), _) => Ok(End::Stopped),
+        (Err(error), Some(doom)) if doom.has_come_as(&error) => Ok(End::Killed(Activity::Stopping)),
+        (Err(error), _) => Err(error.into()),
     }
+}
+
+/// How a life is to end that is decided before it begins.
+enum Early {
+    /// By SIGKILL, so long after the start.
+    Kill(Duration),
+    /// By a panic at the given pass of a marked point.
+    Panic { point: String, step: u64 },
 }
 
 /// A node that answers.
@@ -102,7 +111,7 @@ struct Started {
     client: Client,
     /// Where its index serves, if it has one.
     server: SocketAddr,
-    killer: Option<Killer>,
+    doom: Option<Doom>,
 }
 
 /// How a life ended.
@@ -171,14 +180,16 @@ impl<'a> Round<'a> {
     /// One life of the node, from its start to its end.
     fn live(&mut self, steps: &[Step], next: &mut usize) -> Result<End, CrashError> {
         let wants_kill = self.tally.kills < self.setup.kills;
-        let at_start = wants_kill && self.random.below(KILL_AT_START_ONE_IN) == 0;
-        let start_delay = at_start.then(|| Duration::from_millis(self.random.below(START_KILL_MS)));
-        let Some(Started { mut process, client, server, killer }) = self.start(start_delay)? else {
+        let early = wants_kill.then(|| self.early_doom()).flatten();
+        let Some(Started { mut process, client, server, doom }) = self.start(early)? else {
             return Ok(End::Killed(Activity::Starting));
+        };
+        let is_due = |doom: &Option<Doom>, error: &CrashError| {
+            error.is_loss() && doom.as_ref().is_some_and(Doom::has_come)
         };
         // A killer that comes too late for the start hits whatever is going on now, the comparison included.
         if let Err(error) = self.verify(&client) {
-            return if killer.as_ref().is_some_and(Killer::has_fired) && error.is_loss() {
+            return if is_due(&doom, &error) {
                 Ok(End::Killed(Activity::Starting))
             } else {
                 Err(explain(&mut process, error))
@@ -187,21 +198,19 @@ impl<'a> Round<'a> {
         // Some lives end while the index catches up or is asked, the others later.
         let has_index = self.oracle.index.is_some();
         let early = wants_kill && has_index && self.random.below(KILL_AT_INDEX_ONE_IN) == 0;
-        let mut killer = killer;
-        if early && killer.is_none() {
-            killer = Some(Killer::arm(process.pid(), self.life_time()));
+        let mut doom = doom;
+        if early && doom.is_none() {
+            doom = Some(Doom::Kill(Killer::arm(process.pid(), self.life_time())));
         }
         if has_index && self.tally.starts().is_multiple_of(self.setup.index_every as usize) {
-            match self.verify_index(&client, server, killer.as_ref()) {
+            match self.verify_index(&client, server, doom.as_ref()) {
                 Ok(()) => {}
-                Err(error) if killer.as_ref().is_some_and(Killer::has_fired) && error.is_loss() => {
-                    return Ok(End::Killed(Activity::Indexing));
-                }
+                Err(error) if is_due(&doom, &error) => return Ok(End::Killed(Activity::Indexing)),
                 Err(error) => return Err(explain(&mut process, error)),
             }
         }
-        let killer =
-            killer.or_else(|| wants_kill.then(|| Killer::arm(process.pid(), self.life_time())));
+        let kill = |this: &mut Self| Doom::Kill(Killer::arm(process.pid(), this.life_time()));
+        let doom = doom.or_else(|| wants_kill.then(|| kill(self)));
         let mut activity = Activity::Extending;
         while let Some(step) = steps.get(*next) {
             if *step == Step::Restart {
@@ -209,33 +218,47 @@ impl<'a> Round<'a> {
             }
             match self.step(*step, &client, &mut activity) {
                 Ok(()) => *next += 1,
-                Err(error) if killer.as_ref().is_some_and(Killer::has_fired) && error.is_loss() => {
-                    return Ok(End::Killed(activity));
-                }
+                Err(error) if is_due(&doom, &error) => return Ok(End::Killed(activity)),
                 Err(error) => return Err(explain(&mut process, error)),
             }
         }
         *next += usize::from(steps.get(*next) == Some(&Step::Restart));
-        stop(process, &client, killer)
+        stop(process, &client, doom)
     }
 
-    /// Starts the node and waits for its first answer; `None` when it was killed before that.
-    fn start(&mut self, kill_after: Option<Duration>) -> Result<Option<Started>, CrashError> {
+    /// What is to happen to a life that is decided before it begins.
+    fn early_doom(&mut self) -> Option<Early> {
+        if let Some(points) = &self.setup.panic_points {
+            let point = points[self.random.below(points.len() as u64) as usize].clone();
+            // Early passes and late ones alike; a life that ends before its pass comes is one without a defect.
+            let magnitude = self.random.below(PANIC_STEP_BITS) + 1;
+            return Some(Early::Panic { point, step: self.random.below(1 << magnitude) });
+        }
+        let at_start = self.random.below(KILL_AT_START_ONE_IN) == 0;
+        at_start.then(|| Early::Kill(Duration::from_millis(self.random.below(START_KILL_MS))))
+    }
+
+    /// Starts the node and waits for its first answer; `None` when it ended before that, as it was to.
+    fn start(&mut self, early: Option<Early>) -> Result<Option<Started>, CrashError> {
         let ports = Ports::free()?;
-        let launch = self.setup.launch(self.datadir, &ports, Some(self.cache_mib));
+        let mut launch = self.setup.launch(self.datadir, &ports, Some(self.cache_mib));
+        if let Some(Early::Panic { point, step }) = &early {
+            launch.env.push(("ASSAY_PANIC_AT".into(), format!("{point}:{step}").into()));
+        }
         let start = Instant::now();
         let mut process = Process::start(launch, ports.rpc, &self.setup.log)?;
-        let killer = kill_after.map(|delay| Killer::arm(process.pid(), delay));
+        let doom = early.map(|early| match early {
+            Early::Kill(delay) => Doom::Kill(Killer::arm(process.pid(), delay)),
+            Early::Panic { .. } => Doom::Defect(Defect::expect(process.pid())),
+        });
         match process.wait_answer(ASK_PAUSE) {
             Ok((cookie, _)) => {
                 self.tally.started(start.elapsed());
                 let client = process.client(&cookie);
                 let server = ports.electrum_address();
-                Ok(Some(Started { process, client, server, killer }))
+                Ok(Some(Started { process, client, server, doom }))
             }
-            Err(ProcessError::Exited { .. }) if killer.as_ref().is_some_and(Killer::has_fired) => {
-                Ok(None)
-            }
+            Err(error) if doom.as_ref().is_some_and(|doom| doom.has_come_as(&error)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -327,14 +350,14 @@ impl<'a> Round<'a> {
         &mut self,
         client: &Client,
         server: SocketAddr,
-        killer: Option<&Killer>,
+        doom: Option<&Doom>,
     ) -> Result<(), CrashError> {
         let Some(index) = &self.oracle.index else { return Ok(()) };
         let hash: String = client.call("getbestblockhash", "[]")?;
         let height: u32 = client.call("getblockcount", "[]")?;
         let header = header_of(client, &hash)?;
         let took = index.verify(server, &Tip { hash: &hash, height, header: &header }, &|| {
-            killer.is_some_and(Killer::has_fired)
+            doom.is_some_and(Doom::has_come_already)
         })?;
         self.tally.index_verified(took, index.scripts());
         Ok(())

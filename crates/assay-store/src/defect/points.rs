@@ -114,6 +114,9 @@ impl Point {
     ];
 }
 
+/// Whether this build can be made to panic.
+pub const HAS_POINTS: bool = cfg!(feature = "panic-points");
+
 /// Passes a place where a defect can be injected.
 #[cfg(not(feature = "panic-points"))]
 #[inline(always)]

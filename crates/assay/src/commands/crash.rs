@@ -1,6 +1,7 @@
 //! `assay crash`.
 
 use anyhow::ensure;
+use assay_engine::defect;
 use assay_lab::crash::{CrashOptions, IndexOptions, run as run_crash};
 use assay_lab::progress::Terminal;
 use assay_lab::target::{IndexSpec, NodeSpec, TargetSpec};
@@ -19,6 +20,7 @@ pub(crate) fn run(arguments: &CrashArguments) -> anyhow::Result<Outcome> {
         out_dir: arguments.out.clone(),
         plan,
         kills: arguments.kills,
+        panic_points: arguments.panics.then(|| panic_points(arguments)).transpose()?,
         seed: arguments.seed,
         target: target(arguments)?,
         index: IndexOptions {
@@ -42,6 +44,19 @@ pub(crate) fn run(arguments: &CrashArguments) -> anyhow::Result<Outcome> {
     Ok(if report.is_good() { Outcome::Good } else { Outcome::Negative })
 }
 
+/// Names of the points at which our node can be made to panic.
+fn panic_points(arguments: &CrashArguments) -> anyhow::Result<Vec<String>> {
+    ensure!(
+        defect::HAS_POINTS,
+        "--panics: this build has no points to panic at; build it with --features panic-points"
+    );
+    ensure!(
+        arguments.target.node == NodeSpec::Assay,
+        "--panics: only our own node has such points"
+    );
+    Ok(defect::Point::ALL.map(|point| format!("{point:?}")).to_vec())
+}
+
 /// What to kill, with its index where that is wanted.
 fn target(arguments: &CrashArguments) -> anyhow::Result<TargetSpec> {
     let mut target = arguments.target.clone();
@@ -63,9 +78,10 @@ fn rerun(arguments: &CrashArguments) -> String {
     } else {
         String::new()
     };
+    let panics = if arguments.panics { " --panics" } else { "" };
     let cache: Vec<String> = db_cache.iter().map(u32::to_string).collect();
     let cache = cache.join(",");
     format!(
-        "assay crash {plan} --kills {kills} --scale {scale} --seed {seed} --target {target} --db-cache {cache}{index}"
+        "assay crash {plan} --kills {kills} --scale {scale} --seed {seed} --target {target} --db-cache {cache}{index}{panics}"
     )
 }

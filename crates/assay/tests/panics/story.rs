@@ -156,9 +156,8 @@ impl Story {
         let ask =
             |method: &str, params: Value| node.get(method, &params).map_err(|Ended(what)| what);
         // A branch that was declared invalid may be so still; nobody but us did that.
-        for hash in [self.second[SECOND - 2].hash().to_string()] {
-            node.call("reconsiderblock", &json!([hash])).map_err(|Ended(what)| what)?.ok();
-        }
+        let declared = self.second[SECOND - 2].hash().to_string();
+        node.call("reconsiderblock", &json!([declared])).map_err(|Ended(what)| what)?.ok();
         let mut best = 0;
         for (hash, height) in &told.acknowledged {
             let header = ask("getblockheader", json!([hash]))?;

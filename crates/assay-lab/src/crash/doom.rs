@@ -1,0 +1,111 @@
+//! What ends a node that is to die: a signal at a chosen time, or a panic that it was started with.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+use super::killer::Killer;
+use crate::process::ProcessError;
+
+/// Exit status of a process that a defect has ended (`EX_SOFTWARE`).
+const DEFECT_STATUS: i32 = 70;
+/// Longest time from a broken connection to the end of the process.
+const DEATH_NOTICE: Duration = Duration::from_secs(3);
+
+/// What ends a node.
+#[derive(Debug)]
+pub(crate) enum Doom {
+    /// SIGKILL.
+    Kill(Killer),
+    /// A panic inside.
+    Defect(Defect),
+}
+
+/// A panic that a process was started with.
+#[derive(Debug)]
+pub(crate) struct Defect {
+    pid: u32,
+    has_come: AtomicBool,
+}
+
+impl Defect {
+    /// The process `pid`, a child of this one, is to end by a panic.
+    pub(crate) fn expect(pid: u32) -> Self {
+        Self { pid, has_come: AtomicBool::new(false) }
+    }
+
+    /// Whether the process has ended with the status of a defect; leaves its status to be waited for.
+    fn has_ended(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        // No such child any more: it has been waited for, and what was seen then counts.
+        let status = pid.and_then(|pid| waitid(WaitId::Pid(pid), options).ok()).flatten();
+        if status.is_some_and(|status| status.exit_status() == Some(DEFECT_STATUS)) {
+            self.has_come.store(true, Ordering::Relaxed);
+        }
+        self.has_come.load(Ordering::Relaxed)
+    }
+}
+
+impl Doom {
+    /// Whether it has come by now.
+    pub(crate) fn has_come_already(&self) -> bool {
+        match self {
+            Self::Kill(killer) => killer.has_fired(),
+            Self::Defect(defect) => defect.has_ended(),
+        }
+    }
+
+    /// Whether it is why a connection broke: a process closes its connections a moment before it is seen to end.
+    pub(crate) fn has_come(&self) -> bool {
+        let start = Instant::now();
+        while !self.has_come_already() {
+            if matches!(self, Self::Kill(_)) || start.elapsed() > DEATH_NOTICE {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        true
+    }
+
+    /// Whether it is why the process ended like this.
+    pub(crate) fn has_come_as(&self, error: &ProcessError) -> bool {
+        match (self, error) {
+            (Self::Kill(killer), ProcessError::Exited { .. }) => killer.has_fired(),
+            (Self::Defect(_), ProcessError::Exited { code, .. }) => *code == Some(DEFECT_STATUS),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn only_the_status_of_a_defect_is_one() {
+        for (status, expected) in [("70", true), ("0", false), ("1", false)] {
+            let mut child = Command::new("sh")
+                .args(["-c", &format!("exit {status}")])
+                .spawn()
+                .expect("a shell");
+            let defect = Defect::expect(child.id());
+            while child_is_running(&defect) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            assert_eq!(defect.has_ended(), expected, "{status}");
+            child.wait().expect("it is our child");
+            assert_eq!(defect.has_ended(), expected, "{status}, waited for");
+        }
+    }
+
+    fn child_is_running(defect: &Defect) -> bool {
+        let pid = Pid::from_raw(defect.pid as i32).expect("a process");
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(pid), options).expect("our child").is_none()
+    }
+}
