@@ -3,7 +3,7 @@
 #![no_main]
 
 use assay_fuzz::Input;
-use assay_store::{BlockFiles, Finding};
+use assay_store::{BlockFiles, Finding, RecordRules};
 use libfuzzer_sys::fuzz_target;
 
 const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
@@ -24,7 +24,9 @@ fuzz_target!(|data: &[u8]| {
     let Ok(files) = BlockFiles::open(assay_fuzz::folder(), MAGIC) else { return };
     assert_eq!(files.bytes(), bytes.len() as u64);
     let (mut findings, mut last) = (0, 0);
-    let scanned = files.scan(0, &|header| header[68] & 1 == how >> 7, &mut |finding, at| {
+    let rules =
+        RecordRules { bytes_max: 1 << 20, is_header: &|header| header[68] & 1 == how >> 7 };
+    let scanned = files.scan(0, &rules, &mut |finding, at| {
         findings += 1;
         assert!(at <= files.bytes());
         match finding {

@@ -21,7 +21,7 @@ pub struct Config {
     pub cache_bytes_max: usize,
     /// Longest time between two flushes while blocks come in: it bounds what a restart after a crash has to connect again.
     pub flush_interval: Duration,
-    /// Length that a block file does not exceed, unless a single block does.
+    /// Length that a block or undo file does not exceed, unless a single record does; at most 2^32 - 1.
     pub block_file_bytes_max: u64,
     /// Threads that read coins from disk at once, of those a block spends; at least 1.
     pub read_threads: usize,

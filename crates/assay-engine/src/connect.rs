@@ -131,9 +131,7 @@ impl Engine {
         // A block spends the same coins whenever it is connected, so what was written before is as good. It is better:
         // it may have been synced, and the coins on disk may be on a branch that only it leads back from.
         if !node.is_valid() || node.undo.is_none() {
-            let block_pos = node.block.expect("a block is archived before it is connected");
-            let undo_pos =
-                self.blocks.append_undo(block_pos.file, &scripts.prepared.hash, &undo)?;
+            let undo_pos = self.blocks.append_undo(&scripts.prepared.hash, &undo)?;
             state.tree.set_valid(id, undo_pos);
             self.index.put(&[state.tree.get(id).to_record()])?;
         }

@@ -19,6 +19,7 @@ use crate::activate::poison;
 use crate::apply::CoinbaseLog;
 use crate::config::Config;
 use crate::follow::{Handover, Journal, Signal};
+use crate::ibd::InitialDownload;
 use crate::log;
 use crate::mempool::{Pool, Verdicts};
 use crate::scripts::Verifier;
@@ -42,6 +43,7 @@ pub struct Engine {
     state: Mutex<State>,
     announced: Mutex<Announced>,
     changed: Condvar,
+    download: InitialDownload,
     pub(crate) signal: Arc<Signal>,
     pub(crate) handover: Mutex<Handover>,
 }
@@ -154,11 +156,13 @@ impl Engine {
             }),
             announced: Mutex::new(announced),
             changed: Condvar::new(),
+            download: InitialDownload::new(&config.params),
             signal,
             handover: Mutex::default(),
             config,
         };
         engine.recover(&store.recovery.unindexed)?;
+        engine.download.log_start(&engine.tip(), &engine.params);
         Ok(engine)
     }
 
@@ -212,9 +216,10 @@ impl Engine {
     /// Lets waiting threads see the tip.
     pub(crate) fn announce(&self, state: &State) {
         let header_height = state.tree.get(state.tree.best_header()).height;
+        let tip = tip_of(&state.tree);
+        self.download.goes_on(&tip);
         let mut announced = self.announced.lock();
-        announced.tip = tip_of(&state.tree);
-        announced.header_height = header_height;
+        (announced.tip, announced.header_height) = (tip, header_height);
         drop(announced);
         self.changed.notify_all();
         self.signal.wake();
@@ -382,10 +387,10 @@ impl Engine {
         Ok(self.blocks.disk_bytes()? + self.lock().coins.disk_bytes())
     }
 
-    /// Whether the chain is still being caught up with: the tip is more than a day old (Core's `-maxtipage`).
+    /// Whether the chain is still being caught up with: no tip since the start had the minimum chain work and was at most a
+    /// day old (Core `validation.cpp`, `IsInitialBlockDownload`).
     pub fn is_initial_block_download(&self) -> bool {
-        const MAX_TIP_AGE_S: u64 = 24 * 3600;
-        u64::from(self.tip().time) + MAX_TIP_AGE_S < unix_time_s()
+        self.download.goes_on(&self.tip())
     }
 
     /// Writes everything out.

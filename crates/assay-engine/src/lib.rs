@@ -29,6 +29,7 @@ mod control;
 mod deferred;
 mod engine;
 mod follow;
+mod ibd;
 mod log;
 mod mempool;
 mod pipeline;

@@ -3,20 +3,17 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::thread;
 
 use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::opcode::{Instruction, Instructions, op};
-use assay_store::{BlockFiles, BlockFilesError, BlockPlace, Finding, StrayKind};
+use assay_store::{
+    BlockFiles, BlockFilesError, BlockPlace, RecordRules, Search, StrayBytes, StrayKind,
+};
 use assay_wire::{Block, BlockHash, Header};
 
 use crate::branch::{self, Choice, Entry};
 use crate::read::Heights;
-
-/// Places without blocks that are named.
-const STRAYS_MAX: usize = 16;
 
 /// First version whose coinbase tells the height (BIP34).
 const VERSION_WITH_HEIGHT: i32 = 2;
@@ -109,15 +106,6 @@ pub struct BlockSet {
     found: Found,
 }
 
-/// What one file holds.
-#[derive(Default)]
-struct Findings {
-    entries: Vec<Entry>,
-    strays: Vec<Stray>,
-    stray_count: usize,
-    padding_bytes: u64,
-}
-
 impl BlockSet {
     /// Finds the blocks at `path`, a directory with `blk*.dat` in it or in its `blocks`, or one file of blocks, and chooses
     /// the branch with the most work. `on_bytes` learns how many bytes are searched, of how many, from several threads.
@@ -156,14 +144,19 @@ impl BlockSet {
             None => height_in_coinbase(&files, &params, &place)?
                 .ok_or_else(|| OpenError::NoHeight { hash, place: place_of(&files, &place) })?,
         };
-        let Findings { strays, stray_count, padding_bytes, .. } = all;
+        let Search { strays, stray_count, padding_bytes, .. } = all;
+        let stray = |stray: StrayBytes| {
+            let StrayBytes { file, offset, bytes, kind } = stray;
+            let path = files.files()[file as usize].path.clone();
+            Stray { place: Place { path, offset, bytes }, kind }
+        };
         let found = Found {
             blocks,
             duplicates,
             stale,
             unconnected,
             missing,
-            strays,
+            strays: strays.into_iter().map(stray).collect(),
             stray_count,
             padding_bytes,
         };
@@ -253,81 +246,19 @@ fn search(
     params: &ChainParams,
     threads: usize,
     on_bytes: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Findings, BlockFilesError> {
-    let (count, bytes) = (files.files().len() as u32, files.bytes());
-    let (next, done) = (AtomicU32::new(0), AtomicU64::new(0));
-    let work = || {
-        let mut found = Vec::new();
-        loop {
-            let file = next.fetch_add(1, Ordering::Relaxed);
-            if file >= count {
-                return Ok(found);
-            }
-            let mut reached = 0u64;
-            let findings = search_file(files, params, file, &mut |at| {
-                // A damaged length makes the scan go back.
-                let step = at.saturating_sub(reached);
-                reached = reached.max(at);
-                on_bytes(done.fetch_add(step, Ordering::Relaxed) + step, bytes);
-            })?;
-            found.push((file, findings));
-        }
+) -> Result<Search<Entry>, BlockFilesError> {
+    let rules = RecordRules {
+        bytes_max: u32::try_from(params.block_bytes_max()).unwrap_or(u32::MAX),
+        is_header: &|bytes| {
+            let header = Header::parse(bytes);
+            check_header(params, &header, &header.hash()).is_ok()
+        },
     };
-    let by_thread: Vec<Result<Vec<(u32, Findings)>, BlockFilesError>> = thread::scope(|scope| {
-        let handles: Vec<_> =
-            (0..threads.clamp(1, count.max(1) as usize)).map(|_| scope.spawn(work)).collect();
-        let join = |handle: thread::ScopedJoinHandle<'_, _>| match handle.join() {
-            Ok(outcome) => outcome,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        handles.into_iter().map(join).collect()
-    });
-    let mut by_file = Vec::new();
-    for found in by_thread {
-        by_file.append(&mut found?);
-    }
-    by_file.sort_by_key(|(file, _)| *file);
-    let mut all = Findings::default();
-    for (_, mut findings) in by_file {
-        all.entries.append(&mut findings.entries);
-        all.strays.append(&mut findings.strays);
-        all.strays.truncate(STRAYS_MAX);
-        all.stray_count += findings.stray_count;
-        all.padding_bytes += findings.padding_bytes;
-    }
-    Ok(all)
-}
-
-fn search_file(
-    files: &BlockFiles,
-    params: &ChainParams,
-    file: u32,
-    on_reached: &mut dyn FnMut(u64),
-) -> Result<Findings, BlockFilesError> {
-    let mut found = Findings::default();
-    let has_work = |bytes: &[u8; Header::SIZE]| {
+    let to_entry = |place, bytes: &[u8; Header::SIZE]| {
         let header = Header::parse(bytes);
-        check_header(params, &header, &header.hash()).is_ok()
+        Entry { hash: header.hash(), prev: header.prev_block, bits: header.bits, place }
     };
-    files.scan(file, &has_work, &mut |finding, reached| {
-        match finding {
-            Finding::Block { place, header } => {
-                let header = Header::parse(&header);
-                let (hash, prev) = (header.hash(), header.prev_block);
-                found.entries.push(Entry { hash, prev, bits: header.bits, place });
-            }
-            Finding::Stray { bytes, kind: StrayKind::Padding, .. } => found.padding_bytes += bytes,
-            Finding::Stray { file, offset, bytes, kind } => {
-                found.stray_count += 1;
-                if found.strays.len() < STRAYS_MAX {
-                    let path = files.files()[file as usize].path.clone();
-                    found.strays.push(Stray { place: Place { path, offset, bytes }, kind });
-                }
-            }
-        }
-        on_reached(reached);
-    })?;
-    Ok(found)
+    files.search(threads, &rules, &to_entry, on_bytes)
 }
 
 fn place_of(files: &BlockFiles, place: &BlockPlace) -> Place {
@@ -341,7 +272,9 @@ fn height_in_coinbase(
     params: &ChainParams,
     place: &BlockPlace,
 ) -> Result<Option<u32>, BlockFilesError> {
-    let Ok(block) = Block::parse(files.read(place)?, params.encoding) else { return Ok(None) };
+    let Ok(block) = Block::parse_prefix(files.read(place)?, params.encoding) else {
+        return Ok(None);
+    };
     if block.header().version < VERSION_WITH_HEIGHT || block.tx_count() == 0 {
         return Ok(None);
     }

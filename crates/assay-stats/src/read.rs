@@ -209,7 +209,7 @@ fn count_block(
 fn load(set: &BlockSet, height: u32, mut buffer: Vec<u8>) -> Result<Block, DamageKind> {
     let Some((hash, place)) = set.at(height) else { return Err(DamageKind::Empty) };
     set.files.read_into(place, &mut buffer)?;
-    let block = Block::parse(buffer, set.params().encoding)?;
+    let block = Block::parse_prefix(buffer, set.params().encoding)?;
     let found = block.hash();
     if found != *hash {
         return Err(DamageKind::Changed { found });

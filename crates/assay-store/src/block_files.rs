@@ -5,6 +5,7 @@
 //! four bytes of network magic, the length, the raw block. Anything else may lie between records.
 
 mod scan;
+mod search;
 mod xor;
 
 use std::fs::{self, File};
@@ -12,7 +13,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use scan::{Finding, StrayKind};
+pub use scan::{Finding, RecordRules, StrayKind};
+pub use search::{Search, StrayBytes};
 pub use xor::XorKey;
 
 /// Where a raw block lies.

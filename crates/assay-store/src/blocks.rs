@@ -1,6 +1,6 @@
 //! Block files in Bitcoin Core's framing, and the undo files beside them.
 //!
-//! Both only grow. A position comes from an append and is kept in the block index; bytes that no position names are not
+//! Both only grow, and the next file begins where a record would take one past its limit. A position comes from an append and is kept in the block index; bytes that no position names are not
 //! data. Layouts and the durability contract: `docs/formats.md`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -37,7 +37,7 @@ impl BlockPos {
 /// Where a block's undo data lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UndoPos {
-    /// Number of the undo file; equals the number of the block's file.
+    /// Number of the undo file. Undo files rotate on their own: it need not be the number of the block's file.
     pub file: u32,
     /// Offset of the undo data in it, after the eight bytes of framing.
     pub offset: u32,
@@ -96,10 +96,18 @@ pub enum BlockFileError {
         size: u64,
     },
     /// Files are numbered with five digits.
-    #[error("there is no block file number {file}")]
+    #[error("there is no block or undo file number {file}")]
     FileNumber {
         /// The number after the last.
         file: u32,
+    },
+    /// A limit for the length of files under which offsets would not fit their 32 bits.
+    #[error(
+        "block files of up to {bytes} bytes: positions are 32 bits wide, so give at most {FILE_BYTES_LIMIT}"
+    )]
+    FileLimit {
+        /// The limit asked for.
+        bytes: u64,
     },
 }
 
@@ -143,8 +151,9 @@ struct Writer {
     /// The block file that grows, and its length.
     file: u32,
     end: u64,
-    /// Lengths of the undo files up to the last undo data that the index knows.
-    undo_ends: BTreeMap<u32, u64>,
+    /// The undo file that grows, and where the last undo data in it ends that the index knows.
+    undo_file: u32,
+    undo_end: u64,
     /// Files written since the last sync, and whether one of them is new.
     dirty: BTreeSet<FileId>,
     names_dirty: bool,
@@ -173,6 +182,9 @@ impl BlockStore {
         file_bytes_max: u64,
         known: &KnownEnds,
     ) -> Result<(Self, Tails), BlockFileError> {
+        if file_bytes_max > FILE_BYTES_LIMIT {
+            return Err(BlockFileError::FileLimit { bytes: file_bytes_max });
+        }
         let failed = |source| BlockFileError::Io { path: dir.to_path_buf(), source };
         io.create_dir_all(dir).map_err(failed)?;
         let mut numbers: BTreeSet<u32> = known.blocks.keys().copied().collect();
@@ -190,8 +202,9 @@ impl BlockStore {
             handles: Mutex::default(),
         };
         let mut tails = Tails::default();
-        let mut writer =
-            Writer { undo_ends: known.undo.clone(), names_dirty: true, ..Writer::default() };
+        // Undo data after those that the index knows cannot be reached any more, and are overwritten.
+        let (undo_file, undo_end) = known.undo.last_key_value().map_or((0, 0), |(a, b)| (*a, *b));
+        let mut writer = Writer { undo_file, undo_end, names_dirty: true, ..Writer::default() };
         for &number in &numbers {
             let start = known.blocks.get(&number).copied().unwrap_or(0);
             writer.file = number;
@@ -258,14 +271,7 @@ impl BlockStore {
         point(Point::BlockAppend);
         let mut writer = self.writer();
         let record_bytes = FRAME_BYTES as u64 + u64::from(size);
-        if writer.end > 0 && writer.end + record_bytes > self.file_bytes_max {
-            let file = writer.file + 1;
-            if file > FILE_NUMBER_MAX {
-                return Err(BlockFileError::FileNumber { file });
-            }
-            writer.file = file;
-            writer.end = 0;
-        }
+        (writer.file, writer.end) = self.rotate(writer.file, writer.end, record_bytes)?;
         let start = writer.end;
         let Ok(offset) = u32::try_from(start + FRAME_BYTES as u64) else { return Err(too_long) };
         let id = FileId::Block(writer.file);
@@ -283,6 +289,18 @@ impl BlockStore {
         point(Point::BlockAppended);
         writer.end = start + record_bytes;
         Ok(BlockPos { file: writer.file, offset, size, crc })
+    }
+
+    /// Where a record of this length goes: behind `end` of a file, or to the beginning of the next one.
+    fn rotate(&self, file: u32, end: u64, record_bytes: u64) -> Result<(u32, u64), BlockFileError> {
+        if end == 0 || end + record_bytes <= self.file_bytes_max {
+            return Ok((file, end));
+        }
+        let file = file + 1;
+        if file > FILE_NUMBER_MAX {
+            return Err(BlockFileError::FileNumber { file });
+        }
+        Ok((file, 0))
     }
 
     /// Reads a block and checks its framing and its CRC.
@@ -332,13 +350,12 @@ impl BlockStore {
         self.read(id, &*self.handle(id, false)?, part, at)
     }
 
-    /// Appends the undo data of the block `block_hash` beside block file `file`, with a checksum over both.
+    /// Appends the undo data of the block `block_hash`, with a checksum over both.
     ///
     /// # Errors
     /// On an I/O error nothing was appended.
     pub fn append_undo(
         &self,
-        file: u32,
         block_hash: &BlockHash,
         undo: &[u8],
     ) -> Result<UndoPos, BlockFileError> {
@@ -346,24 +363,24 @@ impl BlockStore {
         let Ok(size) = u32::try_from(undo.len()) else { return Err(too_long) };
         point(Point::UndoAppend);
         let checksum = undo_checksum(block_hash, undo);
-        let id = FileId::Undo(file);
-        let mut writer = self.writer();
-        // Undo data after those that the index knows cannot be reached any more, and are overwritten.
-        let start = writer.undo_ends.get(&file).copied().unwrap_or(0);
-        let Ok(offset) = u32::try_from(start + FRAME_BYTES as u64) else { return Err(too_long) };
-        let handle = self.handle(id, true)?;
-        writer.names_dirty |= start == 0;
-        writer.dirty.insert(id);
         let mut record = Vec::with_capacity(FRAME_BYTES + undo.len() + CHECKSUM_BYTES);
         record.extend_from_slice(&self.frame(size));
         record.extend_from_slice(undo);
         record.extend_from_slice(&checksum);
+        let mut writer = self.writer();
+        let (file, start) = self.rotate(writer.undo_file, writer.undo_end, record.len() as u64)?;
+        (writer.undo_file, writer.undo_end) = (file, start);
+        let Ok(offset) = u32::try_from(start + FRAME_BYTES as u64) else { return Err(too_long) };
+        let id = FileId::Undo(file);
+        let handle = self.handle(id, true)?;
+        writer.names_dirty |= start == 0;
+        writer.dirty.insert(id);
         if let Err(source) = handle.write_all_at(&record, start) {
             handle.set_size(start).ok();
             return Err(self.io_error(id, source));
         }
         let pos = UndoPos { file, offset, size };
-        writer.undo_ends.insert(file, pos.end());
+        writer.undo_end = pos.end();
         Ok(pos)
     }
 
@@ -545,6 +562,9 @@ fn undo_checksum(block_hash: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
 pub(crate) const FRAME_BYTES: usize = 8;
 
 const CHECKSUM_BYTES: usize = 32;
+
+/// Longest limit of a file's length: every record within it has an offset of 32 bits.
+const FILE_BYTES_LIMIT: u64 = u32::MAX as u64;
 
 /// What five digits can say.
 const FILE_NUMBER_MAX: u32 = 99_999;

@@ -48,7 +48,8 @@ mod store;
 mod undo;
 
 pub use block_files::{
-    BlockFile, BlockFiles, BlockFilesError, BlockPlace, Finding, StrayKind, XorKey,
+    BlockFile, BlockFiles, BlockFilesError, BlockPlace, Finding, RecordRules, Search, StrayBytes,
+    StrayKind, XorKey,
 };
 pub use blocks::{BlockFileError, BlockPos, BlockStore, UndoPos};
 pub use codec::{CodecError, CoinRef};

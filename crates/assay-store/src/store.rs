@@ -21,7 +21,7 @@ pub struct StoreConfig {
     pub cache_bytes_max: usize,
     /// Bytes for the block cache of the coin tier.
     pub tier_cache_bytes: usize,
-    /// Length that a block file does not exceed, unless a single block does.
+    /// Length that a block or undo file does not exceed, unless a single record does; at most 2^32 - 1.
     pub block_file_bytes_max: u64,
 }
 

@@ -78,7 +78,7 @@ fn run(io: &SimIo, tier: &MemTier, progress: &mut Progress) -> Result<(), Stoppe
     for height in 1..=BLOCKS {
         let hash = header(height).hash();
         let block = twice(|| store.blocks.append_block(&raw_block(height)))?;
-        let undo = twice(|| store.blocks.append_undo(block.file, &hash, &undo(height)))?;
+        let undo = twice(|| store.blocks.append_undo(&hash, &undo(height)))?;
         let record = BlockRecord {
             header: header(height),
             height,
@@ -137,7 +137,7 @@ fn check(io: &SimIo, tier: &MemTier, progress: &Progress, loss: Loss) {
     let pos = store.blocks.append_block(&raw_block(77)).expect("there is room");
     assert_eq!(store.blocks.read_block(pos).expect("whole"), raw_block(77));
     let hash = BlockHash([77; 32]);
-    let at = store.blocks.append_undo(pos.file, &hash, &undo(5)).expect("there is room");
+    let at = store.blocks.append_undo(&hash, &undo(5)).expect("there is room");
     assert_eq!(store.blocks.read_undo(at, &hash).expect("whole"), undo(5));
     for record in &store.records {
         if let Some(pos) = record.block {
@@ -255,7 +255,7 @@ fn damage_is_noticed_wherever_it_is() {
     let store = open(&io, &tier).expect("an empty store opens");
     let hash = BlockHash([5; 32]);
     let block = store.blocks.append_block(&raw_block(1)).expect("there is room");
-    let undo_pos = store.blocks.append_undo(0, &hash, &undo(4)).expect("there is room");
+    let undo_pos = store.blocks.append_undo(&hash, &undo(4)).expect("there is room");
     let other = store.blocks.read_undo(undo_pos, &BlockHash([6; 32]));
     assert!(matches!(other, Err(BlockFileError::Checksum { .. })), "bound to its block");
     for name in ["blk00000.dat", "rev00000.dat"] {

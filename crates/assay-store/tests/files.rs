@@ -21,7 +21,7 @@ fn archive(blocks: &BlockStore, n: u32) -> BlockRecord {
         bits: 0,
         nonce: 0,
     };
-    let undo = blocks.append_undo(block.file, &header.hash(), &[n as u8; 9]).expect("room");
+    let undo = blocks.append_undo(&header.hash(), &[n as u8; 9]).expect("room");
     BlockRecord {
         header,
         height: n,
@@ -114,4 +114,76 @@ fn foreign_block_files_are_read_to_their_whole_end() {
     reader.seek(second).expect("inside");
     assert_eq!(reader.next_block().expect("whole"), Some(raw(2)));
     assert_eq!(reader.offset(), two.len() as u64);
+}
+
+/// Undo data as large as `bytes`, as any block may have.
+fn undo_bytes(n: u32, bytes: usize) -> Vec<u8> {
+    (0..bytes as u32).map(|i| (i.wrapping_mul(n + 3) >> 3) as u8).collect()
+}
+
+#[test]
+fn undo_files_rotate_whatever_the_block_file() {
+    const LIMIT: u64 = 300;
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    // One block file holds all blocks, whose undo data are far larger.
+    let config =
+        |limit| StoreConfig { block_file_bytes_max: limit, ..StoreConfig::new(dir.path(), MAGIC) };
+    let sizes = [1, 40, 200, 259, 260, 261, 1000, 1, 299, 5];
+    let mut written: Vec<BlockRecord> = Vec::new();
+    for (round, limit) in [LIMIT, 1 << 20, LIMIT].into_iter().enumerate() {
+        let store = Store::open(&config(limit)).expect("the store opens");
+        assert_eq!(store.records, written);
+        for (index, bytes) in sizes.into_iter().enumerate() {
+            let n = (round * sizes.len() + index) as u32;
+            let header = Header {
+                version: 1,
+                prev_block: BlockHash::ZERO,
+                merkle_root: [n as u8; 32],
+                time: n,
+                bits: 0,
+                nonce: 0,
+            };
+            let undo = store
+                .blocks
+                .append_undo(&header.hash(), &undo_bytes(n, bytes))
+                .expect("there is room");
+            assert!(undo.end() <= limit || undo.offset == 8, "{undo:?} is alone in its file");
+            let record = BlockRecord {
+                header,
+                height: n,
+                status: 0,
+                tx_count: 1,
+                chain_tx_count: 0,
+                sequence: 0,
+                block: None,
+                undo: Some(undo),
+            };
+            store.index.put(std::slice::from_ref(&record)).expect("there is room");
+            written.push(record);
+        }
+        assert!(written.windows(2).all(|pair| {
+            let at = |record: &BlockRecord| record.undo.map(|undo| (undo.file, undo.offset));
+            at(&pair[0]) < at(&pair[1])
+        }));
+        for record in &written {
+            let n = record.height;
+            let read =
+                store.blocks.read_undo(record.undo.expect("it is there"), &record.header.hash());
+            assert_eq!(read.expect("whole"), undo_bytes(n, sizes[n as usize % sizes.len()]));
+        }
+    }
+    assert!(written.last().and_then(|record| record.undo).expect("it is there").file > 8);
+}
+
+#[test]
+fn a_limit_that_offsets_cannot_reach_is_refused() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let open = |limit| {
+        let config =
+            StoreConfig { block_file_bytes_max: limit, ..StoreConfig::new(dir.path(), MAGIC) };
+        Store::open(&config).map(|_| ())
+    };
+    open(u64::from(u32::MAX)).expect("the largest offset fits");
+    let error = open(1 << 32).expect_err("the next does not");
+    assert!(error.to_string().ends_with("give at most 4294967295"), "{error}");
 }

@@ -484,10 +484,12 @@ pub(crate) struct IndexBuildArguments {
 ///
 /// Every block is read where it lies and every rule is checked, on the branch with the most work that is there as a whole.
 /// Files may be obfuscated (xor.dat beside them), blocks in any order, repeated, stale or cut off, with anything between
-/// them. When a block is invalid, everything before it stays and no other branch is tried.
+/// them. Of a block that is there more than once the first undamaged copy is taken. When a block proves invalid, or every
+/// copy of it is damaged, the branch with the most work among the others is tried, as Bitcoin Core does after -reindex, and
+/// so on until none has more work than what is valid; the report names every invalid block with file and offset.
 ///
-/// Exit status: 0 the chain is valid, 1 a block is invalid or missing below others, 2 wrong usage or failure, 130
-/// interrupted.
+/// Exit status: 0 the branch with the most work is valid, 1 a block of it is invalid, damaged or missing, also when another
+/// branch was found to be valid (the report then gives the tip of that one), 2 wrong usage or failure, 130 interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArguments {
     /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is changed.

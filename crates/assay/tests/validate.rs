@@ -102,6 +102,73 @@ fn a_damaged_block_is_reported_and_what_is_below_it_stays() {
 }
 
 #[test]
+fn the_next_best_branch_is_taken_when_a_block_of_the_best_is_damaged() {
+    let (dir, chain, _) = forged();
+    let other = dir.path().join("other").display().to_string();
+    let forge = ["chain", "forge", "bitcoin-scaling", "--scale", "0.02", "--seed", "7"];
+    let output = assay(&[&forge[..], &["--stop-height", "70", "--out", &other, "--json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let valid = json(&output);
+    // Two chains that part at genesis; the one with more blocks has a wrong byte in its 20th.
+    let blocks = dir.path().join("blocks");
+    fs::create_dir(&blocks).expect("a folder");
+    let read =
+        |chain: &str| fs::read(Path::new(chain).join("blocks/blk00000.dat")).expect("a file");
+    let (good, damaged) = (read(&chain), dir.path().join("blocks/blk00000.dat"));
+    let magic = [0xfa, 0xbf, 0xb5, 0xda];
+    let mut records = (0..good.len()).filter(|at| good[*at..].starts_with(&magic));
+    let record = records.nth(19).expect("a record");
+    let mut bytes = good.clone();
+    // Behind the framing and the header: in the coinbase.
+    bytes[record + 8 + 80 + 60] ^= 4;
+    fs::write(&damaged, &bytes).expect("written");
+    fs::write(blocks.join("blk00001.dat"), read(&other)).expect("written");
+    let blocks = blocks.display().to_string();
+    let datadir = dir.path().join("coins").display().to_string();
+    let arguments = ["validate", "--chain", "regtest", "--blocks", &blocks, "--datadir", &datadir];
+
+    let output = assay(&[&arguments[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let report = json(&output);
+    assert_eq!(report["end"], "fallback", "{report}");
+    assert_eq!(report["tip_hash"], valid["tip_hash"]);
+    assert_eq!(report["utxo"]["muhash"], valid["utxo_muhash"]);
+    assert_eq!(report["below_minimum_chain_work"], false);
+    let invalid = &report["invalid_blocks"][0];
+    assert_eq!((&report["invalid"], &invalid["damaged"]), (invalid, &Value::Bool(true)));
+    assert_eq!(invalid["place"]["file"].as_str(), damaged.to_str());
+    let height = invalid["height"].as_u64().expect("a number");
+    assert_eq!(height, 20, "{invalid}");
+    assert!(stderr(&output).contains(invalid["text"].as_str().expect("text")));
+    let text = assay(&arguments);
+    assert_eq!(text.status.code(), Some(1));
+    let expected =
+        "valid up to height 70 on the branch with the most work of those without an invalid block";
+    assert!(stdout(&text).contains(expected), "{}", stdout(&text));
+
+    // A second copy of the damaged block: the same folder goes back to genesis and up the other chain.
+    fs::write(Path::new(&blocks).join("blk00002.dat"), &good).expect("written");
+    let output = assay(&[&arguments[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let whole = json(&assay(&["validate", "--chain", "regtest", "--blocks", &chain, "--json"]));
+    let report = json(&output);
+    assert_eq!((&report["end"], &report["utxo"]), (&whole["end"], &whole["utxo"]));
+    assert_eq!((report["start_height"].as_u64(), &report["invalid"]), (Some(70), &Value::Null));
+}
+
+#[test]
+fn the_work_of_a_chain_is_reported() {
+    let (_dir, chain, _) = forged();
+    let blocks = ["--blocks", &chain, "--json"];
+    let regtest = json(&assay(&[&["validate", "--chain", "regtest"][..], &blocks].concat()));
+    assert_eq!(regtest["minimum_chain_work"], "0".repeat(64));
+    assert_eq!(regtest["below_minimum_chain_work"], false);
+    let tip = regtest["tip_height"].as_u64().expect("a number");
+    // Genesis and every block of the easiest target count two.
+    assert_eq!(regtest["chain_work"], format!("{:064x}", 2 * (tip + 1)));
+}
+
+#[test]
 fn stopping_and_killing_lose_nothing() {
     let (dir, chain, forged) = forged();
     let datadir = dir.path().join("coins").display().to_string();

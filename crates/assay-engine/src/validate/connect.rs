@@ -1,17 +1,17 @@
-//! Connecting the blocks of the chosen branch: coins one block after the other, scripts of many at once.
+//! Connecting the blocks of a branch: coins one block after the other, scripts of many at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use assay_consensus::block::BlockError;
-use assay_store::{BlockFiles, CoinStore, Marker, Room};
-use assay_wire::{Block, Coin};
+use assay_store::{BlockFiles, BlockPlace, CoinStore, Room};
+use assay_wire::{BlockHash, Coin};
 use rayon::ThreadPool;
 
 use super::datadir::{Datadir, DatadirError};
 use super::headers::Chain;
-use super::prefetch::{Fault, Prefetch, Ready};
+use super::prefetch::{Fault, Prefetch, Ready, Refused};
 use super::{
     ConnectState, End, FilePlace, InvalidBlock, Totals, ValidateConfig, ValidateError,
     ValidateProgress,
@@ -27,22 +27,27 @@ use crate::types::UtxoStats;
 /// Blocks read ahead may take this much memory.
 const AHEAD_BYTES_MAX: u64 = 64 << 20;
 
+/// Blocks at the end of a branch whose undo data are kept, so that files with a better branch can follow (Core keeps as many
+/// for its own reorganisations, `validation.h`, `MIN_BLOCKS_TO_KEEP`).
+const UNDO_BLOCKS: u32 = 288;
+
 /// How long coins may go without being written out where an interruption should not cost more.
 const FLUSH_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The coins at a height, and everything needed to go on from there.
 pub(crate) struct Connector<'a> {
-    config: &'a ValidateConfig,
-    files: &'a BlockFiles,
-    chain: &'a Chain<'a>,
+    pub(super) config: &'a ValidateConfig,
+    pub(super) files: &'a BlockFiles,
+    /// The branch that the coins are on, up to `height`.
+    pub(super) chain: Arc<Chain<'a>>,
     pool: &'a Arc<ThreadPool>,
-    datadir: Datadir,
-    coins: CoinStore,
-    coinbases: CoinbaseLog,
-    totals: Totals,
-    height: u32,
-    /// Height on disk.
-    flushed_height: u32,
+    pub(super) datadir: Datadir,
+    pub(super) coins: CoinStore,
+    pub(super) coinbases: CoinbaseLog,
+    pub(super) totals: Totals,
+    pub(super) height: u32,
+    /// The block on disk.
+    flushed: BlockHash,
     last_flush: Instant,
     /// What has been counted already, and when the last script had passed.
     stats: Option<UtxoStats>,
@@ -57,6 +62,8 @@ struct Moved {
     /// Sums and height without it.
     totals_before: Totals,
     height_before: u32,
+    /// The copy that was read.
+    place: BlockPlace,
     /// Sums with it, its own size, and the size of the cache.
     totals: Totals,
     bytes: u64,
@@ -64,28 +71,22 @@ struct Moved {
 }
 
 impl<'a> Connector<'a> {
+    /// Goes on from the coins of `datadir`, whose block is on `chain`.
     pub(crate) fn new(
         config: &'a ValidateConfig,
         files: &'a BlockFiles,
-        chain: &'a Chain<'a>,
+        chain: Arc<Chain<'a>>,
         pool: &'a Arc<ThreadPool>,
         (datadir, coins, totals): (Datadir, CoinStore, Totals),
     ) -> Result<Self, ValidateError> {
-        let height = match coins.tip() {
-            None => 0,
-            Some(Marker { height, hash }) => {
-                if height > chain.height() || chain.hash(height) != hash {
-                    return Err(ValidateError::OtherBranch { hash, height });
-                }
-                height
-            }
-        };
+        let height = coins.tip().map_or(0, |marker| marker.height);
         if let Some(stop_height) = config.stop_height.filter(|stop| *stop < height) {
             return Err(ValidateError::PastStop { height, stop_height });
         }
         let mut connector = Self {
             config,
             files,
+            flushed: chain.hash(height),
             chain,
             pool,
             datadir,
@@ -93,7 +94,6 @@ impl<'a> Connector<'a> {
             coinbases: CoinbaseLog::default(),
             totals,
             height,
-            flushed_height: height,
             last_flush: Instant::now(),
             stats: None,
             settled_at: None,
@@ -107,6 +107,16 @@ impl<'a> Connector<'a> {
     /// Height of the last connected block.
     pub(crate) fn height(&self) -> u32 {
         self.height
+    }
+
+    /// Hash of that block.
+    pub(crate) fn hash(&self) -> BlockHash {
+        self.chain.hash(self.height)
+    }
+
+    /// The branch that it is on.
+    pub(crate) fn chain(&self) -> &Chain<'a> {
+        &self.chain
     }
 
     pub(crate) fn totals(&self) -> Totals {
@@ -142,14 +152,13 @@ impl<'a> Connector<'a> {
         stop: &AtomicBool,
         progress: &dyn ValidateProgress,
     ) -> Result<End, ValidateError> {
-        let chain = self.chain;
-        let stop_height = self.config.stop_height.unwrap_or(u32::MAX);
-        let last = chain.height().min(stop_height);
+        let chain = Arc::clone(&self.chain);
+        let last = self.last_height();
         let bytes_total = chain.bytes(1..=last);
         let mut bytes_done = chain.bytes(1..=self.height);
         let range = (self.height + 1, last);
         let params = &*self.config.params;
-        let prefetch = Prefetch::new(params, self.files, chain, range, AHEAD_BYTES_MAX);
+        let prefetch = Prefetch::new(params, self.files, &chain, range, AHEAD_BYTES_MAX);
         let readers = (self.config.threads / 4).clamp(1, 4);
         std::thread::scope(|scope| {
             // Also when this thread unwinds, so that the scope ends.
@@ -183,12 +192,14 @@ impl<'a> Connector<'a> {
             let mut fault = None;
             while self.height < last && !stop.load(Ordering::Relaxed) && !pipeline.has_failure() {
                 let height = self.height + 1;
-                let moved = match prefetch.next() {
-                    Ok(ready) => self.move_coins(ready, height <= assumed_height, &pipeline),
-                    Err(fault) => Err(fault),
-                };
+                let is_assumed = height <= assumed_height;
+                let moved =
+                    prefetch.next().and_then(|ready| self.move_coins(ready, is_assumed, &pipeline));
                 match moved {
-                    Ok(block) => pipeline.push(block),
+                    Ok(block) => {
+                        self.keep_undo(&block, is_assumed)?;
+                        pipeline.push(block);
+                    }
                     Err(found) => {
                         fault = Some(found);
                         break;
@@ -292,7 +303,7 @@ impl<'a> Connector<'a> {
             self.flush_if(progress, || may_commit.take().is_none_or(|may_commit| may_commit()))?;
         }
         let snapshot = self.coins.snapshot()?;
-        let (pool, height, hash) = (self.pool, self.height, self.chain.hash(self.height));
+        let (pool, height, hash) = (self.pool, self.height, self.hash());
         let mut stats = std::thread::scope(|scope| {
             let stats = scope.spawn(|| snapshot_stats(&snapshot, pool, height, hash, true));
             let written = match may_commit.take() {
@@ -310,16 +321,37 @@ impl<'a> Connector<'a> {
         Ok(is_good.then_some(stats))
     }
 
-    /// Takes back the blocks from an invalid one on, which is the end.
+    /// Height at which the branch ends, or validation is to stop.
+    fn last_height(&self) -> u32 {
+        self.chain.height().min(self.config.stop_height.unwrap_or(u32::MAX))
+    }
+
+    /// Whether the block at `height` may have to be taken back: for another branch of the files, or, in a folder that is
+    /// kept, for one that comes later.
+    fn wants_undo(&self, height: u32) -> bool {
+        let is_near_end = height.saturating_add(UNDO_BLOCKS) > self.last_height();
+        self.chain.has_rival(height) || self.config.is_lasting && is_near_end
+    }
+
+    /// Keeps the undo data of a block whose coins have moved. That its scripts are open does not matter: what it spent is
+    /// known.
+    fn keep_undo(&mut self, block: &InFlight<Moved>, is_assumed: bool) -> Result<(), DatadirError> {
+        if !self.wants_undo(block.scripts.rules.height) {
+            return Ok(());
+        }
+        self.datadir.keep_undo(&block.scripts.prepared.hash, &block.undo, is_assumed)
+    }
+
+    /// Takes back the blocks from an invalid one on, which is the end of this branch.
     fn refute(&mut self, refuted: Refuted<Moved>) -> Result<End, ValidateError> {
         let (note, error) = refuted.unwind(&mut self.coins, &mut self.coinbases)?;
         self.totals = note.totals_before;
         self.height = note.height_before;
-        Ok(self.invalid(rule(&error)))
+        Ok(self.invalid(rule(&error), &note.place, false))
     }
 
     /// Writes the coins out.
-    fn flush(&mut self, progress: &dyn ValidateProgress) -> Result<(), DatadirError> {
+    pub(super) fn flush(&mut self, progress: &dyn ValidateProgress) -> Result<(), DatadirError> {
         self.flush_if(progress, || true)
     }
 
@@ -329,17 +361,21 @@ impl<'a> Connector<'a> {
         progress: &dyn ValidateProgress,
         may_commit: impl FnOnce() -> bool,
     ) -> Result<(), DatadirError> {
-        if self.height == self.flushed_height {
+        let hash = self.hash();
+        if hash == self.flushed {
             may_commit();
             return Ok(());
         }
         progress.flushing(self.height);
         self.totals.elapsed_ms = self.earlier_ms + self.start.elapsed().as_millis() as u64;
-        let hash = self.chain.hash(self.height);
         let block = (self.height, &hash);
         if self.datadir.flush_if(&mut self.coins, &self.totals, block, may_commit)? {
-            self.flushed_height = self.height;
+            self.flushed = hash;
             self.last_flush = Instant::now();
+            // Where no rival has as much work, nobody goes back below this block.
+            if !self.wants_undo(self.height) {
+                self.datadir.clear_undo()?;
+            }
         }
         Ok(())
     }
@@ -350,8 +386,8 @@ impl<'a> Connector<'a> {
         ready: Ready,
         is_assumed: bool,
         pipeline: &Pipeline<Moved>,
-    ) -> Result<InFlight<Moved>, Fault> {
-        let Ready { prepared, rules } = ready;
+    ) -> Result<InFlight<Moved>, Refused> {
+        let Ready { prepared, rules, place } = ready;
         let prepared = Arc::new(prepared);
         self.coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
         let view = self.chain.up_to(rules.height - 1);
@@ -372,18 +408,21 @@ impl<'a> Connector<'a> {
             Ok(undo) => undo,
             Err(error) => {
                 self.coinbases.disconnect(&prepared.txids[0]);
-                return Err(match error {
+                let fault = match error {
                     ConnectError::Rule(error) => Fault::Rule(error),
                     ConnectError::Engine(error) => Fault::Engine(error),
-                });
+                };
+                return Err(Refused { fault, place, damaged: 0 });
             }
         };
         let (totals_before, height_before) = (self.totals, self.height);
-        self.count(&prepared.block, is_assumed);
+        self.totals.add(&prepared.block, is_assumed);
+        self.totals.elapsed_ms = self.earlier_ms + self.start.elapsed().as_millis() as u64;
         self.height = rules.height;
         let note = Moved {
             totals_before,
             height_before,
+            place,
             totals: self.totals,
             bytes: prepared.block.bytes().len() as u64,
             cache_bytes: self.coins.cache_bytes(),
@@ -391,40 +430,39 @@ impl<'a> Connector<'a> {
         Ok(InFlight { scripts, undo, note })
     }
 
-    fn count(&mut self, block: &Block, is_assumed: bool) {
-        let totals = &mut self.totals;
-        totals.blocks += 1;
-        totals.txs += block.tx_count() as u64;
-        totals.inputs += (block.input_count() - block.tx(0).input_count()) as u64;
-        totals.outputs += block.output_count() as u64;
-        totals.bytes += block.bytes().len() as u64;
-        totals.assumed_blocks += u64::from(is_assumed);
-        totals.elapsed_ms = self.earlier_ms + self.start.elapsed().as_millis() as u64;
-    }
-
-    fn fault(&self, fault: Fault) -> Result<End, ValidateError> {
+    /// The verdict on the block after the last connected one, where its coins were not moved.
+    fn fault(&self, refused: Refused) -> Result<End, ValidateError> {
+        let Refused { fault, place, damaged } = refused;
         let unreadable = |debug: String| ("unreadable-block".to_owned(), debug);
-        let entry = self.chain.entry(self.height + 1);
-        Ok(self.invalid(match fault {
+        let is_damaged = fault.is_damage();
+        let (reason, mut debug) = match fault {
             Fault::Read(error) => return Err(error.into()),
             Fault::Engine(error) => return Err(error.into()),
             Fault::Rule(error) => rule(&error),
             Fault::Parse(error) => {
-                let bytes = entry.place.size;
-                unreadable(format!("its record of {bytes} bytes does not hold one block: {error}"))
+                let bytes = place.size;
+                unreadable(format!("its record of {bytes} bytes does not hold a block: {error}"))
             }
             Fault::Changed { found } => {
                 unreadable(format!("the file has changed: block {found} is there now"))
             }
-        }))
+        };
+        if let Some(others @ 1..) = damaged.checked_sub(1) {
+            debug.push_str(&format!("; {others} other copies are damaged too"));
+        }
+        Ok(self.invalid((reason, debug), &place, is_damaged))
     }
 
-    /// The verdict on the block after the last connected one.
-    fn invalid(&self, (reason, debug): (String, String)) -> End {
+    fn invalid(
+        &self,
+        (reason, debug): (String, String),
+        place: &BlockPlace,
+        is_damaged: bool,
+    ) -> End {
         let height = self.height + 1;
-        let entry = self.chain.entry(height);
-        let place = FilePlace::new(self.files, &entry.place);
-        End::Invalid(Box::new(InvalidBlock { hash: entry.hash, height, reason, debug, place }))
+        let hash = self.chain.hash(height);
+        let place = FilePlace::new(self.files, place);
+        End::Invalid(Box::new(InvalidBlock { hash, height, reason, debug, place, is_damaged }))
     }
 }
 

@@ -9,6 +9,7 @@ use assay_store::{CoinError, CoinStore, FjallTier, Marker, StoreConfig, TierErro
 use assay_wire::BlockHash;
 
 use super::Totals;
+use super::undo_log::{UndoLog, UndoRecord};
 
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,7 @@ pub enum DatadirError {
 pub(crate) struct Datadir {
     totals_path: PathBuf,
     totals_file: File,
+    undo: UndoLog,
 }
 
 impl Datadir {
@@ -96,11 +98,44 @@ impl Datadir {
             // A line that was torn must not swallow the next.
             totals_file.write_all(b"\n").map_err(failed)?;
         }
-        Ok((Self { totals_path, totals_file }, coins, totals))
+        let undo_path = dir.join("undo.log");
+        let undo = UndoLog::open(&undo_path)
+            .map_err(|source| DatadirError::Io { path: undo_path, source })?;
+        Ok((Self { totals_path, totals_file, undo }, coins, totals))
+    }
+
+    /// Keeps the undo data of a block until [`Datadir::clear_undo`].
+    pub(crate) fn keep_undo(
+        &mut self,
+        hash: &BlockHash,
+        undo: &[u8],
+        is_assumed: bool,
+    ) -> Result<(), DatadirError> {
+        let kept = self.undo.append(hash, undo, is_assumed);
+        kept.map_err(|source| self.undo_failed(source))
+    }
+
+    /// The undo data of a block, where they were kept.
+    pub(crate) fn undo(&mut self, hash: &BlockHash) -> Result<Option<UndoRecord>, DatadirError> {
+        let found = self.undo.get(hash);
+        found.map_err(|source| self.undo_failed(source))
+    }
+
+    /// Forgets all undo data.
+    pub(crate) fn clear_undo(&mut self) -> Result<(), DatadirError> {
+        if self.undo.is_empty() {
+            return Ok(());
+        }
+        let cleared = self.undo.clear();
+        cleared.map_err(|source| self.undo_failed(source))
+    }
+
+    fn undo_failed(&self, source: io::Error) -> DatadirError {
+        DatadirError::Io { path: self.undo.path().to_path_buf(), source }
     }
 
     /// Writes coins, marker and totals of the block at `height`, if `may_commit` lets it, which is asked last: gives whether
-    /// it did. The totals go first: a line without its marker is never read.
+    /// it did. Undo data and totals go first: a line without its marker is never read, and a marker has what leads back.
     pub(crate) fn flush_if(
         &mut self,
         coins: &mut CoinStore,
@@ -108,6 +143,8 @@ impl Datadir {
         (height, hash): (u32, &BlockHash),
         may_commit: impl FnOnce() -> bool,
     ) -> Result<bool, DatadirError> {
+        let synced = self.undo.sync();
+        synced.map_err(|source| self.undo_failed(source))?;
         let line = line(totals, height, hash);
         let written = (|| {
             self.totals_file.seek(SeekFrom::End(0))?;

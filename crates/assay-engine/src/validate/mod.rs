@@ -1,19 +1,25 @@
 //! Validating a whole chain from block files, in place: nothing of the blocks is copied.
 //!
 //! 1. Scan: find every block by its header, choose the branch with the most work that is there as a whole, check its
-//!    headers ([`scan`], [`headers`]).
+//!    headers ([`scan`], [`links`], [`branches`]).
 //! 2. Connect the blocks of that branch in order: threads read ahead ([`prefetch`]), one thread moves coins, all cores
 //!    verify scripts, of many blocks at once ([`connect`]).
-//! 3. Count and hash the coins, and write them out.
+//! 3. When a block of it proves invalid: mark it, choose again, go back to where the branches part and connect the other
+//!    one, until nothing better is left ([`rewind`]), as Core does after `-reindex` (`ActivateBestChain`).
+//! 4. Count and hash the coins, and write them out.
 //!
-//! The branch is fixed beforehand, so undo data is kept only until a block's scripts have passed: when a block of it proves
-//! invalid, validation ends before it.
+//! All branches are known beforehand, so undo data are kept only of blocks that one of them can replace ([`undo_log`]).
 
+mod branches;
 mod connect;
 mod datadir;
 mod headers;
+mod links;
 mod prefetch;
+mod report;
+mod rewind;
 mod scan;
+mod undo_log;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,14 +27,21 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use assay_consensus::params::ChainParams;
-use assay_store::{BlockFiles, BlockFilesError, BlockPlace, CoinError, StrayKind};
-use assay_wire::BlockHash;
+use assay_store::{BlockFiles, BlockFilesError, CoinError, Marker};
+use assay_wire::{Block, BlockHash};
 
 pub use datadir::DatadirError;
+pub use report::{
+    ConnectState, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray, Totals, Validation,
+};
 
-use crate::types::{EngineError, UtxoStats};
+use crate::engine::unix_time_s;
+use crate::types::{EngineError, big_endian};
+use branches::Branches;
 use connect::Connector;
 use datadir::Datadir;
+use headers::Chain;
+use links::Links;
 
 /// What to validate, and how.
 #[derive(Clone, Debug)]
@@ -61,171 +74,14 @@ pub trait ValidateProgress: Sync {
     fn scanning(&self, bytes_done: u64, bytes_total: u64);
     /// The search is over.
     fn scanned(&self, report: &ScanReport);
+    /// A block of the best branch is invalid: the next best is tried, if there is one.
+    fn invalid(&self, block: &InvalidBlock);
     /// A block has been connected.
     fn connected(&self, state: &ConnectState);
     /// Coins are being written out.
     fn flushing(&self, height: u32);
     /// The coins are being counted and hashed.
     fn hashing(&self, height: u32);
-}
-
-/// How far connecting has come.
-#[derive(Clone, Copy, Debug)]
-pub struct ConnectState {
-    /// Height connected last.
-    pub height: u32,
-    /// Height at which it will end.
-    pub last_height: u32,
-    /// Bytes of blocks up to that height, from genesis on.
-    pub bytes_done: u64,
-    /// Bytes of all blocks to be connected, from genesis on.
-    pub bytes_total: u64,
-    /// What was counted since genesis.
-    pub totals: Totals,
-    /// Bytes of coins in memory.
-    pub cache_bytes: usize,
-}
-
-/// Sums over the connected blocks, genesis left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Blocks.
-    pub blocks: u64,
-    /// Transactions, coinbases included.
-    pub txs: u64,
-    /// Inputs, coinbases' left out.
-    pub inputs: u64,
-    /// Outputs.
-    pub outputs: u64,
-    /// Bytes of blocks.
-    pub bytes: u64,
-    /// Blocks whose scripts were taken to be valid.
-    pub assumed_blocks: u64,
-    /// Time spent connecting, milliseconds, over all runs.
-    pub elapsed_ms: u64,
-}
-
-/// Where something is in the block files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilePlace {
-    /// The file.
-    pub path: PathBuf,
-    /// Offset of the raw block or of the bytes in question.
-    pub offset: u64,
-    /// How many bytes.
-    pub bytes: u64,
-}
-
-/// Bytes of a block file that belong to no block.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stray {
-    /// Where they are.
-    pub place: FilePlace,
-    /// What they look like.
-    pub kind: StrayKind,
-}
-
-/// A block that others build on and that is in no file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingBlock {
-    /// Its hash.
-    pub hash: BlockHash,
-    /// A block that builds on it, and where that is.
-    pub child: BlockHash,
-    /// Where the child is.
-    pub child_place: FilePlace,
-}
-
-/// What the block files hold.
-#[derive(Clone, Debug)]
-pub struct ScanReport {
-    /// Files.
-    pub files: usize,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Whether they are obfuscated.
-    pub is_obfuscated: bool,
-    /// Distinct blocks, genesis left out.
-    pub blocks: usize,
-    /// Blocks found again.
-    pub duplicates: usize,
-    /// Height of the chosen branch.
-    pub height: u32,
-    /// Hash of its last block.
-    pub hash: BlockHash,
-    /// Blocks on other branches.
-    pub stale_blocks: usize,
-    /// Branches that these blocks form.
-    pub stale_branches: usize,
-    /// Blocks that do not connect because one below them is missing.
-    pub unconnected: usize,
-    /// The first few of these gaps, in the order of the files.
-    pub missing: Vec<MissingBlock>,
-    /// Bytes of padding.
-    pub padding_bytes: u64,
-    /// Other bytes that belong to no block: the first few places.
-    pub strays: Vec<Stray>,
-    /// All such places.
-    pub stray_count: usize,
-    /// A header that breaks a rule, for which a branch with less work was chosen.
-    pub bad_header: Option<InvalidBlock>,
-    /// Height up to which scripts are taken to be valid.
-    pub assumed_height: u32,
-    /// Seconds it took.
-    pub elapsed_s: f64,
-}
-
-/// A block that cannot be connected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidBlock {
-    /// Its hash.
-    pub hash: BlockHash,
-    /// Its height.
-    pub height: u32,
-    /// The reference node's reject reason, or `unreadable-block` for bytes that are not the block that was found.
-    pub reason: String,
-    /// Where and why, for people.
-    pub debug: String,
-    /// Where it is.
-    pub place: FilePlace,
-}
-
-/// How a validation ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The chosen branch is valid as a whole.
-    Complete,
-    /// It is valid up to the height asked for.
-    StopHeight,
-    /// It was told to stop.
-    Interrupted,
-    /// A block is invalid; everything before it is valid.
-    Invalid(Box<InvalidBlock>),
-}
-
-/// What a validation found.
-#[derive(Clone, Debug)]
-pub struct Validation {
-    /// What the files hold.
-    pub scan: ScanReport,
-    /// How it ended.
-    pub end: End,
-    /// Height at which it took up an earlier one; 0 for a new one.
-    pub start_height: u32,
-    /// Sums since genesis.
-    pub totals: Totals,
-    /// Sums of this run.
-    pub run_totals: Totals,
-    /// The tip and its coins; absent when it was told to stop.
-    pub coins: Option<UtxoStats>,
-    /// Height of the tip.
-    pub height: u32,
-    /// Hash of the tip.
-    pub hash: BlockHash,
-    /// Seconds of this run until the last script had passed; some of the counting and writing goes on meanwhile.
-    pub connect_s: f64,
-    /// Seconds from then on, for counting and hashing the coins, and for writing them out where they are kept.
-    pub hash_s: f64,
 }
 
 /// What keeps a chain from being validated; never the fault of a block.
@@ -275,6 +131,29 @@ pub enum ValidateError {
         /// Its height.
         height: u32,
     },
+    /// Undo data that lead back to where a better branch leaves that of the coins are missing.
+    #[error(
+        "the coins in the datadir belong to block {coins} at height {coins_height}; a branch with more work leaves theirs at height \
+         {fork}, and the undo data of height {height} are not there; start with an empty datadir"
+    )]
+    NoUndo {
+        /// The block of the coins.
+        coins: BlockHash,
+        /// Its height.
+        coins_height: u32,
+        /// The last block that both branches have.
+        fork: u32,
+        /// The first block without undo data.
+        height: u32,
+    },
+    /// A connected block cannot be read any more.
+    #[error("block {hash} at height {height}, which has been connected, cannot be read any more")]
+    Gone {
+        /// Its hash.
+        hash: BlockHash,
+        /// Its height.
+        height: u32,
+    },
     /// The coins are past the height at which to stop.
     #[error("the coins in the datadir are at height {height} already, past {stop_height}")]
     PastStop {
@@ -305,67 +184,120 @@ pub fn validate(
     let files = BlockFiles::open(&config.blocks, params.disk_magic)?;
     // Before the search, which may take long: a folder that cannot be used should be said at once.
     let (datadir, coins, totals) = Datadir::open(&config.datadir, params, config.cache_bytes_max)?;
-    let found = scan::search(params, &files, &pool, progress)?;
-    let (mut report, choice) = scan::choose(config, &files, &found)?;
+    let found = scan::search(params, &files, config.threads, progress)?;
+    if found.entries.is_empty() {
+        let (files, bytes) = (files.files().len(), files.bytes());
+        return Err(ValidateError::NoBlocks { chain: params.name, files, bytes });
+    }
+    let genesis = Block::parse(params.genesis_block(), params.encoding)
+        .expect("the genesis block of known parameters parses");
+    let links = Links::new(&found.entries, genesis.header(), params.genesis_hash);
+    let mut branches = Branches::new(params, *genesis.header(), &links, unix_time_s() as i64);
+    let chain = Arc::new(branches.best());
+    let assumed = assumed_height(config, &branches, &chain)
+        .map_err(|hash| ValidateError::UnknownAssumeValid { hash })?;
+    let mut report = scan::report(&files, &found, &branches, &chain, assumed);
     report.elapsed_s = start.elapsed().as_secs_f64();
     progress.scanned(&report);
 
     let start = Instant::now();
-    let mut connector =
-        Connector::new(config, &files, &choice.chain, &pool, (datadir, coins, totals))?;
-    let start_height = connector.height();
+    let coins_chain = chain_of_coins(&mut branches, &chain, coins.tip())?;
     let before = totals;
-    let end = connector.run(report.assumed_height, stop, progress)?;
+    let mut connector =
+        Connector::new(config, &files, coins_chain, &pool, (datadir, coins, totals))?;
+    let start_height = connector.height();
+    let mut invalid = Vec::new();
+    let end = connect_best(&mut connector, &mut branches, chain, &mut invalid, stop, progress)?;
     let ended_at = Instant::now();
-    let (height, hash) = (connector.height(), choice.chain.hash(connector.height()));
+    let (height, hash) = (connector.height(), connector.hash());
+    let chain_work = big_endian(branches.work(connector.chain(), height));
     let (coins, settled_at) = connector.finish(end != End::Interrupted, progress)?;
     let settled_at = settled_at.unwrap_or(ended_at);
     let totals = connector.totals();
     Ok(Validation {
         scan: report,
         end,
+        invalid,
         start_height,
         totals,
         run_totals: totals.since(&before),
         coins,
         height,
         hash,
+        chain_work,
+        minimum_chain_work: big_endian(params.minimum_chain_work),
         connect_s: (settled_at - start).as_secs_f64(),
         hash_s: settled_at.elapsed().as_secs_f64(),
     })
 }
 
-impl Totals {
-    /// What came after `before`.
-    fn since(&self, before: &Self) -> Self {
-        Self {
-            blocks: self.blocks - before.blocks,
-            txs: self.txs - before.txs,
-            inputs: self.inputs - before.inputs,
-            outputs: self.outputs - before.outputs,
-            bytes: self.bytes - before.bytes,
-            assumed_blocks: self.assumed_blocks - before.assumed_blocks,
-            elapsed_ms: self.elapsed_ms - before.elapsed_ms,
+/// Height up to which scripts of a branch are taken to be valid; the hash that was asked for when it is in no branch.
+fn assumed_height(
+    config: &ValidateConfig,
+    branches: &Branches<'_>,
+    chain: &Chain<'_>,
+) -> Result<u32, BlockHash> {
+    let Some(hash) = config.assume_valid else { return Ok(0) };
+    branches.common_height(chain, &hash).ok_or(hash)
+}
+
+/// The branch that the coins in the folder are on: the best, or another one from which a way leads there.
+fn chain_of_coins<'e>(
+    branches: &mut Branches<'e>,
+    best: &Arc<Chain<'e>>,
+    coins: Option<Marker>,
+) -> Result<Arc<Chain<'e>>, ValidateError> {
+    let Some(Marker { height, hash }) = coins else { return Ok(Arc::clone(best)) };
+    if height <= best.height() && best.hash(height) == hash {
+        return Ok(Arc::clone(best));
+    }
+    let own = branches.branch_of(&hash).filter(|chain| chain.height() == height);
+    own.map(Arc::new).ok_or(ValidateError::OtherBranch { hash, height })
+}
+
+/// Connects the best branch; whenever one of its blocks proves invalid the best of those left, until there is none with
+/// more work than what has been connected (Core's `ActivateBestChain`). `invalid` gets the invalid blocks.
+fn connect_best<'e>(
+    connector: &mut Connector<'e>,
+    branches: &mut Branches<'e>,
+    mut chain: Arc<Chain<'e>>,
+    invalid: &mut Vec<InvalidBlock>,
+    stop: &AtomicBool,
+    progress: &dyn ValidateProgress,
+) -> Result<End, ValidateError> {
+    let mut bad_headers = branches.bad_headers().len();
+    loop {
+        if !connector.switch(Arc::clone(&chain), stop, progress)? {
+            return Ok(End::Interrupted);
         }
-    }
-}
-
-impl FilePlace {
-    fn new(files: &BlockFiles, place: &BlockPlace) -> Self {
-        let path = files.path_of(place).to_path_buf();
-        Self { path, offset: place.offset, bytes: u64::from(place.size) }
-    }
-}
-
-impl std::fmt::Display for FilePlace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "file {} offset {}", self.path.display(), self.offset)
-    }
-}
-
-impl std::fmt::Display for InvalidBlock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { hash, height, reason, debug, place } = self;
-        write!(f, "invalid block {hash} at height {height}: {reason}: {debug} ({place})")
+        let assumed = assumed_height(connector.config, branches, &chain).unwrap_or(0);
+        let end = connector.run(assumed, stop, progress)?;
+        let is_last = match &end {
+            End::Invalid(block) => {
+                progress.invalid(block);
+                branches.fail(&block.hash);
+                invalid.push((**block).clone());
+                chain = Arc::new(branches.best());
+                for bad in &branches.bad_headers()[bad_headers..] {
+                    let bad = scan::invalid_header(connector.files, bad);
+                    progress.invalid(&bad);
+                    invalid.push(bad);
+                }
+                bad_headers = branches.bad_headers().len();
+                chain.hash(chain.height()) == connector.hash()
+            }
+            End::Complete => true,
+            End::StopHeight | End::Interrupted => return Ok(end),
+        };
+        if is_last {
+            // The tip may be what is left of a branch that was tried earlier.
+            let tip = connector.hash();
+            let headers = branches.bad_headers().iter();
+            let headers = headers.map(|bad| scan::invalid_header(connector.files, bad));
+            let above = headers
+                .chain(invalid.iter().cloned())
+                .find(|block| branches.parent(&block.hash) == Some(tip));
+            return Ok(above.map_or(End::Complete, |block| End::Invalid(Box::new(block))));
+        }
     }
 }

@@ -8,10 +8,10 @@ use assay_consensus::block::{self, BlockError, BlockRules};
 use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
 use assay_consensus::signet::check_signet_solution;
-use assay_store::{BlockFiles, BlockFilesError};
+use assay_store::{BlockFiles, BlockFilesError, BlockPlace};
 use assay_wire::{Block, BlockHash, ParseError, Wtxid};
 
-use super::headers::Chain;
+use super::headers::{Chain, Entry};
 use crate::checker::ImmediateChecker;
 use crate::connect::Prepared;
 use crate::types::EngineError;
@@ -21,7 +21,7 @@ use crate::types::EngineError;
 pub(crate) enum Fault {
     /// It could not be read.
     Read(BlockFilesError),
-    /// What lies there is not a block, or more than one block.
+    /// What lies there does not begin with a block.
     Parse(ParseError),
     /// What lies there is another block than at the time of the scan.
     Changed { found: BlockHash },
@@ -31,10 +31,33 @@ pub(crate) enum Fault {
     Engine(EngineError),
 }
 
+impl Fault {
+    /// Whether other bytes with the same header may be valid.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Read(_) | Self::Parse(_) | Self::Changed { .. } => true,
+            Self::Rule(error) => error.is_mutation(),
+            Self::Engine(_) => false,
+        }
+    }
+}
+
+/// A block that cannot be connected.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) fault: Fault,
+    /// The copy that was judged, or the first of several damaged ones.
+    pub(crate) place: BlockPlace,
+    /// Damaged copies.
+    pub(crate) damaged: usize,
+}
+
 /// A block that only its coins can still refute.
 pub(crate) struct Ready {
     pub(crate) prepared: Prepared,
     pub(crate) rules: BlockRules,
+    /// The copy that was read.
+    pub(crate) place: BlockPlace,
 }
 
 /// Everything that the reading threads share.
@@ -55,7 +78,7 @@ struct State {
     wanted: u32,
     /// Bytes of blocks read or being read, and not handed out yet.
     bytes: u64,
-    ready: BTreeMap<u32, Result<Ready, Fault>>,
+    ready: BTreeMap<u32, Result<Ready, Refused>>,
     is_over: bool,
     /// A reading thread has panicked.
     is_broken: bool,
@@ -123,7 +146,7 @@ impl<'a> Prefetch<'a> {
     }
 
     /// The next block in order of height; must not be called after the last one.
-    pub(crate) fn next(&self) -> Result<Ready, Fault> {
+    pub(crate) fn next(&self) -> Result<Ready, Refused> {
         let mut state = self.lock();
         let height = state.wanted;
         let outcome = loop {
@@ -149,20 +172,54 @@ impl<'a> Prefetch<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn get_ready(&self, height: u32) -> Result<Ready, Fault> {
-        let (params, entry) = (self.params, self.chain.entry(height));
-        let raw = self.files.read(&entry.place).map_err(Fault::Read)?;
-        let block = Block::parse(raw, params.encoding).map_err(Fault::Parse)?;
-        let hash = block.hash();
-        if hash != entry.hash {
-            return Err(Fault::Changed { found: hash });
+    /// Takes the first copy that is whole. A copy whose bytes are not those that the header commits to says nothing of the
+    /// block, in Core neither (`BLOCK_MUTATED`); a whole one that breaks a rule settles it.
+    fn get_ready(&self, height: u32) -> Result<Ready, Refused> {
+        let mut first: Option<Refused> = None;
+        for entry in self.chain.copies(height) {
+            let fault = match self.read(height, entry) {
+                Ok(ready) => return Ok(ready),
+                Err(fault) => fault,
+            };
+            let damaged = first.as_ref().map_or(0, |first| first.damaged) + 1;
+            let place = entry.place;
+            if !fault.is_damage() {
+                return Err(Refused { fault, place, damaged: 0 });
+            }
+            match &mut first {
+                // A file that cannot be read is no verdict on a block.
+                Some(first) if matches!(fault, Fault::Read(_)) => first.fault = fault,
+                Some(first) => first.damaged = damaged,
+                None => first = Some(Refused { fault, place, damaged }),
+            }
         }
-        let prepared = prepare(block, hash);
-        let view = self.chain.up_to(height - 1);
-        let rules = BlockRules::new(params, &view, prepared.block.header(), &hash);
-        check(params, &prepared, &rules).map_err(Fault::Rule)?;
-        Ok(Ready { prepared, rules })
+        Err(first.expect("a block of the chain has a copy at least"))
     }
+
+    fn read(&self, height: u32, entry: &Entry) -> Result<Ready, Fault> {
+        let params = self.params;
+        let prepared = read_block(params, self.files, entry)?;
+        let view = self.chain.up_to(height - 1);
+        let rules = BlockRules::new(params, &view, prepared.block.header(), &entry.hash);
+        check(params, &prepared, &rules).map_err(Fault::Rule)?;
+        Ok(Ready { prepared, rules, place: entry.place })
+    }
+}
+
+/// Reads one copy of a block. Bytes that follow the block in its record are left out, as Core does
+/// (`validation.cpp`, `LoadExternalBlockFile`; `node/blockstorage.cpp`, `ReadBlock`).
+pub(super) fn read_block(
+    params: &ChainParams,
+    files: &BlockFiles,
+    entry: &Entry,
+) -> Result<Prepared, Fault> {
+    let raw = files.read(&entry.place).map_err(Fault::Read)?;
+    let block = Block::parse_prefix(raw, params.encoding).map_err(Fault::Parse)?;
+    let hash = block.hash();
+    if hash != entry.hash {
+        return Err(Fault::Changed { found: hash });
+    }
+    Ok(prepare(block, hash))
 }
 
 /// Lets the consumer know when a reading thread unwinds.

@@ -92,7 +92,7 @@ pub(super) const GETBLOCKCHAININFO: Method = Method {
   \"time\" : xxx,                           (numeric) Its time, seconds since 1970
   \"mediantime\" : xxx,                     (numeric) Its median time past, seconds since 1970
   \"verificationprogress\" : n,             (numeric) Estimate of the share of the chain that is verified, 0 to 1
-  \"initialblockdownload\" : true|false,    (boolean) Whether the tip is more than a day old
+  \"initialblockdownload\" : true|false,    (boolean) Whether no tip since the start had the minimum chain work and was at most a day old
   \"chainwork\" : \"hex\",                    (string) Work of the active chain
   \"size_on_disk\" : n,                     (numeric) Bytes of block, undo and coin data on disk
   \"pruned\" : true|false,                  (boolean) Whether old blocks are deleted

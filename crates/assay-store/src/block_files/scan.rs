@@ -37,8 +37,19 @@ pub enum StrayKind {
     Truncated,
     /// A record that begins as it should, but with something other than a block header.
     BadHeader,
+    /// A record that begins as it should, but with a length that no block has.
+    BadLength,
     /// Anything else.
     Garbage,
+}
+
+/// What tells records from chance.
+pub struct RecordRules<'a> {
+    /// Length of the largest block. Like Core, a scan passes over records that claim to be longer
+    /// (`validation.cpp`, `LoadExternalBlockFile`).
+    pub bytes_max: u32,
+    /// Whether bytes can be a block header, best by their proof of work.
+    pub is_header: &'a (dyn Fn(&[u8; HEADER_BYTES]) -> bool + Sync),
 }
 
 impl StrayKind {
@@ -48,6 +59,7 @@ impl StrayKind {
             Self::Padding => "padding",
             Self::Truncated => "a record that is cut off",
             Self::BadHeader => "a record that does not begin with a header and its proof of work",
+            Self::BadLength => "a record whose length no block can have",
             Self::Garbage => "garbage",
         }
     }
@@ -56,15 +68,16 @@ impl StrayKind {
 impl BlockFiles {
     /// Walks through one file and reports everything in it, in order; reads headers, not blocks.
     ///
-    /// `is_header` says whether bytes can be a block header, best by its proof of work: records are told from chance by it.
-    /// `on_finding` also learns how far the scan has come. Records that a damaged length would hide are found all the same.
+    /// `on_finding` also learns how far the scan has come. Whatever is no record is searched for the next one from the byte
+    /// after its first, as Core does; records that a damaged length would hide are found all the same. A record may be
+    /// longer than the block in it.
     ///
     /// # Errors
     /// An I/O error.
     pub fn scan(
         &self,
         file: u32,
-        is_header: &dyn Fn(&[u8; HEADER_BYTES]) -> bool,
+        rules: &RecordRules<'_>,
         on_finding: &mut dyn FnMut(Finding, u64),
     ) -> Result<(), BlockFilesError> {
         let mut scan = Scan {
@@ -72,7 +85,7 @@ impl BlockFiles {
             file,
             end: self.files()[file as usize].bytes,
             magic: Finder::new(&self.magic).into_owned(),
-            is_header,
+            rules,
         };
         scan.run(on_finding)
     }
@@ -83,7 +96,7 @@ struct Scan<'a> {
     file: u32,
     end: u64,
     magic: Finder<'static>,
-    is_header: &'a dyn Fn(&[u8; HEADER_BYTES]) -> bool,
+    rules: &'a RecordRules<'a>,
 }
 
 /// What lies at a position where a record may begin.
@@ -159,8 +172,11 @@ impl Scan<'_> {
         let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
         let mut header = [0u8; HEADER_BYTES];
         header.copy_from_slice(&head[FRAME_BYTES..]);
-        if (size as usize) < HEADER_BYTES || !(self.is_header)(&header) {
+        if (size as usize) < HEADER_BYTES || !(self.rules.is_header)(&header) {
             return Ok(Candidate::Other(StrayKind::BadHeader));
+        }
+        if size > self.rules.bytes_max {
+            return Ok(Candidate::Other(StrayKind::BadLength));
         }
         let offset = at + FRAME_BYTES as u64;
         if offset + u64::from(size) > self.end {
@@ -214,7 +230,7 @@ impl Scan<'_> {
 }
 
 /// Bytes of a block header.
-const HEADER_BYTES: usize = 80;
+pub(super) const HEADER_BYTES: usize = 80;
 
 const MAGIC_BYTES: usize = 4;
 

@@ -17,6 +17,8 @@ fn frame(raw: &[u8]) -> Vec<u8> {
     record
 }
 
+const RULES: RecordRules<'static> = RecordRules { bytes_max: 100_000, is_header: &is_header };
+
 fn is_header(header: &[u8; 80]) -> bool {
     header.ends_with(b"work")
 }
@@ -36,7 +38,7 @@ fn check(parts: &[Vec<u8>], expected: &[(u64, u64, Option<StrayKind>)]) {
         assert_eq!(files.is_obfuscated(), key != XorKey::NONE);
         let mut found = Vec::new();
         files
-            .scan(0, &is_header, &mut |finding, _| match finding {
+            .scan(0, &RULES, &mut |finding, _| match finding {
                 Finding::Block { place, header } => {
                     let raw = files.read(&place).unwrap();
                     assert_eq!(raw[..80], header);
@@ -136,7 +138,7 @@ fn zeros_on_the_disk_may_run_into_an_obfuscated_record() {
     fs::write(dir.path().join("xor.dat"), key).unwrap();
     let files = BlockFiles::open(dir.path(), MAGIC).unwrap();
     let mut found = Vec::new();
-    files.scan(0, &is_header, &mut |finding, _| found.push(finding)).unwrap();
+    files.scan(0, &RULES, &mut |finding, _| found.push(finding)).unwrap();
     assert!(matches!(
         found[0],
         Finding::Stray { offset: 0, bytes: 64, kind: StrayKind::Padding, .. }
@@ -205,4 +207,26 @@ fn a_file_that_shrank_is_told_from_a_failing_disk() {
     fs::write(&path, [0; 50]).unwrap();
     let place = BlockPlace { file: 0, offset: 8, size: 100 };
     assert!(matches!(files.read(&place), Err(BlockFilesError::Short { offset: 8, size: 100, .. })));
+}
+
+#[test]
+fn a_length_that_no_block_has_is_passed_over() {
+    let a = frame(&block(1, 100));
+    let mut long = frame(&block(2, 100_001));
+    let kind = Some(StrayKind::BadLength);
+    check(
+        &[a.clone(), long.clone(), a.clone()],
+        &[(8, 100, None), (108, 100_009, kind), (100_125, 100, None)],
+    );
+    // A record within it is found.
+    long[5000..5108].copy_from_slice(&a);
+    check(
+        &[long, a],
+        &[
+            (0, 5000, kind),
+            (5008, 100, None),
+            (5108, 94_901, Some(StrayKind::Garbage)),
+            (100_017, 100, None),
+        ],
+    );
 }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use assay_engine::{ConnectState, ScanReport, ValidateProgress};
+use assay_engine::{ConnectState, InvalidBlock, ScanReport, ValidateProgress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::report::{scan_lines, size};
@@ -108,6 +108,12 @@ impl ValidateProgress for Progress {
         self.say(scan_lines(report, STRAYS_SHOWN).trim_end());
     }
 
+    fn invalid(&self, block: &InvalidBlock) {
+        // Another branch has lengths and rates of its own.
+        self.lines().connect_start = None;
+        self.say(&block.to_string());
+    }
+
     fn connected(&self, state: &ConnectState) {
         let mut lines = self.lines();
         self.tell(state, &mut lines);
@@ -128,8 +134,8 @@ impl ValidateProgress for Progress {
             return;
         }
         lines.last = Instant::now();
-        let rate =
-            (state.bytes_done - bytes_start) as f64 / start.elapsed().as_secs_f64().max(1e-9);
+        let rate = state.bytes_done.saturating_sub(bytes_start) as f64
+            / start.elapsed().as_secs_f64().max(1e-9);
         let left_s = (state.bytes_total - state.bytes_done) as f64 / rate.max(1.0);
         output::complain(&format!(
             "height {} of {}, {:.1} % of {}, {:.1} MiB/s, {} transactions, {} inputs, coins in memory {} MiB, ETA {}",

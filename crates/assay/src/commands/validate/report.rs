@@ -13,10 +13,14 @@ use serde::Serialize;
 pub(super) struct Report {
     schema: u32,
     chain: String,
-    /// `complete`, `stop-height`, `interrupted`, `invalid` (a block is), `incomplete` (one is missing below others).
+    /// `complete`, `stop-height`, `interrupted`, `invalid` (the block above the tip is), `fallback` (the tip is that of the
+    /// best branch without invalid blocks), `incomplete` (a block is missing below others).
     end: &'static str,
     tip_height: u32,
     tip_hash: String,
+    chain_work: String,
+    minimum_chain_work: String,
+    below_minimum_chain_work: bool,
     start_height: u32,
     blocks: u64,
     txs: u64,
@@ -26,7 +30,10 @@ pub(super) struct Report {
     /// Blocks whose scripts were taken to be valid.
     assumed_blocks: u64,
     utxo: Option<Utxo>,
+    /// The first of `invalid_blocks`.
     invalid: Option<Invalid>,
+    /// All that were found on branches with more work than that of the tip, in the order in which they were tried.
+    invalid_blocks: Vec<Invalid>,
     missing: Vec<Missing>,
     scan: Scan,
     scan_s: f64,
@@ -52,19 +59,21 @@ struct Utxo {
     muhash: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Place {
     file: String,
     offset: u64,
     bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Invalid {
     hash: String,
     height: u32,
     reason: String,
     debug: String,
+    /// Whether every copy of it is damaged: the block itself may be valid.
+    damaged: bool,
     place: Place,
     text: String,
 }
@@ -108,16 +117,16 @@ impl Report {
         let rate = |count: u64| count as f64 / validation.connect_s.max(1e-9);
         let Totals { blocks, txs, inputs, outputs, bytes, assumed_blocks, .. } = *totals;
         let is_short = validation.end == End::StopHeight || validation.end == End::Interrupted;
-        let invalid = match &validation.end {
-            End::Invalid(block) => Some(&**block),
-            // Below the height asked for all is well, whatever comes above.
-            _ => scan.bad_header.as_ref().filter(|_| !is_short),
-        };
+        // Below the height asked for all is well, whatever the headers above say.
+        let bad_header = scan.bad_header.as_ref().filter(|_| !is_short);
+        let invalid_blocks: Vec<Invalid> =
+            bad_header.into_iter().chain(&validation.invalid).map(Invalid::new).collect();
         let missing = if is_short { Vec::new() } else { missing(scan) };
         let end = match &validation.end {
             End::Interrupted => "interrupted",
             End::StopHeight => "stop-height",
-            _ if invalid.is_some() => "invalid",
+            End::Invalid(_) => "invalid",
+            _ if !invalid_blocks.is_empty() => "fallback",
             _ if !missing.is_empty() => "incomplete",
             _ => "complete",
         };
@@ -135,6 +144,9 @@ impl Report {
             end,
             tip_height: validation.height,
             tip_hash: validation.hash.to_string(),
+            chain_work: work(&validation.chain_work),
+            minimum_chain_work: work(&validation.minimum_chain_work),
+            below_minimum_chain_work: validation.is_below_minimum_chain_work(),
             start_height: validation.start_height,
             blocks,
             txs,
@@ -143,7 +155,8 @@ impl Report {
             block_bytes: bytes,
             assumed_blocks,
             utxo,
-            invalid: invalid.map(Invalid::new),
+            invalid: invalid_blocks.first().cloned(),
+            invalid_blocks,
             missing,
             scan: Scan::new(scan),
             scan_s: scan.elapsed_s,
@@ -157,17 +170,16 @@ impl Report {
         }
     }
 
-    /// Whether the chain is valid as far as it was asked for.
+    /// Whether the branch with the most work is valid as far as it was asked for.
     pub(super) fn is_valid(&self) -> bool {
-        self.invalid.is_none() && self.missing.is_empty()
+        self.invalid_blocks.is_empty() && self.missing.is_empty()
     }
 
     /// What is wrong, in a line or two.
     pub(super) fn trouble(&self) -> Option<String> {
-        let invalid = self.invalid.as_ref().map(|invalid| invalid.text.as_str());
+        let invalid = self.invalid_blocks.iter().map(|invalid| invalid.text.as_str());
         let missing = self.missing.iter().map(|missing| missing.text.as_str());
-        let mut lines: Vec<String> =
-            invalid.into_iter().chain(missing).map(str::to_owned).collect();
+        let mut lines: Vec<String> = invalid.chain(missing).map(str::to_owned).collect();
         if !self.missing.is_empty() {
             lines.push(format!("{} blocks do not connect for that", self.scan.unconnected_blocks));
             lines.extend(self.scan.strays.first().map(|stray| stray.text.clone()));
@@ -187,6 +199,10 @@ impl Report {
                 "interrupted; the same command goes on from there".to_owned()
             }
             "interrupted" => "interrupted".to_owned(),
+            "fallback" => format!(
+                "valid up to height {} on the branch with the most work of those without an invalid block",
+                self.tip_height
+            ),
             _ => format!("valid up to height {}", self.tip_height),
         };
         let _ = writeln!(
@@ -194,6 +210,14 @@ impl Report {
             "{verdict}\ntip          {} at height {}\nblocks       {}\ntransactions {}\ninputs       {}\noutputs      {}",
             self.tip_hash, self.tip_height, self.blocks, self.txs, self.inputs, self.outputs,
         );
+        if self.below_minimum_chain_work && self.end != "stop-height" && self.end != "interrupted" {
+            let _ = writeln!(
+                text,
+                "warning      the tip has less work than the real chain of {} is known to have: files may be missing, \
+                 or the chain is another one",
+                self.chain
+            );
+        }
         if self.assumed_blocks > 0 {
             let _ = writeln!(
                 text,
@@ -247,10 +271,16 @@ impl Invalid {
             height: block.height,
             reason: block.reason.clone(),
             debug: block.debug.clone(),
+            damaged: block.is_damaged,
             place: Place::new(&block.place),
             text: block.to_string(),
         }
     }
+}
+
+/// Work as RPC prints `chainwork`.
+fn work(big_endian: &[u8; 32]) -> String {
+    big_endian.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The blocks that are missing below others.

@@ -1,0 +1,91 @@
+//! Whether the chain is still being caught up with.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use assay_consensus::params::ChainParams;
+
+use crate::engine::unix_time_s;
+use crate::types::{Tip, big_endian};
+
+/// Core's default of `-maxtipage`.
+const MAX_TIP_AGE_S: u64 = 24 * 3600;
+
+/// The initial block download, which ends once and for all (Core `validation.cpp`, `IsInitialBlockDownload`): when the tip has
+/// the minimum chain work and is at most a day old.
+pub(crate) struct InitialDownload {
+    minimum_chain_work: [u8; 32],
+    is_over: AtomicBool,
+}
+
+impl InitialDownload {
+    pub(crate) fn new(params: &ChainParams) -> Self {
+        let minimum_chain_work = big_endian(params.minimum_chain_work);
+        Self { minimum_chain_work, is_over: AtomicBool::new(false) }
+    }
+
+    /// Whether it goes on; asked at every new tip, since the age of a tip that was young enough does not matter later.
+    pub(crate) fn goes_on(&self, tip: &Tip) -> bool {
+        self.goes_on_at(tip, unix_time_s())
+    }
+
+    fn goes_on_at(&self, tip: &Tip, now_s: u64) -> bool {
+        if self.is_over.load(Ordering::Relaxed) {
+            return false;
+        }
+        if self.has_little_work(tip) || u64::from(tip.time) + MAX_TIP_AGE_S < now_s {
+            return true;
+        }
+        if !self.is_over.swap(true, Ordering::Relaxed) {
+            tracing::info!("Leaving InitialBlockDownload (latching to false)");
+        }
+        false
+    }
+
+    /// Whether a tip has less work than the real chain is known to have.
+    pub(crate) fn has_little_work(&self, tip: &Tip) -> bool {
+        tip.chain_work < self.minimum_chain_work
+    }
+
+    /// Logs at the start what the work of the tip means.
+    pub(crate) fn log_start(&self, tip: &Tip, params: &ChainParams) {
+        if self.has_little_work(tip) {
+            tracing::info!(
+                "the tip at height {} has less than the minimum chain work of {} ({}): the chain counts as being downloaded \
+                 until one with that much work is connected",
+                tip.height,
+                params.name,
+                params.minimum_chain_work,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_consensus::uint256::U256;
+    use assay_wire::BlockHash;
+
+    use super::*;
+
+    fn tip(work: u64, time: u32) -> Tip {
+        let chain_work = big_endian(U256::from(work));
+        let hash = BlockHash([1; 32]);
+        Tip { height: 1, hash, time, median_time: time, bits: 0, chain_work, chain_txs: 1 }
+    }
+
+    #[test]
+    fn it_ends_with_enough_work_and_a_young_tip_and_never_begins_again() {
+        let mut params = ChainParams::by_name("regtest").unwrap();
+        params.minimum_chain_work = U256::from(1000);
+        let download = InitialDownload::new(&params);
+        let now_s = 1_800_000_000;
+        let (young, old) = (now_s as u32 - 86_400, now_s as u32 - 86_401);
+        for at in [tip(999, young), tip(1000, old), tip(5, old)] {
+            assert!(download.goes_on_at(&at, now_s));
+        }
+        assert!(download.has_little_work(&tip(999, young)));
+        assert!(!download.has_little_work(&tip(1000, old)));
+        assert!(!download.goes_on_at(&tip(1000, young), now_s));
+        assert!(!download.goes_on_at(&tip(5, old), now_s), "it has ended for good");
+    }
+}

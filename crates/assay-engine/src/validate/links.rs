@@ -1,0 +1,167 @@
+//! How the headers found in block files hang together.
+
+use assay_consensus::pow::block_work;
+use assay_consensus::uint256::U256;
+use assay_wire::{BlockHash, Header};
+
+use super::headers::Entry;
+
+/// The place of an entry among all that were found, which are in the order of the files.
+pub(crate) type Index = u32;
+
+/// The parent is in no file.
+pub(super) const NONE: Index = Index::MAX;
+pub(super) const GENESIS: Index = Index::MAX - 1;
+/// Not a block of its own: a copy of an earlier entry, or of the genesis block.
+const COPY: Index = Index::MAX - 2;
+
+/// The entries, with their parents, the order in which they connect, and the work of their branches.
+pub(crate) struct Links<'a> {
+    entries: &'a [Entry],
+    /// All entries but those of the genesis block, ordered by hash and then by place: copies lie side by side.
+    by_hash: Vec<Index>,
+    genesis: BlockHash,
+    pub(super) genesis_work: U256,
+    parents: Vec<Index>,
+    /// Blocks that connect to genesis, parents before children, in the order in which a node that reads the files accepts
+    /// them: of branches with equal work the one whose tip comes first is taken (Core's `nSequenceId`).
+    order: Vec<Index>,
+    /// Work of the branch up to an entry; zero for one that does not connect.
+    works: Vec<U256>,
+    /// Records of the genesis block.
+    pub(super) genesis_copies: usize,
+}
+
+impl<'a> Links<'a> {
+    pub(crate) fn new(entries: &'a [Entry], genesis: &Header, genesis_hash: BlockHash) -> Self {
+        let mut by_hash: Vec<Index> = (0..entries.len() as Index)
+            .filter(|index| entries[*index as usize].hash != genesis_hash)
+            .collect();
+        by_hash.sort_unstable_by_key(|index| (entries[*index as usize].hash, *index));
+        let mut links = Self {
+            entries,
+            genesis_copies: entries.len() - by_hash.len(),
+            by_hash,
+            genesis: genesis_hash,
+            genesis_work: block_work(genesis.bits),
+            parents: vec![COPY; entries.len()],
+            order: Vec::new(),
+            works: vec![U256::ZERO; entries.len()],
+        };
+        for place in 0..links.by_hash.len() {
+            let index = links.by_hash[place];
+            let hash = &links.entry(index).hash;
+            if place == 0 || links.entry(links.by_hash[place - 1]).hash != *hash {
+                links.parents[index as usize] = links.find(&links.entry(index).prev);
+            }
+        }
+        links.connect();
+        links
+    }
+
+    /// Fills in order and work, as Core accepts blocks while it reads files: a block whose parent has not come yet waits
+    /// for it (`validation.cpp`, `LoadExternalBlockFile`).
+    fn connect(&mut self) {
+        /// Lists of children in the order of the files: the first one, and the next after each.
+        const END: Index = Index::MAX;
+        let count = self.entries.len();
+        let (mut first, mut next) = (vec![END; count], vec![END; count]);
+        for index in (0..count as Index).rev() {
+            let parent = self.parents[index as usize];
+            if parent < COPY {
+                next[index as usize] = first[parent as usize];
+                first[parent as usize] = index;
+            }
+        }
+        let mut done = 0;
+        for index in 0..count as Index {
+            let parent = self.parents[index as usize];
+            let is_ready = parent == GENESIS || parent < COPY && self.is_connected(parent);
+            if !is_ready {
+                continue;
+            }
+            self.accept(index);
+            // Those that have waited for it, and those that have waited for them.
+            while done < self.order.len() {
+                let mut child = first[self.order[done] as usize];
+                while child < index {
+                    self.accept(child);
+                    child = next[child as usize];
+                }
+                done += 1;
+            }
+        }
+    }
+
+    fn accept(&mut self, index: Index) {
+        let below = match self.parents[index as usize] {
+            GENESIS => self.genesis_work,
+            parent => self.works[parent as usize],
+        };
+        self.works[index as usize] = below.wrapping_add(block_work(self.entry(index).bits));
+        self.order.push(index);
+    }
+
+    pub(crate) fn entry(&self, index: Index) -> &'a Entry {
+        &self.entries[index as usize]
+    }
+
+    /// The entry of a block, the first of its copies; [`GENESIS`] or [`NONE`].
+    pub(super) fn find(&self, hash: &BlockHash) -> Index {
+        if *hash == self.genesis {
+            return GENESIS;
+        }
+        let place = self.by_hash.partition_point(|index| self.entry(*index).hash < *hash);
+        let found = self.by_hash.get(place).copied();
+        found.filter(|index| self.entry(*index).hash == *hash).unwrap_or(NONE)
+    }
+
+    /// All copies of a block, in the order of the files.
+    pub(crate) fn copies(&'a self, index: Index) -> impl Iterator<Item = &'a Entry> + use<'a> {
+        let hash = self.entry(index).hash;
+        let place = self.by_hash.partition_point(|index| self.entry(*index).hash < hash);
+        self.by_hash[place..]
+            .iter()
+            .map(|index| self.entry(*index))
+            .take_while(move |entry| entry.hash == hash)
+    }
+
+    pub(super) fn is_connected(&self, index: Index) -> bool {
+        self.works[index as usize] != U256::ZERO
+    }
+
+    pub(super) fn work(&self, index: Index) -> U256 {
+        if index == GENESIS { self.genesis_work } else { self.works[index as usize] }
+    }
+
+    pub(super) fn parent(&self, index: Index) -> Index {
+        self.parents[index as usize]
+    }
+
+    /// Blocks that connect to genesis, parents before children.
+    pub(super) fn order(&self) -> &[Index] {
+        &self.order
+    }
+
+    /// Every block once, in the order of the files.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Index> + '_ {
+        let is_block = |index: &Index| self.parents[*index as usize] != COPY;
+        (0..self.entries.len() as Index).filter(is_block)
+    }
+
+    /// The entries from height 1 up to `tip`.
+    pub(super) fn branch(&self, tip: Index) -> Vec<Index> {
+        let mut branch = Vec::new();
+        let mut at = tip;
+        while at < COPY {
+            branch.push(at);
+            at = self.parents[at as usize];
+        }
+        branch.reverse();
+        branch
+    }
+
+    pub(super) fn entries(&self) -> usize {
+        self.entries.len()
+    }
+}

@@ -1,0 +1,238 @@
+//! What a validation says.
+
+use std::path::PathBuf;
+
+use assay_store::{BlockFiles, BlockPlace, StrayKind};
+use assay_wire::{Block, BlockHash};
+
+use crate::types::UtxoStats;
+
+/// How far connecting has come.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectState {
+    /// Height connected last.
+    pub height: u32,
+    /// Height at which it will end.
+    pub last_height: u32,
+    /// Bytes of blocks up to that height, from genesis on.
+    pub bytes_done: u64,
+    /// Bytes of all blocks to be connected, from genesis on.
+    pub bytes_total: u64,
+    /// What was counted since genesis.
+    pub totals: Totals,
+    /// Bytes of coins in memory.
+    pub cache_bytes: usize,
+}
+
+/// Sums over the connected blocks, genesis left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Blocks.
+    pub blocks: u64,
+    /// Transactions, coinbases included.
+    pub txs: u64,
+    /// Inputs, coinbases' left out.
+    pub inputs: u64,
+    /// Outputs.
+    pub outputs: u64,
+    /// Bytes of blocks.
+    pub bytes: u64,
+    /// Blocks whose scripts were taken to be valid.
+    pub assumed_blocks: u64,
+    /// Time spent connecting, milliseconds, over all runs.
+    pub elapsed_ms: u64,
+}
+
+/// Where something is in the block files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePlace {
+    /// The file.
+    pub path: PathBuf,
+    /// Offset of the raw block or of the bytes in question.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// Bytes of a block file that belong to no block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// Where they are.
+    pub place: FilePlace,
+    /// What they look like.
+    pub kind: StrayKind,
+}
+
+/// A block that others build on and that is in no file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingBlock {
+    /// Its hash.
+    pub hash: BlockHash,
+    /// A block that builds on it, and where that is.
+    pub child: BlockHash,
+    /// Where the child is.
+    pub child_place: FilePlace,
+}
+
+/// What the block files hold.
+#[derive(Clone, Debug)]
+pub struct ScanReport {
+    /// Files.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Whether they are obfuscated.
+    pub is_obfuscated: bool,
+    /// Distinct blocks, genesis left out.
+    pub blocks: usize,
+    /// Blocks found again.
+    pub duplicates: usize,
+    /// Height of the chosen branch.
+    pub height: u32,
+    /// Hash of its last block.
+    pub hash: BlockHash,
+    /// Blocks on other branches.
+    pub stale_blocks: usize,
+    /// Branches that these blocks form.
+    pub stale_branches: usize,
+    /// Blocks that do not connect because one below them is missing.
+    pub unconnected: usize,
+    /// The first few of these gaps, in the order of the files.
+    pub missing: Vec<MissingBlock>,
+    /// Bytes of padding.
+    pub padding_bytes: u64,
+    /// Other bytes that belong to no block: the first few places.
+    pub strays: Vec<Stray>,
+    /// All such places.
+    pub stray_count: usize,
+    /// A header that breaks a rule, for which a branch with less work was chosen.
+    pub bad_header: Option<InvalidBlock>,
+    /// Height up to which scripts are taken to be valid.
+    pub assumed_height: u32,
+    /// Seconds it took.
+    pub elapsed_s: f64,
+}
+
+/// A block that cannot be connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidBlock {
+    /// Its hash.
+    pub hash: BlockHash,
+    /// Its height.
+    pub height: u32,
+    /// The reference node's reject reason, or `unreadable-block` for bytes that are not the block that was found.
+    pub reason: String,
+    /// Where and why, for people.
+    pub debug: String,
+    /// Where it is.
+    pub place: FilePlace,
+    /// Whether the bytes are not those that its header commits to, in any copy: the block itself may be valid.
+    pub is_damaged: bool,
+}
+
+/// How a validation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// A branch is valid as a whole, and there is none with more work but those of [`Validation::invalid`].
+    Complete,
+    /// It is valid up to the height asked for.
+    StopHeight,
+    /// It was told to stop.
+    Interrupted,
+    /// The block above the tip is invalid, and no other branch has more work than the blocks below it, which are valid.
+    Invalid(Box<InvalidBlock>),
+}
+
+/// What a validation found.
+#[derive(Clone, Debug)]
+pub struct Validation {
+    /// What the files hold.
+    pub scan: ScanReport,
+    /// How it ended.
+    pub end: End,
+    /// The invalid blocks and headers on branches with more work than the one that was reached, in the order in which they
+    /// were tried, without [`ScanReport::bad_header`].
+    pub invalid: Vec<InvalidBlock>,
+    /// Height at which it took up an earlier one; 0 for a new one.
+    pub start_height: u32,
+    /// Sums since genesis.
+    pub totals: Totals,
+    /// Sums of this run.
+    pub run_totals: Totals,
+    /// The tip and its coins; absent when it was told to stop.
+    pub coins: Option<UtxoStats>,
+    /// Height of the tip.
+    pub height: u32,
+    /// Hash of the tip.
+    pub hash: BlockHash,
+    /// Work of the chain up to the tip, big endian, and what a chain must have to be taken for the real one.
+    pub chain_work: [u8; 32],
+    /// See there.
+    pub minimum_chain_work: [u8; 32],
+    /// Seconds of this run until the last script had passed; some of the counting and writing goes on meanwhile.
+    pub connect_s: f64,
+    /// Seconds from then on, for counting and hashing the coins, and for writing them out where they are kept.
+    pub hash_s: f64,
+}
+
+impl Totals {
+    /// Counts a block; the time is not changed.
+    pub(super) fn add(&mut self, block: &Block, is_assumed: bool) {
+        self.blocks += 1;
+        self.txs += block.tx_count() as u64;
+        self.inputs += (block.input_count() - block.tx(0).input_count()) as u64;
+        self.outputs += block.output_count() as u64;
+        self.bytes += block.bytes().len() as u64;
+        self.assumed_blocks += u64::from(is_assumed);
+    }
+
+    /// Takes back what [`Totals::add`] did.
+    pub(super) fn remove(&mut self, block: &Block, was_assumed: bool) {
+        self.blocks -= 1;
+        self.txs -= block.tx_count() as u64;
+        self.inputs -= (block.input_count() - block.tx(0).input_count()) as u64;
+        self.outputs -= block.output_count() as u64;
+        self.bytes -= block.bytes().len() as u64;
+        self.assumed_blocks -= u64::from(was_assumed);
+    }
+
+    /// What came after `before`; less than nothing counts as nothing, where blocks were taken back.
+    pub(super) fn since(&self, before: &Self) -> Self {
+        Self {
+            blocks: self.blocks.saturating_sub(before.blocks),
+            txs: self.txs.saturating_sub(before.txs),
+            inputs: self.inputs.saturating_sub(before.inputs),
+            outputs: self.outputs.saturating_sub(before.outputs),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            assumed_blocks: self.assumed_blocks.saturating_sub(before.assumed_blocks),
+            elapsed_ms: self.elapsed_ms.saturating_sub(before.elapsed_ms),
+        }
+    }
+}
+
+impl FilePlace {
+    pub(super) fn new(files: &BlockFiles, place: &BlockPlace) -> Self {
+        let path = files.path_of(place).to_path_buf();
+        Self { path, offset: place.offset, bytes: u64::from(place.size) }
+    }
+}
+
+impl std::fmt::Display for FilePlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "file {} offset {}", self.path.display(), self.offset)
+    }
+}
+
+impl std::fmt::Display for InvalidBlock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { hash, height, reason, debug, place, .. } = self;
+        write!(f, "invalid block {hash} at height {height}: {reason}: {debug} ({place})")
+    }
+}
+
+impl Validation {
+    /// Whether the tip has less work than the parameters demand of the real chain (Core's `nMinimumChainWork`).
+    pub fn is_below_minimum_chain_work(&self) -> bool {
+        self.chain_work < self.minimum_chain_work
+    }
+}

@@ -1,0 +1,90 @@
+//! Going back to where another branch leaves this one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use assay_consensus::block::check_merkle_root;
+use assay_store::{Room, decode_undo};
+use assay_wire::OutPoint;
+
+use super::connect::Connector;
+use super::headers::Chain;
+use super::prefetch::read_block;
+use super::{ValidateError, ValidateProgress};
+use crate::apply::{Moved, UnwindError, unapply};
+use crate::config::READ_THREADS;
+use crate::connect::{Prepared, doubt};
+
+impl<'a> Connector<'a> {
+    /// Takes blocks back that are not on `chain`, from which connecting goes on then. Gives whether it got there: `stop` ends
+    /// it at a block in between.
+    ///
+    /// # Errors
+    /// [`ValidateError::NoUndo`] before anything has changed, when undo data are missing: those of all blocks that another
+    /// branch of the same files can replace are there.
+    pub(crate) fn switch(
+        &mut self,
+        chain: Arc<Chain<'a>>,
+        stop: &AtomicBool,
+        progress: &dyn ValidateProgress,
+    ) -> Result<bool, ValidateError> {
+        let fork = chain.fork(&self.chain, self.height);
+        for height in fork + 1..=self.height {
+            let hash = self.chain.hash(height);
+            if self.datadir.undo(&hash)?.is_none() {
+                let (coins, coins_height) = (self.hash(), self.height);
+                return Err(ValidateError::NoUndo { coins, coins_height, fork, height });
+            }
+        }
+        while self.height > fork {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            self.step_back()?;
+            if self.coins.make_room() == Room::FlushDue {
+                self.flush(progress)?;
+            }
+        }
+        self.chain = chain;
+        Ok(true)
+    }
+
+    /// Takes the last connected block back.
+    fn step_back(&mut self) -> Result<(), ValidateError> {
+        let (hash, height) = (self.hash(), self.height);
+        let prepared = self.read_connected(height)?;
+        let Prepared { block, txids, .. } = &prepared;
+        let record = self.datadir.undo(&hash)?;
+        let (coins, coins_height, fork) = (hash, height, height - 1);
+        let missing = ValidateError::NoUndo { coins, coins_height, fork, height };
+        let record = record.ok_or(missing)?;
+        let outputs = block.txs().zip(txids).flat_map(|(tx, &txid)| {
+            (0..tx.output_count() as u32).map(move |vout| OutPoint { txid, vout })
+        });
+        self.coins.load(outputs, READ_THREADS)?;
+        let spent = decode_undo(&record.undo).map_err(UnwindError::Undo);
+        let outputs_first = self.config.params.cash.is_some();
+        spent
+            .and_then(|spent| {
+                let moved = Moved { txs_added: block.tx_count(), spent };
+                unapply(block, txids, outputs_first, moved, &mut self.coins)
+            })
+            .map_err(|cause| doubt(hash, cause))?;
+        self.coinbases.disconnect(&txids[0]);
+        self.totals.remove(block, record.is_assumed);
+        self.height = height - 1;
+        Ok(())
+    }
+
+    /// Reads a block that has been connected: the first copy that has the transactions of its header.
+    fn read_connected(&self, height: u32) -> Result<Prepared, ValidateError> {
+        for entry in self.chain.copies(height) {
+            if let Ok(prepared) = read_block(&self.config.params, self.files, entry)
+                && check_merkle_root(prepared.block.header(), &prepared.txids).is_ok()
+            {
+                return Ok(prepared);
+            }
+        }
+        Err(ValidateError::Gone { hash: self.chain.hash(height), height })
+    }
+}
