@@ -62,7 +62,7 @@ impl Collector {
             let context = batch.context(spend, &outputs, spend.range()).with_key_hashes(known);
             let flags = batch.block.rules.flags;
             // Only a transaction with very many signatures has to be settled before its end.
-            let mut contexts = Spends::new(batches, spends);
+            let mut contexts = Lookup::new(batches, spends);
             runs.run((&context, flags), spend.inputs.clone(), 2 * script_batch, &mut contexts);
         }
     }
@@ -70,7 +70,7 @@ impl Collector {
     /// Settles everything and empties itself. `proven` are the answers to what the scripts ask, if they are known.
     pub(super) fn conclude(&mut self, proven: Option<&[bool]>, verifier: &Verifier) {
         let Self { runs, batches, spends, inputs } = self;
-        let verdicts = runs.finish(proven, &mut Spends::new(batches, spends));
+        let verdicts = runs.finish(proven, &mut Lookup::new(batches, spends));
         for (&(batch, index), verdict) in spends.iter().zip(verdicts) {
             let batch = &batches[batch as usize];
             verifier.note(batch, &batch.spends[index as usize], verdict);
@@ -84,23 +84,24 @@ impl Collector {
 }
 
 /// Finds what a run was.
-struct Spends<'c> {
+struct Lookup<'c> {
     batches: &'c [Batch],
-    spends: &'c [(u32, u32)],
+    /// As [`Collector::spends`].
+    runs: &'c [(u32, u32)],
     /// What is spent by the run that was asked for last.
     outputs: Vec<TxOut<'c>>,
     last: Option<usize>,
 }
 
-impl<'c> Spends<'c> {
-    fn new(batches: &'c [Batch], spends: &'c [(u32, u32)]) -> Self {
-        Self { batches, spends, outputs: Vec::new(), last: None }
+impl<'c> Lookup<'c> {
+    fn new(batches: &'c [Batch], runs: &'c [(u32, u32)]) -> Self {
+        Self { batches, runs, outputs: Vec::new(), last: None }
     }
 }
 
-impl Contexts for Spends<'_> {
+impl Contexts for Lookup<'_> {
     fn with(&mut self, run: usize, input: u32, work: &mut dyn FnMut(&TxContext<'_>, Flags)) {
-        let (batch, index) = self.spends[run];
+        let (batch, index) = self.runs[run];
         let batch = &self.batches[batch as usize];
         let spend = &batch.spends[index as usize];
         if self.last != Some(run) {

@@ -339,7 +339,7 @@ fn large_transactions_alone_and_in_a_block() {
             assert_eq!(alone, as_alone);
             for script_batch in [None, Some(30), Some(2000)] {
                 let many = verify_many(&[(tx, spent.clone())], rules.flags, script_batch, &pool);
-                assert_eq!(many, [expected.clone()]);
+                assert_eq!(many, std::slice::from_ref(&expected));
                 let verifier = BlockVerifier::new(&params, &block, 900_000, None)
                     .with_script_batch(script_batch);
                 let found = pool.install(|| verifier.verify_scripts(&spent, 0..2));
