@@ -1,24 +1,29 @@
 //! Script verification on all cores, beside the thread that moves coins.
 //!
 //! That thread hands over transactions with the outputs they spend, of one block after the other; threads of a pool verify
-//! them in any order, those of later blocks too ([`Verifier`]). The verdict on a block ([`BlockScripts`]) does not depend
-//! on that order: of its failures the one in the lowest transaction and input counts, and nothing below a failure is skipped.
+//! them in any order, those of later blocks too ([`Verifier`]). A large transaction goes to several of them, in parts
+//! (`parts`). The verdict on a block ([`BlockScripts`]) does not depend on that order: of its failures the one in the lowest
+//! transaction and input counts, and nothing below a failure is skipped.
 
 mod collector;
 mod many;
+mod parts;
+mod runs;
 mod verifier;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use assay_consensus::block::{BlockError, BlockRules, ScriptFailure};
-use assay_consensus::script::{Flags, Interpreter, ScriptError, TxContext};
+use assay_consensus::script::{ScriptError, TxContext};
 use assay_consensus::tx::TxError;
 use assay_wire::{Coin, Tx, TxOut};
 
-use crate::checker::ImmediateChecker;
 use crate::connect::Prepared;
 pub(crate) use many::verify_many;
+use parts::LargeTx;
+pub(crate) use parts::{PART_COST, cut};
 pub(crate) use verifier::Verifier;
 
 /// A batch is handed over when it holds this many inputs: half a millisecond of work and more.
@@ -29,6 +34,22 @@ const BATCH_INPUTS: usize = 64;
 pub(crate) struct TxFailure {
     pub(crate) tx_index: u32,
     pub(crate) cause: Cause,
+}
+
+impl TxFailure {
+    /// Of two failures the one with the lower position counts. The signature checks of a transaction are counted when all
+    /// its inputs have passed, so an input of it comes first.
+    fn position(&self) -> u64 {
+        match self.cause {
+            Cause::Script { input, .. } => position(self.tx_index, input),
+            Cause::SigChecks(_) => position(self.tx_index, u32::MAX),
+        }
+    }
+}
+
+/// Orders the inputs of a block.
+fn position(tx_index: u32, input: u32) -> u64 {
+    u64::from(tx_index) << 32 | u64::from(input)
 }
 
 /// What is wrong with its scripts.
@@ -44,10 +65,10 @@ pub(crate) enum Cause {
 pub(crate) struct BlockScripts {
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) rules: BlockRules,
-    /// Transactions whose verdict is open, and one more as long as others may come.
+    /// Transactions, and parts of large ones, whose verdict is open, and one more as long as others may come.
     open: AtomicUsize,
-    /// Transaction index of the lowest failure; work above it is pointless.
-    lowest: AtomicU32,
+    /// Position of the lowest failure; work above it is pointless.
+    lowest: AtomicU64,
     failure: Mutex<Option<TxFailure>>,
     /// Signature checks that have been executed, and those known from before.
     sigchecks: AtomicU64,
@@ -59,7 +80,7 @@ impl BlockScripts {
             prepared,
             rules,
             open: AtomicUsize::new(1),
-            lowest: AtomicU32::new(u32::MAX),
+            lowest: AtomicU64::new(u64::MAX),
             failure: Mutex::default(),
             sigchecks: AtomicU64::new(0),
         }
@@ -94,59 +115,102 @@ impl BlockScripts {
         }
     }
 
-    /// Notes what the scripts of a transaction came to; gives whether it is the first failure of the block.
-    fn note(&self, tx_index: u32, verdict: Result<u64, Cause>) -> bool {
-        let cause = match verdict {
-            Ok(sigchecks) => {
-                self.sigchecks.fetch_add(sigchecks, Ordering::Relaxed);
-                return false;
-            }
-            Err(cause) => cause,
-        };
+    /// Notes a failure; gives whether it is the first of the block.
+    fn fail(&self, failure: TxFailure) -> bool {
         let mut known = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = known.is_none();
-        // One thread verifies a transaction, from its first input on, so there is one failure for each.
-        if known.as_ref().is_none_or(|known| tx_index < known.tx_index) {
-            self.lowest.fetch_min(tx_index, Ordering::Relaxed);
-            *known = Some(TxFailure { tx_index, cause });
+        let position = failure.position();
+        if known.as_ref().is_none_or(|known| position < known.position()) {
+            self.lowest.fetch_min(position, Ordering::Relaxed);
+            *known = Some(failure);
         }
         is_first
     }
 
-    fn is_pointless(&self, tx_index: u32) -> bool {
-        tx_index > self.lowest.load(Ordering::Relaxed)
+    fn add_sigchecks(&self, sigchecks: u64) {
+        self.sigchecks.fetch_add(sigchecks, Ordering::Relaxed);
     }
 
-    fn close(&self, txs: usize) {
-        self.open.fetch_sub(txs, Ordering::Release);
+    /// Whether no verdict can depend on these inputs: one before them has failed.
+    fn is_pointless(&self, spend: &Spend) -> bool {
+        position(spend.tx_index, spend.inputs.start) > self.lowest.load(Ordering::Relaxed)
+    }
+
+    fn close(&self, spends: usize) {
+        self.open.fetch_sub(spends, Ordering::Release);
     }
 }
 
-/// Transactions to verify, with the coins that their inputs spend.
+/// What one task verifies.
 struct Batch {
     block: Arc<BlockScripts>,
-    /// Index of the transaction in the block and of its first coin in `coins`.
-    txs: Vec<(u32, u32)>,
-    coins: Vec<Coin>,
+    spends: Vec<Spend>,
+    coins: Coins,
+}
+
+/// Inputs of a transaction that are verified one after the other.
+struct Spend {
+    tx_index: u32,
+    inputs: Range<u32>,
+    /// Index of what the transaction's first input spends in the coins of the batch.
+    first_coin: u32,
+}
+
+enum Coins {
+    /// Those of whole transactions, one after the other.
+    Whole(Vec<Coin>),
+    /// The batch is a part of this transaction.
+    Part(Arc<LargeTx>),
+}
+
+impl Spend {
+    fn range(&self) -> Range<usize> {
+        self.inputs.start as usize..self.inputs.end as usize
+    }
 }
 
 impl Batch {
-    fn new(block: Arc<BlockScripts>) -> Self {
-        Self { block, txs: Vec::new(), coins: Vec::new() }
+    fn input_count(&self) -> usize {
+        self.spends.iter().map(|spend| spend.inputs.len()).sum()
     }
 
-    /// What a transaction spends, from its first coin on.
-    fn spent<'b>(&'b self, first_coin: u32, tx: Tx<'_>, outputs: &mut Vec<TxOut<'b>>) {
-        let coins = &self.coins[first_coin as usize..][..tx.input_count()];
+    fn tx(&self, spend: &Spend) -> Tx<'_> {
+        self.block.prepared.block.tx(spend.tx_index as usize)
+    }
+
+    /// What the whole transaction spends.
+    fn spent<'b>(&'b self, spend: &Spend, outputs: &mut Vec<TxOut<'b>>) {
+        let coins = match &self.coins {
+            Coins::Whole(coins) => coins,
+            Coins::Part(large) => &large.coins,
+        };
+        let coins = &coins[spend.first_coin as usize..][..self.tx(spend).input_count()];
         outputs.clear();
         outputs.extend(coins.iter().map(Coin::as_tx_out));
+    }
+
+    /// The context for `inputs` of a transaction whose outputs [`Self::spent`] gave.
+    fn context<'b>(
+        &'b self,
+        spend: &Spend,
+        outputs: &'b [TxOut<'b>],
+        inputs: Range<usize>,
+    ) -> TxContext<'b> {
+        let context = TxContext::new(self.tx(spend), outputs);
+        match &self.coins {
+            Coins::Whole(_) => context,
+            Coins::Part(large) => context.for_part(inputs, &large.hashes),
+        }
     }
 }
 
 /// Collects the transactions of a block into batches and hands them over.
 pub(crate) struct ScriptQueue<'v> {
     verifier: &'v Arc<Verifier>,
-    batch: Batch,
+    block: Arc<BlockScripts>,
+    /// The next batch.
+    spends: Vec<Spend>,
+    coins: Vec<Coin>,
 }
 
 impl<'v> ScriptQueue<'v> {
@@ -155,56 +219,56 @@ impl<'v> ScriptQueue<'v> {
         prepared: Arc<Prepared>,
         rules: BlockRules,
     ) -> Self {
-        Self { verifier, batch: Batch::new(Arc::new(BlockScripts::new(prepared, rules))) }
+        let block = Arc::new(BlockScripts::new(prepared, rules));
+        Self { verifier, block, spends: Vec::new(), coins: Vec::new() }
     }
 
     /// Takes a transaction over; `coins` are what its inputs spend, in input order, and are drained.
     pub(crate) fn push(&mut self, tx_index: usize, coins: &mut Vec<Coin>) {
-        let first_coin = self.batch.coins.len() as u32;
-        self.batch.txs.push((tx_index as u32, first_coin));
-        self.batch.coins.append(coins);
-        if self.batch.coins.len() >= BATCH_INPUTS {
+        let tx = self.block.prepared.block.tx(tx_index);
+        let tx_index = tx_index as u32;
+        if let Some(parts) = self.verifier.cut(tx) {
+            let large = Arc::new(LargeTx::new(tx, std::mem::take(coins), parts.len()));
+            for inputs in parts {
+                let spends = vec![Spend { tx_index, inputs, first_coin: 0 }];
+                self.spawn(spends, Coins::Part(Arc::clone(&large)));
+            }
+            return;
+        }
+        let (first_coin, inputs) = (self.coins.len() as u32, 0..coins.len() as u32);
+        self.spends.push(Spend { tx_index, inputs, first_coin });
+        self.coins.append(coins);
+        if self.coins.len() >= BATCH_INPUTS {
             self.send();
         }
     }
 
     /// Counts the signature checks of a transaction that has been verified before.
     pub(crate) fn add_known(&mut self, sigchecks: u32) {
-        self.batch.block.note(0, Ok(sigchecks.into()));
+        self.block.add_sigchecks(sigchecks.into());
     }
 
     /// Hands over what is left. The block will be decided.
     pub(crate) fn finish(mut self) -> Arc<BlockScripts> {
         self.send();
-        self.batch.block.close(1);
-        self.batch.block
+        self.block.close(1);
+        self.block
     }
 
     fn send(&mut self) {
-        if !self.batch.txs.is_empty() {
-            let next = Batch::new(Arc::clone(&self.batch.block));
-            self.verifier.spawn(std::mem::replace(&mut self.batch, next));
+        if !self.spends.is_empty() {
+            let (spends, coins) =
+                (std::mem::take(&mut self.spends), std::mem::take(&mut self.coins));
+            self.spawn(spends, Coins::Whole(coins));
         }
     }
-}
 
-/// Verifies every input of a transaction: the number of signature checks, or the first input that fails and why.
-pub(crate) fn verify_tx(
-    tx: Tx<'_>,
-    spent: &[TxOut<'_>],
-    flags: Flags,
-    interpreter: &mut Interpreter,
-) -> Result<u64, Cause> {
-    let context = TxContext::new(tx, spent);
-    let mut sigchecks = 0;
-    for input in 0..tx.input_count() {
-        let stats = interpreter
-            .verify_input(&context, input, flags, &mut ImmediateChecker)
-            .map_err(|error| Cause::Script { input: input as u32, error })?;
-        sigchecks += u64::from(stats.sig_checks);
+    fn spawn(&self, spends: Vec<Spend>, coins: Coins) {
+        self.verifier.spawn(Batch { block: Arc::clone(&self.block), spends, coins });
     }
-    Ok(sigchecks)
 }
 
+#[cfg(test)]
+mod large_tests;
 #[cfg(test)]
 mod tests;

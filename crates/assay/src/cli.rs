@@ -627,6 +627,9 @@ pub(crate) struct BenchBlocksArguments {
     /// Forged blocks of each kind to connect.
     #[arg(long, value_name = "N", default_value_t = 9)]
     pub(crate) connect_blocks: usize,
+    /// Inputs of a legacy transaction that is a block of its own, connected on one thread and on all; 0 leaves it out.
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    pub(crate) large_inputs: usize,
     /// Threads that connect blocks, on both sides; 0 takes one for each core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) threads: usize,

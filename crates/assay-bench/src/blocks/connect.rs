@@ -76,7 +76,7 @@ pub(super) fn measure(
     Ok((rows, tip))
 }
 
-fn open(dir: &Path, threads: usize, is_batched: bool) -> Result<Engine, BenchError> {
+pub(super) fn open(dir: &Path, threads: usize, is_batched: bool) -> Result<Engine, BenchError> {
     let params = ChainParams::by_name("regtest").expect("a known chain");
     let mut config = Config::new(dir, Arc::new(params));
     config.threads = threads;
@@ -88,7 +88,7 @@ fn open(dir: &Path, threads: usize, is_batched: bool) -> Result<Engine, BenchErr
         .map_err(|error| BenchError::Engine { dir: dir.to_owned(), source: Box::new(error) })
 }
 
-fn submit(engine: &Engine, block: &ForgedBlock) -> Result<Sample, BenchError> {
+pub(super) fn submit(engine: &Engine, block: &ForgedBlock) -> Result<Sample, BenchError> {
     let raw = block.raw.clone();
     let mut outcome = None;
     let sample = Sample::of(1, || outcome = Some(engine.submit_block(raw)));

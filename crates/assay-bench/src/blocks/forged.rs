@@ -50,6 +50,7 @@ impl Kind {
 }
 
 /// A block.
+#[derive(Clone)]
 pub(crate) struct ForgedBlock {
     pub(crate) height: u32,
     pub(crate) raw: Vec<u8>,
@@ -80,11 +81,21 @@ struct Spend {
 #[derive(Clone)]
 struct Key {
     secret: SecretKey,
-    is_taproot: bool,
+    lock: Lock,
     script_pubkey: Vec<u8>,
 }
 
-/// A transaction without its witness.
+/// How an output is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lock {
+    P2wpkh,
+    /// Spent by the key path.
+    P2tr,
+    /// Of an uncompressed key, as in the first years of the chain.
+    P2pkh,
+}
+
+/// A transaction without signatures.
 struct Unsigned {
     /// Version, inputs, outputs, lock time.
     base: Vec<u8>,
@@ -93,6 +104,8 @@ struct Unsigned {
 
 /// What a coinbase pays; less than it might.
 const COINBASE_SAT: i64 = 1_000_000_000;
+/// What each input of a large transaction spends.
+const LARGE_INPUT_SAT: i64 = 1_000;
 /// Fee of a transaction for each of its outputs.
 const FEE_SAT: i64 = 40;
 
@@ -159,14 +172,43 @@ impl Forge {
         unsigned.par_iter().map(Unsigned::sign).collect()
     }
 
+    /// The next two blocks for one large transaction without witnesses: the second has only that, with so many P2PKH
+    /// inputs, which spend outputs of the first, and half as many outputs.
+    pub(crate) fn next_large(&mut self, inputs: usize) -> [ForgedBlock; 2] {
+        let end = self.ends[0].clone();
+        let mut keys = self.keys(INPUTS, 0);
+        keys.extend(self.keys_locked(inputs, |_| Lock::P2pkh));
+        let sum: i64 = end.iter().map(|spend| spend.value).sum();
+        let change = (sum - LARGE_INPUT_SAT * inputs as i64) / INPUTS as i64 - FEE_SAT;
+        let value = |index: usize| if index < INPUTS { change } else { LARGE_INPUT_SAT };
+        let (funding, mut outputs) = pay_values(end, keys, value);
+        let spends = outputs.split_off(INPUTS);
+        self.ends[0] = outputs;
+        let keys = self.keys_locked(inputs.div_ceil(2), |_| Lock::P2pkh);
+        let (large, _) = pay(spends, keys);
+        [&funding, &large].map(|tx| {
+            let key = self.keys(1, 0).remove(0);
+            self.block(std::slice::from_ref(tx), key).0
+        })
+    }
+
     /// New keys; of every five the first `taproots` are for P2TR.
     fn keys(&mut self, count: usize, taproots: usize) -> Vec<Key> {
+        self.keys_locked(
+            count,
+            |index| {
+                if index % INPUTS < taproots { Lock::P2tr } else { Lock::P2wpkh }
+            },
+        )
+    }
+
+    fn keys_locked(&mut self, count: usize, lock: impl Fn(usize) -> Lock + Sync) -> Vec<Key> {
         let numbers: Range<u64> = self.keys_used..self.keys_used + count as u64;
         self.keys_used = numbers.end;
         let (seed, first) = (self.seed, numbers.start);
         numbers
             .into_par_iter()
-            .map(|number| Key::new(seed, number, ((number - first) as usize % INPUTS) < taproots))
+            .map(|number| Key::new(seed, number, lock((number - first) as usize)))
             .collect()
     }
 
@@ -175,7 +217,11 @@ impl Forge {
         self.height += 1;
         self.time += 600;
         let signed: Vec<Vec<u8>> = txs.par_iter().map(Unsigned::sign).collect();
-        let mut txids: Vec<[u8; 32]> = txs.iter().map(|tx| sha256d(&tx.base)).collect();
+        let txid = |raw: &Vec<u8>| {
+            let tx = Transaction::parse(raw.clone(), Encoding::Segwit).expect("well formed");
+            tx.view().txid().0
+        };
+        let mut txids: Vec<[u8; 32]> = signed.par_iter().map(txid).collect();
         let mut wtxids: Vec<Wtxid> = signed.iter().map(|raw| Wtxid(sha256d(raw))).collect();
         wtxids.insert(0, Wtxid::default());
         let (base, coinbase) = coinbase(self.height, &key, &wtxids);
@@ -213,18 +259,20 @@ impl Forge {
 }
 
 impl Key {
-    fn new(seed: u64, number: u64, is_taproot: bool) -> Self {
+    fn new(seed: u64, number: u64, lock: Lock) -> Self {
         let hash =
             sha256(&[&b"assay bench"[..], &seed.to_le_bytes(), &number.to_le_bytes()].concat());
         let secret = SecretKey::from_secret_bytes(hash).expect("a hash is a key but once in 2^127");
         let public = PublicKey::from_secret_key(&secret);
-        // The derived key is the output key: a key path shows nothing of a tweak.
-        let script_pubkey = if is_taproot {
-            [&[0x51, 0x20][..], &public.x_only_public_key().0.to_byte_array()].concat()
-        } else {
-            [&[0x00, 0x14][..], &hash160(&public.serialize())].concat()
+        let script_pubkey = match lock {
+            // The derived key is the output key: a key path shows nothing of a tweak.
+            Lock::P2tr => {
+                [&[0x51, 0x20][..], &public.x_only_public_key().0.to_byte_array()].concat()
+            }
+            Lock::P2wpkh => [&[0x00, 0x14][..], &hash160(&public.serialize())].concat(),
+            Lock::P2pkh => p2pkh(&hash160(&public.serialize_uncompressed())),
         };
-        Self { secret, is_taproot, script_pubkey }
+        Self { secret, lock, script_pubkey }
     }
 }
 
@@ -232,6 +280,15 @@ impl Key {
 fn pay(spends: Vec<Spend>, keys: Vec<Key>) -> (Unsigned, Vec<Spend>) {
     let sum: i64 = spends.iter().map(|spend| spend.value).sum();
     let value = sum / keys.len() as i64 - FEE_SAT;
+    pay_values(spends, keys, |_| value)
+}
+
+/// A transaction that pays `value` of its index to each key, and its outputs.
+fn pay_values(
+    spends: Vec<Spend>,
+    keys: Vec<Key>,
+    value: impl Fn(usize) -> i64,
+) -> (Unsigned, Vec<Spend>) {
     let mut base = 2i32.to_le_bytes().to_vec();
     encode::compact_size(&mut base, spends.len() as u64);
     for spend in &spends {
@@ -239,15 +296,19 @@ fn pay(spends: Vec<Spend>, keys: Vec<Key>) -> (Unsigned, Vec<Spend>) {
         base.extend_from_slice(&[0, 0xff, 0xff, 0xff, 0xff]);
     }
     encode::compact_size(&mut base, keys.len() as u64);
-    for key in &keys {
-        base.extend_from_slice(&value.to_le_bytes());
+    for (index, key) in keys.iter().enumerate() {
+        base.extend_from_slice(&value(index).to_le_bytes());
         encode::var_bytes(&mut base, &key.script_pubkey);
     }
     base.extend_from_slice(&[0; 4]);
     let txid = Txid(sha256d(&base));
     let outputs = keys.into_iter().zip(0..);
-    let outputs =
-        outputs.map(|(key, vout)| Spend { prevout: OutPoint { txid, vout }, value, key }).collect();
+    let outputs = outputs
+        .map(|(key, vout)| {
+            let (prevout, value) = (OutPoint { txid, vout }, value(vout as usize));
+            Spend { prevout, value, key }
+        })
+        .collect();
     (Unsigned { base, spends }, outputs)
 }
 
@@ -261,39 +322,74 @@ impl Unsigned {
             .map(|spend| TxOut { value: spend.value, script_pubkey: &spend.key.script_pubkey })
             .collect();
         let context = TxContext::new(tx.view(), &spent);
-        let (body, lock_time) = self.base.split_at(self.base.len() - 4);
-        let mut raw = body[..4].to_vec();
-        raw.extend_from_slice(&[0, 1]);
-        raw.extend_from_slice(&body[4..]);
-        for (input, spend) in self.spends.iter().enumerate() {
-            let items = spend.witness(&context, input);
-            encode::compact_size(&mut raw, items.len() as u64);
-            for item in &items {
+        let inputs = self.spends.iter().enumerate();
+        let signed: Vec<Signed> =
+            inputs.map(|(input, spend)| spend.sign(&context, input)).collect();
+        let has_witness = signed.iter().any(|one| !one.witness.is_empty());
+        let mut raw = self.base[..4].to_vec();
+        if has_witness {
+            raw.extend_from_slice(&[0, 1]);
+        }
+        encode::compact_size(&mut raw, signed.len() as u64);
+        for (input, Signed { script_sig, .. }) in tx.view().inputs().zip(&signed) {
+            raw.extend_from_slice(&input.prevout.to_bytes());
+            encode::var_bytes(&mut raw, script_sig);
+            raw.extend_from_slice(&input.sequence.to_le_bytes());
+        }
+        raw.extend_from_slice(tx.view().outputs_with_count_raw());
+        for Signed { witness, .. } in signed.iter().filter(|_| has_witness) {
+            encode::compact_size(&mut raw, witness.len() as u64);
+            for item in witness {
                 encode::var_bytes(&mut raw, item);
             }
         }
-        raw.extend_from_slice(lock_time);
+        raw.extend_from_slice(&tx.view().lock_time().to_le_bytes());
         raw
     }
 }
 
+/// What an input shows.
+#[derive(Default)]
+struct Signed {
+    script_sig: Vec<u8>,
+    witness: Vec<Vec<u8>>,
+}
+
 impl Spend {
-    fn witness(&self, context: &TxContext<'_>, input: usize) -> Vec<Vec<u8>> {
-        let Key { secret, is_taproot, script_pubkey } = &self.key;
-        if *is_taproot {
-            let msg = context.sighash_taproot(input, 0, None, None).expect("the default hash type");
-            let keypair = Keypair::from_secret_key(secret);
-            return vec![
-                schnorr::sign_with_aux_rand(&msg, &keypair, &[0; 32]).to_byte_array().into(),
-            ];
+    fn sign(&self, context: &TxContext<'_>, input: usize) -> Signed {
+        let Key { secret, lock, script_pubkey } = &self.key;
+        let public = PublicKey::from_secret_key(secret);
+        let ecdsa = |msg| {
+            let sig = ecdsa::sign(Message::from_digest(msg), secret).serialize_der();
+            [&sig[..], &[1]].concat()
+        };
+        let mut signed = Signed::default();
+        match lock {
+            Lock::P2tr => {
+                let msg =
+                    context.sighash_taproot(input, 0, None, None).expect("the default hash type");
+                let keypair = Keypair::from_secret_key(secret);
+                let sig = schnorr::sign_with_aux_rand(&msg, &keypair, &[0; 32]);
+                signed.witness.push(sig.to_byte_array().into());
+            }
+            Lock::P2wpkh => {
+                // BIP-0143: the script code of P2WPKH is that of P2PKH.
+                let code = p2pkh(&script_pubkey[2..]);
+                let sig = ecdsa(context.sighash_segwit_v0(input, &code, self.value, 1));
+                signed.witness = vec![sig, public.serialize().to_vec()];
+            }
+            Lock::P2pkh => {
+                let sig = ecdsa(context.sighash_legacy(input, script_pubkey, 1));
+                encode::var_bytes(&mut signed.script_sig, &sig);
+                encode::var_bytes(&mut signed.script_sig, &public.serialize_uncompressed());
+            }
         }
-        // BIP-0143: the script code of P2WPKH is that of P2PKH.
-        let code = [&[0x76, 0xa9][..], &script_pubkey[1..], &[0x88, 0xac]].concat();
-        let msg = context.sighash_segwit_v0(input, &code, self.value, 1);
-        let sig = ecdsa::sign(Message::from_digest(msg), secret).serialize_der();
-        let public = PublicKey::from_secret_key(secret).serialize();
-        vec![[&sig[..], &[1]].concat(), public.to_vec()]
+        signed
     }
+}
+
+fn p2pkh(hash: &[u8]) -> Vec<u8> {
+    [&[0x76, 0xa9, 0x14][..], hash, &[0x88, 0xac]].concat()
 }
 
 /// A coinbase that pays to `key`, without and with witness.
@@ -355,6 +451,17 @@ mod tests {
             let verdict = verifier.verify(&spent);
             assert!(verdict.is_ok(), "block {}: {:?}", forged.height, verdict.err());
         }
+        let (mut forge, base) = Forge::new(6);
+        let large = [forge.next_large(40), forge.next_large(40)].concat();
+        for forged in base.iter().chain(&large) {
+            let block = Block::parse(forged.raw.clone(), Encoding::Segwit).expect("a block");
+            let verifier = BlockVerifier::new(&params, &block, forged.height, None);
+            let spent = parse_prevouts(&forged.prevouts, verifier.input_count()).expect("prevouts");
+            let verdict = verifier.verify(&spent);
+            assert!(verdict.is_ok(), "block {}: {:?}", forged.height, verdict.err());
+        }
+        let block = Block::parse(large[3].raw.clone(), Encoding::Segwit).expect("a block");
+        assert_eq!((block.input_count(), block.tx(1).has_witness()), (41, false));
         for forged in &ours {
             let block = Block::parse(forged.raw.clone(), Encoding::Segwit).expect("a block");
             assert_eq!((block.tx_count(), block.input_count()), (8, 36));

@@ -5,6 +5,7 @@
 
 mod connect;
 pub(crate) mod forged;
+mod large;
 mod report;
 mod stages;
 
@@ -37,6 +38,8 @@ pub struct Options {
     pub txs: usize,
     /// Forged blocks of each kind that are connected.
     pub connect_blocks: usize,
+    /// Inputs of the one large legacy transaction that is connected on one thread and on all; 0 leaves it out.
+    pub large_inputs: usize,
     /// Threads that connect blocks.
     pub threads: usize,
     /// Where the keys of forged blocks begin.
@@ -76,9 +79,13 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchEr
         measured.push(stages::measure(subject, options, (&pool, kernel.as_ref()), progress)?);
     }
     let (connect, tip) = connect::measure(options, dir.path(), kernel.as_ref(), progress)?;
+    let large = large::measure(options, dir.path(), progress)?;
     let mut report = Report::new(options, conditions, versions);
     for (index, (subject, measured)) in subjects.iter().zip(measured).enumerate() {
         report.add_block(subject, measured, index >= forged);
+    }
+    if let Some(large) = large {
+        report.add_large(large);
     }
     report.finish(connect, tip);
     Ok(report)
@@ -143,6 +150,7 @@ mod tests {
             rounds: 2,
             txs: 3,
             connect_blocks: 2,
+            large_inputs: 40,
             threads: 2,
             seed: 1,
             data: None,
@@ -150,7 +158,7 @@ mod tests {
         };
         let report = run(&options, &Silent).expect("figures");
         let text = report.text();
-        for part in ["forged, ecdsa: CheckBlock", "connect, mixed", "scripts"] {
+        for part in ["forged, ecdsa: CheckBlock", "connect, mixed", "40 legacy inputs", "scripts"] {
             assert!(text.contains(part), "{part}:\n{text}");
         }
         assert!(run(&Options { txs: 0, ..options }, &Silent).is_err());

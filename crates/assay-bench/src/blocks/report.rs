@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use assay_lab::ratio::{Ratio, Summary};
 use serde::Serialize;
 
+use super::large::{Large, alternative};
 use super::stages::{Measured, Subject};
 use super::{ASSAY, ASSAY_LIBSECP, KERNEL, Options};
 use crate::conditions::Conditions;
@@ -95,6 +96,14 @@ pub struct Report {
     pub check_ratio: Option<f64>,
     /// The merkle root; of CPU time, since the kernel's is a small difference of two times.
     pub merkle_ratio: Option<f64>,
+    /// Connecting a block with one large legacy transaction: time on one thread over time on connect_threads.
+    pub large_tx_threads_ratio: Option<f64>,
+    /// The same with libsecp256k1 instead of vectors.
+    pub large_tx_libsecp_threads_ratio: Option<f64>,
+    large_tx_threads_interval: Option<Ratio>,
+    large_tx_libsecp_threads_interval: Option<Ratio>,
+    /// Size of that block.
+    large_tx_block_bytes: Option<usize>,
     real_scripts_interval: Option<Ratio>,
     real_scripts_cpu_interval: Option<Ratio>,
     real_scripts_libsecp_interval: Option<Ratio>,
@@ -139,6 +148,11 @@ impl Report {
             parse_ratio: None,
             check_ratio: None,
             merkle_ratio: None,
+            large_tx_threads_ratio: None,
+            large_tx_libsecp_threads_ratio: None,
+            large_tx_threads_interval: None,
+            large_tx_libsecp_threads_interval: None,
+            large_tx_block_bytes: None,
             real_scripts_interval: None,
             real_scripts_cpu_interval: None,
             real_scripts_libsecp_interval: None,
@@ -176,6 +190,19 @@ impl Report {
             sig_checks,
         });
         self.rows.extend(rows);
+    }
+
+    /// Adds a block with one large transaction.
+    pub(super) fn add_large(&mut self, large: Large) {
+        let Large { row, threads, block_bytes } = large;
+        let ratio = |who| row.ratio(&alternative(who, 1), &alternative(who, threads));
+        self.large_tx_threads_interval = ratio(ASSAY);
+        self.large_tx_libsecp_threads_interval = ratio(ASSAY_LIBSECP);
+        self.large_tx_threads_ratio = self.large_tx_threads_interval.map(|ratio| ratio.median);
+        self.large_tx_libsecp_threads_ratio =
+            self.large_tx_libsecp_threads_interval.map(|ratio| ratio.median);
+        self.large_tx_block_bytes = Some(block_bytes);
+        self.rows.push(row);
     }
 
     /// Adds the rows of connecting, and works out all ratios.
@@ -281,6 +308,11 @@ impl Report {
             (
                 "real blocks: kernel over libsecp256k1",
                 (self.libsecp_backend_scripts_interval, self.libsecp_backend_scripts_cpu_interval),
+            ),
+            ("large transaction: one thread over all", (self.large_tx_threads_interval, None)),
+            (
+                "large transaction: one thread over all (libsecp256k1)",
+                (self.large_tx_libsecp_threads_interval, None),
             ),
         ]));
         text.push_str("\npublished, on another machine:\n");

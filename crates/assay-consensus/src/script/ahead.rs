@@ -9,6 +9,9 @@
 //! Which script code a signature covers only the script knows; it is guessed, and a message is used
 //! when the guess was right.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use assay_hash::Sha256;
 use assay_wire::{Tx, TxOut};
 
@@ -16,8 +19,8 @@ use super::opcode::{is_p2sh, witness_program};
 use super::sighash::{blank_input, update_script_without_separators};
 use crate::sigops::last_push;
 
-/// Messages computed together at most: the lanes of the widest vector.
-const LANES: usize = 16;
+/// Legacy messages computed together at most: the lanes of the widest vector.
+pub const LANES: usize = 16;
 
 /// Fewer messages are not worth it.
 const LANES_MIN: usize = 8;
@@ -28,31 +31,40 @@ const WINDOW: usize = 64;
 /// After so many searches in vain there is no further one: they must not cost more than hashing.
 const FAILURES_MAX: u8 = 8;
 
-/// Inputs from which on it begins to pay.
-pub(super) const INPUTS_MIN: usize = 32;
+/// Inputs of a transaction from which on legacy messages are computed together.
+pub const INPUTS_MIN: usize = 32;
 
 /// Bytes of an input whose script is blanked.
 const BLANK: usize = 41;
 
-/// The messages of a transaction's inputs for all inputs and outputs, up to their hash type.
+/// The messages of some inputs of a transaction for all inputs and outputs, up to their hash type.
 #[derive(Debug)]
-pub(super) struct LegacyAhead {
-    /// All inputs with their scripts blanked, the outputs, the lock time.
-    tail: Vec<u8>,
-    /// Each is computed once, wrong guesses included, so they never cost more than they may save.
+pub(super) struct LegacyAhead<'a> {
+    /// What [`legacy_tail`] gives.
+    tail: Cow<'a, [u8]>,
+    /// The inputs whose messages will be asked for.
+    inputs: Range<usize>,
+    /// One for each of `inputs`, computed once, wrong guesses included, so they never cost more than they may save.
     messages: Vec<Option<Sha256>>,
     failures: u8,
 }
 
-impl LegacyAhead {
-    pub(super) fn new(tx: Tx<'_>) -> Self {
-        let mut tail = Vec::new();
-        for input in tx.inputs() {
-            tail.extend_from_slice(&blank_input(&input, input.sequence));
-        }
-        tail.extend_from_slice(tx.outputs_with_count_raw());
-        tail.extend_from_slice(&tx.lock_time().to_le_bytes());
-        Self { tail, messages: vec![None; tx.input_count()], failures: 0 }
+/// What legacy messages end with: all inputs with their scripts blanked, the outputs, the lock time.
+pub(super) fn legacy_tail(tx: Tx<'_>) -> Vec<u8> {
+    let outputs = tx.outputs_with_count_raw();
+    let mut tail = Vec::with_capacity(BLANK * tx.input_count() + outputs.len() + 4);
+    for input in tx.inputs() {
+        tail.extend_from_slice(&blank_input(&input, input.sequence));
+    }
+    tail.extend_from_slice(outputs);
+    tail.extend_from_slice(&tx.lock_time().to_le_bytes());
+    tail
+}
+
+impl<'a> LegacyAhead<'a> {
+    pub(super) fn new(tail: Cow<'a, [u8]>, inputs: Range<usize>) -> Self {
+        let messages = vec![None; inputs.len()];
+        Self { tail, inputs, messages, failures: 0 }
     }
 
     /// The message for input number `input`, if its script code is as guessed.
@@ -66,21 +78,23 @@ impl LegacyAhead {
         script_code: &[u8],
         prefix: impl FnOnce() -> Sha256,
     ) -> Option<Sha256> {
-        if guess(tx, spent, input) != Some(script_code) {
+        if !self.inputs.contains(&input) || guess(tx, spent, input) != Some(script_code) {
             return None;
         }
-        if self.messages[input].is_none() && self.failures < FAILURES_MAX {
+        let slot = input - self.inputs.start;
+        if self.messages[slot].is_none() && self.failures < FAILURES_MAX {
             self.compute(tx, spent, input, prefix());
         }
-        self.messages[input].clone()
+        self.messages[slot].clone()
     }
 
     /// Computes the messages of `first` and of the inputs behind it whose script codes are as long.
     fn compute(&mut self, tx: Tx<'_>, spent: &[TxOut<'_>], first: usize, mut prefix: Sha256) {
         let code_of = |input: usize| guess(tx, spent, input);
         let length = code_of(first).map(<[u8]>::len);
-        let lanes: Vec<usize> = (first..spent.len().min(first + WINDOW))
-            .filter(|&input| self.messages[input].is_none())
+        let begin = self.inputs.start;
+        let lanes: Vec<usize> = (first..self.inputs.end.min(first + WINDOW))
+            .filter(|&input| self.messages[input - begin].is_none())
             .filter(|&input| code_of(input).map(<[u8]>::len) == length)
             .take(LANES)
             .collect();
@@ -103,7 +117,7 @@ impl LegacyAhead {
         }
         Sha256::update_all(&mut hashers, &self.tail[BLANK * (last + 1)..]);
         for (input, hasher) in lanes.into_iter().zip(hashers) {
-            self.messages[input] = Some(hasher);
+            self.messages[input - begin] = Some(hasher);
         }
     }
 }

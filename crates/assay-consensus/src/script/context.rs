@@ -1,21 +1,30 @@
 //! A transaction with the outputs it spends, and the hashes that its signature messages share.
 
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::ops::Range;
+use std::sync::OnceLock;
 
 use assay_hash::{Sha256, sha256};
 use assay_wire::{Tx, TxOut};
 
 use super::ahead::{self, LegacyAhead};
 use super::keys::KeyHashesOf;
+use super::shared::SharedHashes;
 use super::sighash::{TAP_SIGHASH, blank_input, taproot_head, update_compact_size};
 
 /// A transaction together with the outputs its inputs spend.
 ///
 /// Hashes that several signatures of the transaction need are computed when first asked for and
-/// kept, so one context serves all inputs of a transaction on one thread.
+/// kept, so one context serves all inputs of a transaction on one thread. Where several threads
+/// verify inputs of the same transaction, each has a context for its part ([`Self::for_part`]).
 pub struct TxContext<'a> {
     tx: Tx<'a>,
     spent: &'a [TxOut<'a>],
+    /// The inputs that this context is asked about; for others it only works less ahead.
+    inputs: Range<usize>,
+    /// What it has in common with the contexts of other parts.
+    shared: Option<&'a SharedHashes>,
     key_hashes: KeyHashesOf<'a>,
     prevouts: OnceCell<[u8; 32]>,
     sequences: OnceCell<[u8; 32]>,
@@ -26,7 +35,7 @@ pub struct TxContext<'a> {
     sequences_double: OnceCell<[u8; 32]>,
     outputs_double: OnceCell<[u8; 32]>,
     legacy_prefix: Cell<Option<LegacyPrefix>>,
-    legacy_ahead: RefCell<Option<LegacyAhead>>,
+    legacy_ahead: RefCell<Option<LegacyAhead<'a>>>,
     segwit_v0_start: OnceCell<Sha256>,
     taproot_start: OnceCell<(u8, Sha256)>,
 }
@@ -34,9 +43,34 @@ pub struct TxContext<'a> {
 /// The legacy message for all inputs and outputs begins with the version, the number of inputs and
 /// the blanked inputs before the signed one: a prefix that later inputs extend. Verifying the inputs
 /// of a transaction in order therefore hashes about half of what the messages add up to.
-struct LegacyPrefix {
+pub(super) struct LegacyPrefix {
     blank_inputs: usize,
     hasher: Sha256,
+}
+
+impl LegacyPrefix {
+    /// Before the first of so many inputs.
+    pub(super) fn start(tx: Tx<'_>, input_count: usize) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(&tx.version().to_le_bytes());
+        update_compact_size(&mut hasher, input_count);
+        Self { blank_inputs: 0, hasher }
+    }
+
+    /// After so many inputs, which the caller knows to have been absorbed.
+    pub(super) fn after(blank_inputs: usize, hasher: Sha256) -> Self {
+        Self { blank_inputs, hasher }
+    }
+
+    /// Absorbs the inputs up to, not including, number `input`; gives the state there.
+    pub(super) fn extend(&mut self, tx: Tx<'_>, input: usize) -> Sha256 {
+        while self.blank_inputs < input {
+            let blank = tx.input(self.blank_inputs);
+            self.hasher.update(&blank_input(&blank, blank.sequence));
+            self.blank_inputs += 1;
+        }
+        self.hasher.clone()
+    }
 }
 
 impl<'a> TxContext<'a> {
@@ -49,6 +83,8 @@ impl<'a> TxContext<'a> {
         Self {
             tx,
             spent,
+            inputs: 0..spent.len(),
+            shared: None,
             key_hashes: KeyHashesOf::NONE,
             prevouts: OnceCell::new(),
             sequences: OnceCell::new(),
@@ -65,7 +101,18 @@ impl<'a> TxContext<'a> {
         }
     }
 
-    /// The context with hashes of this transaction's keys that have been worked out beforehand. Nothing but the time that
+    /// The context of a thread that verifies these inputs only, and shares with the other parts what all of them need.
+    /// Nothing but the time that scripts take depends on `inputs`. All parts have the same spent outputs.
+    ///
+    /// # Panics
+    /// When `shared` is for the bytes of another transaction.
+    #[must_use]
+    pub fn for_part(self, inputs: Range<usize>, shared: &'a SharedHashes) -> Self {
+        assert!(shared.is_for(self.tx), "hashes of another transaction");
+        Self { inputs, shared: Some(shared), ..self }
+    }
+
+    /// The context with hashes of the keys of its inputs that have been worked out beforehand. Nothing but the time that
     /// scripts take depends on them.
     #[must_use]
     pub fn with_key_hashes(self, key_hashes: KeyHashesOf<'a>) -> Self {
@@ -75,7 +122,7 @@ impl<'a> TxContext<'a> {
     /// The HASH160 of `data`, which the script of input number `input` asks for.
     #[inline]
     pub(super) fn hash160(&self, input: usize, data: &[u8]) -> [u8; 20] {
-        self.key_hashes.hash160(input, data)
+        self.key_hashes.hash160(input.wrapping_sub(self.inputs.start), data)
     }
 
     /// The spending transaction.
@@ -92,7 +139,8 @@ impl<'a> TxContext<'a> {
 
     /// SHA-256 of all outpoints (BIP-0341 `sha_prevouts`).
     pub(super) fn prevouts_hash(&self) -> &[u8; 32] {
-        self.prevouts.get_or_init(|| {
+        let shared = self.shared.map(|shared| &shared.prevouts);
+        kept(&self.prevouts, shared, || {
             let mut hasher = Sha256::new();
             for input in self.tx.inputs() {
                 hasher.update(&input.prevout.to_bytes());
@@ -103,7 +151,8 @@ impl<'a> TxContext<'a> {
 
     /// SHA-256 of all sequence numbers (BIP-0341 `sha_sequences`).
     pub(super) fn sequences_hash(&self) -> &[u8; 32] {
-        self.sequences.get_or_init(|| {
+        let shared = self.shared.map(|shared| &shared.sequences);
+        kept(&self.sequences, shared, || {
             let mut hasher = Sha256::new();
             for input in self.tx.inputs() {
                 hasher.update(&input.sequence.to_le_bytes());
@@ -114,12 +163,14 @@ impl<'a> TxContext<'a> {
 
     /// SHA-256 of all outputs (BIP-0341 `sha_outputs`).
     pub(super) fn outputs_hash(&self) -> &[u8; 32] {
-        self.outputs.get_or_init(|| sha256(self.tx.outputs_raw()))
+        let shared = self.shared.map(|shared| &shared.outputs);
+        kept(&self.outputs, shared, || sha256(self.tx.outputs_raw()))
     }
 
     /// SHA-256 of all spent amounts (BIP-0341 `sha_amounts`).
     pub(super) fn amounts_hash(&self) -> &[u8; 32] {
-        self.amounts.get_or_init(|| {
+        let shared = self.shared.map(|shared| &shared.amounts);
+        kept(&self.amounts, shared, || {
             let mut hasher = Sha256::new();
             for output in self.spent {
                 hasher.update(&output.value.to_le_bytes());
@@ -130,7 +181,8 @@ impl<'a> TxContext<'a> {
 
     /// SHA-256 of all spent scripts with their lengths (BIP-0341 `sha_scriptpubkeys`).
     pub(super) fn scripts_hash(&self) -> &[u8; 32] {
-        self.scripts.get_or_init(|| {
+        let shared = self.shared.map(|shared| &shared.scripts);
+        kept(&self.scripts, shared, || {
             let mut hasher = Sha256::new();
             for output in self.spent {
                 update_compact_size(&mut hasher, output.script_pubkey.len());
@@ -192,10 +244,7 @@ impl<'a> TxContext<'a> {
     /// Version and number of inputs: how every legacy message begins.
     #[inline]
     pub(super) fn legacy_start(&self, input_count: usize) -> Sha256 {
-        let mut hasher = Sha256::new();
-        hasher.update(&self.tx.version().to_le_bytes());
-        update_compact_size(&mut hasher, input_count);
-        hasher
+        LegacyPrefix::start(self.tx, input_count).hasher
     }
 
     /// The legacy message for all inputs and outputs, where it was worth computing together with
@@ -205,27 +254,43 @@ impl<'a> TxContext<'a> {
             return None;
         }
         let mut ahead = self.legacy_ahead.borrow_mut();
-        let ahead = ahead.get_or_insert_with(|| LegacyAhead::new(self.tx));
+        let ahead = ahead.get_or_insert_with(|| {
+            let tail = match self.shared {
+                Some(shared) => Cow::Borrowed(shared.legacy_tail(self.tx)),
+                None => Cow::Owned(ahead::legacy_tail(self.tx)),
+            };
+            LegacyAhead::new(tail, self.inputs.clone())
+        });
         ahead.message(self.tx, self.spent, input, script_code, || self.legacy_prefix(input))
     }
 
     /// The legacy message up to, not including, input number `input`, with the sequence numbers of
     /// the inputs before it kept.
     pub(super) fn legacy_prefix(&self, input: usize) -> Sha256 {
-        if self.spent.len() == 1 {
+        let input_count = self.spent.len();
+        if input_count == 1 {
             return self.legacy_start(1);
         }
-        let mut prefix = match self.legacy_prefix.take() {
-            Some(prefix) if prefix.blank_inputs <= input => prefix,
-            _ => LegacyPrefix { blank_inputs: 0, hasher: self.legacy_start(self.spent.len()) },
+        let mut prefix = match (self.legacy_prefix.take(), self.shared) {
+            (Some(prefix), _) if prefix.blank_inputs <= input => prefix,
+            (_, Some(shared)) => shared.legacy_prefix_before(self.tx, input),
+            _ => LegacyPrefix::start(self.tx, input_count),
         };
-        while prefix.blank_inputs < input {
-            let blank = self.tx.input(prefix.blank_inputs);
-            prefix.hasher.update(&blank_input(&blank, blank.sequence));
-            prefix.blank_inputs += 1;
-        }
-        let hasher = prefix.hasher.clone();
+        let hasher = prefix.extend(self.tx, input);
         self.legacy_prefix.set(Some(prefix));
         hasher
     }
+}
+
+/// A hash of this context; where it shares them, computed by whichever is first.
+#[inline]
+fn kept<'h>(
+    own: &'h OnceCell<[u8; 32]>,
+    shared: Option<&OnceLock<[u8; 32]>>,
+    compute: impl FnOnce() -> [u8; 32],
+) -> &'h [u8; 32] {
+    own.get_or_init(|| match shared {
+        Some(shared) => *shared.get_or_init(compute),
+        None => compute(),
+    })
 }

@@ -4,6 +4,8 @@
 //! inputs together takes a quarter of the time, so whoever verifies many transactions may do that
 //! beforehand. A script that hashes something else is not affected.
 
+use std::ops::Range;
+
 use assay_hash::{hash160, hash160_many};
 use assay_wire::{Tx, TxOut};
 
@@ -23,19 +25,19 @@ pub struct KeyHashes<'a> {
     all: Vec<KeyHash<'a>>,
 }
 
-/// The part of [`KeyHashes`] for one transaction; [`KeyHashesOf::NONE`] to do without.
+/// The part of [`KeyHashes`] for the inputs of one context; [`KeyHashesOf::NONE`] to do without.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyHashesOf<'a>(&'a [KeyHash<'a>]);
 
 impl<'a> KeyHashes<'a> {
-    /// Takes the inputs of a transaction in, to be hashed by [`Self::compute`].
+    /// Takes some inputs of a transaction in, to be hashed by [`Self::compute`].
     ///
     /// # Panics
-    /// When there is not one spent output per input.
-    pub fn add(&mut self, tx: Tx<'a>, spent: &[TxOut<'_>]) {
+    /// When there is not one spent output per input, or `inputs` goes beyond them.
+    pub fn add(&mut self, tx: Tx<'a>, spent: &[TxOut<'_>], inputs: Range<usize>) {
         assert_eq!(tx.input_count(), spent.len(), "one spent output per input");
-        self.all.extend(spent.iter().enumerate().map(|(input, output)| KeyHash {
-            data: expected(tx, input, output.script_pubkey),
+        self.all.extend(inputs.map(|input| KeyHash {
+            data: expected(tx, input, spent[input].script_pubkey),
             hash: [0; 20],
         }));
     }
@@ -52,7 +54,7 @@ impl<'a> KeyHashes<'a> {
         }
     }
 
-    /// The hashes of `count` inputs, after `first` inputs of other transactions.
+    /// The hashes of `count` inputs, after `first` others that were taken in.
     ///
     /// # Panics
     /// When there are not so many.
@@ -65,10 +67,10 @@ impl KeyHashesOf<'_> {
     /// No hash is known.
     pub const NONE: Self = Self(&[]);
 
-    /// The HASH160 of `data`, which the script of input number `input` asks for.
+    /// The HASH160 of `data`, which the script of the input at `index` of these asks for.
     #[inline]
-    pub(super) fn hash160(&self, input: usize, data: &[u8]) -> [u8; 20] {
-        match self.0.get(input) {
+    pub(super) fn hash160(&self, index: usize, data: &[u8]) -> [u8; 20] {
+        match self.0.get(index) {
             Some(known) if !data.is_empty() && known.data == data => known.hash,
             _ => hash160(data),
         }
@@ -139,10 +141,12 @@ mod tests {
         let tx = Transaction::parse(raw, Encoding::Segwit).expect("a transaction");
         let spent = inputs.map(|(script, ..)| TxOut { value: 1, script_pubkey: script });
         let mut hashes = KeyHashes::default();
-        hashes.add(tx.view(), &spent);
-        hashes.add(tx.view(), &spent);
+        hashes.add(tx.view(), &spent, 3..5);
+        hashes.add(tx.view(), &spent, 0..inputs.len());
         hashes.compute();
-        let second = hashes.of(inputs.len(), inputs.len());
+        let part = hashes.of(0, 2);
+        assert_eq!((part.0[0].data, part.0[1].data), (inputs[3].3, inputs[4].3));
+        let second = hashes.of(2, inputs.len());
         for (input, (.., data)) in inputs.iter().enumerate() {
             assert_eq!(second.0[input].data, *data, "input {input}");
             for data in [&key[..], &[], &[1, 2], &key[1..]] {

@@ -22,10 +22,12 @@ mod limits;
 mod num;
 pub mod opcode;
 mod ops;
+mod shared;
 mod sighash;
 mod stack;
 mod witness;
 
+pub use ahead::{INPUTS_MIN as MESSAGES_TOGETHER_INPUTS_MIN, LANES as MESSAGES_TOGETHER};
 pub use checker::{SignatureChecker, SignedMessage};
 pub use context::TxContext;
 pub use error::ScriptError;
@@ -33,6 +35,7 @@ pub use flags::Flags;
 pub use interpreter::{InputStats, Interpreter, verify_input};
 pub use keys::{KeyHashes, KeyHashesOf};
 pub use limits::Limits;
+pub use shared::SharedHashes;
 pub use sighash::{
     SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_FORKID, SIGHASH_NONE, SIGHASH_SINGLE, SINGLE_BUG,
     TapscriptPosition,

@@ -26,7 +26,7 @@ use crate::types::{TestAccept, TxReject, TxRejectCode};
 
 /// Core's `MAX_STANDARD_TX_SIGOPS_COST`.
 const SIGOP_COST_MAX: u64 = 16_000;
-/// Transactions that one thread parses or verifies at a time.
+/// Transactions that one thread parses at a time.
 const TXS_PER_TASK: usize = 8;
 
 /// A transaction that is well formed; nothing is known of what it spends.
@@ -551,18 +551,9 @@ impl Engine {
             .filter(|(_, sigchecks)| sigchecks.is_none())
             .map(|(one, _)| *one)
             .collect();
-        let verify = |part: &[&Staged]| {
-            let txs: Vec<_> = part.iter().map(|one| one.spending()).collect();
-            verify_many(&txs, rules.flags, self.config.script_batch)
-        };
-        let share = unknown.len().div_ceil(self.config.threads.max(1)).max(TXS_PER_TASK);
-        let mut verdicts = if unknown.len() <= share {
-            verify(&unknown)
-        } else {
-            self.pool
-                .install(|| unknown.par_chunks(share).flat_map_iter(verify).collect::<Vec<_>>())
-        }
-        .into_iter();
+        let txs: Vec<_> = unknown.iter().map(|one| one.spending()).collect();
+        let mut verdicts =
+            verify_many(&txs, rules.flags, self.config.script_batch, &self.pool).into_iter();
         staged
             .iter()
             .zip(sigchecks)

@@ -1,97 +1,160 @@
 //! Scripts of many transactions that belong to no block.
 
-use assay_consensus::script::{Flags, Interpreter, ScriptError, TxContext};
+use std::ops::Range;
+
+use assay_consensus::script::{Flags, Interpreter, SharedHashes, TxContext};
 use assay_wire::{Tx, TxOut};
+use rayon::ThreadPool;
+use rayon::prelude::*;
 
-use super::{Cause, verify_tx};
-use crate::checker::ImmediateChecker;
-use crate::deferred::DeferredScripts;
+use super::Cause;
+use super::parts::{PART_COST, cost, cut};
+use super::runs::{Contexts, DeferredRuns, RunVerdict, verify_run};
 
-/// Fewer transactions are not worth a batch.
+/// Fewer transactions, if they have fewer inputs than [`BATCHED_INPUTS_MIN`], are not worth a batch of signatures.
 const BATCHED_MIN: usize = 2;
+/// So many inputs are worth it also where they are those of one transaction.
+const BATCHED_INPUTS_MIN: usize = 64;
 
 /// A transaction, and what it spends.
 pub(crate) type Spending<'t> = (Tx<'t>, Vec<TxOut<'t>>);
 
-/// Verifies every input of some transactions, one verdict for each: the number of signature checks, or the first input
-/// that fails and why. With `script_batch` signatures are verified together, about as many at once.
+/// Verifies every input of some transactions on the threads of a pool, one verdict for each: the number of signature
+/// checks, or the first input that fails and why. With `script_batch` signatures are verified together, about as many at
+/// once.
 pub(crate) fn verify_many(
     txs: &[Spending<'_>],
     flags: Flags,
     script_batch: Option<usize>,
+    pool: &ThreadPool,
 ) -> Vec<Result<u64, Cause>> {
-    let Some(script_batch) = script_batch.filter(|_| txs.len() >= BATCHED_MIN) else {
-        let mut interpreter = Interpreter::default();
-        return txs
-            .iter()
-            .map(|(tx, spent)| verify_tx(*tx, spent, flags, &mut interpreter))
-            .collect();
-    };
-    let mut many =
-        Many { flags, txs, verdicts: vec![Ok(0); txs.len()], scripts: DeferredScripts::new() };
-    for (index, (tx, spent)) in txs.iter().enumerate() {
-        let context = TxContext::new(*tx, spent);
-        for input in 0..tx.input_count() {
-            let tag = (index as u32, input as u32);
-            match many.scripts.verify_input(&context, input, flags, tag) {
-                Ok(stats) => many.add(index, u64::from(stats.sig_checks)),
-                Err(error) => {
-                    many.fail(index, input as u32, error);
-                    break;
-                }
-            }
-            if many.scripts.checks_len() >= script_batch {
-                many.settle();
-            }
-        }
-    }
-    many.settle();
-    many.verdicts
+    verify_many_in_parts(txs, flags, script_batch, (pool, PART_COST))
 }
 
-/// What has been run and is not settled.
-struct Many<'m> {
+/// The same with parts that cost at least `part_cost`.
+pub(super) fn verify_many_in_parts(
+    txs: &[Spending<'_>],
+    flags: Flags,
+    script_batch: Option<usize>,
+    (pool, part_cost): (&ThreadPool, u64),
+) -> Vec<Result<u64, Cause>> {
+    let threads = pool.current_num_threads();
+    let mut hashes: Vec<Option<SharedHashes>> = Vec::with_capacity(txs.len());
+    let mut parts: Vec<Part> = Vec::with_capacity(txs.len());
+    for (index, (tx, _)) in txs.iter().enumerate() {
+        let cost = cost(*tx);
+        if let Some(inputs) = cut(*tx, threads, part_cost) {
+            hashes.push(Some(SharedHashes::new(*tx)));
+            let cost = cost / inputs.len() as u64;
+            parts.extend(inputs.map(|inputs| Part { index, inputs, cost }));
+        } else {
+            hashes.push(None);
+            parts.push(Part { index, inputs: 0..tx.input_count() as u32, cost });
+        }
+    }
+    let all = Parts { flags, txs, hashes: &hashes };
+    let shares = shares(&parts, threads, part_cost);
+    let verify = |share: &&[Part]| all.verify(share, script_batch);
+    let found: Vec<RunVerdict> = match &shares[..] {
+        [] => Vec::new(),
+        // What is not worth another thread stays on this one.
+        [share] => verify(share),
+        _ => pool.install(|| shares.par_iter().flat_map_iter(verify).collect()),
+    };
+    let mut verdicts = vec![Ok(0); txs.len()];
+    for (part, found) in parts.iter().zip(found) {
+        let verdict = &mut verdicts[part.index];
+        match (&mut *verdict, found) {
+            (Ok(sum), Ok(sigchecks)) => *sum += sigchecks,
+            // Parts come in the order of their inputs, so the first failure is the lowest.
+            (Ok(_), Err((input, error))) => *verdict = Err(Cause::Script { input, error }),
+            (Err(_), _) => {}
+        }
+    }
+    verdicts
+}
+
+/// Some inputs of a transaction.
+struct Part {
+    /// Of the transaction.
+    index: usize,
+    inputs: Range<u32>,
+    cost: u64,
+}
+
+/// Cuts parts into runs of about the same cost: one for each thread, and several where each is worth it, since what parts
+/// cost is not known well.
+fn shares(mut parts: &[Part], threads: usize, part_cost: u64) -> Vec<&[Part]> {
+    let total: u64 = parts.iter().map(|part| part.cost).sum();
+    let each = if threads > 1 { total.div_ceil(threads as u64) } else { total };
+    let wanted = (each / SHARES_PER_THREAD).max(part_cost).min(each).max(part_cost / 8);
+    let mut shares = Vec::new();
+    while !parts.is_empty() {
+        let mut cost = 0;
+        let is_full = |part: &Part| {
+            cost += part.cost;
+            cost >= wanted
+        };
+        let end = parts.iter().position(is_full).map_or(parts.len(), |last| last + 1);
+        let share;
+        (share, parts) = parts.split_at(end);
+        shares.push(share);
+    }
+    shares
+}
+
+/// Shares of one thread where all are large.
+const SHARES_PER_THREAD: u64 = 4;
+
+/// All transactions.
+#[derive(Clone, Copy)]
+struct Parts<'m> {
     flags: Flags,
     txs: &'m [Spending<'m>],
-    verdicts: Vec<Result<u64, Cause>>,
-    scripts: DeferredScripts<(u32, u32)>,
+    hashes: &'m [Option<SharedHashes>],
 }
 
-impl Many<'_> {
-    fn add(&mut self, index: usize, sigchecks: u64) {
-        if let Ok(sum) = &mut self.verdicts[index] {
-            *sum += sigchecks;
+impl Parts<'_> {
+    /// One verdict for each part of a share.
+    fn verify(self, share: &[Part], script_batch: Option<usize>) -> Vec<RunVerdict> {
+        let inputs: usize = share.iter().map(|part| part.inputs.len()).sum();
+        let is_batched = share.len() >= BATCHED_MIN || inputs >= BATCHED_INPUTS_MIN;
+        let Some(script_batch) = script_batch.filter(|_| is_batched) else {
+            let mut interpreter = Interpreter::default();
+            let verify = |part: &Part| {
+                let context = self.context(part.index, &part.inputs);
+                verify_run(&context, part.inputs.clone(), self.flags, &mut interpreter)
+            };
+            return share.iter().map(verify).collect();
+        };
+        let mut runs = DeferredRuns::default();
+        let mut contexts = Share { all: self, share };
+        for Part { index, inputs, .. } in share {
+            let context = self.context(*index, inputs);
+            runs.run((&context, self.flags), inputs.clone(), script_batch, &mut contexts);
+        }
+        runs.finish(None, &mut contexts)
+    }
+
+    fn context(&self, index: usize, inputs: &Range<u32>) -> TxContext<'_> {
+        let (tx, spent) = &self.txs[index];
+        let context = TxContext::new(*tx, spent);
+        match &self.hashes[index] {
+            Some(hashes) => context.for_part(inputs.start as usize..inputs.end as usize, hashes),
+            None => context,
         }
     }
-
-    fn fail(&mut self, index: usize, input: u32, error: ScriptError) {
-        fail(&mut self.verdicts[index], input, error);
-    }
-
-    fn settle(&mut self) {
-        let Self { flags, txs, verdicts, scripts } = self;
-        scripts.settle(|(index, input), claimed, interpreter| {
-            let (tx, spent) = &txs[index as usize];
-            let verdict = &mut verdicts[index as usize];
-            let context = TxContext::new(*tx, spent);
-            match interpreter.verify_input(&context, input as usize, *flags, &mut ImmediateChecker)
-            {
-                Ok(stats) => {
-                    if let Ok(sum) = verdict {
-                        *sum -= u64::from(claimed.sig_checks);
-                        *sum += u64::from(stats.sig_checks);
-                    }
-                }
-                Err(error) => fail(verdict, input, error),
-            }
-        });
-    }
 }
 
-/// Of the inputs that fail the first counts.
-fn fail(verdict: &mut Result<u64, Cause>, input: u32, error: ScriptError) {
-    match verdict {
-        Err(Cause::Script { input: first, .. }) if *first <= input => {}
-        _ => *verdict = Err(Cause::Script { input, error }),
+/// The runs of one share, in order.
+struct Share<'m> {
+    all: Parts<'m>,
+    share: &'m [Part],
+}
+
+impl Contexts for Share<'_> {
+    fn with(&mut self, run: usize, input: u32, work: &mut dyn FnMut(&TxContext<'_>, Flags)) {
+        let index = self.share[run].index;
+        work(&self.all.context(index, &(input..input + 1)), self.all.flags);
     }
 }

@@ -8,17 +8,19 @@ use assay_wire::Block;
 use super::*;
 use crate::verify::{BlockVerifier, parse_prevouts};
 
-/// The verdict on the scripts of a block, with a given number of threads.
-fn judge(
+fn verifier(script_batch: Option<usize>, threads: usize) -> Arc<Verifier> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    Verifier::new(Arc::new(pool), script_batch)
+}
+
+/// The verdict on the scripts of a block.
+pub(super) fn judge(
     prepared: &Arc<Prepared>,
     rules: &BlockRules,
     coins: &[Coin],
-    script_batch: Option<usize>,
-    threads: usize,
+    verifier: &Arc<Verifier>,
 ) -> Result<u64, TxFailure> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let verifier = Verifier::new(Arc::new(pool), script_batch);
-    let mut queue = ScriptQueue::new(&verifier, Arc::clone(prepared), *rules);
+    let mut queue = ScriptQueue::new(verifier, Arc::clone(prepared), *rules);
     let mut rest = coins;
     for tx_index in 1..prepared.block.tx_count() {
         let (own, others) = rest.split_at(prepared.block.tx(tx_index).input_count());
@@ -67,8 +69,8 @@ fn finds_the_lowest_failure_in_batches_of_any_size() {
                 }
             }
             let block = Block::parse(raw, params.encoding).unwrap();
-            let verifier = BlockVerifier::new(&params, &block, height, None);
-            let coins: Vec<Coin> = parse_prevouts(&prevouts, verifier.input_count())
+            let judged = BlockVerifier::new(&params, &block, height, None);
+            let coins: Vec<Coin> = parse_prevouts(&prevouts, judged.input_count())
                 .unwrap()
                 .iter()
                 .map(|output| Coin {
@@ -78,12 +80,13 @@ fn finds_the_lowest_failure_in_batches_of_any_size() {
                     script_pubkey: output.script_pubkey.into(),
                 })
                 .collect();
-            let rules = *verifier.rules();
+            let rules = *judged.rules();
             let (hash, txids) = (block.hash(), block.txs().map(|tx| tx.txid()).collect());
             let prepared = Arc::new(Prepared { block, hash, txids, wtxids: None });
-            let expected = judge(&prepared, &rules, &coins, None, 2);
+            let expected = judge(&prepared, &rules, &coins, &verifier(None, 2));
             for (script_batch, threads) in [(1, 1), (30, 3), (1000, 2), (1 << 20, 3)] {
-                let verdict = judge(&prepared, &rules, &coins, Some(script_batch), threads);
+                let verifier = verifier(Some(script_batch), threads);
+                let verdict = judge(&prepared, &rules, &coins, &verifier);
                 assert_eq!(verdict, expected, "{name}, {broken} broken, batches of {script_batch}");
             }
             *(if expected.is_ok() { &mut valid } else { &mut failed }) += 1;

@@ -1,18 +1,20 @@
 //! The threads that verify, and what waits for them.
 
 use std::any::Any;
+use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use assay_consensus::script::Interpreter;
 use assay_store::defect::{Point, point};
-use assay_wire::TxOut;
+use assay_wire::{Tx, TxOut};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use super::collector::Collector;
-use super::{Batch, verify_tx};
+use super::runs::{RunVerdict, verify_run};
+use super::{Batch, Cause, Coins, PART_COST, Spend, TxFailure, cut};
 use crate::deferred::prove_all;
 
 /// Verifies the scripts of any number of blocks on the threads of a pool.
@@ -23,6 +25,8 @@ pub(crate) struct Verifier {
     pool: Arc<ThreadPool>,
     /// How many signatures and the like are verified together, if they are.
     script_batch: Option<usize>,
+    /// What a part of a large transaction costs at least.
+    part_cost: u64,
     /// Those that no thread is using; as many come to be as threads work at once.
     collectors: Mutex<Vec<Collector>>,
     tasks: Mutex<Tasks>,
@@ -41,9 +45,19 @@ struct Tasks {
 impl Verifier {
     /// `script_batch` says how many signatures and the like to verify together; `None` verifies each as it comes.
     pub(crate) fn new(pool: Arc<ThreadPool>, script_batch: Option<usize>) -> Arc<Self> {
+        Self::with_part_cost(pool, script_batch, PART_COST)
+    }
+
+    /// The same with parts of large transactions that cost at least so much ([`cut`]).
+    pub(super) fn with_part_cost(
+        pool: Arc<ThreadPool>,
+        script_batch: Option<usize>,
+        part_cost: u64,
+    ) -> Arc<Self> {
         Arc::new(Self {
             pool,
             script_batch,
+            part_cost,
             collectors: Mutex::default(),
             tasks: Mutex::default(),
             changed: Condvar::new(),
@@ -84,8 +98,13 @@ impl Verifier {
         }
     }
 
+    /// The parts in which a transaction is to be handed over, if it is large.
+    pub(super) fn cut(&self, tx: Tx<'_>) -> Option<impl ExactSizeIterator<Item = Range<u32>>> {
+        cut(tx, self.pool.current_num_threads(), self.part_cost)
+    }
+
     pub(super) fn spawn(self: &Arc<Self>, batch: Batch) {
-        batch.block.open.fetch_add(batch.txs.len(), Ordering::Relaxed);
+        batch.block.open.fetch_add(batch.spends.len(), Ordering::Relaxed);
         self.tasks().running += 1;
         let this = Arc::clone(self);
         self.pool.spawn(move || {
@@ -118,31 +137,48 @@ impl Verifier {
     fn verify_at_once(&self, batch: &Batch) {
         let mut interpreter = Interpreter::default();
         let mut outputs: Vec<TxOut<'_>> = Vec::new();
-        let block = &*batch.block;
-        for (tx_index, first_coin) in &batch.txs {
-            if self.is_pointless(batch, *tx_index) {
+        for spend in &batch.spends {
+            if self.is_pointless(batch, spend) {
                 continue;
             }
-            let tx = block.prepared.block.tx(*tx_index as usize);
-            batch.spent(*first_coin, tx, &mut outputs);
-            let rules = &block.rules;
-            let verdict =
-                verify_tx(tx, &outputs, rules.flags, &mut interpreter).and_then(|count| {
-                    rules.check_tx_sigchecks(count).map(|()| count).map_err(super::Cause::SigChecks)
-                });
-            self.note(batch, *tx_index, verdict);
+            batch.spent(spend, &mut outputs);
+            let context = batch.context(spend, &outputs, spend.range());
+            let flags = batch.block.rules.flags;
+            let verdict = verify_run(&context, spend.inputs.clone(), flags, &mut interpreter);
+            self.note(batch, spend, verdict);
         }
-        block.close(batch.txs.len());
+        batch.block.close(batch.spends.len());
     }
 
-    /// Whether no verdict can depend on this transaction: one before it has failed.
-    pub(super) fn is_pointless(&self, batch: &Batch, tx_index: u32) -> bool {
+    /// Whether no verdict can depend on these inputs: one before them has failed.
+    pub(super) fn is_pointless(&self, batch: &Batch, spend: &Spend) -> bool {
         batch.block.rules.height > self.lowest_failed.load(Ordering::Relaxed)
-            || batch.block.is_pointless(tx_index)
+            || batch.block.is_pointless(spend)
     }
 
-    pub(super) fn note(&self, batch: &Batch, tx_index: u32, verdict: Result<u64, super::Cause>) {
-        if batch.block.note(tx_index, verdict) {
+    /// Notes what came of some inputs. The last part of a transaction to pass brings the signature checks of all; where a
+    /// part fails or is passed over none is the last, since then a script has failed that counts before them.
+    pub(super) fn note(&self, batch: &Batch, spend: &Spend, verdict: RunVerdict) {
+        let block = &*batch.block;
+        let whole = match verdict {
+            Err((input, error)) => return self.fail(batch, spend, Cause::Script { input, error }),
+            Ok(sigchecks) => {
+                block.add_sigchecks(sigchecks);
+                match &batch.coins {
+                    Coins::Whole(_) => Some(sigchecks),
+                    Coins::Part(large) => large.pass(sigchecks),
+                }
+            }
+        };
+        if let Some(sigchecks) = whole
+            && let Err(error) = block.rules.check_tx_sigchecks(sigchecks)
+        {
+            self.fail(batch, spend, Cause::SigChecks(error));
+        }
+    }
+
+    fn fail(&self, batch: &Batch, spend: &Spend, cause: Cause) {
+        if batch.block.fail(TxFailure { tx_index: spend.tx_index, cause }) {
             self.lowest_failed.fetch_min(batch.block.rules.height, Ordering::Relaxed);
         }
     }

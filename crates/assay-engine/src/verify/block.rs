@@ -2,13 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use assay_consensus::block::{
     self, BlockError, BlockRules, BlockTotals, ScriptFailure, check_coinbase_amount,
 };
 use assay_consensus::header::{HeaderError, check_header, check_version};
 use assay_consensus::params::ChainParams;
-use assay_consensus::script::{InputStats, Interpreter, Limits, ScriptError, TxContext};
+use assay_consensus::script::{
+    InputStats, Interpreter, Limits, ScriptError, SharedHashes, TxContext,
+};
 use assay_consensus::signet::check_signet_solution;
 use assay_consensus::subsidy::block_subsidy;
 use assay_consensus::tx::{SpentCoin, TxError, is_unspendable};
@@ -30,6 +33,8 @@ const INPUTS_PER_BUNDLE: Range<usize> = 64..1024;
 struct Task {
     tx_index: usize,
     inputs: Range<usize>,
+    /// What it shares with the other tasks of a large transaction.
+    shared: Option<Arc<SharedHashes>>,
 }
 
 /// What an input is and how many signatures it has, or the first input of a task that fails.
@@ -304,9 +309,11 @@ impl<'a> BlockVerifier<'a> {
         let tasks: Vec<Task> = txs
             .flat_map(|tx_index| {
                 let inputs = self.spent_by(spent, tx_index).len();
+                let shared = (inputs > INPUTS_PER_TASK)
+                    .then(|| Arc::new(SharedHashes::new(self.block.tx(tx_index))));
                 (0..inputs).step_by(INPUTS_PER_TASK).map(move |first| {
                     let inputs = first..(first + INPUTS_PER_TASK).min(inputs);
-                    Task { tx_index, inputs }
+                    Task { tx_index, inputs, shared: shared.clone() }
                 })
             })
             .collect();
@@ -334,7 +341,8 @@ impl<'a> BlockVerifier<'a> {
         };
         let mut counts = TypeCounts::default();
         let mut tx_sig_checks = 0;
-        for (index, (Task { tx_index, inputs }, verdict)) in tasks.iter().zip(verdicts).enumerate()
+        for (index, (Task { tx_index, inputs, .. }, verdict)) in
+            tasks.iter().zip(verdicts).enumerate()
         {
             let inputs_found =
                 verdict.map_err(|(input, error)| self.script_error(*tx_index, input, error))?;
@@ -362,7 +370,7 @@ impl<'a> BlockVerifier<'a> {
     ) -> TaskVerdict {
         let tx = self.block.tx(task.tx_index);
         let outputs = self.spent_by(spent, task.tx_index);
-        let context = TxContext::new(tx, outputs);
+        let context = self.context(spent, task, task.inputs.clone());
         let spend = |input| {
             let stats = verify(&context, input).map_err(|error| (input, error))?;
             let (witness, flags) = (tx.witness(input), self.rules.flags);
@@ -370,6 +378,21 @@ impl<'a> BlockVerifier<'a> {
             Ok((spend_type, stats.sig_checks))
         };
         task.inputs.clone().map(spend).collect()
+    }
+
+    /// The context for some inputs of a task.
+    fn context<'t>(
+        &'t self,
+        spent: &'t [TxOut<'t>],
+        task: &'t Task,
+        inputs: Range<usize>,
+    ) -> TxContext<'t> {
+        let outputs = self.spent_by(spent, task.tx_index);
+        let context = TxContext::new(self.block.tx(task.tx_index), outputs);
+        match &task.shared {
+            Some(shared) => context.for_part(inputs, shared),
+            None => context,
+        }
     }
 
     /// Runs the scripts of all tasks and then verifies their signatures.
@@ -390,18 +413,17 @@ impl<'a> BlockVerifier<'a> {
                 continue;
             }
             scripts.settle(|(slot, input), _, interpreter| {
-                let Task { tx_index, inputs } = &tasks[slot];
+                let task = &tasks[slot];
                 let verdict = &mut verdicts[slot];
                 if verdict.as_ref().is_err_and(|(first, _)| *first < input) {
                     return;
                 }
-                let context =
-                    TxContext::new(self.block.tx(*tx_index), self.spent_by(spent, *tx_index));
+                let context = self.context(spent, task, input..input + 1);
                 match interpreter.verify_input(&context, input, flags, &mut ImmediateChecker) {
                     Err(error) => *verdict = Err((input, error)),
                     Ok(stats) => {
                         if let Ok(found) = verdict {
-                            found[input - inputs.start].1 = stats.sig_checks;
+                            found[input - task.inputs.start].1 = stats.sig_checks;
                         }
                     }
                 }

@@ -15,14 +15,15 @@ pub(super) fn run(arguments: &BenchBlocksArguments) -> anyhow::Result<Outcome> {
     let kernel = arguments.against.map(|_| kernel::find(path)).transpose()?;
     let data = find_data(arguments.data.as_deref())?;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let BenchBlocksArguments { rounds, txs, connect_blocks, seed, .. } = *arguments;
+    let BenchBlocksArguments { rounds, txs, connect_blocks, large_inputs, seed, .. } = *arguments;
     let threads = if arguments.threads > 0 { arguments.threads } else { cores() };
     let bar = Bar::new();
     bar.warn();
     if data.is_none() {
         output::complain("no real blocks found: forged ones only (--data DIR)");
     }
-    let options = Options { rounds, txs, connect_blocks, threads, seed, data, kernel };
+    let options =
+        Options { rounds, txs, connect_blocks, large_inputs, threads, seed, data, kernel };
     let report = measure(&options, &bar)?;
     drop(bar);
     super::print(&report, arguments.json, Report::text)?;

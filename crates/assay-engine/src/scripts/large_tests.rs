@@ -1,0 +1,386 @@
+//! Transactions with many inputs, some of which fail: cut into parts of any size they get the verdict of one input after
+//! the other.
+
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::opcode::op;
+use assay_consensus::script::{Flags, Interpreter, SIGHASH_ALL, TxContext};
+use assay_hash::{hash160, sha256};
+use assay_wire::encode::{compact_size, var_bytes};
+use assay_wire::{Block, Encoding, OutPoint, Transaction, Tx, TxOut, Txid};
+use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
+
+use super::many::verify_many_in_parts;
+use super::runs::verify_run;
+use super::tests::judge;
+use super::*;
+use crate::verify::{BlockVerifier, verify_tx_scripts};
+
+/// Verifies every input of a transaction after the other, on one thread: what all others are compared with.
+fn verify_tx(tx: Tx<'_>, spent: &[TxOut<'_>], flags: Flags) -> Result<u64, Cause> {
+    let (context, inputs) = (TxContext::new(tx, spent), 0..spent.len() as u32);
+    verify_run(&context, inputs, flags, &mut Interpreter::default())
+        .map_err(|(input, error)| Cause::Script { input, error })
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    P2pkh,
+    /// A false signature is what it asks for: claims that do not hold, and yet it passes.
+    NotP2pk,
+    P2wpkh,
+    Taproot,
+    /// No signature.
+    Open,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// The script fails.
+    Script,
+    /// The signature is one, but of something else.
+    Signature,
+}
+
+struct Key {
+    secret: SecretKey,
+    public: [u8; 33],
+}
+
+fn key(number: usize) -> Key {
+    let secret = SecretKey::from_secret_bytes(sha256(&number.to_le_bytes())).expect("a key");
+    Key { public: PublicKey::from_secret_key(&secret).serialize(), secret }
+}
+
+fn script_pubkey(lock: Lock, key: &Key) -> Vec<u8> {
+    let p2pk = || [&[33][..], &key.public, &[op::CHECKSIG]].concat();
+    match lock {
+        Lock::P2pkh => p2pkh(key),
+        Lock::NotP2pk => [&p2pk()[..], &[op::NOT]].concat(),
+        Lock::P2wpkh => [&[0, 20][..], &hash160(&key.public)].concat(),
+        Lock::Taproot => [&[op::PUSH1, 32][..], &key.public[1..]].concat(),
+        Lock::Open => vec![op::PUSH1],
+    }
+}
+
+fn p2pkh(key: &Key) -> Vec<u8> {
+    let ends: (&[u8], &[u8]) = (&[op::DUP, op::HASH160, 20], &[op::EQUALVERIFY, op::CHECKSIG]);
+    [ends.0, &hash160(&key.public), ends.1].concat()
+}
+
+/// A transaction and what it spends.
+struct Spending {
+    tx: Transaction,
+    coins: Vec<Coin>,
+}
+
+impl Spending {
+    fn outputs(&self) -> Vec<TxOut<'_>> {
+        self.coins.iter().map(Coin::as_tx_out).collect()
+    }
+}
+
+const VALUE: i64 = 1000;
+
+/// Version, then inputs with these scripts, an output, and the witnesses if there are any.
+fn serialise(id: u8, inputs: &[(Vec<u8>, Vec<Vec<u8>>)]) -> Transaction {
+    let mut raw = vec![2, 0, 0, 0];
+    let has_witness = inputs.iter().any(|(_, witness)| !witness.is_empty());
+    if has_witness {
+        raw.extend([0, 1]);
+    }
+    compact_size(&mut raw, inputs.len() as u64);
+    for (vout, (script_sig, _)) in inputs.iter().enumerate() {
+        raw.extend(OutPoint { txid: Txid([id; 32]), vout: vout as u32 }.to_bytes());
+        var_bytes(&mut raw, script_sig);
+        raw.extend([0xff; 4]);
+    }
+    raw.push(1);
+    raw.extend(VALUE.to_le_bytes());
+    var_bytes(&mut raw, &[op::PUSH1]);
+    for (_, witness) in inputs.iter().filter(|_| has_witness) {
+        compact_size(&mut raw, witness.len() as u64);
+        for item in witness {
+            var_bytes(&mut raw, item);
+        }
+    }
+    raw.extend([0; 4]);
+    Transaction::parse(raw, Encoding::Segwit).expect("a transaction")
+}
+
+/// A signed transaction with an input for each lock, and the faults that are planned.
+fn spending(id: u8, locks: &[(Lock, Fault)]) -> Spending {
+    let keys: Vec<Key> = (0..locks.len()).map(|input| key(input % 5)).collect();
+    let coins: Vec<Coin> = locks
+        .iter()
+        .zip(&keys)
+        .map(|((lock, fault), key)| Coin {
+            value: VALUE,
+            height: 1,
+            coinbase: false,
+            script_pubkey: match fault {
+                Fault::Script => [op::RETURN].as_slice().into(),
+                _ => script_pubkey(*lock, key).as_slice().into(),
+            },
+        })
+        .collect();
+    let blank: Vec<_> = locks.iter().map(|_| (Vec::new(), Vec::new())).collect();
+    let unsigned = serialise(id, &blank);
+    let outputs: Vec<TxOut<'_>> = coins.iter().map(Coin::as_tx_out).collect();
+    let context = TxContext::new(unsigned.view(), &outputs);
+    let sign = |input: usize| {
+        let ((lock, fault), Key { secret, public }) = (locks[input], &keys[input]);
+        let is_false = (fault == Fault::Signature) != (lock == Lock::NotP2pk);
+        let ecdsa = |mut msg: [u8; 32]| {
+            msg[0] ^= u8::from(is_false);
+            let sig = ecdsa::sign(Message::from_digest(msg), secret).serialize_der();
+            [&sig[..], &[SIGHASH_ALL as u8]].concat()
+        };
+        let push = |data: &[u8]| [&[data.len() as u8][..], data].concat();
+        let own = outputs[input].script_pubkey;
+        match lock {
+            Lock::P2pkh => {
+                let sig = ecdsa(context.sighash_legacy(input, own, SIGHASH_ALL));
+                ([push(&sig), push(public)].concat(), Vec::new())
+            }
+            Lock::NotP2pk => {
+                (push(&ecdsa(context.sighash_legacy(input, own, SIGHASH_ALL))), Vec::new())
+            }
+            Lock::P2wpkh => {
+                let code = p2pkh(&keys[input]);
+                let sig = ecdsa(context.sighash_segwit_v0(input, &code, VALUE, SIGHASH_ALL));
+                (Vec::new(), vec![sig, public.to_vec()])
+            }
+            Lock::Taproot => {
+                let mut msg = context.sighash_taproot(input, 0, None, None).expect("defined");
+                msg[0] ^= u8::from(is_false);
+                let keypair = Keypair::from_secret_key(secret);
+                let sig = schnorr::sign_with_aux_rand(&msg, &keypair, &[0; 32]);
+                (Vec::new(), vec![sig.to_byte_array().to_vec()])
+            }
+            Lock::Open => (Vec::new(), Vec::new()),
+        }
+    };
+    let signed: Vec<_> = (0..locks.len()).map(sign).collect();
+    Spending { tx: serialise(id, &signed), coins }
+}
+
+/// Some transactions of any number of inputs, of one kind or mixed, with so many faults.
+fn random_spendings(random: &mut Random, faults: usize) -> Vec<Spending> {
+    const LOCKS: [Lock; 5] = [Lock::P2pkh, Lock::NotP2pk, Lock::P2wpkh, Lock::Taproot, Lock::Open];
+    let mut plans: Vec<Vec<(Lock, Fault)>> = (0..2 + random.below(3))
+        .map(|_| {
+            let inputs = [1 + random.below(4), 2 + random.below(30), 33 + random.below(120)];
+            let only = LOCKS.get(random.below(2 * LOCKS.len()));
+            (0..inputs[random.below(3)])
+                .map(|_| (*only.unwrap_or(&LOCKS[random.below(LOCKS.len())]), Fault::None))
+                .collect()
+        })
+        .collect();
+    for _ in 0..faults {
+        let tx = random.below(plans.len());
+        let input = random.below(plans[tx].len());
+        plans[tx][input].1 = [Fault::Script, Fault::Signature][random.below(2)];
+    }
+    plans.iter().enumerate().map(|(id, plan)| spending(id as u8, plan)).collect()
+}
+
+/// A block with these transactions behind a coinbase. Nothing but its scripts is valid.
+fn block_of(spendings: &[Spending]) -> Block {
+    let mut raw = vec![0; 80];
+    compact_size(&mut raw, 1 + spendings.len() as u64);
+    raw.extend_from_slice(serialise(0, &[(vec![1, 1], Vec::new())]).view().raw());
+    for spending in spendings {
+        raw.extend_from_slice(spending.tx.view().raw());
+    }
+    Block::parse(raw, Encoding::Segwit).expect("a block")
+}
+
+fn prepared(spendings: &[Spending]) -> Arc<Prepared> {
+    let block = block_of(spendings);
+    let (hash, txids) = (block.hash(), block.txs().map(|tx| tx.txid()).collect());
+    Arc::new(Prepared { block, hash, txids, wtxids: None })
+}
+
+/// What one transaction after the other comes to.
+fn serial(spendings: &[Spending], rules: &BlockRules) -> Result<u64, TxFailure> {
+    let mut sum = 0;
+    for (spending, tx_index) in spendings.iter().zip(1..) {
+        let fail = |cause| TxFailure { tx_index, cause };
+        let sigchecks =
+            verify_tx(spending.tx.view(), &spending.outputs(), rules.flags).map_err(fail)?;
+        rules.check_tx_sigchecks(sigchecks).map_err(|error| fail(Cause::SigChecks(error)))?;
+        sum += sigchecks;
+    }
+    Ok(sum)
+}
+
+fn main_rules(block: &Block) -> BlockRules {
+    let params = ChainParams::by_name("main").expect("a known chain");
+    *BlockVerifier::new(&params, block, 900_000, None).rules()
+}
+
+fn pool(threads: usize) -> Arc<rayon::ThreadPool> {
+    Arc::new(rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads"))
+}
+
+/// Threads, signatures verified together, least cost of a part: one input and more.
+const WAYS: [(usize, Option<usize>, u64); 10] = [
+    (1, None, 1),
+    (2, None, 1),
+    (3, None, 100_000),
+    (4, None, 700_000),
+    (1, Some(30), 1),
+    (2, Some(1), 1),
+    (2, Some(1 << 20), 1),
+    (3, Some(50), 100_000),
+    (4, Some(20), 1),
+    (4, Some(1000), 700_000),
+];
+
+#[test]
+fn parts_come_to_the_verdict_of_the_whole() {
+    let mut random = Random(7);
+    let (mut valid, mut failed) = (0, 0);
+    for faults in [0, 0, 1, 1, 1, 2, 2, 3, 5, 8, 20, 60] {
+        let spendings = random_spendings(&mut random, faults);
+        let prepared = prepared(&spendings);
+        let rules = main_rules(&prepared.block);
+        let expected = serial(&spendings, &rules);
+        let coins: Vec<Coin> = spendings.iter().flat_map(|one| one.coins.clone()).collect();
+        let txs: Vec<_> = spendings.iter().map(|one| (one.tx.view(), one.outputs())).collect();
+        let each: Vec<_> =
+            txs.iter().map(|(tx, spent)| verify_tx(*tx, spent, rules.flags)).collect();
+        for (threads, script_batch, part_cost) in WAYS {
+            let way = format!("{faults} faults, {threads} threads, {script_batch:?}, {part_cost}");
+            let pool = pool(threads);
+            let verifier = Verifier::with_part_cost(Arc::clone(&pool), script_batch, part_cost);
+            assert_eq!(judge(&prepared, &rules, &coins, &verifier), expected, "{way}");
+            let many = verify_many_in_parts(&txs, rules.flags, script_batch, (&pool, part_cost));
+            assert_eq!(many, each, "{way}");
+        }
+        *(if expected.is_ok() { &mut valid } else { &mut failed }) += 1;
+    }
+    // A false signature where none is asked for is no fault.
+    assert!(valid >= 2 && failed >= 6, "{valid} valid, {failed} failed");
+}
+
+/// Bitcoin Cash bounds the signature checks of a transaction: counted over all its parts, and when all have passed.
+#[test]
+fn signature_checks_are_those_of_all_parts() {
+    let mut random = Random(11);
+    let cash = ChainParams::by_name("bch-regtest").expect("a known chain").cash;
+    let mut found = [0; 3];
+    for faults in [0, 0, 1, 2, 3] {
+        let spendings = random_spendings(&mut random, faults);
+        let prepared = prepared(&spendings);
+        let mut rules = main_rules(&prepared.block);
+        let coins: Vec<Coin> = spendings.iter().flat_map(|one| one.coins.clone()).collect();
+        let count = |one: &Spending| verify_tx(one.tx.view(), &one.outputs(), rules.flags);
+        let most = spendings.iter().filter_map(|one| count(one).ok()).max().unwrap_or_default();
+        for limit in [most, most.saturating_sub(1), most / 2] {
+            rules.cash = cash.map(|mut cash| {
+                cash.tx_sigchecks_max = limit as u32;
+                cash
+            });
+            let expected = serial(&spendings, &rules);
+            for (threads, script_batch, part_cost) in WAYS {
+                let verifier = Verifier::with_part_cost(pool(threads), script_batch, part_cost);
+                let verdict = judge(&prepared, &rules, &coins, &verifier);
+                assert_eq!(verdict, expected, "{threads} {script_batch:?} {part_cost} {limit}");
+            }
+            found[match expected.map_err(|failure| failure.cause) {
+                Ok(_) => 0,
+                Err(Cause::Script { .. }) => 1,
+                Err(Cause::SigChecks(_)) => 2,
+            }] += 1;
+        }
+    }
+    assert!(found.iter().all(|count| *count > 0), "{found:?}");
+}
+
+/// Large enough for parts as they are cut outside of tests, in every place that cuts.
+#[test]
+fn large_transactions_alone_and_in_a_block() {
+    let params = ChainParams::by_name("main").expect("a known chain");
+    for (lock, faults) in [
+        (Lock::P2pkh, &[][..]),
+        (Lock::P2pkh, &[(299, Fault::Signature), (170, Fault::Signature), (250, Fault::Script)]),
+        (Lock::NotP2pk, &[(64, Fault::Signature)]),
+        (Lock::Taproot, &[(1, Fault::Script), (0, Fault::Signature)]),
+        (Lock::P2wpkh, &[(290, Fault::Signature)]),
+    ] {
+        let mut plan = vec![(lock, Fault::None); 300];
+        for (input, fault) in faults {
+            plan[*input].1 = *fault;
+        }
+        let spendings = [spending(1, &plan)];
+        let block = block_of(&spendings);
+        let rules = main_rules(&block);
+        let (tx, spent) = (spendings[0].tx.view(), spendings[0].outputs());
+        assert!(cut(tx, 2, PART_COST).is_some_and(|parts| parts.len() > 1));
+        let expected = verify_tx(tx, &spent, rules.flags);
+        let as_alone = expected.clone().map_err(|cause| match cause {
+            Cause::Script { input, error } => (input as usize, error),
+            Cause::SigChecks(error) => panic!("{error}"),
+        });
+        for threads in [1, 2, 3] {
+            let pool = pool(threads);
+            let alone = pool.install(|| verify_tx_scripts(tx, &spent, rules.flags));
+            assert_eq!(alone, as_alone);
+            for script_batch in [None, Some(30), Some(2000)] {
+                let many = verify_many(&[(tx, spent.clone())], rules.flags, script_batch, &pool);
+                assert_eq!(many, std::slice::from_ref(&expected));
+                let verifier = BlockVerifier::new(&params, &block, 900_000, None)
+                    .with_script_batch(script_batch);
+                let found = pool.install(|| verifier.verify_scripts(&spent, 0..2));
+                match (found, &as_alone) {
+                    (Ok(counts), Ok(sigchecks)) => {
+                        assert_eq!(counts.total().sig_checks, *sigchecks);
+                    }
+                    (Err(BlockError::Script { source, .. }), Err(failure)) => {
+                        assert_eq!(&(source.input, source.error), failure);
+                    }
+                    (found, expected) => panic!("{found:?}, not {expected:?}"),
+                }
+            }
+        }
+    }
+}
+
+/// Parts are all inputs, each once, in order; as many as threads can use, and of no fewer inputs than lanes.
+#[test]
+fn cuts_leave_nothing_out() {
+    let tx = |inputs: usize| serialise(1, &vec![(vec![0; 107], Vec::new()); inputs]);
+    for inputs in [1, 2, 3, 31, 32, 33, 100, 1000, 5000] {
+        let tx = tx(inputs);
+        for threads in [1, 2, 3, 64] {
+            for part_cost in [1, 100_000, PART_COST] {
+                let Some(parts) = cut(tx.view(), threads, part_cost) else {
+                    assert!(inputs == 1 || (part_cost > 1 && inputs <= 100));
+                    continue;
+                };
+                let parts: Vec<Range<u32>> = parts.collect();
+                let mut next = 0;
+                for part in &parts {
+                    assert!(part.start == next && part.end > next, "{parts:?}");
+                    next = part.end;
+                }
+                assert_eq!(next as usize, inputs);
+                assert!(parts.len() <= if threads == 1 { 1 } else { 8 * threads });
+                assert!(inputs < 32 || parts.len() == 1 || parts[0].len().is_multiple_of(16));
+            }
+        }
+    }
+    assert_eq!(cut(tx(5000).view(), 2, PART_COST).map(|parts| parts.len()), Some(16));
+    assert!(cut(tx(100).view(), 2, PART_COST).is_none(), "most transactions stay whole");
+}

@@ -1,0 +1,133 @@
+//! Inputs of one transaction after the other, with their signatures verified at once or later.
+
+use std::ops::Range;
+
+use assay_consensus::script::{Flags, Interpreter, ScriptError, TxContext};
+
+use crate::checker::ImmediateChecker;
+use crate::deferred::DeferredScripts;
+
+/// The number of signature checks of some inputs of a transaction, or the first of them that fails and why.
+pub(super) type RunVerdict = Result<u64, (u32, ScriptError)>;
+
+/// Verifies inputs and their signatures.
+pub(super) fn verify_run(
+    context: &TxContext<'_>,
+    inputs: Range<u32>,
+    flags: Flags,
+    interpreter: &mut Interpreter,
+) -> RunVerdict {
+    let mut sigchecks = 0;
+    for input in inputs {
+        let stats = interpreter
+            .verify_input(context, input as usize, flags, &mut ImmediateChecker)
+            .map_err(|error| (input, error))?;
+        sigchecks += u64::from(stats.sig_checks);
+    }
+    Ok(sigchecks)
+}
+
+/// Runs of inputs whose signatures are verified together, when enough of them have come.
+#[derive(Default)]
+pub(super) struct DeferredRuns {
+    scripts: DeferredScripts<Site>,
+    found: Vec<Found>,
+}
+
+/// An input of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Site {
+    /// Number of the run.
+    run: u32,
+    input: u32,
+}
+
+/// What is known of a run so far.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    sigchecks: u64,
+    /// Its first input that fails.
+    failure: Option<(u32, ScriptError)>,
+}
+
+impl Found {
+    fn fail(&mut self, input: u32, error: ScriptError) {
+        if self.failure.is_none_or(|(first, _)| input < first) {
+            self.failure = Some((input, error));
+        }
+    }
+}
+
+/// Gives the context in which an input of the run with a number is verified, and the rules, to what it is called with.
+pub(super) trait Contexts {
+    fn with(&mut self, run: usize, input: u32, work: &mut dyn FnMut(&TxContext<'_>, Flags));
+}
+
+impl DeferredRuns {
+    pub(super) fn scripts(&self) -> &DeferredScripts<Site> {
+        &self.scripts
+    }
+
+    /// About how many checks wait.
+    pub(super) fn checks_len(&self) -> usize {
+        self.scripts.checks_len()
+    }
+
+    /// Runs inputs up to the first that fails; the run's number is how many came before. When `checks_max` checks have
+    /// come together on the way they are verified, for which `contexts` has to know this run too.
+    pub(super) fn run(
+        &mut self,
+        (context, flags): (&TxContext<'_>, Flags),
+        inputs: Range<u32>,
+        checks_max: usize,
+        contexts: &mut impl Contexts,
+    ) {
+        let run = self.found.len();
+        self.found.push(Found::default());
+        for input in inputs {
+            let site = Site { run: run as u32, input };
+            match self.scripts.verify_input(context, input as usize, flags, site) {
+                Ok(stats) => self.found[run].sigchecks += u64::from(stats.sig_checks),
+                Err(error) => {
+                    self.found[run].fail(input, error);
+                    break;
+                }
+            }
+            if self.checks_len() >= checks_max {
+                self.settle(None, contexts);
+            }
+        }
+    }
+
+    /// Verifies what has been recorded, and runs inputs again where that did not prove it. `proven` are the answers to what
+    /// the scripts ask, if they are known.
+    fn settle(&mut self, proven: Option<&[bool]>, contexts: &mut impl Contexts) {
+        let Self { scripts, found } = self;
+        scripts.settle_proven(proven, |Site { run, input }, claimed, interpreter| {
+            let found = &mut found[run as usize];
+            if found.failure.is_some_and(|(first, _)| first < input) {
+                return;
+            }
+            contexts.with(run as usize, input, &mut |context, flags| {
+                let checker = &mut ImmediateChecker;
+                match interpreter.verify_input(context, input as usize, flags, checker) {
+                    Ok(stats) => {
+                        found.sigchecks -= u64::from(claimed.sig_checks);
+                        found.sigchecks += u64::from(stats.sig_checks);
+                    }
+                    Err(error) => found.fail(input, error),
+                }
+            });
+        });
+    }
+
+    /// Settles everything and begins anew: one verdict for each run.
+    pub(super) fn finish(
+        &mut self,
+        proven: Option<&[bool]>,
+        contexts: &mut impl Contexts,
+    ) -> Vec<RunVerdict> {
+        self.settle(proven, contexts);
+        self.found.drain(..).map(|found| found.failure.map_or(Ok(found.sigchecks), Err)).collect()
+    }
+}
