@@ -5,30 +5,42 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-/// Runs every stage; stops at the first that fails.
-pub(crate) fn run() -> anyhow::Result<()> {
-    stage("format", || cargo(&["fmt", "--all", "--check"]))?;
-    stage("tidy", crate::tidy::run)?;
-    stage("lints", || {
+/// Runs the stages of these names, or all; stops at the first that fails.
+pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
+    if let Some(unknown) = names.iter().find(|name| STAGES.iter().all(|(known, _)| known != name)) {
+        let known: Vec<&str> = STAGES.iter().map(|(name, _)| *name).collect();
+        bail!("there is no stage `{unknown}`; there are {}", known.join(", "));
+    }
+    for (name, work) in STAGES {
+        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        println!("== {name}");
+        let start = Instant::now();
+        work().with_context(|| format!("stage `{name}` failed"))?;
+        println!("== {name}: ok in {:.1} s", start.elapsed().as_secs_f64());
+    }
+    Ok(())
+}
+
+/// A stage's name and its work.
+type Stage = (&'static str, fn() -> anyhow::Result<()>);
+
+const STAGES: [Stage; 6] = [
+    ("format", || cargo(&["fmt", "--all", "--check"])),
+    ("tidy", crate::tidy::run),
+    ("lints", || {
         cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
-    })?;
-    stage("dependency policy", deny)?;
-    stage("tests", || cargo(&["test", "--workspace", "--locked"]))?;
-    stage("documentation", || {
+    }),
+    ("policy", deny),
+    ("tests", || cargo(&["test", "--workspace", "--locked"])),
+    ("documentation", || {
         let mut command = Command::new("cargo");
         command.args(["doc", "--workspace", "--no-deps", "--locked"]);
         command.env("RUSTDOCFLAGS", "-D warnings");
         finish(&mut command)
-    })
-}
-
-fn stage(name: &str, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
-    println!("== {name}");
-    let start = Instant::now();
-    work().with_context(|| format!("stage `{name}` failed"))?;
-    println!("== {name}: ok in {:.1} s", start.elapsed().as_secs_f64());
-    Ok(())
-}
+    }),
+];
 
 fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     finish(Command::new("cargo").args(arguments))

@@ -10,14 +10,14 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  ci     format, lints, tidy, dependency policy, tests: everything a change must pass
+  ci     [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass
   fuzz   [--seconds N] [TARGET…]: each fuzz target, or those named, for N seconds (60)
   tidy   allowed crate edges, files with unsafe code, file length, forbidden words, documents";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.first().map(String::as_str) {
-        Some("ci") => ci::run(),
+        Some("ci") => ci::run(&arguments[1..]),
         Some("fuzz") => match fuzz_arguments(&arguments[1..]) {
             Some((seconds, targets)) => fuzz::run(seconds, targets),
             None => return usage(),
