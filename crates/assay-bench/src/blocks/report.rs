@@ -96,7 +96,7 @@ pub struct Report {
     pub check_ratio: Option<f64>,
     /// The merkle root; of CPU time, since the kernel's is a small difference of two times.
     pub merkle_ratio: Option<f64>,
-    /// Connecting a block with one large legacy transaction: time on one thread over time on connect_threads.
+    /// Connecting a block with one large legacy transaction: time on one thread over time on `connect_threads`.
     pub large_tx_threads_ratio: Option<f64>,
     /// The same with libsecp256k1 instead of vectors.
     pub large_tx_libsecp_threads_ratio: Option<f64>,
