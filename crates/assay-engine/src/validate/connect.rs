@@ -64,9 +64,8 @@ struct Moved {
     height_before: u32,
     /// The copy that was read.
     place: BlockPlace,
-    /// Sums with it, its own size, and the size of the cache.
+    /// Sums with it, and the size of the cache.
     totals: Totals,
-    bytes: u64,
     cache_bytes: usize,
 }
 
@@ -130,6 +129,12 @@ impl<'a> Connector<'a> {
         let params = &self.config.params;
         let last = self.height.min(params.activation.bip34.saturating_sub(1));
         for height in 1..=last {
+            if self.chain.copies(height).nth(1).is_some() {
+                // The first copy need not be the one that was connected.
+                let txid = self.read_connected(height)?.txids[0];
+                self.coinbases.connect(txid, false);
+                continue;
+            }
             let place = &self.chain.entry(height).place;
             let prefix = self.files.read_part(place, PREFIX_BYTES)?;
             let first_tx = assay_wire::first_tx(&prefix, params.encoding);
@@ -174,9 +179,10 @@ impl<'a> Connector<'a> {
                     crate::slowed::spin(since.elapsed());
                     since = Instant::now();
                 }
-                let Moved { totals, bytes, cache_bytes, .. } = block.note;
-                bytes_done += bytes;
+                let Moved { totals, cache_bytes, .. } = block.note;
                 let height = block.scripts.rules.height;
+                // As in the sum of all: a copy may be longer or shorter.
+                bytes_done += chain.bytes(height..=height);
                 progress.connected(&ConnectState {
                     height,
                     last_height: last,
@@ -424,7 +430,6 @@ impl<'a> Connector<'a> {
             height_before,
             place,
             totals: self.totals,
-            bytes: prepared.block.bytes().len() as u64,
             cache_bytes: self.coins.cache_bytes(),
         };
         Ok(InFlight { scripts, undo, note })

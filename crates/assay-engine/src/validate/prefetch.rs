@@ -141,8 +141,14 @@ impl<'a> Prefetch<'a> {
         }
         let height = state.next;
         state.next += 1;
-        state.bytes += u64::from(self.chain.entry(height).place.size);
+        state.bytes += self.bytes_of(height);
         Some(height)
+    }
+
+    /// What a block may take: the length of its longest record.
+    fn bytes_of(&self, height: u32) -> u64 {
+        let sizes = self.chain.copies(height).map(|entry| u64::from(entry.place.size));
+        sizes.max().unwrap_or(0)
     }
 
     /// The next block in order of height; must not be called after the last one.
@@ -157,7 +163,7 @@ impl<'a> Prefetch<'a> {
             state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
         };
         state.wanted += 1;
-        state.bytes -= u64::from(self.chain.entry(height).place.size);
+        state.bytes -= self.bytes_of(height);
         self.room.notify_all();
         outcome
     }
@@ -214,7 +220,13 @@ pub(super) fn read_block(
     entry: &Entry,
 ) -> Result<Prepared, Fault> {
     let raw = files.read(&entry.place).map_err(Fault::Read)?;
-    let block = Block::parse_prefix(raw, params.encoding).map_err(Fault::Parse)?;
+    let record_bytes = raw.len();
+    let mut block = Block::parse_prefix(raw, params.encoding).map_err(Fault::Parse)?;
+    if block.bytes().len() < record_bytes {
+        // What follows the block must not stay in memory as long as the block does.
+        let bytes = block.bytes().to_vec();
+        block = Block::parse(bytes, params.encoding).map_err(Fault::Parse)?;
+    }
     let hash = block.hash();
     if hash != entry.hash {
         return Err(Fault::Changed { found: hash });

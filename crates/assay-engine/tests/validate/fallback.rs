@@ -311,7 +311,7 @@ enum Copy {
     Long,
     /// The transactions are not those of the header.
     Altered,
-    /// A count of transactions that there are not.
+    /// The second half is missing, and the length of the record says so.
     Undecodable,
     /// A witness that the header does not commit to.
     Malleated,
@@ -333,7 +333,7 @@ impl Copy {
                 let script = block.tx(0).output(0).script_pubkey.as_ptr() as usize;
                 raw[script - block.bytes().as_ptr() as usize - 9] ^= 1;
             }
-            Self::Undecodable => raw[80] += 1,
+            Self::Undecodable => raw.truncate(raw.len() / 2),
             Self::Malleated => {
                 // Marker and flag behind the version, and a witness before the lock time of the coinbase.
                 let block = Block::parse(raw.clone(), Encoding::Segwit).unwrap();
