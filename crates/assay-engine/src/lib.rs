@@ -53,7 +53,10 @@ pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
 pub use checker::ImmediateChecker;
 pub use config::Config;
-pub use deferred::{Batches, Check, DeferredScripts, Prove, default_script_batch};
+pub use deferred::{
+    Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
+    default_script_batch,
+};
 pub use engine::{Engine, UNCONFIRMED_HEIGHT};
 pub use follow::{ConnectedBlock, MempoolDelta, UnconfirmedTx};
 pub use log::iso_time;

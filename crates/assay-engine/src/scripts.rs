@@ -44,6 +44,8 @@ pub(crate) enum Cause {
 pub(crate) struct BlockScripts {
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) rules: BlockRules,
+    /// Whether signatures are verified one by one as scripts ask, by libsecp256k1.
+    is_at_once: bool,
     /// Transactions whose verdict is open, and one more as long as others may come.
     open: AtomicUsize,
     /// Transaction index of the lowest failure; work above it is pointless.
@@ -58,6 +60,7 @@ impl BlockScripts {
         Self {
             prepared,
             rules,
+            is_at_once: false,
             open: AtomicUsize::new(1),
             lowest: AtomicU32::new(u32::MAX),
             failure: Mutex::default(),
@@ -156,6 +159,12 @@ impl<'v> ScriptQueue<'v> {
         rules: BlockRules,
     ) -> Self {
         Self { verifier, batch: Batch::new(Arc::new(BlockScripts::new(prepared, rules))) }
+    }
+
+    /// Has libsecp256k1 verify every signature by itself, whatever is usual; to be called first.
+    pub(crate) fn verify_at_once(&mut self) {
+        let block = Arc::get_mut(&mut self.batch.block);
+        block.expect("nothing has been handed over").is_at_once = true;
     }
 
     /// Takes a transaction over; `coins` are what its inputs spend, in input order, and are drained.
