@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use assay_secp::{Backend, Disagreement};
 
@@ -65,6 +66,9 @@ impl Evidence {
 /// The caller holds verdicts that must not be used, so nothing returns to it.
 #[cold]
 pub(super) fn stop_with_evidence(evidence: &Evidence) -> ! {
+    /// Held to the end: where several threads find a defect at once, the first one's evidence is written whole.
+    static FIRST: Mutex<()> = Mutex::new(());
+    let _first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
     let time_s = unix_time_s();
     let json = evidence.json(time_s);
     let place = match second_look::evidence_dir().map(|dir| write(&dir, time_s, &json)) {
