@@ -4,10 +4,11 @@
 //! [`BatchVerifier`] takes part as well: where there are no vectors it is what runs, and it must cost no more than the calls.
 
 use std::fmt::Write as _;
+use std::time::Instant;
 
 use assay_lab::ratio::Ratio;
 pub use assay_secp::Backend;
-use assay_secp::{BatchVerifier, Check};
+use assay_secp::{BatchVerifier, Check, SampledVerifier};
 use rayon::prelude::*;
 use secp256k1::{
     Keypair, Message, Parity, PublicKey, Scalar, SecretKey, XOnlyPublicKey, ecdsa, schnorr,
@@ -26,6 +27,12 @@ const PLAIN: &str = "libsecp256k1, plain";
 const FORCED: &str = "libsecp256k1, batch";
 const BATCH: &str = "batch";
 const WEIGHTED: &str = "weighted batch";
+/// As these, with a sample of what lanes prove asked again of the library, as the engine does.
+const SAMPLED: &str = "batch, sampled";
+const SAMPLED_WEIGHTED: &str = "weighted, sampled";
+
+/// One of so many proven checks is in the sample: the engine's default.
+const SAMPLE_ONE_OF: u32 = assay_engine::SAMPLE_SIGNATURES_DEFAULT;
 
 /// Rounds before those that count.
 const WARM_UP: usize = 1;
@@ -67,6 +74,18 @@ pub struct Report {
     pub libsecp_backend_schnorr_batch_ratio: f64,
     /// The same for tweaks.
     pub libsecp_backend_tweak_ratio: f64,
+    /// ECDSA with the sample: the time of a batch without it over that with it, so below 1.
+    pub sampled_ecdsa_ratio: f64,
+    /// The same for BIP340, each signature on its own.
+    pub sampled_schnorr_ratio: f64,
+    /// The same for weighted batches.
+    pub sampled_schnorr_batch_ratio: f64,
+    /// The same for tweaks.
+    pub sampled_tweak_ratio: f64,
+    /// One of so many proven checks is asked again of the library.
+    sample_one_of: u32,
+    /// Time of one self-test of the backend, the median, microseconds.
+    self_test_us: f64,
     /// Who did the arithmetic of batches.
     pub backend: &'static str,
     library: &'static str,
@@ -100,6 +119,10 @@ pub struct Intervals {
     libsecp_backend_schnorr_ratio: Option<Ratio>,
     libsecp_backend_schnorr_batch_ratio: Option<Ratio>,
     libsecp_backend_tweak_ratio: Option<Ratio>,
+    sampled_ecdsa_ratio: Option<Ratio>,
+    sampled_schnorr_ratio: Option<Ratio>,
+    sampled_schnorr_batch_ratio: Option<Ratio>,
+    sampled_tweak_ratio: Option<Ratio>,
 }
 
 impl Intervals {
@@ -114,10 +137,14 @@ impl Intervals {
             libsecp_backend_schnorr_ratio: ratio(schnorr, PLAIN, FORCED),
             libsecp_backend_schnorr_batch_ratio: ratio(schnorr, PLAIN, FORCED_WEIGHTED),
             libsecp_backend_tweak_ratio: ratio(tweak, PLAIN, FORCED),
+            sampled_ecdsa_ratio: ratio(ecdsa, BATCH, SAMPLED),
+            sampled_schnorr_ratio: ratio(schnorr, BATCH, SAMPLED),
+            sampled_schnorr_batch_ratio: ratio(schnorr, WEIGHTED, SAMPLED_WEIGHTED),
+            sampled_tweak_ratio: ratio(tweak, BATCH, SAMPLED),
         }
     }
 
-    fn lines(&self) -> [(&'static str, Option<Ratio>); 8] {
+    fn lines(&self) -> [(&'static str, Option<Ratio>); 12] {
         [
             ("ecdsa_ratio", self.ecdsa_ratio),
             ("schnorr_ratio", self.schnorr_ratio),
@@ -127,6 +154,10 @@ impl Intervals {
             ("libsecp_backend_schnorr_ratio", self.libsecp_backend_schnorr_ratio),
             ("libsecp_backend_schnorr_batch_ratio", self.libsecp_backend_schnorr_batch_ratio),
             ("libsecp_backend_tweak_ratio", self.libsecp_backend_tweak_ratio),
+            ("sampled_ecdsa_ratio", self.sampled_ecdsa_ratio),
+            ("sampled_schnorr_ratio", self.sampled_schnorr_ratio),
+            ("sampled_schnorr_batch_ratio", self.sampled_schnorr_batch_ratio),
+            ("sampled_tweak_ratio", self.sampled_tweak_ratio),
         ]
     }
 }
@@ -145,6 +176,11 @@ impl Report {
         let (wall, cpu) = (self.intervals.lines(), self.cpu_intervals.lines());
         let lines = wall.into_iter().zip(cpu).map(|((name, wall), (_, cpu))| (name, (wall, cpu)));
         text.push_str(&table::ratios(lines));
+        let _ = writeln!(
+            text,
+            "\nsampled: one of {} proven checks is verified again by the library; a self-test takes {:.0} us",
+            self.sample_one_of, self.self_test_us
+        );
         let _ = writeln!(
             text,
             "\n{} checks answered, {} of them false: all as the library answers",
@@ -198,6 +234,12 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchEr
         libsecp_backend_schnorr_ratio: median(intervals.libsecp_backend_schnorr_ratio),
         libsecp_backend_schnorr_batch_ratio: median(intervals.libsecp_backend_schnorr_batch_ratio),
         libsecp_backend_tweak_ratio: median(intervals.libsecp_backend_tweak_ratio),
+        sampled_ecdsa_ratio: median(intervals.sampled_ecdsa_ratio),
+        sampled_schnorr_ratio: median(intervals.sampled_schnorr_ratio),
+        sampled_schnorr_batch_ratio: median(intervals.sampled_schnorr_batch_ratio),
+        sampled_tweak_ratio: median(intervals.sampled_tweak_ratio),
+        sample_one_of: SAMPLE_ONE_OF,
+        self_test_us: self_test_us(options.backend),
         backend: BatchVerifier::with_backend(options.backend).backend().name(),
         library: LIBRARY,
         threads: 1,
@@ -217,15 +259,44 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchEr
 type Question = for<'a> fn(&'a Case) -> Check<'a>;
 
 /// A way to answer a batch.
-type Verify = fn(&mut BatchVerifier, &[Check<'_>], &mut Vec<bool>);
+type Verify = fn(&mut SampledVerifier, &[Check<'_>], &mut Vec<bool>);
+
+/// A verifier that asks this part of what it proves again.
+fn verifier(backend: Backend, sample_one_of: u32) -> SampledVerifier {
+    // The sample of a benchmark needs no secret.
+    let sample = assay_secp::Sample::new(sample_one_of, [1, 2]);
+    SampledVerifier::new(BatchVerifier::with_backend(backend), sample)
+}
+
+fn each(verifier: &mut SampledVerifier, checks: &[Check<'_>], out: &mut Vec<bool>) {
+    verifier.verify(checks, out).unwrap_or_else(|found| panic!("{found}"));
+}
+
+fn weighted(verifier: &mut SampledVerifier, checks: &[Check<'_>], out: &mut Vec<bool>) {
+    verifier.verify_weighted(checks, out).unwrap_or_else(|found| panic!("{found}"));
+}
+
+/// The median time of a repeated self-test.
+fn self_test_us(backend: Backend) -> f64 {
+    let verifier = BatchVerifier::with_backend(backend);
+    let mut times_us: Vec<f64> = (0..9)
+        .map(|_| {
+            let start = Instant::now();
+            assert!(verifier.repeat_self_test(), "it passed before");
+            start.elapsed().as_secs_f64() * 1e6
+        })
+        .collect();
+    times_us.sort_by(f64::total_cmp);
+    times_us[times_us.len() / 2]
+}
 
 fn alternatives<'a>(
     checks: &'a [Check<'a>],
     backend: Backend,
     can_be_weighted: bool,
 ) -> Vec<Alternative<'a>> {
-    let batched = |name: &str, backend: Backend, verify: Verify| {
-        let (mut verifier, mut answers) = (BatchVerifier::with_backend(backend), Vec::new());
+    let batched = |name: &str, backend: Backend, sample_one_of: u32, verify: Verify| {
+        let (mut verifier, mut answers) = (verifier(backend, sample_one_of), Vec::new());
         Alternative::new(name, move || {
             let sample =
                 Sample::of(checks.len() as u64, || verify(&mut verifier, checks, &mut answers));
@@ -242,13 +313,15 @@ fn alternatives<'a>(
         sample
     });
     let mut all = vec![
-        batched(BATCH, backend, BatchVerifier::verify),
+        batched(BATCH, backend, 0, each),
+        batched(SAMPLED, backend, SAMPLE_ONE_OF, each),
         plain,
-        batched(FORCED, Backend::Libsecp, BatchVerifier::verify),
+        batched(FORCED, Backend::Libsecp, 0, each),
     ];
     if can_be_weighted {
-        all.insert(1, batched(WEIGHTED, backend, BatchVerifier::verify_weighted));
-        all.push(batched(FORCED_WEIGHTED, Backend::Libsecp, BatchVerifier::verify_weighted));
+        all.insert(2, batched(WEIGHTED, backend, 0, weighted));
+        all.insert(3, batched(SAMPLED_WEIGHTED, backend, SAMPLE_ONE_OF, weighted));
+        all.push(batched(FORCED_WEIGHTED, Backend::Libsecp, 0, weighted));
     }
     all
 }
@@ -296,15 +369,17 @@ fn compare_answers(
     if invalid != checks.len().div_ceil(WRONG_EVERY) {
         return Err(wrong_answer(PLAIN, format!("{invalid} of {} do not hold", checks.len())));
     }
-    let ways: [(&str, Backend, Verify); 4] = [
-        (BATCH, backend, BatchVerifier::verify),
-        (WEIGHTED, backend, BatchVerifier::verify_weighted),
-        (FORCED, Backend::Libsecp, BatchVerifier::verify),
-        (FORCED_WEIGHTED, Backend::Libsecp, BatchVerifier::verify_weighted),
+    let ways: [(&str, Backend, u32, Verify); 6] = [
+        (BATCH, backend, 0, each),
+        (SAMPLED, backend, SAMPLE_ONE_OF, each),
+        (WEIGHTED, backend, 0, weighted),
+        (SAMPLED_WEIGHTED, backend, SAMPLE_ONE_OF, weighted),
+        (FORCED, Backend::Libsecp, 0, each),
+        (FORCED_WEIGHTED, Backend::Libsecp, 0, weighted),
     ];
-    for (alternative, backend, verify) in ways {
+    for (alternative, backend, sample_one_of, verify) in ways {
         let mut answers = Vec::new();
-        verify(&mut BatchVerifier::with_backend(backend), checks, &mut answers);
+        verify(&mut verifier(backend, sample_one_of), checks, &mut answers);
         if answers != expected {
             let at = answers.iter().zip(&expected).position(|(left, right)| left != right);
             return Err(wrong_answer(alternative, format!("the first at {at:?}")));
@@ -394,8 +469,9 @@ mod tests {
             let options = Options { batch: 75, rounds: 2, backend, seed: 3 };
             let report = run(&options, &Silent).expect("right answers");
             assert!(report.ecdsa_ratio > 0.0 && report.tweak_ratio > 0.0);
-            // Three kinds, five who answer, one wrong check in 37.
-            assert_eq!(report.checks_invalid, 3 * 5 * 3);
+            // Three kinds, seven who answer, one wrong check in 37.
+            assert_eq!(report.checks_invalid, 3 * 7 * 3);
+            assert!(report.sampled_ecdsa_ratio > 0.0 && report.self_test_us > 0.0);
             assert!(report.text().contains("schnorr_batch_ratio"));
         }
     }

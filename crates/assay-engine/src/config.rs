@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_consensus::params::ChainParams;
 
 use crate::budget::default_cache_bytes;
-use crate::deferred::default_script_batch;
+use crate::deferred::{EXACT_NEAR_TIP_DEFAULT, SAMPLE_SIGNATURES_DEFAULT, default_script_batch};
 
 /// Everything an engine needs to know before it opens.
 #[derive(Clone, Debug)]
@@ -29,6 +29,12 @@ pub struct Config {
     pub threads: usize,
     /// Signatures and the like that are verified together when a block is connected; `None` verifies each as it comes.
     pub script_batch: Option<usize>,
+    /// One of so many signatures that vectors find valid is verified again with libsecp256k1, and the process ends where they
+    /// differ; 0 for none. A setting of the whole process: the engine opened last decides.
+    pub sample_signatures: u32,
+    /// Number of blocks below the best known header, that one included, for which libsecp256k1 alone decides about signatures,
+    /// if they are less than a day old and of no more than 25,000 inputs; 0 for none. Lists of transactions likewise.
+    pub exact_near_tip: u32,
     /// Memory for unconfirmed transactions, bytes.
     pub mempool_bytes_max: u64,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes.
@@ -75,6 +81,8 @@ impl Config {
             read_threads: READ_THREADS,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             script_batch: default_script_batch(),
+            sample_signatures: SAMPLE_SIGNATURES_DEFAULT,
+            exact_near_tip: EXACT_NEAR_TIP_DEFAULT,
             mempool_bytes_max: if is_cash { 4096 << 20 } else { 300_000_000 },
             min_relay_fee_sat_per_kvb: if is_cash { 1000 } else { 100 },
             // Bitcoin Cash nodes dropped their chain limits in May 2021.

@@ -11,10 +11,11 @@ use assay_wire::{Block, BlockHash, Coin, OutPoint, Txid, Wtxid};
 use crate::apply::{
     Applier, ApplyError, CoinbaseLog, Moved, UnwindError, first_overwrite, unapply,
 };
-use crate::engine::{Engine, State};
+use crate::deferred::{Place, is_exact};
+use crate::engine::{Engine, State, unix_time_s};
 use crate::pipeline::InFlight;
 use crate::scripts::{BlockScripts, ScriptQueue};
-use crate::tree::NodeId;
+use crate::tree::{BlockTree, NodeId};
 use crate::types::EngineError;
 
 /// A parsed block with the hashes that everything after parsing needs.
@@ -86,6 +87,9 @@ impl Engine {
         let rules = BlockRules::new(&self.params, &branch, prepared.block.header(), &prepared.hash);
         coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
         let mut queue = ScriptQueue::new(&self.verifier, Arc::clone(prepared), rules);
+        if self.is_exact(tree, id, prepared) {
+            queue.verify_at_once();
+        }
         let mut on_spend = |tx_index: usize, spent: &mut Vec<Coin>| {
             // The coinbase spends nothing; a block that has been validated before is not verified again.
             if tx_index == 0 || was_valid {
@@ -118,6 +122,19 @@ impl Engine {
                 Err(error)
             }
         }
+    }
+
+    /// Whether libsecp256k1 alone decides about the signatures of a block.
+    fn is_exact(&self, tree: &BlockTree, id: NodeId, prepared: &Prepared) -> bool {
+        let place = Place {
+            height: tree.get(id).height,
+            best_height: tree.get(tree.best_header()).height,
+            time_s: prepared.block.header().time,
+            now_s: unix_time_s(),
+        };
+        is_exact(self.config.exact_near_tip, &place, || {
+            prepared.block.txs().map(|tx| tx.input_count()).sum()
+        })
     }
 
     /// Makes a block the tip whose scripts have all passed.

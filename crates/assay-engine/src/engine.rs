@@ -18,6 +18,7 @@ use rayon::ThreadPool;
 use crate::activate::poison;
 use crate::apply::CoinbaseLog;
 use crate::config::Config;
+use crate::deferred::configure_second_look;
 use crate::follow::{Handover, Journal, Signal};
 use crate::ibd::InitialDownload;
 use crate::log;
@@ -111,6 +112,7 @@ impl Engine {
     }
 
     fn over(config: Config, store: Store, io: Arc<dyn Io>) -> Result<Self, OpenError> {
+        configure_second_look(config.sample_signatures, Some(config.datadir.clone()));
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(config.threads.max(1))
             .thread_name(|index| format!("verify-{index}"))

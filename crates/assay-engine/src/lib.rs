@@ -47,6 +47,7 @@ mod verify;
 pub use assay_consensus::amount::format_money;
 pub use assay_consensus::block::BlockError;
 pub use assay_consensus::params::ChainParams;
+pub use assay_hash::cpu;
 pub use assay_store::CoinUsage;
 pub use assay_store::StrayKind;
 pub use assay_store::defect;
@@ -54,7 +55,10 @@ pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
 pub use checker::ImmediateChecker;
 pub use config::Config;
-pub use deferred::{Batches, Check, DeferredScripts, Prove, default_script_batch};
+pub use deferred::{
+    Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
+    default_script_batch,
+};
 pub use engine::{Engine, UNCONFIRMED_HEIGHT};
 pub use follow::{ConnectedBlock, MempoolDelta, UnconfirmedTx};
 pub use log::iso_time;

@@ -65,6 +65,8 @@ pub(crate) enum Cause {
 pub(crate) struct BlockScripts {
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) rules: BlockRules,
+    /// Whether signatures are verified one by one as scripts ask, by libsecp256k1.
+    is_at_once: bool,
     /// Transactions, and parts of large ones, whose verdict is open, and one more as long as others may come.
     open: AtomicUsize,
     /// Position of the lowest failure; work above it is pointless.
@@ -79,6 +81,7 @@ impl BlockScripts {
         Self {
             prepared,
             rules,
+            is_at_once: false,
             open: AtomicUsize::new(1),
             lowest: AtomicU64::new(u64::MAX),
             failure: Mutex::default(),
@@ -221,6 +224,12 @@ impl<'v> ScriptQueue<'v> {
     ) -> Self {
         let block = Arc::new(BlockScripts::new(prepared, rules));
         Self { verifier, block, spends: Vec::new(), coins: Vec::new() }
+    }
+
+    /// Has libsecp256k1 verify every signature by itself, whatever is usual; to be called first.
+    pub(crate) fn verify_at_once(&mut self) {
+        let block = Arc::get_mut(&mut self.block);
+        block.expect("nothing has been handed over").is_at_once = true;
     }
 
     /// Takes a transaction over; `coins` are what its inputs spend, in input order, and are drained.

@@ -32,11 +32,12 @@
 //! how tests compare them. The portable kernels are the oracle of the others.
 //!
 //! Deliberately absent: secrets and constant time (all inputs here are public), HMAC and other
-//! hashes that no consensus rule needs, the environment (a caller who wants to force a backend
-//! passes or selects a [`Backend`]), threads (callers split the work and [`MuHash3072::combine`]
+//! hashes that no consensus rule needs, the environment but for [`cpu`] (a caller who wants to force
+//! a backend passes or selects a [`Backend`]), threads (callers split the work and [`MuHash3072::combine`]
 //! it), and kernels for CPUs other than x86-64.
 
 mod backend;
+pub mod cpu;
 mod many;
 mod merkle;
 mod muhash;

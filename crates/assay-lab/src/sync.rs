@@ -51,6 +51,8 @@ pub struct SyncOptions {
     pub threads: usize,
     /// Whether to compare one core with two as well.
     pub cores_compare: bool,
+    /// Whether to compare validation that samples its signatures with validation that does not.
+    pub sample_compare: bool,
 }
 
 /// Why there is no result.
@@ -135,6 +137,10 @@ enum Subject {
     Kernel,
     OneCore,
     TwoCores,
+    /// With the sample of signatures that is verified again, as it is by default.
+    Sampled,
+    /// Without it.
+    Unsampled,
 }
 
 impl Subject {
@@ -144,6 +150,8 @@ impl Subject {
             Self::Kernel => "kernel",
             Self::OneCore => "assay on one core",
             Self::TwoCores => "assay on two cores",
+            Self::Sampled => "assay, sampled",
+            Self::Unsampled => "assay, not sampled",
         }
     }
 }
@@ -241,6 +249,9 @@ fn order(options: &SyncOptions) -> Vec<(Subject, usize)> {
     if options.cores_compare {
         order.extend(pairs(Subject::OneCore, Subject::TwoCores));
     }
+    if options.sample_compare {
+        order.extend(pairs(Subject::Sampled, Subject::Unsampled));
+    }
     order
 }
 
@@ -315,7 +326,9 @@ impl Bench<'_> {
         make_dir(&dir)?;
         self.forget_blocks();
         let (cores, threads) = match subject {
-            Subject::Ours | Subject::Kernel => (&self.options.cores[..], self.options.threads),
+            Subject::Ours | Subject::Kernel | Subject::Sampled | Subject::Unsampled => {
+                (&self.options.cores[..], self.options.threads)
+            }
             Subject::OneCore => (&self.options.cores[..1], 1),
             Subject::TwoCores => (&self.options.cores[..2], 2),
         };
@@ -342,7 +355,13 @@ impl Bench<'_> {
         } else {
             let cache = ["--db-cache".to_owned(), DB_CACHE_MIB.to_string()];
             let par = ["--par".to_owned(), threads.to_string()];
-            (&self.options.assay, [cache, par].concat())
+            // Said in both cases, so that the environment decides neither.
+            let sample = match subject {
+                Subject::Sampled => vec!["--sample-signatures".to_owned(), "256".to_owned()],
+                Subject::Unsampled => vec!["--sample-signatures".to_owned(), "0".to_owned()],
+                _ => Vec::new(),
+            };
+            (&self.options.assay, [&cache[..], &par, &sample].concat())
         };
         let mut command: Vec<OsString> = vec![program.into(), "validate".into(), "--blocks".into()];
         command.extend([blocks.into(), "--chain".into(), chain.into(), "--datadir".into()]);
@@ -472,16 +491,18 @@ mod tests {
             cores: vec![0, 1],
             threads: 2,
             cores_compare: true,
+            sample_compare: true,
         }
     }
 
     #[test]
     fn pairs_turn() {
-        use Subject::{Kernel, OneCore, Ours, TwoCores};
+        use Subject::{Kernel, OneCore, Ours, Sampled, TwoCores, Unsampled};
         let order = order(&options());
         let subjects: Vec<Subject> = order.iter().map(|(subject, _)| *subject).collect();
         assert_eq!(subjects[..6], [Ours, Kernel, Kernel, Ours, Ours, Kernel]);
-        assert_eq!(subjects[6..], [OneCore, TwoCores, TwoCores, OneCore, OneCore, TwoCores]);
+        assert_eq!(subjects[6..12], [OneCore, TwoCores, TwoCores, OneCore, OneCore, TwoCores]);
+        assert_eq!(subjects[12..], [Sampled, Unsampled, Unsampled, Sampled, Sampled, Unsampled]);
         assert_eq!(order[5].1, 2);
     }
 

@@ -29,6 +29,10 @@ pub struct NodeConfig {
     pub mempool_bytes_max: Option<u64>,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes; `None` for the engine's default.
     pub min_relay_fee_sat_per_kvb: Option<u64>,
+    /// One of so many signatures that vectors find valid is verified again, 0 for none; `None` for the engine's default.
+    pub sample_signatures: Option<u32>,
+    /// Blocks from the best header down about which libsecp256k1 alone decides; `None` for the engine's default.
+    pub exact_near_tip: Option<u32>,
     /// Whether the mempool is kept through a restart.
     pub persist_mempool: bool,
     /// The index of scripts; `None` for none.
@@ -96,6 +100,8 @@ impl NodeConfig {
             threads: None,
             mempool_bytes_max: None,
             min_relay_fee_sat_per_kvb: None,
+            sample_signatures: None,
+            exact_near_tip: None,
             persist_mempool: true,
             index: None,
             p2p: None,
@@ -123,6 +129,12 @@ impl NodeConfig {
         }
         if let Some(rate) = self.min_relay_fee_sat_per_kvb {
             config.min_relay_fee_sat_per_kvb = rate;
+        }
+        if let Some(one_of) = self.sample_signatures {
+            config.sample_signatures = one_of;
+        }
+        if let Some(blocks) = self.exact_near_tip {
+            config.exact_near_tip = blocks;
         }
         config.persist_mempool = self.persist_mempool;
         config.is_followed = self.index.is_some();

@@ -4,6 +4,7 @@
 mod differential;
 mod prepare;
 mod prover;
+mod sample;
 mod self_test;
 mod table;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod weighted;
 use std::sync::OnceLock;
 
 use prover::{Answer, Prover};
+pub use sample::{Disagreement, Proof, Sample, SampledVerifier};
 use weighted::WeightedSum;
 
 use crate::{backend, taproot_tweak_ok, verify_ecdsa, verify_schnorr, verify_schnorr_bch};
@@ -61,6 +63,16 @@ pub enum Check<'a> {
 }
 
 impl Check<'_> {
+    /// A short stable name for reports: `"ecdsa"`, `"schnorr"`, `"schnorr-bch"` or `"taproot-tweak"`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Ecdsa { .. } => "ecdsa",
+            Self::Schnorr { .. } => "schnorr",
+            Self::SchnorrBch { .. } => "schnorr-bch",
+            Self::TaprootTweak { .. } => "taproot-tweak",
+        }
+    }
+
     /// The answer by libsecp256k1.
     pub fn verify(&self) -> bool {
         match *self {
@@ -147,10 +159,12 @@ impl Backend {
     /// Whether the known answers come out right. Asked once per backend and process.
     pub(crate) fn passes_self_test(self) -> bool {
         static PASSES: [OnceLock<bool>; 3] = [const { OnceLock::new() }; 3];
-        *PASSES[self as usize].get_or_init(|| {
-            let entries = self.answer().zip(self.weighted_sum());
-            entries.is_none_or(|(answer, sum)| self_test::passes(answer, sum))
-        })
+        *PASSES[self as usize].get_or_init(|| self.passes_self_test_now())
+    }
+
+    fn passes_self_test_now(self) -> bool {
+        let entries = self.answer().zip(self.weighted_sum());
+        entries.is_none_or(|(answer, sum)| self_test::passes(answer, sum))
     }
 }
 
@@ -163,6 +177,9 @@ pub struct BatchVerifier {
     backend: Backend,
     has_failed_self_test: bool,
     prover: Option<Prover>,
+    /// One of so many checks that are not proven is said to be; 0 is none.
+    #[cfg(any(test, feature = "planted"))]
+    planted: u32,
 }
 
 impl BatchVerifier {
@@ -182,6 +199,8 @@ impl BatchVerifier {
             prover: answer
                 .zip(backend.weighted_sum())
                 .map(|(answer, sum)| Prover::new(answer, sum)),
+            #[cfg(any(test, feature = "planted"))]
+            planted: 0,
         }
     }
 
@@ -195,12 +214,16 @@ impl BatchVerifier {
         self.has_failed_self_test
     }
 
+    /// Runs the self-test of the backend again, here and now: another core may compute otherwise than
+    /// the one that ran the first. True for a backend without lanes.
+    pub fn repeat_self_test(&self) -> bool {
+        self.backend.passes_self_test_now()
+    }
+
     /// Replaces the contents of `out` by one answer per check, in order.
     pub fn verify(&mut self, checks: &[Check<'_>], out: &mut Vec<bool>) {
         self.prove(checks, out);
-        for (check, answer) in checks.iter().zip(out) {
-            *answer = *answer || check.verify();
-        }
+        decide_unproven(checks, out);
     }
 
     /// As [`BatchVerifier::verify`], but a few hundred BIP-0340 signatures and more are verified as
@@ -211,9 +234,7 @@ impl BatchVerifier {
     /// without. Keys that occur several times are worked on once.
     pub fn verify_weighted(&mut self, checks: &[Check<'_>], out: &mut Vec<bool>) {
         self.prove_weighted(checks, out);
-        for (check, answer) in checks.iter().zip(out) {
-            *answer = *answer || check.verify();
-        }
+        decide_unproven(checks, out);
     }
 
     /// Replaces the contents of `out` by which checks the vectors prove true. The others may hold as
@@ -232,7 +253,29 @@ impl BatchVerifier {
         out.resize(checks.len(), false);
         if let Some(prover) = &mut self.prover {
             prover.prove(checks, is_weighted, out);
+            #[cfg(any(test, feature = "planted"))]
+            prover.plant_wrong_proofs(self.planted, out);
         }
+    }
+
+    /// How the check of this index was proven in the last batch, if it was.
+    fn proof(&self, index: usize, check: &Check<'_>) -> Proof {
+        let is_summed = self.prover.as_ref().is_some_and(|prover| prover.is_summed(index));
+        if is_summed && matches!(check, Check::Schnorr { .. }) { Proof::Sum } else { Proof::Lane }
+    }
+
+    /// From now on says of one of so many checks that are not proven that they are; 0 is none. A defect
+    /// on purpose, to see whether it is found.
+    #[cfg(any(test, feature = "planted"))]
+    pub fn plant_wrong_proofs(&mut self, one_of: u32) {
+        self.planted = one_of;
+    }
+}
+
+/// Has libsecp256k1 answer what is not proven.
+fn decide_unproven(checks: &[Check<'_>], out: &mut [bool]) {
+    for (check, answer) in checks.iter().zip(out) {
+        *answer = *answer || check.verify();
     }
 }
 

@@ -20,7 +20,7 @@ mod jacobi;
 mod lanes;
 mod scalar;
 
-pub use batch::{Backend, BatchVerifier, Check};
+pub use batch::{Backend, BatchVerifier, Check, Disagreement, Proof, Sample, SampledVerifier};
 pub use bch::verify_schnorr_bch;
 
 use secp256k1::{Message, Parity, PublicKey, Scalar, XOnlyPublicKey, ecdsa, schnorr};

@@ -11,7 +11,7 @@ mod stats;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_engine::BlockHash;
+use assay_engine::{BlockHash, EXACT_NEAR_TIP_DEFAULT, SAMPLE_SIGNATURES_DEFAULT};
 use assay_lab::plan::Delivery;
 use assay_lab::target::TargetSpec;
 use assay_node::http::{RpcAuth, Subnet};
@@ -33,6 +33,8 @@ pub(crate) use stats::{SqlArguments, StatsArguments};
 /// The version, and what a user of an unusual build must know.
 pub(crate) const VERSION: &str = if cfg!(feature = "slowed") {
     concat!(env!("CARGO_PKG_VERSION"), " (slowed by 5 % on purpose)")
+} else if cfg!(feature = "planted") {
+    concat!(env!("CARGO_PKG_VERSION"), " (takes defects from ASSAY_PLANT on purpose)")
 } else {
     env!("CARGO_PKG_VERSION")
 };
@@ -404,6 +406,14 @@ pub(crate) struct NodeArguments {
     /// Threads that verify scripts; 0 takes one for each core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) par: usize,
+    /// Verify one of every N signatures that vectors find valid again with libsecp256k1, chosen at random; where they differ
+    /// the process writes the evidence and ends. 0 for none.
+    #[arg(long, value_name = "N", env = "ASSAY_SAMPLE_SIGNATURES", default_value_t = SAMPLE_SIGNATURES_DEFAULT)]
+    pub(crate) sample_signatures: u32,
+    /// Let libsecp256k1 alone decide about signatures within N blocks of the best known header, where these are less than a
+    /// day old and have at most 25,000 inputs. 0 for none.
+    #[arg(long, value_name = "N", env = "ASSAY_EXACT_NEAR_TIP", default_value_t = EXACT_NEAR_TIP_DEFAULT)]
+    pub(crate) exact_near_tip: u32,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes [default: 100, on bch-regtest 1000].
     #[arg(long, value_name = "SAT")]
     pub(crate) min_relay_fee: Option<u64>,
@@ -514,6 +524,10 @@ pub(crate) struct ValidateArguments {
     /// Threads that verify scripts; 0 takes one for each core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) par: usize,
+    /// Verify one of every N signatures that vectors find valid again with libsecp256k1, chosen at random; where they differ
+    /// the process writes the evidence and ends. 0 for none.
+    #[arg(long, value_name = "N", env = "ASSAY_SAMPLE_SIGNATURES", default_value_t = SAMPLE_SIGNATURES_DEFAULT)]
+    pub(crate) sample_signatures: u32,
     /// With --json, print a line for each height before the result, at most a hundred per second: for programs that follow.
     #[arg(long, requires = "json")]
     pub(crate) progress: bool,
@@ -647,6 +661,7 @@ pub(crate) struct BenchBlocksArguments {
 /// many threads and as much memory for coins, and verify every script. Runs come in pairs whose order turns; wall time, CPU
 /// time and memory are those of whole processes. After each run tip, coin count and MuHash are compared on both sides.
 /// Ratios are the kernel's figure over ours.
+#[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 #[derive(Debug, Args)]
 pub(crate) struct BenchSyncArguments {
     /// What to measure beside ours.
@@ -685,6 +700,9 @@ pub(crate) struct BenchSyncArguments {
     /// Also compare ours on one core with ours on two.
     #[arg(long)]
     pub(crate) cores_compare: bool,
+    /// Also compare ours with ours that verifies no sample of the signatures again (--sample-signatures 0).
+    #[arg(long)]
+    pub(crate) sample_compare: bool,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

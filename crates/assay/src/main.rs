@@ -23,6 +23,10 @@ enum Outcome {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Err(unknown) = assay_engine::cpu::hidden() {
+        output::complain(&format!("assay: {unknown}"));
+        return ExitCode::from(2);
+    }
     let outcome = match cli.command {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Crash(arguments) => commands::crash::run(&arguments),

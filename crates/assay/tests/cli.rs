@@ -9,6 +9,8 @@ fn assay(arguments: &[&str]) -> Output {
         .env("COLUMNS", "100")
         .env_remove("ASSAY_RPC_PASSWORD")
         .env_remove("ASSAY_BACKEND")
+        .env_remove("ASSAY_SAMPLE_SIGNATURES")
+        .env_remove("ASSAY_EXACT_NEAR_TIP")
         .env_remove("ASSAY_PEER_KERNEL")
         .env_remove("ASSAY_TEST_DATA")
         .output()
@@ -102,10 +104,31 @@ fn benchmarks_refuse_what_they_cannot_do() {
     refuses(&["bench", "sync"], "--against");
 }
 
+/// Whoever hides a feature must not believe something hidden that is not.
+#[test]
+fn unknown_cpu_features_are_rejected() {
+    let output = Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(["plan", "list"])
+        .env("ASSAY_HIDE_CPU_FEATURES", "avx2,avx513")
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no feature is called \"avx513\""), "{}", stderr(&output));
+}
+
 #[test]
 fn benchmarks_print_their_fields() {
     let signatures = ["bench", "signatures", "--batch", "64", "--rounds", "2", "--json"];
-    let fields = ["ecdsa_ratio", "schnorr_ratio", "schnorr_batch_ratio", "tweak_ratio"];
+    let fields = [
+        "ecdsa_ratio",
+        "schnorr_ratio",
+        "schnorr_batch_ratio",
+        "tweak_ratio",
+        "sampled_ecdsa_ratio",
+        "sampled_schnorr_batch_ratio",
+        "sample_one_of",
+        "self_test_us",
+    ];
     let report = bench(&signatures, &fields);
     assert!(report["backend"].is_string());
     assert!(report["intervals"]["ecdsa_ratio"]["coverage"].is_number());

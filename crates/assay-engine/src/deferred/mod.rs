@@ -16,15 +16,24 @@
 //! that hold: libsecp256k1 decides them, and a CHECKMULTISIG needs no verdict on the pairs outside the matching.
 
 mod check;
+mod evidence;
 mod multisig;
+mod near_tip;
+#[cfg(any(test, feature = "planted"))]
+mod planted;
 mod recorder;
+mod second_look;
 
 use assay_consensus::script::{Flags, InputStats, Interpreter, Limits, ScriptError, TxContext};
 use rayon::prelude::*;
 
 use crate::checker::ImmediateChecker;
 pub use check::{Batches, Check, Prove, default_script_batch};
+pub use near_tip::EXACT_NEAR_TIP_DEFAULT;
+pub(crate) use near_tip::{Place, is_exact};
 use recorder::Recorder;
+pub use second_look::SAMPLE_SIGNATURES_DEFAULT;
+pub(crate) use second_look::configure as configure_second_look;
 
 /// Runs inputs now and verifies their signatures later.
 ///
@@ -160,5 +169,7 @@ pub(crate) fn prove_all<'s, T: Copy + Sync + 's>(
 /// Fewer checks are not worth sharing out.
 const SHARE_MIN: usize = 64;
 
+#[cfg(test)]
+mod planted_tests;
 #[cfg(test)]
 mod tests;

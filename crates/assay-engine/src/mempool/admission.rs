@@ -20,6 +20,7 @@ use super::pool::{Entry, Pool, usage_bytes};
 use super::reorg::lock_points;
 use super::replace::{Replacement, conflicts};
 use super::verdicts::Verdicts;
+use crate::deferred::{Place, is_exact};
 use crate::engine::{Engine, State, unix_time_s};
 use crate::scripts::{Cause, verify_many};
 use crate::types::{TestAccept, TxReject, TxRejectCode};
@@ -536,6 +537,20 @@ impl Candidate {
 }
 
 impl Engine {
+    /// Whether libsecp256k1 alone decides about the signatures of transactions: what is known of them when the next block
+    /// comes is not asked again.
+    fn are_exact(&self, rules: &Rules, staged: &[&Staged]) -> bool {
+        let place = Place {
+            height: rules.block.height,
+            best_height: self.header_height(),
+            time_s: self.tip().time,
+            now_s: unix_time_s(),
+        };
+        is_exact(self.config.exact_near_tip, &place, || {
+            staged.iter().map(|one| one.coins.len()).sum()
+        })
+    }
+
     /// Verifies the scripts of transactions on all cores, those apart that have been verified lately.
     fn verify(
         &self,
@@ -551,9 +566,10 @@ impl Engine {
             .filter(|(_, sigchecks)| sigchecks.is_none())
             .map(|(one, _)| *one)
             .collect();
+        let script_batch = self.config.script_batch.filter(|_| !self.are_exact(rules, &unknown));
         let txs: Vec<_> = unknown.iter().map(|one| one.spending()).collect();
         let mut verdicts =
-            verify_many(&txs, rules.flags, self.config.script_batch, &self.pool).into_iter();
+            verify_many(&txs, rules.flags, script_batch, &self.pool).into_iter();
         staged
             .iter()
             .zip(sigchecks)

@@ -121,7 +121,7 @@ impl Verifier {
 
     fn verify(&self, batch: Batch) {
         point(Point::ScriptTask);
-        match self.script_batch {
+        match self.script_batch.filter(|_| !batch.block.is_at_once) {
             Some(checks) => {
                 let mut collector = self.idle().pop().unwrap_or_default();
                 collector.collect(batch, checks, self);

@@ -35,6 +35,7 @@ pub use report::{
     ConnectState, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray, Totals, Validation,
 };
 
+use crate::deferred::configure_second_look;
 use crate::engine::unix_time_s;
 use crate::types::{EngineError, big_endian};
 use branches::Branches;
@@ -66,6 +67,10 @@ pub struct ValidateConfig {
     ///
     /// [`default_script_batch`]: crate::default_script_batch
     pub script_batch: Option<usize>,
+    /// One of so many signatures that vectors find valid is verified again: [`Config::sample_signatures`].
+    ///
+    /// [`Config::sample_signatures`]: crate::Config::sample_signatures
+    pub sample_signatures: u32,
 }
 
 /// Hears how a validation goes; called from several threads.
@@ -174,6 +179,10 @@ pub fn validate(
     progress: &dyn ValidateProgress,
 ) -> Result<Validation, ValidateError> {
     let params = &*config.params;
+    configure_second_look(
+        config.sample_signatures,
+        config.is_lasting.then(|| config.datadir.clone()),
+    );
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(config.threads.max(1))
         .thread_name(|index| format!("verify-{index}"))

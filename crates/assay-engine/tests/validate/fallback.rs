@@ -143,6 +143,7 @@ fn config(blocks: &Path, datadir: &Path) -> ValidateConfig {
         cache_bytes_max: 64 << 20,
         threads: 2,
         script_batch: Some(16),
+        sample_signatures: 256,
     }
 }
 

@@ -66,6 +66,7 @@ fn config(forged: &Forged, blocks: &Path, datadir: &Path) -> ValidateConfig {
         cache_bytes_max: 64 << 20,
         threads: 2,
         script_batch: Some(256),
+        sample_signatures: 256,
     }
 }
 

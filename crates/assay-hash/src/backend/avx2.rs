@@ -11,6 +11,7 @@ use core::arch::x86_64::{
 };
 
 use super::lanes::{self, LANES_MAX, Words};
+use crate::cpu::{CpuFeature, has};
 use crate::many::Padded;
 
 /// Messages per batch.
@@ -21,7 +22,7 @@ const LANES_BREAK_EVEN: usize = 2;
 
 /// Whether this CPU has what the kernels need.
 pub(super) fn available() -> bool {
-    std::arch::is_x86_feature_detected!("avx2")
+    has(CpuFeature::Avx2)
 }
 
 /// Hashes the whole batches at the front and returns how many messages they held.

@@ -15,6 +15,7 @@ use core::arch::x86_64::{
 };
 
 use super::lanes::{self, LANES_MAX, Words};
+use crate::cpu::{CpuFeature, has};
 use crate::many::Padded;
 use crate::sha256::sha256;
 
@@ -26,8 +27,7 @@ pub(super) const LANES_BREAK_EVEN: usize = 9;
 
 /// Whether this CPU has what the kernels need.
 pub(super) fn available() -> bool {
-    std::arch::is_x86_feature_detected!("avx512f")
-        && std::arch::is_x86_feature_detected!("avx512bw")
+    has(CpuFeature::Avx512f) && has(CpuFeature::Avx512bw)
 }
 
 /// Hashes the whole batches at the front and returns how many messages they held.

@@ -16,6 +16,7 @@ use core::arch::x86_64::{
 };
 
 use super::portable::chacha20::initial_state;
+use crate::cpu::{CpuFeature, has};
 use crate::num3072::LIMBS;
 
 /// Bits per limb of the multiplier.
@@ -38,8 +39,7 @@ type Padded = [u64; PAD + 64 + PAD];
 
 /// Whether this CPU has what the kernels need.
 pub(super) fn available() -> bool {
-    std::arch::is_x86_feature_detected!("avx512f")
-        && std::arch::is_x86_feature_detected!("avx512ifma")
+    has(CpuFeature::Avx512f) && has(CpuFeature::Avx512ifma)
 }
 
 /// The double-width product of two numbers. The caller has seen [`available`] return true.

@@ -12,14 +12,13 @@ use core::arch::x86_64::{
 };
 
 use super::portable::sha256::{K, PADDING_64};
+use crate::cpu::{CpuFeature, has};
 use crate::many::Padded;
 use crate::sha256::{INITIAL, to_bytes};
 
 /// Whether this CPU has what the kernels need.
 pub(super) fn available() -> bool {
-    std::arch::is_x86_feature_detected!("sha")
-        && std::arch::is_x86_feature_detected!("ssse3")
-        && std::arch::is_x86_feature_detected!("sse4.1")
+    has(CpuFeature::Sha) && has(CpuFeature::Ssse3) && has(CpuFeature::Sse41)
 }
 
 /// Absorbs whole blocks into `state`. The caller has seen [`available`] return true.

@@ -11,7 +11,7 @@ use crate::results::Machine;
 /// One process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SyncRun {
-    /// `assay`, `kernel`, `assay on one core`, `assay on two cores`.
+    /// `assay`, `kernel`, `assay on one core`, `assay on two cores`, `assay, sampled`, `assay, not sampled`.
     pub subject: String,
     /// Which pair it belongs to.
     pub pair: usize,
@@ -77,6 +77,18 @@ pub struct SyncResults {
     pub two_cores_ratio: Option<f64>,
     /// The same for finding and connecting blocks by our own clock, without writing out and hashing the coins at the end.
     pub two_cores_connect_ratio: Option<f64>,
+    /// Wall time with a sample of the signatures verified again over that without, both ours; absent unless asked for.
+    #[serde(default)]
+    pub sample_ratio: Option<f64>,
+    /// The same of CPU time.
+    #[serde(default)]
+    pub sample_cpu_ratio: Option<f64>,
+    /// Interval of `sample_ratio`.
+    #[serde(default)]
+    pub sample_interval: Option<Ratio>,
+    /// Interval of `sample_cpu_ratio`.
+    #[serde(default)]
+    pub sample_cpu_interval: Option<Ratio>,
     /// Interval of `wall_ratio`.
     pub wall_interval: Option<Ratio>,
     /// Interval of `cpu_ratio`.
@@ -113,6 +125,12 @@ pub struct SyncResults {
     pub one_core: Option<Side>,
     /// Our runs on two cores beside them.
     pub two_cores: Option<Side>,
+    /// Our runs with a sample of the signatures verified again.
+    #[serde(default)]
+    pub sampled: Option<Side>,
+    /// Our runs without it.
+    #[serde(default)]
+    pub unsampled: Option<Side>,
     /// Every run in the order in which it was made.
     pub runs: Vec<SyncRun>,
     /// How it was done.
@@ -145,6 +163,8 @@ impl SyncResults {
         let rss = ratio(rss_bytes, kernel, ours);
         let cores = ratio(wall_s, Subject::OneCore, Subject::TwoCores);
         let connect = ratio(connect_s, Subject::OneCore, Subject::TwoCores);
+        let sample = ratio(wall_s, Subject::Sampled, Subject::Unsampled);
+        let sample_cpu = ratio(cpu_s, Subject::Sampled, Subject::Unsampled);
         let median = |ratio: &Option<Ratio>| ratio.map_or(0.0, |ratio| ratio.median);
         let optional =
             |subject| Some(of(subject)).filter(|runs| !runs.is_empty()).map(|runs| side(&runs));
@@ -157,6 +177,10 @@ impl SyncResults {
             rss_ratio: median(&rss),
             two_cores_ratio: cores.map(|ratio| ratio.median),
             two_cores_connect_ratio: connect.map(|ratio| ratio.median),
+            sample_ratio: sample.map(|ratio| ratio.median),
+            sample_cpu_ratio: sample_cpu.map(|ratio| ratio.median),
+            sample_interval: sample,
+            sample_cpu_interval: sample_cpu,
             wall_interval: wall,
             cpu_interval: cpu,
             rss_interval: rss,
@@ -175,6 +199,8 @@ impl SyncResults {
             kernel: side(&of(kernel)),
             one_core: optional(Subject::OneCore),
             two_cores: optional(Subject::TwoCores),
+            sampled: optional(Subject::Sampled),
+            unsampled: optional(Subject::Unsampled),
             settings,
             kernel_version,
             machine,

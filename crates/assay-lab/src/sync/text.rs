@@ -48,9 +48,12 @@ impl SyncResults {
         };
         line("assay", &self.assay);
         line("kernel", &self.kernel);
-        for (name, side) in
-            [("assay on one core", &self.one_core), ("assay on two", &self.two_cores)]
-        {
+        for (name, side) in [
+            ("assay on one core", &self.one_core),
+            ("assay on two", &self.two_cores),
+            ("assay, sampled", &self.sampled),
+            ("assay, not sampled", &self.unsampled),
+        ] {
             if let Some(side) = side {
                 line(name, side);
             }
@@ -65,6 +68,17 @@ impl SyncResults {
         ] {
             if let Some(ratio) = ratio {
                 let _ = writeln!(text, "{name:<20}{}", describe(ratio));
+            }
+        }
+        for (name, ratio) in
+            [("sample, wall", &self.sample_interval), ("sample, CPU", &self.sample_cpu_interval)]
+        {
+            if let Some(Ratio { median, low, high, coverage, pairs }) = ratio {
+                let percent = coverage * 100.0;
+                let _ = writeln!(
+                    text,
+                    "{name:<20}{median:.3} ({low:.3} to {high:.3}, {percent:.0} % interval of {pairs} pairs)"
+                );
             }
         }
         let _ = writeln!(

@@ -14,6 +14,8 @@ use core::arch::x86_64::{
     _mm512_testn_epi64_mask, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
 };
 
+use assay_hash::cpu::{CpuFeature, has};
+
 use crate::lanes::group::{self, Group, Question};
 use crate::lanes::msm::{self, Work};
 #[cfg(test)]
@@ -172,8 +174,7 @@ impl Ifma {
 
 /// Whether this CPU has what the kernels need.
 pub(crate) fn available() -> bool {
-    std::arch::is_x86_feature_detected!("avx512f")
-        && std::arch::is_x86_feature_detected!("avx512ifma")
+    has(CpuFeature::Avx512f) && has(CpuFeature::Avx512ifma)
 }
 
 /// Answers all groups. The caller has seen [`available`] return true.

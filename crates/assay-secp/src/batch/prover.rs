@@ -41,6 +41,12 @@ pub(super) struct Prover {
     work: Work,
     /// Signatures for one sum.
     weighted: Vec<Job>,
+    /// First and last index of the members of sums that came out; between them are no other BIP-0340
+    /// signatures that are proven.
+    summed: Vec<(usize, usize)>,
+    /// Checks that were not proven, of all batches.
+    #[cfg(any(test, feature = "planted"))]
+    unproven: u64,
 }
 
 impl Prover {
@@ -53,12 +59,16 @@ impl Prover {
             weighted_sum,
             work: Work::default(),
             weighted: Vec::new(),
+            summed: Vec::new(),
+            #[cfg(any(test, feature = "planted"))]
+            unproven: 0,
         }
     }
 
     /// Sets the entries of `proven`, one per check, of the checks it proves. With `is_weighted`,
     /// BIP-0340 signatures are proven by weighted sums where there are enough.
     pub(super) fn prove(&mut self, checks: &[Check<'_>], is_weighted: bool, proven: &mut [bool]) {
+        self.summed.clear();
         let table = table::generator_multiples();
         if table.is_empty() {
             return;
@@ -102,6 +112,7 @@ impl Prover {
                 for job in jobs {
                     proven[job.index] = true;
                 }
+                self.summed.push((jobs[0].index, jobs[jobs.len() - 1].index));
             }
             Some(false) => {
                 let (first, second) = jobs.split_at(jobs.len() / 2);
@@ -110,6 +121,23 @@ impl Prover {
             }
             // What made this sum impossible would do the same to others.
             None => {}
+        }
+    }
+
+    /// Whether a BIP-0340 signature of the last batch that is proven was proven by a sum.
+    pub(super) fn is_summed(&self, index: usize) -> bool {
+        self.summed.iter().any(|(first, last)| (*first..=*last).contains(&index))
+    }
+
+    /// Sets one of so many entries that are not set.
+    #[cfg(any(test, feature = "planted"))]
+    pub(super) fn plant_wrong_proofs(&mut self, one_of: u32, proven: &mut [bool]) {
+        if one_of == 0 {
+            return;
+        }
+        for proven in proven.iter_mut().filter(|proven| !**proven) {
+            self.unproven += 1;
+            *proven = self.unproven.is_multiple_of(one_of.into());
         }
     }
 

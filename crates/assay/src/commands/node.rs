@@ -24,6 +24,8 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
         arguments.max_mempool.map(|megabytes| megabytes.saturating_mul(1_000_000));
     config.threads = (arguments.par > 0).then_some(arguments.par);
     config.min_relay_fee_sat_per_kvb = arguments.min_relay_fee;
+    config.sample_signatures = Some(arguments.sample_signatures);
+    config.exact_near_tip = Some(arguments.exact_near_tip);
     let server = server(&arguments.electrum, &config);
     if arguments.index || server.is_some() {
         let memory = arguments.index_memory;

@@ -52,6 +52,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
         cache_bytes_max,
         threads,
         script_batch: default_script_batch(),
+        sample_signatures: arguments.sample_signatures,
     };
     let progress = Progress::new(arguments.progress);
     let outcome = validate(&config, &stop, &progress);

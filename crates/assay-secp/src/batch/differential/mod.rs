@@ -12,7 +12,7 @@ mod operands;
 
 use operands::{Class, Operand, Owned, Random, make};
 
-use crate::{Backend, BatchVerifier, Check};
+use crate::{Backend, BatchVerifier, Check, Proof, Sample, SampledVerifier};
 
 const LANES_DEFAULT: usize = 12_000;
 
@@ -210,6 +210,31 @@ fn lanes_agree_with_the_library() {
     run(Backend::Portable, (lanes / 64).min(LANES_DEFAULT));
 }
 
+/// With every proof asked again: nothing is found where all hold; a wrong member of a sum is found,
+/// and whether it was one is reported.
+fn check_samples(backend: Backend, valid: &[&Operand], invalid: &[&Operand]) {
+    let mut checks: Vec<Check<'_>> = valid[..300].iter().map(|one| one.owned.check()).collect();
+    let mut out = Vec::new();
+    let all = || Sample::new(1, [1, 2]);
+    let mut verifier = SampledVerifier::new(BatchVerifier::with_backend(backend), all());
+    assert_eq!(verifier.prove_weighted(&checks, &mut out), Ok(()));
+    assert_eq!(verifier.verify_weighted(&checks, &mut out), Ok(()));
+    assert_eq!(out, vec![true; 300]);
+    if verifier.backend() == Backend::Libsecp {
+        return;
+    }
+    for index in [0, 150, 299] {
+        assert_eq!(verifier.verifier().proof(index, &checks[index]), Proof::Sum);
+    }
+    checks[150] = invalid[0].owned.check();
+    verifier.verifier().plant_wrong_proofs(1);
+    let found = verifier.prove_weighted(&checks, &mut out).expect_err("it was planted");
+    assert!(out.is_empty());
+    assert_eq!((found.kind, found.proof), ("schnorr", Proof::Lane));
+    let (_, signature) = &found.operands[1];
+    assert!(matches!(&checks[150], Check::Schnorr { sig, .. } if signature[..] == sig[..]));
+}
+
 #[test]
 fn weighted_sums_agree_with_single_checks() {
     let mut random = Random(77);
@@ -232,6 +257,7 @@ fn weighted_sums_agree_with_single_checks() {
                 assert_eq!(*answer, operand.is_valid, "{}: {:?}", backend.name(), operand.owned);
             }
         }
+        check_samples(backend, &valid, &invalid);
         // The same nonces again and again.
         let checks: Vec<Check<'_>> = (0..520).map(|k| valid[k % 3].owned.check()).collect();
         verifier.verify_weighted(&checks, &mut answers);

@@ -35,6 +35,7 @@ pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
         threads: arguments.threads.unwrap_or(cores.len()),
         cores,
         cores_compare: arguments.cores_compare,
+        sample_compare: arguments.sample_compare,
     };
     let bar = Bar::new();
     bar.warn();

@@ -1,0 +1,240 @@
+//! Lanes that prove what is false, and a core that miscomputes: the process must end, with evidence.
+//!
+//! A process that ends cannot report to a test, so the test starts its own program again for one test, [`child`], which does
+//! nothing when it is not told what to do.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use assay_consensus::commitment::height_prefix;
+use assay_consensus::params::ChainParams;
+use assay_consensus::pow::check_proof_of_work;
+use assay_secp::Backend;
+use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, Txid, encode};
+
+use crate::{Config, Engine, SubmitOutcome};
+
+/// Signatures in each block that spends.
+const SIGNATURES: usize = 100;
+/// Blocks with signatures that are none.
+const BLOCKS: u32 = 40;
+const MATURITY: u32 = 100;
+const VALUE: i64 = 5_000_000_000;
+
+/// The generator: a key like any other.
+const KEY: [u8; 33] = [
+    0x02, 0x79, 0xbe, 0x66, 0x7e, 0xf9, 0xdc, 0xbb, 0xac, 0x55, 0xa0, 0x62, 0x95, 0xce, 0x87, 0x0b,
+    0x07, 0x02, 0x9b, 0xfc, 0xdb, 0x2d, 0xce, 0x28, 0xd9, 0x59, 0xf2, 0x81, 0x5b, 0x16, 0xf8, 0x17,
+    0x98,
+];
+
+/// A push of a signature of the right form, with `SIGHASH_ALL`, that signs nothing.
+const SIGNATURE: [u8; 10] = [9, 0x30, 6, 2, 1, 9, 2, 1, 9, 1];
+
+fn key_script() -> Vec<u8> {
+    [&[33][..], &KEY, &[0xac]].concat()
+}
+
+fn transaction(inputs: &[(OutPoint, &[u8])], outputs: &[(i64, &[u8])]) -> Transaction {
+    let mut raw = 2i32.to_le_bytes().to_vec();
+    encode::compact_size(&mut raw, inputs.len() as u64);
+    for (prevout, script_sig) in inputs {
+        raw.extend(prevout.to_bytes());
+        encode::var_bytes(&mut raw, script_sig);
+        raw.extend(u32::MAX.to_le_bytes());
+    }
+    encode::compact_size(&mut raw, outputs.len() as u64);
+    for (value, script) in outputs {
+        raw.extend(value.to_le_bytes());
+        encode::var_bytes(&mut raw, script);
+    }
+    raw.extend([0; 4]);
+    Transaction::parse(raw, Encoding::Legacy).unwrap()
+}
+
+/// A chain on regtest: coinbases that anyone can spend, then blocks that spend outputs to [`KEY`] with [`SIGNATURE`].
+struct Chain {
+    params: Arc<ChainParams>,
+    tip: BlockHash,
+    height: u32,
+    time: u32,
+    coinbases: Vec<Txid>,
+}
+
+impl Chain {
+    fn new(time: Option<u32>) -> Self {
+        let params = Arc::new(ChainParams::by_name("regtest").unwrap());
+        let (tip, time) = (params.genesis_hash, time.unwrap_or(params.genesis.time));
+        Self { params, tip, height: 0, time, coinbases: Vec::new() }
+    }
+
+    fn block(&mut self, txs: &[Transaction]) -> Vec<u8> {
+        self.height += 1;
+        self.time += 60;
+        let mut script_sig = height_prefix(self.height);
+        script_sig.extend([1, 1]);
+        let coinbase = transaction(&[(OutPoint::NULL, &script_sig)], &[(VALUE, &[0x51])]);
+        let all: Vec<&Transaction> = [&coinbase].into_iter().chain(txs).collect();
+        let leaves = all.iter().map(|tx| tx.view().txid().0).collect();
+        let mut header = Header {
+            version: 0x2000_0000,
+            prev_block: self.tip,
+            merkle_root: assay_hash::merkle_root(leaves).0,
+            time: self.time,
+            bits: 0x207f_ffff,
+            nonce: 0,
+        };
+        while !check_proof_of_work(&header.hash(), header.bits, &self.params.pow) {
+            header.nonce += 1;
+        }
+        let mut raw = header.to_bytes().to_vec();
+        encode::compact_size(&mut raw, all.len() as u64);
+        for tx in all {
+            raw.extend(tx.view().raw());
+        }
+        self.tip = header.hash();
+        self.coinbases.push(coinbase.view().txid());
+        raw
+    }
+
+    /// A block that pays the oldest coinbases to the key and spends that with signatures that are none.
+    fn wrong_block(&mut self) -> Vec<u8> {
+        let txid = self.coinbases[(self.height - MATURITY) as usize];
+        let script = key_script();
+        let outputs = vec![(VALUE / SIGNATURES as i64, &script[..]); SIGNATURES];
+        let pays = transaction(&[(OutPoint { txid, vout: 0 }, &[])], &outputs);
+        let txid = pays.view().txid();
+        let inputs: Vec<(OutPoint, &[u8])> =
+            (0..SIGNATURES as u32).map(|vout| (OutPoint { txid, vout }, &SIGNATURE[..])).collect();
+        let spends = transaction(&inputs, &[(VALUE, &[0x51])]);
+        self.block(&[pays, spends])
+    }
+}
+
+/// Submits blocks with wrong signatures; gives how many are accepted before one is not.
+fn accepted(datadir: &Path, sample_signatures: u32, is_recent: bool) -> u32 {
+    // Block by block to the present, or long ago.
+    let now_s = crate::engine::unix_time_s() as u32;
+    let mut chain = Chain::new(is_recent.then(|| now_s - 60 * (MATURITY + BLOCKS)));
+    let mut config = Config::new(datadir, Arc::clone(&chain.params));
+    config.threads = 2;
+    config.cache_bytes_max = 16 << 20;
+    config.script_batch = Some(2048);
+    config.sample_signatures = sample_signatures;
+    let engine = Engine::open(config).unwrap();
+    for _ in 0..=MATURITY {
+        let outcome = engine.submit_block(chain.block(&[]));
+        assert!(matches!(outcome, SubmitOutcome::Accepted), "{outcome:?}");
+    }
+    for count in 0..BLOCKS {
+        match engine.submit_block(chain.wrong_block()) {
+            SubmitOutcome::Accepted => println!("accepted wrong block {}", count + 1),
+            SubmitOutcome::Rejected { reason, .. } => {
+                assert!(reason.contains("script"), "{reason}");
+                return count;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    BLOCKS
+}
+
+/// What the tests below start in a process of its own.
+#[test]
+fn child() {
+    let Ok(kind) = std::env::var("ASSAY_PLANTED_CHILD") else { return };
+    let datadir = std::env::var("ASSAY_PLANTED_DATADIR").unwrap();
+    let (one_of, is_recent) = match &*kind {
+        "sample" => (256, false),
+        "no sample" => (0, false),
+        "near the tip" => (256, true),
+        other => panic!("{other}"),
+    };
+    println!("{} accepted in all", accepted(Path::new(&datadir), one_of, is_recent));
+}
+
+struct Ended {
+    output: Output,
+    text: String,
+    datadir: tempfile::TempDir,
+}
+
+fn run(kind: &str, plant: &str) -> Ended {
+    let datadir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "deferred::planted_tests::child", "--nocapture", "--test-threads=1"])
+        .env("ASSAY_PLANTED_CHILD", kind)
+        .env("ASSAY_PLANTED_DATADIR", datadir.path())
+        .env("ASSAY_PLANT", plant);
+    if Backend::detect() == Backend::Libsecp {
+        command.env("ASSAY_BACKEND", Backend::Portable.name());
+    } else {
+        command.env_remove("ASSAY_BACKEND");
+    }
+    let output = command.output().unwrap();
+    let text = [&output.stdout[..], &output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Ended { output, text, datadir }
+}
+
+/// The only evidence in a datadir.
+fn evidence(datadir: &Path) -> serde_json::Value {
+    let names: Vec<_> = std::fs::read_dir(datadir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("defect-"))
+        .collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    serde_json::from_slice(&std::fs::read(&names[0]).unwrap()).unwrap()
+}
+
+#[test]
+fn a_planted_wrong_lane_stops_the_engine() {
+    let ended = run("sample", "wrong-proof:1");
+    assert_eq!(ended.output.status.code(), Some(70), "{}", ended.text);
+    assert!(ended.text.contains("libsecp256k1 finds false"), "{}", ended.text);
+    // Of 100 wrong signatures a block, one of 256 is asked again: 2.6 blocks on average, and 40 pass once in 10^8.
+    let count = ended.text.matches("accepted wrong block").count();
+    println!("ended in wrong block {}", count + 1);
+    assert!(count < BLOCKS as usize);
+    let evidence = evidence(ended.datadir.path());
+    assert_eq!((&evidence["check"], &evidence["proof"]), (&"ecdsa".into(), &"lane".into()));
+    assert_eq!(evidence["pubkey"], super::evidence::hex(&KEY));
+    assert_eq!(evidence["signature"], super::evidence::hex(&SIGNATURE[1..9]));
+    assert_eq!(evidence["message"].as_str().unwrap().len(), 64);
+    assert_eq!(evidence["library_again"], "false");
+    assert!(evidence["thread"].as_str().unwrap().starts_with("verify-"));
+}
+
+/// The same without the sample: all wrong blocks are accepted, so nothing else finds them.
+#[test]
+fn without_a_sample_nobody_notices() {
+    let ended = run("no sample", "wrong-proof:1");
+    assert!(ended.output.status.success(), "{}", ended.text);
+    assert!(ended.text.contains(&format!("{BLOCKS} accepted in all")), "{}", ended.text);
+}
+
+/// Near the tip the library decides, so a wrong lane accepts nothing.
+#[test]
+fn near_the_tip_the_library_decides() {
+    let ended = run("near the tip", "wrong-proof:1");
+    assert!(ended.output.status.success(), "{}", ended.text);
+    assert!(ended.text.contains("0 accepted in all"), "{}", ended.text);
+}
+
+#[test]
+fn without_a_plant_the_first_wrong_block_is_rejected() {
+    let datadir = tempfile::tempdir().unwrap();
+    assert_eq!(accepted(datadir.path(), 256, false), 0);
+}
+
+#[test]
+fn a_failing_self_test_stops_the_engine() {
+    let ended = run("sample", "self-test");
+    assert_eq!(ended.output.status.code(), Some(70), "{}", ended.text);
+    assert!(ended.text.contains("fails its self-test"), "{}", ended.text);
+    assert!(!ended.text.contains("accepted wrong block"), "{}", ended.text);
+    assert!(evidence(ended.datadir.path())["processor"].is_string());
+}

@@ -1,0 +1,116 @@
+//! What stands behind a "true" of the vector code, besides the arithmetic (`docs/deferred-signatures.md`).
+//!
+//! - A secret sample of what lanes prove is asked again of libsecp256k1 ([`assay_secp::Sample`]).
+//! - The self-test of the lanes runs on every core that proves, when it first does and every few minutes.
+//!
+//! A difference ends the process ([`stop_with_evidence`]). Both are settings of the process, as the backend is: they judge the
+//! machine and not a chain.
+
+use std::cell::Cell;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use assay_secp::{BatchVerifier, Sample};
+
+use super::evidence::{Evidence, stop_with_evidence};
+
+/// One of so many proven checks is asked again of libsecp256k1, unless somebody says otherwise.
+pub const SAMPLE_SIGNATURES_DEFAULT: u32 = 256;
+
+/// Longest time for which a core proves without a self-test.
+const SELF_TEST_INTERVAL: Duration = Duration::from_mins(5);
+
+static ONE_OF: AtomicU32 = AtomicU32::new(SAMPLE_SIGNATURES_DEFAULT);
+static EVIDENCE_DIR: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Sets the sample of provers made from now on, and where evidence of a defect is written.
+pub(crate) fn configure(one_of: u32, evidence_dir: Option<PathBuf>) {
+    ONE_OF.store(one_of, Ordering::Relaxed);
+    *EVIDENCE_DIR.lock().unwrap_or_else(PoisonError::into_inner) = evidence_dir;
+}
+
+pub(super) fn evidence_dir() -> Option<PathBuf> {
+    EVIDENCE_DIR.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// A sample for a new prover.
+pub(super) fn sample() -> Option<Sample> {
+    Sample::new(ONE_OF.load(Ordering::Relaxed), next_key())
+}
+
+/// A key of its own for each prover, from the operating system's randomness.
+fn next_key() -> [u64; 2] {
+    /// SipHash under a key that the standard library takes from the operating system.
+    static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    static SAMPLES: AtomicU64 = AtomicU64::new(0);
+    let number = SAMPLES.fetch_add(1, Ordering::Relaxed);
+    [(number, 0), (number, 1)].map(|input| SECRET.hash_one(input))
+}
+
+/// The core that this thread runs on, where the system says it.
+#[cfg_attr(target_os = "linux", expect(clippy::unnecessary_wraps, reason = "others have none"))]
+pub(super) fn current_core() -> Option<usize> {
+    #[cfg(target_os = "linux")]
+    return Some(rustix::thread::sched_getcpu());
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
+/// Cores above this number share the places of those below.
+const CORES: usize = 1024;
+
+/// Runs the self-test of a backend where it is due on this core, or on this thread where cores have no number.
+pub(super) fn test_this_core(verifier: &BatchVerifier) {
+    /// Milliseconds since the first call at which each core passed last, plus one; 0 is never.
+    static PASSED_MS: [AtomicU64; CORES] = [const { AtomicU64::new(0) }; CORES];
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    thread_local! {
+        static THREAD_PASSED_MS: Cell<u64> = const { Cell::new(0) };
+    }
+    let now_ms = 1 + START.elapsed().as_millis() as u64;
+    let core = current_core();
+    let last_ms = match core {
+        Some(core) => PASSED_MS[core % CORES].load(Ordering::Relaxed),
+        None => THREAD_PASSED_MS.get(),
+    };
+    if last_ms > 0 && now_ms - last_ms.min(now_ms) < SELF_TEST_INTERVAL.as_millis() as u64 {
+        return;
+    }
+    if !passes(verifier) {
+        stop_with_evidence(&Evidence::self_test(verifier.backend(), core));
+    }
+    // The scheduler may have moved this thread; then the core is tested by the next batch on it.
+    match current_core() {
+        Some(after) if Some(after) == core => {
+            PASSED_MS[after % CORES].store(now_ms, Ordering::Relaxed);
+        }
+        Some(_) => {}
+        None => THREAD_PASSED_MS.set(now_ms),
+    }
+}
+
+fn passes(verifier: &BatchVerifier) -> bool {
+    #[cfg(any(test, feature = "planted"))]
+    if super::planted::fails_self_test() {
+        return false;
+    }
+    verifier.repeat_self_test()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_prover_has_a_key_of_its_own() {
+        let mut halves: Vec<u64> = (0..1000).flat_map(|_| next_key()).collect();
+        halves.sort_unstable();
+        halves.dedup();
+        assert_eq!(halves.len(), 2000);
+        assert!(!halves.contains(&0));
+    }
+}

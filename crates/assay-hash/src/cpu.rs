@@ -1,0 +1,177 @@
+//! Which features of the CPU kernels may use.
+//!
+//! Every kernel of the workspace asks [`has`], so that one switch, the environment variable
+//! [`HIDE_VARIABLE`], makes this machine one that lacks a feature: tests and users then run what a
+//! lesser machine runs. It only ever takes features away. Third-party libraries detect for
+//! themselves and do not heed it.
+
+use core::fmt;
+use std::sync::OnceLock;
+
+/// The environment variable with the names of features to hide, separated by commas.
+pub const HIDE_VARIABLE: &str = "ASSAY_HIDE_CPU_FEATURES";
+
+/// A feature that some kernel needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuFeature {
+    /// Shuffles of bytes in 128-bit vectors.
+    Ssse3,
+    /// Blends in 128-bit vectors.
+    Sse41,
+    /// SHA-1 and SHA-256 instructions.
+    Sha,
+    /// 256-bit vectors of integers.
+    Avx2,
+    /// 512-bit vectors.
+    Avx512f,
+    /// Bytes in 512-bit vectors.
+    Avx512bw,
+    /// The 52-bit multiply and add in 512-bit vectors.
+    Avx512ifma,
+}
+
+use CpuFeature::{Avx2, Avx512bw, Avx512f, Avx512ifma, Sha, Sse41, Ssse3};
+
+/// All, each after those it builds on.
+const ALL: [CpuFeature; 7] = [Ssse3, Sse41, Sha, Avx2, Avx512f, Avx512bw, Avx512ifma];
+
+impl CpuFeature {
+    /// The name that the switch takes; the Rust compiler's and Linux's are the same but for dots.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ssse3 => "ssse3",
+            Sse41 => "sse4.1",
+            Sha => "sha",
+            Avx2 => "avx2",
+            Avx512f => "avx512f",
+            Avx512bw => "avx512bw",
+            Avx512ifma => "avx512ifma",
+        }
+    }
+
+    /// The feature without which no CPU has this one, and without which it is hidden too.
+    fn base(self) -> Option<Self> {
+        match self {
+            Ssse3 => None,
+            Sse41 => Some(Ssse3),
+            Sha | Avx2 => Some(Sse41),
+            Avx512f => Some(Avx2),
+            Avx512bw | Avx512ifma => Some(Avx512f),
+        }
+    }
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn is_detected(self) -> bool {
+        match self {
+            Ssse3 => std::arch::is_x86_feature_detected!("ssse3"),
+            Sse41 => std::arch::is_x86_feature_detected!("sse4.1"),
+            Sha => std::arch::is_x86_feature_detected!("sha"),
+            Avx2 => std::arch::is_x86_feature_detected!("avx2"),
+            Avx512f => std::arch::is_x86_feature_detected!("avx512f"),
+            Avx512bw => std::arch::is_x86_feature_detected!("avx512bw"),
+            Avx512ifma => std::arch::is_x86_feature_detected!("avx512ifma"),
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn is_detected(self) -> bool {
+        false
+    }
+}
+
+/// A name in [`HIDE_VARIABLE`] that is no feature's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownFeature {
+    /// The name.
+    pub name: String,
+}
+
+impl fmt::Display for UnknownFeature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = ALL.map(CpuFeature::name).join(", ");
+        write!(f, "{HIDE_VARIABLE}: no feature is called {:?}; there are {names}", self.name)
+    }
+}
+
+impl std::error::Error for UnknownFeature {}
+
+/// Whether the CPU has the feature and nobody hides it.
+///
+/// # Panics
+/// When [`HIDE_VARIABLE`] names no feature: whoever sets it must not believe something hidden that
+/// is not. Programs ask [`hidden`] first, which gives an error instead.
+#[inline]
+pub fn has(feature: CpuFeature) -> bool {
+    static USABLE: OnceLock<u8> = OnceLock::new();
+    let usable = *USABLE.get_or_init(|| match hidden() {
+        Ok(hidden) => bits(ALL.into_iter().filter(|feature| feature.is_detected())) & !bits(hidden),
+        Err(unknown) => panic!("{unknown}"),
+    });
+    usable & feature.bit() != 0
+}
+
+/// What the environment hides, with all that builds on it.
+///
+/// # Errors
+/// When it names no feature.
+pub fn hidden() -> Result<Vec<CpuFeature>, UnknownFeature> {
+    let list = std::env::var_os(HIDE_VARIABLE).unwrap_or_default();
+    parse(&list.to_string_lossy())
+}
+
+fn parse(list: &str) -> Result<Vec<CpuFeature>, UnknownFeature> {
+    let mut hidden = Vec::new();
+    for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        let feature = ALL.into_iter().find(|feature| feature.name() == name);
+        hidden.push(feature.ok_or_else(|| UnknownFeature { name: name.to_owned() })?);
+    }
+    Ok(ALL.into_iter().filter(|feature| builds_on(*feature, &hidden)).collect())
+}
+
+fn builds_on(feature: CpuFeature, hidden: &[CpuFeature]) -> bool {
+    hidden.contains(&feature) || feature.base().is_some_and(|base| builds_on(base, hidden))
+}
+
+fn bits(features: impl IntoIterator<Item = CpuFeature>) -> u8 {
+    features.into_iter().fold(0, |bits, feature| bits | feature.bit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hides_what_builds_on_it() {
+        for (list, hidden) in [
+            ("", &[][..]),
+            (" , ", &[]),
+            ("avx512ifma", &[Avx512ifma]),
+            ("avx512bw", &[Avx512bw]),
+            ("avx512f", &[Avx512f, Avx512bw, Avx512ifma]),
+            ("avx2, sha", &[Sha, Avx2, Avx512f, Avx512bw, Avx512ifma]),
+            ("ssse3", &ALL),
+        ] {
+            assert_eq!(parse(list).as_deref(), Ok(hidden), "{list:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_reported_with_those_that_exist() {
+        let unknown = parse("avx2,avx513").unwrap_err();
+        assert_eq!(unknown.name, "avx513");
+        let text = unknown.to_string();
+        assert!(ALL.iter().all(|feature| text.contains(feature.name())), "{text}");
+    }
+
+    #[test]
+    fn hidden_features_are_not_had() {
+        let hidden = hidden().expect("tests run with names that exist");
+        for feature in ALL {
+            assert_eq!(has(feature), feature.is_detected() && !hidden.contains(&feature));
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! A second look at a sample of what lanes have proven.
+//!
+//! That lanes prove nothing false is shown on paper and by tests, for the code as written and a CPU
+//! that computes as specified. A kernel compiled wrongly, a core that miscomputes or a flipped bit
+//! is outside of that. So a secret sample of the proven checks is asked again of libsecp256k1, which
+//! shares no arithmetic with the lanes. One difference says that nothing this process has proven can
+//! be relied on.
+
+use core::fmt;
+
+use assay_hash::SipHash13;
+
+use super::{Backend, BatchVerifier, Check, decide_unproven};
+
+/// Chooses which proven checks are asked again: one of each so many in a row.
+///
+/// Every check is chosen with the same probability. Which one of a row it is follows from the key, so
+/// whoever does not know it cannot tell beforehand; proving something false k times in a row goes
+/// unnoticed with a probability below `(1 - 1 / one_of)^k`, rounding apart.
+#[derive(Clone)]
+pub struct Sample {
+    hash: SipHash13,
+    one_of: u32,
+    /// Rows begun.
+    rows: u64,
+    /// Proven checks left of this row.
+    left: u32,
+    /// How many are left when the chosen one comes.
+    chosen: u32,
+}
+
+impl Sample {
+    /// One of every `one_of` checks, by a key that nobody else knows; `None` for 0, no check at all.
+    ///
+    /// Two samples with one key choose alike, so every verifier needs its own.
+    pub fn new(one_of: u32, key: [u64; 2]) -> Option<Self> {
+        let hash = SipHash13::new(key[0], key[1]);
+        (one_of > 0).then_some(Self { hash, one_of, rows: 0, left: 0, chosen: 0 })
+    }
+
+    /// Whether the next one is chosen.
+    #[inline]
+    fn takes_next(&mut self) -> bool {
+        if self.left == 0 {
+            let random = self.hash.hash(&self.rows.to_le_bytes());
+            self.rows += 1;
+            self.left = self.one_of;
+            // A number from 1 to `one_of`, each as likely as the others but for one in 2^32.
+            self.chosen = 1 + ((u128::from(random) * u128::from(self.one_of)) >> 64) as u32;
+        }
+        let is_chosen = self.left == self.chosen;
+        self.left -= 1;
+        is_chosen
+    }
+}
+
+impl fmt::Debug for Sample {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sample").field("one_of", &self.one_of).finish_non_exhaustive()
+    }
+}
+
+/// How a check was proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// By itself, in a lane.
+    Lane,
+    /// As a member of a weighted sum.
+    Sum,
+}
+
+impl Proof {
+    /// `"lane"` or `"weighted sum"`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lane => "lane",
+            Self::Sum => "weighted sum",
+        }
+    }
+}
+
+/// Lanes have proven what libsecp256k1 finds false: the evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disagreement {
+    /// Whose lanes.
+    pub backend: Backend,
+    /// How they proved it.
+    pub proof: Proof,
+    /// Whether they prove it again, alone in a batch; a fault that comes and goes may not.
+    pub is_proven_again: bool,
+    /// What libsecp256k1 says when asked once more.
+    pub library_again: bool,
+    /// `"ecdsa"`, `"schnorr"`, `"schnorr-bch"` or `"taproot-tweak"`.
+    pub kind: &'static str,
+    /// Names and bytes of what was verified.
+    pub operands: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl Disagreement {
+    fn new(verifier: &mut BatchVerifier, check: &Check<'_>, proof: Proof) -> Self {
+        let mut again = Vec::new();
+        verifier.prove(&[*check, *check], &mut again);
+        let operands: Vec<(&'static str, &[u8])> = match *check {
+            Check::Ecdsa { pubkey, der_sig, msg } => {
+                vec![("pubkey", pubkey), ("signature", der_sig), ("message", msg)]
+            }
+            Check::Schnorr { xonly, sig, msg } => {
+                vec![("pubkey", xonly), ("signature", sig), ("message", msg)]
+            }
+            Check::SchnorrBch { pubkey, sig, msg } => {
+                vec![("pubkey", pubkey), ("signature", sig), ("message", msg)]
+            }
+            Check::TaprootTweak { internal, tweak, output, parity } => vec![
+                ("internal", internal),
+                ("tweak", tweak),
+                ("output", output),
+                ("parity", if parity { &[1] } else { &[0] }),
+            ],
+        };
+        Self {
+            backend: verifier.backend(),
+            proof,
+            is_proven_again: again.contains(&true),
+            library_again: check.verify(),
+            kind: check.kind(),
+            operands: operands.into_iter().map(|(name, bytes)| (name, bytes.to_vec())).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { backend, proof, kind, .. } = self;
+        let (backend, proof) = (backend.name(), proof.name());
+        write!(f, "{backend} proved a {kind} check ({proof}) that libsecp256k1 finds false")
+    }
+}
+
+impl std::error::Error for Disagreement {}
+
+/// A [`BatchVerifier`] whose proofs are sampled.
+#[derive(Debug)]
+pub struct SampledVerifier {
+    verifier: BatchVerifier,
+    sample: Option<Sample>,
+}
+
+impl SampledVerifier {
+    /// Without a sample nothing is asked again.
+    pub fn new(verifier: BatchVerifier, sample: Option<Sample>) -> Self {
+        Self { verifier, sample }
+    }
+
+    /// The verifier without the sample.
+    pub fn verifier(&mut self) -> &mut BatchVerifier {
+        &mut self.verifier
+    }
+
+    /// The backend in use.
+    pub fn backend(&self) -> Backend {
+        self.verifier.backend()
+    }
+
+    /// As [`BatchVerifier::prove`].
+    ///
+    /// # Errors
+    /// When libsecp256k1 finds a sampled proof false. `out` is empty then.
+    pub fn prove(
+        &mut self,
+        checks: &[Check<'_>],
+        out: &mut Vec<bool>,
+    ) -> Result<(), Box<Disagreement>> {
+        self.verifier.prove(checks, out);
+        self.ask_again(checks, out)
+    }
+
+    /// As [`BatchVerifier::prove_weighted`]. Members of sums are sampled like others.
+    ///
+    /// # Errors
+    /// As [`SampledVerifier::prove`].
+    pub fn prove_weighted(
+        &mut self,
+        checks: &[Check<'_>],
+        out: &mut Vec<bool>,
+    ) -> Result<(), Box<Disagreement>> {
+        self.verifier.prove_weighted(checks, out);
+        self.ask_again(checks, out)
+    }
+
+    /// As [`BatchVerifier::verify`], with a sample of what lanes prove asked again.
+    ///
+    /// # Errors
+    /// As [`SampledVerifier::prove`].
+    pub fn verify(
+        &mut self,
+        checks: &[Check<'_>],
+        out: &mut Vec<bool>,
+    ) -> Result<(), Box<Disagreement>> {
+        self.prove(checks, out)?;
+        decide_unproven(checks, out);
+        Ok(())
+    }
+
+    /// As [`BatchVerifier::verify_weighted`], likewise.
+    ///
+    /// # Errors
+    /// As [`SampledVerifier::prove`].
+    pub fn verify_weighted(
+        &mut self,
+        checks: &[Check<'_>],
+        out: &mut Vec<bool>,
+    ) -> Result<(), Box<Disagreement>> {
+        self.prove_weighted(checks, out)?;
+        decide_unproven(checks, out);
+        Ok(())
+    }
+
+    /// Compares a sample of what has just been proven.
+    fn ask_again(
+        &mut self,
+        checks: &[Check<'_>],
+        out: &mut Vec<bool>,
+    ) -> Result<(), Box<Disagreement>> {
+        let Some(sample) = &mut self.sample else { return Ok(()) };
+        for (index, check) in checks.iter().enumerate() {
+            if out[index] && sample.takes_next() && !check.verify() {
+                out.clear();
+                let proof = self.verifier.proof(index, check);
+                let found = Disagreement::new(&mut self.verifier, check, proof);
+                return Err(Box::new(found));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(one_of: u32, key: [u64; 2]) -> Sample {
+        Sample::new(one_of, key).expect("not 0")
+    }
+
+    /// Exactly one of each row, and every place of a row as often as the others.
+    #[test]
+    fn the_rate_is_what_it_says() {
+        for one_of in [1, 2, 3, 256] {
+            let rows = 40_000;
+            let mut sample = sample(one_of, [1, 2]);
+            let mut places = vec![0u32; one_of as usize];
+            for _ in 0..rows {
+                let chosen: Vec<usize> =
+                    (0..one_of as usize).filter(|_| sample.takes_next()).collect();
+                assert_eq!(chosen.len(), 1, "one of {one_of}");
+                places[chosen[0]] += 1;
+            }
+            // Pearson's statistic has the mean f and the variance 2 f; the key is fixed.
+            let expected = f64::from(rows) / f64::from(one_of);
+            let squares: f64 =
+                places.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
+            let freedom = f64::from(one_of - 1);
+            assert!(
+                squares <= freedom + 5.0 * (2.0 * freedom).sqrt(),
+                "one of {one_of}: {squares}"
+            );
+        }
+    }
+
+    /// Two verifiers meet in a place of a row as often as chance has it.
+    #[test]
+    fn verifiers_choose_differently() {
+        let (one_of, rows) = (256, 4096);
+        let choice = |key| {
+            let mut sample = sample(one_of, key);
+            (0..one_of * rows).filter(|_| sample.takes_next()).collect::<Vec<u32>>()
+        };
+        let first = choice([7, 7]);
+        assert_eq!(first, choice([7, 7]));
+        for key in [[7, 8], [8, 7], [0, 0]] {
+            let other = choice(key);
+            let same = first.iter().zip(&other).filter(|(a, b)| a == b).count();
+            // 16 are expected.
+            assert!(same < 45, "{same} of {rows}");
+        }
+    }
+
+    #[test]
+    fn zero_takes_none_and_one_takes_all() {
+        assert!(Sample::new(0, [1, 2]).is_none());
+        let mut all = sample(1, [3, 4]);
+        assert!((0..100).all(|_| all.takes_next()));
+        let debug = format!("{:?}", sample(256, [0x1234_5678, 0x9abc_def0]));
+        assert_eq!(debug, "Sample { one_of: 256, .. }");
+    }
+
+    /// Every wrong proof counts as one of `one_of`, so on average it takes as many to find one; the
+    /// longest row takes less than twice as many.
+    #[test]
+    fn planted_wrong_proofs_are_found() {
+        let msg = [3; 32];
+        let pubkey = crate::bch::generator().expect("on the curve").serialize();
+        let der_sig = [0x30, 6, 2, 1, 9, 2, 1, 9];
+        let wrong = Check::Ecdsa { pubkey: &pubkey, der_sig: &der_sig, msg: &msg };
+        assert!(!wrong.verify());
+        let (one_of, runs) = (8, 50);
+        let mut proofs = 0;
+        for run in 0..runs {
+            let mut verifier = BatchVerifier::with_backend(Backend::Portable);
+            verifier.plant_wrong_proofs(1);
+            let mut verifier = SampledVerifier::new(verifier, Sample::new(one_of, [run, 1]));
+            let mut out = Vec::new();
+            let found = (1..=2 * one_of).find_map(|count| {
+                let found = verifier.prove(&[wrong; 2], &mut out).err()?;
+                assert!(out.is_empty());
+                Some((count, found))
+            });
+            let (count, found) = found.expect("within two rows");
+            proofs += 2 * count;
+            assert_eq!((found.backend, found.proof), (Backend::Portable, Proof::Lane));
+            assert_eq!((found.is_proven_again, found.library_again), (true, false));
+            assert_eq!(found.kind, "ecdsa");
+            assert_eq!(found.operands[0], ("pubkey", pubkey.to_vec()));
+            assert!(found.to_string().contains("libsecp256k1 finds false"));
+        }
+        let mean = f64::from(proofs) / runs as f64;
+        assert!((3.0..7.0).contains(&mean), "found after {mean} proofs");
+    }
+}
