@@ -7,11 +7,14 @@
 //!
 //! Methods, versions, limits and what is absent: `docs/electrum.md`.
 
+mod accounts;
+mod agenda;
 mod budget;
 mod config;
 mod confirmed;
 mod connection;
 mod hub;
+mod leaving;
 mod lines;
 mod listen;
 mod merkle;
@@ -23,6 +26,7 @@ mod outpoints;
 mod priority;
 mod protocol;
 mod publish;
+mod room;
 mod sending;
 mod session;
 mod shared;
@@ -57,10 +61,11 @@ pub use publish::Publisher;
 pub use tls::TlsError;
 pub use watch::Watched;
 
+use accounts::Accounts;
 use hub::Hub;
 use networks::{Handles, Networks};
-use outbox::Total;
 use publish::Published;
+use room::Room;
 use shared::{INPUT_UNIT, Shared};
 use workers::{Lane, Workers};
 
@@ -106,7 +111,8 @@ pub struct Server {
     addresses: Addresses,
     stop: signal::Sender<bool>,
     tasks: Vec<Task<()>>,
-    notifier: Option<JoinHandle<()>>,
+    /// Notifies clients, and gives up what those had that left.
+    hub_threads: Vec<JoinHandle<()>>,
     networks: Networks,
 }
 
@@ -147,7 +153,7 @@ impl Server {
             addresses: Addresses::default(),
             stop,
             tasks: Vec::new(),
-            notifier: None,
+            hub_threads: Vec::new(),
             networks,
         };
         for address in tcp {
@@ -172,7 +178,11 @@ impl Server {
         }
         let hub = Arc::clone(&server.shared.hub);
         let notifier = thread::Builder::new().name("electrum-notify".to_owned());
-        server.notifier = Some(notifier.spawn(move || hub.run()).map_err(failed)?);
+        server.hub_threads.push(notifier.spawn(move || hub.run()).map_err(failed)?);
+        let (hub, departures) = (&server.shared.hub, &server.shared.departures);
+        let (hub, departures) = (Arc::clone(hub), Arc::clone(departures));
+        let leaving = thread::Builder::new().name("electrum-leave".to_owned());
+        server.hub_threads.push(leaving.spawn(move || departures.run(&hub)).map_err(failed)?);
         Ok(server)
     }
 
@@ -214,10 +224,11 @@ impl Server {
             }
         });
         self.shared.workers.stop();
-        if let Some(notifier) = self.notifier.take()
-            && notifier.join().is_err()
-        {
-            tracing::error!("The thread that notifies clients has failed; this is a defect");
+        self.shared.departures.stop();
+        for thread in self.hub_threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("A thread that serves subscriptions has failed; this is a defect");
+            }
         }
         self.networks.stop(STOP_TIME);
     }
@@ -244,8 +255,9 @@ fn share(config: Config, chain: Arc<dyn Chain>, networks: Handles) -> Result<Sha
         networks,
         metrics: metrics::Metrics::default(),
         input: Arc::new(Semaphore::new(limits.request_bytes_total_max / INPUT_UNIT)),
-        output: Arc::new(Total::new(limits.output_bytes_total_max)),
-        connections: shared::Connections::default(),
+        output: Arc::new(Room::new(limits.output_bytes_total_max)),
+        accounts: Accounts::new(&config),
+        departures: Arc::default(),
         next_client: AtomicU64::new(0),
         config,
     })
