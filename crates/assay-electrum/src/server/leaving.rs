@@ -17,7 +17,7 @@ use crate::index::ScriptHash;
 
 /// Subscriptions that are given up in one go, and the pause after it.
 const STEP: usize = 64;
-const PAUSE: Duration = Duration::from_micros(250);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// What a client had.
 pub(super) struct Departure {

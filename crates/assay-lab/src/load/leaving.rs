@@ -1,7 +1,8 @@
 //! What others notice when a client with many subscriptions leaves.
 //!
-//! An honest client asks a thousand questions a second, one at a time, while another subscribes to outputs of one script and then
-//! closes its connection. The longest time for which the honest one had no answer says whether anybody was held up.
+//! Honest clients ask a thousand questions a second, one at a time, and some connect anew for every question, while another one
+//! subscribes to outputs of one script and then closes its connection. The longest time for which an honest one had no answer says
+//! whether anybody was held up.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -26,8 +27,11 @@ const PERIOD: Duration = Duration::from_millis(1);
 const WATCH: Duration = Duration::from_secs(2);
 /// Time for an answer, and for the server to take a batch.
 const ANSWER_MAX: Duration = Duration::from_mins(5);
-/// Honest clients: they are spread over all threads of a server that has a few.
-const HONEST: usize = 6;
+/// Time between two connections of those that connect anew.
+const PERIOD_ANEW: Duration = Duration::from_millis(5);
+/// Honest clients with a connection, and such that connect anew for every question: a server may serve the two in different ways.
+const HONEST: usize = 4;
+const HONEST_ANEW: usize = 2;
 
 /// What is measured.
 #[derive(Debug, Clone)]
@@ -66,7 +70,7 @@ impl LeavingReport {
     pub fn text(&self) -> String {
         let mut text = format!(
             "a client with {} outpoint subscriptions of one script ({} accepted) left {} times; {HONEST} honest clients asked once a \
-             millisecond each\n",
+             millisecond each, {HONEST_ANEW} connected anew every 5 ms\n",
             self.subscriptions, self.accepted, self.rounds
         );
         for (name, latency) in [
@@ -145,7 +149,7 @@ pub fn run(options: &LeavingOptions, stop: &AtomicBool) -> Result<LeavingReport,
 fn one_round(address: SocketAddr, subscriptions: usize, round: usize) -> io::Result<(Record, u64)> {
     let (phase, is_over) = (AtomicU8::new(QUIET), AtomicBool::new(false));
     thread::scope(|scope| {
-        let honest: Vec<_> = (0..HONEST)
+        let honest: Vec<_> = (0..HONEST + HONEST_ANEW)
             .map(|number| {
                 let (phase, is_over) = (&phase, &is_over);
                 scope.spawn(move || {
@@ -204,13 +208,15 @@ impl Line {
     }
 }
 
-/// Asks once in every [`PERIOD`], something that is answered at once and something that looks at subscriptions by turns.
+/// Asks once in every period, something that is answered at once and something that looks at subscriptions by turns.
 fn ask_regularly(
     address: SocketAddr,
     number: usize,
     phase: &AtomicU8,
     is_over: &AtomicBool,
 ) -> io::Result<Record> {
+    let is_anew = number >= HONEST;
+    let period = if is_anew { PERIOD_ANEW } else { PERIOD };
     let mut line = Line::connect(address, source::honest(number))?;
     let subscribe = format!(
         r#"{{"jsonrpc":"2.0","id":2,"method":"blockchain.scriptpubkey.subscribe","params":["51{number:04x}"]}}"#
@@ -219,14 +225,21 @@ fn ask_regularly(
         [br#"{"jsonrpc":"2.0","id":1,"method":"server.banner","params":[]}"#, subscribe.as_bytes()];
     let mut record: Record = std::array::from_fn(|_| histogram());
     let mut due = Instant::now();
+    let mut asked_count = 0;
     for question in questions.iter().cycle() {
-        due = (due + PERIOD).max(Instant::now());
+        due = (due + period).max(Instant::now());
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if is_over.load(Ordering::Relaxed) {
             break;
         }
         // What was asked before the other one left may be answered after it.
         let asked = Instant::now();
+        if is_anew {
+            // Another address each time: a server may limit how often one comes.
+            let source = source::honest(number + asked_count * HONEST_ANEW);
+            line = Line::connect(address, source)?;
+        }
+        asked_count += 1;
         line.ask(question)?;
         let phase = phase.load(Ordering::Relaxed);
         enter(&mut record[usize::from(phase)], asked.elapsed().as_nanos() as u64);

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 
 use mio::net::TcpStream;
 use rustix::io::Errno;
@@ -38,16 +39,11 @@ pub(crate) const fn hostile(index: usize) -> Ipv4Addr {
 /// Begins to connect without waiting, from `source` where one is given.
 pub(crate) fn dial(address: SocketAddr, source: Source) -> io::Result<TcpStream> {
     let Some(source) = source else { return TcpStream::connect(address) };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    // A server may have closed a connection from the same port a moment ago.
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    bind(&socket, &SocketAddr::from((source, 0)))?;
+    let socket = bound(source, SocketFlags::NONBLOCK)?;
     match connect(&socket, &address) {
-        Ok(()) | Err(Errno::INPROGRESS) => {}
-        Err(error) => return Err(error.into()),
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(TcpStream::from_std(socket.into())),
+        Err(error) => Err(error.into()),
     }
-    Ok(TcpStream::from_std(std::net::TcpStream::from(socket)))
 }
 
 /// Connects and waits for it.
@@ -56,12 +52,19 @@ pub(crate) fn dial_and_wait(
     source: Source,
 ) -> io::Result<std::net::TcpStream> {
     let Some(source) = source else { return std::net::TcpStream::connect(address) };
-    let flags = SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    bind(&socket, &SocketAddr::from((source, 0)))?;
+    let socket = bound(source, SocketFlags::empty())?;
     connect(&socket, &address)?;
     Ok(socket.into())
+}
+
+/// A socket that connects from `source`.
+fn bound(source: Ipv4Addr, flags: SocketFlags) -> io::Result<OwnedFd> {
+    let flags = flags | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    // A server may have closed a connection from the same port a moment ago.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &SocketAddr::from((source, 0)))?;
+    Ok(socket)
 }
 
 #[cfg(test)]

@@ -95,8 +95,9 @@ pub(crate) struct LoadElectrumArguments {
     /// has an address of its own there and hostile clients share a few (Linux).
     #[arg(long)]
     pub(crate) one_address: bool,
-    /// Instead of all this: six honest clients ask a thousand times a second while another one, with this many outpoint
-    /// subscriptions of one script, leaves; prints the longest time without an answer. --pairs says how often.
+    /// Instead of all this: honest clients ask a thousand times a second, and some connect anew for every question, while
+    /// another one with this many outpoint subscriptions of one script leaves; prints the longest time without an answer.
+    /// --pairs says how often.
     #[arg(long, value_name = "N", conflicts_with_all = ["hostile", "mix", "chain_dir", "feed", "tls"])]
     pub(crate) leaving: Option<usize>,
     /// Pairs of runs with --hostile; every other pair begins with the hostile clients, and ratios are medians over pairs.

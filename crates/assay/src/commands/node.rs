@@ -83,7 +83,7 @@ fn server(arguments: &ServeArguments, node: &NodeConfig) -> Option<server::Confi
             entries_max: arguments.electrum_entries,
             connections_max: arguments.electrum_clients,
             subscriptions_max: arguments.electrum_subscriptions,
-            subscriptions_per_ip_max: arguments.electrum_address_subscriptions,
+            subscriptions_per_ip_max: arguments.electrum_per_address,
             ..defaults.limits
         },
         ..defaults
