@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use assay_store::defect::{Point, point};
-use assay_wire::{Block, BlockHash, Txid};
+use assay_store::defect::{Point, Whole, point};
+use assay_wire::{Block, BlockHash, OutPoint, Tx, Txid};
 use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
 
@@ -29,6 +29,10 @@ pub trait Listener: Send + Sync {
         false
     }
 
+    /// Appends the outputs that the transaction makes or spends and somebody wants to hear of. Asked for every transaction of
+    /// every block, from several threads.
+    fn add_watched_outputs(&self, _txid: &Txid, _tx: &Tx<'_>, _found: &mut Vec<OutPoint>) {}
+
     /// A block has become part of the index.
     fn connected(&self, _height: u32, _counts: &Counts) {}
 
@@ -45,10 +49,26 @@ pub struct Update {
     pub view: View,
     /// Changes of the mempool up to the same moment; `None` while blocks are still being caught up with.
     pub mempool: Option<MempoolChanges>,
-    /// Watched scripts that blocks paid to or spent from, in no particular order; some may come several times.
-    pub touched: Vec<ScriptHash>,
+    /// What blocks did to what is watched.
+    pub touched: Touched,
     /// The height down to which blocks were taken back, if some were.
     pub reorganised_to: Option<u32>,
+}
+
+/// What somebody watches and blocks changed, in no particular order; some may come several times.
+#[derive(Debug, Default)]
+pub struct Touched {
+    /// Scripts that were paid to or spent from.
+    pub scripts: Vec<ScriptHash>,
+    /// Outputs that were made or spent.
+    pub outpoints: Vec<OutPoint>,
+}
+
+impl Touched {
+    fn append(&mut self, mut more: Self) {
+        self.scripts.append(&mut more.scripts);
+        self.outpoints.append(&mut more.outpoints);
+    }
 }
 
 /// Why the follower did not get on.
@@ -103,6 +123,7 @@ impl Follower {
         };
         let name = thread::Builder::new().name("index".to_owned());
         let follow = move || {
+            let _whole = Whole::begin("what follows the chain");
             let parties = Parties { index: &index, chain: &*chain, listener: &*listener };
             let mut way = Way::new(parties, &pool);
             while !chain.is_stopping() {
@@ -193,7 +214,7 @@ struct Parties<'a> {
 
 impl Parties<'_> {
     /// Reads an archived block and makes its rows.
-    fn load(&self, hash: &BlockHash) -> Result<(BlockRows, Vec<ScriptHash>), FollowError> {
+    fn load(&self, hash: &BlockHash) -> Result<(BlockRows, Touched), FollowError> {
         let missing = |what| FollowError::Missing { hash: *hash, what };
         let raw = self.chain.block(hash)?.ok_or_else(|| missing("data"))?;
         let block = Block::parse(raw, self.chain.encoding())
@@ -211,14 +232,17 @@ impl Parties<'_> {
         block: &Block,
         txids: &[Txid],
         undo: Option<&[u8]>,
-    ) -> Result<(BlockRows, Vec<ScriptHash>), FollowError> {
+    ) -> Result<(BlockRows, Touched), FollowError> {
         point(Point::IndexRows);
-        let mut touched = Vec::new();
+        let mut touched = Touched::default();
         let rows = self.index.prepare(block, txids, undo, &mut |script| {
             if self.listener.is_watched(script) {
-                touched.push(*script);
+                touched.scripts.push(*script);
             }
         })?;
+        for (tx, txid) in block.txs().zip(txids) {
+            self.listener.add_watched_outputs(txid, &tx, &mut touched.outpoints);
+        }
         Ok((rows, touched))
     }
 
@@ -241,7 +265,7 @@ struct Way<'a> {
     seen: Option<Moment>,
     /// Number of the last change of the mempool when the node last woke us.
     woken_at: u64,
-    touched: Vec<ScriptHash>,
+    touched: Touched,
     reorganised_to: Option<u32>,
     progress: Progress,
     committed: Instant,
@@ -255,7 +279,7 @@ impl<'a> Way<'a> {
             mempool: None,
             seen: None,
             woken_at: 0,
-            touched: Vec::new(),
+            touched: Touched::default(),
             reorganised_to: None,
             progress: Progress::default(),
             committed: Instant::now(),
@@ -346,13 +370,13 @@ impl<'a> Way<'a> {
     /// Adds archived blocks: while the rows of some are added, those of the next are made.
     fn extend(&mut self, hashes: &[BlockHash]) -> Result<(), FollowError> {
         let parties = self.parties;
-        let mut made: Vec<Result<(BlockRows, Vec<ScriptHash>), FollowError>> = Vec::new();
+        let mut made: Vec<Result<(BlockRows, Touched), FollowError>> = Vec::new();
         let mut rest = hashes;
         loop {
             let (now, later) = rest.split_at(rest.len().min(BLOCKS_AT_ONCE));
             let before = std::mem::take(&mut made);
             let make = || now.par_iter().map(|hash| parties.load(hash)).collect();
-            let connect = || -> Result<Vec<(Counts, Vec<ScriptHash>)>, FollowError> {
+            let connect = || -> Result<Vec<(Counts, Touched)>, FollowError> {
                 let each = before.into_iter().map(|block| {
                     let (rows, touched) = block?;
                     Ok((parties.connect(rows)?, touched))
@@ -372,8 +396,8 @@ impl<'a> Way<'a> {
         }
     }
 
-    fn note(&mut self, counts: &Counts, mut touched: Vec<ScriptHash>) {
-        self.touched.append(&mut touched);
+    fn note(&mut self, counts: &Counts, touched: Touched) {
+        self.touched.append(touched);
         self.progress.add(counts, self.parties);
     }
 

@@ -1,7 +1,8 @@
 //! Indexes script hashes and speaks the Electrum protocol.
 //!
-//! Five parts:
+//! Six parts:
 //!
+//! - [`address`]: ranges of internet addresses, and which of them count as one client;
 //! - [`index`]: an [`Index`] on disk of script hashes, txids, spenders and headers, read through unchanging [`View`]s;
 //! - [`chain`]: what index and server ask of the node behind them, the [`Chain`];
 //! - [`follow`]: brings the index to where the chain is, and keeps it there;
@@ -10,6 +11,7 @@
 //!
 //! Deliberately absent: validation. What is indexed has been found valid by whoever implements [`Chain`].
 
+pub mod address;
 pub mod chain;
 pub mod follow;
 pub mod index;

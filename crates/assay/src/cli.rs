@@ -25,7 +25,9 @@ pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
 };
 pub(crate) use lab::{CompareArguments, HistoryArguments, MachineArguments};
-pub(crate) use load::{LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument};
+pub(crate) use load::{
+    AttackArgument, LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument,
+};
 pub(crate) use logs::LogsArguments;
 pub(crate) use p2p::{LoadP2pArguments, P2pArguments};
 pub(crate) use stats::{SqlArguments, StatsArguments};

@@ -184,8 +184,8 @@ impl Listener for Noted {
     }
 
     fn publish(&self, update: Update) {
-        self.touched.fetch_add(update.touched.len(), Ordering::Relaxed);
-        assert!(update.touched.iter().all(|script| *script == self.watched));
+        self.touched.fetch_add(update.touched.scripts.len(), Ordering::Relaxed);
+        assert!(update.touched.scripts.iter().all(|script| *script == self.watched));
         let tip = update.view.tip().expect("published views have a tip");
         self.updates.lock().push((tip, update.mempool.is_some(), update.reorganised_to));
         self.changed.notify_all();

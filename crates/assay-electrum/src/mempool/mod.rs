@@ -18,5 +18,5 @@ mod tests;
 
 pub use batch::Batch;
 pub use fees::FeeHistogram;
-pub use pool::Mempool;
+pub use pool::{Affected, Mempool};
 pub use read::{Created, RecentTx, ScriptMempool, TooMany, Unconfirmed, Unordered};

@@ -18,6 +18,21 @@ const NEVER: u64 = u64::MAX;
 /// How many of the latest arrivals are remembered. Some will have left when somebody asks for the last ten.
 const RECENT_MAX: usize = 64;
 
+/// Who wants to know what a change of the mempool affects.
+pub trait Affected {
+    /// The history of this script differs.
+    fn script(&mut self, script: &ScriptHash);
+
+    /// This transaction came or went, or its height differs: so may the state of every output that it makes or spends.
+    fn transaction(&mut self, _txid: &Txid, _tx: &Transaction) {}
+}
+
+impl<F: FnMut(&ScriptHash)> Affected for F {
+    fn script(&mut self, script: &ScriptHash) {
+        self(script);
+    }
+}
+
 /// Unconfirmed transactions by id, by script and by what they spend.
 #[derive(Debug, Default)]
 pub struct Mempool {
@@ -121,28 +136,24 @@ impl Mempool {
     pub fn rebuilt(batch: Batch, previous: u64) -> Self {
         let mut pool = Self { epoch: previous, ..Self::default() };
         for incoming in batch.added {
-            pool.insert(incoming, &mut |_| {});
+            pool.insert(incoming, &mut |_: &ScriptHash| {});
         }
         pool.turn();
         pool
     }
 
     /// Makes up to `steps` transactions of `batch` come or go in the next epoch, and returns whether there is more to do. Readers notice
-    /// nothing. `touched` is called with every script whose answers may differ then, possibly several times.
-    pub fn stage(
-        &mut self,
-        batch: &mut Batch,
-        steps: usize,
-        touched: &mut dyn FnMut(&ScriptHash),
-    ) -> bool {
+    /// nothing. `affected` is given every script and transaction
+    /// whose answers may differ then, possibly several times.
+    pub fn stage(&mut self, batch: &mut Batch, steps: usize, affected: &mut dyn Affected) -> bool {
         for _ in 0..steps {
             if let Some(txid) = batch.removed.pop() {
-                self.withdraw(&txid, touched);
+                self.withdraw(&txid, affected);
             } else {
                 // Those that come are taken in the order in which they came, after all that go.
                 let count = steps.min(batch.added.len());
                 for incoming in batch.added.drain(..count) {
-                    self.insert(incoming, touched);
+                    self.insert(incoming, affected);
                 }
                 break;
             }
@@ -164,7 +175,7 @@ impl Mempool {
         !self.leaving.is_empty()
     }
 
-    fn withdraw(&mut self, txid: &Txid, touched: &mut dyn FnMut(&ScriptHash)) {
+    fn withdraw(&mut self, txid: &Txid, affected: &mut dyn Affected) {
         let Some(&number) = self.by_txid.get(txid) else { return };
         let next = self.epoch + 1;
         let Some(entry) = self.txs.get_mut(number) else { return };
@@ -177,11 +188,11 @@ impl Mempool {
             }
         }
         self.leaving.push(number);
-        self.tell_scripts(number, touched);
-        self.tell_children(number, touched);
+        self.report(number, affected);
+        self.report_children(number, affected);
     }
 
-    fn insert(&mut self, incoming: Incoming, touched: &mut dyn FnMut(&ScriptHash)) {
+    fn insert(&mut self, incoming: Incoming, affected: &mut dyn Affected) {
         let Incoming { tx, touches } = incoming;
         let txid = tx.txid;
         let hash_map::Entry::Vacant(place) = self.by_txid.entry(txid) else { return };
@@ -214,9 +225,9 @@ impl Mempool {
             self.recent.pop_front();
         }
         self.recent.push_back(txid);
-        self.tell_scripts(number, touched);
+        self.report(number, affected);
         // After a reorganisation a parent may come when its children are here already.
-        self.tell_children(number, touched);
+        self.report_children(number, affected);
     }
 
     fn join(&mut self, tx: u32, at: u32, hash: &ScriptHash, delta: i64) -> Touch {
@@ -266,17 +277,18 @@ impl Mempool {
         }
     }
 
-    fn tell_scripts(&self, number: u32, touched: &mut dyn FnMut(&ScriptHash)) {
+    fn report(&self, number: u32, affected: &mut dyn Affected) {
         let Some(entry) = self.txs.get(number) else { return };
+        affected.transaction(&entry.txid, &entry.tx);
         for touch in &entry.touches {
             if let Some(script) = self.scripts.get(touch.script) {
-                touched(&script.hash);
+                affected.script(&script.hash);
             }
         }
     }
 
-    /// Whether a transaction has unconfirmed parents is part of the status of its scripts, so its children's scripts are touched too.
-    fn tell_children(&self, number: u32, touched: &mut dyn FnMut(&ScriptHash)) {
+    /// Whether a transaction has unconfirmed parents is part of the status of its scripts, so its children are affected too.
+    fn report_children(&self, number: u32, affected: &mut dyn Affected) {
         let Some(entry) = self.txs.get(number) else { return };
         for vout in 0..entry.tx.view().output_count() as u32 {
             let Some(spend) = self.spends.get(&OutPoint { txid: entry.txid, vout }) else {
@@ -284,7 +296,7 @@ impl Mempool {
             };
             for child in [spend.newest, spend.other] {
                 if child != NONE {
-                    self.tell_scripts(child, touched);
+                    self.report(child, affected);
                 }
             }
         }

@@ -26,7 +26,7 @@ fn added(list: &[&MempoolTx]) -> Vec<MempoolChange> {
 fn apply(pool: &mut Mempool, list: Vec<MempoolChange>) -> HashSet<ScriptHash> {
     let mut batch = Batch::new(changes(false, list));
     let mut touched = HashSet::new();
-    while pool.stage(&mut batch, 2, &mut |script| {
+    while pool.stage(&mut batch, 2, &mut |script: &ScriptHash| {
         touched.insert(*script);
     }) {}
     pool.turn();
@@ -105,7 +105,7 @@ fn readers_see_all_of_a_change_or_nothing() {
     let mut replaced = added(&[&second_in]);
     replaced.insert(0, MempoolChange::Removed(first_in.txid));
     let mut batch = Batch::new(changes(false, replaced));
-    while pool.stage(&mut batch, 1, &mut |_| {}) {
+    while pool.stage(&mut batch, 1, &mut |_: &ScriptHash| {}) {
         assert_eq!(pool.spender(&confirmed(1)).unwrap().txid, first_in.txid);
         assert_eq!(pool.balance_delta(&ScriptHash::of(A)), -1);
     }

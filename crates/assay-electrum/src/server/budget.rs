@@ -7,6 +7,9 @@ use super::config::Limits;
 /// A client within this many units of its full budget is served before others: who asks little does not wait for who asks much.
 const EXPRESS_UNITS: f64 = 300.0;
 
+/// Nobody is further in debt than this many seconds make up for: however long one question took, it is forgotten some day.
+const DEBT_SECONDS_MAX: f64 = 60.0;
+
 /// What of these a client begins with.
 const NEWCOMER_UNITS: f64 = 100.0;
 
@@ -51,7 +54,7 @@ impl Budget {
     /// Takes what a request has used.
     pub(super) fn spend(&mut self, units: f64, now: Instant) {
         self.fill(now);
-        self.level -= units;
+        self.level = (self.level - units).max(-DEBT_SECONDS_MAX * self.per_second.max(1.0));
     }
 
     /// What may be done next; waiting longer than `throttle_max` is not asked of anybody.
@@ -83,6 +86,15 @@ impl Budget {
         self.fill(now);
         let missing = self.burst - express(self.burst) * (1.0 - MODEST_SHARE) - self.level;
         Duration::from_secs_f64((missing / self.per_second).max(0.0))
+    }
+
+    /// Time until nothing would be different if it were new.
+    pub(super) fn full_in(&mut self, now: Instant) -> Duration {
+        if self.per_second <= 0.0 {
+            return Duration::ZERO;
+        }
+        self.fill(now);
+        Duration::from_secs_f64(((self.burst - self.level) / self.per_second).max(0.0))
     }
 
     fn fill(&mut self, now: Instant) {

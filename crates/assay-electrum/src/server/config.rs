@@ -1,8 +1,10 @@
 //! How a server is set up, and how much memory that may take.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::address::Subnet;
 
 /// Everything a server needs to know before it starts.
 #[derive(Clone, Debug)]
@@ -25,6 +27,9 @@ pub struct Config {
     pub hosts: Vec<Host>,
     /// Virtual size of a block, for fee estimates.
     pub block_vsize: u64,
+    /// Addresses that many users share, such as those of a Tor daemon, a TLS proxy or a provider that has few: connections from there
+    /// are each an address of their own to the limits. By default 127.0.0.1 and `::1`.
+    pub proxies: Vec<Subnet>,
     /// Threads that answer questions which read from disk.
     pub workers: usize,
     /// What clients may use.
@@ -43,6 +48,9 @@ impl Default for Config {
             donation_address: String::new(),
             hosts: Vec::new(),
             block_vsize: 1_000_000,
+            proxies: [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]
+                .map(Subnet::one)
+                .to_vec(),
             workers: std::thread::available_parallelism().map_or(2, usize::from).max(2),
             limits: Limits::default(),
         }
@@ -82,7 +90,7 @@ pub struct Host {
 pub struct Limits {
     /// Open connections.
     pub connections_max: usize,
-    /// Open connections of one IPv4 address or one /64 of IPv6. Loopback is exempt.
+    /// Open connections of one IPv4 address or one /64 of IPv6. [`Config::proxies`] are exempt.
     pub connections_per_ip_max: usize,
     /// Bytes of a line from a client.
     pub request_bytes_max: usize,
@@ -98,12 +106,14 @@ pub struct Limits {
     pub batch_max: usize,
     /// Subscriptions of a client: scripts and outpoints.
     pub subscriptions_max: usize,
+    /// Subscriptions of one IPv4 address or one /64 of IPv6, over all its connections.
+    pub subscriptions_per_ip_max: usize,
     /// Subscriptions of all clients.
     pub subscriptions_total_max: usize,
-    /// What a client may use per second in the long run, in units: one per request, one per 100 µs of work, one per 4 KiB
+    /// What an address may use per second in the long run, over all its connections, in units: one per request, one per 100 µs of work, one per 4 KiB
     /// received or sent. 0 switches the budget off.
     pub units_per_second: u32,
-    /// What a client may use at once.
+    /// What an address may use at once.
     pub units_burst: u32,
     /// How long a client that is over its budget is kept waiting at most; after that it gets errors.
     pub throttle_max: Duration,
@@ -129,6 +139,7 @@ impl Default for Limits {
             entries_max: 125_000,
             batch_max: 1_000,
             subscriptions_max: 50_000,
+            subscriptions_per_ip_max: 100_000,
             subscriptions_total_max: 1_000_000,
             units_per_second: 500,
             units_burst: 10_000,
@@ -161,6 +172,7 @@ impl Limits {
             self.subscriptions_total_max.saturating_mul(SUBSCRIPTION_BYTES),
             (workers + 1).saturating_mul(answer),
             super::merkle::CACHE_BYTES_MAX,
+            super::accounts::ABSENT_MAX * super::accounts::ABSENT_BYTES,
         ];
         parts.into_iter().fold(0, usize::saturating_add)
     }

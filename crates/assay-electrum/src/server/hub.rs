@@ -1,7 +1,8 @@
-//! Subscriptions, and telling those who have them.
+//! Subscriptions, and notifying those who have them.
 //!
-//! Locks are taken in this order: the record of a script or an outpoint, then the set that it is in, then an outbox. Two records are
-//! never locked at once.
+//! Locks are taken in this order: the record of a script or an outpoint; the part of the set that it is in; the list of newcomers of
+//! that set; an outbox; the list of all outboxes. Two of a kind are never held at once, and none while something is read
+//! from disk, except the record that it is read for.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,10 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use assay_wire::OutPoint;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 
+use super::accounts::Account;
+use super::agenda::{Agenda, Item};
 use super::outbox::Outbox;
-use super::outpoints::{self, Found, OutpointRecord, OutpointState, OutpointStatus};
+use super::outpoints::{self, OutpointRecord, OutpointState, OutpointStatus, Outpoints};
 use super::protocol::Out;
 use super::protocol::error::CallError;
 use super::publish::{Moment, Published};
@@ -20,9 +23,8 @@ use super::watch::{ScriptRecord, ScriptState, Status, Subscriber, Watched};
 use crate::chain::Chain;
 use crate::index::ScriptHash;
 
-/// How often a question is asked again when the chain is reorganised under it, and how long it waits for that in between.
-const TRIES: u32 = 50;
-const TRY_AGAIN: Duration = Duration::from_millis(20);
+/// When something is looked at again that a reorganisation interrupted, unless there is news before.
+const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 /// What has changed.
 #[derive(Debug, Default)]
@@ -33,6 +35,8 @@ pub(super) struct News {
     pub(super) all: bool,
     /// These scripts may have changed.
     pub(super) scripts: HashSet<ScriptHash>,
+    /// These outputs may have: a transaction that makes or spends them came, went, was confirmed, or has another height.
+    pub(super) outpoints: HashSet<OutPoint>,
 }
 
 /// All subscriptions.
@@ -41,14 +45,16 @@ pub(super) struct Hub {
     chain: Arc<dyn Chain>,
     entries_max: usize,
     watched: Arc<Watched>,
+    outpoints: Outpoints,
     /// Clients that subscribed to headers.
     headers: Mutex<HashMap<u64, Arc<Outbox>>>,
-    outpoints: Mutex<HashMap<OutPoint, Arc<OutpointRecord>>>,
-    /// Outpoints whose script is not known: they are looked at whenever anything changes.
-    unresolved: Mutex<HashMap<OutPoint, Arc<OutpointRecord>>>,
     /// Subscriptions to scripts and outpoints, of all clients.
     pub(super) subscriptions: AtomicUsize,
     pub(super) notifications: AtomicUsize,
+    /// How often a script or an outpoint was looked up because something changed.
+    pub(super) lookups: AtomicUsize,
+    /// Scripts and outpoints that are still to be looked up.
+    pub(super) backlog: AtomicUsize,
     news: Mutex<Inbox>,
     arrived: Condvar,
 }
@@ -70,11 +76,12 @@ impl Hub {
             chain,
             entries_max,
             watched: Arc::default(),
+            outpoints: Outpoints::default(),
             headers: Mutex::default(),
-            outpoints: Mutex::default(),
-            unresolved: Mutex::default(),
             subscriptions: AtomicUsize::new(0),
             notifications: AtomicUsize::new(0),
+            lookups: AtomicUsize::new(0),
+            backlog: AtomicUsize::new(0),
             news: Mutex::default(),
             arrived: Condvar::new(),
         }
@@ -84,7 +91,11 @@ impl Hub {
         &self.watched
     }
 
-    /// Leaves `news` to the thread that tells clients; what it has not come to yet is merged with it.
+    pub(super) fn outpoints(&self) -> &Outpoints {
+        &self.outpoints
+    }
+
+    /// Leaves `news` to the thread that notifies clients; what it has not come to yet is merged with it.
     pub(super) fn tell(&self, news: News) {
         let mut inbox = self.news.lock();
         match &mut inbox.news {
@@ -92,29 +103,49 @@ impl Hub {
                 waiting.tip |= news.tip;
                 waiting.all |= news.all;
                 waiting.scripts.extend(news.scripts);
+                waiting.outpoints.extend(news.outpoints);
             }
             empty => *empty = Some(news),
         }
         self.arrived.notify_one();
     }
 
-    /// Tells clients what is new until [`Hub::stop`].
+    /// Notifies clients of what is new until [`Hub::stop`].
     pub(super) fn run(&self) {
+        let mut agenda = Agenda::default();
+        let mut is_interrupted = false;
         loop {
             let news = {
                 let mut inbox = self.news.lock();
-                loop {
-                    if inbox.stopping {
-                        return;
+                if inbox.news.is_none() && !inbox.stopping {
+                    if agenda.len() == 0 {
+                        self.arrived.wait(&mut inbox);
+                    } else if is_interrupted {
+                        self.arrived.wait_for(&mut inbox, TRY_AGAIN);
                     }
-                    if let Some(news) = inbox.news.take() {
-                        break news;
-                    }
-                    self.arrived.wait(&mut inbox);
                 }
+                if inbox.stopping {
+                    return;
+                }
+                let news = inbox.news.take();
+                if news.is_some() {
+                    self.backlog.fetch_add(1, Ordering::Relaxed);
+                }
+                news
             };
-            self.spread(&news);
+            if let Some(news) = news {
+                self.enter(&news, &mut agenda);
+            }
+            is_interrupted = !agenda.work(|item| self.look_at(item));
+            self.backlog.store(agenda.len(), Ordering::Release);
         }
+    }
+
+    /// Whether everybody has been notified of everything.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        let inbox = self.news.lock();
+        inbox.news.is_none() && self.backlog.load(Ordering::Acquire) == 0
     }
 
     /// Ends [`Hub::run`].
@@ -123,28 +154,63 @@ impl Hub {
         self.arrived.notify_all();
     }
 
-    fn stopping(&self) -> bool {
-        self.news.lock().stopping
-    }
-
-    fn spread(&self, news: &News) {
+    /// Notifies of a new tip, and notes what is to be looked at. Nothing is read from disk for that.
+    fn enter(&self, news: &News, agenda: &mut Agenda) {
         let Some(moment) = self.published.moment() else { return };
         if news.tip {
             self.tell_tip(&moment);
         }
         if news.all {
-            for script in self.watched.all() {
-                self.look_at(&script);
+            let scripts = self.watched.all().flatten().map(Item::Script);
+            scripts
+                .chain(self.outpoints.all().flatten().map(Item::Outpoint))
+                .for_each(|item| agenda.add(item));
+            return;
+        }
+        let scripts = news.scripts.iter().filter_map(|script| self.watched.get(script));
+        let outpoints = news.outpoints.iter().filter_map(|outpoint| self.outpoints.get(outpoint));
+        scripts
+            .map(Item::Script)
+            .chain(outpoints.map(Item::Outpoint))
+            .for_each(|item| agenda.add(item));
+    }
+
+    /// Looks at something that may have changed, and notifies its subscribers if it has; `false` when a reorganisation came in between.
+    fn look_at(&self, item: &Item) -> bool {
+        self.lookups.fetch_add(1, Ordering::Relaxed);
+        match item {
+            Item::Script(record) => {
+                let mut state = record.state.lock();
+                if state.dead {
+                    return true;
+                }
+                match self.refresh(record, &mut state) {
+                    Ok(_) => {}
+                    Err(CallError::Again) => return false,
+                    Err(CallError::Rpc(error)) => {
+                        // Subscribers keep the last status; the next change tries again.
+                        let script = record.script;
+                        tracing::warn!("The status of script {script} cannot be computed: {error}");
+                        self.watched.try_later(&script);
+                    }
+                }
             }
-        } else {
-            for script in &news.scripts {
-                self.look_at(script);
+            Item::Outpoint(record) => {
+                let mut state = record.state.lock();
+                if state.dead {
+                    return true;
+                }
+                match self.refresh_outpoint(record, &mut state) {
+                    Ok(_) => {}
+                    Err(CallError::Again) => return false,
+                    Err(CallError::Rpc(error)) => {
+                        tracing::warn!("An outpoint cannot be looked up: {error}");
+                        self.outpoints.try_later(&record.outpoint);
+                    }
+                }
             }
         }
-        let unresolved: Vec<_> = self.unresolved.lock().values().map(Arc::clone).collect();
-        for record in unresolved {
-            self.look_at_outpoint(&record);
-        }
+        true
     }
 
     fn tell_tip(&self, moment: &Moment) {
@@ -153,47 +219,19 @@ impl Hub {
         write_tip(&mut out, moment);
         out.raw("]}\n");
         let text: Arc<[u8]> = out.into_bytes().into();
-        let clients = self.headers.lock();
+        // Nobody who subscribes or leaves meanwhile waits until all have their notification.
+        let clients: Vec<_> = self.headers.lock().values().map(Arc::clone).collect();
         self.notifications.fetch_add(clients.len(), Ordering::Relaxed);
-        for outbox in clients.values() {
+        for outbox in clients {
             outbox.notify(Arc::clone(&text));
         }
-    }
-
-    fn look_at(&self, script: &ScriptHash) {
-        let Some(record) = self.watched.get(script) else { return };
-        let outpoints = {
-            let mut state = record.state.lock();
-            if let Err(error) = self.patiently(|| self.refresh(&record, &mut state)) {
-                // Subscribers keep the last status; the next change tries again.
-                tracing::warn!("The status of script {script} cannot be computed: {error}");
-            }
-            state.outpoints.clone()
-        };
-        for outpoint in outpoints {
-            self.look_at_outpoint(&outpoint);
-        }
-    }
-
-    /// Repeats what a reorganisation interrupts, for a while.
-    fn patiently<T>(
-        &self,
-        mut attempt: impl FnMut() -> Result<T, CallError>,
-    ) -> Result<T, CallError> {
-        for _ in 1..TRIES {
-            match attempt() {
-                Err(CallError::Again) if !self.stopping() => std::thread::sleep(TRY_AGAIN),
-                done => return done,
-            }
-        }
-        attempt()
     }
 
     /// Brings a script's status up to date, and tells subscribers if it has changed.
     fn refresh(&self, record: &ScriptRecord, state: &mut ScriptState) -> Result<Status, CallError> {
         let status = state.compute(&self.published, &record.script, self.entries_max)?;
         if state.status.replace(status).is_some_and(|before| before != status) {
-            self.notify(&state.subscribers, |by_script, out| {
+            self.notify(state.subscribers.as_slice(), |by_script, out| {
                 out.raw("{\"jsonrpc\":\"2.0\",\"method\":\"blockchain.");
                 out.raw(if by_script { "scriptpubkey" } else { "scripthash" });
                 out.raw(".subscribe\",\"params\":[").hash(&record.script.0).raw(",");
@@ -218,6 +256,12 @@ impl Hub {
         }
     }
 
+    /// Subscriptions of an address have ended.
+    pub(super) fn release(&self, account: &Account, count: usize) {
+        account.release_subscriptions(count);
+        self.subscriptions.fetch_sub(count, Ordering::Relaxed);
+    }
+
     /// Subscribes to headers.
     pub(super) fn subscribe_headers(&self, client: u64, outbox: &Arc<Outbox>) {
         self.headers.lock().insert(client, Arc::clone(outbox));
@@ -229,7 +273,7 @@ impl Hub {
 
     /// Number of clients that subscribed to headers, and of outpoints that somebody subscribed to.
     pub(super) fn counts(&self) -> (usize, usize) {
-        (self.headers.lock().len(), self.outpoints.lock().len())
+        (self.headers.lock().len(), self.outpoints.len())
     }
 
     /// Subscribes to a script and returns its status. Subscribing twice is as good as once.
@@ -246,9 +290,9 @@ impl Hub {
             }
             let result = self.refresh(&record, &mut state);
             if result.is_ok() {
-                subscribe(&mut state.subscribers, subscriber);
+                state.subscribers.add(subscriber);
             }
-            self.watched.bury_unused(&record, &mut state);
+            self.watched.remove_unused(&record, &mut state);
             return result;
         }
     }
@@ -257,118 +301,44 @@ impl Hub {
     pub(super) fn unsubscribe_script(&self, script: &ScriptHash, client: u64) {
         if let Some(record) = self.watched.get(script) {
             let mut state = record.state.lock();
-            state.subscribers.retain(|subscriber| subscriber.client != client);
-            self.watched.bury_unused(&record, &mut state);
+            state.subscribers.remove(client);
+            self.watched.remove_unused(&record, &mut state);
         }
     }
 
     /// What has become of an output.
     pub(super) fn outpoint_status(&self, outpoint: &OutPoint) -> Result<OutpointStatus, CallError> {
-        outpoints::find(&self.published, &*self.chain, outpoint).map(|found| found.status)
+        outpoints::find(&self.published, &*self.chain, outpoint)
     }
 
-    /// Subscribes to an output, which need not exist yet; `hint` is its script as far as the client knows.
+    /// Subscribes to an output, which need not exist yet.
     pub(super) fn subscribe_outpoint(
         &self,
         outpoint: &OutPoint,
-        hint: Option<ScriptHash>,
         subscriber: Subscriber,
     ) -> Result<OutpointStatus, CallError> {
-        let found = outpoints::find(&self.published, &*self.chain, outpoint)?;
         loop {
-            let record = self.enter_outpoint(outpoint);
-            // First in the list of what is looked at, then the answer: no change falls in between.
-            self.attach(&record, found.script.or(hint));
+            // First in the set, then the answer: no change falls in between.
+            let record = self.outpoints.enter(outpoint);
             let mut state = record.state.lock();
             if state.dead {
                 continue;
             }
             let result = self.refresh_outpoint(&record, &mut state);
             if result.is_ok() {
-                subscribe(&mut state.subscribers, subscriber);
+                state.subscribers.add(subscriber);
             }
-            self.bury_unused_outpoint(&record, state);
-            return result.map(|found| found.status);
+            self.outpoints.remove_unused(&record, &mut state);
+            return result;
         }
     }
 
     /// Ends a subscription to an output.
     pub(super) fn unsubscribe_outpoint(&self, outpoint: &OutPoint, client: u64) {
-        let record = self.outpoints.lock().get(outpoint).map(Arc::clone);
-        if let Some(record) = record {
+        if let Some(record) = self.outpoints.get(outpoint) {
             let mut state = record.state.lock();
-            state.subscribers.retain(|subscriber| subscriber.client != client);
-            self.bury_unused_outpoint(&record, state);
-        }
-    }
-
-    fn enter_outpoint(&self, outpoint: &OutPoint) -> Arc<OutpointRecord> {
-        let mut outpoints = self.outpoints.lock();
-        let record = outpoints.entry(*outpoint).or_insert_with(|| {
-            Arc::new(OutpointRecord { outpoint: *outpoint, state: Mutex::default() })
-        });
-        Arc::clone(record)
-    }
-
-    /// Puts an outpoint where changes of its script lead to it, or among those without a script.
-    fn attach(&self, record: &Arc<OutpointRecord>, script: Option<ScriptHash>) {
-        {
-            let mut state = record.state.lock();
-            if state.dead || state.script.is_some() {
-                return;
-            }
-            let Some(script) = script else {
-                self.unresolved.lock().insert(record.outpoint, Arc::clone(record));
-                return;
-            };
-            state.script = Some(script);
-            self.unresolved.lock().remove(&record.outpoint);
-        }
-        let Some(script) = script else { return };
-        loop {
-            let watched = self.watched.enter(&script);
-            let mut state = watched.state.lock();
-            if state.dead {
-                continue;
-            }
-            state.outpoints.push(Arc::clone(record));
-            return;
-        }
-    }
-
-    /// Takes a record out that nobody needs any more.
-    fn bury_unused_outpoint(
-        &self,
-        record: &Arc<OutpointRecord>,
-        mut state: MutexGuard<'_, OutpointState>,
-    ) {
-        if !state.subscribers.is_empty() || state.dead {
-            return;
-        }
-        state.dead = true;
-        let script = state.script;
-        self.outpoints.lock().remove(&record.outpoint);
-        self.unresolved.lock().remove(&record.outpoint);
-        drop(state);
-        if let Some(watched) = script.and_then(|script| self.watched.get(&script)) {
-            let mut state = watched.state.lock();
-            state.outpoints.retain(|other| !Arc::ptr_eq(other, record));
-            self.watched.bury_unused(&watched, &mut state);
-        }
-    }
-
-    fn look_at_outpoint(&self, record: &Arc<OutpointRecord>) {
-        let found = {
-            let mut state = record.state.lock();
-            if state.dead {
-                return;
-            }
-            self.patiently(|| self.refresh_outpoint(record, &mut state))
-        };
-        match found {
-            Ok(Found { script: Some(script), .. }) => self.attach(record, Some(script)),
-            Ok(_) => {}
-            Err(error) => tracing::warn!("An outpoint cannot be looked up: {error}"),
+            state.subscribers.remove(client);
+            self.outpoints.remove_unused(&record, &mut state);
         }
     }
 
@@ -377,24 +347,17 @@ impl Hub {
         &self,
         record: &OutpointRecord,
         state: &mut OutpointState,
-    ) -> Result<Found, CallError> {
-        let found = outpoints::find(&self.published, &*self.chain, &record.outpoint)?;
-        let status = found.status;
+    ) -> Result<OutpointStatus, CallError> {
+        let status = outpoints::find(&self.published, &*self.chain, &record.outpoint)?;
         if state.status.replace(status).is_some_and(|before| before != status) {
-            self.notify(&state.subscribers, |_, out| {
+            self.notify(state.subscribers.as_slice(), |_, out| {
                 out.raw("{\"jsonrpc\":\"2.0\",\"method\":\"blockchain.outpoint.subscribe\",\"params\":[");
                 out.hash(&record.outpoint.txid.0).raw(",").int(record.outpoint.vout).raw(",");
                 status.write(out);
                 out.raw("]}\n");
             });
         }
-        Ok(found)
-    }
-}
-
-fn subscribe(subscribers: &mut Vec<Subscriber>, new: Subscriber) {
-    if !subscribers.iter().any(|other| other.client == new.client) {
-        subscribers.push(new);
+        Ok(status)
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) async fn clients(
         match shared.connect(peer.ip()) {
             Ok(place) => {
                 shared.metrics.accepted();
-                let client = Client { stream, peer, place, stop: stop.clone() };
+                let client = Client { stream, peer, place: Arc::new(place), stop: stop.clone() };
                 let (shared, tls) = (Arc::clone(&shared), tls.clone());
                 tasks.spawn(client.serve(shared, tls, Arc::clone(&handshakes)));
             }
@@ -81,7 +81,7 @@ async fn accept(
 struct Client {
     stream: TcpStream,
     peer: SocketAddr,
-    place: Connection,
+    place: Arc<Connection>,
     stop: watch::Receiver<bool>,
 }
 
@@ -99,7 +99,7 @@ impl Client {
             tracing::debug!("Cannot set TCP_NODELAY for {peer}: {error}");
         }
         let stream = Socket::new(stream);
-        let session = Arc::new(Session::new(&shared, peer));
+        let session = Arc::new(Session::new(&shared, peer, Arc::clone(&place)));
         let Some(tls) = tls else {
             connection::serve(stream, session, shared, deadline, stop).await;
             drop(place);

@@ -187,7 +187,7 @@ fn render_state(shared: &Shared, text: &mut Text) {
     let (height, txs, vsize) = pool.unwrap_or_default();
     let load = |counter: &std::sync::atomic::AtomicUsize| counter.load(Ordering::Relaxed) as u64;
     for (name, help, value) in [
-        ("clients", "Open connections.", shared.connections.count() as u64),
+        ("clients", "Open connections.", shared.accounts.connections() as u64),
         (
             "subscriptions",
             "Subscriptions to scripts and outpoints.",
@@ -202,6 +202,12 @@ fn render_state(shared: &Shared, text: &mut Text) {
         ("watched_outpoints", "Outpoints that somebody subscribed to.", outpoints as u64),
         ("queue_express", "Requests of modest clients that wait for a worker.", express as u64),
         ("queue_ordinary", "Requests of other clients that wait for a worker.", ordinary as u64),
+        (
+            "notification_backlog",
+            "Scripts and outpoints that changed and are still to be looked up.",
+            load(&shared.hub.backlog),
+        ),
+        ("accounts", "Addresses whose use is remembered.", shared.accounts.len() as u64),
         ("output_bytes", "Bytes that wait to be read by clients.", shared.output.bytes() as u64),
         ("index_height", "Height of the highest block that clients see.", height),
         ("mempool_transactions", "Unconfirmed transactions.", txs),
@@ -210,6 +216,9 @@ fn render_state(shared: &Shared, text: &mut Text) {
         text.head(name, "gauge", help);
         text.line(name, "", value);
     }
+    let name = "lookups_total";
+    text.head(name, "counter", "Scripts and outpoints looked up because something changed.");
+    text.line(name, "", load(&shared.hub.lookups));
     let name = "notifications_total";
     text.head(name, "counter", "Notifications queued.");
     text.line(name, "", load(&shared.hub.notifications));

@@ -7,11 +7,14 @@
 //!
 //! Methods, versions, limits and what is absent: `docs/electrum.md`.
 
+mod accounts;
+mod agenda;
 mod budget;
 mod config;
 mod confirmed;
 mod connection;
 mod hub;
+mod leaving;
 mod lines;
 mod listen;
 mod merkle;
@@ -23,6 +26,7 @@ mod outpoints;
 mod priority;
 mod protocol;
 mod publish;
+mod room;
 mod sending;
 mod session;
 mod shared;
@@ -44,6 +48,7 @@ use std::sync::atomic::AtomicU64;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use assay_store::defect::Whole;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::sync::watch as signal;
@@ -57,10 +62,11 @@ pub use publish::Publisher;
 pub use tls::TlsError;
 pub use watch::Watched;
 
+use accounts::Accounts;
 use hub::Hub;
 use networks::{Handles, Networks};
-use outbox::Total;
 use publish::Published;
+use room::Room;
 use shared::{INPUT_UNIT, Shared};
 use workers::{Lane, Workers};
 
@@ -106,7 +112,8 @@ pub struct Server {
     addresses: Addresses,
     stop: signal::Sender<bool>,
     tasks: Vec<Task<()>>,
-    notifier: Option<JoinHandle<()>>,
+    /// Notifies clients, and gives up what those had that left.
+    hub_threads: Vec<JoinHandle<()>>,
     networks: Networks,
 }
 
@@ -147,7 +154,7 @@ impl Server {
             addresses: Addresses::default(),
             stop,
             tasks: Vec::new(),
-            notifier: None,
+            hub_threads: Vec::new(),
             networks,
         };
         for address in tcp {
@@ -172,7 +179,13 @@ impl Server {
         }
         let hub = Arc::clone(&server.shared.hub);
         let notifier = thread::Builder::new().name("electrum-notify".to_owned());
-        server.notifier = Some(notifier.spawn(move || hub.run()).map_err(failed)?);
+        server.hub_threads.push(notifier.spawn(move || whole(|| hub.run())).map_err(failed)?);
+        let (hub, departures) = (&server.shared.hub, &server.shared.departures);
+        let (hub, departures) = (Arc::clone(hub), Arc::clone(departures));
+        let leaving = thread::Builder::new().name("electrum-leave".to_owned());
+        server
+            .hub_threads
+            .push(leaving.spawn(move || whole(|| departures.run(&hub))).map_err(failed)?);
         Ok(server)
     }
 
@@ -214,10 +227,11 @@ impl Server {
             }
         });
         self.shared.workers.stop();
-        if let Some(notifier) = self.notifier.take()
-            && notifier.join().is_err()
-        {
-            tracing::error!("The thread that notifies clients has failed; this is a defect");
+        self.shared.departures.stop();
+        for thread in self.hub_threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("A thread that serves subscriptions has failed; this is a defect");
+            }
         }
         self.networks.stop(STOP_TIME);
     }
@@ -244,8 +258,9 @@ fn share(config: Config, chain: Arc<dyn Chain>, networks: Handles) -> Result<Sha
         networks,
         metrics: metrics::Metrics::default(),
         input: Arc::new(Semaphore::new(limits.request_bytes_total_max / INPUT_UNIT)),
-        output: Arc::new(Total::new(limits.output_bytes_total_max)),
-        connections: shared::Connections::default(),
+        output: Arc::new(Room::new(limits.output_bytes_total_max)),
+        accounts: Accounts::new(&config),
+        departures: Arc::default(),
         next_client: AtomicU64::new(0),
         config,
     })
@@ -258,6 +273,12 @@ fn refuse_exposure(config: &Config) -> Result<(), StartError> {
         Some(&address) if !config.expose => Err(StartError::Exposed { address }),
         _ => Ok(()),
     }
+}
+
+/// Runs a thread over what clients share: a panic in it ends the process.
+fn whole(work: impl FnOnce()) {
+    let _whole = Whole::begin("subscriptions of Electrum clients");
+    work();
 }
 
 /// Every connection is an open file: takes as many as the system allows this process, and says when that is not enough.

@@ -1,11 +1,15 @@
 //! What waits to be sent to a client. Whoever puts something there never waits.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
+use assay_store::defect::{Point, point};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+use super::accounts::Account;
+use super::room::{Room, Victim};
 
 /// What a client may always have waiting: those who ask little do not pay for those who fill the room of all.
 pub(super) const SMALL: usize = 16 << 10;
@@ -35,7 +39,7 @@ pub(super) enum Ending {
     Stopping,
     /// The client does not read what it asked for.
     SlowReader,
-    /// Too much waits for all clients together, and this one wanted more.
+    /// Too much waits for all clients together, and most of it for the address of this one.
     OutputFull,
     /// Line too long.
     Oversize,
@@ -89,40 +93,15 @@ impl Ending {
     }
 }
 
-/// Bytes that wait, all clients together.
-#[derive(Debug)]
-pub(super) struct Total {
-    bytes: AtomicUsize,
-    max: usize,
-}
-
-impl Total {
-    pub(super) fn new(max: usize) -> Self {
-        Self { bytes: AtomicUsize::new(0), max }
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Whether more than half of the room is taken: time to be strict with those who do not read.
-    pub(super) fn is_short(&self) -> bool {
-        self.bytes() > self.max / 2
-    }
-
-    fn add(&self, bytes: usize) -> bool {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max
-    }
-
-    fn sub(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
-
 /// The queue of one client.
 #[derive(Debug)]
 pub(super) struct Outbox {
+    /// Number of the client.
+    client: u64,
+    account: Arc<Account>,
     state: Mutex<State>,
+    /// Bytes that wait, for others to see.
+    waiting: Arc<AtomicUsize>,
     /// Something to send, or the end.
     filled: Notify,
     /// Something was sent, or the end.
@@ -130,7 +109,7 @@ pub(super) struct Outbox {
     /// The end.
     over: Notify,
     max: usize,
-    total: Arc<Total>,
+    room: Arc<Room>,
 }
 
 #[derive(Debug, Default)]
@@ -144,37 +123,84 @@ struct State {
 }
 
 impl Outbox {
-    pub(super) fn new(max: usize, total: Arc<Total>) -> Self {
-        Self {
-            state: Mutex::default(),
-            filled: Notify::new(),
-            drained: Notify::new(),
-            over: Notify::new(),
-            max,
-            total,
-        }
+    pub(super) fn new(
+        client: u64,
+        account: Arc<Account>,
+        max: usize,
+        room: Arc<Room>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|own: &Weak<Self>| {
+            let waiting = Arc::default();
+            room.enter(client, &account, &waiting, Weak::clone(own));
+            Self {
+                client,
+                account,
+                state: Mutex::default(),
+                waiting,
+                filled: Notify::new(),
+                drained: Notify::new(),
+                over: Notify::new(),
+                max,
+                room,
+            }
+        })
     }
 
     /// Queues an answer.
     pub(super) fn answer(&self, bytes: Vec<u8>) {
-        let mut state = self.state.lock();
-        if self.admit(&mut state, bytes.len()) {
-            state.queue.push_back(Chunk::Own(bytes));
-            self.filled.notify_one();
-        }
+        self.put(bytes.len(), |state| state.queue.push_back(Chunk::Own(bytes)));
     }
 
     /// Queues a notification, behind the answer that is on its way if there is one.
     pub(super) fn notify(&self, bytes: Arc<[u8]>) {
-        let mut state = self.state.lock();
-        if self.admit(&mut state, bytes.len()) {
-            if state.holding {
-                state.held.push(Chunk::Shared(bytes));
-            } else {
-                state.queue.push_back(Chunk::Shared(bytes));
-                self.filled.notify_one();
+        point(Point::ElectrumNotify);
+        self.put(bytes.len(), |state| {
+            let chunk = Chunk::Shared(bytes);
+            if state.holding { state.held.push(chunk) } else { state.queue.push_back(chunk) }
+        });
+    }
+
+    /// Queues `bytes` more with `push`, or ends the connection of whoever has most waiting.
+    fn put(&self, bytes: usize, push: impl FnOnce(&mut State)) {
+        loop {
+            {
+                let mut state = self.state.lock();
+                match self.admit(&mut state, bytes) {
+                    Some(true) => {
+                        push(&mut state);
+                        self.filled.notify_one();
+                        return;
+                    }
+                    Some(false) => return,
+                    None => {}
+                }
+            }
+            // Without a lock: never two outboxes at once.
+            match self.room.victim(self.client, &self.account, bytes) {
+                Victim::Other(other) => other.evict(),
+                Victim::Asker => return self.evict(),
             }
         }
+    }
+
+    /// Ends the connection without what waits for it, which others need the room of. What has been taken to be sent goes with the
+    /// connection's task.
+    fn evict(&self) {
+        let mut state = self.state.lock();
+        state.ending.get_or_insert(Ending::OutputFull);
+        let bytes = std::mem::take(&mut state.bytes);
+        let chunks = (std::mem::take(&mut state.queue), std::mem::take(&mut state.held));
+        self.forget(bytes);
+        drop(state);
+        self.wake();
+        drop(chunks);
+    }
+
+    /// Gives room back.
+    fn forget(&self, bytes: usize) {
+        self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        self.account.remove_output(bytes);
+        self.room.remove(bytes);
     }
 
     /// Holds notifications back until [`Outbox::release`].
@@ -240,9 +266,11 @@ impl Outbox {
     /// Says that bytes which were taken have left.
     pub(super) fn sent(&self, bytes: usize) {
         let mut state = self.state.lock();
-        state.bytes = state.bytes.saturating_sub(bytes);
+        // An eviction may have given it back already.
+        let bytes = bytes.min(state.bytes);
+        state.bytes -= bytes;
+        self.forget(bytes);
         drop(state);
-        self.total.sub(bytes);
         self.drained.notify_one();
     }
 
@@ -259,22 +287,24 @@ impl Outbox {
         }
     }
 
-    /// Takes `bytes` more, or ends the connection of a client that reads too slowly.
-    fn admit(&self, state: &mut State, bytes: usize) -> bool {
+    /// Takes `bytes` more, or ends the connection of a client that reads too slowly; says which. `None` where there is no room.
+    fn admit(&self, state: &mut State, bytes: usize) -> Option<bool> {
         if state.ending.is_some() {
-            return false;
+            return Some(false);
         }
         if state.bytes + bytes > self.max {
             state.ending = Some(Ending::SlowReader);
-        } else if self.total.add(bytes) || state.bytes + bytes <= SMALL {
-            state.bytes += bytes;
-            return true;
-        } else {
-            self.total.sub(bytes);
-            state.ending = Some(Ending::OutputFull);
+            self.wake();
+            return Some(false);
         }
-        self.wake();
-        false
+        if !self.room.add(bytes) && state.bytes + bytes > SMALL {
+            self.room.remove(bytes);
+            return None;
+        }
+        state.bytes += bytes;
+        self.waiting.fetch_add(bytes, Ordering::Relaxed);
+        self.account.add_output(bytes);
+        Some(true)
     }
 
     fn wake(&self) {
@@ -286,13 +316,18 @@ impl Outbox {
 
 impl Drop for Outbox {
     fn drop(&mut self) {
-        self.total.sub(self.state.get_mut().bytes);
+        let bytes = self.state.get_mut().bytes;
+        self.forget(bytes);
+        self.room.leave(self.client);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+    use crate::server::Limits;
 
     fn text(outbox: &Outbox) -> String {
         let chunks = {
@@ -302,9 +337,17 @@ mod tests {
         chunks.iter().map(|chunk| String::from_utf8_lossy(chunk.as_ref()).into_owned()).collect()
     }
 
+    fn outbox(client: u64, account: &Arc<Account>, max: usize, room: &Arc<Room>) -> Arc<Outbox> {
+        Outbox::new(client, Arc::clone(account), max, Arc::clone(room))
+    }
+
+    fn account() -> Arc<Account> {
+        Arc::new(Account::new(None, &Limits::default(), Instant::now()))
+    }
+
     #[test]
     fn notifications_wait_for_the_answer_before_them() {
-        let outbox = Outbox::new(100, Arc::new(Total::new(1000)));
+        let outbox = outbox(1, &account(), 100, &Arc::new(Room::new(1000)));
         outbox.notify(Arc::from(*b"1"));
         outbox.hold();
         outbox.notify(Arc::from(*b"3"));
@@ -316,20 +359,46 @@ mod tests {
 
     #[test]
     fn who_does_not_read_is_disconnected() {
-        let total = Arc::new(Total::new(150));
-        let slow = Outbox::new(100, Arc::clone(&total));
+        let room = Arc::new(Room::new(150));
+        let slow = outbox(1, &account(), 100, &room);
         slow.answer(vec![0; 90]);
         slow.answer(vec![0; 11]);
         assert_eq!(slow.ending(), Some(Ending::SlowReader));
         slow.answer(vec![0; 1]);
-        assert_eq!((slow.bytes(), total.bytes()), (90, 90));
-        assert!(total.is_short());
-        let other = Outbox::new(1 << 20, Arc::clone(&total));
+        assert_eq!((slow.bytes(), room.bytes()), (90, 90));
+        assert!(room.is_short());
+        let other = outbox(2, &account(), 1 << 20, &room);
         other.answer(vec![0; SMALL]);
         assert_eq!(other.ending(), None);
         other.answer(vec![0; 61]);
         assert_eq!(other.ending(), Some(Ending::OutputFull));
         drop((slow, other));
-        assert_eq!(total.bytes(), 0);
+        assert_eq!(room.bytes(), 0);
+    }
+
+    #[test]
+    fn the_largest_holder_makes_room() {
+        let room = Arc::new(Room::new(20 * SMALL));
+        let (greedy, honest) = (account(), account());
+        let all: Vec<_> = (0..6).map(|client| outbox(client, &greedy, 1 << 20, &room)).collect();
+        for greedy in &all {
+            greedy.answer(vec![0; 3 * SMALL]);
+        }
+        all[4].answer(vec![0; SMALL]);
+        let mine = outbox(10, &honest, 1 << 20, &room);
+        mine.answer(vec![0; 4 * SMALL]);
+        assert_eq!(mine.ending(), None, "one connection has less than six of one address together");
+        let endings: Vec<_> = all.iter().map(|outbox| outbox.ending()).collect();
+        assert_eq!(endings[4], Some(Ending::OutputFull), "the largest of them");
+        assert_eq!(endings.iter().flatten().count(), 1);
+        assert_eq!((honest.output_bytes(), greedy.output_bytes()), (4 * SMALL, 15 * SMALL));
+        // What its task had taken may be sent after all, and is not given back twice.
+        all[4].sent(SMALL);
+        assert_eq!(room.bytes(), 19 * SMALL);
+        // Who wants more than all others have is the one to go.
+        mine.answer(vec![0; 13 * SMALL]);
+        assert_eq!(mine.ending(), Some(Ending::OutputFull));
+        drop((all, mine));
+        assert_eq!((room.bytes(), honest.output_bytes(), greedy.output_bytes()), (0, 0, 0));
     }
 }

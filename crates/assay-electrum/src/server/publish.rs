@@ -3,16 +3,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use assay_wire::Txid;
+use assay_wire::{OutPoint, Transaction, Tx, Txid};
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use super::confirmed::Confirmed;
 use super::hub::{Hub, News};
+use super::outpoints::Outpoints;
 use super::watch::Watched;
 use crate::chain::{self, MempoolChange, MempoolChanges, Tip};
-use crate::follow::{Listener, Update};
+use crate::follow::{Listener, Touched, Update};
 use crate::index::{QueryError, ScriptHash};
-use crate::mempool::{Batch, Mempool};
+use crate::mempool::{Affected, Batch, Mempool};
 
 /// Transactions that come or go while readers are kept out: well below a millisecond of work unless they are huge.
 const STEPS: usize = 128;
@@ -69,10 +70,33 @@ pub struct Publisher {
 struct Pending {
     from_scratch: bool,
     changes: Vec<MempoolChange>,
-    touched: HashSet<ScriptHash>,
+    scripts: HashSet<ScriptHash>,
+    outpoints: HashSet<OutPoint>,
     reorganised: bool,
-    /// Scripts that were new to us at the call before: blocks may be looked through for watched scripts while others are added.
-    newcomers: Vec<ScriptHash>,
+    /// What was new to us at the call before: blocks may be looked through for what is watched while others are added.
+    new_scripts: Vec<ScriptHash>,
+    new_outpoints: Vec<OutPoint>,
+}
+
+/// Collects what is watched of that which a change of the mempool affects.
+struct Collector<'a> {
+    watched: &'a Watched,
+    outpoints: &'a Outpoints,
+    news: &'a mut News,
+    found: Vec<OutPoint>,
+}
+
+impl Affected for Collector<'_> {
+    fn script(&mut self, script: &ScriptHash) {
+        if self.watched.is_watched(script) {
+            self.news.scripts.insert(*script);
+        }
+    }
+
+    fn transaction(&mut self, txid: &Txid, tx: &Transaction) {
+        self.outpoints.add_named(txid, &tx.view(), &mut self.found);
+        self.news.outpoints.extend(self.found.drain(..));
+    }
 }
 
 impl Publisher {
@@ -90,7 +114,8 @@ impl Publisher {
     /// - `mempool`: the changes that lead to the moment of `view`, or `None` where those are not known yet: then what the new
     ///   blocks hold leaves the mempool, and the rest stays. A view without them that has lost blocks is not shown: what was in
     ///   those would be nowhere.
-    /// - `touched`: scripts with transactions in blocks that were added since the last call; those that nobody watches are ignored.
+    /// - `touched`: scripts and outputs with transactions in blocks that were added since the last call; scripts that nobody watches
+    ///   are ignored.
     /// - `reorganised`: whether blocks were taken away since the last call. Everything watched is looked at again then.
     ///
     /// Clients are told by another thread; this one goes on at once. A view without blocks changes nothing.
@@ -101,12 +126,14 @@ impl Publisher {
         &self,
         view: impl Confirmed,
         mempool: Option<MempoolChanges>,
-        touched: impl IntoIterator<Item = ScriptHash>,
+        touched: Touched,
         reorganised: bool,
     ) -> Result<(), QueryError> {
         let mut pending = self.pending.lock();
         let watched = self.watched();
-        pending.touched.extend(touched.into_iter().filter(|script| watched.is_watched(script)));
+        let scripts = touched.scripts.into_iter().filter(|script| watched.is_watched(script));
+        pending.scripts.extend(scripts);
+        pending.outpoints.extend(touched.outpoints);
         pending.reorganised |= reorganised;
         let is_whole = mempool.is_some();
         if let Some(mempool) = mempool {
@@ -137,7 +164,8 @@ impl Publisher {
         let mut news = News {
             tip: before.is_none_or(|before| before.tip != tip),
             all: std::mem::take(&mut pending.reorganised),
-            scripts: std::mem::take(&mut pending.touched),
+            scripts: std::mem::take(&mut pending.scripts),
+            outpoints: std::mem::take(&mut pending.outpoints),
         };
         let batch = Batch::new(MempoolChanges {
             moment: chain::Moment { tip, mempool: 0 },
@@ -151,9 +179,12 @@ impl Publisher {
             self.change(batch, moment, &mut news);
         }
         // Whoever subscribed while blocks were looked through may have been missed there: look at them as well.
-        news.scripts.extend(pending.newcomers.drain(..));
-        pending.newcomers = watched.newcomers();
-        news.scripts.extend(&pending.newcomers);
+        news.scripts.extend(pending.new_scripts.drain(..));
+        pending.new_scripts = watched.newcomers();
+        news.scripts.extend(&pending.new_scripts);
+        news.outpoints.extend(pending.new_outpoints.drain(..));
+        pending.new_outpoints = self.hub.outpoints().newcomers();
+        news.outpoints.extend(&pending.new_outpoints);
         self.hub.tell(news);
         Ok(())
     }
@@ -189,16 +220,12 @@ impl Publisher {
     }
 
     fn change(&self, mut batch: Batch, moment: Arc<Moment>, news: &mut News) {
-        let watched = self.watched();
-        let mut touched = |script: &ScriptHash| {
-            if watched.is_watched(script) {
-                news.scripts.insert(*script);
-            }
-        };
+        let (watched, outpoints) = (self.watched(), self.hub.outpoints());
+        let mut affected = Collector { watched, outpoints, news, found: Vec::new() };
         let mut more = !batch.is_empty();
         while more {
             let mut state = self.published.state.write();
-            more = state.pool.stage(&mut batch, STEPS, &mut touched);
+            more = state.pool.stage(&mut batch, STEPS, &mut affected);
             RwLockWriteGuard::unlock_fair(state);
         }
         {
@@ -224,6 +251,10 @@ impl Listener for Publisher {
 
     fn is_watched(&self, script: &ScriptHash) -> bool {
         self.watched().is_watched(script)
+    }
+
+    fn add_watched_outputs(&self, txid: &Txid, tx: &Tx<'_>, found: &mut Vec<OutPoint>) {
+        self.hub.outpoints().add_named(txid, tx, found);
     }
 
     fn publish(&self, update: Update) {

@@ -4,17 +4,19 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assay_wire::OutPoint;
 use parking_lot::Mutex;
 
-use super::budget::{Budget, Verdict};
+use super::accounts::Account;
+use super::budget::Verdict;
+use super::leaving::Departure;
 use super::outbox::{Ending, Outbox};
 use super::outpoints::OutpointStatus;
 use super::protocol::error::CallError;
 use super::protocol::{Code, RpcError, Version};
-use super::shared::Shared;
+use super::shared::{Connection, Shared};
 use super::watch::{Status, Subscriber};
 use crate::index::ScriptHash;
 
@@ -25,6 +27,7 @@ pub(super) struct Session {
     pub(super) client: u64,
     pub(super) peer: SocketAddr,
     pub(super) outbox: Arc<Outbox>,
+    connection: Arc<Connection>,
     state: Mutex<State>,
 }
 
@@ -37,7 +40,6 @@ struct State {
     scripts: HashSet<ScriptHash>,
     outpoints: HashSet<OutPoint>,
     headers: bool,
-    budget: Budget,
     /// Refusals in a row.
     refusals: u32,
     /// Why the connection ends after the present answer.
@@ -47,20 +49,22 @@ struct State {
 }
 
 impl Session {
-    pub(super) fn new(shared: &Shared, peer: SocketAddr) -> Self {
+    pub(super) fn new(shared: &Shared, peer: SocketAddr, connection: Arc<Connection>) -> Self {
         let limits = &shared.config.limits;
-        let outbox = Outbox::new(limits.output_bytes_max(), Arc::clone(&shared.output));
+        let client = shared.next_client.fetch_add(1, Ordering::Relaxed);
+        let account = Arc::clone(connection.account());
+        let room = Arc::clone(&shared.output);
         Self {
-            client: shared.next_client.fetch_add(1, Ordering::Relaxed),
+            client,
             peer,
-            outbox: Arc::new(outbox),
+            outbox: Outbox::new(client, account, limits.output_bytes_max(), room),
+            connection,
             state: Mutex::new(State {
                 version: None,
                 name: String::new(),
                 scripts: HashSet::new(),
                 outpoints: HashSet::new(),
                 headers: false,
-                budget: Budget::new(limits, Instant::now()),
                 refusals: 0,
                 ending: None,
                 gone: false,
@@ -96,17 +100,17 @@ impl Session {
 
     /// What may be done with the next line.
     pub(super) fn verdict(&self, throttle_max: Duration) -> Verdict {
-        self.state.lock().budget.verdict(throttle_max, Instant::now())
+        self.account().verdict(throttle_max)
     }
 
     /// When the client will have been modest for long enough to be among those who are, if it asks for nothing until then.
     pub(super) fn modest_in(&self) -> Duration {
-        self.state.lock().budget.modest_in(Instant::now())
+        self.account().modest_in()
     }
 
     /// Takes what a line has used.
     pub(super) fn spend(&self, units: f64) {
-        self.state.lock().budget.spend(units, Instant::now());
+        self.account().spend(units);
     }
 
     /// Counts a refusal, and ends the connection at `max` in a row.
@@ -123,8 +127,13 @@ impl Session {
         self.state.lock().refusals = 0;
     }
 
+    fn account(&self) -> &Arc<Account> {
+        self.connection.account()
+    }
+
     fn subscriber(&self, by_script: bool) -> Subscriber {
-        Subscriber { client: self.client, outbox: Arc::clone(&self.outbox), by_script }
+        let (outbox, account) = (Arc::clone(&self.outbox), Arc::clone(self.account()));
+        Subscriber { client: self.client, outbox, account, by_script }
     }
 
     pub(super) fn subscribe_headers(&self, shared: &Shared) {
@@ -146,7 +155,7 @@ impl Session {
             state.stay()?;
             let count = state.scripts.len() + state.outpoints.len();
             !state.scripts.contains(script)
-                && reserve(shared, count)?
+                && self.reserve(shared, count)?
                 && state.scripts.insert(*script)
         };
         let result = shared.hub.subscribe_script(script, self.subscriber(by_script));
@@ -157,7 +166,7 @@ impl Session {
             shared.hub.unsubscribe_script(script, self.client);
         } else if result.is_err() && new {
             state.scripts.remove(script);
-            shared.hub.subscriptions.fetch_sub(1, Ordering::Relaxed);
+            shared.hub.release(self.account(), 1);
         }
         result
     }
@@ -166,7 +175,7 @@ impl Session {
         let had = self.state.lock().scripts.remove(script);
         if had {
             shared.hub.unsubscribe_script(script, self.client);
-            shared.hub.subscriptions.fetch_sub(1, Ordering::Relaxed);
+            shared.hub.release(self.account(), 1);
         }
         had
     }
@@ -175,24 +184,23 @@ impl Session {
         &self,
         shared: &Shared,
         outpoint: &OutPoint,
-        hint: Option<ScriptHash>,
     ) -> Result<OutpointStatus, CallError> {
         let new = {
             let mut state = self.state.lock();
             state.stay()?;
             let count = state.scripts.len() + state.outpoints.len();
             !state.outpoints.contains(outpoint)
-                && reserve(shared, count)?
+                && self.reserve(shared, count)?
                 && state.outpoints.insert(*outpoint)
         };
-        let result = shared.hub.subscribe_outpoint(outpoint, hint, self.subscriber(true));
+        let result = shared.hub.subscribe_outpoint(outpoint, self.subscriber(true));
         let mut state = self.state.lock();
         if state.gone {
             drop(state);
             shared.hub.unsubscribe_outpoint(outpoint, self.client);
         } else if result.is_err() && new {
             state.outpoints.remove(outpoint);
-            shared.hub.subscriptions.fetch_sub(1, Ordering::Relaxed);
+            shared.hub.release(self.account(), 1);
         }
         result
     }
@@ -201,12 +209,12 @@ impl Session {
         let had = self.state.lock().outpoints.remove(outpoint);
         if had {
             shared.hub.unsubscribe_outpoint(outpoint, self.client);
-            shared.hub.subscriptions.fetch_sub(1, Ordering::Relaxed);
+            shared.hub.release(self.account(), 1);
         }
         had
     }
 
-    /// Ends all subscriptions.
+    /// Ends all subscriptions, in the background.
     pub(super) fn leave(&self, shared: &Shared) {
         let (scripts, outpoints) = {
             let mut state = self.state.lock();
@@ -216,13 +224,33 @@ impl Session {
         if self.state.lock().headers {
             shared.hub.unsubscribe_headers(self.client);
         }
-        for script in &scripts {
-            shared.hub.unsubscribe_script(script, self.client);
+        if !(scripts.is_empty() && outpoints.is_empty()) {
+            shared.departures.add(Departure {
+                client: self.client,
+                scripts: scripts.into_iter(),
+                outpoints: outpoints.into_iter(),
+                connection: Arc::clone(&self.connection),
+            });
         }
-        for outpoint in &outpoints {
-            shared.hub.unsubscribe_outpoint(outpoint, self.client);
+    }
+
+    /// Makes room for a subscription of a client that has `count`; always true, or an error.
+    fn reserve(&self, shared: &Shared, count: usize) -> Result<bool, RpcError> {
+        let limits = &shared.config.limits;
+        let refuse = |message: String| Err(RpcError::new(Code::Excessive, message));
+        if count >= limits.subscriptions_max {
+            return refuse(format!("more than {} subscriptions", limits.subscriptions_max));
         }
-        shared.hub.subscriptions.fetch_sub(scripts.len() + outpoints.len(), Ordering::Relaxed);
+        let per_ip_max = limits.subscriptions_per_ip_max;
+        if !self.account().reserve_subscription(per_ip_max) {
+            return refuse(format!("more than {per_ip_max} subscriptions of one address"));
+        }
+        let all = &shared.hub.subscriptions;
+        if all.fetch_add(1, Ordering::Relaxed) >= limits.subscriptions_total_max {
+            shared.hub.release(self.account(), 1);
+            return refuse("the server has no room for more subscriptions".to_owned());
+        }
+        Ok(true)
     }
 }
 
@@ -235,22 +263,4 @@ impl State {
             Ok(())
         }
     }
-}
-
-/// Makes room for a subscription of a client that has `count`; always true, or an error.
-fn reserve(shared: &Shared, count: usize) -> Result<bool, RpcError> {
-    let limits = &shared.config.limits;
-    if count >= limits.subscriptions_max {
-        let message = format!("more than {} subscriptions", limits.subscriptions_max);
-        return Err(RpcError::new(Code::Excessive, message));
-    }
-    let all = &shared.hub.subscriptions;
-    if all.fetch_add(1, Ordering::Relaxed) >= limits.subscriptions_total_max {
-        all.fetch_sub(1, Ordering::Relaxed);
-        return Err(RpcError::new(
-            Code::Excessive,
-            "the server has no room for more subscriptions",
-        ));
-    }
-    Ok(true)
 }

@@ -1,15 +1,15 @@
 //! Scripts that clients subscribed to, with the status of each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use assay_hash::Sha256;
 use assay_wire::Txid;
 use parking_lot::{Mutex, RwLock};
 
+use super::accounts::Account;
 use super::outbox::Outbox;
-use super::outpoints::OutpointRecord;
 use super::protocol::error::CallError;
 use super::publish::Published;
 use crate::index::{Limits, ScriptHash};
@@ -22,8 +22,8 @@ const SHARDS: usize = 64;
 pub struct Watched {
     shards: Vec<RwLock<HashMap<ScriptHash, Arc<ScriptRecord>>>>,
     count: AtomicUsize,
-    /// Scripts that came since [`Watched::newcomers`] was called last.
-    newcomers: Mutex<Vec<ScriptHash>>,
+    /// Scripts that came since [`Watched::newcomers`] was called last and have not gone again.
+    newcomers: Mutex<HashSet<ScriptHash>>,
 }
 
 impl Default for Watched {
@@ -62,12 +62,11 @@ impl Watched {
         if let Some(record) = shard.get(script) {
             return Arc::clone(record);
         }
-        let record = Arc::new(ScriptRecord { script: *script, state: Mutex::default() });
+        let record = Arc::new(ScriptRecord::new(*script));
         // Counted before it is in the set, so that `is_watched` never overlooks it.
         self.count.fetch_add(1, Ordering::Release);
+        self.newcomers.lock().insert(*script);
         shard.insert(*script, Arc::clone(&record));
-        drop(shard);
-        self.newcomers.lock().push(*script);
         record
     }
 
@@ -75,24 +74,29 @@ impl Watched {
         self.shard(script).read().get(script).map(Arc::clone)
     }
 
-    /// Every script.
-    pub(super) fn all(&self) -> Vec<ScriptHash> {
-        self.shards
-            .iter()
-            .flat_map(|shard| shard.read().keys().copied().collect::<Vec<_>>())
-            .collect()
+    /// Every script, a part at a time.
+    pub(super) fn all(&self) -> impl Iterator<Item = Vec<Arc<ScriptRecord>>> {
+        self.shards.iter().map(|shard| shard.read().values().map(Arc::clone).collect())
+    }
+
+    /// Looks at a script again with the next change.
+    pub(super) fn try_later(&self, script: &ScriptHash) {
+        self.newcomers.lock().insert(*script);
     }
 
     /// The scripts that came since the last call.
     pub(super) fn newcomers(&self) -> Vec<ScriptHash> {
-        std::mem::take(&mut self.newcomers.lock())
+        std::mem::take(&mut *self.newcomers.lock()).into_iter().collect()
     }
 
     /// Takes a record out that nobody needs any more; `state` is what it is locked with.
-    pub(super) fn bury_unused(&self, record: &ScriptRecord, state: &mut ScriptState) {
-        if state.subscribers.is_empty() && state.outpoints.is_empty() && !state.dead {
+    pub(super) fn remove_unused(&self, record: &ScriptRecord, state: &mut ScriptState) {
+        if state.subscribers.is_empty() && !state.dead {
             state.dead = true;
-            self.shard(&record.script).write().remove(&record.script);
+            let mut shard = self.shard(&record.script).write();
+            shard.remove(&record.script);
+            // Under the same lock: whoever enters it anew is a newcomer again.
+            self.newcomers.lock().remove(&record.script);
             self.count.fetch_sub(1, Ordering::Release);
         }
     }
@@ -104,8 +108,55 @@ pub(super) struct Subscriber {
     /// Its number.
     pub(super) client: u64,
     pub(super) outbox: Arc<Outbox>,
+    /// What its address uses.
+    pub(super) account: Arc<Account>,
     /// Whether it speaks protocol 1.7 or later, where notifications about scripts have another name.
     pub(super) by_script: bool,
+}
+
+/// Of this many subscribers the one with the fewest subscriptions is looked for.
+const WEIGHED: usize = 16;
+/// What a record weighs that somebody is at work on.
+pub(super) const WEIGHT_UNKNOWN: usize = 0;
+
+/// Those who subscribed to something, sorted by number. Most have one, some have every client there is.
+#[derive(Debug, Default)]
+pub(super) struct Subscribers(Vec<Subscriber>);
+
+impl Subscribers {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn as_slice(&self) -> &[Subscriber] {
+        &self.0
+    }
+
+    /// Subscribing twice is as good as once.
+    pub(super) fn add(&mut self, new: Subscriber) {
+        if let Err(at) = self.find(new.client) {
+            if self.0.is_empty() {
+                self.0.reserve_exact(1);
+            }
+            self.0.insert(at, new);
+        }
+    }
+
+    pub(super) fn remove(&mut self, client: u64) {
+        if let Ok(at) = self.find(client) {
+            self.0.remove(at);
+        }
+    }
+
+    fn find(&self, client: u64) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&client, |subscriber| subscriber.client)
+    }
+
+    /// Subscriptions of the address that has the fewest.
+    pub(super) fn weight(&self) -> usize {
+        let some = self.0.iter().take(WEIGHED);
+        some.map(|subscriber| subscriber.account.subscriptions()).min().unwrap_or(0)
+    }
 }
 
 /// A watched script.
@@ -113,6 +164,19 @@ pub(super) struct Subscriber {
 pub(super) struct ScriptRecord {
     pub(super) script: ScriptHash,
     pub(super) state: Mutex<ScriptState>,
+    /// Whether it is to be looked at.
+    pub(super) waits: AtomicBool,
+}
+
+impl ScriptRecord {
+    fn new(script: ScriptHash) -> Self {
+        Self { script, state: Mutex::default(), waits: AtomicBool::new(false) }
+    }
+
+    /// Subscriptions of the address that has the fewest.
+    pub(super) fn weight(&self) -> usize {
+        self.state.try_lock().map_or(WEIGHT_UNKNOWN, |state| state.subscribers.weight())
+    }
 }
 
 /// What is known of a watched script.
@@ -121,9 +185,7 @@ pub(super) struct ScriptState {
     progress: Progress,
     /// What subscribers were told last; `None` before anything was computed.
     pub(super) status: Option<Status>,
-    pub(super) subscribers: Vec<Subscriber>,
-    /// Outpoints with this script that somebody subscribed to.
-    pub(super) outpoints: Vec<Arc<OutpointRecord>>,
+    pub(super) subscribers: Subscribers,
     /// Whether the record is no longer in the set.
     pub(super) dead: bool,
 }
@@ -273,8 +335,11 @@ mod tests {
         assert!(Arc::ptr_eq(&record, &watched.enter(&script)));
         assert_eq!(watched.newcomers(), [script]);
         assert_eq!(watched.newcomers(), []);
-        assert_eq!(watched.all(), [script]);
-        watched.bury_unused(&record, &mut record.state.lock());
+        assert_eq!(
+            watched.all().flatten().map(|record| record.script).collect::<Vec<_>>(),
+            [script]
+        );
+        watched.remove_unused(&record, &mut record.state.lock());
         assert!(!watched.is_watched(&script) && watched.is_empty());
     }
 }

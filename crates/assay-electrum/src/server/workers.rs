@@ -6,10 +6,10 @@
 //! priority, so that on few cores they do not keep the node and that one thread waiting either.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
+use assay_store::defect::{Point, Whole, point};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
@@ -91,7 +91,7 @@ impl Workers {
         Ok(Self { shared, threads: Mutex::new(threads) })
     }
 
-    /// Runs `job`; `None` when it panicked or the workers stop.
+    /// Runs `job`; `None` when the workers stop.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         lane: Lane,
@@ -137,7 +137,7 @@ impl Workers {
         self.shared.filled.notify_all();
         self.shared.express_filled.notify_all();
         for thread in self.threads.lock().drain(..) {
-            // Panics were caught.
+            // A panic there has ended the process.
             let _ = thread.join();
         }
     }
@@ -152,9 +152,11 @@ impl Drop for Workers {
 impl Shared {
     fn work(&self, lane: Lane) {
         while let Some(job) = self.next(lane) {
-            if catch_unwind(AssertUnwindSafe(job)).is_err() {
-                tracing::error!("Answering a request has failed; this is a defect");
-            }
+            // What a request shares with others may be half changed by a panic: nobody goes on from there.
+            let whole = Whole::begin("what the Electrum server shares");
+            point(Point::ElectrumCall);
+            job();
+            drop(whole);
         }
     }
 
@@ -209,18 +211,10 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_costs_its_request_alone() {
+    fn jobs_run_until_the_end() {
         let workers = Workers::start(1).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(async {
-            let hook = std::panic::take_hook();
-            std::panic::set_hook(Box::new(|_| {}));
-            let failed = workers.run(Lane::Ordinary, || panic!("on purpose")).await;
-            std::panic::set_hook(hook);
-            let _: Option<()> = failed;
-            assert!(failed.is_none());
-            assert_eq!(workers.run(Lane::Express, || 7).await, Some(7));
-        });
+        assert_eq!(runtime.block_on(workers.run(Lane::Express, || 7)), Some(7));
         workers.stop();
         assert_eq!(runtime.block_on(workers.run(Lane::Express, || 7)), None);
     }

@@ -568,8 +568,7 @@ impl Engine {
             .collect();
         let script_batch = self.config.script_batch.filter(|_| !self.are_exact(rules, &unknown));
         let txs: Vec<_> = unknown.iter().map(|one| one.spending()).collect();
-        let mut verdicts =
-            verify_many(&txs, rules.flags, script_batch, &self.pool).into_iter();
+        let mut verdicts = verify_many(&txs, rules.flags, script_batch, &self.pool).into_iter();
         staged
             .iter()
             .zip(sigchecks)

@@ -14,6 +14,7 @@ use super::link::Link;
 use super::mix::{self, Mix, Step};
 use super::protocol::{Ask, Line, Message, Method, parse_line};
 use super::recorder::Phase;
+use super::source::Source;
 use super::timeline::parse_display;
 use crate::random::SplitMix64;
 
@@ -132,15 +133,15 @@ impl Client {
         self.steps_out > 0
     }
 
-    /// Begins to connect.
+    /// Begins to connect to an address, from another.
     pub(crate) fn connect(
         &mut self,
-        address: SocketAddr,
+        (address, source): (SocketAddr, Source),
         tls: Option<&Arc<ClientConfig>>,
         registry: &Registry,
         token: Token,
     ) -> io::Result<()> {
-        let mut link = Link::connect(address, tls)?;
+        let mut link = Link::connect(address, source, tls)?;
         registry.register(&mut link.tcp, token, Interest::READABLE | Interest::WRITABLE)?;
         self.link = Some(link);
         self.stage = Stage::Connecting;

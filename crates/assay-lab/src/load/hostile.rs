@@ -1,6 +1,6 @@
 //! Clients that do not behave. They run on a thread of their own, so that their noise does not delay the honest ones' clock.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +10,10 @@ use mio::{Events, Interest, Poll, Token};
 use rustls::ClientConfig;
 
 use super::link::Link;
+use super::pass::Pass;
 use super::protocol::Ask;
 use super::results::HostileReport;
+use super::source;
 use super::world::World;
 use crate::random::SplitMix64;
 
@@ -33,6 +35,12 @@ const FLOOD_ASKS: u64 = 20;
 const NESTING: usize = 50_000;
 /// Questions in one batch.
 const BATCH: u64 = 5_000;
+/// Outpoints in one batch, and batches of a connection: 5,000 subscriptions.
+const OUTPOINTS: u64 = 250;
+const OUTPOINT_BATCHES: u64 = 20;
+/// Questions at a time of those who use up their budget, and for how many ticks they do.
+const BURN_ASKS: u64 = 5;
+const BURN_TICKS: u64 = 30;
 /// Those who send big lines do so at every this many ticks.
 const BIG_EVERY: u64 = 10;
 /// Those who send a byte now and then do so at every this many ticks.
@@ -40,19 +48,32 @@ const DRIP_EVERY: u64 = 100;
 
 /// How a client misbehaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum Attack {
+    /// Lines without an end.
     Oversized,
+    /// Random bytes.
     Garbage,
+    /// Asks and never reads.
     Deaf,
+    /// Two thousand questions a second.
     Flood,
+    /// Half a line, byte by byte.
     HalfOpen,
+    /// Connects, asks once and leaves.
     Churn,
+    /// Lines full of brackets.
     Nesting,
+    /// Batches that are too long.
     Batch,
+    /// Subscribes to thousands of outputs that do not exist, and leaves. Every second client names one script for all of them.
+    Outpoints,
+    /// Asks for much at once, leaves before its budget is used up, and comes again for another.
+    Reconnect,
 }
 
-impl Kind {
-    const ALL: [Self; 8] = [
+impl Attack {
+    /// Every one.
+    pub const ALL: [Self; 10] = [
         Self::Oversized,
         Self::Garbage,
         Self::Deaf,
@@ -61,6 +82,8 @@ impl Kind {
         Self::Churn,
         Self::Nesting,
         Self::Batch,
+        Self::Outpoints,
+        Self::Reconnect,
     ];
 
     const fn name(self) -> &'static str {
@@ -73,23 +96,29 @@ impl Kind {
             Self::Churn => "comes and goes",
             Self::Nesting => "deep nesting",
             Self::Batch => "long batches",
+            Self::Outpoints => "outpoints, then leaves",
+            Self::Reconnect => "asks much, reconnects",
         }
     }
 }
 
 #[derive(Debug)]
 struct Hostile {
-    kind: Kind,
+    kind: Attack,
     link: Option<Link>,
     is_open: bool,
     retry_at: Instant,
     asked: u64,
+    /// Lines that the server has sent over this connection.
+    lines: u64,
 }
 
 /// All hostile clients of a pass.
 #[derive(Debug)]
 pub(crate) struct Hostiles<'a> {
     address: SocketAddr,
+    /// Whether clients have addresses of their own.
+    has_sources: bool,
     tls: Option<Arc<ClientConfig>>,
     world: &'a World,
     clients: Vec<Hostile>,
@@ -100,31 +129,39 @@ pub(crate) struct Hostiles<'a> {
 }
 
 impl<'a> Hostiles<'a> {
-    pub(crate) fn new(
-        address: SocketAddr,
-        tls: Option<Arc<ClientConfig>>,
-        world: &'a World,
-        count: usize,
-        seed: u64,
-    ) -> io::Result<Self> {
+    pub(crate) fn new(pass: &Pass<'a>, has_sources: bool) -> io::Result<Self> {
         let now = Instant::now();
+        let attacks = match pass.options.attacks.as_slice() {
+            [] => Attack::ALL.as_slice(),
+            some => some,
+        };
+        let count = pass.hostile;
         let client = |index: usize| Hostile {
-            kind: Kind::ALL[index % Kind::ALL.len()],
+            kind: attacks[index % attacks.len()],
             link: None,
             is_open: false,
             // They come one after the other, over a second.
             retry_at: now + Duration::from_secs(1) * index as u32 / count.max(1) as u32,
             asked: 0,
+            lines: 0,
         };
         let clients: Vec<Hostile> = (0..count).map(client).collect();
-        let report = |kind: Kind| HostileReport {
+        let report = |kind: Attack| HostileReport {
             kind: kind.name().to_owned(),
             clients: clients.iter().filter(|client| client.kind == kind).count(),
             ..HostileReport::default()
         };
-        let reports = Kind::ALL.into_iter().map(report).collect();
-        let rng = SplitMix64::new(seed ^ 0x686f_7374);
-        Ok(Self { address, tls, world, clients, reports, rng, poll: Poll::new()?, ticks: 0 })
+        Ok(Self {
+            address: pass.address,
+            has_sources,
+            tls: pass.tls.clone(),
+            world: pass.world,
+            reports: Attack::ALL.into_iter().map(report).collect(),
+            clients,
+            rng: SplitMix64::new(pass.options.seed ^ 0x686f_7374),
+            poll: Poll::new()?,
+            ticks: 0,
+        })
     }
 
     /// Misbehaves until told to stop.
@@ -183,16 +220,18 @@ impl<'a> Hostiles<'a> {
     fn connect(&mut self, index: usize) {
         let interest = match self.clients[index].kind {
             // Reading is what these never do.
-            Kind::Deaf => Interest::WRITABLE,
+            Attack::Deaf => Interest::WRITABLE,
             _ => Interest::READABLE | Interest::WRITABLE,
         };
-        let connected = Link::connect(self.address, self.tls.as_ref()).and_then(|mut link| {
+        let source = self.has_sources.then(|| source::hostile(index));
+        let linked = Link::connect(self.address, source, self.tls.as_ref());
+        let connected = linked.and_then(|mut link| {
             self.poll.registry().register(&mut link.tcp, Token(index), interest)?;
             Ok(link)
         });
         let client = &mut self.clients[index];
         client.is_open = false;
-        client.asked = 0;
+        (client.asked, client.lines) = (0, 0);
         if let Ok(link) = connected {
             client.link = Some(link);
         } else {
@@ -234,7 +273,7 @@ impl<'a> Hostiles<'a> {
                 is_first = true;
             }
             let (mut lines, mut errors) = (0, 0);
-            if is_readable && client.kind != Kind::Deaf {
+            if is_readable && client.kind != Attack::Deaf {
                 let is_open = link.fill()?;
                 while let Some(place) = link.next_line() {
                     lines += 1;
@@ -246,6 +285,7 @@ impl<'a> Hostiles<'a> {
                 }
             }
             link.flush()?;
+            client.lines += lines;
             Ok((is_first, lines, errors))
         })();
         match outcome {
@@ -270,8 +310,30 @@ impl<'a> Hostiles<'a> {
         let asked = client.asked;
         client.asked += 1;
         match client.kind {
-            Kind::Oversized => link.send(&[b'a'; OVERSIZED_PIECE]),
-            Kind::Garbage => {
+            Attack::Outpoints if asked < OUTPOINT_BATCHES => {
+                // Numbered by time and client, so that no two subscribe to the same.
+                let first = (self.rng.next() & !0xffff) | (asked * OUTPOINTS);
+                let hint = index.is_multiple_of(2);
+                link.compose(|out| write_outpoints(asked == 0, first, hint, out));
+            }
+            // One more line answers the question for the version.
+            Attack::Outpoints if client.lines > OUTPOINT_BATCHES => self.leave(index),
+            Attack::Reconnect if asked < BURN_TICKS => {
+                for id in 0..BURN_ASKS {
+                    let id = asked * BURN_ASKS + id;
+                    let ask = match world.heavy.as_slice() {
+                        [] => Ask::Headers { start: 0, count: 2016 },
+                        heavy => Ask::History(heavy[id as usize % heavy.len()]),
+                    };
+                    send_ask(link, world, id, ask);
+                }
+            }
+            Attack::Reconnect => {
+                self.leave(index);
+                self.clients[index].retry_at = Instant::now();
+            }
+            Attack::Oversized => link.send(&[b'a'; OVERSIZED_PIECE]),
+            Attack::Garbage => {
                 let mut bytes = [0; GARBAGE_PIECE];
                 for word in bytes.chunks_exact_mut(8) {
                     word.copy_from_slice(&self.rng.next().to_le_bytes());
@@ -279,7 +341,7 @@ impl<'a> Hostiles<'a> {
                 bytes[GARBAGE_PIECE - 1] = b'\n';
                 link.send(&bytes);
             }
-            Kind::Deaf => {
+            Attack::Deaf => {
                 for id in 0..DEAF_ASKS {
                     let ask = match world.heavy.as_slice() {
                         [] => Ask::Headers { start: 0, count: 2016 },
@@ -288,33 +350,54 @@ impl<'a> Hostiles<'a> {
                     send_ask(link, world, asked * DEAF_ASKS + id, ask);
                 }
             }
-            Kind::Flood => {
+            Attack::Flood => {
                 for id in 0..FLOOD_ASKS {
                     send_ask(link, world, asked * FLOOD_ASKS + id, Ask::Ping);
                 }
             }
-            Kind::HalfOpen if asked == 0 => {
+            Attack::HalfOpen if asked == 0 => {
                 link.send(br#"{"jsonrpc":"2.0","id":1,"method":"server."#);
             }
-            Kind::HalfOpen if ticks.is_multiple_of(DRIP_EVERY) => link.send(b"p"),
-            Kind::Churn if asked == 0 => send_ask(link, world, 0, Ask::Version),
-            Kind::Churn => self.leave(index),
-            Kind::Nesting if ticks.is_multiple_of(BIG_EVERY) => {
+            Attack::HalfOpen if ticks.is_multiple_of(DRIP_EVERY) => link.send(b"p"),
+            Attack::Churn if asked == 0 => send_ask(link, world, 0, Ask::Version),
+            Attack::Churn => self.leave(index),
+            Attack::Nesting if ticks.is_multiple_of(BIG_EVERY) => {
                 link.compose(|out| {
                     out.resize(out.len() + NESTING, b'[');
                     out.push(b'\n');
                 });
             }
-            Kind::Batch if ticks.is_multiple_of(BIG_EVERY) => link.compose(|out| {
+            Attack::Batch if ticks.is_multiple_of(BIG_EVERY) => link.compose(|out| {
                 for id in 0..BATCH {
                     out.push(if id == 0 { b'[' } else { b',' });
                     Ask::Ping.write(id, world, out);
                 }
                 out.extend_from_slice(b"]\n");
             }),
-            Kind::HalfOpen | Kind::Nesting | Kind::Batch => {}
+            Attack::HalfOpen | Attack::Nesting | Attack::Batch | Attack::Outpoints => {}
         }
     }
+}
+
+/// Writes a batch of subscriptions to outputs of transactions that do not exist, after a question for protocol 1.7 where it is the first.
+fn write_outpoints(is_first: bool, first: u64, has_hint: bool, out: &mut Vec<u8>) {
+    // Writing to memory does not fail.
+    if is_first {
+        let _ = writeln!(
+            out,
+            r#"{{"jsonrpc":"2.0","id":0,"method":"server.version","params":["assay-load",["1.4","1.7"]]}}"#
+        );
+    }
+    let hint = if has_hint { r#","6d616c6c6f7279""# } else { "" };
+    for id in 0..OUTPOINTS {
+        out.push(if id == 0 { b'[' } else { b',' });
+        let txid = first.wrapping_add(id);
+        let _ = write!(
+            out,
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"blockchain.outpoint.subscribe","params":["{txid:064x}",0{hint}]}}"#
+        );
+    }
+    out.extend_from_slice(b"]\n");
 }
 
 fn send_ask(link: &mut Link, world: &World, id: u64, ask: Ask) {

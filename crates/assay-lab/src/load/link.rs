@@ -8,6 +8,8 @@ use std::sync::Arc;
 use mio::net::TcpStream;
 use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
 
+use super::source::{self, Source};
+
 /// Bytes that go to the system at once: over loopback it delivers them before it returns, and a core does nothing else meanwhile. Those of other machines come in
 /// pieces, too.
 const WRITE_BYTES: usize = 16 * 1024;
@@ -31,12 +33,13 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Begins to connect.
+    /// Begins to connect, from the address `source` if there is one.
     pub(crate) fn connect(
         address: SocketAddr,
+        source: Source,
         tls: Option<&Arc<ClientConfig>>,
     ) -> io::Result<Self> {
-        let tcp = TcpStream::connect(address)?;
+        let tcp = source::dial(address, source)?;
         let name = ServerName::IpAddress(address.ip().into());
         let tls = tls
             .map(|config| ClientConnection::new(Arc::clone(config), name))

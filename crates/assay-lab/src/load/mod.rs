@@ -10,6 +10,7 @@ mod context;
 mod expected;
 mod feeder;
 mod hostile;
+mod leaving;
 mod link;
 mod memory;
 mod mix;
@@ -17,6 +18,7 @@ mod pass;
 mod protocol;
 mod recorder;
 mod results;
+mod source;
 mod text;
 mod timeline;
 mod tls;
@@ -31,6 +33,8 @@ use std::time::Duration;
 
 pub use expected::{Expected, ExpectedCoin, ExpectedScript, ExpectedTx};
 pub use feeder::FeedOptions;
+pub use hostile::Attack;
+pub use leaving::{LeavingOptions, LeavingReport, run as run_leaving};
 pub use mix::Mix;
 pub use results::{
     Checks, FedBlock, HostileRatio, HostileReport, LOAD_SCHEMA, Latency, LoadReport, MethodFigures,
@@ -67,6 +71,10 @@ pub struct LoadOptions {
     pub depth: usize,
     /// Share of the clients that misbehaves, 0 to below 1.
     pub hostile: f64,
+    /// How they misbehave; none stands for every way there is.
+    pub attacks: Vec<Attack>,
+    /// Whether all clients come from the address that the system chooses.
+    pub one_address: bool,
     /// Pairs of passes, where some clients are hostile.
     pub pairs: usize,
     /// Seed of all choices.

@@ -18,6 +18,7 @@ use super::hostile::Hostiles;
 use super::memory::MemoryWatch;
 use super::recorder::{Phase, enter, latency};
 use super::results::{Checks, HostileReport, PassReport, StartReport};
+use super::source;
 use super::urgency;
 use super::world::World;
 use super::{LoadError, LoadOptions};
@@ -63,6 +64,11 @@ pub(crate) struct Pass<'a> {
 pub(crate) type Outcome = (PassReport, String, String);
 
 impl Pass<'_> {
+    /// Whether clients have addresses of their own.
+    fn has_sources(&self) -> bool {
+        !self.options.one_address && source::is_possible(self.address)
+    }
+
     /// Runs the pass.
     pub(crate) fn run(&self) -> Result<Outcome, LoadError> {
         let log = self.node_height.map(FeedLog::at);
@@ -71,10 +77,8 @@ impl Pass<'_> {
         thread::scope(|scope| {
             let guard = StopOnDrop(&over);
             let hostiles = if self.hostile > 0 {
-                let Self { address, world, hostile, options, .. } = *self;
-                let hostiles =
-                    Hostiles::new(address, self.tls.clone(), world, hostile, options.seed)
-                        .map_err(|source| LoadError::System { source })?;
+                let hostiles = Hostiles::new(self, self.has_sources())
+                    .map_err(|source| LoadError::System { source })?;
                 Some(scope.spawn(|| {
                     urgency::last();
                     hostiles.run(&over)
@@ -333,7 +337,9 @@ impl<'a> Driver<'a> {
             due.filter(|(_, client)| client.wants_connection(now_ns)).take(places)
         {
             let (tls, registry) = (self.pass.tls.as_ref(), self.poll.registry());
-            if let Err(error) = client.connect(self.pass.address, tls, registry, Token(index)) {
+            let source = self.pass.has_sources().then(|| source::honest(index));
+            let endpoints = (self.pass.address, source);
+            if let Err(error) = client.connect(endpoints, tls, registry, Token(index)) {
                 client.lose(&error, &mut self.cx);
             }
         }

@@ -22,6 +22,8 @@ fn options(server: &Server, dir: &Path, mix: Mix) -> LoadOptions {
         rate: None,
         depth: 4,
         hostile: 0.0,
+        attacks: Vec::new(),
+        one_address: false,
         pairs: 1,
         seed: 3,
         chain_dir: Some(dir.to_owned()),
@@ -144,12 +146,12 @@ fn a_stall_shows_at_a_fixed_rate() {
 fn hostile_clients_are_told_apart() {
     let (dir, server) = (chain_dir(), Server::start(BLOCKS, Flaw::None));
     let mut options = options(&server, dir.path(), Mix::Heavy);
-    (options.clients, options.hostile, options.rate) = (16, 0.5, Some(200.0));
+    (options.clients, options.hostile, options.rate) = (18, 0.56, Some(200.0));
     let report = load(&options);
     let [quiet, hostile] = report.passes.as_slice() else { panic!("two passes") };
     assert_eq!((quiet.honest, quiet.hostile), (8, 0));
-    assert_eq!((hostile.honest, hostile.hostile), (8, 8));
-    assert_eq!(hostile.hostiles.len(), 8);
+    assert_eq!((hostile.honest, hostile.hostile), (8, 10));
+    assert_eq!(hostile.hostiles.len(), 10);
     assert!(hostile.hostiles.iter().all(|kind| kind.clients == 1 && kind.connections > 0));
     let by_name = |name| {
         hostile.hostiles.iter().find(|kind| kind.kind == name).expect("each kind is reported")
@@ -158,6 +160,8 @@ fn hostile_clients_are_told_apart() {
     assert!(by_name("floods").lines > 100);
     assert!(by_name("random bytes").errors > 0);
     assert!(by_name("comes and goes").connections > 3);
+    assert!(by_name("asks much, reconnects").connections > 2);
+    assert!(by_name("outpoints, then leaves").bytes_out > 40_000);
     assert!(report.hostile_ratio.is_some());
     assert!(hostile.server_rss_peak_bytes >= hostile.server_rss_start_bytes);
     assert!(report.is_good(), "{:?}", hostile.checks);

@@ -2,9 +2,9 @@
 
 mod auth;
 mod body;
+mod penalty;
 mod server;
-mod subnet;
 
 pub use self::auth::{AuthError, Authenticator, CookieFile, RpcAuth, RpcAuthParseError};
 pub use self::server::{BindError, Limits, Server};
-pub use self::subnet::{Subnet, SubnetParseError};
+pub use assay_electrum::address::{Subnet, SubnetParseError};

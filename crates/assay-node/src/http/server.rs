@@ -10,7 +10,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http_body_util::Full;
 use hyper::body::{Body, Bytes, Incoming};
@@ -19,13 +19,14 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::Subnet;
 use super::auth::Authenticator;
 use super::body::{self, BodyError};
-use super::subnet::Subnet;
+use super::penalty::Penalties;
 use crate::jsonrpc::intake::Text;
 use crate::jsonrpc::{CallContext, Handler, Plan, Reply};
 
@@ -137,8 +138,7 @@ struct Shared<H> {
     waiters: Arc<Semaphore>,
     /// Room for bodies in transit, in units of [`BODY_UNIT`]: two of the largest.
     bodies: Arc<Semaphore>,
-    /// Held while a wrong password is made to wait, so guessing does not go faster in parallel.
-    penalty: Mutex<()>,
+    penalties: Penalties,
     stopping: Arc<AtomicBool>,
 }
 
@@ -158,7 +158,7 @@ impl<H> Shared<H> {
             queued: AtomicUsize::new(0),
             waiters: Arc::new(Semaphore::new(limits.waiters_max)),
             bodies: Arc::new(Semaphore::new(2 * body_units(limits.body_bytes_max))),
-            penalty: Mutex::new(()),
+            penalties: Penalties::default(),
             stopping: Arc::default(),
             limits,
         }
@@ -224,9 +224,11 @@ async fn connection<H: Handler>(
     let _permit = permit;
     // Answers are small and awaited: never hold them back to fill a packet.
     let _ = stream.set_nodelay(true);
+    // Whether a right password came over this connection.
+    let is_known = AtomicBool::new(false);
     let service = service_fn(|request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(exchange(&shared, peer, request).await) }
+        let (shared, is_known) = (Arc::clone(&shared), &is_known);
+        async move { Ok::<_, Infallible>(exchange(&shared, peer, is_known, request).await) }
     });
     let serving = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -250,9 +252,10 @@ async fn connection<H: Handler>(
 async fn exchange<H: Handler>(
     shared: &Arc<Shared<H>>,
     peer: SocketAddr,
+    is_known: &AtomicBool,
     request: Request<Incoming>,
 ) -> Answer {
-    match admit(shared, peer, &request).await {
+    match admit(shared, peer, is_known, &request).await {
         Ok(()) => {}
         Err(refusal) => return dismiss(request, refusal),
     }
@@ -294,6 +297,7 @@ async fn exchange<H: Handler>(
 async fn admit<H: Handler>(
     shared: &Shared<H>,
     peer: SocketAddr,
+    is_known: &AtomicBool,
     request: &Request<Incoming>,
 ) -> Result<(), Answer> {
     if !shared.admits(peer.ip()) {
@@ -314,13 +318,23 @@ async fn admit<H: Handler>(
     let Some(credentials) = request.headers().get(header::AUTHORIZATION) else {
         return Err(unauthorized());
     };
-    if shared.authenticator.check(credentials.as_bytes()).is_none() {
-        tracing::warn!("Incorrect RPC password attempt from {peer}");
-        let _turn = shared.penalty.lock().await;
-        sleep(PENALTY).await;
-        return Err(unauthorized());
+    let too_many = || closing(plain(StatusCode::SERVICE_UNAVAILABLE, "Too many wrong passwords"));
+    if !is_known.load(Ordering::Relaxed) && !shared.penalties.allow(peer.ip(), Instant::now()) {
+        return Err(too_many());
     }
-    Ok(())
+    if shared.authenticator.check(credentials.as_bytes()).is_some() {
+        is_known.store(true, Ordering::Relaxed);
+        return Ok(());
+    }
+    tracing::warn!("Incorrect RPC password attempt from {peer}");
+    is_known.store(false, Ordering::Relaxed);
+    match shared.penalties.delay(peer.ip(), Instant::now()) {
+        Some(delay) => {
+            sleep(delay.time).await;
+            Err(unauthorized())
+        }
+        None => Err(too_many()),
+    }
 }
 
 /// Waits for memory for a body, but not for ever.
@@ -464,8 +478,6 @@ fn body_units(bytes: usize) -> usize {
     bytes.div_ceil(BODY_UNIT)
 }
 
-/// Wrong passwords cost this much time each (Bitcoin Core: 250 ms).
-const PENALTY: Duration = Duration::from_millis(250);
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// How long running calls may take when the server stops. Block connection is let finish.
 const DRAIN: Duration = Duration::from_mins(5);

@@ -12,6 +12,8 @@ pub struct P2pConfig {
     pub expose: bool,
     /// Peers at once.
     pub peers_max: usize,
+    /// Of these, peers of one IPv4 address or one /64 of IPv6; `None` for a quarter, and four at least.
+    pub peers_per_address_max: Option<usize>,
     /// Bytes per second to all peers together; `None` for no limit.
     pub rate: Option<u64>,
     /// How patient the node is.
@@ -34,7 +36,19 @@ pub struct P2pTimeouts {
 impl P2pConfig {
     /// The defaults, on `bind`.
     pub fn new(bind: SocketAddr) -> Self {
-        Self { bind, expose: false, peers_max: 125, rate: None, timeouts: P2pTimeouts::default() }
+        Self {
+            bind,
+            expose: false,
+            peers_max: 125,
+            peers_per_address_max: None,
+            rate: None,
+            timeouts: P2pTimeouts::default(),
+        }
+    }
+
+    /// Peers of one address: one host does not take the place of all others.
+    pub(super) fn peers_per_address_max(&self) -> usize {
+        self.peers_per_address_max.unwrap_or((self.peers_max / 4).max(4))
     }
 }
 

@@ -187,8 +187,9 @@ fn enter(
     // Answers are awaited, and blocks are written in large pieces.
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(shared.config.timeouts.stall))?;
-    let Some(peer) = shared.peers.enter(stream, address, shared.config.peers_max) else {
-        tracing::info!("Too many peers: {address} is turned away");
+    let (max, per_address_max) = (shared.config.peers_max, shared.config.peers_per_address_max());
+    let Some(peer) = shared.peers.enter(stream, address, max, per_address_max) else {
+        tracing::info!("Too many peers, in all or from one address: {address} is turned away");
         return Ok(());
     };
     let (id, connection) = (peer.id, Arc::clone(shared));

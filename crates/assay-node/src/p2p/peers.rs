@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use assay_electrum::address::customer;
+
 use super::outbox::Outbox;
 
 /// All connections.
@@ -74,16 +76,22 @@ impl Facts {
 }
 
 impl Peers {
-    /// Takes a connection in, unless there are `max` already.
+    /// Takes a connection in, unless there are `max` already, or `per_address_max` of the same IPv4 address or /64 of IPv6.
     pub(super) fn enter(
         &self,
         stream: TcpStream,
         address: SocketAddr,
         max: usize,
+        per_address_max: usize,
     ) -> Option<Arc<Peer>> {
         let bound = stream.local_addr().ok()?;
         let mut connected = self.lock();
         if connected.closing || connected.peers.len() >= max {
+            return None;
+        }
+        let host = customer(address.ip());
+        let is_same = |peer: &&Arc<Peer>| customer(peer.address.ip()) == host;
+        if connected.peers.values().filter(is_same).count() >= per_address_max {
             return None;
         }
         let id = connected.next_id;

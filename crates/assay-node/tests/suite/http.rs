@@ -10,7 +10,7 @@ use assay_node::http::{Authenticator, Limits, Server};
 use assay_node::jsonrpc::{CallContext, Code, Handler, Json, Params, RpcError};
 use tokio::sync::watch;
 
-use crate::support::{Answer, Client};
+use crate::support::{Answer, Client, connect_from};
 
 const USER: &str = "user:pass:word";
 
@@ -337,6 +337,34 @@ fn only_authorised_posts_to_the_root_are_served() {
     check(&answer, 401, "");
     assert_eq!(answer.header("www-authenticate"), Some("Basic realm=\"jsonrpc\""));
     assert_eq!(server.double.seen.load(Ordering::SeqCst), 1);
+}
+
+/// Whoever sends wrong passwords keeps neither the time nor the connections of others.
+#[test]
+#[cfg(target_os = "linux")]
+fn wrong_passwords_cost_nobody_else_anything() {
+    let server = Running::start(Limits::default());
+    let from =
+        |source, credentials| Client::over(connect_from(source, server.address), credentials);
+    let body = r#"{"method":"echo"}"#;
+    let mut known = from([127, 0, 0, 9], USER);
+    assert_eq!(known.post(body).status, 200);
+    let guess = |number: usize| {
+        let mut client = from([127, 0, 0, 9], "user:wrong");
+        thread::Builder::new()
+            .name(format!("guess-{number}"))
+            .spawn(move || client.post(r#"{"method":"echo"}"#).status)
+    };
+    let guesses: Vec<_> = (0..100).map(|number| guess(number).unwrap()).collect();
+    for _ in 0..20 {
+        assert_eq!(from([127, 0, 0, 1], USER).post(body).status, 200);
+        assert_eq!(known.post(body).status, 200, "it had the right one before");
+    }
+    let statuses: Vec<u16> = guesses.into_iter().map(|guess| guess.join().unwrap()).collect();
+    assert!(statuses.iter().all(|status| matches!(status, 401 | 503)), "{statuses:?}");
+    assert!(statuses.contains(&401), "{statuses:?}");
+    // When its delayed answers have been given, it is heard again.
+    assert_eq!(from([127, 0, 0, 9], USER).post(body).status, 200);
 }
 
 #[test]

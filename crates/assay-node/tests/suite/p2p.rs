@@ -12,6 +12,8 @@ use assay_wire::{BlockHash, Header};
 use serde_json::json;
 
 use crate::node::{Fixture, config};
+#[cfg(target_os = "linux")]
+use crate::support::connect_from;
 
 const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
 
@@ -308,6 +310,32 @@ fn no_more_peers_than_allowed() {
         assert!(Instant::now() < deadline, "the place never became free");
     }
     assert_eq!(second.headers(&[f.blocks[0].hash()], BlockHash::ZERO).len(), 1);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn one_host_does_not_take_every_place() {
+    let f = serving(1, |config| config.peers_max = 40);
+    let from = |source| {
+        let stream = connect_from(source, f.p2p_address());
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+        Client { stream }
+    };
+    // A quarter of the places, without a word.
+    let greedy: Vec<Client> = (0..10).map(|_| from([127, 0, 0, 9])).collect();
+    let is_full = || {
+        let mut next = from([127, 0, 0, 9]);
+        let _ = next.stream.write_all(&our_version(70016).to_bytes(MAGIC));
+        next.receive().is_none()
+    };
+    assert!(is_full());
+    let mut other = Client::ready(&f, 70016);
+    assert_eq!(other.headers(&[f.blocks[0].hash()], BlockHash::ZERO).len(), 1);
+    drop(greedy);
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while is_full() {
+        assert!(Instant::now() < deadline, "the places never became free");
+    }
 }
 
 #[test]

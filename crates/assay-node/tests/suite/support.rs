@@ -36,9 +36,25 @@ pub(crate) struct Client {
     authorization: String,
 }
 
+/// Connects from another address of this machine: any of 127.0.0.0/8 on Linux.
+pub(crate) fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let stream = runtime.expect("a runtime").block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.bind((source, 0).into())?;
+        socket.connect(address).await?.into_std()
+    });
+    let stream = stream.expect("the server listens");
+    stream.set_nonblocking(false).expect("a socket option");
+    stream
+}
+
 impl Client {
     pub(crate) fn connect(address: SocketAddr, credentials: &str) -> Self {
-        let stream = TcpStream::connect(address).expect("the server listens");
+        Self::over(TcpStream::connect(address).expect("the server listens"), credentials)
+    }
+
+    pub(crate) fn over(stream: TcpStream, credentials: &str) -> Self {
         stream.set_nodelay(true).expect("a socket option");
         stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a socket option");
         let encoded = base64::engine::general_purpose::STANDARD.encode(credentials);

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use assay_node::http::Subnet;
 use clap::{Args, Subcommand};
 
 /// Ask Electrum servers.
@@ -69,8 +70,8 @@ pub(crate) struct ServeArguments {
     /// What server.banner answers.
     #[arg(long, value_name = "TEXT")]
     pub(crate) electrum_banner: Option<String>,
-    /// What a client may use in the long run: units per second, a request and 100 µs of work being a unit each; 0 for no
-    /// limit.
+    /// What an address may use in the long run, over all its connections: units per second, a request and 100 µs of work being
+    /// a unit each; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub(crate) electrum_rate: u32,
     /// Entries that a history or unspent list may have at most.
@@ -82,4 +83,11 @@ pub(crate) struct ServeArguments {
     /// Subscriptions of one client.
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     pub(crate) electrum_subscriptions: usize,
+    /// Subscriptions of one address, over all its connections.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub(crate) electrum_per_address: usize,
+    /// Address or subnet that many users share, such as that of a TLS proxy: each connection from there counts as an address of
+    /// its own. May be given several times; 127.0.0.1 and ::1 always are.
+    #[arg(long, value_name = "SUBNET")]
+    pub(crate) electrum_proxy: Vec<Subnet>,
 }

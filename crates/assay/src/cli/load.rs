@@ -32,6 +32,31 @@ pub(crate) enum MixArgument {
     Subscribe,
 }
 
+/// How hostile clients misbehave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AttackArgument {
+    /// Lines without an end.
+    Oversized,
+    /// Random bytes.
+    Garbage,
+    /// Asks and never reads.
+    Deaf,
+    /// Two thousand questions a second.
+    Flood,
+    /// Half a line, byte by byte.
+    HalfOpen,
+    /// Connects, asks once and leaves.
+    Churn,
+    /// Lines full of brackets.
+    Nesting,
+    /// Batches that are too long.
+    Batch,
+    /// Thousands of outpoint subscriptions, then leaves.
+    Outpoints,
+    /// Asks for much, drops the connection and comes again.
+    Reconnect,
+}
+
 /// Many wallets at once on any Electrum server.
 ///
 /// Without --rate each client asks again when it has its answer; with it, questions are due at fixed moments and latency counts
@@ -63,6 +88,18 @@ pub(crate) struct LoadElectrumArguments {
     /// Share of the clients that misbehaves, such as 0.5: each run is a pair, without them and with them.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub(crate) hostile: f64,
+    /// How the hostile clients misbehave, such as outpoints,reconnect [default: all ways in equal parts].
+    #[arg(long, value_enum, value_name = "ATTACK", value_delimiter = ',', requires = "hostile")]
+    pub(crate) attacks: Vec<AttackArgument>,
+    /// Let all clients connect from the same address. Otherwise, if the server is at an address 127.x.x.x, each honest client
+    /// has an address of its own there and hostile clients share a few (Linux).
+    #[arg(long)]
+    pub(crate) one_address: bool,
+    /// Instead of all this: honest clients ask a thousand times a second, and some connect anew for every question, while
+    /// another one with this many outpoint subscriptions of one script leaves; prints the longest time without an answer.
+    /// --pairs says how often.
+    #[arg(long, value_name = "N", conflicts_with_all = ["hostile", "mix", "chain_dir", "feed", "tls"])]
+    pub(crate) leaving: Option<usize>,
     /// Pairs of runs with --hostile; every other pair begins with the hostile clients, and ratios are medians over pairs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) pairs: usize,

@@ -7,14 +7,15 @@ use anyhow::{Context, bail};
 use assay_bench::p2p::P2pOptions;
 use assay_forge::scripts::{ScriptChoice, ScriptLedger};
 use assay_lab::load::{
-    Expected, ExpectedCoin, ExpectedScript, ExpectedTx, FeedOptions, LoadError, LoadOptions, Mix,
-    run as run_load,
+    Attack, Expected, ExpectedCoin, ExpectedScript, ExpectedTx, FeedOptions, LeavingOptions,
+    LoadError, LoadOptions, Mix, run as run_load, run_leaving,
 };
 
 use super::stop_flag;
 use crate::Outcome;
 use crate::cli::{
-    LoadArguments, LoadCommand, LoadElectrumArguments, LoadP2pArguments, MixArgument,
+    AttackArgument, LoadArguments, LoadCommand, LoadElectrumArguments, LoadP2pArguments,
+    MixArgument,
 };
 use crate::output;
 
@@ -47,6 +48,9 @@ fn p2p(arguments: &LoadP2pArguments) -> anyhow::Result<Outcome> {
 }
 
 fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
+    if let Some(subscriptions) = arguments.leaving {
+        return leaving(arguments, subscriptions);
+    }
     let options = options(arguments)?;
     let expected = arguments.chain_dir.as_deref().map(Ledger::read).transpose()?;
     let expected = expected.as_ref().map(|ledger| ledger as &dyn Expected);
@@ -61,6 +65,36 @@ fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
         output::print(&report.text())?;
     }
     Ok(if report.is_good() { Outcome::Good } else { Outcome::Negative })
+}
+
+fn leaving(arguments: &LoadElectrumArguments, subscriptions: usize) -> anyhow::Result<Outcome> {
+    let (address, rounds) = (arguments.address.clone(), arguments.pairs);
+    let options = LeavingOptions { address, subscriptions, rounds };
+    let report = match run_leaving(&options, &*stop_flag()?) {
+        Err(LoadError::Stopped) => return Ok(Outcome::Interrupted),
+        other => other?,
+    };
+    if arguments.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(&report.text())?;
+    }
+    Ok(Outcome::Good)
+}
+
+fn attack(argument: AttackArgument) -> Attack {
+    match argument {
+        AttackArgument::Oversized => Attack::Oversized,
+        AttackArgument::Garbage => Attack::Garbage,
+        AttackArgument::Deaf => Attack::Deaf,
+        AttackArgument::Flood => Attack::Flood,
+        AttackArgument::HalfOpen => Attack::HalfOpen,
+        AttackArgument::Churn => Attack::Churn,
+        AttackArgument::Nesting => Attack::Nesting,
+        AttackArgument::Batch => Attack::Batch,
+        AttackArgument::Outpoints => Attack::Outpoints,
+        AttackArgument::Reconnect => Attack::Reconnect,
+    }
 }
 
 fn options(arguments: &LoadElectrumArguments) -> anyhow::Result<LoadOptions> {
@@ -96,6 +130,8 @@ fn options(arguments: &LoadElectrumArguments) -> anyhow::Result<LoadOptions> {
         rate,
         depth: arguments.depth,
         hostile: arguments.hostile,
+        attacks: arguments.attacks.iter().copied().map(attack).collect(),
+        one_address: arguments.one_address,
         pairs: arguments.pairs,
         seed: arguments.seed,
         chain_dir: arguments.chain_dir.clone(),

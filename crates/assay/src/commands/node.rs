@@ -70,7 +70,8 @@ fn server(arguments: &ServeArguments, node: &NodeConfig) -> Option<server::Confi
         Some((certificate, key)) => server::Certificate::Files { certificate, key },
         None => server::Certificate::Own { directory: node.chain_dir() },
     };
-    let defaults = server::Config::default();
+    let mut defaults = server::Config::default();
+    defaults.proxies.extend(&arguments.electrum_proxy);
     Some(server::Config {
         tcp,
         tls,
@@ -84,8 +85,9 @@ fn server(arguments: &ServeArguments, node: &NodeConfig) -> Option<server::Confi
             entries_max: arguments.electrum_entries,
             connections_max: arguments.electrum_clients,
             subscriptions_max: arguments.electrum_subscriptions,
+            subscriptions_per_ip_max: arguments.electrum_per_address,
             ..defaults.limits
         },
-        ..server::Config::default()
+        ..defaults
     })
 }

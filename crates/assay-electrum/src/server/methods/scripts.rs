@@ -137,24 +137,24 @@ fn outpoint(call: &Call<'_>) -> Result<OutPoint, RpcError> {
     Ok(OutPoint { txid: call.params.txid(0)?, vout: call.params.number(1, "txout_idx")? })
 }
 
-/// The script that a client says an output has.
-fn hint(call: &Call<'_>) -> Result<Option<ScriptHash>, RpcError> {
-    call.params.raw(2).map(|_| call.params.hex(2, "spk_hint")).transpose().map(|script| {
-        script.filter(|script| !script.is_empty()).map(|script| ScriptHash::of(&script))
-    })
+/// Whether the script that a client says an output has is one. Outputs are found without it.
+fn check_hint(call: &Call<'_>) -> Result<(), RpcError> {
+    call.params.raw(2).map_or(Ok(()), |_| call.params.hex(2, "spk_hint").map(drop))
 }
 
 /// `blockchain.outpoint.subscribe`
 pub(super) fn outpoint_subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let (outpoint, hint) = (outpoint(call)?, hint(call)?);
+    let outpoint = outpoint(call)?;
+    check_hint(call)?;
     call.moment()?;
-    call.session.subscribe_outpoint(call.shared, &outpoint, hint)?.write(out);
+    call.session.subscribe_outpoint(call.shared, &outpoint)?.write(out);
     Ok(())
 }
 
 /// `blockchain.outpoint.get_status`
 pub(super) fn outpoint_status(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let (outpoint, _) = (outpoint(call)?, hint(call)?);
+    let outpoint = outpoint(call)?;
+    check_hint(call)?;
     call.moment()?;
     call.shared.hub.outpoint_status(&outpoint)?.write(out);
     Ok(())

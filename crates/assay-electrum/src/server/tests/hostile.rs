@@ -133,6 +133,50 @@ fn who_asks_too_much_is_slowed_down_then_refused_then_disconnected() {
     assert!(!node.server.metrics().contains("throttled_total 0\n"));
 }
 
+/// What an address owes it still owes over another connection.
+#[test]
+#[cfg(target_os = "linux")]
+fn coming_back_does_not_fill_the_budget() {
+    let limits = Limits {
+        units_per_second: 1,
+        units_burst: 40,
+        throttle_max: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let node = limited(limits);
+    let mut client = node.client_from([127, 0, 0, 9]);
+    client.call("server.version", &json!(["test", "1.7"]));
+    client.call("server.ping", &json!([400_000]));
+    assert_eq!(client.error("server.ping", &json!([])), -101);
+    drop(client);
+    assert!(node.client_from([127, 0, 0, 9]).is_closed());
+    node.client_from([127, 0, 0, 8]).call("server.ping", &json!([]));
+    // Behind a proxy there are many, and each connection begins anew.
+    for _ in 0..3 {
+        node.client_of("1.7").call("server.ping", &json!([400_000]));
+    }
+    assert!(!node.server.metrics().contains("connections_turned_away_total 0\n"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn connections_of_an_address_share_their_subscriptions() {
+    let node = limited(Limits { subscriptions_per_ip_max: 3, ..Limits::default() });
+    let subscribe = "blockchain.scripthash.subscribe";
+    let (mut one, mut two) = (node.client_from([127, 0, 0, 9]), node.client_from([127, 0, 0, 9]));
+    let mut other = node.client_from([127, 0, 0, 8]);
+    one.call(subscribe, &json!([hash(b"1")]));
+    one.call(subscribe, &json!([hash(b"2")]));
+    two.call(subscribe, &json!([hash(b"1")]));
+    assert_eq!(two.error(subscribe, &json!([hash(b"3")])), -101);
+    other.call(subscribe, &json!([hash(b"3")]));
+    drop(one);
+    wait_for(&node, "assay_electrum_clients 2\n");
+    two.call(subscribe, &json!([hash(b"3")]));
+    two.call(subscribe, &json!([hash(b"4")]));
+    assert_eq!(two.error(subscribe, &json!([hash(b"5")])), -101);
+}
+
 #[test]
 fn a_flood_does_not_keep_others_waiting() {
     let node = Node::new();
@@ -254,7 +298,7 @@ fn memory_is_bounded_by_what_is_configured() {
     let limits = Limits::default();
     let bound = limits.memory_bytes_max(2);
     // What docs/electrum.md says of the defaults with two workers.
-    assert_eq!(bound >> 20, 2_063);
+    assert_eq!(bound >> 20, 2_095);
     let half = Limits { connections_max: limits.connections_max / 2, ..limits };
     assert!(half.memory_bytes_max(2) < bound);
 }

@@ -7,3 +7,4 @@ mod proofs;
 mod real;
 mod subscriptions;
 mod tls;
+mod watching;

@@ -10,6 +10,7 @@ use assay_wire::{BlockHash, Coin, OutPoint, Script, Transaction};
 use serde_json::{Value, json};
 
 use crate::chain::{Chain, MempoolChange, MempoolTx};
+use crate::follow::{Listener as _, Touched};
 use crate::index::ScriptHash;
 use crate::server::{Config, Confirmed as _, Publisher, Server};
 use crate::testing::{FakeChain, Ledger, LedgerBlock, changes, coinbase, out, tx, unconfirmed};
@@ -93,19 +94,25 @@ impl Node {
         self.ledger.blocks[height].txs[0].clone()
     }
 
-    /// Puts a block on top that clients do not see yet; returns the scripts it touches.
-    pub(super) fn extend(&mut self, txs: Vec<Transaction>) -> Vec<ScriptHash> {
+    /// Puts a block on top that clients do not see yet; returns what it touches, as the follower would.
+    pub(super) fn extend(&mut self, txs: Vec<Transaction>) -> Touched {
         self.tag += 1;
         let first = coinbase(&[(50, ALICE)], self.tag);
         let all: Vec<Transaction> = std::iter::once(first).chain(txs).collect();
         let prev = self.ledger.blocks.last().map_or(BlockHash::ZERO, |block| block.hash);
         let block = Arc::new(LedgerBlock::new(prev, all, self.tag));
         self.chain.blocks.lock().insert(block.hash, Arc::clone(&block));
-        let mut touched = Vec::new();
+        let mut touched = Touched::default();
         for tx in &block.txs {
-            touched.extend(tx.view().outputs().map(|output| ScriptHash::of(output.script_pubkey)));
+            let view = tx.view();
+            self.publisher.add_watched_outputs(&view.txid(), &view, &mut touched.outpoints);
+            touched
+                .scripts
+                .extend(tx.view().outputs().map(|output| ScriptHash::of(output.script_pubkey)));
             for input in tx.view().inputs() {
-                touched.extend(self.script_of(&input.prevout).as_deref().map(ScriptHash::of));
+                touched
+                    .scripts
+                    .extend(self.script_of(&input.prevout).as_deref().map(ScriptHash::of));
             }
         }
         let mut blocks = self.ledger.blocks.to_vec();
@@ -124,6 +131,14 @@ impl Node {
         self.publisher.publish(view, Some(changes(false, gone)), touched, false).unwrap();
     }
 
+    /// A block with `txs`, published before the mempool that belongs to it is known.
+    pub(super) fn mine_unknown(&mut self, txs: Vec<Transaction>) {
+        let ids: Vec<_> = txs.iter().map(|tx| tx.view().txid()).collect();
+        let touched = self.extend(txs);
+        self.pool.retain(|tx| !ids.contains(&tx.txid));
+        self.publisher.publish(self.ledger.clone(), None, touched, false).unwrap();
+    }
+
     /// Takes `count` blocks away and puts one more with `txs` in their place.
     pub(super) fn reorganise(&mut self, count: usize, txs: Vec<Transaction>) {
         let kept = self.ledger.blocks.len() - count;
@@ -134,6 +149,47 @@ impl Node {
         let touched = self.extend(txs);
         let view = self.ledger.clone();
         self.publisher.publish(view, Some(changes(false, Vec::new())), touched, true).unwrap();
+    }
+
+    /// The transactions of the mempool.
+    pub(super) fn pool(&self) -> impl Iterator<Item = &Transaction> {
+        self.pool.iter().map(|tx| &*tx.tx)
+    }
+
+    /// Throws a transaction out of the mempool, with those that spend it.
+    pub(super) fn evict(&mut self, tx: &Transaction) {
+        let mut gone = vec![tx.view().txid()];
+        let mut at = 0;
+        while let Some(parent) = gone.get(at).copied() {
+            let spends = |child: &&MempoolTx| {
+                child.tx.view().inputs().any(|input| input.prevout.txid == parent)
+            };
+            gone.extend(self.pool.iter().filter(spends).map(|child| child.txid));
+            at += 1;
+        }
+        self.pool.retain(|tx| !gone.contains(&tx.txid));
+        self.change(gone.into_iter().rev().map(MempoolChange::Removed).collect());
+    }
+
+    /// A client from another address of this machine.
+    #[cfg(target_os = "linux")]
+    pub(super) fn client_from(&self, source: [u8; 4]) -> Client<TcpStream> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let connected = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4()?;
+            socket.bind((source, 0).into())?;
+            socket.connect(self.address()).await?.into_std()
+        });
+        let stream = connected.unwrap();
+        stream.set_nonblocking(false).unwrap();
+        Client::new(stream)
+    }
+
+    /// Waits until everybody has been notified of everything.
+    pub(super) fn settle(&self) {
+        while !self.server.shared.hub.is_idle() {
+            std::thread::yield_now();
+        }
     }
 
     /// Lets a transaction into the mempool.
@@ -155,12 +211,16 @@ impl Node {
 
     /// Publishes a change of the mempool.
     pub(super) fn change(&self, list: Vec<MempoolChange>) {
-        self.publisher.publish(self.ledger.clone(), Some(changes(false, list)), [], false).unwrap();
+        self.publisher
+            .publish(self.ledger.clone(), Some(changes(false, list)), Touched::default(), false)
+            .unwrap();
     }
 
     pub(super) fn publish_from_scratch(&self) {
         let list = self.pool.iter().cloned().map(MempoolChange::Added).collect();
-        self.publisher.publish(self.ledger.clone(), Some(changes(true, list)), [], false).unwrap();
+        self.publisher
+            .publish(self.ledger.clone(), Some(changes(true, list)), Touched::default(), false)
+            .unwrap();
     }
 
     fn coin(&self, outpoint: &OutPoint) -> Option<Coin> {

@@ -9,6 +9,7 @@ use assay_store::io::SimIo;
 use serde_json::{Value, json};
 
 use super::node::{Client, config, hex};
+use crate::follow::{Listener as _, Touched};
 use crate::index::made::{Made, Random, branches};
 use crate::index::{Index, IndexConfig, ScriptHash};
 use crate::server::{Publisher, Server};
@@ -17,7 +18,7 @@ use crate::testing::{FakeChain, changes};
 /// Brings the index to the end of `chain` and publishes in between as the follower does.
 fn follow(index: &Index, chain: &[Made], publisher: &Publisher) {
     let mut reorganised = false;
-    let mut touched: Vec<ScriptHash> = Vec::new();
+    let mut touched = Touched::default();
     loop {
         let known = |height: u32| {
             let ours = index.view().block_hash(height).unwrap();
@@ -39,10 +40,13 @@ fn follow(index: &Index, chain: &[Made], publisher: &Publisher) {
         let rows = index
             .prepare(&block, &txids, Some(&made.undo), &mut |script| {
                 if publisher.watched().is_watched(script) {
-                    touched.push(*script);
+                    touched.scripts.push(*script);
                 }
             })
             .unwrap();
+        for (tx, txid) in block.txs().zip(&txids) {
+            publisher.add_watched_outputs(txid, &tx, &mut touched.outpoints);
+        }
         index.connect(rows).unwrap();
         let touched = std::mem::take(&mut touched);
         publisher.publish(index.view(), None, touched, std::mem::take(&mut reorganised)).unwrap();
@@ -75,7 +79,9 @@ fn subscribers_end_with_the_truth_whatever_the_chain_does() {
     let index = Index::open(options, Arc::new(SimIo::new())).unwrap();
     let server = Server::start(config(), Arc::new(FakeChain::default())).unwrap();
     let publisher = server.publisher();
-    publisher.publish(index.view(), Some(changes(true, Vec::new())), [], false).unwrap();
+    publisher
+        .publish(index.view(), Some(changes(true, Vec::new())), Touched::default(), false)
+        .unwrap();
     follow(&index, &branches[0], &publisher);
     let connect = || {
         let stream = std::net::TcpStream::connect(server.addresses().tcp[0]).unwrap();

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::node::{ALICE, BOB, CAROL, Node, config, hash, hex, pay};
+use crate::follow::Touched;
 use crate::server::Limits;
 use crate::testing::{out, tx};
 
@@ -130,13 +131,13 @@ fn a_view_without_its_mempool_has_its_transactions_once() {
     };
     assert_eq!(heights(&mut client), [0, 0]);
     node.extend(vec![mined]);
-    node.publisher.publish(node.ledger.clone(), None, [], false).unwrap();
+    node.publisher.publish(node.ledger.clone(), None, Touched::default(), false).unwrap();
     assert_eq!(heights(&mut client), [10, 0]);
     let unspent = client.call("blockchain.scripthash.listunspent", &json!([hash(BOB)]));
     assert_eq!(unspent.as_array().unwrap().len(), 2);
     // A block less, and where its transactions went is not known: what was shown stays.
     node.ledger.blocks = Arc::new(node.ledger.blocks[..10].to_vec());
-    node.publisher.publish(node.ledger.clone(), None, [], true).unwrap();
+    node.publisher.publish(node.ledger.clone(), None, Touched::default(), true).unwrap();
     assert_eq!(heights(&mut client), [10, 0]);
     node.publish_from_scratch();
     assert_eq!(heights(&mut client), [0, 0]);

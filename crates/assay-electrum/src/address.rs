@@ -1,7 +1,7 @@
-//! Address ranges from which clients may connect.
+//! Ranges of internet addresses, and which of them count as one client.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 /// A range of addresses: those that agree with `address` in the first `prefix` bits.
@@ -9,6 +9,15 @@ use std::str::FromStr;
 pub struct Subnet {
     address: IpAddr,
     prefix: u8,
+}
+
+/// The address that stands for all those which one customer of a provider has: an IPv4 address for itself, an IPv6 address for its
+/// /64. An IPv4 address mapped into IPv6 counts as IPv4.
+pub fn customer(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(u128::from(address) >> 64 << 64)),
+    }
 }
 
 /// Why a text is no [`Subnet`].
@@ -22,6 +31,12 @@ pub struct SubnetParseError {
 }
 
 impl Subnet {
+    /// One address.
+    pub fn one(address: IpAddr) -> Self {
+        let prefix = if address.is_ipv4() { 32 } else { 128 };
+        Self { address, prefix }
+    }
+
     /// Whether `address` lies in the range. An IPv4 address mapped into IPv6 counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let bits = |ip: IpAddr| match ip.to_canonical() {
@@ -81,6 +96,21 @@ mod tests {
         ] {
             let range: Subnet = range.parse().unwrap();
             assert_eq!(range.contains(address.parse().unwrap()), inside, "{range} {address}");
+        }
+    }
+
+    #[test]
+    fn customers_have_an_ipv4_address_or_a_64th() {
+        for (address, expected) in [
+            ("203.0.113.9", "203.0.113.9"),
+            ("::ffff:203.0.113.9", "203.0.113.9"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+            ("2001:db8:1:2::1", "2001:db8:1:2::"),
+            ("2001:db8:1:3::1", "2001:db8:1:3::"),
+            ("::1", "::"),
+        ] {
+            let parse = |text: &str| text.parse::<IpAddr>().unwrap();
+            assert_eq!(customer(parse(address)), parse(expected));
         }
     }
 

@@ -1,0 +1,306 @@
+//! Outputs that clients watch: that they hear of every change and of nothing else, and what it costs others.
+
+use std::collections::HashMap;
+use std::net::TcpStream;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use assay_wire::{OutPoint, Transaction};
+use serde_json::{Value, json};
+
+use super::node::{ALICE, BOB, CAROL, Client, Node, config, hash, hex, pay};
+use crate::follow::Touched;
+use crate::index::made::Random;
+use crate::server::{Config, Limits};
+use crate::testing::{out, tx};
+
+const SUBSCRIBE: &str = "blockchain.outpoint.subscribe";
+
+fn unlimited() -> Config {
+    Config { limits: Limits { units_per_second: 0, ..Limits::default() }, ..config() }
+}
+
+/// Subscribes to outputs that do not exist.
+fn watch_nothing(
+    client: &mut Client<TcpStream>,
+    numbers: std::ops::Range<usize>,
+    hint: Option<&[u8]>,
+) {
+    for first in numbers.clone().step_by(1000) {
+        let batch: Vec<_> = (first..numbers.end.min(first + 1000))
+            .map(|n| {
+                let mut params = vec![json!(format!("{n:064x}")), json!(0)];
+                params.extend(hint.map(|hint| json!(hex(hint))));
+                json!({"id": n, "method": SUBSCRIBE, "params": params})
+            })
+            .collect();
+        client.send(&json!(batch).to_string());
+        assert!(
+            client.line().as_array().unwrap().iter().all(|answer| answer["result"] == json!({}))
+        );
+    }
+}
+
+/// A change costs what it concerns, however many outputs somebody else waits for.
+#[test]
+fn a_change_looks_at_what_it_names_alone() {
+    for hint in [None, Some(BOB)] {
+        let mut lookups = Vec::new();
+        for count in [0, 100, 5_000] {
+            let mut node = Node::with(unlimited());
+            let mut bad = node.client_of("1.7");
+            watch_nothing(&mut bad, 0..count, hint);
+            let mut honest = node.client_of("1.7");
+            honest.call("blockchain.scriptpubkey.subscribe", &json!([hex(BOB)]));
+            let paid = pay(&node, 1, &[(30, BOB)]);
+            honest.call(SUBSCRIBE, &json!([paid.view().txid().to_string(), 0]));
+            // What is new is looked at with the next two changes, in case one was on its way.
+            for height in [7, 8] {
+                let other = pay(&node, height, &[(1, b"dave")]);
+                node.accept(&other, 1);
+                node.settle();
+            }
+            let hub = &node.server.shared.hub;
+            let before = hub.lookups.load(Ordering::Relaxed);
+            assert!(before >= count);
+            node.accept(&paid, 1);
+            let told = [honest.notification(), honest.notification()];
+            assert!(told.iter().any(|line| line["method"] == SUBSCRIBE));
+            node.settle();
+            node.mine(vec![paid]);
+            node.settle();
+            lookups.push(node.server.shared.hub.lookups.load(Ordering::Relaxed) - before);
+        }
+        assert_eq!(lookups, [4; 3], "the script and the outpoint, twice");
+    }
+}
+
+/// Nobody waits for a client that leaves with many subscriptions, and all of them end.
+#[test]
+fn leaving_takes_no_longer_than_what_was_subscribed() {
+    const EACH: usize = 20_000;
+    let node = Node::with(unlimited());
+    let mut bads: Vec<_> = (0..2).map(|_| node.client_of("1.7")).collect();
+    for (number, bad) in bads.iter_mut().enumerate() {
+        watch_nothing(bad, number * EACH..(number + 1) * EACH, Some(b"mallory"));
+    }
+    let hub = &node.server.shared.hub;
+    assert_eq!(hub.subscriptions.load(Ordering::Relaxed), 2 * EACH);
+    let mut honest = node.client_of("1.7");
+    let start = Instant::now();
+    drop(bads);
+    let deadline = start + Duration::from_secs(60);
+    while hub.subscriptions.load(Ordering::Relaxed) > 0 {
+        honest.call("blockchain.scriptpubkey.subscribe", &json!([hex(BOB)]));
+        honest.call("blockchain.scriptpubkey.unsubscribe", &json!([hex(BOB)]));
+        assert!(Instant::now() < deadline, "they take too long to leave");
+    }
+    println!("two clients with {EACH} outpoints each left within {:?}", start.elapsed());
+    while node.server.shared.accounts.connections() > 1 {
+        assert!(Instant::now() < deadline);
+        std::thread::yield_now();
+    }
+    assert_eq!(hub.outpoints().len(), 0);
+    assert!(hub.outpoints().newcomers().is_empty(), "what has gone is not new");
+}
+
+/// What came and went between two changes is remembered by nobody.
+#[test]
+fn coming_and_going_leaves_nothing_behind() {
+    let node = Node::with(unlimited());
+    let mut client = node.client_of("1.7");
+    for number in 0..200u32 {
+        let script = hex(&number.to_le_bytes());
+        client.call("blockchain.scriptpubkey.subscribe", &json!([script]));
+        client.call("blockchain.scriptpubkey.unsubscribe", &json!([script]));
+    }
+    assert!(node.publisher.watched().newcomers().is_empty());
+}
+
+/// Whoever watches little is notified before whoever watches much, whoever was there first.
+#[test]
+fn after_a_reorganisation_everybody_hears_of_it() {
+    let mut node = Node::with(unlimited());
+    let paid = pay(&node, 1, &[(30, BOB)]);
+    node.mine(vec![paid.clone()]);
+    let mut bad = node.client_of("1.7");
+    watch_nothing(&mut bad, 0..3_000, None);
+    let mut honest = node.client_of("1.7");
+    let txid = paid.view().txid().to_string();
+    assert_eq!(honest.call(SUBSCRIBE, &json!([txid, 0])), json!({"funder_height": 10}));
+    honest.call("blockchain.scriptpubkey.subscribe", &json!([hex(BOB)]));
+    let before = node.server.shared.hub.lookups.load(Ordering::Relaxed);
+    node.reorganise(1, Vec::new());
+    let told = [honest.notification(), honest.notification()];
+    assert!(told.iter().any(|line| line["params"] == json!([txid, 0, {}])), "{told:?}");
+    assert!(told.iter().any(|line| line["params"] == json!([hash(BOB), null])), "{told:?}");
+    node.settle();
+    let lookups = node.server.shared.hub.lookups.load(Ordering::Relaxed) - before;
+    assert_eq!(lookups, 3_002, "each once");
+}
+
+/// A client, the outputs it watches, and what it knows of them.
+struct Watcher {
+    client: Client<TcpStream>,
+    known: HashMap<OutPoint, Value>,
+}
+
+impl Watcher {
+    fn watch(&mut self, outpoint: OutPoint) {
+        let params = json!([outpoint.txid.to_string(), outpoint.vout]);
+        let answer = self.client.call(SUBSCRIBE, &params);
+        self.known.insert(outpoint, answer);
+    }
+
+    fn forget(&mut self, outpoint: OutPoint) {
+        self.known.remove(&outpoint);
+        let params = json!([outpoint.txid.to_string(), outpoint.vout]);
+        assert_eq!(self.client.call("blockchain.outpoint.unsubscribe", &params), true);
+    }
+
+    /// Everything that was told is what has changed, once, and everything that has changed was told: the oracle looks every output up.
+    fn check(&mut self, seed: u64) {
+        self.client.call("server.ping", &json!([]));
+        let mut told = HashMap::new();
+        for mut line in std::mem::take(&mut self.client.notifications) {
+            let [txid, vout, status] = line["params"].as_array_mut().unwrap().as_mut_slice() else {
+                panic!("three parameters")
+            };
+            let outpoint = OutPoint {
+                txid: txid.as_str().unwrap().parse().unwrap(),
+                vout: vout.as_u64().unwrap() as u32,
+            };
+            assert!(told.insert(outpoint, status.take()).is_none(), "seed {seed}: told twice");
+        }
+        for (outpoint, known) in &mut self.known {
+            let params = json!([outpoint.txid.to_string(), outpoint.vout]);
+            let status = self.client.call("blockchain.outpoint.get_status", &params);
+            let news = (status != *known).then(|| status.clone());
+            assert_eq!(told.remove(outpoint), news, "seed {seed}: {outpoint:?} was {known}");
+            *known = status;
+        }
+        assert!(told.is_empty(), "seed {seed}: {told:?}");
+    }
+}
+
+/// Outputs that exist and nobody spends.
+fn coins(node: &Node) -> Vec<OutPoint> {
+    let confirmed = node.ledger.blocks.iter().flat_map(|block| &block.txs);
+    let all: Vec<&Transaction> = confirmed.chain(node.pool()).collect();
+    let outputs =
+        all.iter().flat_map(|tx| (0..tx.view().output_count() as u32).map(|vout| out(tx, vout)));
+    let is_spent = |outpoint: &OutPoint| {
+        all.iter().any(|tx| tx.view().inputs().any(|input| input.prevout == *outpoint))
+    };
+    outputs.filter(|outpoint| !is_spent(outpoint)).collect()
+}
+
+/// One thing happens.
+fn happen(node: &mut Node, random: &mut Random, planned: &mut Vec<Transaction>, tag: u32) {
+    let coins = coins(node);
+    let is_possible =
+        |tx: &Transaction| tx.view().inputs().all(|input| coins.contains(&input.prevout));
+    match random.below(10) {
+        // Transactions that are heard of, and such that come with a block alone.
+        0..4 => {
+            if let Some(at) = planned.iter().position(is_possible) {
+                let next = planned.remove(at);
+                node.accept(&next, 1);
+            }
+        }
+        4..6 => {
+            let mut block: Vec<_> = node.pool().take(random.below(4)).cloned().collect();
+            if let Some(at) = planned.iter().position(is_possible) {
+                block.push(planned.remove(at));
+            }
+            node.mine(block);
+        }
+        6 => {
+            let all: Vec<_> = node.pool().cloned().collect();
+            if !all.is_empty() {
+                let gone = all[random.below(all.len())].clone();
+                node.evict(&gone);
+                planned.push(gone);
+            }
+        }
+        7 => {
+            // Back one or two blocks; some of what was in them is in the new ones.
+            let count = 1 + random.below(2);
+            let tip = node.ledger.blocks.len();
+            let mut again: Vec<_> = node.ledger.blocks[tip - count..]
+                .iter()
+                .flat_map(|block| block.txs[1..].to_vec())
+                .collect();
+            again.truncate(random.below(3));
+            node.reorganise(count, again);
+            node.publish_from_scratch();
+        }
+        8 => {
+            // Blocks without the mempool that belongs to them.
+            let block: Vec<_> = node.pool().take(2).cloned().collect();
+            node.mine_unknown(block);
+        }
+        _ => {
+            let coin = coins[random.below(coins.len())];
+            let scripts = [ALICE, BOB, CAROL];
+            let outputs: Vec<(i64, &[u8])> =
+                (0..=random.below(3)).map(|_| (1, scripts[random.below(3)])).collect();
+            planned.push(tx(&[coin], &outputs, tag));
+        }
+    }
+}
+
+/// Random histories of mempool, blocks and reorganisations, against an oracle that looks everything up after every change.
+#[test]
+fn notifications_are_those_of_looking_everything_up() {
+    let mut notifications = 0;
+    for seed in 0..12 {
+        let mut random = Random(seed + 1);
+        let mut node = Node::with(unlimited());
+        let mut watcher = Watcher { client: node.client_of("1.7"), known: HashMap::new() };
+        let mut planned: Vec<Transaction> = Vec::new();
+        for step in 0..250 {
+            for _ in 0..random.below(3) {
+                // Outputs that are, may come to be, and never will.
+                let next = planned.iter().chain(node.pool());
+                let confirmed = node.ledger.blocks.iter().flat_map(|block| &block.txs);
+                let all: Vec<_> = if random.below(2) == 0 {
+                    next.collect()
+                } else {
+                    next.chain(confirmed).collect()
+                };
+                if all.is_empty() {
+                    continue;
+                }
+                let of = all[random.below(all.len())];
+                let vout = random.below(of.view().output_count() + 1) as u32;
+                watcher.watch(out(of, vout));
+            }
+            if random.below(8) == 0
+                && let Some(outpoint) = watcher.known.keys().min().copied()
+            {
+                watcher.forget(outpoint);
+            }
+            happen(&mut node, &mut random, &mut planned, step);
+            node.settle();
+            watcher.check(seed);
+        }
+        notifications += node.server.shared.hub.notifications.load(Ordering::Relaxed);
+    }
+    println!("{notifications} notifications");
+    assert!(notifications > 300, "{notifications}: little happened");
+}
+
+/// An output whose block was looked through before somebody subscribed to it is looked at again.
+#[test]
+fn who_subscribes_while_a_block_comes_hears_of_it() {
+    let mut node = Node::with(unlimited());
+    let paid = pay(&node, 1, &[(30, BOB)]);
+    let touched = node.extend(vec![paid.clone()]);
+    assert!(touched.outpoints.is_empty());
+    let mut client = node.client_of("1.7");
+    let txid = paid.view().txid().to_string();
+    assert_eq!(client.call(SUBSCRIBE, &json!([txid, 0])), json!({}));
+    node.publisher.publish(node.ledger.clone(), None, Touched::default(), false).unwrap();
+    assert_eq!(client.notification()["params"], json!([txid, 0, {"funder_height": 10}]));
+}

@@ -1,0 +1,277 @@
+//! What others notice when a client with many subscriptions leaves.
+//!
+//! Honest clients ask a thousand questions a second, one at a time, and some connect anew for every question, while another one
+//! subscribes to outputs of one script and then closes its connection. The longest time for which an honest one had no answer says
+//! whether anybody was held up.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::recorder::{enter, histogram, latency};
+use super::results::Latency;
+use super::source::{self, Source};
+use super::{LoadError, urgency};
+
+/// Subscriptions in one batch.
+const BATCH: usize = 500;
+/// Time between two questions of an honest client.
+const PERIOD: Duration = Duration::from_millis(1);
+/// How long the honest clients are watched before and after the other one leaves.
+const WATCH: Duration = Duration::from_secs(2);
+/// Time for an answer, and for the server to take a batch.
+const ANSWER_MAX: Duration = Duration::from_mins(5);
+/// Time between two connections of those that connect anew.
+const PERIOD_ANEW: Duration = Duration::from_millis(5);
+/// Honest clients with a connection, and such that connect anew for every question: a server may serve the two in different ways.
+const HONEST: usize = 4;
+const HONEST_ANEW: usize = 2;
+
+/// What is measured.
+#[derive(Debug, Clone)]
+pub struct LeavingOptions {
+    /// `host:port` of the server.
+    pub address: String,
+    /// Outputs that the client which leaves has subscribed to.
+    pub subscriptions: usize,
+    /// How often it comes and leaves.
+    pub rounds: usize,
+}
+
+/// How long honest clients waited, over all rounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeavingReport {
+    /// Subscriptions of the client that left.
+    pub subscriptions: usize,
+    /// How often it left.
+    pub rounds: usize,
+    /// Of these subscriptions, how many the server had made in the first round.
+    pub accepted: u64,
+    /// Latencies while nothing happened.
+    pub quiet: Option<Latency>,
+    /// Latencies while it subscribed.
+    pub subscribing: Option<Latency>,
+    /// Latencies in the two seconds after it left.
+    pub leaving: Option<Latency>,
+    /// The longest of each round while nothing happened, milliseconds.
+    pub quiet_max_ms: Vec<f64>,
+    /// The longest of each round after it left, milliseconds.
+    pub leaving_max_ms: Vec<f64>,
+}
+
+impl LeavingReport {
+    /// Lines for the terminal.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "a client with {} outpoint subscriptions of one script ({} accepted) left {} times; {HONEST} honest clients asked once a \
+             millisecond each, {HONEST_ANEW} connected anew every 5 ms\n",
+            self.subscriptions, self.accepted, self.rounds
+        );
+        for (name, latency) in [
+            ("quiet", self.quiet),
+            ("while it subscribed", self.subscribing),
+            ("after it left", self.leaving),
+        ] {
+            // Writing to a string does not fail.
+            let _ = match latency {
+                Some(l) => writeln!(
+                    text,
+                    "{name:<20} {:>7} answers, ms: p50 {:.3}, p99 {:.3}, p99.9 {:.3}, longest {:.3}",
+                    l.count, l.p50_ms, l.p99_ms, l.p999_ms, l.max_ms
+                ),
+                None => writeln!(text, "{name:<20} no answers"),
+            };
+        }
+        let list = |values: &[f64]| {
+            values.iter().map(|value| format!("{value:.1}")).collect::<Vec<_>>().join(" ")
+        };
+        let _ = writeln!(
+            text,
+            "longest of each round, ms: quiet {}; after it left {}",
+            list(&self.quiet_max_ms),
+            list(&self.leaving_max_ms)
+        );
+        text
+    }
+}
+
+/// What a moment belongs to; [`SUBSCRIBING`] and so on.
+const QUIET: u8 = 0;
+const SUBSCRIBING: u8 = 1;
+const LEAVING: u8 = 2;
+
+/// Latencies of one honest client, by phase; and the longest of each round.
+type Record = [Histogram<u64>; 3];
+
+/// Measures.
+///
+/// # Errors
+/// When the server cannot be reached, or ends an honest client's connection.
+pub fn run(options: &LeavingOptions, stop: &AtomicBool) -> Result<LeavingReport, LoadError> {
+    let address = super::resolve(&options.address)?;
+    let mut all: Record = std::array::from_fn(|_| histogram());
+    let mut report = LeavingReport {
+        subscriptions: options.subscriptions,
+        rounds: options.rounds,
+        accepted: 0,
+        quiet: None,
+        subscribing: None,
+        leaving: None,
+        quiet_max_ms: Vec::new(),
+        leaving_max_ms: Vec::new(),
+    };
+    for round in 0..options.rounds {
+        if stop.load(Ordering::Relaxed) {
+            return Err(LoadError::Stopped);
+        }
+        let (record, accepted) = one_round(address, options.subscriptions, round)
+            .map_err(|source| LoadError::System { source })?;
+        if round == 0 {
+            report.accepted = accepted;
+        }
+        report.quiet_max_ms.push(record[usize::from(QUIET)].max() as f64 / 1e6);
+        report.leaving_max_ms.push(record[usize::from(LEAVING)].max() as f64 / 1e6);
+        for (sum, more) in all.iter_mut().zip(record) {
+            sum.add(more).map_err(|error| LoadError::System { source: io::Error::other(error) })?;
+        }
+    }
+    [report.quiet, report.subscribing, report.leaving] = all.each_ref().map(latency);
+    Ok(report)
+}
+
+/// One client comes, subscribes and leaves.
+fn one_round(address: SocketAddr, subscriptions: usize, round: usize) -> io::Result<(Record, u64)> {
+    let (phase, is_over) = (AtomicU8::new(QUIET), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let honest: Vec<_> = (0..HONEST + HONEST_ANEW)
+            .map(|number| {
+                let (phase, is_over) = (&phase, &is_over);
+                scope.spawn(move || {
+                    // It has little to do and must be there when the answer is.
+                    urgency::first();
+                    ask_regularly(address, number, phase, is_over)
+                })
+            })
+            .collect();
+        thread::sleep(WATCH);
+        phase.store(SUBSCRIBING, Ordering::Relaxed);
+        let left = subscribe_and_leave(address, subscriptions, round, &phase);
+        if left.is_ok() {
+            thread::sleep(WATCH);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let mut all: Record = std::array::from_fn(|_| histogram());
+        for thread in honest {
+            let record = thread.join().map_err(|_| io::Error::other("a client panicked"))??;
+            for (sum, more) in all.iter_mut().zip(record) {
+                sum.add(more).map_err(io::Error::other)?;
+            }
+        }
+        Ok((all, left?))
+    })
+}
+
+/// A connection that waits for each answer.
+struct Line {
+    stream: BufReader<TcpStream>,
+    answer: Vec<u8>,
+}
+
+impl Line {
+    fn connect(address: SocketAddr, source: std::net::Ipv4Addr) -> io::Result<Self> {
+        let source: Source = source::is_possible(address).then_some(source);
+        let stream = source::dial_and_wait(address, source)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(ANSWER_MAX))?;
+        let mut line = Self { stream: BufReader::new(stream), answer: Vec::new() };
+        line.ask(
+            br#"{"jsonrpc":"2.0","id":0,"method":"server.version","params":["assay-load",["1.4","1.7"]]}"#,
+        )?;
+        Ok(line)
+    }
+
+    fn ask(&mut self, question: &[u8]) -> io::Result<&[u8]> {
+        let mut line = question.to_vec();
+        line.push(b'\n');
+        self.stream.get_mut().write_all(&line)?;
+        self.answer.clear();
+        if self.stream.read_until(b'\n', &mut self.answer)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(&self.answer)
+    }
+}
+
+/// Asks once in every period, something that is answered at once and something that looks at subscriptions by turns.
+fn ask_regularly(
+    address: SocketAddr,
+    number: usize,
+    phase: &AtomicU8,
+    is_over: &AtomicBool,
+) -> io::Result<Record> {
+    let is_anew = number >= HONEST;
+    let period = if is_anew { PERIOD_ANEW } else { PERIOD };
+    let mut line = Line::connect(address, source::honest(number))?;
+    let subscribe = format!(
+        r#"{{"jsonrpc":"2.0","id":2,"method":"blockchain.scriptpubkey.subscribe","params":["51{number:04x}"]}}"#
+    );
+    let questions: [&[u8]; 2] =
+        [br#"{"jsonrpc":"2.0","id":1,"method":"server.banner","params":[]}"#, subscribe.as_bytes()];
+    let mut record: Record = std::array::from_fn(|_| histogram());
+    let mut due = Instant::now();
+    let mut asked_count = 0;
+    for question in questions.iter().cycle() {
+        due = (due + period).max(Instant::now());
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        // What was asked before the other one left may be answered after it.
+        let asked = Instant::now();
+        if is_anew {
+            // Another address each time: a server may limit how often one comes.
+            let source = source::honest(number + asked_count * HONEST_ANEW);
+            line = Line::connect(address, source)?;
+        }
+        asked_count += 1;
+        line.ask(question)?;
+        let phase = phase.load(Ordering::Relaxed);
+        enter(&mut record[usize::from(phase)], asked.elapsed().as_nanos() as u64);
+    }
+    Ok(record)
+}
+
+/// Returns how many subscriptions were made.
+fn subscribe_and_leave(
+    address: SocketAddr,
+    subscriptions: usize,
+    round: usize,
+    phase: &AtomicU8,
+) -> io::Result<u64> {
+    let mut line = Line::connect(address, source::hostile(0))?;
+    let mut accepted = 0;
+    for first in (0..subscriptions).step_by(BATCH) {
+        let mut batch = String::new();
+        for number in first..subscriptions.min(first + BATCH) {
+            // Writing to a string does not fail.
+            let _ = write!(
+                batch,
+                r#"{}{{"jsonrpc":"2.0","id":{number},"method":"blockchain.outpoint.subscribe","params":["{:064x}",0,"6d616c6c6f7279"]}}"#,
+                if number == first { '[' } else { ',' },
+                (round as u64 + 1) << 32 | number as u64,
+            );
+        }
+        batch.push(']');
+        let answer = line.ask(batch.as_bytes())?;
+        accepted += memchr::memmem::find_iter(answer, b"\"result\":{").count() as u64;
+    }
+    phase.store(LEAVING, Ordering::Relaxed);
+    drop(line);
+    Ok(accepted)
+}
