@@ -48,6 +48,7 @@ fn help_texts() {
         ("bench signatures", vec!["bench", "signatures", "--help"]),
         ("bench blocks", vec!["bench", "blocks", "--help"]),
         ("bench sync", vec!["bench", "sync", "--help"]),
+        ("bench mempool", vec!["bench", "mempool", "--help"]),
         ("load electrum", vec!["load", "electrum", "--help"]),
         ("load p2p", vec!["load", "p2p", "--help"]),
         ("logs", vec!["logs", "--help"]),
@@ -100,6 +101,7 @@ fn benchmarks_refuse_what_they_cannot_do() {
     refuses(&["bench", "blocks", "--against", "kernel", "--kernel", "/nonexistent/peer"], build);
     refuses(&["bench", "sync", "--against", "kernel", "--kernel", "/nonexistent/peer"], build);
     refuses(&["bench", "sync"], "--against");
+    refuses(&["bench", "mempool", "--blocks", "0"], "at least 1");
 }
 
 #[test]
