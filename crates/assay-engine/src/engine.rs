@@ -1,7 +1,7 @@
 //! The engine itself: what it holds, how it opens and closes, what it can be asked.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use assay_consensus::params::ChainParams;
@@ -18,7 +18,7 @@ use crate::apply::CoinbaseLog;
 use crate::config::Config;
 use crate::follow::{Handover, Journal, Signal};
 use crate::log;
-use crate::mempool::{Pool, Verdicts};
+use crate::mempool::{Pool, Turns, Verdicts};
 use crate::scripts::Verifier;
 use crate::tree::{BlockTree, NodeId};
 use crate::types::{BlockEntry, EngineError, OpenError, Tip, big_endian};
@@ -37,6 +37,8 @@ pub struct Engine {
     pub(crate) io: Arc<dyn Io>,
     pub(crate) mempool_loaded: AtomicBool,
     pub(crate) saving_mempool: Mutex<()>,
+    pub(crate) turns: Turns,
+    pub(crate) policy_work: AtomicU64,
     state: Mutex<State>,
     announced: Mutex<Announced>,
     changed: Condvar,
@@ -109,7 +111,7 @@ impl Engine {
         }
         let tip = tip_of(&tree);
         let signal = Arc::new(Signal::default());
-        let mut mempool = Pool::default();
+        let mut mempool = Pool::new(config.cluster_count_max.is_some());
         mempool.journal = config.is_followed.then(|| Journal::new(Arc::clone(&signal)));
         let announced = Announced { tip, header_height: tip.height, is_closing: false };
         let engine = Self {
@@ -121,6 +123,8 @@ impl Engine {
             io,
             mempool_loaded: AtomicBool::new(!config.persist_mempool),
             saving_mempool: Mutex::new(()),
+            turns: Turns::default(),
+            policy_work: AtomicU64::new(0),
             state: Mutex::new(State {
                 tree,
                 coins: store.coins,

@@ -112,6 +112,9 @@ fn benchmarks_print_their_fields() {
     assert!(report["backend"].is_string());
     assert!(report["intervals"]["ecdsa_ratio"]["coverage"].is_number());
     assert!(report["checks_invalid"].as_u64() > Some(0));
+    let mempool = ["--blocks", "2", "--txs", "20", "--clusters", "6", "--lead", "20ms", "--json"];
+    let report = bench(&[&["bench", "mempool"][..], &mempool].concat(), &["median_ratio"]);
+    assert!(report["verdicts"]["replacement-failed"].as_u64() > Some(0), "{report}");
     let dir = tempfile::tempdir().expect("a folder");
     // A folder with a block that is none makes the run fail, one with a real block would do.
     std::fs::write(dir.path().join("mainnet-1.blk"), [0; 10]).expect("a file");

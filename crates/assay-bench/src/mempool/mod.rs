@@ -34,7 +34,7 @@ const RATE_STEP: i64 = 20;
 /// Above all hostile clusters' rates.
 const RATE_ABOVE: i64 = 40_000;
 /// Memory of a cluster in the mempool, a little more than it is: half of all hostile clusters fit, with room for two more.
-const CLUSTER_BYTES: u64 = 127_000;
+const CLUSTER_BYTES: u64 = 147_500;
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,7 @@ use std::time::Instant;
 use assay_store::{ReplaceError, read_file, replace_file};
 
 use super::admission::Candidate;
+use super::ahead::Wish;
 use super::file::{self, MempoolFileDamage, MempoolFileError, Reader, Saved};
 use crate::engine::{Engine, unix_time_s};
 
@@ -144,9 +145,9 @@ impl Engine {
             let candidate = Candidate::new(Arc::new(tx), txid, wtxid).at(time as u64);
             candidates.push(self.check_alone(candidate));
         }
-        let mut state = self.lock();
-        let rules = self.rules(&state, None);
-        let verdicts = self.admit(&mut state, &rules, candidates);
+        let wish = Wish { fee_sat_per_kvb_max: None, is_trial: false };
+        let (verdicts, _) = self.admit_in_turn(candidates, wish);
+        let state = self.lock();
         for (txid, verdict) in txids.iter().zip(verdicts) {
             match verdict {
                 Ok(admitted) if admitted.is_new => load.admitted += 1,
