@@ -26,6 +26,7 @@ pub mod harness;
 pub mod ibd;
 pub mod instructions;
 mod journal;
+pub mod mempool;
 pub mod p2p;
 pub mod pairing;
 mod peer;

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use assay_consensus::params::ChainParams;
@@ -22,7 +22,7 @@ use crate::deferred::configure_second_look;
 use crate::follow::{Handover, Journal, Signal};
 use crate::ibd::InitialDownload;
 use crate::log;
-use crate::mempool::{Pool, Verdicts};
+use crate::mempool::{Pool, Turns, Verdicts};
 use crate::scripts::Verifier;
 use crate::tree::{BlockTree, NodeId};
 use crate::types::{BlockEntry, EngineError, OpenError, Tip, big_endian};
@@ -41,6 +41,8 @@ pub struct Engine {
     pub(crate) io: Arc<dyn Io>,
     pub(crate) mempool_loaded: AtomicBool,
     pub(crate) saving_mempool: Mutex<()>,
+    pub(crate) turns: Turns,
+    pub(crate) policy_work: AtomicU64,
     state: Mutex<State>,
     announced: Mutex<Announced>,
     changed: Condvar,
@@ -135,7 +137,7 @@ impl Engine {
         }
         let tip = tip_of(&tree);
         let signal = Arc::new(Signal::default());
-        let mut mempool = Pool::default();
+        let mut mempool = Pool::new(config.cluster_count_max.is_some());
         mempool.journal = config.is_followed.then(|| Journal::new(Arc::clone(&signal)));
         let announced = Announced { tip, header_height: tip.height, is_closing: false };
         let engine = Self {
@@ -147,6 +149,8 @@ impl Engine {
             io,
             mempool_loaded: AtomicBool::new(!config.persist_mempool),
             saving_mempool: Mutex::new(()),
+            turns: Turns::default(),
+            policy_work: AtomicU64::new(0),
             state: Mutex::new(State {
                 tree,
                 coins: store.coins,

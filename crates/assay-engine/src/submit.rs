@@ -66,6 +66,7 @@ impl Engine {
     pub fn submit_block(&self, raw: Vec<u8>) -> SubmitOutcome {
         #[cfg(feature = "slowed")]
         crate::slowed::block_begins();
+        let _turn = self.turns.block();
         let block = match Block::parse_prefix(raw, self.params.encoding) {
             Ok(block) => block,
             Err(error) => return SubmitOutcome::Undecodable(error),

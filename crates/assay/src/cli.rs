@@ -18,8 +18,8 @@ use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::{
-    BenchArguments, BenchCommand, BenchCompareArguments, BenchListArguments, BenchOneArguments,
-    BenchServeArguments, MeasureArguments,
+    BenchArguments, BenchCommand, BenchCompareArguments, BenchListArguments, BenchMempoolArguments,
+    BenchOneArguments, BenchServeArguments, MeasureArguments,
 };
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,

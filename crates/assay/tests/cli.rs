@@ -50,6 +50,7 @@ fn help_texts() {
         ("bench signatures", vec!["bench", "signatures", "--help"]),
         ("bench blocks", vec!["bench", "blocks", "--help"]),
         ("bench sync", vec!["bench", "sync", "--help"]),
+        ("bench mempool", vec!["bench", "mempool", "--help"]),
         ("load electrum", vec!["load", "electrum", "--help"]),
         ("load p2p", vec!["load", "p2p", "--help"]),
         ("logs", vec!["logs", "--help"]),
@@ -102,6 +103,7 @@ fn benchmarks_refuse_what_they_cannot_do() {
     refuses(&["bench", "blocks", "--against", "kernel", "--kernel", "/nonexistent/peer"], build);
     refuses(&["bench", "sync", "--against", "kernel", "--kernel", "/nonexistent/peer"], build);
     refuses(&["bench", "sync"], "--against");
+    refuses(&["bench", "mempool", "--blocks", "0"], "at least 1");
 }
 
 /// Whoever hides a feature must not believe something hidden that is not.
@@ -133,6 +135,9 @@ fn benchmarks_print_their_fields() {
     assert!(report["backend"].is_string());
     assert!(report["intervals"]["ecdsa_ratio"]["coverage"].is_number());
     assert!(report["checks_invalid"].as_u64() > Some(0));
+    let mempool = ["--blocks", "2", "--txs", "20", "--clusters", "6", "--lead", "20ms", "--json"];
+    let report = bench(&[&["bench", "mempool"][..], &mempool].concat(), &["median_ratio"]);
+    assert!(report["verdicts"]["replacement-failed"].as_u64() > Some(0), "{report}");
     let dir = tempfile::tempdir().expect("a folder");
     // A folder with a block that is none makes the run fail, one with a real block would do.
     std::fs::write(dir.path().join("mainnet-1.blk"), [0; 10]).expect("a file");

@@ -5,7 +5,7 @@
 //! made one that looks like those since taproot.
 
 mod accept;
-mod calls;
+pub(crate) mod calls;
 mod check;
 mod files;
 mod flush;

@@ -3,6 +3,7 @@
 //! A list of transactions is parsed and checked in parallel, then staged one after the other, so that each finds the outputs
 //! of those before it, then their scripts are verified in parallel. What fails goes, with everything that builds on it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use assay_consensus::block::{BlockRules, ScriptFailure, TxSpend};
@@ -11,12 +12,14 @@ use assay_consensus::locktime::has_sequence_locks;
 use assay_consensus::script::Flags;
 use assay_consensus::tx::{SpentCoin, TxError, check_transaction};
 use assay_store::CoinError;
+use assay_store::defect::{Point, point};
 use assay_wire::{Coin, OutPoint, Transaction, Tx, TxOut, Txid, Wtxid};
 use rayon::prelude::*;
 
-use super::chunks::Item;
+use super::ahead::{Ahead, Wish};
+use super::linearize::CLUSTER_COUNT_MAX;
 use super::policy;
-use super::pool::{Entry, Pool, usage_bytes};
+use super::pool::{CLUSTER_OVERHEAD_BYTES, Entry, Pool, output_of, usage_bytes};
 use super::reorg::lock_points;
 use super::replace::{Replacement, conflicts};
 use super::verdicts::Verdicts;
@@ -31,6 +34,7 @@ const SIGOP_COST_MAX: u64 = 16_000;
 const TXS_PER_TASK: usize = 8;
 
 /// A transaction that is well formed; nothing is known of what it spends.
+#[derive(Clone)]
 pub(super) struct Candidate {
     tx: Arc<Transaction>,
     txid: Txid,
@@ -50,7 +54,7 @@ impl Candidate {
     }
 
     /// The unconfirmed transactions that spend the same outputs; not the same transaction with other witnesses.
-    fn conflicts(&self, pool: &Pool) -> Vec<Txid> {
+    pub(super) fn conflicts(&self, pool: &Pool) -> Vec<Txid> {
         if pool.is_empty() || pool.get(&self.txid).is_some() {
             return Vec::new();
         }
@@ -59,6 +63,10 @@ impl Candidate {
 
     pub(super) fn txid(&self) -> Txid {
         self.txid
+    }
+
+    pub(super) const fn tx(&self) -> &Arc<Transaction> {
+        &self.tx
     }
 
     /// Not admitted, for a reason with evidence.
@@ -93,8 +101,8 @@ impl Candidate {
     }
 }
 
-/// A transaction in the pool whose scripts have not been verified.
-struct Staged {
+/// A transaction of which all is known but its scripts.
+pub(super) struct Staged {
     candidate: Candidate,
     coins: Vec<Coin>,
     fee_sat: i64,
@@ -113,17 +121,17 @@ enum Stage {
 /// What a list of transactions is judged by.
 pub(super) struct Rules {
     pub(super) block: BlockRules,
-    flags: Flags,
+    pub(super) flags: Flags,
     is_cash: bool,
     /// Highest fee rate that the caller allows.
     fee_sat_per_kvb_max: Option<u64>,
     /// Whether fee rates and room do not matter: a block had confirmed these.
     pub(super) bypass_limits: bool,
-    /// The first place in the order of admission that what returns from blocks can get.
-    pub(super) returned_from: u64,
     pub(super) replacement: Replacement,
     /// Whether admission lasts, so that others may have to go.
-    is_trial: bool,
+    pub(super) is_trial: bool,
+    /// Answers that were found before.
+    pub(super) ahead: Ahead,
 }
 
 impl Rules {
@@ -158,11 +166,21 @@ impl Engine {
         raws: Vec<Vec<u8>>,
         fee_sat_per_kvb_max: Option<u64>,
     ) -> Vec<Result<Txid, TxReject>> {
+        self.submit_transactions_with_work(raws, fee_sat_per_kvb_max).0
+    }
+
+    /// The same, and the work that it caused besides scripts, in the unit of [`Engine::mempool_work`]: what a server may charge
+    /// whoever sent them.
+    pub fn submit_transactions_with_work(
+        &self,
+        raws: Vec<Vec<u8>>,
+        fee_sat_per_kvb_max: Option<u64>,
+    ) -> (Vec<Result<Txid, TxReject>>, u64) {
         let candidates = self.parse_all(raws);
-        let mut state = self.lock();
-        let rules = self.rules(&state, fee_sat_per_kvb_max);
-        let verdicts = self.admit(&mut state, &rules, candidates);
-        verdicts.into_iter().map(|verdict| verdict.map(|admitted| admitted.txid)).collect()
+        let wish = Wish { fee_sat_per_kvb_max, is_trial: false };
+        let (verdicts, work) = self.admit_in_turn(candidates, wish);
+        let verdicts = verdicts.into_iter().map(|verdict| verdict.map(|admitted| admitted.txid));
+        (verdicts.collect(), work)
     }
 
     /// Tells what [`Engine::submit_transactions`] would answer, and admits nothing.
@@ -172,18 +190,8 @@ impl Engine {
         fee_sat_per_kvb_max: Option<u64>,
     ) -> Vec<TestAccept> {
         let candidates = self.parse_all(raws);
-        let mut state = self.lock();
-        let mut rules = self.rules(&state, fee_sat_per_kvb_max);
-        rules.is_trial = true;
-        if rules.replacement == Replacement::Allowed {
-            let is_single = candidates.len() == 1;
-            rules.replacement =
-                if is_single { Replacement::Trial } else { Replacement::Disallowed };
-        }
-        let verdicts = self.admit(&mut state, &rules, candidates);
-        for admitted in verdicts.iter().flatten().filter(|admitted| admitted.is_new).rev() {
-            state.mempool.remove(&admitted.txid);
-        }
+        let wish = Wish { fee_sat_per_kvb_max, is_trial: true };
+        let (verdicts, _) = self.admit_in_turn(candidates, wish);
         verdicts.into_iter().map(trial_verdict).collect()
     }
 
@@ -194,16 +202,15 @@ impl Engine {
         let flags = block.flags | standard;
         let replacement = if is_cash { Replacement::Unknown } else { Replacement::Allowed };
         let (bypass_limits, is_trial) = (false, false);
-        let returned_from = 0;
         Rules {
             block,
             flags,
             is_cash,
             fee_sat_per_kvb_max,
             bypass_limits,
-            returned_from,
             replacement,
             is_trial,
+            ahead: Ahead::default(),
         }
     }
 
@@ -257,7 +264,7 @@ impl Engine {
                 if !conflicts.is_empty() || is_tight {
                     self.finish(state, rules, &mut staged, &mut verdicts);
                 }
-                self.stage(state, rules, candidate, &conflicts)
+                self.stage(state, rules, &candidate, &conflicts)
             });
             verdicts.push(match verdict {
                 Ok(Stage::Staged(one)) => {
@@ -315,7 +322,7 @@ impl Engine {
 
     /// Reads coins that only the disk has, many at once, and keeps them: the block that confirms the transactions asks for
     /// them again.
-    fn load_coins(&self, state: &mut State, candidates: &[Result<Candidate, TxReject>]) {
+    pub(super) fn load_coins(&self, state: &mut State, candidates: &[Result<Candidate, TxReject>]) {
         let State { coins, mempool, .. } = state;
         let prevouts = candidates
             .iter()
@@ -334,19 +341,57 @@ impl Engine {
         &self,
         state: &mut State,
         rules: &Rules,
-        candidate: Candidate,
+        candidate: &Candidate,
         conflicts: &[Txid],
     ) -> Result<Stage, TxReject> {
+        let none = HashMap::new();
+        let checked = self.check_all_but_scripts(state, rules, candidate, conflicts, &none)?;
+        let Some((staged, entry)) = checked else { return Ok(Stage::Known(candidate.txid)) };
+        if conflicts.is_empty() {
+            state.mempool.insert(candidate.txid, entry);
+            return Ok(Stage::Staged(Box::new(staged)));
+        }
+        self.replace(state, rules, staged, entry, conflicts).map(Stage::Replaced)
+    }
+
+    /// All checks but those of scripts and replacements, `None` for what is in the pool already. Outputs of the transactions
+    /// `earlier` may be spent too.
+    pub(super) fn check_all_but_scripts(
+        &self,
+        state: &mut State,
+        rules: &Rules,
+        candidate: &Candidate,
+        conflicts: &[Txid],
+        earlier: &HashMap<Txid, Arc<Transaction>>,
+    ) -> Result<Option<(Staged, Entry)>, TxReject> {
         let tx = candidate.tx.view();
         rules.block.check_tx(tx).map_err(|error| candidate.broken_rule(&error))?;
         if let Some(known) = state.mempool.get(&candidate.txid) {
             if known.wtxid == candidate.wtxid {
-                return Ok(Stage::Known(candidate.txid));
+                return Ok(None);
             }
             return Err(candidate.rejected("txn-same-nonwitness-data-in-mempool"));
         }
-        rules.check_conflicts(&candidate, conflicts)?;
-        let coins = resolve(state, rules, &candidate)?;
+        rules.check_conflicts(candidate, conflicts)?;
+        let coins = resolve(state, rules, candidate, earlier)?;
+        let entry = self.check_coins(state, rules, candidate, &coins)?;
+        if conflicts.is_empty() {
+            self.check_room(state, candidate, entry.vsize)?;
+        }
+        let (fee_sat, vsize) = (entry.fee_sat, entry.vsize);
+        let staged = Staged { candidate: candidate.clone(), coins, fee_sat, vsize };
+        Ok(Some((staged, entry)))
+    }
+
+    /// The checks that need to know what is spent.
+    fn check_coins(
+        &self,
+        state: &mut State,
+        rules: &Rules,
+        candidate: &Candidate,
+        coins: &[Coin],
+    ) -> Result<Entry, TxReject> {
+        let tx = candidate.tx.view();
         let branch = state.tree.ancestors(state.tree.tip());
         let TxSpend { fee, sigop_cost } = rules
             .block
@@ -354,7 +399,7 @@ impl Engine {
                 branch.median_time_past_at(height)
             })
             .map_err(|error| candidate.broken_rule(&error))?;
-        policy::check_inputs(tx, &coins, rules.is_cash)
+        policy::check_inputs(tx, coins, rules.is_cash)
             .map_err(|reason| candidate.rejected(reason))?;
         if sigop_cost > SIGOP_COST_MAX {
             let debug = format!("{sigop_cost}");
@@ -365,10 +410,11 @@ impl Engine {
             ));
         }
         let vsize = vsize(tx.weight(), sigop_cost);
-        self.check_fee(state, rules, &candidate, fee, vsize)?;
+        self.check_fee(state, rules, candidate, fee, vsize)?;
         let depends_on_height =
             tx.lock_time() != 0 || has_sequence_locks(tx) || coins.iter().any(|coin| coin.coinbase);
-        let entry = Entry {
+        let cluster_bytes = state.mempool.graph.as_ref().map_or(0, |_| CLUSTER_OVERHEAD_BYTES);
+        Ok(Entry {
             tx: Arc::clone(&candidate.tx),
             wtxid: candidate.wtxid,
             fee_sat: fee,
@@ -379,17 +425,10 @@ impl Engine {
             verified: Flags::NONE,
             sigchecks: 0,
             order: 0,
-            usage_bytes: usage_bytes(&candidate.tx),
+            usage_bytes: usage_bytes(&candidate.tx) + cluster_bytes,
             depends_on_height,
-            lock_points: lock_points(state, tx, &coins, rules.block.height),
-        };
-        let staged = Staged { candidate, coins, fee_sat: fee, vsize };
-        if conflicts.is_empty() {
-            self.check_room(state, rules, &staged.candidate, vsize)?;
-            state.mempool.insert(staged.candidate.txid, entry);
-            return Ok(Stage::Staged(Box::new(staged)));
-        }
-        self.replace(state, rules, staged, entry, conflicts).map(Stage::Replaced)
+            lock_points: lock_points(state, tx, coins, rules.block.height),
+        })
     }
 
     /// Takes a transaction in and those out that it conflicts with. Its scripts are verified first, so that nothing goes for
@@ -403,15 +442,13 @@ impl Engine {
         conflicts: &[Txid],
     ) -> Result<Box<Staged>, TxReject> {
         let txid = staged.candidate.txid;
-        let item = Item::of(&state.mempool, txid, &entry);
-        let gone = self.check_replacement(&state.mempool, &staged.candidate, &item, conflicts)?;
+        let gone =
+            self.check_replacement(&mut state.mempool, &staged.candidate, &entry, conflicts)?;
         let mut verdicts = self.verify(&mut state.verdicts, rules, &[&staged]);
         let verdict = verdicts.pop().expect("one transaction has one verdict");
         let sigchecks = verdict.map_err(|failure| staged.candidate.failed(failure))? as u32;
         if rules.replacement == Replacement::Allowed {
-            for txid in &gone {
-                state.mempool.remove(txid);
-            }
+            state.mempool.remove_all(&gone);
             state.mempool.insert(txid, Entry { verified: rules.flags, sigchecks, ..entry });
         }
         Ok(Box::new(staged))
@@ -447,30 +484,19 @@ impl Engine {
     }
 
     /// Limits that keep work bounded.
-    fn check_room(
-        &self,
-        state: &State,
-        rules: &Rules,
-        candidate: &Candidate,
-        vsize: u32,
-    ) -> Result<(), TxReject> {
-        let pool = &state.mempool;
-        let Some(count_max) = self.config.cluster_count_max else { return Ok(()) };
-        let mut parents: Vec<Txid> = candidate
-            .tx
-            .view()
-            .inputs()
-            .map(|input| input.prevout.txid)
-            .filter(|txid| pool.get(txid).is_some())
-            .collect();
-        parents.sort_unstable();
-        parents.dedup();
-        let (count, vsize_sum) = pool.cluster(&parents, count_max, rules.returned_from);
+    fn check_room(&self, state: &State, candidate: &Candidate, vsize: u32) -> Result<(), TxReject> {
+        let (Some(count_max), Some(graph)) = (self.config.cluster_count_max, &state.mempool.graph)
+        else {
+            return Ok(());
+        };
+        let inputs = candidate.tx.view().inputs();
+        let spent: Vec<Txid> = inputs.map(|input| input.prevout.txid).collect();
+        let (count, vsize_sum) = graph.extent(&spent);
         let is_too_heavy = self
             .config
             .cluster_vsize_max
             .is_some_and(|vsize_max| vsize_sum + u64::from(vsize) > vsize_max);
-        if count + 1 > count_max || is_too_heavy {
+        if count + 1 > count_max.min(CLUSTER_COUNT_MAX) || is_too_heavy {
             return Err(candidate.rejected("too-large-cluster"));
         }
         Ok(())
@@ -478,12 +504,20 @@ impl Engine {
 }
 
 /// What a transaction spends, confirmed or not.
-fn resolve(state: &State, rules: &Rules, candidate: &Candidate) -> Result<Vec<Coin>, TxReject> {
+fn resolve(
+    state: &State,
+    rules: &Rules,
+    candidate: &Candidate,
+    earlier: &HashMap<Txid, Arc<Transaction>>,
+) -> Result<Vec<Coin>, TxReject> {
     let tx = candidate.tx.view();
     let mut coins = Vec::with_capacity(tx.input_count());
     for input in tx.inputs() {
         // An unconfirmed output counts as created in the next block.
-        let unconfirmed = state.mempool.output(&input.prevout, rules.block.height);
+        let unconfirmed = state.mempool.output(&input.prevout, rules.block.height).or_else(|| {
+            let tx = earlier.get(&input.prevout.txid)?;
+            output_of(tx, input.prevout.vout, rules.block.height)
+        });
         let coin = match unconfirmed {
             Some(coin) => Some(coin),
             None => {
@@ -558,25 +592,23 @@ impl Engine {
         rules: &Rules,
         staged: &[&Staged],
     ) -> Vec<Result<u64, ScriptFailureOrLimit>> {
-        let sigchecks: Vec<Option<u32>> =
-            staged.iter().map(|one| known.get(&one.candidate.wtxid, rules.flags)).collect();
-        let unknown: Vec<&Staged> = staged
+        let answers: Vec<Option<Result<u64, Cause>>> = staged
             .iter()
-            .zip(&sigchecks)
-            .filter(|(_, sigchecks)| sigchecks.is_none())
-            .map(|(one, _)| *one)
+            .map(|one| {
+                let wtxid = one.wtxid();
+                let sigchecks = known.get(&wtxid, rules.flags).map(|count| Ok(u64::from(count)));
+                sigchecks.or_else(|| rules.ahead.scripts(&wtxid, rules.flags))
+            })
             .collect();
-        let script_batch = self.config.script_batch.filter(|_| !self.are_exact(rules, &unknown));
-        let txs: Vec<_> = unknown.iter().map(|one| one.spending()).collect();
-        let mut verdicts = verify_many(&txs, rules.flags, script_batch, &self.pool).into_iter();
+        let unknown = staged.iter().zip(&answers).filter(|(_, answer)| answer.is_none());
+        let unknown: Vec<&Staged> = unknown.map(|(one, _)| *one).collect();
+        let mut verdicts = self.run_scripts(rules, &unknown).into_iter();
         staged
             .iter()
-            .zip(sigchecks)
-            .map(|(one, sigchecks)| {
-                let verdict = match sigchecks {
-                    Some(sigchecks) => Ok(u64::from(sigchecks)),
-                    None => verdicts.next().expect("one for each that is unknown"),
-                };
+            .zip(answers)
+            .map(|(one, answer)| {
+                let verdict = answer
+                    .unwrap_or_else(|| verdicts.next().expect("one for each that is unknown"));
                 let count = verdict.map_err(|cause| one.failure(cause))?;
                 rules.block.check_tx_sigchecks(count).map_err(ScriptFailureOrLimit::Limit)?;
                 known.put(one.candidate.wtxid, rules.flags, count as u32);
@@ -584,9 +616,21 @@ impl Engine {
             })
             .collect()
     }
+
+    /// Verifies the scripts of transactions on all cores; gives the signature checks that each executed.
+    pub(super) fn run_scripts(&self, rules: &Rules, staged: &[&Staged]) -> Vec<Result<u64, Cause>> {
+        point(Point::MempoolScripts);
+        let script_batch = self.config.script_batch.filter(|_| !self.are_exact(rules, staged));
+        let txs: Vec<_> = staged.iter().map(|one| one.spending()).collect();
+        verify_many(&txs, rules.flags, script_batch, &self.pool)
+    }
 }
 
 impl Staged {
+    pub(super) const fn wtxid(&self) -> Wtxid {
+        self.candidate.wtxid
+    }
+
     fn spending(&self) -> (Tx<'_>, Vec<TxOut<'_>>) {
         (self.candidate.tx.view(), self.coins.iter().map(Coin::as_tx_out).collect())
     }
@@ -607,7 +651,7 @@ impl Staged {
 
 /// A transaction that is in the pool now.
 pub(super) struct Admitted {
-    txid: Txid,
+    pub(super) txid: Txid,
     wtxid: Wtxid,
     vsize: u32,
     fee_sat: i64,

@@ -1,18 +1,15 @@
 //! In which order, and in which groups, miners would take connected transactions.
 //!
 //! A cluster is cut into chunks of falling fee rate, each of which needs only those before it: the part with the best fee
-//! rate first, then the best of the rest. Core searches for the same order in steps (`cluster_linearize.h`).
+//! rate first, then the best of the rest. Exact, from nothing and slow: what tests compare [`super::graph`] with.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use assay_wire::Txid;
 
-use super::densest::{Weight, densest, members};
-use super::pool::{Entry, Pool};
-
-/// Most transactions of one cluster: as many as a word has bits, and Core's limit (`policy/policy.h`).
-pub(super) const CLUSTER_COUNT_MAX: usize = u64::BITS as usize;
+use super::densest::{Weight, densest};
+use super::linearize::{CLUSTER_COUNT_MAX, members};
 
 /// A transaction to be ordered.
 #[derive(Clone)]
@@ -22,13 +19,6 @@ pub(super) struct Item {
     pub(super) vsize: u64,
     /// Those among the other items count.
     pub(super) parents: Vec<Txid>,
-}
-
-impl Item {
-    pub(super) fn of(pool: &Pool, txid: Txid, entry: &Entry) -> Self {
-        let (fee_sat, vsize) = (entry.fee_sat, u64::from(entry.vsize));
-        Self { txid, fee_sat, vsize, parents: pool.parents(entry) }
-    }
 }
 
 /// Transactions that are mined together or not at all.
@@ -44,11 +34,6 @@ impl Chunk {
     pub(super) fn cmp_rate(&self, other: &Self) -> Ordering {
         let (a, b) = (i128::from(self.fee_sat), i128::from(other.fee_sat));
         (a * i128::from(other.vsize)).cmp(&(b * i128::from(self.vsize)))
-    }
-
-    /// Satoshi per 1,000 virtual bytes, rounded down.
-    pub(super) fn sat_per_kvb(&self) -> u64 {
-        u64::try_from(i128::from(self.fee_sat) * 1000 / i128::from(self.vsize.max(1))).unwrap_or(0)
     }
 }
 
@@ -92,12 +77,6 @@ fn components(items: &[Item]) -> Vec<Vec<&Item>> {
         }
     }
     out
-}
-
-/// The items that are connected with the one called `txid`, which is among them.
-pub(super) fn cluster_with<'a>(items: &'a [Item], txid: &Txid) -> Vec<&'a Item> {
-    let is_with = |cluster: &Vec<&Item>| cluster.iter().any(|item| item.txid == *txid);
-    components(items).into_iter().find(is_with).unwrap_or_default()
 }
 
 /// For each item the set of its ancestors, itself included.

@@ -1,10 +1,12 @@
-//! The part of a cluster with the best fee rate, exactly.
+//! The part of a cluster with the best fee rate, exactly and slowly: what tests compare [`super::linearize`] with.
 //!
 //! A set that holds the parents of all its members is a closure. Whether one beats a given fee rate is a question of maximum
 //! flow (J.-C. Picard, "Maximal closure of a graph", 1976), and asking again with the rate of what was found ends at the
 //! best (W. Dinkelbach, "On nonlinear fractional programming", 1967).
 
 use std::collections::VecDeque;
+
+use super::linearize::members;
 
 /// Fee and size of one transaction, and the set of its ancestors, itself included, as bits.
 #[derive(Clone, Copy)]
@@ -28,10 +30,6 @@ pub(super) fn densest(weights: &[Weight], left: u64, start: u64) -> u64 {
             better => set = better,
         }
     }
-}
-
-pub(super) fn members(set: u64) -> impl Iterator<Item = usize> {
-    (0..u64::BITS as usize).filter(move |index| set >> index & 1 == 1)
 }
 
 fn sum(weights: &[Weight], set: u64) -> (i128, i128) {

@@ -1,18 +1,18 @@
 //! Keeping the mempool within its memory, and what entering costs afterwards.
 
-use std::collections::HashSet;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use assay_wire::Txid;
 
-use super::chunks::{Chunk, Item, chunks};
+use super::linearize::Rate;
 use super::persist::EXPIRY_S;
-use super::pool::Pool;
+use super::pool::{Entry, Pool};
 use super::replace::INCREMENTAL_FEE_SAT_PER_KVB;
 use crate::engine::{Engine, State, unix_time_s};
 
-/// Share of the limit that is freed at once, so that looking for the worst transactions is paid for by many: one twentieth.
-/// Core frees just enough.
-const FREED_SHARE: u64 = 20;
+/// Clusters that are settled before something is evicted: enough for what a transaction has just changed.
+const SETTLED_MAX: usize = 4;
 /// How often transactions that are too old are looked for.
 const EXPIRY_PERIOD_S: u64 = 600;
 /// Bitcoin Cash Node's `MEMPOOL_FULL_FEE_INCREMENT` (`txmempool.h`).
@@ -100,17 +100,18 @@ impl Engine {
         if pool.usage_bytes() <= bytes_max {
             return;
         }
-        let bytes_wanted = bytes_max - bytes_max / FREED_SHARE;
         let before = pool.len();
-        // Best first; miners take the last of them last.
-        let mut order = chunks_of(pool);
-        while pool.usage_bytes() > bytes_wanted
-            && let Some(worst) = order.pop()
+        let step = self.fee_step_sat_per_kvb();
+        if let Some(graph) = &mut pool.graph {
+            let cost = graph.settle_some(SETTLED_MAX);
+            self.note_policy_work(cost);
+        }
+        while pool.usage_bytes() > bytes_max
+            && let Some((rate, worst)) = worst(pool)
         {
-            pool.rolling_fee.evicted(worst.sat_per_kvb(), self.fee_step_sat_per_kvb());
-            for txid in &worst.txids {
-                pool.remove_with_descendants(txid);
-            }
+            pool.rolling_fee.evicted(rate.sat_per_kvb(), step);
+            let gone = pool.with_descendants(worst);
+            pool.remove_all(&gone);
         }
         tracing::debug!(
             "the mempool was full: {} of {before} transactions evicted",
@@ -119,32 +120,62 @@ impl Engine {
     }
 }
 
-/// All chunks, best first. Where clusters have no limit each transaction stands for itself and takes along what builds on
-/// it, as in Bitcoin Cash Node.
-fn chunks_of(pool: &Pool) -> Vec<Chunk> {
-    let mut order = Vec::with_capacity(pool.len());
-    let mut seen: HashSet<Txid> = HashSet::with_capacity(pool.len());
-    for (txid, entry) in pool.iter() {
-        if seen.contains(txid) {
-            continue;
-        }
-        let cluster = pool.small_cluster_of(txid, super::chunks::CLUSTER_COUNT_MAX);
-        let items: Option<Vec<Item>> = cluster.map(|cluster| {
-            seen.extend(cluster.iter().copied());
-            let item = |txid: Txid| pool.get(&txid).map(|entry| Item::of(pool, txid, entry));
-            cluster.into_iter().filter_map(item).collect()
-        });
-        match items.and_then(|items| chunks(&items)) {
-            Some(chunks) => order.extend(chunks),
-            None => order.push(Chunk {
-                fee_sat: entry.fee_sat,
-                vsize: u64::from(entry.vsize),
-                txids: vec![*txid],
-            }),
-        }
+/// What miners would take last. Where clusters have no limit each transaction stands for itself and takes along what builds
+/// on it, as in Bitcoin Cash Node.
+fn worst(pool: &mut Pool) -> Option<(Rate, Vec<Txid>)> {
+    if let Some(graph) = &pool.graph {
+        return graph.worst();
     }
-    order.sort_by(|a, b| b.cmp_rate(a));
-    order
+    if pool.ranking.is_none() {
+        pool.ranking = Some(Ranking::of(pool));
+    }
+    let worst = pool.ranking.as_ref()?.places.first()?;
+    Some((worst.rate, vec![worst.txid]))
+}
+
+/// Transactions by their own fee rates.
+pub(super) struct Ranking {
+    places: BTreeSet<Place>,
+}
+
+/// A transaction in the ranking; the lesser, the sooner it is evicted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    rate: Rate,
+    txid: Txid,
+}
+
+impl Place {
+    fn of(txid: Txid, entry: &Entry) -> Self {
+        let rate = Rate { fee_sat: entry.fee_sat, vsize: u64::from(entry.vsize) };
+        Self { rate, txid }
+    }
+}
+
+impl Ord for Place {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rate.cmp_rate(&other.rate).then_with(|| self.txid.cmp(&other.txid))
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ranking {
+    fn of(pool: &Pool) -> Self {
+        Self { places: pool.iter().map(|(txid, entry)| Place::of(*txid, entry)).collect() }
+    }
+
+    pub(super) fn insert(&mut self, txid: Txid, entry: &Entry) {
+        self.places.insert(Place::of(txid, entry));
+    }
+
+    pub(super) fn remove(&mut self, txid: Txid, entry: &Entry) {
+        self.places.remove(&Place::of(txid, entry));
+    }
 }
 
 fn expire(pool: &mut Pool, now_s: u64) {
@@ -155,9 +186,8 @@ fn expire(pool: &mut Pool, now_s: u64) {
     let oldest = now_s.saturating_sub(EXPIRY_S as u64);
     let old: Vec<Txid> =
         pool.iter().filter(|(_, entry)| entry.time < oldest).map(|(txid, _)| *txid).collect();
-    for txid in &old {
-        pool.remove_with_descendants(txid);
-    }
+    let gone = pool.with_descendants(old);
+    pool.remove_all(&gone);
 }
 
 #[cfg(test)]

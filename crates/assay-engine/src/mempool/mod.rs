@@ -1,30 +1,41 @@
 //! Unconfirmed transactions: which are admitted, which are kept.
 
 mod admission;
+mod ahead;
+#[cfg(test)]
 mod chunks;
+mod cluster;
+#[cfg(test)]
 mod densest;
+mod diagram;
 mod disconnected;
 mod file;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod graph;
 mod limit;
+mod linearize;
 mod persist;
 mod policy;
 mod pool;
 mod reorg;
 mod replace;
 mod trim;
+mod turns;
 mod verdicts;
 
 pub(crate) use disconnected::DisconnectedTxs;
 pub use file::{MempoolFileDamage, MempoolFileError};
 pub use persist::MempoolLoad;
 pub(crate) use pool::Pool;
+pub(crate) use turns::Turns;
 pub(crate) use verdicts::Verdicts;
 
 use crate::connect::Prepared;
 use crate::engine::{Engine, State};
 use crate::types::{MempoolEntryInfo, MempoolInfo};
+use std::collections::HashSet;
+
 use assay_wire::Txid;
 
 impl State {
@@ -34,16 +45,20 @@ impl State {
         if self.mempool.is_empty() {
             return;
         }
+        let mut gone: Vec<Txid> = Vec::new();
+        let mut conflicts: HashSet<Txid> = HashSet::new();
         for (tx_index, txid) in prepared.txids.iter().enumerate().skip(1) {
-            if self.mempool.remove(txid).is_some() {
+            if self.mempool.get(txid).is_some() {
+                gone.push(*txid);
                 continue;
             }
             for input in prepared.block.tx(tx_index).inputs() {
-                if let Some(conflict) = self.mempool.spender(&input.prevout).copied() {
-                    self.mempool.remove_with_descendants(&conflict);
-                }
+                conflicts.extend(self.mempool.spender(&input.prevout));
             }
         }
+        // Each goes once, and each cluster is made anew once, however much of it goes.
+        gone.extend(self.mempool.with_descendants(conflicts));
+        self.mempool.remove_all(&gone);
     }
 }
 

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use assay_store::defect::{Point, point};
 use assay_store::{ReplaceError, read_file, replace_file};
 
 use super::admission::Candidate;
+use super::ahead::Wish;
 use super::file::{self, MempoolFileDamage, MempoolFileError, Reader, Saved};
 use crate::engine::{Engine, unix_time_s};
 
@@ -144,9 +146,9 @@ impl Engine {
             let candidate = Candidate::new(Arc::new(tx), txid, wtxid).at(time as u64);
             candidates.push(self.check_alone(candidate));
         }
-        let mut state = self.lock();
-        let rules = self.rules(&state, None);
-        let verdicts = self.admit(&mut state, &rules, candidates);
+        let wish = Wish { fee_sat_per_kvb_max: None, is_trial: false };
+        let (verdicts, _) = self.admit_in_turn(candidates, wish);
+        let state = self.lock();
         for (txid, verdict) in txids.iter().zip(verdicts) {
             match verdict {
                 Ok(admitted) if admitted.is_new => load.admitted += 1,
@@ -166,6 +168,7 @@ impl Engine {
         // One at a time, as they would write to the same file.
         let _saving = self.saving_mempool.lock();
         let txs = self.lock().mempool.in_topological_order();
+        point(Point::MempoolSave);
         let copied = start.elapsed();
         let path = self.mempool_path();
         tracing::info!("Writing {} mempool transactions to file...", txs.len());

@@ -1,17 +1,22 @@
 //! The set of unconfirmed transactions and the outputs they spend.
 //!
 //! No links between transactions are stored: parents follow from a transaction's inputs, children from the map of spent
-//! outputs. So admitting the 44,000th transaction of a chain costs what the first one did.
+//! outputs. So admitting the 44,000th transaction of a chain costs what the first one did. Where clusters have a limit, they
+//! are kept as well ([`Graph`]).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use assay_consensus::locktime::SequenceLocks;
 use assay_consensus::script::Flags;
+use assay_store::defect::{Point, point};
 use assay_wire::{BlockHash, Coin, OutPoint, Transaction, Txid, Wtxid};
 
+use super::cluster::Member;
 use super::disconnected::Disconnected;
-use super::limit::RollingFee;
+use super::graph::Graph;
+use super::limit::{Ranking, RollingFee};
+use super::replace::DiagramVerdicts;
 use crate::follow::{Change, Journal};
 
 /// One unconfirmed transaction.
@@ -58,6 +63,13 @@ pub(crate) struct Pool {
     usage_bytes: u64,
     fee_total_sat: i64,
     next_order: u64,
+    /// Clusters, where they have a limit.
+    pub(super) graph: Option<Graph>,
+    /// Elsewhere what is evicted first, once something has been.
+    pub(super) ranking: Option<Ranking>,
+    /// Whether transactions return from blocks, so that some may have children here.
+    pub(super) is_returning: bool,
+    pub(super) diagram_verdicts: DiagramVerdicts,
     /// What happens, for whoever follows.
     pub(crate) journal: Option<Journal>,
     pub(super) rolling_fee: RollingFee,
@@ -70,6 +82,10 @@ const ENTRY_OVERHEAD_BYTES: usize = 320;
 /// The same for each spent output.
 const SPEND_OVERHEAD_BYTES: usize = 96;
 
+/// Where there are clusters, what a transaction that is one by itself takes there: slots of three maps, the cluster and its
+/// parts, allocation headers. In larger clusters it is less.
+pub(super) const CLUSTER_OVERHEAD_BYTES: u32 = 320;
+
 /// Memory that a transaction is charged with.
 pub(crate) fn usage_bytes(tx: &Transaction) -> u32 {
     let view = tx.view();
@@ -78,7 +94,21 @@ pub(crate) fn usage_bytes(tx: &Transaction) -> u32 {
         as u32
 }
 
+/// An output of a transaction as a coin at `height`.
+pub(super) fn output_of(tx: &Transaction, vout: u32, height: u32) -> Option<Coin> {
+    let (view, index) = (tx.view(), vout as usize);
+    (index < view.output_count()).then(|| {
+        let output = view.output(index);
+        Coin { value: output.value, height, coinbase: false, script_pubkey: output.to_script() }
+    })
+}
+
 impl Pool {
+    /// An empty one; `has_clusters` where their number of transactions is limited.
+    pub(crate) fn new(has_clusters: bool) -> Self {
+        Self { graph: has_clusters.then(Graph::default), ..Self::default() }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -114,22 +144,12 @@ impl Pool {
 
     /// The output of an unconfirmed transaction as a coin at `height`, whether spent or not.
     pub(crate) fn output(&self, outpoint: &OutPoint, height: u32) -> Option<Coin> {
-        let entry = self.entries.get(&outpoint.txid)?;
-        let view = entry.tx.view();
-        let index = outpoint.vout as usize;
-        (index < view.output_count()).then(|| {
-            let output = view.output(index);
-            Coin { value: output.value, height, coinbase: false, script_pubkey: output.to_script() }
-        })
-    }
-
-    /// The place that the next transaction gets in the order of admission.
-    pub(crate) fn next_order(&self) -> u64 {
-        self.next_order
+        output_of(&self.entries.get(&outpoint.txid)?.tx, outpoint.vout, height)
     }
 
     /// Adds a transaction whose inputs nobody else here spends.
     pub(crate) fn insert(&mut self, txid: Txid, mut entry: Entry) {
+        point(Point::MempoolAdd);
         entry.order = self.next_order;
         self.next_order += 1;
         self.vsize_total += u64::from(entry.vsize);
@@ -139,9 +159,34 @@ impl Pool {
             let earlier = self.spends.insert(input.prevout, txid);
             assert!(earlier.is_none(), "an output has one spender in the mempool");
         }
+        self.link(txid, &entry);
         let earlier = self.entries.insert(txid, entry);
         assert!(earlier.is_none(), "a transaction is admitted once");
         self.note(Change::Added, txid);
+    }
+
+    /// Makes a new transaction part of the clusters, or of the ranking.
+    fn link(&mut self, txid: Txid, entry: &Entry) {
+        if let Some(ranking) = &mut self.ranking {
+            ranking.insert(txid, entry);
+        }
+        if self.graph.is_none() {
+            return;
+        }
+        let parents = self.parents(entry);
+        let children: Vec<Txid> = if self.is_returning {
+            let outputs = 0..entry.tx.view().output_count() as u32;
+            let spender = |vout| self.spends.get(&OutPoint { txid, vout }).copied();
+            outputs.filter_map(spender).collect()
+        } else {
+            Vec::new()
+        };
+        if let Some(graph) = &mut self.graph {
+            graph.insert(Member::new(txid, entry.fee_sat, entry.vsize), &parents);
+            for child in children {
+                graph.add_pending(txid, child);
+            }
+        }
     }
 
     /// Records that every script of `txid` passed under `flags`.
@@ -152,17 +197,29 @@ impl Pool {
         }
     }
 
-    /// Takes one transaction out and leaves its children.
-    pub(crate) fn remove(&mut self, txid: &Txid) -> Option<Entry> {
-        let entry = self.entries.remove(txid)?;
+    /// Takes transactions out and leaves their children; each cluster is made anew once.
+    pub(crate) fn remove_all(&mut self, txids: &[Txid]) {
+        for txid in txids {
+            self.remove_entry(txid);
+        }
+        point(Point::MempoolRemove);
+        if let Some(graph) = &mut self.graph {
+            graph.remove(txids);
+        }
+    }
+
+    fn remove_entry(&mut self, txid: &Txid) {
+        let Some(entry) = self.entries.remove(txid) else { return };
         self.vsize_total -= u64::from(entry.vsize);
         self.usage_bytes -= u64::from(entry.usage_bytes);
         self.fee_total_sat -= entry.fee_sat;
         for input in entry.tx.view().inputs() {
             self.spends.remove(&input.prevout);
         }
+        if let Some(ranking) = &mut self.ranking {
+            ranking.remove(*txid, &entry);
+        }
         self.note(Change::Removed, *txid);
-        Some(entry)
     }
 
     fn note(&mut self, change: Change, txid: Txid) {
@@ -193,28 +250,22 @@ impl Pool {
             .collect()
     }
 
-    /// The transaction and everything that builds on it, children before parents' other children in no fixed order.
-    pub(crate) fn descendants(&self, txid: &Txid) -> Vec<Txid> {
-        let mut found = HashSet::from([*txid]);
-        let mut open = vec![*txid];
-        let mut out = Vec::new();
-        while let Some(next) = open.pop() {
-            out.push(next);
-            for child in self.children(&next) {
-                if found.insert(child) {
-                    open.push(child);
-                }
-            }
+    /// These transactions and everything that builds on them, each once.
+    pub(crate) fn with_descendants(&self, txids: impl IntoIterator<Item = Txid>) -> Vec<Txid> {
+        let mut found: HashSet<Txid> = txids.into_iter().collect();
+        let mut out: Vec<Txid> = found.iter().copied().collect();
+        let mut at = 0;
+        while let Some(next) = out.get(at).copied() {
+            at += 1;
+            out.extend(self.children(&next).into_iter().filter(|child| found.insert(*child)));
         }
         out
     }
 
     /// Takes a transaction out with everything that builds on it; returns how many went.
     pub(crate) fn remove_with_descendants(&mut self, txid: &Txid) -> usize {
-        let gone = self.descendants(txid);
-        for txid in &gone {
-            self.remove(txid);
-        }
+        let gone = self.with_descendants([*txid]);
+        self.remove_all(&gone);
         gone.len()
     }
 
@@ -258,57 +309,18 @@ impl Pool {
 
     /// All transactions connected with `txid` over any number of steps, itself included.
     pub(crate) fn cluster_of(&self, txid: &Txid) -> Vec<Txid> {
-        self.small_cluster_of(txid, usize::MAX).unwrap_or_default()
-    }
-
-    /// The same, unless there are more than `count_max`.
-    pub(crate) fn small_cluster_of(&self, txid: &Txid, count_max: usize) -> Option<Vec<Txid>> {
         let mut found = HashSet::from([*txid]);
         let mut open = vec![*txid];
         let mut out = Vec::new();
         while let Some(next) = open.pop() {
             let Some(entry) = self.entries.get(&next) else { continue };
             out.push(next);
-            if out.len() > count_max {
-                return None;
-            }
             for neighbour in self.parents(entry).into_iter().chain(self.children(&next)) {
                 if found.insert(neighbour) {
                     open.push(neighbour);
                 }
             }
         }
-        Some(out)
-    }
-
-    /// Number and virtual size of the transactions that would be connected, over any number of steps, through a new
-    /// transaction with these parents; stops counting beyond `count_max`. Transactions admitted in or after the place
-    /// `returned_from` are not yet connected with children that were there before them.
-    pub(crate) fn cluster(
-        &self,
-        parents: &[Txid],
-        count_max: usize,
-        returned_from: u64,
-    ) -> (usize, u64) {
-        let mut found: HashSet<Txid> = parents.iter().copied().collect();
-        let mut open: Vec<Txid> = parents.to_vec();
-        let mut vsize = 0;
-        let mut count = 0;
-        while let Some(next) = open.pop() {
-            let Some(entry) = self.entries.get(&next) else { continue };
-            count += 1;
-            vsize += u64::from(entry.vsize);
-            if count > count_max {
-                break;
-            }
-            for neighbour in self.parents(entry).into_iter().chain(self.children(&next)) {
-                let order = self.entries.get(&neighbour).map_or(entry.order, |other| other.order);
-                let is_apart = (order < returned_from) != (entry.order < returned_from);
-                if !is_apart && found.insert(neighbour) {
-                    open.push(neighbour);
-                }
-            }
-        }
-        (count, vsize)
+        out
     }
 }

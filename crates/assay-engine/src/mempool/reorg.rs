@@ -7,6 +7,7 @@ use assay_consensus::locktime::{
     SEQUENCE_LOCKTIME_DISABLE_FLAG, SequenceLocks, has_sequence_locks,
 };
 use assay_consensus::tx::SpentCoin;
+use assay_store::defect::{Point, point};
 use assay_wire::{Coin, OutPoint, Tx, TxIn, Txid};
 
 use super::admission::{Candidate, Rules};
@@ -24,6 +25,7 @@ impl Engine {
         disconnected: DisconnectedTxs,
         readmit: bool,
     ) {
+        point(Point::MempoolReadmit);
         let mut offers = Vec::new();
         for tx in disconnected.into_confirmation_order() {
             if readmit && !tx.tx.view().is_coinbase() {
@@ -34,7 +36,7 @@ impl Engine {
         }
         let mut rules = self.rules(state, None);
         rules.bypass_limits = true;
-        rules.returned_from = state.mempool.next_order();
+        state.mempool.is_returning = true;
         let candidates = offers
             .iter()
             .map(|tx| self.check_alone(Candidate::new(tx.tx.clone(), tx.txid, tx.wtxid)));
@@ -46,6 +48,7 @@ impl Engine {
                 Err(_) => state.mempool.remove_spenders(tx),
             }
         }
+        state.mempool.is_returning = false;
         self.trim_clusters(&mut state.mempool, &returned);
         remove_unfit(state, &rules);
         self.limit_mempool(state);
@@ -95,9 +98,8 @@ fn remove_unfit(state: &mut State, rules: &Rules) {
         entry.depends_on_height && !fits_next_block(state, rules, entry)
     };
     let unfit: Vec<Txid> = state.mempool.iter().filter(is_unfit).map(|(txid, _)| *txid).collect();
-    for txid in &unfit {
-        state.mempool.remove_with_descendants(txid);
-    }
+    let gone = state.mempool.with_descendants(unfit);
+    state.mempool.remove_all(&gone);
 }
 
 /// Whether the next block may hold the transaction as far as locks and the age of coins go.

@@ -1,13 +1,17 @@
 //! Replacing unconfirmed transactions by one that pays more (Core `validation.cpp`, `ReplacementChecks`): the rules of BIP125
 //! without its signal, and with the comparison of what miners earn.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
-use assay_wire::{OutPoint, Txid};
+use assay_wire::{OutPoint, Txid, Wtxid};
 
 use super::admission::Candidate;
-use super::chunks::{Item, chunks, improves};
-use super::pool::Pool;
+use super::cluster::{Cluster, Member};
+use super::diagram;
+use super::graph::{ClusterId, Graph};
+use super::linearize::{CLUSTER_COUNT_MAX, Rate, members};
+use super::pool::{Entry, Pool};
 use crate::engine::Engine;
 use crate::types::TxReject;
 
@@ -38,67 +42,212 @@ pub(super) fn conflicts(pool: &Pool, prevouts: impl Iterator<Item = OutPoint>) -
         .collect()
 }
 
+/// A replacement that keeps all rules but perhaps the last one, and what it would change. It holds all that the last one needs,
+/// so that the engine's lock need not be held meanwhile.
+pub(super) struct Plan {
+    touched: Vec<Touched>,
+    newcomer: Member,
+    parents: Vec<Txid>,
+}
+
+/// A cluster that a replacement would change.
+struct Touched {
+    id: ClusterId,
+    cluster: Arc<Cluster>,
+    /// Members that spend what the new transaction spends.
+    conflicts: u64,
+    /// Those, and all that build on them.
+    gone: u64,
+    /// Members that the new transaction spends from.
+    parents: u64,
+}
+
+impl Touched {
+    /// The parts of what is left that the new transaction connects.
+    fn joining(&self) -> impl Iterator<Item = u64> {
+        let components = self.cluster.components(self.gone);
+        components.into_iter().filter(|set| set & self.parents != 0)
+    }
+}
+
+impl Plan {
+    /// What has to go.
+    pub(super) fn gone(&self) -> Vec<Txid> {
+        let members = |one: &Touched| {
+            let all = one.cluster.members().iter().enumerate();
+            let gone = all.filter(|(index, _)| one.gone >> index & 1 == 1);
+            gone.map(|(_, member)| member.txid).collect::<Vec<_>>()
+        };
+        self.touched.iter().flat_map(members).collect()
+    }
+
+    /// The clusters that it would change: as long as they stand, so does what [`Plan::judge`] finds.
+    pub(super) fn cluster_ids(&self) -> Vec<ClusterId> {
+        self.touched.iter().map(|one| one.id).collect()
+    }
+
+    /// Whether miners would be better off (Core `policy/rbf.cpp`, `ImprovesFeerateDiagram`), and what it took to find out, in
+    /// visits of transactions. As in Core, the orders that are compared are those that bounded work finds. Calls `pause`
+    /// between clusters.
+    pub(super) fn judge(&self, pause: impl Fn()) -> (bool, u64) {
+        let (mut before, mut after): (Vec<Rate>, Vec<Rate>) = (Vec::new(), Vec::new());
+        let mut joining = Vec::new();
+        let mut cost = 0;
+        for Touched { cluster, gone, parents, .. } in &self.touched {
+            pause();
+            let (settled, work) = cluster.settled();
+            cost += work;
+            before.extend(settled.rates());
+            // The order, and so the bits, may be other ones now.
+            let now = |set: u64| {
+                let txids = members(set).map(|index| cluster.members()[index].txid);
+                let places = txids.filter_map(|txid| settled.index_of(&txid));
+                places.fold(0u64, |set, place| set | 1 << place)
+            };
+            let (gone, parents) = (now(*gone), now(*parents));
+            for set in settled.components(gone) {
+                let part = settled.component(gone, set);
+                if set & parents != 0 {
+                    joining.push(part);
+                } else {
+                    let (part, work) = part.settled();
+                    after.extend(part.rates());
+                    cost += work;
+                }
+            }
+        }
+        let joining: Vec<&Cluster> = joining.iter().collect();
+        let joined = Cluster::joined(&joining, Some((self.newcomer, &self.parents)));
+        let (joined, work) = joined.settled();
+        after.extend(joined.rates());
+        before.sort_by(|a, b| b.cmp_rate(a));
+        after.sort_by(|a, b| b.cmp_rate(a));
+        (diagram::improves(&before, &after), cost + work)
+    }
+}
+
+/// What the comparison of diagrams came to for the latest replacements. As long as none of their clusters has changed, the same
+/// replacement need not be looked at again.
+#[derive(Default)]
+pub(super) struct DiagramVerdicts {
+    map: HashMap<Wtxid, (Vec<ClusterId>, bool)>,
+    /// In the order in which they came.
+    order: VecDeque<Wtxid>,
+}
+
+impl DiagramVerdicts {
+    /// Each takes up to 2 kB.
+    const COUNT_MAX: usize = 1024;
+
+    pub(super) fn get(&self, wtxid: &Wtxid, plan: &Plan) -> Option<bool> {
+        let (ids, is_better) = self.map.get(wtxid)?;
+        plan.touched.iter().map(|one| one.id).eq(ids.iter().copied()).then_some(*is_better)
+    }
+
+    pub(super) fn put(&mut self, wtxid: Wtxid, ids: Vec<ClusterId>, is_better: bool) {
+        if self.map.insert(wtxid, (ids, is_better)).is_none() {
+            self.order.push_back(wtxid);
+        }
+        if self.order.len() > Self::COUNT_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.map.remove(&oldest);
+        }
+    }
+}
+
 impl Engine {
-    /// Checks that `candidate` may replace `direct` and all that builds on them; returns what has to go.
-    pub(super) fn check_replacement(
+    /// Checks all but the feerate diagram: whether `candidate` may replace `direct` and all that builds on them.
+    pub(super) fn plan_replacement(
         &self,
         pool: &Pool,
         candidate: &Candidate,
-        item: &Item,
+        entry: &Entry,
+        direct: &[Txid],
+    ) -> Result<Plan, TxReject> {
+        let Some(graph) = &pool.graph else {
+            unreachable!("where clusters have no limit nothing is replaced")
+        };
+        check_cluster_count(graph, candidate, direct)?;
+        let newcomer = Member::new(candidate.txid(), entry.fee_sat, entry.vsize);
+        let parents = pool.parents(entry);
+        let plan = Plan { touched: touched(graph, direct, &parents), newcomer, parents };
+        check_pays_for_itself(candidate, &plan)?;
+        check_disjoint(candidate, &plan)?;
+        self.check_cluster(candidate, &plan)?;
+        Ok(plan)
+    }
+
+    /// Checks that `candidate` may replace `direct` and all that builds on them; returns what has to go.
+    pub(super) fn check_replacement(
+        &self,
+        pool: &mut Pool,
+        candidate: &Candidate,
+        entry: &Entry,
         direct: &[Txid],
     ) -> Result<Vec<Txid>, TxReject> {
-        check_cluster_count(pool, candidate, direct)?;
-        let mut seen = HashSet::new();
-        let gone: Vec<Txid> = direct
-            .iter()
-            .flat_map(|txid| pool.descendants(txid))
-            .filter(|txid| seen.insert(*txid))
-            .collect();
-        check_pays_for_itself(pool, candidate, item, &gone)?;
-        let affected = affected_items(pool, item, &gone);
-        let mut after: Vec<Item> =
-            affected.iter().filter(|item| !seen.contains(&item.txid)).cloned().collect();
-        check_disjoint(pool, candidate, item, direct)?;
-        after.push(item.clone());
-        self.check_cluster(candidate, item, &after)?;
-        // Clusters are within the limit that chunks can be found for, so there are some.
-        let (before, after) = (chunks(&affected), chunks(&after));
-        let is_better = before.zip(after).is_some_and(|(before, after)| improves(&before, &after));
+        let plan = self.plan_replacement(pool, candidate, entry, direct)?;
+        let is_better = pool.diagram_verdicts.get(&entry.wtxid, &plan).unwrap_or_else(|| {
+            let (is_better, cost) = plan.judge(|| ());
+            self.note_policy_work(cost);
+            pool.diagram_verdicts.put(entry.wtxid, plan.cluster_ids(), is_better);
+            is_better
+        });
         if !is_better {
             let debug = "insufficient feerate: does not improve feerate diagram";
             return Err(candidate.refused("replacement-failed", debug));
         }
-        Ok(gone)
+        Ok(plan.gone())
     }
 
     /// The cluster that the new transaction will be in.
-    fn check_cluster(
-        &self,
-        candidate: &Candidate,
-        item: &Item,
-        after: &[Item],
-    ) -> Result<(), TxReject> {
-        let cluster = super::chunks::cluster_with(after, &item.txid);
-        let vsize: u64 = cluster.iter().map(|item| item.vsize).sum();
-        let is_too_large = self.config.cluster_count_max.is_some_and(|max| cluster.len() > max)
+    fn check_cluster(&self, candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
+        let (mut count, mut vsize) = (1, plan.newcomer.rate().vsize);
+        for one in &plan.touched {
+            for set in one.joining() {
+                count += set.count_ones() as usize;
+                vsize += one.cluster.rate_of(set).vsize;
+            }
+        }
+        let count_max = self.config.cluster_count_max.map(|max| max.min(CLUSTER_COUNT_MAX));
+        let is_too_large = count_max.is_some_and(|max| count > max)
             || self.config.cluster_vsize_max.is_some_and(|max| vsize > max);
         if is_too_large { Err(candidate.refused("too-large-cluster", "")) } else { Ok(()) }
     }
 }
 
+/// The clusters that change: those of what goes, and those of the new one's parents.
+fn touched(graph: &Graph, direct: &[Txid], parents: &[Txid]) -> Vec<Touched> {
+    // By number, so that the same clusters come in the same order.
+    let mut touched: BTreeMap<ClusterId, Touched> = BTreeMap::new();
+    for (txids, is_conflict) in [(direct, true), (parents, false)] {
+        for txid in txids {
+            let Some((id, cluster)) = graph.cluster(txid) else { continue };
+            let one = touched.entry(id).or_insert_with(|| Touched {
+                id,
+                cluster: Arc::clone(cluster),
+                conflicts: 0,
+                gone: 0,
+                parents: 0,
+            });
+            let index = cluster.index_of(txid).expect("it is in its cluster");
+            *(if is_conflict { &mut one.conflicts } else { &mut one.parents }) |= 1 << index;
+        }
+    }
+    let mut touched: Vec<Touched> = touched.into_values().collect();
+    for one in &mut touched {
+        one.gone = one.cluster.with_descendants(one.conflicts);
+    }
+    touched
+}
+
 fn check_cluster_count(
-    pool: &Pool,
+    graph: &Graph,
     candidate: &Candidate,
     direct: &[Txid],
 ) -> Result<(), TxReject> {
-    let mut seen = HashSet::new();
-    let mut count = 0;
-    for txid in direct {
-        if !seen.contains(txid) {
-            count += 1;
-            seen.extend(pool.cluster_of(txid));
-        }
-    }
+    let ids = direct.iter().filter_map(|txid| graph.cluster(txid).map(|(id, _)| id));
+    let count = ids.collect::<HashSet<_>>().len();
     if count <= CLUSTERS_MAX {
         return Ok(());
     }
@@ -110,31 +259,23 @@ fn check_cluster_count(
 }
 
 /// What it builds on must not go.
-fn check_disjoint(
-    pool: &Pool,
-    candidate: &Candidate,
-    item: &Item,
-    direct: &[Txid],
-) -> Result<(), TxReject> {
-    let is_below = |txid: &&Txid| {
-        let above = pool.descendants(txid);
-        item.parents.iter().any(|parent| above.contains(parent))
+fn check_disjoint(candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
+    let below = |one: &Touched| {
+        members(one.conflicts)
+            .filter(|index| one.cluster.with_descendants(1 << index) & one.parents != 0)
+            .map(|index| one.cluster.members()[index].txid)
+            .collect::<Vec<_>>()
     };
-    let Some(ancestor) = direct.iter().filter(is_below).min() else { return Ok(()) };
-    let debug = format!("{} spends conflicting transaction {ancestor}", item.txid);
+    let Some(ancestor) = plan.touched.iter().flat_map(below).min() else { return Ok(()) };
+    let debug = format!("{} spends conflicting transaction {ancestor}", candidate.txid());
     Err(candidate.refused("bad-txns-spends-conflicting-tx", debug))
 }
 
 /// BIP125's rules 3 and 4: it pays what the others paid, and for its own way through the network.
-fn check_pays_for_itself(
-    pool: &Pool,
-    candidate: &Candidate,
-    item: &Item,
-    gone: &[Txid],
-) -> Result<(), TxReject> {
-    let entries = gone.iter().filter_map(|txid| pool.get(txid));
-    let fees_gone: i64 = entries.map(|entry| entry.fee_sat).sum();
-    let (txid, fee) = (item.txid, item.fee_sat);
+fn check_pays_for_itself(candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
+    let fees = plan.touched.iter().map(|one| one.cluster.rate_of(one.gone).fee_sat);
+    let fees_gone: i64 = fees.sum();
+    let (txid, Rate { fee_sat: fee, vsize }) = (candidate.txid(), plan.newcomer.rate());
     if fee < fees_gone {
         let (fee, fees_gone) = (coins(fee), coins(fees_gone));
         let debug = format!(
@@ -142,7 +283,7 @@ fn check_pays_for_itself(
         );
         return Err(candidate.refused("insufficient fee", debug));
     }
-    let least = (INCREMENTAL_FEE_SAT_PER_KVB * item.vsize).div_ceil(1000) as i64;
+    let least = (INCREMENTAL_FEE_SAT_PER_KVB * vsize).div_ceil(1000) as i64;
     if fee - fees_gone < least {
         let (added, least) = (coins(fee - fees_gone), coins(least));
         let debug = format!(
@@ -151,23 +292,6 @@ fn check_pays_for_itself(
         return Err(candidate.refused("insufficient fee", debug));
     }
     Ok(())
-}
-
-/// The clusters that change: those of what goes, and those of the new one's parents.
-fn affected_items(pool: &Pool, item: &Item, gone: &[Txid]) -> Vec<Item> {
-    let mut seen = HashSet::new();
-    let mut items = Vec::new();
-    for start in gone.iter().chain(&item.parents) {
-        if seen.contains(start) {
-            continue;
-        }
-        for txid in pool.cluster_of(start) {
-            if let (true, Some(entry)) = (seen.insert(txid), pool.get(&txid)) {
-                items.push(Item::of(pool, txid, entry));
-            }
-        }
-    }
-    items
 }
 
 /// Satoshi as Core's messages print them (`FormatMoney`): at least two decimals.

@@ -6,20 +6,21 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::rc::Rc;
 
 use assay_wire::Txid;
 
-use super::chunks::{Chunk, Item, chunks_by_cluster};
+use super::cluster::Cluster;
+use super::graph::Graph;
+use super::linearize::{CLUSTER_COUNT_MAX, Rate};
 use super::pool::Pool;
 use crate::engine::Engine;
 
 impl Engine {
-    /// Makes the clusters of transactions that have just returned fit the limits.
+    /// Makes the clusters of transactions that have just returned fit the limits, and connects them with what spends from them.
     pub(super) fn trim_clusters(&self, pool: &mut Pool, returned: &[Txid]) {
         let Some(count_max) = self.config.cluster_count_max else { return };
+        let count_max = count_max.min(CLUSTER_COUNT_MAX);
         let vsize_max = self.config.cluster_vsize_max.unwrap_or(u64::MAX);
-        let is_new: HashSet<Txid> = returned.iter().copied().collect();
         let mut seen = HashSet::new();
         for txid in returned {
             if seen.contains(txid) || pool.get(txid).is_none() {
@@ -30,19 +31,29 @@ impl Engine {
             let vsizes = cluster.iter().filter_map(|txid| pool.get(txid));
             let vsize: u64 = vsizes.map(|entry| u64::from(entry.vsize)).sum();
             if cluster.len() > count_max || vsize > vsize_max {
-                for gone in Trim::new(pool, &cluster, &is_new).left_over(count_max, vsize_max) {
-                    pool.remove(&gone);
-                }
+                let left_over = Trim::new(pool, &cluster).left_over(count_max, vsize_max);
+                pool.remove_all(&left_over);
             }
         }
+        if let Some(graph) = &mut pool.graph {
+            graph.link_pending();
+        }
     }
+}
+
+/// The clusters that these transactions are in, each once.
+fn clusters<'a>(graph: &'a Graph, txids: &[Txid]) -> Vec<&'a Cluster> {
+    let mut seen = HashSet::new();
+    let found = txids.iter().filter_map(|txid| graph.cluster(txid));
+    found.filter(|(id, _)| seen.insert(*id)).map(|(_, cluster)| cluster.as_ref()).collect()
 }
 
 /// A transaction of a cluster that is too large.
 struct Member {
     txid: Txid,
     vsize: u64,
-    chunk: Rc<Chunk>,
+    /// Of its chunk in the cluster that it was in.
+    rate: Rate,
     /// Its real parents, and what came before it in the cluster that it was in.
     waits_for: Vec<usize>,
     /// The other way round.
@@ -59,27 +70,22 @@ struct Trim {
 }
 
 impl Trim {
-    fn new(pool: &Pool, cluster: &[Txid], is_new: &HashSet<Txid>) -> Self {
-        let item = |txid: &Txid| pool.get(txid).map(|entry| Item::of(pool, *txid, entry));
-        let mut items: Vec<Item> = cluster.iter().filter_map(item).collect();
-        let parents: HashMap<Txid, Vec<Txid>> =
-            items.iter().map(|item| (item.txid, item.parents.clone())).collect();
-        // What was unconfirmed before was not connected with what returns.
-        for item in &mut items {
-            let was_here = !is_new.contains(&item.txid);
-            item.parents.retain(|parent| !(was_here && is_new.contains(parent)));
-        }
-        let mut members: Vec<Member> = Vec::with_capacity(items.len());
-        for chunks in chunks_by_cluster(&items).unwrap_or_default() {
+    fn new(pool: &Pool, connected: &[Txid]) -> Self {
+        let entries = connected.iter().filter_map(|txid| Some((*txid, pool.get(txid)?)));
+        let parents = entries.map(|(txid, entry)| (txid, pool.parents(entry))).collect();
+        let mut members: Vec<Member> = Vec::with_capacity(connected.len());
+        // What was unconfirmed before is not connected yet with what returns: these are the clusters as they were.
+        for cluster in pool.graph.iter().flat_map(|graph| clusters(graph, connected)) {
             let first = members.len();
-            for chunk in chunks.into_iter().map(Rc::new) {
-                for txid in &chunk.txids {
+            let (cluster, _) = cluster.settled();
+            for (rate, chunk) in cluster.chunks() {
+                for member in chunk {
                     let index = members.len();
-                    let vsize = pool.get(txid).map_or(0, |entry| u64::from(entry.vsize));
+                    let vsize = u64::from(member.node.vsize);
                     members.push(Member {
-                        txid: *txid,
+                        txid: member.txid,
                         vsize,
-                        chunk: Rc::clone(&chunk),
+                        rate,
                         waits_for: if index > first { vec![index - 1] } else { Vec::new() },
                         frees: Vec::new(),
                         is_kept: false,
@@ -134,7 +140,7 @@ impl Trim {
     }
 
     fn ready(&self, index: usize) -> Ready {
-        Ready { chunk: Rc::clone(&self.members[index].chunk), index }
+        Ready { rate: self.members[index].rate, index }
     }
 
     /// Connects a transaction with what it depends on, unless that would be too large.
@@ -170,14 +176,14 @@ impl Trim {
 
 /// A transaction whose dependencies are all kept; the greater, the sooner.
 struct Ready {
-    chunk: Rc<Chunk>,
+    rate: Rate,
     index: usize,
 }
 
 impl Ord for Ready {
     fn cmp(&self, other: &Self) -> Ordering {
-        let by_rate = self.chunk.cmp_rate(&other.chunk);
-        let by_size = Reverse(self.chunk.vsize).cmp(&Reverse(other.chunk.vsize));
+        let by_rate = self.rate.cmp_rate(&other.rate);
+        let by_size = Reverse(self.rate.vsize).cmp(&Reverse(other.rate.vsize));
         by_rate.then(by_size).then(other.index.cmp(&self.index))
     }
 }

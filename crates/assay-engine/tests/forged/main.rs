@@ -12,6 +12,7 @@ mod fixture;
 mod follow;
 mod mempool;
 mod mempool_file;
+mod mempool_hostile;
 mod mempool_limits;
 mod mempool_reorg;
 mod mint;

@@ -46,7 +46,7 @@ pub enum Point {
     MempoolScripts,
     /// A transaction is about to enter the mempool.
     MempoolAdd,
-    /// A transaction leaves the mempool.
+    /// Transactions have left the mempool, and its clusters have not heard of it.
     MempoolRemove,
     /// Transactions of disconnected blocks come back.
     MempoolReadmit,

@@ -1,6 +1,7 @@
 //! Flags of `assay bench`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use assay_bench::suite::Extent;
 use clap::{Args, Subcommand, ValueEnum};
@@ -38,12 +39,48 @@ pub(crate) enum BenchCommand {
     Blocks(BenchBlocksArguments),
     /// Full validation of one forged chain, ours and Bitcoin Core's kernel in turns, process against process.
     Sync(BenchSyncArguments),
+    /// Block connection while hostile threads submit the costliest transactions to the mempool.
+    Mempool(BenchMempoolArguments),
     /// Rates of libsecp256k1 on one thread: what the forge's and the node's rates are compared with.
     Libsecp {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Block connection while hostile threads submit the costliest transactions to the mempool.
+///
+/// Blocks come in pairs on a regtest chain of our own, in a temporary folder: one while nobody else uses the engine, one under
+/// attack. Hostile threads submit clusters of 64 tangled transactions that outbid each other in a full mempool, and
+/// replacements that conflict with 100 such clusters and pay, but fail the feerate diagram. Every verdict is checked. Ratios
+/// are times under attack over quiet ones.
+#[derive(Debug, Args)]
+pub(crate) struct BenchMempoolArguments {
+    /// Pairs of blocks.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) blocks: usize,
+    /// Transactions in a block; 8000 of one input nearly fill it.
+    #[arg(long, value_name = "N", default_value_t = 8000)]
+    pub(crate) txs: usize,
+    /// Hostile clusters; half of them fit into the mempool.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) clusters: usize,
+    /// Threads that submit hostile transactions: every other one replacements, the others clusters.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) hostile_threads: usize,
+    /// Threads that verify scripts; 0 takes one for each core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// How long the hostile threads run before each block that they are to delay.
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = super::duration)]
+    pub(crate) lead: Duration,
+    /// Seed of fees and dependencies.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Which benchmarks, and how.

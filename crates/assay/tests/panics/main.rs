@@ -19,17 +19,6 @@ use assay_engine::defect::{EXIT_STATUS, Point};
 use node::Node;
 use story::{Oracle, Story};
 
-/// Points that are not in the program yet.
-const NOT_REACHED: [Point; 7] = [
-    Point::MempoolScripts,
-    Point::MempoolAdd,
-    Point::MempoolRemove,
-    Point::MempoolReadmit,
-    Point::MempoolSave,
-    Point::ElectrumCall,
-    Point::ElectrumNotify,
-];
-
 /// What is to be tried: this pass of this point.
 #[derive(Clone, Copy, Debug)]
 struct Case {
@@ -44,7 +33,7 @@ fn a_defect_anywhere_ends_the_process_and_leaves_nothing_wrong() {
     let (oracle, passes) = never_failing(&story, folder.path());
     let unreached: Vec<Point> =
         Point::ALL.into_iter().filter(|point| passes.get(&name(*point)) == Some(&0)).collect();
-    assert_eq!(unreached, NOT_REACHED, "points that the story passes: {passes:?}");
+    assert!(unreached.is_empty(), "the story passes no {unreached:?}: {passes:?}");
 
     let cases = cases(&passes);
     let (next, start) = (AtomicUsize::new(0), Instant::now());
@@ -70,7 +59,7 @@ fn a_defect_anywhere_ends_the_process_and_leaves_nothing_wrong() {
     }
     println!(
         "{} points, {} passes tried, {} processes ended by a defect, {} starts compared, {:.1} s",
-        Point::ALL.len() - unreached.len(),
+        Point::ALL.len(),
         cases.len(),
         ended.len(),
         cases.len(),

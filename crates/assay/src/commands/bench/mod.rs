@@ -5,6 +5,7 @@ mod compare;
 mod libsecp;
 mod list;
 mod measure;
+mod mempool;
 pub(crate) mod plan;
 mod progress;
 mod serve;
@@ -34,6 +35,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
         Some(BenchCommand::Signatures(arguments)) => signatures::run(arguments),
         Some(BenchCommand::Blocks(arguments)) => blocks::run(arguments),
         Some(BenchCommand::Sync(arguments)) => sync::run(arguments),
+        Some(BenchCommand::Mempool(arguments)) => mempool::run(arguments),
         Some(BenchCommand::Libsecp { json }) => libsecp::run(*json),
     }
 }

@@ -1,0 +1,145 @@
+//! A regtest chain whose transactions need no signatures, so that coins are cheap to make and policy is what costs.
+
+use assay_consensus::commitment::height_prefix;
+use assay_consensus::params::ChainParams;
+use assay_hash::merkle_root;
+use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, encode};
+
+/// Pays to the hash of a script that is just true, which relay policy accepts.
+const P2SH_TRUE: [u8; 23] = [
+    0xa9, 20, 0xda, 0x17, 0x45, 0xe9, 0xb5, 0x49, 0xbd, 0x0b, 0xfa, 0x1a, 0x56, 0x99, 0x71, 0xc7,
+    0x7e, 0xba, 0x30, 0xcd, 0x5a, 0x4b, 0x87,
+];
+/// Blocks before a coinbase can be spent.
+const MATURITY: u32 = 100;
+/// What a coinbase claims; less than it might.
+const COINBASE_SAT: i64 = 5_000_000_000;
+/// Outputs of a transaction that makes coins.
+const FAN_OUT: usize = 2000;
+/// What each of them holds.
+pub(super) const COIN_SAT: i64 = 2_400_000;
+/// Such transactions in one block.
+const FANS_PER_BLOCK: usize = 12;
+/// Fee of a transaction of the measured blocks.
+const FEE_SAT: i64 = 1000;
+
+/// An output and its value in satoshi.
+pub(super) type CoinOf = (OutPoint, i64);
+
+/// A block with its place.
+pub(super) struct MintedBlock {
+    pub(super) height: u32,
+    pub(super) hash: BlockHash,
+    pub(super) raw: Vec<u8>,
+}
+
+/// Makes one branch, block by block.
+pub(super) struct Mint {
+    height: u32,
+    tip: BlockHash,
+    time: u32,
+}
+
+impl Mint {
+    /// A chain with at least `count` coins of [`COIN_SAT`] each: its blocks, and the coins.
+    pub(super) fn new(params: &ChainParams, count: usize) -> (Self, Vec<MintedBlock>, Vec<CoinOf>) {
+        let mut mint = Self { height: 0, tip: params.genesis_hash, time: params.genesis.time };
+        let fans = count.div_ceil(FAN_OUT);
+        let mut blocks = Vec::new();
+        let mut coinbases = Vec::new();
+        for _ in 0..MATURITY as usize + fans {
+            let (block, outpoint) = mint.block(&[], COINBASE_SAT);
+            blocks.push(block);
+            coinbases.push(outpoint);
+        }
+        let mut coins = Vec::with_capacity(fans * FAN_OUT);
+        for group in coinbases[..fans].chunks(FANS_PER_BLOCK) {
+            let txs: Vec<Transaction> =
+                group.iter().map(|coinbase| tx(&[*coinbase], &[COIN_SAT; FAN_OUT])).collect();
+            for tx in &txs {
+                let txid = tx.view().txid();
+                let outpoint = |vout| OutPoint { txid, vout };
+                coins.extend((0..FAN_OUT as u32).map(|vout| (outpoint(vout), COIN_SAT)));
+            }
+            blocks.push(mint.block(&txs, 0).0);
+        }
+        (mint, blocks, coins)
+    }
+
+    /// The next block, which moves every one of `coins` to a new output.
+    pub(super) fn moving(&mut self, coins: &mut [CoinOf]) -> MintedBlock {
+        let mut txs = Vec::with_capacity(coins.len());
+        for (outpoint, value) in coins {
+            *value -= FEE_SAT;
+            let tx = tx(&[*outpoint], &[*value]);
+            *outpoint = OutPoint { txid: tx.view().txid(), vout: 0 };
+            txs.push(tx);
+        }
+        self.block(&txs, 0).0
+    }
+
+    fn block(&mut self, txs: &[Transaction], claim: i64) -> (MintedBlock, OutPoint) {
+        self.height += 1;
+        self.time += 60;
+        let mut script_sig = height_prefix(self.height);
+        script_sig.extend([1, 0]);
+        let coinbase = coinbase(&script_sig, claim);
+        let outpoint = OutPoint { txid: coinbase.view().txid(), vout: 0 };
+        let all = || std::iter::once(&coinbase).chain(txs);
+        let leaves = all().map(|tx| tx.view().txid().0).collect();
+        let mut header = Header {
+            version: 0x2000_0000,
+            prev_block: self.tip,
+            merkle_root: merkle_root(leaves).0,
+            time: self.time,
+            bits: 0x207f_ffff,
+            nonce: 0,
+        };
+        // Half of all hashes are below regtest's target; those with a smaller first byte surely are.
+        while header.hash().0[31] >= 0x7f {
+            header.nonce += 1;
+        }
+        self.tip = header.hash();
+        let mut raw = header.to_bytes().to_vec();
+        encode::compact_size(&mut raw, 1 + txs.len() as u64);
+        for tx in all() {
+            raw.extend_from_slice(tx.bytes());
+        }
+        (MintedBlock { height: self.height, hash: self.tip, raw }, outpoint)
+    }
+}
+
+fn coinbase(script_sig: &[u8], claim: i64) -> Transaction {
+    let mut raw = 2i32.to_le_bytes().to_vec();
+    raw.push(1);
+    raw.extend(OutPoint::NULL.to_bytes());
+    encode::var_bytes(&mut raw, script_sig);
+    raw.extend(u32::MAX.to_le_bytes());
+    raw.push(1);
+    raw.extend(claim.to_le_bytes());
+    encode::var_bytes(&mut raw, &P2SH_TRUE);
+    raw.extend([0; 4]);
+    parse(raw)
+}
+
+/// A final transaction that spends such outputs and makes others.
+pub(super) fn tx(inputs: &[OutPoint], values: &[i64]) -> Transaction {
+    let mut raw = 2i32.to_le_bytes().to_vec();
+    encode::compact_size(&mut raw, inputs.len() as u64);
+    for outpoint in inputs {
+        raw.extend(outpoint.to_bytes());
+        encode::var_bytes(&mut raw, &[1, 0x51]);
+        raw.extend(u32::MAX.to_le_bytes());
+    }
+    encode::compact_size(&mut raw, values.len() as u64);
+    for value in values {
+        raw.extend(value.to_le_bytes());
+        encode::var_bytes(&mut raw, &P2SH_TRUE);
+    }
+    raw.extend([0; 4]);
+    parse(raw)
+}
+
+fn parse(raw: Vec<u8>) -> Transaction {
+    Transaction::parse(raw, Encoding::Segwit).expect("it is written as it is read")
+}

@@ -1,0 +1,287 @@
+//! Block connection while others put the worst they can into the mempool.
+//!
+//! Blocks come in pairs: one while nobody else uses the engine, one while hostile threads submit without a pause. Some threads
+//! submit clusters of 64 tangled transactions, each cluster paying a little more than the one before it, so that a full mempool
+//! always evicts. The others submit one replacement over and over that conflicts with a hundred such clusters and pays for
+//! them, but would leave miners worse off; every other time with another txid.
+
+mod chain;
+mod hostile;
+mod report;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
+
+use assay_consensus::params::ChainParams;
+use assay_engine::{Config, Engine, SubmitOutcome};
+
+use self::chain::{CoinOf, Mint, MintedBlock};
+use self::hostile::{COINS_PER_CLUSTER, Cluster, VICTIMS, replacement, variant};
+pub use self::report::Report;
+use crate::conditions::Conditions;
+use crate::ibd::calls::Random;
+use crate::{BenchError, Progress};
+
+/// Blocks of each kind before those that count.
+const WARM_UP: usize = 2;
+/// Fee rate of the first hostile cluster, thousandths of a satoshi per virtual byte.
+const RATE_FIRST: i64 = 2000;
+/// By how much each hostile cluster outbids the one before it.
+const RATE_STEP: i64 = 20;
+/// Above all hostile clusters' rates.
+const RATE_ABOVE: i64 = 40_000;
+/// Memory of a cluster in the mempool, a little more than it is: half of all hostile clusters fit, with room for two more.
+const CLUSTER_BYTES: u64 = 147_500;
+
+/// What to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Pairs of blocks.
+    pub blocks: usize,
+    /// Transactions of a block.
+    pub txs: usize,
+    /// Hostile clusters.
+    pub clusters: usize,
+    /// Threads that submit hostile transactions; with one, it alternates.
+    pub hostile_threads: usize,
+    /// Threads that verify scripts.
+    pub threads: usize,
+    /// How long the hostile threads have had before the block comes.
+    pub lead: Duration,
+    /// Seed of fees and dependencies.
+    pub seed: u64,
+}
+
+/// What hostile threads do until they are told to stop.
+struct Attack<'a> {
+    engine: &'a Engine,
+    clusters: &'a [Cluster],
+    replacement: &'a [u8],
+    /// Held in shared mode during a submission, alone by whoever wants quiet.
+    gate: RwLock<()>,
+    is_over: AtomicBool,
+    tally: Mutex<Tally>,
+}
+
+/// What became of hostile transactions.
+#[derive(Default)]
+struct Tally {
+    /// How long each replacement took to be rejected, seconds.
+    replacements_s: Vec<f64>,
+    /// How long each transaction of a cluster took.
+    clusters_s: Vec<f64>,
+    /// How often each verdict came.
+    verdicts: BTreeMap<String, u64>,
+    /// A verdict that must not come.
+    wrong: Option<String>,
+}
+
+/// Measures in a temporary folder.
+///
+/// # Errors
+/// When a parameter makes no sense, the engine fails, or an answer is wrong.
+pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
+    for (what, value) in
+        [("--blocks", options.blocks), ("--txs", options.txs), ("--clusters", options.clusters)]
+    {
+        if value == 0 {
+            return Err(BenchError::Parameter { what, wanted: "at least 1" });
+        }
+    }
+    let conditions = Conditions::now();
+    let dir = tempfile::tempdir()
+        .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
+    let engine = open(dir.path(), options)?;
+    let coins_wanted = (options.clusters + VICTIMS) * COINS_PER_CLUSTER + options.txs;
+    let (mut mint, blocks, mut coins) = Mint::new(engine.params(), coins_wanted);
+    for block in &blocks {
+        submit(&engine, block)?;
+    }
+    let mut moving = coins.split_off(coins.len() - options.txs);
+    let (victims, clusters) = hostile_clusters(options, &coins);
+    // As many of the others as fit, too: from the first hostile transaction on the mempool is full.
+    let (first, others) = clusters.split_at(clusters.len() / 2);
+    for cluster in victims.iter().chain(first) {
+        fill(&engine, cluster)?;
+    }
+    let replacement = replacement(&victims);
+    let attack = Attack {
+        engine: &engine,
+        clusters: others,
+        replacement: &replacement,
+        gate: RwLock::new(()),
+        is_over: AtomicBool::new(false),
+        tally: Mutex::default(),
+    };
+    let times = attack.run(options, &mut mint, &mut moving, progress)?;
+    let tally = attack.tally.into_inner().unwrap_or_default();
+    check(&engine, &victims, &moving, tally.wrong.as_deref())?;
+    Ok(Report::new(options, conditions, &times, &tally, engine.tip().hash.to_string()))
+}
+
+fn open(dir: &Path, options: &Options) -> Result<Engine, BenchError> {
+    let params = ChainParams::by_name("regtest").expect("a known chain");
+    let mut config = Config::new(dir, Arc::new(params));
+    config.threads = options.threads;
+    config.cache_bytes_max = 450 << 20;
+    config.mempool_bytes_max = (2 + VICTIMS + options.clusters / 2) as u64 * CLUSTER_BYTES;
+    config.persist_mempool = false;
+    Engine::open(config)
+        .map_err(|error| BenchError::Engine { dir: dir.to_owned(), source: Box::new(error) })
+}
+
+/// The clusters that stay, and those that hostile threads submit.
+fn hostile_clusters(options: &Options, coins: &[CoinOf]) -> (Vec<Cluster>, Vec<Cluster>) {
+    let mut random = Random::new(options.seed);
+    let mut coins = coins.chunks_exact(COINS_PER_CLUSTER);
+    let mut next =
+        |rate| Cluster::new(&mut random, coins.next().expect("coins for each cluster"), rate);
+    let victims = (0..VICTIMS).map(|_| next(RATE_ABOVE + RATE_STEP * options.clusters as i64));
+    let victims = victims.collect();
+    let clusters = (0..options.clusters).map(|number| next(RATE_FIRST + RATE_STEP * number as i64));
+    (victims, clusters.collect())
+}
+
+/// Puts a cluster into the mempool while there is room.
+fn fill(engine: &Engine, cluster: &Cluster) -> Result<(), BenchError> {
+    let raws = cluster.txs.iter().map(|tx| tx.bytes().to_vec()).collect();
+    let verdicts = engine.submit_transactions(raws, None);
+    let reject = verdicts.into_iter().find_map(Result::err);
+    reject.map_or(Ok(()), |reject| {
+        Err(wrong(format!("one of the first clusters is not admitted: {reject:?}")))
+    })
+}
+
+/// Connects a block, and gives the seconds it took.
+fn submit(engine: &Engine, block: &MintedBlock) -> Result<f64, BenchError> {
+    let raw = block.raw.clone();
+    let start = Instant::now();
+    let outcome = engine.submit_block(raw);
+    let elapsed_s = start.elapsed().as_secs_f64();
+    let tip = engine.tip();
+    match outcome {
+        SubmitOutcome::Accepted if (tip.height, tip.hash) == (block.height, block.hash) => {
+            Ok(elapsed_s)
+        }
+        other => Err(BenchError::OwnBlock { height: block.height, detail: format!("{other:?}") }),
+    }
+}
+
+impl Attack<'_> {
+    /// The seconds of each block: with nobody else, and under attack.
+    fn run(
+        &self,
+        options: &Options,
+        mint: &mut Mint,
+        moving: &mut [CoinOf],
+        progress: &dyn Progress,
+    ) -> Result<[Vec<f64>; 2], BenchError> {
+        let count = WARM_UP + options.blocks;
+        progress.begin("blocks under attack", count as u64);
+        std::thread::scope(|scope| {
+            for thread in 0..options.hostile_threads {
+                scope.spawn(move || self.submit_until_over(thread, options.hostile_threads));
+            }
+            let mut times = [Vec::new(), Vec::new()];
+            let mut measure = || -> Result<(), BenchError> {
+                for round in 0..count {
+                    let (quiet, attacked) = (mint.moving(moving), mint.moving(moving));
+                    let alone = self.gate.write();
+                    let quiet_s = submit(self.engine, &quiet)?;
+                    drop(alone);
+                    std::thread::sleep(options.lead);
+                    let attacked_s = submit(self.engine, &attacked)?;
+                    if round >= WARM_UP {
+                        times[0].push(quiet_s);
+                        times[1].push(attacked_s);
+                    }
+                    progress.step();
+                }
+                Ok(())
+            };
+            let outcome = measure();
+            self.is_over.store(true, Ordering::Release);
+            outcome.map(|()| times)
+        })
+    }
+
+    fn submit_until_over(&self, thread: usize, threads: usize) {
+        let mut clusters = self.clusters.iter().flat_map(|cluster| &cluster.txs).cycle();
+        let mut number = thread as u32;
+        while !self.is_over.load(Ordering::Acquire) {
+            let turn = if threads == 1 { number as usize } else { thread };
+            let is_replacement = turn.is_multiple_of(2);
+            let raw = if is_replacement {
+                // Every other one is the one before.
+                variant(self.replacement, number / 4 * threads as u32 + thread as u32)
+            } else {
+                clusters.next().expect("there are clusters").bytes().to_vec()
+            };
+            number = number.wrapping_add(1);
+            let quiet = self.gate.read();
+            let start = Instant::now();
+            let verdict = self.engine.submit_transaction(raw, None);
+            let elapsed_s = start.elapsed().as_secs_f64();
+            drop(quiet);
+            let reason = verdict.map_or_else(|reject| reject.reason, |_| "admitted".to_owned());
+            self.tally.lock().expect("nobody panics").add(is_replacement, reason, elapsed_s);
+        }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, is_replacement: bool, reason: String, elapsed_s: f64) {
+        let expected: &[&str] = if is_replacement {
+            self.replacements_s.push(elapsed_s);
+            &["replacement-failed"]
+        } else {
+            self.clusters_s.push(elapsed_s);
+            // What an evicted transaction's children spend is gone.
+            &[
+                "admitted",
+                "mempool full",
+                "mempool min fee not met",
+                "bad-txns-inputs-missingorspent",
+            ]
+        };
+        if !expected.contains(&reason.as_str()) {
+            self.wrong.get_or_insert_with(|| reason.clone());
+        }
+        *self.verdicts.entry(reason).or_default() += 1;
+    }
+}
+
+/// Whether the pool and the coins are what they should be at the end.
+fn check(
+    engine: &Engine,
+    victims: &[Cluster],
+    moving: &[CoinOf],
+    wrong_verdict: Option<&str>,
+) -> Result<(), BenchError> {
+    if let Some(verdict) = wrong_verdict {
+        return Err(wrong(format!("a hostile transaction got the verdict {verdict:?}")));
+    }
+    let info = engine.mempool_info();
+    if info.usage > info.max_bytes || info.size != engine.mempool_txids().len() {
+        let detail = format!("{} bytes of {}, {} entries", info.usage, info.max_bytes, info.size);
+        return Err(wrong(detail));
+    }
+    if let Some(victim) = victims.iter().find(|one| engine.mempool_tx(&one.bait).is_none()) {
+        return Err(wrong(format!("{} was replaced or evicted", victim.bait)));
+    }
+    for (outpoint, value) in moving {
+        match engine.coin(outpoint, false) {
+            Ok(Some((coin, _))) if coin.value == *value => {}
+            other => return Err(wrong(format!("coin {outpoint:?}: {other:?}"))),
+        }
+    }
+    Ok(())
+}
+
+fn wrong(detail: String) -> BenchError {
+    let (benchmark, alternative) = ("mempool".to_owned(), "assay".to_owned());
+    BenchError::WrongAnswer { benchmark, alternative, detail }
+}

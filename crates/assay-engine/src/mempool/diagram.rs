@@ -1,0 +1,108 @@
+//! Feerate diagrams: what miners earn with blocks of every size.
+
+use std::cmp::Ordering;
+
+use super::linearize::Rate;
+
+/// Compares two diagrams, each given by its chunks from best to worst, at every size of a block template; of a chunk that does
+/// not fit its part counts, and behind the last chunk nothing is earned (Core `util/feefrac.cpp`, `CompareChunks`). `None`
+/// when each is better somewhere.
+pub(super) fn cmp_diagrams(a: &[Rate], b: &[Rate]) -> Option<Ordering> {
+    let (mut a, mut b) = (Cursor::new(a), Cursor::new(b));
+    let mut outcome = Ordering::Equal;
+    loop {
+        // Between two corners both lines are straight: whoever is ahead at both is ahead in between.
+        let vsize = match (a.corner(), b.corner()) {
+            (None, None) => return Some(outcome),
+            (Some(one), Some(other)) => one.min(other),
+            (Some(one), None) | (None, Some(one)) => one,
+        };
+        let ((a_fee, a_per), (b_fee, b_per)) = (a.move_to(vsize), b.move_to(vsize));
+        match ((a_fee * b_per).cmp(&(b_fee * a_per)), outcome) {
+            (Ordering::Equal, _) => {}
+            (now, Ordering::Equal) => outcome = now,
+            (now, before) if now != before => return None,
+            _ => {}
+        }
+    }
+}
+
+/// Whether miners are nowhere worse off with `new` than with `old`, and somewhere better.
+pub(super) fn improves(old: &[Rate], new: &[Rate]) -> bool {
+    cmp_diagrams(new, old) == Some(Ordering::Greater)
+}
+
+/// A place in a diagram.
+struct Cursor<'a> {
+    left: &'a [Rate],
+    /// Of the chunks behind.
+    fee_sat: i128,
+    vsize: u64,
+}
+
+impl<'a> Cursor<'a> {
+    const fn new(chunks: &'a [Rate]) -> Self {
+        Self { left: chunks, fee_sat: 0, vsize: 0 }
+    }
+
+    /// The size at which the current chunk ends.
+    fn corner(&self) -> Option<u64> {
+        self.left.first().map(|chunk| self.vsize + chunk.vsize)
+    }
+
+    /// The fees at a size that is not beyond the corner, as a fraction.
+    fn move_to(&mut self, vsize: u64) -> (i128, i128) {
+        let Some((chunk, left)) = self.left.split_first() else { return (self.fee_sat, 1) };
+        if self.vsize + chunk.vsize == vsize {
+            self.fee_sat += i128::from(chunk.fee_sat);
+            (self.left, self.vsize) = (left, vsize);
+            return (self.fee_sat, 1);
+        }
+        let (of, part) = (i128::from(chunk.vsize), i128::from(vsize - self.vsize));
+        (self.fee_sat * of + i128::from(chunk.fee_sat) * part, of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::chunks::{Chunk, improves as improves_slowly};
+    use super::*;
+
+    fn line(parts: &[(i64, u64)]) -> Vec<Rate> {
+        let rate = |(fee_sat, vsize): &(i64, u64)| Rate { fee_sat: *fee_sat, vsize: *vsize };
+        let mut line: Vec<Rate> = parts.iter().map(rate).collect();
+        line.sort_by(|a, b| b.cmp_rate(a));
+        line
+    }
+
+    fn chunks(line: &[Rate]) -> Vec<Chunk> {
+        let chunk =
+            |rate: &Rate| Chunk { fee_sat: rate.fee_sat, vsize: rate.vsize, txids: Vec::new() };
+        line.iter().map(chunk).collect()
+    }
+
+    proptest! {
+        /// Looking at every corner from the beginning.
+        #[test]
+        fn walking_once_is_enough(
+            a in prop::collection::vec((0i64..50, 1u64..9), 0..8),
+            b in prop::collection::vec((0i64..50, 1u64..9), 0..8),
+        ) {
+            let (a, b) = (line(&a), line(&b));
+            prop_assert_eq!(improves(&a, &b), improves_slowly(&chunks(&a), &chunks(&b)));
+            prop_assert_eq!(improves(&b, &a), improves_slowly(&chunks(&b), &chunks(&a)));
+            let both = cmp_diagrams(&a, &b);
+            prop_assert_eq!(both.map(Ordering::reverse), cmp_diagrams(&b, &a));
+            prop_assert_eq!(cmp_diagrams(&a, &a), Some(Ordering::Equal));
+        }
+    }
+
+    #[test]
+    fn the_largest_amounts_do_not_overflow() {
+        let all = 21_000_000 * 100_000_000;
+        let (a, b) = (line(&[(all, 400_000); 3]), line(&[(all, 399_999); 3]));
+        assert!(improves(&a, &b) && !improves(&b, &a));
+    }
+}

@@ -1,0 +1,343 @@
+//! The clusters of the mempool, kept up to date with every transaction that comes or goes.
+//!
+//! Only the clusters that a change touches are made anew, and cheaply: their order stays valid, but may not be the best any more.
+//! Finding a good one costs more; it is done later, from outside of the engine's lock, and put in its place unless the cluster
+//! has changed meanwhile (Core `txgraph.cpp`: quality levels, `DoWork`).
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use assay_wire::Txid;
+
+use super::cluster::{Cluster, Member};
+use super::linearize::Rate;
+
+/// Names a cluster. Numbers are never used again, so that of a number nothing ever changes.
+pub(super) type ClusterId = u64;
+
+/// The last chunk of a cluster; the lesser, the later miners would take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Last {
+    rate: Rate,
+    cluster: ClusterId,
+}
+
+impl Ord for Last {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rate.cmp_rate(&other.rate).then(self.cluster.cmp(&other.cluster))
+    }
+}
+
+impl PartialOrd for Last {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// All clusters.
+#[derive(Default)]
+pub(super) struct Graph {
+    clusters: HashMap<ClusterId, Arc<Cluster>>,
+    cluster_of: HashMap<Txid, ClusterId>,
+    lasts: BTreeSet<Last>,
+    /// Clusters whose order is valid but may be bad.
+    unsettled: BTreeSet<ClusterId>,
+    next_id: ClusterId,
+    /// Dependencies of what was here on what has returned from a block, parent first; not part of the clusters yet.
+    pending: Vec<(Txid, Txid)>,
+}
+
+impl Graph {
+    /// The cluster of a transaction.
+    pub(super) fn cluster(&self, txid: &Txid) -> Option<(ClusterId, &Arc<Cluster>)> {
+        let id = *self.cluster_of.get(txid)?;
+        Some((id, &self.clusters[&id]))
+    }
+
+    /// Number and virtual size of the transactions in the clusters of these.
+    pub(super) fn extent(&self, txids: &[Txid]) -> (usize, u64) {
+        let ids: HashSet<ClusterId> =
+            txids.iter().filter_map(|txid| self.cluster_of.get(txid).copied()).collect();
+        let clusters = ids.iter().map(|id| &self.clusters[id]);
+        clusters.fold((0, 0), |(count, vsize), one| (count + one.len(), vsize + one.vsize()))
+    }
+
+    /// Takes in a transaction that spends from `parents`, which are here; their clusters become one.
+    pub(super) fn insert(&mut self, member: Member, parents: &[Txid]) {
+        let ids: BTreeSet<ClusterId> =
+            parents.iter().filter_map(|parent| self.cluster_of.get(parent).copied()).collect();
+        let parts: Vec<Arc<Cluster>> = ids.iter().filter_map(|id| self.take(*id)).collect();
+        let parts: Vec<&Cluster> = parts.iter().map(AsRef::as_ref).collect();
+        self.put(Cluster::joined(&parts, Some((member, parents))));
+    }
+
+    /// Takes transactions out.
+    pub(super) fn remove<'a>(&mut self, gone: impl IntoIterator<Item = &'a Txid>) {
+        let mut touched: BTreeMap<ClusterId, u64> = BTreeMap::new();
+        for txid in gone {
+            let Some(id) = self.cluster_of.remove(txid) else { continue };
+            let index = self.clusters[&id].index_of(txid);
+            let index = index.expect("a cluster holds the transactions that it is said to hold");
+            *touched.entry(id).or_default() |= 1 << index;
+        }
+        for (id, gone) in touched {
+            let cluster = self.take(id).expect("it has just been looked at");
+            for left in cluster.without(gone) {
+                self.put(left);
+            }
+        }
+    }
+
+    /// Notes that `child`, which is here, spends from `parent`, which has returned from a block. Clusters stay apart until
+    /// [`Graph::link_pending`], since together they may be too large.
+    pub(super) fn add_pending(&mut self, parent: Txid, child: Txid) {
+        self.pending.push((parent, child));
+    }
+
+    /// Makes the clusters that pending dependencies connect one; they must fit the limits by now.
+    pub(super) fn link_pending(&mut self) {
+        for (parent, child) in std::mem::take(&mut self.pending) {
+            let ids = [&parent, &child].map(|txid| self.cluster_of.get(txid).copied());
+            let [Some(above), Some(below)] = ids else { continue };
+            let parts: Vec<Arc<Cluster>> =
+                BTreeSet::from([above, below]).iter().filter_map(|id| self.take(*id)).collect();
+            let parts: Vec<&Cluster> = parts.iter().map(AsRef::as_ref).collect();
+            self.put(Cluster::linked(&parts, &parent, &child));
+        }
+    }
+
+    /// Up to `count` clusters that should be [settled](Cluster::settled).
+    pub(super) fn unsettled(&self, count: usize) -> Vec<(ClusterId, Arc<Cluster>)> {
+        let ids = self.unsettled.iter().take(count);
+        ids.map(|id| (*id, Arc::clone(&self.clusters[id]))).collect()
+    }
+
+    /// Puts a cluster in the place of the same with a worse order, unless that one is gone.
+    pub(super) fn settle(&mut self, id: ClusterId, settled: Cluster) {
+        if self.take(id).is_some() {
+            self.put(settled);
+        }
+    }
+
+    /// Settles up to `count` clusters here and now; gives what that took, in visits of transactions.
+    pub(super) fn settle_some(&mut self, count: usize) -> u64 {
+        let mut sum = 0;
+        for (id, cluster) in self.unsettled(count) {
+            let (settled, cost) = cluster.settled();
+            self.settle(id, settled);
+            sum += cost;
+        }
+        sum
+    }
+
+    /// The transactions that miners would take last, and their fee rate.
+    pub(super) fn worst(&self) -> Option<(Rate, Vec<Txid>)> {
+        let last = self.lasts.first()?;
+        let (rate, chunk) = self.clusters[&last.cluster].last_chunk();
+        Some((rate, chunk.iter().map(|member| member.txid).collect()))
+    }
+
+    fn put(&mut self, cluster: Cluster) {
+        let id = self.next_id;
+        self.next_id += 1;
+        for member in cluster.members() {
+            self.cluster_of.insert(member.txid, id);
+        }
+        self.lasts.insert(Last { rate: cluster.last_chunk().0, cluster: id });
+        if !cluster.is_settled() {
+            self.unsettled.insert(id);
+        }
+        self.clusters.insert(id, Arc::new(cluster));
+    }
+
+    /// Takes a cluster out; its transactions still name it.
+    fn take(&mut self, id: ClusterId) -> Option<Arc<Cluster>> {
+        let cluster = self.clusters.remove(&id)?;
+        self.lasts.remove(&Last { rate: cluster.last_chunk().0, cluster: id });
+        self.unsettled.remove(&id);
+        Some(cluster)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::super::chunks::{Item, chunks_by_cluster};
+    use super::super::diagram::cmp_diagrams;
+    use super::super::linearize::{CLUSTER_COUNT_MAX, members};
+    use super::*;
+
+    /// The transactions as they are, without any order.
+    #[derive(Default)]
+    struct Model {
+        items: BTreeMap<Txid, Item>,
+    }
+
+    impl Model {
+        fn cluster(&self, txid: &Txid) -> BTreeSet<Txid> {
+            let mut found = BTreeSet::from([*txid]);
+            loop {
+                let before = found.len();
+                for item in self.items.values() {
+                    let parents = item.parents.iter().filter(|one| self.items.contains_key(one));
+                    let all: Vec<Txid> = parents.copied().chain([item.txid]).collect();
+                    if all.iter().any(|one| found.contains(one)) {
+                        found.extend(all);
+                    }
+                }
+                if found.len() == before {
+                    return found;
+                }
+            }
+        }
+
+        /// Everything that the graph says, found from nothing.
+        fn check(&self, graph: &Graph) {
+            let mut count = 0;
+            for (id, cluster) in &graph.clusters {
+                let txids: BTreeSet<Txid> = cluster.members().iter().map(|one| one.txid).collect();
+                assert_eq!(txids.len(), cluster.len());
+                assert_eq!(txids, self.cluster(&cluster.members()[0].txid));
+                for (index, member) in cluster.members().iter().enumerate() {
+                    let item = &self.items[&member.txid];
+                    assert_eq!(graph.cluster_of[&member.txid], *id);
+                    assert_eq!(
+                        (member.node.fee_sat, u64::from(member.node.vsize)),
+                        (item.fee_sat, item.vsize)
+                    );
+                    let parents: BTreeSet<Txid> = members(member.node.parents)
+                        .inspect(|parent| assert!(*parent < index, "parents come first"))
+                        .map(|parent| cluster.members()[parent].txid)
+                        .collect();
+                    let expected = item.parents.iter().filter(|one| self.items.contains_key(one));
+                    assert_eq!(parents, expected.copied().collect());
+                }
+                let rates: Vec<Rate> = cluster.rates().collect();
+                assert!(rates.is_sorted_by(|a, b| a.cmp_rate(b).is_ge()));
+                let last = Last { rate: cluster.last_chunk().0, cluster: *id };
+                assert!(graph.lasts.contains(&last));
+                assert_eq!(graph.unsettled.contains(id), !cluster.is_settled());
+                count += cluster.len();
+                if cluster.is_settled() {
+                    self.check_order(cluster);
+                }
+            }
+            assert_eq!((count, graph.cluster_of.len()), (self.items.len(), self.items.len()));
+            assert_eq!(graph.lasts.len(), graph.clusters.len());
+        }
+
+        /// The best order there is, by maximum flow.
+        fn check_order(&self, cluster: &Cluster) {
+            let items: Vec<Item> =
+                cluster.members().iter().map(|one| self.items[&one.txid].clone()).collect();
+            let exact = chunks_by_cluster(&items).unwrap().remove(0);
+            let exact: Vec<Rate> = exact
+                .iter()
+                .map(|chunk| Rate { fee_sat: chunk.fee_sat, vsize: chunk.vsize })
+                .collect();
+            let found: Vec<Rate> = cluster.rates().collect();
+            assert_eq!(cmp_diagrams(&found, &exact), Some(Ordering::Equal));
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert { fee_sat: i64, vsize: u32, parents: Vec<prop::sample::Index>, is_late: bool },
+        Remove { which: Vec<prop::sample::Index>, with_descendants: bool },
+        Settle { count: usize },
+        EvictWorst,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let which = || prop::collection::vec(any::<prop::sample::Index>(), 0..4);
+        let step = prop_oneof![
+            6 => (0i64..3000, 1u32..300, which(), prop::bool::weighted(0.15)).prop_map(
+                |(fee_sat, vsize, parents, is_late)| Step::Insert { fee_sat, vsize, parents, is_late }
+            ),
+            2 => (which(), any::<bool>())
+                .prop_map(|(which, with_descendants)| Step::Remove { which, with_descendants }),
+            2 => (1usize..5).prop_map(|count| Step::Settle { count }),
+            1 => Just(Step::EvictWorst),
+        ];
+        prop::collection::vec(step, 1..80)
+    }
+
+    fn remove(model: &mut Model, graph: &mut Graph, mut gone: BTreeSet<Txid>, is_deep: bool) {
+        loop {
+            let before = gone.len();
+            let builds = |item: &&Item| item.parents.iter().any(|parent| gone.contains(parent));
+            let more: Vec<Txid> = model.items.values().filter(builds).map(|one| one.txid).collect();
+            if is_deep {
+                gone.extend(more);
+            }
+            if gone.len() == before {
+                break;
+            }
+        }
+        model.items.retain(|txid, _| !gone.contains(txid));
+        graph.remove(&gone);
+    }
+
+    fn play(steps: &[Step]) {
+        let (mut model, mut graph) = (Model::default(), Graph::default());
+        for (number, step) in steps.iter().enumerate() {
+            let all: Vec<Txid> = model.items.keys().copied().collect();
+            let pick = |which: &[prop::sample::Index]| -> BTreeSet<Txid> {
+                let which = which.iter().filter(|_| !all.is_empty());
+                which.map(|index| all[index.index(all.len())]).collect()
+            };
+            match step {
+                Step::Insert { fee_sat, vsize, parents, is_late } => {
+                    let txid = Txid([number as u8 + 1; 32]);
+                    let (fee_sat, vsize) = (*fee_sat, *vsize);
+                    let others: Vec<Txid> = pick(parents).into_iter().collect();
+                    let (count, _) = graph.extent(&others);
+                    if count >= CLUSTER_COUNT_MAX {
+                        continue;
+                    }
+                    let own = if *is_late { Vec::new() } else { others.clone() };
+                    let item =
+                        Item { txid, fee_sat, vsize: u64::from(vsize), parents: own.clone() };
+                    model.items.insert(txid, item);
+                    graph.insert(Member::new(txid, fee_sat, vsize), &own);
+                    if *is_late {
+                        // It has returned, and those spend from it.
+                        for child in others {
+                            model.items.get_mut(&child).unwrap().parents.push(txid);
+                            graph.add_pending(txid, child);
+                        }
+                        graph.link_pending();
+                    }
+                }
+                Step::Remove { which, with_descendants } => {
+                    let gone = pick(which);
+                    remove(&mut model, &mut graph, gone, *with_descendants);
+                }
+                Step::Settle { count } => {
+                    graph.settle_some(*count);
+                }
+                Step::EvictWorst => {
+                    let Some((rate, gone)) = graph.worst() else { continue };
+                    let lasts = graph.clusters.values().map(|cluster| cluster.last_chunk().0);
+                    assert!(lasts.map(|last| last.cmp_rate(&rate)).all(Ordering::is_ge));
+                    remove(&mut model, &mut graph, gone.into_iter().collect(), false);
+                }
+            }
+            model.check(&graph);
+        }
+        graph.settle_some(usize::MAX);
+        model.check(&graph);
+        assert!(graph.unsettled.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn clusters_are_those_that_are_found_from_nothing(steps in steps()) {
+            play(&steps);
+        }
+    }
+}

@@ -1,0 +1,511 @@
+//! Ordering a cluster within a bounded amount of work.
+//!
+//! Spanning-forest linearisation, as in Bitcoin Core since version 31 (`cluster_linearize.h`, `SpanningForestState`). A set of
+//! dependencies is active; they form a forest, and each of its trees is a chunk. A dependency is worth taking out when what
+//! hangs on its parent's side has a higher fee rate than what hangs on its child's side. Taking it out splits the chunk, and
+//! the two halves then merge with what they depend on, or what depends on them, as fee rates demand. When no dependency is
+//! worth taking out, the chunks sorted by fee rate are the best order there is. Before that the order is valid after every
+//! step and never gets worse, so that work can end at any time. Work is counted in visits of transactions, not in time: the
+//! same input gives the same order everywhere.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+/// Most transactions of one cluster: as many as a word has bits, and Core's limit (`policy/policy.h`).
+pub(super) const CLUSTER_COUNT_MAX: usize = u64::BITS as usize;
+
+/// A transaction to be ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) fee_sat: i64,
+    pub(super) vsize: u32,
+    /// The transactions that it spends from, as bits; all of them come before it.
+    pub(super) parents: u64,
+}
+
+/// An order, and what it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Linearization {
+    /// Indices of the transactions, best first, parents before children.
+    pub(super) order: Vec<u8>,
+    /// Whether no order is better; otherwise work ended before that was shown.
+    pub(super) is_optimal: bool,
+    /// Visits of transactions.
+    pub(super) cost: u64,
+}
+
+/// Fees and size of a set of transactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rate {
+    pub(super) fee_sat: i64,
+    pub(super) vsize: u64,
+}
+
+impl Rate {
+    /// Compares fee rates without rounding.
+    pub(super) fn cmp_rate(&self, other: &Self) -> Ordering {
+        let (a, b) = (i128::from(self.fee_sat), i128::from(other.fee_sat));
+        (a * i128::from(other.vsize)).cmp(&(b * i128::from(self.vsize)))
+    }
+
+    /// Of both together.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self { fee_sat: self.fee_sat + other.fee_sat, vsize: self.vsize + other.vsize }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self { fee_sat: self.fee_sat - other.fee_sat, vsize: self.vsize - other.vsize }
+    }
+
+    /// Satoshi per 1,000 virtual bytes, rounded down.
+    pub(super) fn sat_per_kvb(&self) -> u64 {
+        u64::try_from(i128::from(self.fee_sat) * 1000 / i128::from(self.vsize.max(1))).unwrap_or(0)
+    }
+}
+
+/// The bits that are set, lowest first.
+pub(super) fn members(set: u64) -> impl Iterator<Item = usize> {
+    let mut left = set;
+    std::iter::from_fn(move || {
+        let index = left.trailing_zeros() as usize;
+        left &= left.wrapping_sub(1);
+        (index < CLUSTER_COUNT_MAX).then_some(index)
+    })
+}
+
+/// Improves an order that is valid: `nodes` are in that order. Stops after the step in which `cost_max` is reached.
+pub(super) fn linearize(nodes: &[Node], cost_max: u64) -> Linearization {
+    assert!(nodes.len() <= CLUSTER_COUNT_MAX, "a cluster fits into a word");
+    let mut forest = Forest::new(nodes);
+    for index in 0..nodes.len() {
+        forest.merge_upwards(index);
+    }
+    let is_optimal = forest.improve(cost_max);
+    Linearization { order: forest.order(), is_optimal, cost: forest.cost }
+}
+
+/// A tree of the forest.
+#[derive(Clone, Copy, Default)]
+struct Chunk {
+    members: u64,
+    /// What its members spend from and what spends from them, outside of it.
+    up: u64,
+    down: u64,
+    rate: Rate,
+}
+
+struct Forest<'a> {
+    nodes: &'a [Node],
+    /// Without parents that are ancestors of others: they add nothing.
+    parents: Vec<u64>,
+    children: Vec<u64>,
+    /// Those of the same tree that an active dependency leads to.
+    active_parents: Vec<u64>,
+    active_children: Vec<u64>,
+    chunk_of: Vec<u8>,
+    chunks: Vec<Chunk>,
+    /// Chunks that may have a dependency that is worth taking out.
+    queue: VecDeque<u8>,
+    queued: u64,
+    random: u64,
+    cost: u64,
+}
+
+impl<'a> Forest<'a> {
+    fn new(nodes: &'a [Node]) -> Self {
+        let count = nodes.len();
+        let parents = reduced_parents(nodes);
+        let mut children = vec![0; count];
+        for (index, above) in parents.iter().enumerate() {
+            for parent in members(*above) {
+                children[parent] |= 1 << index;
+            }
+        }
+        let chunk = |index: usize| Chunk {
+            members: 1 << index,
+            up: parents[index],
+            down: children[index],
+            rate: rate_of(&nodes[index]),
+        };
+        let chunks = (0..count).map(chunk).collect();
+        Self {
+            nodes,
+            chunks,
+            parents,
+            children,
+            active_parents: vec![0; count],
+            active_children: vec![0; count],
+            chunk_of: (0..count as u8).collect(),
+            queue: (0..count as u8).collect(),
+            queued: if count == 0 { 0 } else { u64::MAX >> (CLUSTER_COUNT_MAX - count) },
+            // Any number does: that it is fixed makes results repeatable, that the cost is bounded makes it safe.
+            random: 0x9e37_79b9_7f4a_7c15,
+            cost: 0,
+        }
+    }
+
+    /// Works until nothing is left to improve or the cost is reached; gives whether nothing is left.
+    fn improve(&mut self, cost_max: u64) -> bool {
+        while let Some(chunk) = self.queue.pop_front() {
+            self.queued &= !(1 << chunk);
+            if self.chunks[usize::from(chunk)].members == 0 {
+                continue;
+            }
+            if self.cost >= cost_max {
+                return false;
+            }
+            if let Some((parent, child, top)) = self.worst_dependency(usize::from(chunk)) {
+                self.take_out(parent, child, top);
+            }
+        }
+        true
+    }
+
+    fn enqueue(&mut self, chunk: usize) {
+        if self.queued >> chunk & 1 == 0 {
+            self.queued |= 1 << chunk;
+            self.queue.push_back(chunk as u8);
+        }
+    }
+
+    /// One of the active dependencies of a chunk whose parent's side has a higher fee rate than its child's side, at random;
+    /// and its parent's side.
+    fn worst_dependency(&mut self, chunk: usize) -> Option<(usize, usize, u64)> {
+        let Chunk { members: all, rate: sum, .. } = self.chunks[chunk];
+        let mut walk = [(0u8, 0u8); CLUSTER_COUNT_MAX];
+        let root = all.trailing_zeros() as u8;
+        walk[0] = (root, root);
+        let mut seen = 1u64 << root;
+        let (mut at, mut end) = (0, 1);
+        while at < end {
+            let from = usize::from(walk[at].0);
+            let next = (self.active_parents[from] | self.active_children[from]) & !seen;
+            seen |= next;
+            for index in members(next) {
+                walk[end] = (index as u8, from as u8);
+                end += 1;
+            }
+            at += 1;
+        }
+        self.cost += 2 * end as u64;
+        // What hangs on each transaction on the side away from the root.
+        let mut sets = [0u64; CLUSTER_COUNT_MAX];
+        let mut rates = [Rate::default(); CLUSTER_COUNT_MAX];
+        let mut found = None;
+        let mut count = 0;
+        for (index, from) in
+            walk[1..end].iter().rev().map(|(a, b)| (usize::from(*a), usize::from(*b)))
+        {
+            let set = sets[index] | 1 << index;
+            let rate = rates[index].plus(rate_of(&self.nodes[index]));
+            sets[from] |= set;
+            rates[from] = rates[from].plus(rate);
+            let is_parent = self.active_children[index] >> from & 1 == 1;
+            let (top, bottom) =
+                if is_parent { (rate, sum.minus(rate)) } else { (sum.minus(rate), rate) };
+            if top.cmp_rate(&bottom).is_gt() {
+                count += 1;
+                if self.pick(count) == 0 {
+                    let (parent, child) = if is_parent { (index, from) } else { (from, index) };
+                    found = Some((parent, child, if is_parent { set } else { all & !set }));
+                }
+            }
+        }
+        found
+    }
+
+    /// Splits a chunk at an active dependency and merges the halves with others, or with each other by another dependency.
+    fn take_out(&mut self, parent: usize, child: usize, top: u64) {
+        self.active_children[parent] &= !(1 << child);
+        self.active_parents[child] &= !(1 << parent);
+        let upper = usize::from(self.chunk_of[parent]);
+        let bottom = self.chunks[upper].members & !top;
+        // A tree of its own has an index that no other tree has: that of one of its members is free, if the other half does
+        // not use it.
+        let lower = self.free_index();
+        self.chunks[upper] = self.chunk(top);
+        self.chunks[lower] = self.chunk(bottom);
+        for index in members(bottom) {
+            self.chunk_of[index] = lower as u8;
+        }
+        self.cost += u64::from((top | bottom).count_ones());
+        if self.chunks[upper].up & bottom != 0 {
+            let merged = self.merge(lower, upper);
+            self.enqueue(merged);
+        } else {
+            self.merge_upwards(upper);
+            self.merge_downwards(lower);
+        }
+    }
+
+    fn free_index(&self) -> usize {
+        let free = self.chunks.iter().position(|chunk| chunk.members == 0);
+        free.expect("there are no more chunks than transactions")
+    }
+
+    fn chunk(&self, set: u64) -> Chunk {
+        let mut chunk = Chunk { members: set, ..Chunk::default() };
+        for index in members(set) {
+            chunk.up |= self.parents[index];
+            chunk.down |= self.children[index];
+            chunk.rate = chunk.rate.plus(rate_of(&self.nodes[index]));
+        }
+        chunk.up &= !set;
+        chunk.down &= !set;
+        chunk
+    }
+
+    /// Merges a chunk with the worst of those that it depends on, as long as that one is not better.
+    fn merge_upwards(&mut self, start: usize) {
+        let mut chunk = start;
+        loop {
+            let Chunk { up, rate, .. } = self.chunks[chunk];
+            let Some(other) = self.extreme(up, |a, b| a.cmp_rate(b).is_lt()) else { break };
+            if self.chunks[other].rate.cmp_rate(&rate).is_gt() {
+                break;
+            }
+            chunk = self.merge(other, chunk);
+        }
+        self.enqueue(chunk);
+    }
+
+    /// Merges a chunk with the best of those that depend on it, as long as that one is not worse.
+    fn merge_downwards(&mut self, start: usize) {
+        let mut chunk = start;
+        loop {
+            let Chunk { down, rate, .. } = self.chunks[chunk];
+            let Some(other) = self.extreme(down, |a, b| a.cmp_rate(b).is_gt()) else { break };
+            if self.chunks[other].rate.cmp_rate(&rate).is_lt() {
+                break;
+            }
+            chunk = self.merge(chunk, other);
+        }
+        self.enqueue(chunk);
+    }
+
+    /// Of the chunks of these transactions the one before all others.
+    fn extreme(&mut self, txs: u64, is_before: impl Fn(&Rate, &Rate) -> bool) -> Option<usize> {
+        let mut left = txs;
+        let mut found: Option<usize> = None;
+        while left != 0 {
+            let chunk = usize::from(self.chunk_of[left.trailing_zeros() as usize]);
+            left &= !self.chunks[chunk].members;
+            self.cost += 1;
+            if found.is_none_or(|best| is_before(&self.chunks[chunk].rate, &self.chunks[best].rate))
+            {
+                found = Some(chunk);
+            }
+        }
+        found
+    }
+
+    /// Activates a dependency between two chunks, at random, and gives the chunk that they make.
+    fn merge(&mut self, upper: usize, lower: usize) -> usize {
+        let (above, below) = (self.chunks[upper], self.chunks[lower]);
+        let child = self.pick_member(above.down & below.members);
+        let parent = self.pick_member(self.parents[child] & above.members);
+        self.active_children[parent] |= 1 << child;
+        self.active_parents[child] |= 1 << parent;
+        let all = above.members | below.members;
+        self.chunks[lower] = Chunk {
+            members: all,
+            up: (above.up | below.up) & !all,
+            down: (above.down | below.down) & !all,
+            rate: above.rate.plus(below.rate),
+        };
+        self.chunks[upper] = Chunk::default();
+        for index in members(above.members) {
+            self.chunk_of[index] = lower as u8;
+        }
+        self.cost += 2 + u64::from(above.members.count_ones());
+        lower
+    }
+
+    /// A number below `bound`.
+    fn pick(&mut self, bound: u32) -> u32 {
+        // Marsaglia's xorshift.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (((self.random >> 32) * u64::from(bound)) >> 32) as u32
+    }
+
+    fn pick_member(&mut self, set: u64) -> usize {
+        let mut left = set;
+        for _ in 0..self.pick(set.count_ones()) {
+            left &= left - 1;
+        }
+        left.trailing_zeros() as usize
+    }
+
+    /// Chunks from the best to the worst; within a chunk the best transaction whose parents are placed comes first.
+    fn order(&self) -> Vec<u8> {
+        let mut chunks: Vec<&Chunk> =
+            self.chunks.iter().filter(|chunk| chunk.members != 0).collect();
+        chunks.sort_by(|a, b| {
+            let by_size = a.rate.vsize.cmp(&b.rate.vsize);
+            b.rate.cmp_rate(&a.rate).then(by_size).then(a.members.cmp(&b.members))
+        });
+        let mut placed = 0u64;
+        let mut order = Vec::with_capacity(self.nodes.len());
+        for chunk in chunks {
+            let mut left = chunk.members;
+            while left != 0 {
+                let ready = members(left).filter(|index| self.parents[*index] & !placed == 0);
+                let best = ready.reduce(|best, index| {
+                    let (a, b) = (rate_of(&self.nodes[index]), rate_of(&self.nodes[best]));
+                    if a.cmp_rate(&b).is_gt() { index } else { best }
+                });
+                let best =
+                    best.expect("a chunk depends only on better ones, and nothing on itself");
+                placed |= 1 << best;
+                left &= !(1 << best);
+                order.push(best as u8);
+            }
+        }
+        order
+    }
+}
+
+fn rate_of(node: &Node) -> Rate {
+    Rate { fee_sat: node.fee_sat, vsize: u64::from(node.vsize) }
+}
+
+/// The parents of each transaction that are not ancestors of another of its parents.
+fn reduced_parents(nodes: &[Node]) -> Vec<u64> {
+    let mut ancestors: Vec<u64> = Vec::with_capacity(nodes.len());
+    let mut reduced = Vec::with_capacity(nodes.len());
+    for (index, node) in nodes.iter().enumerate() {
+        debug_assert!(node.parents >> index == 0, "parents come first");
+        // Later ones first: they may have earlier ones as ancestors.
+        let (mut left, mut covered, mut kept) = (node.parents, 0u64, 0u64);
+        while left != 0 {
+            let parent = (u64::BITS - 1 - left.leading_zeros()) as usize;
+            left &= !(1 << parent);
+            if covered >> parent & 1 == 0 {
+                kept |= 1 << parent;
+                covered |= ancestors[parent];
+            }
+        }
+        ancestors.push(covered | 1 << index);
+        reduced.push(kept);
+    }
+    reduced
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::cluster::chunked;
+    use super::super::densest::{Weight, densest};
+    use super::super::diagram::cmp_diagrams;
+    use super::*;
+
+    /// The best chunks, by maximum flow.
+    fn exact(nodes: &[Node]) -> Vec<Rate> {
+        let mut weights: Vec<Weight> = Vec::new();
+        for (index, node) in nodes.iter().enumerate() {
+            let above =
+                members(node.parents).fold(0, |set, parent| set | weights[parent].ancestors);
+            let (fee_sat, vsize) = (node.fee_sat, u64::from(node.vsize));
+            weights.push(Weight { fee_sat, vsize, ancestors: above | 1 << index });
+        }
+        let sum = |set: u64| {
+            members(set).map(|index| rate_of(&nodes[index])).fold(Rate::default(), Rate::plus)
+        };
+        let mut left = u64::MAX >> (CLUSTER_COUNT_MAX - nodes.len());
+        let mut rates = Vec::new();
+        while left != 0 {
+            let sets = members(left).map(|index| weights[index].ancestors & left);
+            let start = sets.max_by(|a, b| sum(*a).cmp_rate(&sum(*b))).expect("something is left");
+            let set = densest(&weights, left, start);
+            left &= !set;
+            rates.push(sum(set));
+        }
+        rates
+    }
+
+    fn placed(nodes: &[Node], order: &[u8]) -> Vec<Node> {
+        order.iter().map(|index| nodes[usize::from(*index)]).collect()
+    }
+
+    fn is_valid(nodes: &[Node], order: &[u8]) -> bool {
+        let mut placed = 0u64;
+        order.len() == nodes.len()
+            && order.iter().all(|index| {
+                let is_new = placed >> index & 1 == 0;
+                placed |= 1 << index;
+                is_new && nodes[usize::from(*index)].parents & !placed == 0
+            })
+    }
+
+    fn check(nodes: &[Node]) -> u64 {
+        let before = chunked(nodes);
+        let mut last = before;
+        for cost_max in [0, 10, 100, 1000, u64::MAX] {
+            let found = linearize(nodes, cost_max);
+            assert!(is_valid(nodes, &found.order), "{found:?}");
+            let now = chunked(&placed(nodes, &found.order));
+            assert!(matches!(cmp_diagrams(&now, &last), Some(Ordering::Equal | Ordering::Greater)));
+            last = now;
+            if found.is_optimal {
+                let exact = exact(nodes);
+                assert_eq!(
+                    cmp_diagrams(&last, &exact),
+                    Some(Ordering::Equal),
+                    "{last:?} {exact:?}"
+                );
+            }
+            if cost_max == u64::MAX {
+                assert!(found.is_optimal);
+                return found.cost;
+            }
+        }
+        unreachable!("the last cost has no bound");
+    }
+
+    fn graph(parts: &[(i64, u32, u64, u64)]) -> Vec<Node> {
+        let node = |(index, part): (usize, &(i64, u32, u64, u64))| {
+            let (fee_sat, vsize, a, b) = *part;
+            Node { fee_sat, vsize, parents: a & b & ((1 << index) - 1) }
+        };
+        parts.iter().enumerate().map(node).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn orders_are_valid_never_worse_and_best_in_the_end(
+            parts in prop::collection::vec((0i64..2000, 1u32..300, any::<u64>(), any::<u64>()), 1..12),
+        ) {
+            check(&graph(&parts));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn large_clusters_too(
+            parts in prop::collection::vec((0i64..2000, 1u32..300, any::<u64>(), any::<u64>()), 20..=64),
+            is_flat in any::<bool>(),
+        ) {
+            let mut nodes = graph(&parts);
+            if is_flat {
+                // Two layers with nearly equal fee rates.
+                let half = nodes.len() / 2;
+                for (index, node) in nodes.iter_mut().enumerate() {
+                    node.parents &= if index < half { 0 } else { (1 << half) - 1 };
+                    node.fee_sat = i64::from(node.vsize) * 10 + node.fee_sat % 40;
+                }
+            }
+            check(&nodes);
+        }
+    }
+
+    #[test]
+    fn ancestors_of_parents_are_no_parents() {
+        let node = |parents| Node { fee_sat: 1, vsize: 1, parents };
+        let nodes = [node(0), node(1), node(3), node(6), node(1)];
+        assert_eq!(reduced_parents(&nodes), [0, 1, 2, 4, 1]);
+    }
+}
