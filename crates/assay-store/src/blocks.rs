@@ -1,7 +1,8 @@
 //! Block files in Bitcoin Core's framing, and the undo files beside them.
 //!
-//! Both only grow, and the next file begins where a record would take one past its limit. A position comes from an append and is kept in the block index; bytes that no position names are not
-//! data. Layouts and the durability contract: `docs/formats.md`.
+//! Both only grow, and the next file begins where a record would take one past its limit. A position comes from an append
+//! and is kept in the block index; bytes that no position names are not data. Layouts and the durability contract:
+//! `docs/formats.md`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;

@@ -453,7 +453,7 @@ impl<'a> Connector<'a> {
             }
         };
         if let Some(others @ 1..) = damaged.checked_sub(1) {
-            debug.push_str(&format!("; {others} other copies are damaged too"));
+            debug = format!("{debug}; {others} other copies are damaged too");
         }
         Ok(self.invalid((reason, debug), &place, is_damaged))
     }

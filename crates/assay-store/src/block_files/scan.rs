@@ -175,12 +175,12 @@ impl Scan<'_> {
         if (size as usize) < HEADER_BYTES || !(self.rules.is_header)(&header) {
             return Ok(Candidate::Other(StrayKind::BadHeader));
         }
-        if size > self.rules.bytes_max {
-            return Ok(Candidate::Other(StrayKind::BadLength));
-        }
         let offset = at + FRAME_BYTES as u64;
         if offset + u64::from(size) > self.end {
             return Ok(Candidate::Other(StrayKind::Truncated));
+        }
+        if size > self.rules.bytes_max {
+            return Ok(Candidate::Other(StrayKind::BadLength));
         }
         Ok(Candidate::Record { place: BlockPlace { file: self.file, offset, size }, header })
     }

@@ -32,6 +32,9 @@ pub struct Search<E> {
     pub padding_bytes: u64,
 }
 
+/// What files hold, with their indices.
+type ByFile<E> = Vec<(u32, Search<E>)>;
+
 /// Stray places that are named.
 const STRAYS_MAX: usize = 16;
 
@@ -84,16 +87,15 @@ impl BlockFiles {
                 found.push((file, in_file));
             }
         };
-        let by_thread: Vec<Result<Vec<(u32, Search<E>)>, BlockFilesError>> =
-            thread::scope(|scope| {
-                let threads = threads.clamp(1, count.max(1) as usize);
-                let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-                let join = |handle: thread::ScopedJoinHandle<'_, _>| match handle.join() {
-                    Ok(outcome) => outcome,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                };
-                handles.into_iter().map(join).collect()
-            });
+        let by_thread: Vec<Result<ByFile<E>, BlockFilesError>> = thread::scope(|scope| {
+            let threads = threads.clamp(1, count.max(1) as usize);
+            let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let join = |handle: thread::ScopedJoinHandle<'_, _>| match handle.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            handles.into_iter().map(join).collect()
+        });
         let mut by_file = Vec::new();
         for found in by_thread {
             by_file.append(&mut found?);
