@@ -187,8 +187,7 @@ impl Engine {
         self.policy_work.fetch_add(cost, Ordering::Relaxed);
     }
 
-    /// Work that ordering clusters of the mempool has taken since the engine was opened, in visits of transactions: about
-    /// two nanoseconds each.
+    /// Work that ordering clusters of the mempool has taken since the engine was opened, in visits of transactions.
     pub fn mempool_work(&self) -> u64 {
         self.policy_work.load(Ordering::Relaxed)
     }
