@@ -228,8 +228,7 @@ fn ask_regularly(
         [br#"{"jsonrpc":"2.0","id":1,"method":"server.banner","params":[]}"#, subscribe.as_bytes()];
     let mut record: Record = std::array::from_fn(|_| histogram());
     let mut due = Instant::now();
-    let mut asked_count = 0;
-    for question in questions.iter().cycle() {
+    for (count, question) in questions.iter().cycle().enumerate() {
         due = (due + period).max(Instant::now());
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if is_over.load(Ordering::Relaxed) {
@@ -239,10 +238,9 @@ fn ask_regularly(
         let asked = Instant::now();
         if is_anew {
             // Another address each time: a server may limit how often one comes.
-            let source = source::honest(number + asked_count * HONEST_ANEW);
+            let source = source::honest(number + count * HONEST_ANEW);
             line = Line::connect(address, source)?;
         }
-        asked_count += 1;
         line.ask(question)?;
         let phase = phase.load(Ordering::Relaxed);
         enter(&mut record[usize::from(phase)], asked.elapsed().as_nanos() as u64);
