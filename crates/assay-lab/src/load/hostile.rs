@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -319,14 +320,7 @@ impl<'a> Hostiles<'a> {
             // One more line answers the question for the version.
             Attack::Outpoints if client.lines > OUTPOINT_BATCHES => self.leave(index),
             Attack::Reconnect if asked < BURN_TICKS => {
-                for id in 0..BURN_ASKS {
-                    let id = asked * BURN_ASKS + id;
-                    let ask = match world.heavy.as_slice() {
-                        [] => Ask::Headers { start: 0, count: 2016 },
-                        heavy => Ask::History(heavy[id as usize % heavy.len()]),
-                    };
-                    send_ask(link, world, id, ask);
-                }
+                ask_for_much(link, world, asked * BURN_ASKS..(asked + 1) * BURN_ASKS);
             }
             Attack::Reconnect => {
                 self.leave(index);
@@ -342,13 +336,7 @@ impl<'a> Hostiles<'a> {
                 link.send(&bytes);
             }
             Attack::Deaf => {
-                for id in 0..DEAF_ASKS {
-                    let ask = match world.heavy.as_slice() {
-                        [] => Ask::Headers { start: 0, count: 2016 },
-                        heavy => Ask::History(heavy[(asked + id) as usize % heavy.len()]),
-                    };
-                    send_ask(link, world, asked * DEAF_ASKS + id, ask);
-                }
+                ask_for_much(link, world, asked * DEAF_ASKS..(asked + 1) * DEAF_ASKS);
             }
             Attack::Flood => {
                 for id in 0..FLOOD_ASKS {
@@ -367,13 +355,9 @@ impl<'a> Hostiles<'a> {
                     out.push(b'\n');
                 });
             }
-            Attack::Batch if ticks.is_multiple_of(BIG_EVERY) => link.compose(|out| {
-                for id in 0..BATCH {
-                    out.push(if id == 0 { b'[' } else { b',' });
-                    Ask::Ping.write(id, world, out);
-                }
-                out.extend_from_slice(b"]\n");
-            }),
+            Attack::Batch if ticks.is_multiple_of(BIG_EVERY) => {
+                link.compose(|out| write_pings(world, out));
+            }
             Attack::HalfOpen | Attack::Nesting | Attack::Batch | Attack::Outpoints => {}
         }
     }
@@ -396,6 +380,26 @@ fn write_outpoints(is_first: bool, first: u64, has_hint: bool, out: &mut Vec<u8>
             out,
             r#"{{"jsonrpc":"2.0","id":{id},"method":"blockchain.outpoint.subscribe","params":["{txid:064x}",0{hint}]}}"#
         );
+    }
+    out.extend_from_slice(b"]\n");
+}
+
+/// Questions with long answers.
+fn ask_for_much(link: &mut Link, world: &World, ids: Range<u64>) {
+    for id in ids {
+        let ask = match world.heavy.as_slice() {
+            [] => Ask::Headers { start: 0, count: 2016 },
+            heavy => Ask::History(heavy[id as usize % heavy.len()]),
+        };
+        send_ask(link, world, id, ask);
+    }
+}
+
+/// Writes a batch that is too long.
+fn write_pings(world: &World, out: &mut Vec<u8>) {
+    for id in 0..BATCH {
+        out.push(if id == 0 { b'[' } else { b',' });
+        Ask::Ping.write(id, world, out);
     }
     out.extend_from_slice(b"]\n");
 }

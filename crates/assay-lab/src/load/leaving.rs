@@ -1,12 +1,13 @@
 //! What others notice when a client with many subscriptions leaves.
 //!
-//! Honest clients ask a thousand questions a second, one at a time, and some connect anew for every question, while another one
-//! subscribes to outputs of one script and then closes its connection. The longest time for which an honest one had no answer says
+//! Honest clients ask a thousand questions a second, one at a time, and some connect anew for every question, while three others
+//! subscribe to outputs of one script and then close their connections. The longest time for which an honest one had no answer says
 //! whether anybody was held up.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ use super::{LoadError, urgency};
 
 /// Subscriptions in one batch.
 const BATCH: usize = 500;
+/// Clients that leave at once: a server that gives up their subscriptions where it serves sockets has no more threads than that.
+const LEAVERS: usize = 3;
 /// Time between two questions of an honest client.
 const PERIOD: Duration = Duration::from_millis(1);
 /// How long the honest clients are watched before and after the other one leaves.
@@ -38,20 +41,20 @@ const HONEST_ANEW: usize = 2;
 pub struct LeavingOptions {
     /// `host:port` of the server.
     pub address: String,
-    /// Outputs that the client which leaves has subscribed to.
+    /// Outputs that each client which leaves has subscribed to.
     pub subscriptions: usize,
-    /// How often it comes and leaves.
+    /// How often they come and leave.
     pub rounds: usize,
 }
 
 /// How long honest clients waited, over all rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LeavingReport {
-    /// Subscriptions of the client that left.
+    /// Subscriptions of each of the three clients that left.
     pub subscriptions: usize,
-    /// How often it left.
+    /// How often they left.
     pub rounds: usize,
-    /// Of these subscriptions, how many the server had made in the first round.
+    /// Of their subscriptions, how many the server had made in the first round.
     pub accepted: u64,
     /// Latencies while nothing happened.
     pub quiet: Option<Latency>,
@@ -69,23 +72,23 @@ impl LeavingReport {
     /// Lines for the terminal.
     pub fn text(&self) -> String {
         let mut text = format!(
-            "a client with {} outpoint subscriptions of one script ({} accepted) left {} times; {HONEST} honest clients asked once a \
+            "{LEAVERS} clients with {} outpoint subscriptions each of one script ({} accepted) left {} times; {HONEST} honest clients asked once a \
              millisecond each, {HONEST_ANEW} connected anew every 5 ms\n",
             self.subscriptions, self.accepted, self.rounds
         );
         for (name, latency) in [
             ("quiet", self.quiet),
-            ("while it subscribed", self.subscribing),
-            ("after it left", self.leaving),
+            ("while they subscribed", self.subscribing),
+            ("after they left", self.leaving),
         ] {
             // Writing to a string does not fail.
             let _ = match latency {
                 Some(l) => writeln!(
                     text,
-                    "{name:<20} {:>7} answers, ms: p50 {:.3}, p99 {:.3}, p99.9 {:.3}, longest {:.3}",
+                    "{name:<21} {:>7} answers, ms: p50 {:.3}, p99 {:.3}, p99.9 {:.3}, longest {:.3}",
                     l.count, l.p50_ms, l.p99_ms, l.p999_ms, l.max_ms
                 ),
-                None => writeln!(text, "{name:<20} no answers"),
+                None => writeln!(text, "{name:<21} no answers"),
             };
         }
         let list = |values: &[f64]| {
@@ -93,7 +96,7 @@ impl LeavingReport {
         };
         let _ = writeln!(
             text,
-            "longest of each round, ms: quiet {}; after it left {}",
+            "longest of each round, ms: quiet {}; after they left {}",
             list(&self.quiet_max_ms),
             list(&self.leaving_max_ms)
         );
@@ -145,7 +148,7 @@ pub fn run(options: &LeavingOptions, stop: &AtomicBool) -> Result<LeavingReport,
     Ok(report)
 }
 
-/// One client comes, subscribes and leaves.
+/// Some clients come, subscribe and leave.
 fn one_round(address: SocketAddr, subscriptions: usize, round: usize) -> io::Result<(Record, u64)> {
     let (phase, is_over) = (AtomicU8::new(QUIET), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -225,8 +228,7 @@ fn ask_regularly(
         [br#"{"jsonrpc":"2.0","id":1,"method":"server.banner","params":[]}"#, subscribe.as_bytes()];
     let mut record: Record = std::array::from_fn(|_| histogram());
     let mut due = Instant::now();
-    let mut asked_count = 0;
-    for question in questions.iter().cycle() {
+    for (count, question) in questions.iter().cycle().enumerate() {
         due = (due + period).max(Instant::now());
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if is_over.load(Ordering::Relaxed) {
@@ -236,10 +238,9 @@ fn ask_regularly(
         let asked = Instant::now();
         if is_anew {
             // Another address each time: a server may limit how often one comes.
-            let source = source::honest(number + asked_count * HONEST_ANEW);
+            let source = source::honest(number + count * HONEST_ANEW);
             line = Line::connect(address, source)?;
         }
-        asked_count += 1;
         line.ask(question)?;
         let phase = phase.load(Ordering::Relaxed);
         enter(&mut record[usize::from(phase)], asked.elapsed().as_nanos() as u64);
@@ -247,31 +248,41 @@ fn ask_regularly(
     Ok(record)
 }
 
-/// Returns how many subscriptions were made.
+/// Several clients subscribe, each to outputs of its own, and leave at once. Returns how many subscriptions were made.
 fn subscribe_and_leave(
     address: SocketAddr,
     subscriptions: usize,
     round: usize,
     phase: &AtomicU8,
 ) -> io::Result<u64> {
-    let mut line = Line::connect(address, source::hostile(0))?;
     let mut accepted = 0;
-    for first in (0..subscriptions).step_by(BATCH) {
-        let mut batch = String::new();
-        for number in first..subscriptions.min(first + BATCH) {
-            // Writing to a string does not fail.
-            let _ = write!(
-                batch,
-                r#"{}{{"jsonrpc":"2.0","id":{number},"method":"blockchain.outpoint.subscribe","params":["{:064x}",0,"6d616c6c6f7279"]}}"#,
-                if number == first { '[' } else { ',' },
-                (round as u64 + 1) << 32 | number as u64,
-            );
+    let mut lines = Vec::new();
+    for leaver in 0..LEAVERS {
+        let mut line = Line::connect(address, source::hostile(leaver * 16))?;
+        for first in (0..subscriptions).step_by(BATCH) {
+            let numbers = first..subscriptions.min(first + BATCH);
+            let answer = line.ask(batch((round * LEAVERS + leaver) as u64, numbers).as_bytes())?;
+            accepted += memchr::memmem::find_iter(answer, b"\"result\":{").count() as u64;
         }
-        batch.push(']');
-        let answer = line.ask(batch.as_bytes())?;
-        accepted += memchr::memmem::find_iter(answer, b"\"result\":{").count() as u64;
+        lines.push(line);
     }
     phase.store(LEAVING, Ordering::Relaxed);
-    drop(line);
+    drop(lines);
     Ok(accepted)
+}
+
+/// Subscriptions to outputs of one script; `client` keeps them apart from those of others.
+fn batch(client: u64, numbers: Range<usize>) -> String {
+    let mut batch = String::new();
+    for number in numbers {
+        // Writing to a string does not fail.
+        let _ = write!(
+            batch,
+            r#"{}{{"jsonrpc":"2.0","id":{number},"method":"blockchain.outpoint.subscribe","params":["{:064x}",0,"6d616c6c6f7279"]}}"#,
+            if batch.is_empty() { '[' } else { ',' },
+            (client + 1) << 32 | number as u64,
+        );
+    }
+    batch.push(']');
+    batch
 }

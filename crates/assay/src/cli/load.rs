@@ -96,7 +96,7 @@ pub(crate) struct LoadElectrumArguments {
     #[arg(long)]
     pub(crate) one_address: bool,
     /// Instead of all this: honest clients ask a thousand times a second, and some connect anew for every question, while
-    /// another one with this many outpoint subscriptions of one script leaves; prints the longest time without an answer.
+    /// three others with this many outpoint subscriptions of one script each leave; prints the longest time without an answer.
     /// --pairs says how often.
     #[arg(long, value_name = "N", conflicts_with_all = ["hostile", "mix", "chain_dir", "feed", "tls"])]
     pub(crate) leaving: Option<usize>,
