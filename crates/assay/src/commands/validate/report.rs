@@ -126,9 +126,9 @@ impl Report {
             End::Interrupted => "interrupted",
             End::StopHeight => "stop-height",
             End::Invalid(_) => "invalid",
-            _ if !invalid_blocks.is_empty() => "fallback",
-            _ if !missing.is_empty() => "incomplete",
-            _ => "complete",
+            End::Complete if !invalid_blocks.is_empty() => "fallback",
+            End::Complete if !missing.is_empty() => "incomplete",
+            End::Complete => "complete",
         };
         let utxo = validation.coins.as_ref().map(|coins| Utxo {
             txouts: coins.txouts,
@@ -280,7 +280,10 @@ impl Invalid {
 
 /// Work as RPC prints `chainwork`.
 fn work(big_endian: &[u8; 32]) -> String {
-    big_endian.iter().map(|byte| format!("{byte:02x}")).collect()
+    big_endian.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a string does not fail");
+        text
+    })
 }
 
 /// The blocks that are missing below others.
