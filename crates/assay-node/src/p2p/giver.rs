@@ -77,8 +77,8 @@ impl Giver<'_> {
         match request {
             Request::Greet => self.greet(),
             Request::Ready => {
+                // Its first ping is due since the beginning; it goes out at the next step, if it has not already.
                 self.announced = engine.tip().hash;
-                self.ping_due = Instant::now();
                 Ok(())
             }
             Request::Pong(nonce) => self.send(&Message::Pong(nonce)),

@@ -87,7 +87,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) electrum_per_address: usize,
     /// Address or subnet that many users share, such as that of a TLS proxy: each connection from there counts as an address of
-    /// its own. May be given several times; `127.0.0.1` and `::1` always are.
+    /// its own. May be given several times; this machine always is.
     #[arg(long, value_name = "SUBNET")]
     pub(crate) electrum_proxy: Vec<Subnet>,
 }
