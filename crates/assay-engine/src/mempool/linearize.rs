@@ -5,7 +5,7 @@
 //! hangs on its parent's side has a higher fee rate than what hangs on its child's side. Taking it out splits the chunk, and
 //! the two halves then merge with what they depend on, or what depends on them, as fee rates demand. When no dependency is
 //! worth taking out, the chunks sorted by fee rate are the best order there is. Before that the order is valid after every
-//! step and never gets worse, so that work can end at any time. Work is counted in visits of transactions, not in time: the
+//! step and no worse than the one that was there, since chunks never get worse, so that work can end at any time. Work is counted in visits of transactions, not in time: the
 //! same input gives the same order everywhere.
 
 use std::cmp::Ordering;
@@ -76,10 +76,7 @@ pub(super) fn members(set: u64) -> impl Iterator<Item = usize> {
 /// Improves an order that is valid: `nodes` are in that order. Stops after the step in which `cost_max` is reached.
 pub(super) fn linearize(nodes: &[Node], cost_max: u64) -> Linearization {
     assert!(nodes.len() <= CLUSTER_COUNT_MAX, "a cluster fits into a word");
-    let mut forest = Forest::new(nodes);
-    for index in 0..nodes.len() {
-        forest.merge_upwards(index);
-    }
+    let mut forest = Forest::of_order(nodes);
     let is_optimal = forest.improve(cost_max);
     Linearization { order: forest.order(), is_optimal, cost: forest.cost }
 }
@@ -112,6 +109,15 @@ struct Forest<'a> {
 }
 
 impl<'a> Forest<'a> {
+    /// The trees that the chunks of this order are.
+    fn of_order(nodes: &'a [Node]) -> Self {
+        let mut forest = Self::new(nodes);
+        for index in 0..nodes.len() {
+            forest.merge_upwards(index);
+        }
+        forest
+    }
+
     fn new(nodes: &'a [Node]) -> Self {
         let count = nodes.len();
         let parents = reduced_parents(nodes);
@@ -146,13 +152,15 @@ impl<'a> Forest<'a> {
 
     /// Works until nothing is left to improve or the cost is reached; gives whether nothing is left.
     fn improve(&mut self, cost_max: u64) -> bool {
-        while let Some(chunk) = self.queue.pop_front() {
-            self.queued &= !(1 << chunk);
-            if self.chunks[usize::from(chunk)].members == 0 {
-                continue;
-            }
-            if self.cost >= cost_max {
+        while let Some(&chunk) = self.queue.front() {
+            let is_gone = self.chunks[usize::from(chunk)].members == 0;
+            if !is_gone && self.cost >= cost_max {
                 return false;
+            }
+            self.queue.pop_front();
+            self.queued &= !(1 << chunk);
+            if is_gone {
+                continue;
             }
             if let Some((parent, child, top)) = self.worst_dependency(usize::from(chunk)) {
                 self.take_out(parent, child, top);
@@ -440,25 +448,44 @@ mod tests {
             })
     }
 
+    /// The fee rates of the trees, best first.
+    fn trees(forest: &Forest<'_>) -> Vec<Rate> {
+        let chunks = forest.chunks.iter().filter(|chunk| chunk.members != 0);
+        let mut rates: Vec<Rate> = chunks.map(|chunk| chunk.rate).collect();
+        rates.sort_by(|a, b| b.cmp_rate(a));
+        rates
+    }
+
+    fn is_at_least(diagram: &[Rate], other: &[Rate]) -> bool {
+        matches!(cmp_diagrams(diagram, other), Some(Ordering::Equal | Ordering::Greater))
+    }
+
+    /// Trees begin at least as good as the chunks of the order that was there, and never get worse. The order that they give is at least as good
+    /// as they are, since what is chosen within a chunk may be better: so of two ends the earlier one may have the better order.
     fn check(nodes: &[Node]) -> u64 {
         let before = chunked(nodes);
-        let mut last = before;
+        let mut forest = Forest::of_order(nodes);
+        assert!(is_at_least(&trees(&forest), &before));
         for cost_max in [0, 10, 100, 1000, u64::MAX] {
+            let earlier = trees(&forest);
+            let is_optimal = forest.improve(cost_max);
+            let now = trees(&forest);
+            assert!(is_at_least(&now, &earlier), "{now:?} {earlier:?}");
             let found = linearize(nodes, cost_max);
+            assert_eq!((&found.order, found.is_optimal), (&forest.order(), is_optimal));
             assert!(is_valid(nodes, &found.order), "{found:?}");
-            let now = chunked(&placed(nodes, &found.order));
-            assert!(matches!(cmp_diagrams(&now, &last), Some(Ordering::Equal | Ordering::Greater)));
-            last = now;
-            if found.is_optimal {
+            let ordered = chunked(&placed(nodes, &found.order));
+            assert!(is_at_least(&ordered, &now) && is_at_least(&ordered, &before));
+            if is_optimal {
                 let exact = exact(nodes);
                 assert_eq!(
-                    cmp_diagrams(&last, &exact),
+                    cmp_diagrams(&ordered, &exact),
                     Some(Ordering::Equal),
-                    "{last:?} {exact:?}"
+                    "{ordered:?} {exact:?}"
                 );
             }
             if cost_max == u64::MAX {
-                assert!(found.is_optimal);
+                assert!(is_optimal);
                 return found.cost;
             }
         }
