@@ -163,7 +163,8 @@ pub fn build(
     let mut way = Way::new(Parties { index, chain, listener }, &pool);
     let (wake, is_done) = (Wake::default(), Mutex::new(false));
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let merger = thread::Builder::new().name("index-merge".to_owned());
+        let merge = || {
             loop {
                 let was_done = *is_done.lock();
                 match index.merge_once() {
@@ -175,7 +176,8 @@ pub fn build(
                     }
                 }
             }
-        });
+        };
+        merger.spawn_scoped(scope, merge).map_err(FollowError::Thread)?;
         let caught_up = way.catch_up().and_then(|()| Ok(index.commit()?));
         *is_done.lock() = true;
         wake.signal();

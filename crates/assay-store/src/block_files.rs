@@ -48,6 +48,9 @@ pub enum BlockFilesError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// No thread can be started to search with.
+    #[error("cannot start a thread to search block files: {0}")]
+    Thread(io::Error),
     /// There is no block file.
     #[error("{}: holds no blk*.dat", path.display())]
     Empty {

@@ -169,7 +169,8 @@ impl<'a> Connector<'a> {
             // Also when this thread unwinds, so that the scope ends.
             let _ending = Ending(&prefetch);
             for _ in 0..readers {
-                scope.spawn(|| prefetch.work());
+                let reader = std::thread::Builder::new().name("read-blocks".to_owned());
+                reader.spawn_scoped(scope, || prefetch.work()).map_err(no_thread)?;
             }
             #[cfg(feature = "slowed")]
             let mut since = Instant::now();
@@ -311,7 +312,9 @@ impl<'a> Connector<'a> {
         let snapshot = self.coins.snapshot()?;
         let (pool, height, hash) = (self.pool, self.height, self.hash());
         let mut stats = std::thread::scope(|scope| {
-            let stats = scope.spawn(|| snapshot_stats(&snapshot, pool, height, hash, true));
+            let hasher = std::thread::Builder::new().name("hash-coins".to_owned());
+            let stats = || snapshot_stats(&snapshot, pool, height, hash, true);
+            let stats = hasher.spawn_scoped(scope, stats).map_err(no_thread)?;
             let written = match may_commit.take() {
                 Some(may_commit) if is_lasting => self.flush_if(progress, may_commit),
                 Some(may_commit) => {
@@ -477,6 +480,10 @@ fn rule(error: &BlockError) -> (String, String) {
     // What Core says is for comparing; our own words have the evidence.
     let debug = if debug.is_empty() { error.to_string() } else { format!("{debug}: {error}") };
     (reason.into_owned(), debug)
+}
+
+fn no_thread(error: std::io::Error) -> ValidateError {
+    ValidateError::Threads(error.to_string())
 }
 
 /// Ends reading ahead when it goes out of scope.

@@ -87,19 +87,20 @@ impl BlockFiles {
                 found.push((file, in_file));
             }
         };
-        let by_thread: Vec<Result<ByFile<E>, BlockFilesError>> = thread::scope(|scope| {
+        let by_thread: Vec<ByFile<E>> = thread::scope(|scope| {
             let threads = threads.clamp(1, count.max(1) as usize);
-            let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let spawn = |_| {
+                let searcher = thread::Builder::new().name("search-blocks".to_owned());
+                searcher.spawn_scoped(scope, work).map_err(BlockFilesError::Thread)
+            };
+            let handles: Vec<_> = (0..threads).map(spawn).collect::<Result<_, _>>()?;
             let join = |handle: thread::ScopedJoinHandle<'_, _>| match handle.join() {
                 Ok(outcome) => outcome,
                 Err(panic) => std::panic::resume_unwind(panic),
             };
-            handles.into_iter().map(join).collect()
-        });
-        let mut by_file = Vec::new();
-        for found in by_thread {
-            by_file.append(&mut found?);
-        }
+            handles.into_iter().map(join).collect::<Result<_, _>>()
+        })?;
+        let mut by_file: ByFile<E> = by_thread.into_iter().flatten().collect();
         by_file.sort_by_key(|(file, _)| *file);
         // A million entries take 100 MB: they are not held twice.
         let mut all = Search::default();
