@@ -170,7 +170,9 @@ impl<'a> Connector<'a> {
             let _ending = Ending(&prefetch);
             for _ in 0..readers {
                 let reader = std::thread::Builder::new().name("read-blocks".to_owned());
-                reader.spawn_scoped(scope, || prefetch.work()).map_err(no_thread)?;
+                reader
+                    .spawn_scoped(scope, || prefetch.work())
+                    .map_err(|error| no_thread(&error))?;
             }
             #[cfg(feature = "slowed")]
             let mut since = Instant::now();
@@ -314,7 +316,7 @@ impl<'a> Connector<'a> {
         let mut stats = std::thread::scope(|scope| {
             let hasher = std::thread::Builder::new().name("hash-coins".to_owned());
             let stats = || snapshot_stats(&snapshot, pool, height, hash, true);
-            let stats = hasher.spawn_scoped(scope, stats).map_err(no_thread)?;
+            let stats = hasher.spawn_scoped(scope, stats).map_err(|error| no_thread(&error))?;
             let written = match may_commit.take() {
                 Some(may_commit) if is_lasting => self.flush_if(progress, may_commit),
                 Some(may_commit) => {
@@ -482,7 +484,7 @@ fn rule(error: &BlockError) -> (String, String) {
     (reason.into_owned(), debug)
 }
 
-fn no_thread(error: std::io::Error) -> ValidateError {
+fn no_thread(error: &std::io::Error) -> ValidateError {
     ValidateError::Threads(error.to_string())
 }
 
