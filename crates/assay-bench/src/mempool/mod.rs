@@ -55,7 +55,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// What hostile threads do until they are told to stop.
+/// What hostile threads do until they are stopped.
 struct Attack<'a> {
     engine: &'a Engine,
     clusters: &'a [Cluster],

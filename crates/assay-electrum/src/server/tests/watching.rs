@@ -64,8 +64,8 @@ fn a_change_looks_at_what_it_names_alone() {
             let before = hub.lookups.load(Ordering::Relaxed);
             assert!(before >= count);
             node.accept(&paid, 1);
-            let told = [honest.notification(), honest.notification()];
-            assert!(told.iter().any(|line| line["method"] == SUBSCRIBE));
+            let notified = [honest.notification(), honest.notification()];
+            assert!(notified.iter().any(|line| line["method"] == SUBSCRIBE));
             node.settle();
             node.mine(vec![paid]);
             node.settle();
@@ -131,9 +131,9 @@ fn after_a_reorganisation_everybody_hears_of_it() {
     honest.call("blockchain.scriptpubkey.subscribe", &json!([hex(BOB)]));
     let before = node.server.shared.hub.lookups.load(Ordering::Relaxed);
     node.reorganise(1, Vec::new());
-    let told = [honest.notification(), honest.notification()];
-    assert!(told.iter().any(|line| line["params"] == json!([txid, 0, {}])), "{told:?}");
-    assert!(told.iter().any(|line| line["params"] == json!([hash(BOB), null])), "{told:?}");
+    let notified = [honest.notification(), honest.notification()];
+    assert!(notified.iter().any(|line| line["params"] == json!([txid, 0, {}])), "{notified:?}");
+    assert!(notified.iter().any(|line| line["params"] == json!([hash(BOB), null])), "{notified:?}");
     node.settle();
     let lookups = node.server.shared.hub.lookups.load(Ordering::Relaxed) - before;
     assert_eq!(lookups, 3_002, "each once");
@@ -158,10 +158,10 @@ impl Watcher {
         assert_eq!(self.client.call("blockchain.outpoint.unsubscribe", &params), true);
     }
 
-    /// Everything that was told is what has changed, once, and everything that has changed was told: the oracle looks every output up.
+    /// Everything that was notified is what has changed, once, and everything that has changed was notified: the oracle looks every output up.
     fn check(&mut self, seed: u64) {
         self.client.call("server.ping", &json!([]));
-        let mut told = HashMap::new();
+        let mut notified = HashMap::new();
         for mut line in std::mem::take(&mut self.client.notifications) {
             let [txid, vout, status] = line["params"].as_array_mut().unwrap().as_mut_slice() else {
                 panic!("three parameters")
@@ -170,16 +170,19 @@ impl Watcher {
                 txid: txid.as_str().unwrap().parse().unwrap(),
                 vout: vout.as_u64().unwrap() as u32,
             };
-            assert!(told.insert(outpoint, status.take()).is_none(), "seed {seed}: told twice");
+            assert!(
+                notified.insert(outpoint, status.take()).is_none(),
+                "seed {seed}: notified twice"
+            );
         }
         for (outpoint, known) in &mut self.known {
             let params = json!([outpoint.txid.to_string(), outpoint.vout]);
             let status = self.client.call("blockchain.outpoint.get_status", &params);
             let news = (status != *known).then(|| status.clone());
-            assert_eq!(told.remove(outpoint), news, "seed {seed}: {outpoint:?} was {known}");
+            assert_eq!(notified.remove(outpoint), news, "seed {seed}: {outpoint:?} was {known}");
             *known = status;
         }
-        assert!(told.is_empty(), "seed {seed}: {told:?}");
+        assert!(notified.is_empty(), "seed {seed}: {notified:?}");
     }
 }
 
