@@ -57,7 +57,7 @@ pub use checker::ImmediateChecker;
 pub use config::Config;
 pub use deferred::{
     Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
-    default_script_batch,
+    backend_name, default_script_batch,
 };
 pub use engine::{Engine, UNCONFIRMED_HEIGHT};
 pub use follow::{ConnectedBlock, MempoolDelta, UnconfirmedTx};

@@ -22,18 +22,27 @@ pub enum CpuFeature {
     Sha,
     /// 256-bit vectors of integers.
     Avx2,
+    /// Fused multiply-add of doubles.
+    Fma,
+    /// The 52-bit multiply and add in 256-bit vectors.
+    Avxifma,
     /// 512-bit vectors.
     Avx512f,
     /// Bytes in 512-bit vectors.
     Avx512bw,
+    /// What 512-bit vectors have, in 256-bit vectors.
+    Avx512vl,
     /// The 52-bit multiply and add in 512-bit vectors.
     Avx512ifma,
 }
 
-use CpuFeature::{Avx2, Avx512bw, Avx512f, Avx512ifma, Sha, Sse41, Ssse3};
+use CpuFeature::{
+    Avx2, Avx512bw, Avx512f, Avx512ifma, Avx512vl, Avxifma, Fma, Sha, Sse41, Ssse3,
+};
 
 /// All, each after those it builds on.
-const ALL: [CpuFeature; 7] = [Ssse3, Sse41, Sha, Avx2, Avx512f, Avx512bw, Avx512ifma];
+const ALL: [CpuFeature; 10] =
+    [Ssse3, Sse41, Sha, Avx2, Fma, Avxifma, Avx512f, Avx512bw, Avx512vl, Avx512ifma];
 
 impl CpuFeature {
     /// The name that the switch takes; the Rust compiler's and Linux's are the same but for dots.
@@ -43,8 +52,11 @@ impl CpuFeature {
             Sse41 => "sse4.1",
             Sha => "sha",
             Avx2 => "avx2",
+            Fma => "fma",
+            Avxifma => "avxifma",
             Avx512f => "avx512f",
             Avx512bw => "avx512bw",
+            Avx512vl => "avx512vl",
             Avx512ifma => "avx512ifma",
         }
     }
@@ -55,12 +67,13 @@ impl CpuFeature {
             Ssse3 => None,
             Sse41 => Some(Ssse3),
             Sha | Avx2 => Some(Sse41),
-            Avx512f => Some(Avx2),
-            Avx512bw | Avx512ifma => Some(Avx512f),
+            Fma => Some(Sse41),
+            Avxifma | Avx512f => Some(Avx2),
+            Avx512bw | Avx512vl | Avx512ifma => Some(Avx512f),
         }
     }
 
-    fn bit(self) -> u8 {
+    fn bit(self) -> u16 {
         1 << self as u8
     }
 
@@ -71,8 +84,11 @@ impl CpuFeature {
             Sse41 => std::arch::is_x86_feature_detected!("sse4.1"),
             Sha => std::arch::is_x86_feature_detected!("sha"),
             Avx2 => std::arch::is_x86_feature_detected!("avx2"),
+            Fma => std::arch::is_x86_feature_detected!("fma"),
+            Avxifma => std::arch::is_x86_feature_detected!("avxifma"),
             Avx512f => std::arch::is_x86_feature_detected!("avx512f"),
             Avx512bw => std::arch::is_x86_feature_detected!("avx512bw"),
+            Avx512vl => std::arch::is_x86_feature_detected!("avx512vl"),
             Avx512ifma => std::arch::is_x86_feature_detected!("avx512ifma"),
         }
     }
@@ -106,7 +122,7 @@ impl std::error::Error for UnknownFeature {}
 /// is not. Programs ask [`hidden`] first, which gives an error instead.
 #[inline]
 pub fn has(feature: CpuFeature) -> bool {
-    static USABLE: OnceLock<u8> = OnceLock::new();
+    static USABLE: OnceLock<u16> = OnceLock::new();
     let usable = *USABLE.get_or_init(|| match hidden() {
         Ok(hidden) => bits(ALL.into_iter().filter(|feature| feature.is_detected())) & !bits(hidden),
         Err(unknown) => panic!("{unknown}"),
@@ -136,7 +152,7 @@ fn builds_on(feature: CpuFeature, hidden: &[CpuFeature]) -> bool {
     hidden.contains(&feature) || feature.base().is_some_and(|base| builds_on(base, hidden))
 }
 
-fn bits(features: impl IntoIterator<Item = CpuFeature>) -> u8 {
+fn bits(features: impl IntoIterator<Item = CpuFeature>) -> u16 {
     features.into_iter().fold(0, |bits, feature| bits | feature.bit())
 }
 
@@ -151,8 +167,8 @@ mod tests {
             (" , ", &[]),
             ("avx512ifma", &[Avx512ifma]),
             ("avx512bw", &[Avx512bw]),
-            ("avx512f", &[Avx512f, Avx512bw, Avx512ifma]),
-            ("avx2, sha", &[Sha, Avx2, Avx512f, Avx512bw, Avx512ifma]),
+            ("avx512f", &[Avx512f, Avx512bw, Avx512vl, Avx512ifma]),
+            ("avx2, sha", &[Sha, Avx2, Avxifma, Avx512f, Avx512bw, Avx512vl, Avx512ifma]),
             ("ssse3", &ALL),
         ] {
             assert_eq!(parse(list).as_deref(), Ok(hidden), "{list:?}");

@@ -1,5 +1,65 @@
-//! Vectors of eight lanes.
+//! Vectors of lanes, and the entries of the arithmetic on each.
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod ifma;
-pub(crate) mod portable;
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod multiplier;
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use crate::lanes::Line;
+use crate::lanes::group::{Group, Question};
+use crate::lanes::msm::Work;
+#[cfg(test)]
+use crate::lanes::small_groups::Formulas;
+
+#[cfg(test)]
+pub(crate) use portable::{Portable, PortableRounded};
+
+/// The arithmetic compiled for one kind of vector.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kernels {
+    /// Answers groups: sets `proven`.
+    pub(crate) answer: fn(Question, &mut [Group], &[Line]),
+    /// Sums up a batch. `false` where the sum cannot tell.
+    pub(crate) weighted_sum: fn(&mut Work, &[Line]) -> bool,
+    /// The formulas for tests of their own.
+    #[cfg(test)]
+    pub(crate) formulas: Formulas,
+}
+
+/// Vectors that there is arithmetic for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vectors {
+    /// Eight lanes in plain Rust.
+    Portable,
+    /// Four lanes in plain Rust, with a multiplier that rounds.
+    PortableRounded,
+    /// Eight lanes of AVX-512 with IFMA.
+    Ifma,
+    /// Four lanes of AVX-512 with IFMA.
+    Ifma256,
+    /// Four lanes of AVX-IFMA.
+    AvxIfma,
+    /// Eight lanes of AVX-512, products of doubles.
+    Avx512,
+    /// Four lanes of AVX2, products of doubles.
+    Avx2,
+}
+
+impl Vectors {
+    /// The arithmetic, where this CPU runs it.
+    pub(crate) fn kernels(self) -> Option<Kernels> {
+        match self {
+            Self::Portable => Some(portable::EIGHT),
+            Self::PortableRounded => Some(portable::FOUR),
+            #[cfg(target_arch = "x86_64")]
+            _ => x86::kernels(self),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => None,
+        }
+    }
+}

@@ -13,11 +13,11 @@ mod weighted;
 
 use std::sync::OnceLock;
 
-use prover::{Answer, Prover};
+use prover::Prover;
 pub use sample::{Disagreement, Proof, Sample, SampledVerifier};
-use weighted::WeightedSum;
 
-use crate::{backend, taproot_tweak_ok, verify_ecdsa, verify_schnorr, verify_schnorr_bch};
+use crate::backend::{Kernels, Vectors};
+use crate::{taproot_tweak_ok, verify_ecdsa, verify_schnorr, verify_schnorr_bch};
 
 /// One question with a yes or no answer. Each variant has the meaning of the function of its name.
 #[derive(Clone, Copy, Debug)]
@@ -87,84 +87,79 @@ impl Check<'_> {
 }
 
 /// What does the arithmetic of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Backend {
     /// libsecp256k1, one check after the other.
     Libsecp,
-    /// Eight lanes in plain Rust: much slower than libsecp256k1, and the oracle of [`Backend::Ifma`].
-    Portable,
     /// Eight lanes of AVX-512 with its 52-bit multiplier.
     Ifma,
+    /// Four lanes of AVX-512 with its 52-bit multiplier.
+    Ifma256,
+    /// Four lanes with the 52-bit multiplier of AVX-IFMA.
+    AvxIfma,
+    /// Eight lanes of AVX-512 that multiply doubles.
+    Avx512,
+    /// Four lanes of AVX2 that multiply doubles.
+    Avx2,
+    /// Eight lanes in plain Rust: much slower than libsecp256k1, and the oracle of the others that cut
+    /// products below.
+    Portable,
+    /// Four lanes in plain Rust: the oracle of [`Backend::Avx2`], whose products are rounded.
+    PortableRounded,
 }
 
 impl Backend {
-    const ALL: [Self; 3] = [Self::Libsecp, Self::Portable, Self::Ifma];
+    const ALL: [(Self, &'static str, Option<Vectors>); 8] = [
+        (Self::Libsecp, "libsecp256k1", None),
+        (Self::Ifma, "ifma", Some(Vectors::Ifma)),
+        (Self::Ifma256, "ifma-256", Some(Vectors::Ifma256)),
+        (Self::AvxIfma, "avx-ifma", Some(Vectors::AvxIfma)),
+        (Self::Avx512, "avx512", Some(Vectors::Avx512)),
+        (Self::Avx2, "avx2", Some(Vectors::Avx2)),
+        (Self::Portable, "portable", Some(Vectors::Portable)),
+        (Self::PortableRounded, "portable-rounded", Some(Vectors::PortableRounded)),
+    ];
 
-    /// The fastest one this CPU runs.
+    /// Every backend there is, on any CPU.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().map(|(backend, _, _)| backend)
+    }
+
+    /// The one that should be the fastest of those this CPU runs. [`Backend::measure`] finds out.
     pub fn detect() -> Self {
-        if Self::Ifma.available() { Self::Ifma } else { Self::Libsecp }
+        let order = [Self::Ifma, Self::AvxIfma, Self::Avx512, Self::Avx2];
+        order.into_iter().find(|backend| backend.available()).unwrap_or(Self::Libsecp)
     }
 
     /// Whether this CPU runs it.
     pub fn available(self) -> bool {
-        match self {
-            Self::Libsecp | Self::Portable => true,
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma => backend::ifma::available(),
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::Ifma => false,
-        }
+        self == Self::Libsecp || self.kernels().is_some()
     }
 
     /// The name that [`Backend::by_name`] takes.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Libsecp => "libsecp256k1",
-            Self::Portable => "portable",
-            Self::Ifma => "ifma",
-        }
+        Self::ALL[self as usize].1
     }
 
     /// The backend of this name, or `None`.
     pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|backend| backend.name() == name)
+        Self::all().find(|backend| backend.name() == name)
     }
 
-    /// The entry of the vector arithmetic, for backends that have one and that the CPU runs.
-    fn answer(self) -> Option<Answer> {
-        match self {
-            Self::Libsecp => None,
-            Self::Portable => Some(backend::portable::answer),
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma => backend::ifma::available().then_some(backend::ifma::answer as Answer),
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::Ifma => None,
-        }
-    }
-
-    /// The entry of its weighted sums, likewise.
-    fn weighted_sum(self) -> Option<WeightedSum> {
-        match self {
-            Self::Libsecp => None,
-            Self::Portable => Some(backend::portable::weighted_sum),
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma => {
-                backend::ifma::available().then_some(backend::ifma::weighted_sum as WeightedSum)
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::Ifma => None,
-        }
+    /// Its arithmetic, if it has lanes and this CPU runs it.
+    pub(crate) fn kernels(self) -> Option<Kernels> {
+        Self::ALL[self as usize].2.and_then(Vectors::kernels)
     }
 
     /// Whether the known answers come out right. Asked once per backend and process.
     pub(crate) fn passes_self_test(self) -> bool {
-        static PASSES: [OnceLock<bool>; 3] = [const { OnceLock::new() }; 3];
+        static PASSES: [OnceLock<bool>; Backend::ALL.len()] =
+            [const { OnceLock::new() }; Backend::ALL.len()];
         *PASSES[self as usize].get_or_init(|| self.passes_self_test_now())
     }
 
     fn passes_self_test_now(self) -> bool {
-        let entries = self.answer().zip(self.weighted_sum());
-        entries.is_none_or(|(answer, sum)| self_test::passes(answer, sum))
+        self.kernels().is_none_or(|kernels| self_test::passes(&kernels))
     }
 }
 
@@ -183,22 +178,27 @@ pub struct BatchVerifier {
 }
 
 impl BatchVerifier {
-    /// A verifier with the fastest backend.
+    /// A verifier with the fastest backend ([`Backend::fastest`]).
     pub fn new() -> Self {
-        Self::with_backend(Backend::detect())
+        Self::with_backend(Backend::fastest())
     }
 
     /// A verifier with this backend, or libsecp256k1 where the CPU does not run it or where it fails
     /// its self-test.
     pub fn with_backend(backend: Backend) -> Self {
         let has_failed_self_test = !backend.passes_self_test();
-        let answer = backend.answer().filter(|_| !has_failed_self_test);
+        let is_usable = backend.available() && !has_failed_self_test;
+        let backend = if is_usable { backend } else { Backend::Libsecp };
+        Self { has_failed_self_test, ..Self::without_self_test(backend) }
+    }
+
+    /// A verifier whose answers are not to be believed yet.
+    pub(crate) fn without_self_test(backend: Backend) -> Self {
+        let prover = backend.kernels().map(Prover::new);
         Self {
-            backend: if answer.is_some() { backend } else { Backend::Libsecp },
-            has_failed_self_test,
-            prover: answer
-                .zip(backend.weighted_sum())
-                .map(|(answer, sum)| Prover::new(answer, sum)),
+            backend,
+            has_failed_self_test: false,
+            prover,
             #[cfg(any(test, feature = "planted"))]
             planted: 0,
         }

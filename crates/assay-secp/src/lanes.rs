@@ -1,6 +1,6 @@
-//! The arithmetic of eight checks at once, written once over a vector of eight 64-bit lanes.
+//! The arithmetic of many checks at once, written once over a vector of 64-bit lanes.
 //!
-//! `docs/kernels/secp-ifma.md` has the mathematics, the bounds of every limb, and why a lane cannot
+//! `docs/kernels/secp-lanes.md` has the mathematics, the bounds of every limb, and why a lane cannot
 //! be accepted wrongly.
 
 pub(crate) mod curve;
@@ -12,7 +12,7 @@ pub(crate) mod small_groups;
 #[cfg(test)]
 mod tests;
 
-/// Lanes of a vector.
+/// Lanes of a group in memory. Vectors have as many, or half.
 pub(crate) const LANES: usize = 8;
 
 /// Eight words that belong to one lane in memory and to eight vectors in registers: an affine point,
@@ -21,14 +21,30 @@ pub(crate) const LANES: usize = 8;
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [u64; 8]);
 
-/// A vector of eight unsigned 64-bit lanes. A mask has the bit of lane 0 lowest.
+/// A vector of unsigned 64-bit lanes, and a multiplier of 52 bits. A mask has the bit of lane 0 lowest.
+///
+/// What the multiplier takes has a form of its own, which [`Lanes::factor`] makes: on AVX-512 IFMA
+/// the integer itself, elsewhere a double of that value. The bits that a product adds to a lane may
+/// hold a constant besides: [`Lanes::LOW_OFFSET`] and [`Lanes::HIGH_OFFSET`].
 pub(crate) trait Lanes: Copy {
+    /// Lanes of a vector, 4 or 8.
+    const WIDTH: usize;
+    /// The mask of all lanes.
+    const ALL: u8 = u8::MAX >> (LANES - Self::WIDTH);
+    /// What each [`Lanes::add_mul_low`] and [`Lanes::add_small_product`] adds to a lane besides.
+    const LOW_OFFSET: u64;
+    /// What each [`Lanes::add_mul_high`] adds to a lane besides.
+    const HIGH_OFFSET: u64;
+    /// Whether a product is cut at the multiple of 2^52 nearest to it, so that its low part lies
+    /// between -2^51 and 2^51, and not at the one below it.
+    const ROUNDS: bool;
+
     /// The same word in every lane.
     fn splat(word: u64) -> Self;
-    /// The words in order of lanes.
-    fn load(words: &[u64; 8]) -> Self;
+    /// The words of so many lanes from the `first` on.
+    fn load(words: &[u64; LANES], first: usize) -> Self;
     /// The reverse of [`Lanes::load`].
-    fn store(self, words: &mut [u64; 8]);
+    fn store(self, words: &mut [u64; LANES], first: usize);
     /// Sum modulo 2^64.
     fn add(self, other: Self) -> Self;
     /// Difference modulo 2^64.
@@ -41,18 +57,42 @@ pub(crate) trait Lanes: Copy {
     fn shr<const BITS: u32>(self) -> Self;
     /// Shift to the left.
     fn shl<const BITS: u32>(self) -> Self;
-    /// `self` plus the low 52 bits of the product of the low 52 bits of the factors.
+    /// The low 52 bits of each lane as a factor.
+    fn factor(self) -> Self;
+    /// The value of a factor; what it has above 52 bits, if anything, means nothing.
+    fn value(self) -> Self;
+    /// Twice a factor that is below 2^51.
+    fn twice_factor(self) -> Self;
+    /// `self` plus the low part of the product of two factors: `a b - 2^52 h` with the high part h.
     fn add_mul_low(self, a: Self, b: Self) -> Self;
-    /// `self` plus the high 52 bits of the product of the low 52 bits of the factors.
+    /// `self` plus the high part of the product of two factors: `a b / 2^52`, an integer.
     fn add_mul_high(self, a: Self, b: Self) -> Self;
+    /// `self` plus the product of two factors, which is below 2^51.
+    fn add_small_product(self, a: Self, b: Self) -> Self;
     /// `yes` in the lanes of the mask, `no` in the others.
     fn select(mask: u8, yes: Self, no: Self) -> Self;
     /// The lanes that are zero.
     fn zeros(self) -> u8;
-    /// Vector k of the result holds word `FIRST + k` of each of the eight lines; `FIRST` is 0 or 4.
-    fn load_columns<const FIRST: usize>(lines: [&Line; 8]) -> [Self; 4];
-    /// Vector k of the result holds word k of each of the eight lines.
-    fn transpose(rows: [Self; 8]) -> [Self; 8];
+    /// Vector k of the result holds word `FIRST + k` of the line of each lane; `FIRST` is 0 or 4.
+    fn load_columns<'l, const FIRST: usize>(line: &impl Fn(usize) -> &'l Line) -> [Self; 4];
+    /// The reverse for whole lines: vector k of the operand holds word k of the line of each lane. The
+    /// lines of all lanes follow one another in the result.
+    fn transpose(columns: [Self; 8]) -> [Self; 8];
     /// Checks in debug builds of the portable lanes that every lane is below 2^bits.
     fn expect_below(self, bits: u32);
+
+    /// Stores the line of a lane from what [`Lanes::transpose`] gave.
+    #[inline(always)]
+    fn store_line(lines: &[Self; 8], lane: usize, line: &mut Line) {
+        let parts = LANES / Self::WIDTH;
+        for part in 0..parts {
+            lines[parts * lane + part].store(&mut line.0, part * Self::WIDTH);
+        }
+    }
+}
+
+/// The first lane of each vector that a group takes.
+#[inline(always)]
+pub(crate) fn firsts<L: Lanes>() -> impl Iterator<Item = usize> {
+    (0..LANES).step_by(L::WIDTH)
 }

@@ -18,10 +18,12 @@ mod batch;
 mod bch;
 mod jacobi;
 mod lanes;
+mod measure;
 mod scalar;
 
 pub use batch::{Backend, BatchVerifier, Check, Disagreement, Proof, Sample, SampledVerifier};
 pub use bch::verify_schnorr_bch;
+pub use measure::Speed;
 
 use secp256k1::{Message, Parity, PublicKey, Scalar, XOnlyPublicKey, ecdsa, schnorr};
 

@@ -19,7 +19,7 @@ fn hex(text: &str) -> Vec<u8> {
 fn compare(what: &str, checks: &[Check<'_>]) {
     let expected: Vec<bool> = checks.iter().map(Check::verify).collect();
     let (mut answers, mut valid) = (Vec::new(), 0);
-    for backend in [Backend::Libsecp, Backend::Portable, Backend::Ifma] {
+    for backend in Backend::all() {
         BatchVerifier::with_backend(backend).verify(checks, &mut answers);
         for (index, (answer, expected)) in answers.iter().zip(&expected).enumerate() {
             assert_eq!(answer, expected, "{what}, {backend:?}: {:?}", checks[index]);

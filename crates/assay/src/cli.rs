@@ -606,7 +606,8 @@ pub(crate) struct BenchSignaturesArguments {
     /// Rounds; in each every alternative does one batch.
     #[arg(long, value_name = "N", default_value_t = 21)]
     pub(crate) rounds: usize,
-    /// Who does the arithmetic of batches: ifma, portable or libsecp256k1 [default: the fastest one this processor runs].
+    /// Who does the arithmetic of batches: ifma, ifma-256, avx-ifma, avx512, avx2, libsecp256k1, portable or portable-rounded
+    /// [default: the fastest on this machine, by measuring].
     #[arg(long, value_name = "NAME", env = "ASSAY_BACKEND")]
     pub(crate) backend: Option<String>,
     /// Seed of keys and messages.

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 pub use assay_secp::Check;
 use assay_secp::{Backend, BatchVerifier, SampledVerifier};
 
+use super::backend::BACKEND;
 use super::evidence::{Evidence, stop_with_evidence};
 use super::second_look;
 
@@ -80,14 +81,6 @@ static SCHNORR: LazyLock<Schnorr> = LazyLock::new(|| {
         // Whoever sets it wants it exact.
         tracing::warn!(%name, "ASSAY_SCHNORR is neither each nor weighted; taken as each");
         Schnorr::Each
-    })
-});
-
-static BACKEND: LazyLock<Backend> = LazyLock::new(|| {
-    let Ok(name) = std::env::var("ASSAY_BACKEND") else { return Backend::detect() };
-    Backend::by_name(&name).unwrap_or_else(|| {
-        tracing::warn!(%name, "ASSAY_BACKEND names no backend for signatures");
-        Backend::detect()
     })
 });
 

@@ -15,6 +15,7 @@
 //! So no outcome is ever derived from a wrong answer, whatever was recorded on the way. A prover may leave checks unproven
 //! that hold: libsecp256k1 decides them, and a CHECKMULTISIG needs no verdict on the pairs outside the matching.
 
+mod backend;
 mod check;
 mod evidence;
 mod multisig;
@@ -28,6 +29,7 @@ use assay_consensus::script::{Flags, InputStats, Interpreter, Limits, ScriptErro
 use rayon::prelude::*;
 
 use crate::checker::ImmediateChecker;
+pub use backend::backend_name;
 pub use check::{Batches, Check, Prove, default_script_batch};
 pub use near_tip::EXACT_NEAR_TIP_DEFAULT;
 pub(crate) use near_tip::{Place, is_exact};

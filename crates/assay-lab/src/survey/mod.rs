@@ -29,6 +29,19 @@ pub struct SurveyOptions {
     pub quick: bool,
     /// Whether the processor counts instructions for us, or why not: whoever asks the system for counters knows.
     pub counters: Result<(), String>,
+    /// What a signature takes with each backend, the fastest first: whoever has the backends measures them.
+    pub backends: Vec<BackendSpeed>,
+}
+
+/// A way to verify signatures.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BackendSpeed {
+    /// As `ASSAY_BACKEND` names it.
+    pub name: &'static str,
+    /// Whether it is what the engine uses here.
+    pub is_used: bool,
+    /// Time of an ECDSA verification in a batch, on all cores at once, nanoseconds; absent where this machine does not run it.
+    pub ns_per_signature: Option<f64>,
 }
 
 /// A machine.
@@ -54,6 +67,8 @@ pub struct Survey {
     pub noise: Noise,
     /// The same on all cores at once.
     pub noise_all_cores: Noise,
+    /// What a signature takes with each backend, the fastest first.
+    pub signature_backends: Vec<BackendSpeed>,
     /// What to change for steadier figures, what matters most first.
     pub advice: Vec<Advice>,
 }
@@ -76,6 +91,7 @@ pub fn survey(options: &SurveyOptions) -> Survey {
         disk_speed: measured.ok(),
         noise,
         noise_all_cores,
+        signature_backends: options.backends.clone(),
         advice: Vec::new(),
     };
     survey.advice = advice::of(&survey);

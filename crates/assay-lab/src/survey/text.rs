@@ -16,6 +16,8 @@ impl Survey {
         }
         self.noise_table().text(&mut out);
         out.push('\n');
+        self.backend_table().text(&mut out);
+        out.push('\n');
         if self.advice.is_empty() {
             out.push_str("Nothing to change for steadier figures.\n");
         } else {
@@ -74,6 +76,25 @@ impl Survey {
         };
         row("Counters", Some(counters));
         row("perf_event_paranoid", system.perf_event_paranoid.map(|level| level.to_string()));
+        table
+    }
+
+    fn backend_table(&self) -> Table {
+        let library = self
+            .signature_backends
+            .iter()
+            .find(|one| one.name == "libsecp256k1")
+            .and_then(|one| one.ns_per_signature);
+        let title = "Signatures (ECDSA in batches, all cores)";
+        let mut table = Table::new(title, &["Backend", "us each", "libsecp256k1 / it"], 1);
+        for speed in &self.signature_backends {
+            let name = format!("{}{}", speed.name, if speed.is_used { " (used)" } else { "" });
+            let time = speed.ns_per_signature.map(|ns| format!("{:.2}", ns / 1000.0));
+            let ratio = library.zip(speed.ns_per_signature).map(|(library, ns)| library / ns);
+            let none = || "not on this processor".to_owned();
+            let ratio = ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
+            table.push([name, time.unwrap_or_else(none), ratio]);
+        }
         table
     }
 

@@ -1,18 +1,26 @@
-//! Eight lanes in plain Rust. Runs anywhere, checks every bound in debug builds, and is the oracle
-//! of the vector instructions.
+//! Lanes in plain Rust. They run anywhere, check every bound in debug builds, and are the oracle of
+//! the vector instructions: eight lanes with a multiplier as AVX-512 has it, four with one that rounds
+//! as doubles on AVX2 do.
 
 use std::array::from_fn;
 
-use crate::lanes::group::{self, Group, Question};
-use crate::lanes::msm::{self, Work};
+use super::Kernels;
+use crate::lanes::group;
+use crate::lanes::msm;
+#[cfg(test)]
+use crate::lanes::small_groups;
 use crate::lanes::{LANES, Lanes, Line};
 
 const MASK_52: u64 = (1 << 52) - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Portable([u64; LANES]);
+pub(crate) struct Plain<const WIDTH: usize, const ROUNDS: bool>([u64; WIDTH]);
 
-impl Portable {
+pub(crate) type Portable = Plain<8, false>;
+
+pub(crate) type PortableRounded = Plain<4, true>;
+
+impl<const WIDTH: usize, const ROUNDS: bool> Plain<WIDTH, ROUNDS> {
     #[inline(never)]
     fn zip(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
         Self(from_fn(|lane| of(self.0[lane], other.0[lane])))
@@ -24,20 +32,34 @@ fn product(a: u64, b: u64) -> u128 {
     u128::from(a & MASK_52) * u128::from(b & MASK_52)
 }
 
-impl Lanes for Portable {
+/// The high part of a product: cut below, or at the nearest multiple, of two the even one.
+#[inline(always)]
+fn high(product: u128, rounds: bool) -> u64 {
+    let (floor, rest) = ((product >> 52) as u64, product as u64 & MASK_52);
+    let is_up = rest > 1 << 51 || rest == 1 << 51 && floor & 1 == 1;
+    floor + u64::from(rounds && is_up)
+}
+
+impl<const WIDTH: usize, const ROUNDS: bool> Lanes for Plain<WIDTH, ROUNDS> {
+    const WIDTH: usize = WIDTH;
+    // As doubles have them, so that what takes them out again is checked here too.
+    const LOW_OFFSET: u64 = (1.5 * (1u64 << 52) as f64).to_bits();
+    const HIGH_OFFSET: u64 = ((1u128 << 104) as f64).to_bits();
+    const ROUNDS: bool = ROUNDS;
+
     #[inline(never)]
     fn splat(word: u64) -> Self {
-        Self([word; LANES])
+        Self([word; WIDTH])
     }
 
     #[inline(always)]
-    fn load(words: &[u64; 8]) -> Self {
-        Self(*words)
+    fn load(words: &[u64; LANES], first: usize) -> Self {
+        Self(from_fn(|lane| words[first + lane]))
     }
 
     #[inline(always)]
-    fn store(self, words: &mut [u64; 8]) {
-        *words = self.0;
+    fn store(self, words: &mut [u64; LANES], first: usize) {
+        words[first..first + WIDTH].copy_from_slice(&self.0);
     }
 
     #[inline(never)]
@@ -70,14 +92,43 @@ impl Lanes for Portable {
         Self(self.0.map(|word| word << BITS))
     }
 
+    #[inline(always)]
+    fn factor(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn value(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn twice_factor(self) -> Self {
+        self.add(self)
+    }
+
     #[inline(never)]
     fn add_mul_low(self, a: Self, b: Self) -> Self {
-        self.add(a.zip(b, |a, b| product(a, b) as u64 & MASK_52))
+        let low = a.zip(b, |a, b| {
+            let product = product(a, b);
+            (product as u64).wrapping_sub(high(product, ROUNDS) << 52)
+        });
+        self.add(low).add(Self::splat(Self::LOW_OFFSET))
     }
 
     #[inline(never)]
     fn add_mul_high(self, a: Self, b: Self) -> Self {
-        self.add(a.zip(b, |a, b| (product(a, b) >> 52) as u64))
+        let high = a.zip(b, |a, b| high(product(a, b), ROUNDS));
+        self.add(high).add(Self::splat(Self::HIGH_OFFSET))
+    }
+
+    #[inline(never)]
+    fn add_small_product(self, a: Self, b: Self) -> Self {
+        let small = a.zip(b, |a, b| {
+            debug_assert!(product(a, b) >> 51 == 0, "{a:x} * {b:x}");
+            product(a, b) as u64
+        });
+        self.add(small).add(Self::splat(Self::LOW_OFFSET))
     }
 
     #[inline(never)]
@@ -87,17 +138,23 @@ impl Lanes for Portable {
 
     #[inline(never)]
     fn zeros(self) -> u8 {
-        (0..LANES).fold(0, |mask, lane| mask | u8::from(self.0[lane] == 0) << lane)
+        (0..WIDTH).fold(0, |mask, lane| mask | u8::from(self.0[lane] == 0) << lane)
+    }
+
+    #[inline(always)]
+    fn load_columns<'l, const FIRST: usize>(line: &impl Fn(usize) -> &'l Line) -> [Self; 4] {
+        from_fn(|word| Self(from_fn(|lane| line(lane).0[FIRST + word])))
     }
 
     #[inline(never)]
-    fn load_columns<const FIRST: usize>(lines: [&Line; 8]) -> [Self; 4] {
-        from_fn(|word| Self(lines.map(|line| line.0[FIRST + word])))
-    }
-
-    #[inline(never)]
-    fn transpose(rows: [Self; 8]) -> [Self; 8] {
-        from_fn(|column| Self(from_fn(|row| rows[row].0[column])))
+    fn transpose(columns: [Self; 8]) -> [Self; 8] {
+        let word = |lane: usize, word: usize| columns[word].0[lane];
+        from_fn(|vector| {
+            Self(from_fn(|k| {
+                let place = vector * WIDTH + k;
+                word(place / LANES, place % LANES)
+            }))
+        })
     }
 
     #[inline(never)]
@@ -106,12 +163,23 @@ impl Lanes for Portable {
     }
 }
 
-/// Answers all groups.
-pub(crate) fn answer(question: Question, groups: &mut [Group], table: &[Line]) {
-    group::answer::<Portable>(question, groups, table);
+macro_rules! kernels {
+    ($lanes:ty) => {
+        Kernels {
+            answer: group::answer::<$lanes>,
+            weighted_sum: msm::sum::<$lanes>,
+            #[cfg(test)]
+            formulas: small_groups::Formulas {
+                double: small_groups::double::<$lanes>,
+                add: small_groups::add::<$lanes>,
+                add_jacobian: small_groups::add_jacobian::<$lanes>,
+                products: small_groups::products::<$lanes>,
+                ladders: small_groups::ladders::<$lanes>,
+            },
+        }
+    };
 }
 
-/// Sums up a batch.
-pub(crate) fn weighted_sum(work: &mut Work, table: &[Line]) -> bool {
-    msm::sum::<Portable>(work, table)
-}
+pub(super) const EIGHT: Kernels = kernels!(Portable);
+
+pub(super) const FOUR: Kernels = kernels!(PortableRounded);

@@ -1,16 +1,14 @@
-//! Runs the checks of a batch through vectors of eight lanes.
+//! Runs the checks of a batch through groups of eight.
 
 use super::prepare::{Job, prepare};
-use super::weighted::{self, WeightedSum};
+use super::weighted;
 use super::{Check, table};
+use crate::backend::Kernels;
 use crate::lanes::LANES;
 use crate::lanes::Line;
 use crate::lanes::group::{Group, Question};
 use crate::lanes::msm::Work;
 use crate::scalar::Scalar;
-
-/// Answers groups: the entry of a backend.
-pub(super) type Answer = fn(Question, &mut [Group], &[Line]);
 
 /// Checks that go through together: enough to share inversions, little enough for the second level
 /// cache.
@@ -31,13 +29,12 @@ const QUESTIONS: [Question; 4] =
 /// Proves checks true. It never proves one false: what is not proven is unknown.
 #[derive(Debug)]
 pub(super) struct Prover {
-    answer: Answer,
+    kernels: Kernels,
     /// Jobs by question.
     jobs: [Vec<Job>; QUESTIONS.len()],
     groups: Vec<Group>,
     /// Products of s over the jobs before.
     prefixes: Vec<Scalar>,
-    weighted_sum: WeightedSum,
     work: Work,
     /// Signatures for one sum.
     weighted: Vec<Job>,
@@ -50,13 +47,12 @@ pub(super) struct Prover {
 }
 
 impl Prover {
-    pub(super) fn new(answer: Answer, weighted_sum: WeightedSum) -> Self {
+    pub(super) fn new(kernels: Kernels) -> Self {
         Self {
-            answer,
+            kernels,
             jobs: Default::default(),
             groups: Vec::new(),
             prefixes: Vec::new(),
-            weighted_sum,
             work: Work::default(),
             weighted: Vec::new(),
             summed: Vec::new(),
@@ -107,7 +103,7 @@ impl Prover {
         if jobs.len() < WEIGHTED_MIN {
             return;
         }
-        match weighted::all_valid(jobs, self.weighted_sum, &mut self.work) {
+        match weighted::all_valid(jobs, self.kernels.weighted_sum, &mut self.work) {
             Some(true) => {
                 for job in jobs {
                     proven[job.index] = true;
@@ -154,7 +150,7 @@ impl Prover {
         for (group, jobs) in groups.iter_mut().zip(jobs.chunks(LANES)) {
             fill(question, group, jobs);
         }
-        (self.answer)(question, groups, table);
+        (self.kernels.answer)(question, groups, table);
         for (group, jobs) in groups.iter().zip(jobs.chunks(LANES)) {
             for (lane, job) in jobs.iter().enumerate() {
                 proven[job.index] = group.proven >> lane & 1 == 1;

@@ -3,9 +3,10 @@
 use secp256k1::Scalar as Tweak;
 
 use super::prepare::Job;
-use super::prover::{Answer, fill};
+use super::prover::fill;
 use super::table::{coordinates, generator_multiples};
-use super::weighted::{self, WeightedSum};
+use super::weighted;
+use crate::backend::Kernels;
 use crate::bch::generator;
 use crate::jacobi::is_square;
 use crate::lanes::LANES;
@@ -15,14 +16,14 @@ use crate::scalar::{Scalar, words};
 
 /// Whether the backend proves eight true statements of every kind, and none that is changed, and
 /// likewise for a weighted sum.
-pub(super) fn passes(answer: Answer, weighted_sum: WeightedSum) -> bool {
+pub(super) fn passes(kernels: &Kernels) -> bool {
     [Question::Ecdsa, Question::Schnorr, Question::SchnorrBch, Question::Tweak]
         .into_iter()
-        .all(|question| passes_question(answer, question).unwrap_or(false))
-        && passes_weighted(weighted_sum).unwrap_or(false)
+        .all(|question| passes_question(kernels, question).unwrap_or(false))
+        && passes_weighted(kernels).unwrap_or(false)
 }
 
-fn passes_weighted(weighted_sum: WeightedSum) -> Option<bool> {
+fn passes_weighted(kernels: &Kernels) -> Option<bool> {
     let mut jobs = Vec::new();
     for seed in 0..32 {
         let (job, _) = statement(Question::Schnorr, seed)?;
@@ -32,12 +33,12 @@ fn passes_weighted(weighted_sum: WeightedSum) -> Option<bool> {
         }
     }
     let mut work = Work::default();
-    let is_proven = weighted::all_valid(&jobs, weighted_sum, &mut work)?;
+    let is_proven = weighted::all_valid(&jobs, kernels.weighted_sum, &mut work)?;
     jobs.first_mut()?.u1.0[0] ^= 1;
-    Some(is_proven && !weighted::all_valid(&jobs, weighted_sum, &mut work)?)
+    Some(is_proven && !weighted::all_valid(&jobs, kernels.weighted_sum, &mut work)?)
 }
 
-fn passes_question(answer: Answer, question: Question) -> Option<bool> {
+fn passes_question(kernels: &Kernels, question: Question) -> Option<bool> {
     let mut jobs = Vec::with_capacity(LANES);
     for seed in 0..=u8::MAX {
         if jobs.len() == LANES {
@@ -53,7 +54,7 @@ fn passes_question(answer: Answer, question: Question) -> Option<bool> {
     let mut groups = [Group::new()];
     let mut ask = |jobs: &[Job]| {
         fill(question, &mut groups[0], jobs);
-        answer(question, &mut groups, table);
+        (kernels.answer)(question, &mut groups, table);
         groups[0].proven
     };
     let mut is_right = ask(&jobs) == u8::MAX;
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn every_backend_passes() {
-        for backend in [Backend::Libsecp, Backend::Portable, Backend::Ifma] {
+        for backend in Backend::all() {
             assert!(backend.passes_self_test(), "{}", backend.name());
         }
     }

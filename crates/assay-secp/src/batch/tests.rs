@@ -24,8 +24,8 @@ const LAMBDA: Scalar = Scalar([
 /// The backends with lanes that this CPU runs, never none: the others are libsecp256k1 under another
 /// name, which proves nothing.
 pub(super) fn proving_backends() -> Vec<Backend> {
-    [Backend::Portable, Backend::Ifma]
-        .into_iter()
+    Backend::all()
+        .filter(|backend| *backend != Backend::Libsecp)
         .filter(|backend| {
             if !backend.available() {
                 println!("skipped: this CPU does not run {}", backend.name());
@@ -382,7 +382,7 @@ fn exceptional_tweaks() {
         fill(Question::Tweak, &mut groups[0], &jobs);
         let expected = !(1 << lane | 1 << ((lane + 1) % LANES));
         for backend in proving_backends() {
-            let answer = backend.answer().expect("it has lanes");
+            let answer = backend.kernels().expect("it has lanes").answer;
             answer(Question::Tweak, &mut groups, generator_multiples());
             assert_eq!(groups[0].proven, expected, "{backend:?}");
         }
@@ -401,7 +401,7 @@ fn keys_off_the_curve_are_not_proven() {
     for question in [Question::Ecdsa, Question::Schnorr] {
         fill(question, &mut groups[0], &jobs);
         for backend in proving_backends() {
-            let answer = backend.answer().expect("it has lanes");
+            let answer = backend.kernels().expect("it has lanes").answer;
             answer(question, &mut groups, generator_multiples());
             assert_eq!(groups[0].proven, !(1 << 3), "{backend:?}");
         }
@@ -425,7 +425,7 @@ fn weighted_sums_come_out() {
         .take(301)
         .collect();
     for backend in proving_backends() {
-        let weighted_sum = backend.weighted_sum().expect("it has lanes");
+        let weighted_sum = backend.kernels().expect("it has lanes").weighted_sum;
         let mut work = Work::default();
         for count in [8, 13, 301] {
             let verdict = weighted::all_valid(&jobs[..count], weighted_sum, &mut work);
@@ -463,7 +463,7 @@ fn weighted_sums_merge_keys() {
         .take(100)
         .collect();
     for backend in proving_backends() {
-        let weighted_sum = backend.weighted_sum().expect("it has lanes");
+        let weighted_sum = backend.kernels().expect("it has lanes").weighted_sum;
         let mut work = Work::default();
         let verdict = weighted::all_valid(&jobs, weighted_sum, &mut work);
         assert_eq!(verdict, Some(true), "{backend:?}");
@@ -474,7 +474,7 @@ fn weighted_sums_merge_keys() {
 #[test]
 fn empty_and_single_batches() {
     let forged: Vec<Forged> = related(7).into_iter().take(6).collect();
-    for backend in [Backend::Libsecp, Backend::Portable, Backend::Ifma] {
+    for backend in Backend::all() {
         let mut verifier = BatchVerifier::with_backend(backend);
         let mut answers = vec![true; 3];
         verifier.verify(&[], &mut answers);
@@ -489,7 +489,7 @@ fn empty_and_single_batches() {
 
 #[test]
 fn names_lead_back() {
-    for backend in [Backend::Libsecp, Backend::Portable, Backend::Ifma] {
+    for backend in Backend::all() {
         assert_eq!(Backend::by_name(backend.name()), Some(backend));
     }
     assert_eq!(Backend::by_name("abacus"), None);

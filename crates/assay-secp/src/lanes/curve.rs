@@ -1,11 +1,11 @@
-//! Points of y^2 = x^3 + 7, eight at a time, and sums of two multiples.
+//! Points of y^2 = x^3 + 7, one in each lane, and sums of two multiples.
 //!
 //! The formulas are incomplete: an addition of a point to itself or to its negation gives Z = 0, and
 //! Z = 0 stays through every later step. No formula uses the 7, so they hold on the isomorphic curves
 //! y^2 = x^3 + 7 z^6 as well.
 
 use super::field::{Columns, Factor, Fe, Sum};
-use super::group::{G_HALVES, G_WINDOWS, Group, Q_HALVES, Q_WINDOWS};
+use super::group::{Digit, G_HALVES, G_WINDOWS, Part, Q_HALVES, Q_WINDOWS};
 use super::{LANES, Lanes, Line};
 
 /// A cube root of one: multiplies x where the point is multiplied by [`crate::scalar`]'s lambda.
@@ -33,6 +33,14 @@ pub(crate) struct Jacobian<L> {
 pub(crate) struct Affine<L> {
     pub(crate) x: Fe<L>,
     pub(crate) y: Fe<L>,
+}
+
+impl<L: Lanes> Affine<L> {
+    /// The negation in the lanes of the mask.
+    #[inline(always)]
+    fn negate_where(self, mask: u8) -> Self {
+        Self { x: self.x, y: self.y.negate_where(mask) }
+    }
 }
 
 impl<L: Lanes> Jacobian<L> {
@@ -107,17 +115,17 @@ impl<L: Lanes> Jacobian<L> {
 
 /// Reads one point per lane.
 #[inline(always)]
-pub(super) fn load_points<L: Lanes>(lines: [&Line; LANES]) -> Affine<L> {
+pub(super) fn load_points<'l, L: Lanes>(line: impl Fn(usize) -> &'l Line) -> Affine<L> {
     Affine {
-        x: Fe::from_words(L::load_columns::<0>(lines)),
-        y: Fe::from_words(L::load_columns::<4>(lines)),
+        x: Fe::from_words(L::load_columns::<0>(&line)),
+        y: Fe::from_words(L::load_columns::<4>(&line)),
     }
 }
 
 /// As [`load_points`], without y.
 #[inline(always)]
-pub(super) fn load_xs<L: Lanes>(lines: [&Line; LANES]) -> Fe<L> {
-    Fe::from_words(L::load_columns::<0>(lines))
+pub(super) fn load_xs<'l, L: Lanes>(line: impl Fn(usize) -> &'l Line) -> Fe<L> {
+    Fe::from_words(L::load_columns::<0>(&line))
 }
 
 /// The odd multiples 1 to 31 of a key of each lane, all relative to one scale.
@@ -148,27 +156,28 @@ impl KeyTable {
             let square = factor.sqr();
             let x = x.mul(square).to_words();
             let y = y.mul(square.mul(factor)).fe().to_words();
-            let rows = L::transpose([x[0], x[1], x[2], x[3], y[0], y[1], y[2], y[3]]);
-            for (row, lines) in rows.into_iter().zip(&mut self.lines) {
-                row.store(&mut lines[index].0);
+            let lines = L::transpose([x[0], x[1], x[2], x[3], y[0], y[1], y[2], y[3]]);
+            for lane in 0..L::WIDTH {
+                L::store_line(&lines, lane, &mut self.lines[lane][index]);
             }
             factor = factor.mul(ratio);
         }
         point.z.mul(twice.z)
     }
 
+    /// Reads the multiples that the digits of the lanes from `first` on name.
     #[inline(always)]
-    fn load<L: Lanes>(&self, digits: [u8; LANES]) -> Affine<L> {
-        let line = |lane: usize| &self.lines[lane][usize::from(digits[lane] & 15)];
-        load_points([line(0), line(1), line(2), line(3), line(4), line(5), line(6), line(7)])
+    fn load<L: Lanes>(&self, digit: &Digit<u8>, first: usize) -> Affine<L> {
+        load_points(|lane| &self.lines[lane][usize::from(digit.index[first + lane] & 15)])
+            .negate_where(digit.negative >> first)
     }
 }
 
-/// Reads the multiples of the generator that the digits name.
+/// Reads the multiples of the generator that the digits of the lanes from `first` on name.
 #[inline(always)]
-fn load_generator<L: Lanes>(table: &[Line], digits: &[u16; LANES]) -> Affine<L> {
-    let line = |lane: usize| &table[usize::from(digits[lane])];
-    load_points([line(0), line(1), line(2), line(3), line(4), line(5), line(6), line(7)])
+fn load_generator<L: Lanes>(table: &[Line], digit: &Digit<u16>, first: usize) -> Affine<L> {
+    load_points(|lane| &table[usize::from(digit.index[first + lane])])
+        .negate_where(digit.negative >> first)
 }
 
 /// Adds the digits of both halves of the generator's scalar at `window`.
@@ -176,14 +185,13 @@ fn load_generator<L: Lanes>(table: &[Line], digits: &[u16; LANES]) -> Affine<L> 
 fn add_generator<L: Lanes>(
     sum: &mut Jacobian<L>,
     scale: &Factor<L>,
-    group: &Group,
+    part: &Part<'_>,
     window: usize,
     table: &[Line],
 ) {
     for half in 0..2 {
-        let digit = &group.g_digits[G_HALVES * window + half];
-        let mut point = load_generator::<L>(table, &digit.index);
-        point.y = point.y.negate_where(digit.negative);
+        let digit = &part.group.g_digits[G_HALVES * window + half];
+        let mut point = load_generator::<L>(table, digit, part.first);
         if half == 1 {
             point.x = point.x.mul(&Fe::constant(BETA));
         }
@@ -192,9 +200,13 @@ fn add_generator<L: Lanes>(
     }
 }
 
-/// `u1 G + u2 Q` with the digits of a group.
+/// `u1 G + u2 Q` with the digits of some lanes.
 #[inline(always)]
-pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line]) -> Jacobian<L> {
+pub(crate) fn multiply<L: Lanes>(
+    key: &Affine<L>,
+    part: &Part<'_>,
+    table: &[Line],
+) -> Jacobian<L> {
     let mut keys = KeyTable { lines: [[Line([0; 8]); Q_MULTIPLES]; LANES] };
     let scale = keys.fill(key);
     let mut sum = Jacobian::from_affine(&Affine { x: Fe::one(), y: Fe::one() });
@@ -205,9 +217,8 @@ pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line])
         }
         if bit % 5 == 0 {
             for half in 0..2 {
-                let digit = &group.q_digits[Q_HALVES * (bit / 5) + half];
-                let mut point = keys.load::<L>(digit.index);
-                point.y = point.y.negate_where(digit.negative);
+                let digit = &part.group.q_digits[Q_HALVES * (bit / 5) + half];
+                let mut point = keys.load::<L>(digit, part.first);
                 if half == 1 {
                     point.x = point.x.mul(&Fe::constant(BETA));
                 } else if is_first {
@@ -220,16 +231,16 @@ pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line])
             }
         }
         if bit % 13 == 0 {
-            add_generator(&mut sum, &scale, group, bit / 13, table);
+            add_generator(&mut sum, &scale, part, bit / 13, table);
         }
     }
     sum.z = sum.z.mul(scale);
     sum
 }
 
-/// `u1 G + Q` with the digits of a group.
+/// `u1 G + Q` with the digits of some lanes.
 #[inline(always)]
-pub(crate) fn tweak<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line]) -> Jacobian<L> {
+pub(crate) fn tweak<L: Lanes>(key: &Affine<L>, part: &Part<'_>, table: &[Line]) -> Jacobian<L> {
     let mut sum = Jacobian::from_affine(&Affine { x: Fe::one(), y: Fe::one() });
     for window in (0..G_WINDOWS).rev() {
         let is_first = window == G_WINDOWS - 1;
@@ -239,9 +250,8 @@ pub(crate) fn tweak<L: Lanes>(key: &Affine<L>, group: &Group, table: &[Line]) ->
             }
         }
         for half in 0..2 {
-            let digit = &group.g_digits[G_HALVES * window + half];
-            let mut point = load_generator::<L>(table, &digit.index);
-            point.y = point.y.negate_where(digit.negative);
+            let digit = &part.group.g_digits[G_HALVES * window + half];
+            let mut point = load_generator::<L>(table, digit, part.first);
             if half == 1 {
                 point.x = point.x.mul(&Fe::constant(BETA));
             } else if is_first {

@@ -1,4 +1,4 @@
-//! The field of 2^256 - 2^32 - 977 elements, eight elements at a time.
+//! The field of 2^256 - 2^32 - 977 elements, one element in each lane.
 //!
 //! An element is five limbs of 52 bits. These states occur, and comments name them:
 //! - *carried*: every limb is below 2^52, so the value is below 2^260.
@@ -6,13 +6,16 @@
 //! - A [`Factor`] is carried but for bits above the 52 of each limb, which count for nothing.
 //! - A [`Sum`] may have larger limbs. It can be added to others, and is no factor.
 //!
-//! `vpmadd52` reads the low 52 bits of a factor and silently drops the rest. So a limb whose carry
-//! went to the next one need not be masked to be a factor, and a limb that still holds its carry
-//! would be a wrong product: only carrying makes a [`Factor`].
+//! The multiplier takes the low 52 bits of a limb and silently drops the rest ([`Lanes::factor`]). So
+//! a limb whose carry went to the next one need not be masked to be a factor, and a limb that still
+//! holds its carry would be a wrong product: only carrying makes a [`Factor`].
+//!
+//! Where the multiplier rounds, low parts of products may be negative, and so may columns. A multiple
+//! of the prime makes them positive before their bits are read ([`POSITIVE`]).
 
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
 
-use super::Lanes;
+use super::{LANES, Lanes};
 
 /// Limbs of an element.
 pub(crate) const LIMBS: usize = 5;
@@ -51,15 +54,27 @@ const FAR_COLUMNS: [u64; LIMBS] = [
     0x0_efff_ffc2_eeff,
 ];
 
+/// A multiple of the prime as columns: each but the last is at least 2^55.
+const POSITIVE: [u64; 2 * LIMBS] = {
+    let mut columns = [1 << 55; 2 * LIMBS];
+    columns[0] += 0xf_ff7e_fffe_13af;
+    columns[1] += 0xf_ff7f_fffe_1777;
+    columns[2] += 0xf_ff7f_fffe_1777;
+    columns[3] += 0xf_ff7f_fffe_1777;
+    columns[4] += 0x0_ff7f_fffe_1777;
+    columns[9] = 0;
+    columns
+};
+
 /// 2^260 modulo the prime.
 const FOLD_260: u64 = FOLD_256 << 4;
 
-/// Eight field elements.
+/// A field element in each lane.
 #[derive(Clone, Copy)]
 pub(crate) struct Fe<L>(pub(crate) [L; LIMBS]);
 
-/// Eight elements that are only multiplied: the low 52 bits of each limb are those of a carried
-/// element, and the top limb is all of it.
+/// Elements that are only multiplied, in the form that the multiplier takes: the low 52 bits of each
+/// limb are those of a carried element, and the top limb is all of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Factor<L>([L; LIMBS]);
 
@@ -142,12 +157,18 @@ impl<L: Lanes> Sum<L> {
     /// The same value in limbs of 52 bits; it must be below 2^260.
     #[inline(always)]
     pub(crate) fn carry(self) -> Fe<L> {
-        self.carry_to_factor().fe()
+        Fe(mask_low_limbs(self.carry_limbs()))
     }
 
     /// As [`Sum::carry`], where the result is only multiplied.
     #[inline(always)]
     pub(crate) fn carry_to_factor(self) -> Factor<L> {
+        Factor(to_factors(self.carry_limbs()))
+    }
+
+    /// Takes the carries to the next limbs, and leaves them where they were as well.
+    #[inline(always)]
+    fn carry_limbs(self) -> [L; LIMBS] {
         let mut limbs = self.0;
         for limb in limbs {
             limb.expect_below(62);
@@ -156,7 +177,7 @@ impl<L: Lanes> Sum<L> {
             limbs[k + 1] = limbs[k + 1].add(limbs[k].shr::<52>());
         }
         limbs[LIMBS - 1].expect_below(52);
-        Factor(limbs)
+        limbs
     }
 
     /// Columns that start with this sum instead of zero.
@@ -169,6 +190,56 @@ impl<L: Lanes> Sum<L> {
 }
 
 impl<L: Lanes> Columns<L> {
+    /// Takes the constants of the multiplier out of a product.
+    const PRODUCT_OFFSETS: [u64; 2 * LIMBS] = {
+        let mut columns = [0u64; 2 * LIMBS];
+        let mut pair = 0;
+        while pair < LIMBS * LIMBS {
+            let column = pair / LIMBS + pair % LIMBS;
+            columns[column] = columns[column].wrapping_sub(L::LOW_OFFSET);
+            columns[column + 1] = columns[column + 1].wrapping_sub(L::HIGH_OFFSET);
+            pair += 1;
+        }
+        columns
+    };
+
+    /// The same for a square, where products off the diagonal, but for those with the top limb, are
+    /// taken once and doubled.
+    const SQUARE_OFFSETS: [u64; 2 * LIMBS] = {
+        let mut columns = [0u64; 2 * LIMBS];
+        let mut pair = 0;
+        while pair < LIMBS * LIMBS {
+            let (i, j) = (pair / LIMBS, pair % LIMBS);
+            // Twice for i < j < 4, once for the others of i <= j.
+            if i <= j || i < LIMBS - 1 && j < LIMBS - 1 {
+                columns[i + j] = columns[i + j].wrapping_sub(L::LOW_OFFSET);
+                columns[i + j + 1] = columns[i + j + 1].wrapping_sub(L::HIGH_OFFSET);
+            }
+            pair += 1;
+        }
+        columns
+    };
+
+    /// The same for the fold of the upper columns.
+    const FOLD_OFFSETS: [u64; LIMBS] = {
+        let mut limbs = [L::LOW_OFFSET.wrapping_neg(); LIMBS];
+        let mut k = 1;
+        while k < LIMBS {
+            limbs[k] = limbs[k].wrapping_sub(L::LOW_OFFSET).wrapping_sub(L::HIGH_OFFSET);
+            k += 1;
+        }
+        limbs
+    };
+
+    /// Adds constants, column by column.
+    #[inline(always)]
+    fn plus_constants(mut self, constants: [u64; 2 * LIMBS]) -> Self {
+        for k in 0..2 * LIMBS {
+            self.0[k] = self.0[k].add(L::splat(constants[k]));
+        }
+        self
+    }
+
     #[inline(always)]
     pub(crate) fn zero() -> Self {
         Self([L::splat(0); 2 * LIMBS])
@@ -187,7 +258,7 @@ impl<L: Lanes> Columns<L> {
                 columns[i + j + 1] = columns[i + j + 1].add_mul_high(a.0[i], b.0[j]);
             }
         }
-        Self(columns)
+        Self(columns).plus_constants(Self::PRODUCT_OFFSETS)
     }
 
     /// `sum + a^2` for weak `a`: the products off the diagonal once, then doubled; those with the top
@@ -196,7 +267,7 @@ impl<L: Lanes> Columns<L> {
     pub(crate) fn square(sum: Option<Sum<L>>, a: impl Into<Factor<L>>) -> Self {
         const TOP: usize = LIMBS - 1;
         let a = a.into();
-        a.0[TOP].expect_below(51);
+        a.0[TOP].value().expect_below(51);
         let mut columns = [L::splat(0); 2 * LIMBS];
         for i in 0..TOP {
             for j in i + 1..TOP {
@@ -212,7 +283,7 @@ impl<L: Lanes> Columns<L> {
                 columns[k] = columns[k].add(sum.0[k]);
             }
         }
-        let twice_top = a.0[TOP].add(a.0[TOP]);
+        let twice_top = a.0[TOP].twice_factor();
         for i in 0..TOP {
             columns[i + TOP] = columns[i + TOP].add_mul_low(a.0[i], twice_top);
             columns[i + TOP + 1] = columns[i + TOP + 1].add_mul_high(a.0[i], twice_top);
@@ -221,35 +292,43 @@ impl<L: Lanes> Columns<L> {
             columns[2 * i] = columns[2 * i].add_mul_low(a.0[i], a.0[i]);
             columns[2 * i + 1] = columns[2 * i + 1].add_mul_high(a.0[i], a.0[i]);
         }
-        Self(columns)
+        Self(columns).plus_constants(Self::SQUARE_OFFSETS)
     }
 
     /// Adds the upper five columns, times 2^260 modulo the prime, to the lower five, and returns six.
     ///
     /// What a column holds above its 52 bits is folded by a product of its own, so no carry has to
-    /// travel: `vpmadd52` drops those bits from the column itself.
+    /// travel: the multiplier drops those bits from the column itself.
     #[inline(always)]
     fn fold(self) -> ([L; LIMBS], L) {
-        let fold = L::splat(FOLD_260);
-        let columns = self.0;
-        columns[2 * LIMBS - 1].expect_below(52);
+        const LAST: usize = 2 * LIMBS - 1;
+        let fold = L::splat(FOLD_260).factor();
+        let Self(columns) = if L::ROUNDS { self.plus_constants(POSITIVE) } else { self };
+        columns[LAST].expect_below(52);
         let mut low = [columns[0], columns[1], columns[2], columns[3], columns[4]];
+        let mut factors = low;
         for k in 0..LIMBS {
             low[k].expect_below(61);
-            low[k] = low[k].add_mul_low(columns[LIMBS + k], fold);
+            columns[LIMBS + k].expect_below(61);
+            factors[k] = columns[LIMBS + k].factor();
+        }
+        for k in 0..LIMBS {
+            low[k] = low[k].add(L::splat(Self::FOLD_OFFSETS[k]));
+            low[k] = low[k].add_mul_low(factors[k], fold);
         }
         for k in 0..LIMBS - 1 {
-            columns[LIMBS + k].expect_below(61);
-            low[k + 1] = low[k + 1].add_mul_high(columns[LIMBS + k], fold);
-            low[k + 1] = low[k + 1].add_mul_low(columns[LIMBS + k].shr::<52>(), fold);
+            low[k + 1] = low[k + 1].add_mul_high(factors[k], fold);
+            let above = columns[LIMBS + k].shr::<52>().factor();
+            low[k + 1] = low[k + 1].add_small_product(above, fold);
         }
-        (low, L::splat(0).add_mul_high(columns[2 * LIMBS - 1], fold))
+        let top = L::splat(L::HIGH_OFFSET.wrapping_neg()).add_mul_high(factors[LIMBS - 1], fold);
+        (low, top)
     }
 
     /// The value modulo the prime, weak.
     #[inline(always)]
     pub(crate) fn reduce(self) -> Fe<L> {
-        self.reduce_to_factor().fe()
+        self.reduce_to_sum().carry()
     }
 
     /// As [`Columns::reduce`], where the result is only multiplied.
@@ -320,10 +399,28 @@ fn fold_top<L: Lanes>(mut low: [L; LIMBS], top: L) -> [L; LIMBS] {
     let excess = low[LIMBS - 1].shr::<48>().add(top.shl::<4>());
     excess.expect_below(52);
     low[LIMBS - 1] = low[LIMBS - 1].and(L::splat(MASK_48));
-    let fold = L::splat(FOLD_256);
-    low[0] = low[0].add_mul_low(excess, fold);
-    low[1] = low[1].add_mul_high(excess, fold);
+    let (excess, fold) = (excess.factor(), L::splat(FOLD_256).factor());
+    low[0] = low[0].add(L::splat(L::LOW_OFFSET.wrapping_neg())).add_mul_low(excess, fold);
+    low[1] = low[1].add(L::splat(L::HIGH_OFFSET.wrapping_neg())).add_mul_high(excess, fold);
     low
+}
+
+/// Drops from the lower limbs what the next ones got.
+#[inline(always)]
+fn mask_low_limbs<L: Lanes>(mut limbs: [L; LIMBS]) -> [L; LIMBS] {
+    let mask = L::splat(MASK_52);
+    for limb in &mut limbs[..LIMBS - 1] {
+        *limb = limb.and(mask);
+    }
+    limbs
+}
+
+#[inline(always)]
+fn to_factors<L: Lanes>(mut limbs: [L; LIMBS]) -> [L; LIMBS] {
+    for limb in &mut limbs {
+        *limb = limb.factor();
+    }
+    limbs
 }
 
 impl<L: Lanes> From<&Fe<L>> for Factor<L> {
@@ -332,7 +429,7 @@ impl<L: Lanes> From<&Fe<L>> for Factor<L> {
         for limb in fe.0 {
             limb.expect_below(52);
         }
-        Self(fe.0)
+        Self(to_factors(fe.0))
     }
 }
 
@@ -347,22 +444,22 @@ impl<L: Lanes> Factor<L> {
     /// The element itself.
     #[inline(always)]
     pub(crate) fn fe(self) -> Fe<L> {
-        let mask = L::splat(MASK_52);
         let mut limbs = self.0;
-        for limb in &mut limbs[..LIMBS - 1] {
-            *limb = limb.and(mask);
+        for limb in &mut limbs {
+            *limb = limb.value();
         }
-        Fe(limbs)
+        Fe(mask_low_limbs(limbs))
+    }
+
+    /// From memory that [`Factor::store`] wrote.
+    #[inline(always)]
+    pub(crate) fn load(limbs: &[[u64; LANES]; LIMBS], first: usize) -> Self {
+        Self(Fe::load(limbs, first).0)
     }
 
     #[inline(always)]
-    pub(crate) fn load(limbs: &[[u64; 8]; LIMBS]) -> Self {
-        Self(Fe::load(limbs).0)
-    }
-
-    #[inline(always)]
-    pub(crate) fn store(self, limbs: &mut [[u64; 8]; LIMBS]) {
-        Fe(self.0).store(limbs);
+    pub(crate) fn store(self, limbs: &mut [[u64; LANES]; LIMBS], first: usize) {
+        Fe(self.0).store(limbs, first);
     }
 
     #[inline(always)]
@@ -442,20 +539,20 @@ impl<L: Lanes> Fe<L> {
     }
 
     #[inline(always)]
-    pub(crate) fn load(limbs: &[[u64; 8]; LIMBS]) -> Self {
+    pub(crate) fn load(limbs: &[[u64; LANES]; LIMBS], first: usize) -> Self {
         Self([
-            L::load(&limbs[0]),
-            L::load(&limbs[1]),
-            L::load(&limbs[2]),
-            L::load(&limbs[3]),
-            L::load(&limbs[4]),
+            L::load(&limbs[0], first),
+            L::load(&limbs[1], first),
+            L::load(&limbs[2], first),
+            L::load(&limbs[3], first),
+            L::load(&limbs[4], first),
         ])
     }
 
     #[inline(always)]
-    pub(crate) fn store(self, limbs: &mut [[u64; 8]; LIMBS]) {
+    pub(crate) fn store(self, limbs: &mut [[u64; LANES]; LIMBS], first: usize) {
         for k in 0..LIMBS {
-            self.0[k].store(&mut limbs[k]);
+            self.0[k].store(&mut limbs[k], first);
         }
     }
 
@@ -505,7 +602,10 @@ impl<L: Lanes> Fe<L> {
         let mut limbs = self.0;
         let excess = limbs[LIMBS - 1].shr::<48>();
         limbs[LIMBS - 1] = limbs[LIMBS - 1].and(L::splat(MASK_48));
-        limbs[0] = limbs[0].add_mul_low(excess, L::splat(FOLD_256));
+        // Below 2^34.
+        let fold = L::splat(FOLD_256).factor();
+        limbs[0] = limbs[0].add(L::splat(L::LOW_OFFSET.wrapping_neg()));
+        limbs[0] = limbs[0].add_small_product(excess.factor(), fold);
         let folded = Sum(limbs).carry();
         folded.0[LIMBS - 1].expect_below(48);
         folded
@@ -534,7 +634,7 @@ impl<L: Lanes> Fe<L> {
     /// The lanes whose weak element is odd as a number below the prime.
     #[inline(always)]
     pub(crate) fn odd(self) -> u8 {
-        !self.normalize().0[0].and(L::splat(1)).zeros()
+        L::ALL & !self.normalize().0[0].and(L::splat(1)).zeros()
     }
 
     /// The lanes in which `self` and `other` differ by a multiple of the prime; both weak.

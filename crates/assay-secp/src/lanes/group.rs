@@ -2,7 +2,7 @@
 
 use super::curve::{self, Affine, Jacobian};
 use super::field::{self, Columns, Fe, LIMBS, Sum};
-use super::{LANES, Lanes, Line};
+use super::{LANES, Lanes, Line, firsts};
 use crate::scalar::Digits;
 
 /// Windows of 5 bits of half a scalar.
@@ -123,6 +123,14 @@ impl Group {
     }
 }
 
+impl Group {
+    /// Of the lanes from `first` on, proves none but those of the mask.
+    #[inline(always)]
+    fn keep<L: Lanes>(&mut self, first: usize, mask: u8) {
+        self.proven &= !(L::ALL << first) | mask << first;
+    }
+}
+
 /// A key that is not decompressed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
@@ -132,90 +140,110 @@ pub(crate) struct Key {
     pub(crate) is_odd: bool,
 }
 
+/// As many lanes of a group as a vector has, from the `first` on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'g> {
+    pub(crate) group: &'g Group,
+    pub(crate) first: usize,
+}
+
 #[inline(always)]
 fn set_bit(mask: &mut u8, lane: usize, bit: bool) {
     *mask = *mask & !(1 << lane) | u8::from(bit) << lane;
 }
 
 #[inline(always)]
-fn load_words<L: Lanes>(words: &[[u64; LANES]; 4]) -> Fe<L> {
-    Fe::from_words([L::load(&words[0]), L::load(&words[1]), L::load(&words[2]), L::load(&words[3])])
+fn load_words<L: Lanes>(words: &[[u64; LANES]; 4], first: usize) -> Fe<L> {
+    Fe::from_words([
+        L::load(&words[0], first),
+        L::load(&words[1], first),
+        L::load(&words[2], first),
+        L::load(&words[3], first),
+    ])
 }
 
 /// Answers all groups: sets `proven`.
 #[inline(always)]
 pub(crate) fn answer<L: Lanes>(question: Question, groups: &mut [Group], table: &[Line]) {
     for pair in groups.chunks_mut(2) {
-        decompress::<L>(pair);
-        for group in pair {
-            let key = Affine { x: load_words(&group.key_x), y: Fe::load(&group.key_y) };
-            let sum = if question == Question::Tweak {
-                curve::tweak::<L>(&key, group, table)
-            } else {
-                curve::multiply::<L>(&key, group, table)
-            };
-            compare(question, group, &sum);
+        for first in firsts::<L>() {
+            decompress::<L>(pair, first);
+            for group in &mut *pair {
+                let key =
+                    Affine { x: load_words(&group.key_x, first), y: Fe::load(&group.key_y, first) };
+                let part = Part { group, first };
+                let sum = if question == Question::Tweak {
+                    curve::tweak::<L>(&key, &part, table)
+                } else {
+                    curve::multiply::<L>(&key, &part, table)
+                };
+                compare(question, group, first, &sum);
+            }
         }
     }
     if matches!(question, Question::Schnorr | Question::Tweak) {
-        check_parity::<L>(groups);
+        for first in firsts::<L>() {
+            check_parity::<L>(groups, first);
+        }
     }
 }
 
 /// Finds the y coordinates of the keys of up to two groups; `proven` has the lanes on the curve.
 #[inline(always)]
-fn decompress<L: Lanes>(groups: &mut [Group]) {
+fn decompress<L: Lanes>(groups: &mut [Group], first: usize) {
     let seven = Fe::<L>::constant([7, 0, 0, 0, 0]);
     let mut cubics = [seven; 2];
     for (group, cubic) in groups.iter().zip(&mut cubics) {
-        let x = load_words::<L>(&group.key_x);
+        let x = load_words::<L>(&group.key_x, first);
         *cubic = Columns::zero().plus_product(&x.sqr(), &x).reduce();
         *cubic = Sum::primes(0).plus(cubic).plus(&seven).carry().mul(&Fe::one());
     }
     let roots = field::square_roots(&cubics);
     for ((group, cubic), root) in groups.iter_mut().zip(&cubics).zip(&roots) {
-        group.proven = root.sqr().equals(cubic);
-        root.negate_where(root.odd() ^ group.key_odd).store(&mut group.key_y);
+        group.proven |= L::ALL << first;
+        group.keep::<L>(first, root.sqr().equals(cubic));
+        root.negate_where(root.odd() ^ group.key_odd >> first).store(&mut group.key_y, first);
     }
 }
 
 /// Keeps the lanes whose Z is not zero and whose x coordinate is r, and what decides about y.
 #[inline(always)]
-fn compare<L: Lanes>(question: Question, group: &mut Group, sum: &Jacobian<L>) {
-    let r = load_words::<L>(&group.r);
+fn compare<L: Lanes>(question: Question, group: &mut Group, first: usize, sum: &Jacobian<L>) {
+    let r = load_words::<L>(&group.r, first);
     let is_match = r.mul(sum.z.sqr()).equals(&sum.x);
-    group.proven &= is_match & !sum.z.fe().zeros();
+    group.keep::<L>(first, is_match & !sum.z.fe().zeros());
     match question {
         Question::Ecdsa => {}
         Question::SchnorrBch => {
             // Y / Z^3 is a square exactly when Y Z is.
             let product = sum.y.mul(sum.z).fe();
             let [root] = field::square_roots(&[product]);
-            group.proven &= root.sqr().equals(&product);
+            group.keep::<L>(first, root.sqr().equals(&product));
         }
         Question::Schnorr | Question::Tweak => {
-            sum.y.fe().store(&mut group.y);
-            sum.z.fe().store(&mut group.z);
+            sum.y.fe().store(&mut group.y, first);
+            sum.z.fe().store(&mut group.z, first);
         }
     }
 }
 
 /// Keeps the lanes whose y coordinate has the wanted parity, with one inversion for all groups.
 #[inline(always)]
-fn check_parity<L: Lanes>(groups: &mut [Group]) {
+fn check_parity<L: Lanes>(groups: &mut [Group], first: usize) {
     let mut product = Fe::<L>::one();
     for group in &mut *groups {
         // A zero would spoil the lane in every other group, and its verdict is known.
-        let z = Fe::select(group.proven, &Fe::load(&group.z), &Fe::one());
-        z.store(&mut group.z);
-        product.store(&mut group.prefix);
+        let z = Fe::load(&group.z, first);
+        let z = Fe::select(group.proven >> first, &z, &Fe::one());
+        z.store(&mut group.z, first);
+        product.store(&mut group.prefix, first);
         product = product.mul(&z);
     }
     let mut suffix = field::inverse(&product);
     for group in groups.iter_mut().rev() {
-        let inverse = suffix.mul(&Fe::load(&group.prefix));
-        suffix = suffix.mul(&Fe::load(&group.z));
-        let y = Fe::load(&group.y).mul(inverse.sqr().mul(inverse));
-        group.proven &= !(y.odd() ^ group.r_odd);
+        let inverse = suffix.mul(&Fe::load(&group.prefix, first));
+        suffix = suffix.mul(&Fe::load(&group.z, first));
+        let y = Fe::load(&group.y, first).mul(inverse.sqr().mul(inverse));
+        group.keep::<L>(first, !(y.odd() ^ group.r_odd >> first));
     }
 }

@@ -19,6 +19,9 @@ use lists::{Lists, NEGATIVE, Nodes};
 /// sums stay in the second level cache.
 const REFS_AT_ONCE: usize = 1 << 14;
 
+/// Square roots that are taken in step.
+const ROOTS_AT_ONCE: usize = 4;
+
 /// Marks a bucket with nothing in it.
 const EMPTY: u32 = u32::MAX;
 
@@ -138,22 +141,31 @@ pub(crate) fn sum<L: Lanes>(work: &mut Work, table: &[Line]) -> bool {
 #[inline(always)]
 fn push_points<L: Lanes>(groups: &[[[u64; LANES]; 4]], odd: u8, nodes: &mut Nodes) -> bool {
     let seven = Fe::<L>::constant([7, 0, 0, 0, 0]);
-    for pair in groups.chunks(4) {
-        let mut xs = [Fe::<L>::one(); 4];
-        let mut cubics = [seven; 4];
-        for k in 0..pair.len() {
-            let [a, b, c, d] = &pair[k];
-            xs[k] = Fe::from_words([L::load(a), L::load(b), L::load(c), L::load(d)]);
+    let parts = LANES / L::WIDTH;
+    let vectors = groups.len() * parts;
+    for begin in (0..vectors).step_by(ROOTS_AT_ONCE) {
+        let count = ROOTS_AT_ONCE.min(vectors - begin);
+        let mut xs = [Fe::<L>::one(); ROOTS_AT_ONCE];
+        let mut cubics = [seven; ROOTS_AT_ONCE];
+        for k in 0..count {
+            let [a, b, c, d] = &groups[(begin + k) / parts];
+            let first = (begin + k) % parts * L::WIDTH;
+            xs[k] = Fe::from_words([
+                L::load(a, first),
+                L::load(b, first),
+                L::load(c, first),
+                L::load(d, first),
+            ]);
             let cube = xs[k].sqr().mul(&xs[k]);
             cubics[k] = Sum::primes(0).plus(&cube).plus(&seven).carry().mul(&Fe::one());
         }
         let roots = field::square_roots(&cubics);
-        for k in 0..pair.len() {
-            if roots[k].sqr().equals(&cubics[k]) != u8::MAX {
+        for k in 0..count {
+            if roots[k].sqr().equals(&cubics[k]) != L::ALL {
                 return false;
             }
             let y = roots[k].negate_where(roots[k].odd() ^ odd).mul(&Fe::one());
-            store_lines(&xs[k], &y, nodes.extend(LANES).1);
+            store_lines(&xs[k], &y, nodes.extend(L::WIDTH).1);
         }
     }
     true
@@ -164,21 +176,20 @@ fn push_points<L: Lanes>(groups: &[[[u64; LANES]; 4]], odd: u8, nodes: &mut Node
 fn store_lines<L: Lanes>(x: &Fe<L>, y: &Fe<L>, lines: &mut [Line]) {
     let [a, b, c, d] = x.to_words();
     let [e, f, g, h] = y.to_words();
-    for (row, line) in L::transpose([a, b, c, d, e, f, g, h]).into_iter().zip(lines) {
-        row.store(&mut line.0);
+    let transposed = L::transpose([a, b, c, d, e, f, g, h]);
+    for (lane, line) in lines[..L::WIDTH].iter_mut().enumerate() {
+        L::store_line(&transposed, lane, line);
     }
 }
 
 /// Appends lambda times every point.
 #[inline(always)]
 fn push_endomorphism<L: Lanes>(nodes: &mut Nodes) {
-    for first in (0..nodes.len()).step_by(LANES) {
+    for first in (0..nodes.len()).step_by(L::WIDTH) {
         let points = &nodes.get()[first..];
-        let line = |lane: usize| &points[lane];
-        let lines = [line(0), line(1), line(2), line(3), line(4), line(5), line(6), line(7)];
-        let point = load_points::<L>(lines);
+        let point = load_points::<L>(|lane| &points[lane]);
         let lambda = point.x.mul(&Fe::constant(BETA));
-        store_lines(&lambda, &point.y, nodes.extend(LANES).1);
+        store_lines(&lambda, &point.y, nodes.extend(L::WIDTH).1);
     }
 }
 
@@ -300,7 +311,7 @@ fn reduce<L: Lanes>(work: &mut Work) -> bool {
     let (rows, columns, windows) = (work.shape.rows(), work.shape.columns(), work.shape.windows());
     work.sums.clear();
     let nodes = work.nodes.get();
-    for first in (0..windows).step_by(LANES) {
+    for first in (0..windows).step_by(L::WIDTH) {
         let window = |lane: usize| (first + lane).min(windows - 1);
         let load = |line: usize| {
             let line = |lane: usize| {
@@ -309,16 +320,7 @@ fn reduce<L: Lanes>(work: &mut Work) -> bool {
                 debug_assert!(reference & NEGATIVE == 0);
                 &nodes[reference as usize]
             };
-            load_points::<L>([
-                line(0),
-                line(1),
-                line(2),
-                line(3),
-                line(4),
-                line(5),
-                line(6),
-                line(7),
-            ])
+            load_points::<L>(line)
         };
         let mut suffix = Jacobian::from_affine(&load(rows - 1));
         let mut total = suffix;
@@ -341,7 +343,7 @@ fn reduce<L: Lanes>(work: &mut Work) -> bool {
         sum = sum.add_jacobian(&total.double().add_jacobian(&suffix));
         for step in 0..work.shape.width * (windows - 1) {
             let mut mask = 0;
-            for lane in 0..LANES {
+            for lane in 0..L::WIDTH {
                 mask |= u8::from(step < work.shape.width * window(lane)) << lane;
             }
             sum = Jacobian::select(mask, &sum.double(), &sum);
@@ -353,7 +355,7 @@ fn reduce<L: Lanes>(work: &mut Work) -> bool {
         let square = inverse.sqr();
         let x = sum.x.mul(square).normalize();
         let y = sum.y.mul(square.mul(inverse)).fe().normalize();
-        work.sums.resize(first + LANES, Line([0; 8]));
+        work.sums.resize(first + L::WIDTH, Line([0; 8]));
         store_lines(&x, &y, &mut work.sums[first..]);
     }
     work.sums.truncate(windows);

@@ -6,11 +6,12 @@
 //! rule. Each result must be right or have Z = 0.
 
 use super::curve::{self, Affine, BETA, Jacobian};
-use super::field::{Factor, Fe, LIMBS};
-use super::group::{G_MULTIPLES, Group};
+use super::field::{Fe, LIMBS};
+use super::group::{G_MULTIPLES, Group, Part};
 use super::tests::{PRIME, Words, read, slow_add, slow_mul};
-use super::{LANES, Lanes, Line};
-use crate::backend::portable::Portable;
+use super::{LANES, Lanes, Line, firsts};
+use crate::Backend;
+use crate::backend::{Portable, PortableRounded};
 
 /// x and y below the prime.
 type Point = (Words, Words);
@@ -149,65 +150,101 @@ impl SmallGroup {
 pub(crate) type Raw = [[[u64; LANES]; LIMBS]; 3];
 
 /// What is tested. An affine point is one with any Z.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Formulas {
     pub(crate) double: fn(&Raw) -> Raw,
     pub(crate) add: fn(&Raw, &Raw) -> Raw,
     pub(crate) add_jacobian: fn(&Raw, &Raw) -> Raw,
+    /// Low and high parts of products, small products, and values of factors, without offsets.
+    pub(crate) products: fn(&[[u64; LANES]; 2]) -> [[u64; LANES]; 4],
     /// The ladders of a check and of a tweak.
     pub(crate) ladders: fn(&Raw, &Group, &[Line]) -> [Raw; 2],
 }
 
-const PORTABLE: Formulas = Formulas {
-    double: double::<Portable>,
-    add: add::<Portable>,
-    add_jacobian: add_jacobian::<Portable>,
-    ladders: ladders::<Portable>,
-};
-
 #[inline(always)]
-fn load<L: Lanes>(raw: &Raw) -> Jacobian<L> {
-    Jacobian { x: Fe::load(&raw[0]), y: Factor::load(&raw[1]), z: Factor::load(&raw[2]) }
+fn load<L: Lanes>(raw: &Raw, first: usize) -> Jacobian<L> {
+    Jacobian {
+        x: Fe::load(&raw[0], first),
+        y: Fe::load(&raw[1], first).factor(),
+        z: Fe::load(&raw[2], first).factor(),
+    }
 }
 
 #[inline(always)]
-fn load_affine<L: Lanes>(raw: &Raw) -> Affine<L> {
-    Affine { x: Fe::load(&raw[0]), y: Fe::load(&raw[1]) }
+fn load_affine<L: Lanes>(raw: &Raw, first: usize) -> Affine<L> {
+    Affine { x: Fe::load(&raw[0], first), y: Fe::load(&raw[1], first) }
 }
 
 #[inline(always)]
-fn store<L: Lanes>(point: &Jacobian<L>) -> Raw {
-    let mut raw = [[[0; LANES]; LIMBS]; 3];
-    point.x.store(&mut raw[0]);
-    point.y.fe().store(&mut raw[1]);
-    point.z.fe().store(&mut raw[2]);
+fn store<L: Lanes>(point: &Jacobian<L>, raw: &mut Raw, first: usize) {
+    point.x.store(&mut raw[0], first);
+    point.y.fe().store(&mut raw[1], first);
+    point.z.fe().store(&mut raw[2], first);
+}
+
+const ZEROS: Raw = [[[0; LANES]; LIMBS]; 3];
+
+#[inline(always)]
+pub(crate) fn double<L: Lanes>(point: &Raw) -> Raw {
+    let mut raw = ZEROS;
+    for first in firsts::<L>() {
+        store(&load::<L>(point, first).double(), &mut raw, first);
+    }
     raw
 }
 
 #[inline(always)]
-pub(crate) fn double<L: Lanes>(point: &Raw) -> Raw {
-    store(&load::<L>(point).double())
-}
-
-#[inline(always)]
 pub(crate) fn add<L: Lanes>(a: &Raw, b: &Raw) -> Raw {
-    store(&load::<L>(a).add(&load_affine(b)))
+    let mut raw = ZEROS;
+    for first in firsts::<L>() {
+        store(&load::<L>(a, first).add(&load_affine(b, first)), &mut raw, first);
+    }
+    raw
 }
 
 #[inline(always)]
 pub(crate) fn add_jacobian<L: Lanes>(a: &Raw, b: &Raw) -> Raw {
-    store(&load::<L>(a).add_jacobian(&load(b)))
+    let mut raw = ZEROS;
+    for first in firsts::<L>() {
+        store(&load::<L>(a, first).add_jacobian(&load(b, first)), &mut raw, first);
+    }
+    raw
+}
+
+#[inline(always)]
+pub(crate) fn products<L: Lanes>(operands: &[[u64; LANES]; 2]) -> [[u64; LANES]; 4] {
+    let zero = L::splat(0);
+    let (low_offset, high_offset) = (L::splat(L::LOW_OFFSET), L::splat(L::HIGH_OFFSET));
+    let mut results = [[0; LANES]; 4];
+    for first in firsts::<L>() {
+        let (x, y) = (L::load(&operands[0], first), L::load(&operands[1], first));
+        let (a, b) = (x.factor(), y.factor());
+        let small = [x.and(L::splat(0x1ff)), y.and(L::splat((1 << 37) - 1))];
+        let [c, d] = [small[0].factor(), small[1].factor()];
+        let [low, high, product, value] = &mut results;
+        zero.add_mul_low(a, b).sub(low_offset).store(low, first);
+        zero.add_mul_high(a, b).sub(high_offset).store(high, first);
+        zero.add_small_product(c, d).sub(low_offset).store(product, first);
+        a.value().and(L::splat((1 << 52) - 1)).store(value, first);
+    }
+    results
 }
 
 #[inline(always)]
 pub(crate) fn ladders<L: Lanes>(key: &Raw, digits: &Group, table: &[Line]) -> [Raw; 2] {
-    let key = load_affine::<L>(key);
-    let sum = curve::multiply(&key, digits, table);
-    [store(&sum), store(&curve::tweak(&key, digits, table))]
+    let mut raw = [ZEROS; 2];
+    for first in firsts::<L>() {
+        let key = load_affine::<L>(key, first);
+        let part = Part { group: digits, first };
+        store(&curve::multiply(&key, &part, table), &mut raw[0], first);
+        store(&curve::tweak(&key, &part, table), &mut raw[1], first);
+    }
+    raw
 }
 
 fn fe(words: &[Words; LANES]) -> Fe<Portable> {
     Fe::from_words(std::array::from_fn(|word| {
-        Portable::load(&std::array::from_fn(|lane| words[lane][word]))
+        Portable::load(&std::array::from_fn(|lane| words[lane][word]), 0)
     }))
 }
 
@@ -225,13 +262,16 @@ fn scaled(group: &SmallGroup, multiples: &[usize; LANES], seed: Option<u64>) -> 
     });
     let z = fe(&[words; LANES]).factor();
     let zz = z.sqr();
-    store(&Jacobian { x: point.x.mul(zz), y: point.y.factor().mul(zz).mul(z), z })
+    let mut raw = ZEROS;
+    let point = Jacobian { x: point.x.mul(zz), y: point.y.factor().mul(zz).mul(z), z };
+    store(&point, &mut raw, 0);
+    raw
 }
 
 /// Compares with multiples of the generator, of which 0 is infinity. Returns the lanes with Z = 0;
 /// all others must be right.
 fn check(group: &SmallGroup, raw: &Raw, expected: &[usize; LANES]) -> u8 {
-    let point = load::<Portable>(raw);
+    let point = load::<Portable>(raw, 0);
     let flagged = point.z.fe().zeros();
     let infinite = expected.map(|multiple| multiple.is_multiple_of(group.order()));
     for (lane, is_infinite) in infinite.into_iter().enumerate() {
@@ -269,7 +309,7 @@ fn test_formulas(formulas: &Formulas, group: &SmallGroup) {
         let other = (formulas.add_jacobian)(&p, &q);
         assert_eq!(check(group, &other, &sums), exceptional);
         // Zero stays.
-        let zeros = |raw: &Raw| load::<Portable>(raw).z.fe().zeros() & exceptional;
+        let zeros = |raw: &Raw| load::<Portable>(raw, 0).z.fe().zeros() & exceptional;
         assert_eq!(zeros(&(formulas.double)(&sum)), exceptional);
         assert_eq!(zeros(&(formulas.add)(&sum, &scaled(group, &a, None))), exceptional);
         assert_eq!(zeros(&(formulas.add_jacobian)(&other, &p)), exceptional);
@@ -360,23 +400,57 @@ fn set_digits(
     sums
 }
 
+/// Products of operands with many zeros and ones, and with low halves around a half.
 #[test]
-fn portable() {
-    for group in SmallGroup::all() {
-        test_formulas(&PORTABLE, &group);
-        test_ladders(&PORTABLE, &group, 40);
+fn parts_of_products() {
+    let mut seed = 0x2545_f491_4f6c_dd1du64;
+    let mut next = || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    };
+    let mut operand = || match next() % 6 {
+        0 => (1 << 52) - 1 - next() % 3,
+        1 => next() % 3,
+        2 => 1 << (next() % 52),
+        3 => (1 << (next() % 53)) - 1,
+        // Bits above the 52 mean nothing.
+        _ => next(),
+    };
+    for _ in 0..20_000 {
+        let operands: [[u64; LANES]; 2] =
+            std::array::from_fn(|_| std::array::from_fn(|_| operand()));
+        for backend in Backend::all() {
+            let Some(kernels) = backend.kernels() else { continue };
+            let results = (kernels.formulas.products)(&operands);
+            let rounds = matches!(backend, Backend::Avx2 | Backend::PortableRounded);
+            let oracle = if rounds { products::<PortableRounded> } else { products::<Portable> };
+            assert_eq!(results, oracle(&operands), "{}: {operands:x?}", backend.name());
+            let [low, high, _, _] = results;
+            for lane in 0..LANES {
+                let [x, y] = operands.map(|x| u128::from(x[lane] & ((1 << 52) - 1)));
+                let sum = (i128::from(high[lane]) << 52) + i128::from(low[lane] as i64);
+                assert_eq!(sum as u128, x * y);
+                let limit = if rounds { -(1 << 51)..=1 << 51 } else { 0..=(1 << 52) - 1 };
+                assert!(limit.contains(&(low[lane] as i64)));
+            }
+        }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
 #[test]
-fn ifma() {
-    if !crate::backend::ifma::available() {
-        println!("skipped: this CPU does not run ifma");
-        return;
-    }
-    for group in SmallGroup::all() {
-        test_formulas(&crate::backend::ifma::FORMULAS, &group);
-        test_ladders(&crate::backend::ifma::FORMULAS, &group, 1);
+fn small_groups() {
+    for backend in Backend::all() {
+        let Some(kernels) = backend.kernels() else {
+            println!("skipped: this CPU does not run {}", backend.name());
+            continue;
+        };
+        println!("{}:", backend.name());
+        let is_portable = matches!(backend, Backend::Portable | Backend::PortableRounded);
+        for group in SmallGroup::all() {
+            test_formulas(&kernels.formulas, &group);
+            test_ladders(&kernels.formulas, &group, if is_portable { 40 } else { 1 });
+        }
     }
 }

@@ -4,8 +4,8 @@
 //! library once, and then put into many batches: at random places, beside random others, which is
 //! what could matter to a vector. A new set of checks is made for every [`LANES_PER_SET`] lanes.
 //!
-//! `ASSAY_DIFF_LANES` is the number of lanes for the fast backend (the portable one gets a sixty-fourth
-//! part), `ASSAY_DIFF_SEED` the seed and `ASSAY_DIFF_THREADS` the number of threads; the output has
+//! `ASSAY_DIFF_BACKEND` names one backend, `ASSAY_DIFF_LANES` is the number of lanes (portable ones get
+//! a sixty-fourth part), `ASSAY_DIFF_SEED` the seed and `ASSAY_DIFF_THREADS` the number of threads; the output has
 //! them all, and counts by class.
 
 mod operands;
@@ -206,8 +206,13 @@ fn run(backend: Backend, lanes: usize) {
 #[test]
 fn lanes_agree_with_the_library() {
     let lanes = number_from("ASSAY_DIFF_LANES", LANES_DEFAULT);
-    run(Backend::Ifma, lanes);
-    run(Backend::Portable, (lanes / 64).min(LANES_DEFAULT));
+    let wanted = std::env::var("ASSAY_DIFF_BACKEND").ok();
+    for backend in Backend::all().filter(|backend| *backend != Backend::Libsecp) {
+        let is_portable = matches!(backend, Backend::Portable | Backend::PortableRounded);
+        if wanted.as_ref().is_none_or(|name| name == backend.name()) {
+            run(backend, if is_portable { (lanes / 64).min(LANES_DEFAULT) } else { lanes });
+        }
+    }
 }
 
 /// With every proof asked again: nothing is found where all hold; a wrong member of a sum is found,
@@ -243,7 +248,7 @@ fn weighted_sums_agree_with_single_checks() {
     let (valid, invalid): (Vec<&Operand>, Vec<&Operand>) =
         set.iter().filter(schnorr).partition(|operand| operand.is_valid);
     let mut answers = Vec::new();
-    for backend in [Backend::Libsecp, Backend::Portable, Backend::Ifma] {
+    for backend in Backend::all() {
         let mut verifier = BatchVerifier::with_backend(backend);
         for (count, damaged) in [(300, 0), (600, 0), (600, 1), (599, 2), (600, 40), (257, 1)] {
             let mut operands = valid[..count].to_vec();

@@ -9,10 +9,10 @@ use super::super::{LANES, Lanes, Line};
 /// Marks a reference to the negation of a node.
 pub(super) const NEGATIVE: u32 = 1 << 31;
 
-/// Groups of eight additions that go through in step: what one of them waits for, the other does.
+/// Vectors of additions that go through in step: what one of them waits for, the other does.
 const STEP: usize = 2;
 
-/// Pairs of all groups of a step.
+/// Pairs are filled up to a multiple of this.
 const PAIRS: usize = STEP * LANES;
 
 /// Pairs that are copied at a time.
@@ -20,6 +20,9 @@ const BLOCK: usize = 8;
 
 /// Two references.
 type Pair = [u32; 2];
+
+/// Products of as many vectors as eight lanes hold.
+type Prefix = [[u64; LANES]; LIMBS];
 
 /// Lists of references to points, one after the other.
 #[derive(Debug, Default)]
@@ -29,7 +32,7 @@ pub(super) struct Lists {
     pub(super) sizes: Vec<u32>,
     next: Vec<u32>,
     pairs: Vec<Pair>,
-    prefixes: Vec<[[[u64; LANES]; LIMBS]; STEP]>,
+    prefixes: Vec<Prefix>,
 }
 
 /// Points in memory that is kept: what is past the end is there, and of no meaning.
@@ -134,22 +137,24 @@ impl Lists {
 fn add_pairs<L: Lanes>(
     nodes: &mut Nodes,
     pairs: &[Pair],
-    prefixes: &mut Vec<[[[u64; LANES]; LIMBS]; STEP]>,
+    prefixes: &mut Vec<Prefix>,
 ) -> bool {
-    let (steps, _) = pairs.as_chunks::<PAIRS>();
+    let steps = pairs.len() / (STEP * L::WIDTH);
     let (points, sums) = nodes.extend(pairs.len());
-    let (sums, _) = sums.as_chunks_mut::<PAIRS>();
-    prefixes.resize(steps.len(), [[[0; LANES]; LIMBS]; STEP]);
+    prefixes.resize(pairs.len().div_ceil(LANES), [[0; LANES]; LIMBS]);
+    // The vector of this number: where its pairs and sums begin, and where its product is kept.
+    let place = |vector: usize| (vector * L::WIDTH / LANES, vector * L::WIDTH % LANES);
+    let vector_of = |vector: usize| &pairs[vector * L::WIDTH..][..L::WIDTH];
     let one = Factor::<L>::from(&Fe::one());
     let mut products = [one; STEP];
-    for (number, prefixes) in prefixes.iter_mut().enumerate() {
-        let step = &steps[number];
+    for step in 0..steps {
         let mut dx = products;
         for k in 0..STEP {
-            dx[k] = load_dx(points, octet(step, k));
+            dx[k] = load_dx(points, vector_of(STEP * step + k));
         }
         for k in 0..STEP {
-            products[k].store(&mut prefixes[k]);
+            let (row, first) = place(STEP * step + k);
+            products[k].store(&mut prefixes[row], first);
             products[k] = products[k].mul(dx[k]);
         }
     }
@@ -160,13 +165,15 @@ fn add_pairs<L: Lanes>(
     let inverse = field::inverse(product);
     let mut suffixes = [inverse.mul(products[1]), inverse.mul(products[0])];
     let mut excess = L::splat(0);
-    for (number, sums) in sums.iter_mut().enumerate().rev() {
-        let (step, prefixes) = (&steps[number], &prefixes[number]);
-        let operands =
-            [load_pairs::<L>(points, octet(step, 0)), load_pairs(points, octet(step, 1))];
+    for step in (0..steps).rev() {
+        let operands = [
+            load_pairs::<L>(points, vector_of(STEP * step)),
+            load_pairs(points, vector_of(STEP * step + 1)),
+        ];
         let mut slopes = suffixes;
         for k in 0..STEP {
-            slopes[k] = suffixes[k].mul(Factor::load(&prefixes[k]));
+            let (row, first) = place(STEP * step + k);
+            slopes[k] = suffixes[k].mul(Factor::load(&prefixes[row], first));
         }
         for k in 0..STEP {
             let [a, b] = &operands[k];
@@ -191,31 +198,31 @@ fn add_pairs<L: Lanes>(
                 Sum::primes(4).minus_sum::<0>(&a.y).columns().plus_product(slopes[k], t).reduce();
             let [p, q, r, s] = xs[k].to_words_or_excess(&mut excess);
             let [t, u, v, w] = y.to_words_or_excess(&mut excess);
-            let lines = &mut sums[k * LANES..][..LANES];
-            for (row, line) in L::transpose([p, q, r, s, t, u, v, w]).into_iter().zip(lines) {
-                row.store(&mut line.0);
+            let transposed = L::transpose([p, q, r, s, t, u, v, w]);
+            let lines = &mut sums[(STEP * step + k) * L::WIDTH..][..L::WIDTH];
+            for (lane, line) in lines.iter_mut().enumerate() {
+                L::store_line(&transposed, lane, line);
             }
         }
     }
     // A coordinate of 2^256 or more does not come up in the lifetime of a machine.
-    excess.zeros() == u8::MAX
+    excess.zeros() == L::ALL
 }
 
+/// Finds one of the points of the pair of a lane.
 #[inline(always)]
-fn octet(step: &[Pair; PAIRS], k: usize) -> &[Pair] {
-    &step[k * LANES..][..LANES]
-}
-
-#[inline(always)]
-fn lines<'n>(nodes: &'n [Line], octet: &[Pair], side: usize) -> [&'n Line; LANES] {
-    let line = |lane: usize| &nodes[(octet[lane][side] & !NEGATIVE) as usize];
-    [line(0), line(1), line(2), line(3), line(4), line(5), line(6), line(7)]
+fn lines<'n>(
+    nodes: &'n [Line],
+    pairs: &'n [Pair],
+    side: usize,
+) -> impl Fn(usize) -> &'n Line {
+    move |lane| &nodes[(pairs[lane][side] & !NEGATIVE) as usize]
 }
 
 /// The differences of x coordinates.
 #[inline(always)]
-fn load_dx<L: Lanes>(nodes: &[Line], octet: &[Pair]) -> Factor<L> {
-    let (a, b) = (load_xs::<L>(lines(nodes, octet, 0)), load_xs::<L>(lines(nodes, octet, 1)));
+fn load_dx<L: Lanes>(nodes: &[Line], pairs: &[Pair]) -> Factor<L> {
+    let (a, b) = (load_xs::<L>(lines(nodes, pairs, 0)), load_xs::<L>(lines(nodes, pairs, 1)));
     Sum::primes(2).plus(&b).minus(&a).carry_to_factor()
 }
 
@@ -227,17 +234,17 @@ struct Operand<L> {
     y: Sum<L>,
 }
 
-/// Both points of eight pairs.
+/// Both points of the pairs of all lanes.
 #[inline(always)]
-fn load_pairs<L: Lanes>(nodes: &[Line], octet: &[Pair]) -> [Operand<L>; 2] {
+fn load_pairs<L: Lanes>(nodes: &[Line], pairs: &[Pair]) -> [Operand<L>; 2] {
     let mut signs = [0u8; 2];
-    for (lane, pair) in octet.iter().enumerate() {
+    for (lane, pair) in pairs.iter().enumerate() {
         for k in 0..2 {
             signs[k] |= ((pair[k] >> 31) as u8) << lane;
         }
     }
-    let a: Affine<L> = load_points(lines(nodes, octet, 0));
-    let b: Affine<L> = load_points(lines(nodes, octet, 1));
+    let a: Affine<L> = load_points(lines(nodes, pairs, 0));
+    let b: Affine<L> = load_points(lines(nodes, pairs, 1));
     [
         Operand { x: a.x, y: a.y.negate_where_to_sum(signs[0]) },
         Operand { x: b.x, y: b.y.negate_where_to_sum(signs[1]) },

@@ -9,11 +9,14 @@ use crate::cli::BenchSignaturesArguments;
 
 pub(super) fn run(arguments: &BenchSignaturesArguments) -> anyhow::Result<Outcome> {
     let backend = match arguments.backend.as_deref() {
-        None => Backend::detect(),
+        None => Backend::fastest(),
         Some(name) => match Backend::by_name(name) {
             Some(backend) if backend.available() => backend,
             Some(_) => bail!("this processor does not run the backend {name}"),
-            None => bail!("unknown backend {name:?}; there are ifma, portable, libsecp256k1"),
+            None => {
+                let names: Vec<&str> = Backend::all().map(Backend::name).collect();
+                bail!("unknown backend {name:?}; there are {}", names.join(", "))
+            }
         },
     };
     let bar = Bar::new();

@@ -1,0 +1,247 @@
+//! Ways to multiply 52 bits by 52 bits in every lane, and to add parts of the product to a lane.
+//!
+//! Doubles: for integers a and b below 2^52 the fused multiply-add `fma(a, b, 2^104)` is 2^104 plus the
+//! product cut at a multiple h of 2^52, for between 2^104 and 2^105 there are no other doubles. Its bits, as an
+//! integer, are those of 2^104 plus h. `2^104 - 2^52 h` is exact, and `fma(a, b, that + c)` is the rest of
+//! the product plus c, which is exact as well, and whose bits are those of c plus the rest as long as c plus any
+//! rest stays between 2^52 and 2^53. Cut below, the rest is between 0 and 2^52, and c is 2^52; cut at the
+//! nearest, it is between -2^51 and 2^51, and c is 1.5 * 2^52. (N. Emmart, F. Zheng and C. Weems, "Faster
+//! Modular Exponentiation using Double Precision Floating Point Arithmetic on the GPU", ARITH 2018.)
+
+#![expect(unsafe_code, reason = "intrinsics")]
+
+use core::arch::x86_64::{
+    __m256i, __m512i, _MM_FROUND_NO_EXC, _MM_FROUND_TO_ZERO, _mm256_add_epi64, _mm256_add_pd,
+    _mm256_and_si256, _mm256_castpd_si256, _mm256_castsi256_pd, _mm256_fmadd_pd,
+    _mm256_madd52hi_avx_epu64, _mm256_madd52hi_epu64, _mm256_madd52lo_avx_epu64,
+    _mm256_madd52lo_epu64, _mm256_or_si256, _mm256_set1_epi64x, _mm256_sub_pd, _mm512_add_epi64,
+    _mm512_add_pd, _mm512_and_si512, _mm512_castpd_si512, _mm512_castsi512_pd,
+    _mm512_fmadd_round_pd, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_or_si512,
+    _mm512_set1_epi64, _mm512_sub_pd,
+};
+
+use super::x86::intrinsic;
+
+/// Multiplies in the lanes of a vector; the methods are those of [`Lanes`](crate::lanes::Lanes).
+pub(super) trait Multiplier<V>: Copy {
+    const LOW_OFFSET: u64;
+    const HIGH_OFFSET: u64;
+    const ROUNDS: bool;
+    fn factor(limb: V) -> V;
+    fn value(factor: V) -> V;
+    fn twice_factor(factor: V) -> V;
+    fn add_mul_low(sum: V, a: V, b: V) -> V;
+    fn add_mul_high(sum: V, a: V, b: V) -> V;
+    fn add_small_product(sum: V, a: V, b: V) -> V;
+}
+
+/// The 52-bit multiply and add of AVX-512.
+#[derive(Clone, Copy)]
+pub(super) struct Ifma;
+
+/// The same of AVX-IFMA, in four lanes.
+#[derive(Clone, Copy)]
+pub(super) struct AvxIfma;
+
+/// Doubles and their fused multiply-add. In eight lanes each instruction names its rounding, toward zero; in
+/// four lanes they round as MXCSR says, which must be to the nearest.
+#[derive(Clone, Copy)]
+pub(super) struct Doubles;
+
+macro_rules! integer_multiplier {
+    ($multiplier:ty, $vector:ty, $add:ident, $low:ident, $high:ident) => {
+        impl Multiplier<$vector> for $multiplier {
+            const LOW_OFFSET: u64 = 0;
+            const HIGH_OFFSET: u64 = 0;
+            const ROUNDS: bool = false;
+
+            #[inline(always)]
+            fn factor(limb: $vector) -> $vector {
+                limb
+            }
+
+            #[inline(always)]
+            fn value(factor: $vector) -> $vector {
+                factor
+            }
+
+            #[inline(always)]
+            fn twice_factor(factor: $vector) -> $vector {
+                intrinsic!($add(factor, factor))
+            }
+
+            #[inline(always)]
+            fn add_mul_low(sum: $vector, a: $vector, b: $vector) -> $vector {
+                intrinsic!($low(sum, a, b))
+            }
+
+            #[inline(always)]
+            fn add_mul_high(sum: $vector, a: $vector, b: $vector) -> $vector {
+                intrinsic!($high(sum, a, b))
+            }
+
+            #[inline(always)]
+            fn add_small_product(sum: $vector, a: $vector, b: $vector) -> $vector {
+                intrinsic!($low(sum, a, b))
+            }
+        }
+    };
+}
+
+integer_multiplier!(Ifma, __m512i, _mm512_add_epi64, _mm512_madd52lo_epu64, _mm512_madd52hi_epu64);
+integer_multiplier!(Ifma, __m256i, _mm256_add_epi64, _mm256_madd52lo_epu64, _mm256_madd52hi_epu64);
+integer_multiplier!(
+    AvxIfma,
+    __m256i,
+    _mm256_add_epi64,
+    _mm256_madd52lo_avx_epu64,
+    _mm256_madd52hi_avx_epu64
+);
+
+const MASK_52: i64 = (1 << 52) - 1;
+
+/// 2^52, whose bits plus an integer below 2^52 are those of 2^52 plus that integer.
+const UNIT: f64 = (1u64 << 52) as f64;
+
+/// What products are added to for their high parts.
+const HIGH: f64 = UNIT * UNIT;
+
+/// Bits of a constant in every lane.
+macro_rules! constant {
+    ($set:ident, $constant:expr) => {
+        intrinsic!($set($constant.to_bits() as i64))
+    };
+}
+
+impl Multiplier<__m512i> for Doubles {
+    const LOW_OFFSET: u64 = UNIT.to_bits();
+    const HIGH_OFFSET: u64 = HIGH.to_bits();
+    const ROUNDS: bool = false;
+
+    #[inline(always)]
+    fn factor(limb: __m512i) -> __m512i {
+        let unit = constant!(_mm512_set1_epi64, UNIT);
+        intrinsic!({
+            let low = _mm512_and_si512(limb, _mm512_set1_epi64(MASK_52));
+            let above = _mm512_castsi512_pd(_mm512_or_si512(low, unit));
+            _mm512_castpd_si512(_mm512_sub_pd(above, _mm512_castsi512_pd(unit)))
+        })
+    }
+
+    #[inline(always)]
+    fn value(factor: __m512i) -> __m512i {
+        let unit = constant!(_mm512_set1_epi64, UNIT);
+        intrinsic!({
+            let above = _mm512_add_pd(_mm512_castsi512_pd(factor), _mm512_castsi512_pd(unit));
+            _mm512_and_si512(_mm512_castpd_si512(above), _mm512_set1_epi64(MASK_52))
+        })
+    }
+
+    #[inline(always)]
+    fn twice_factor(factor: __m512i) -> __m512i {
+        let factor = intrinsic!(_mm512_castsi512_pd(factor));
+        intrinsic!(_mm512_castpd_si512(_mm512_add_pd(factor, factor)))
+    }
+
+    #[inline(always)]
+    fn add_mul_low(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        let constant = constant!(_mm512_set1_epi64, HIGH + UNIT);
+        let high = fma_512(a, b, constant!(_mm512_set1_epi64, HIGH));
+        intrinsic!({
+            let minus = _mm512_sub_pd(_mm512_castsi512_pd(constant), _mm512_castsi512_pd(high));
+            _mm512_add_epi64(sum, fma_512(a, b, _mm512_castpd_si512(minus)))
+        })
+    }
+
+    #[inline(always)]
+    fn add_mul_high(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        let high = fma_512(a, b, constant!(_mm512_set1_epi64, HIGH));
+        intrinsic!(_mm512_add_epi64(sum, high))
+    }
+
+    #[inline(always)]
+    fn add_small_product(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        let product = fma_512(a, b, constant!(_mm512_set1_epi64, UNIT));
+        intrinsic!(_mm512_add_epi64(sum, product))
+    }
+}
+
+/// `a b + c` of doubles, toward zero.
+#[inline(always)]
+fn fma_512(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+    intrinsic!({
+        _mm512_castpd_si512(_mm512_fmadd_round_pd::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(
+            _mm512_castsi512_pd(a),
+            _mm512_castsi512_pd(b),
+            _mm512_castsi512_pd(c),
+        ))
+    })
+}
+
+impl Multiplier<__m256i> for Doubles {
+    const LOW_OFFSET: u64 = (1.5 * UNIT).to_bits();
+    const HIGH_OFFSET: u64 = HIGH.to_bits();
+    const ROUNDS: bool = true;
+
+    #[inline(always)]
+    fn factor(limb: __m256i) -> __m256i {
+        let unit = constant!(_mm256_set1_epi64x, UNIT);
+        intrinsic!({
+            let low = _mm256_and_si256(limb, _mm256_set1_epi64x(MASK_52));
+            let above = _mm256_castsi256_pd(_mm256_or_si256(low, unit));
+            _mm256_castpd_si256(_mm256_sub_pd(above, _mm256_castsi256_pd(unit)))
+        })
+    }
+
+    #[inline(always)]
+    fn value(factor: __m256i) -> __m256i {
+        let unit = constant!(_mm256_set1_epi64x, UNIT);
+        intrinsic!({
+            let above = _mm256_add_pd(_mm256_castsi256_pd(factor), _mm256_castsi256_pd(unit));
+            _mm256_and_si256(_mm256_castpd_si256(above), _mm256_set1_epi64x(MASK_52))
+        })
+    }
+
+    #[inline(always)]
+    fn twice_factor(factor: __m256i) -> __m256i {
+        let factor = intrinsic!(_mm256_castsi256_pd(factor));
+        intrinsic!(_mm256_castpd_si256(_mm256_add_pd(factor, factor)))
+    }
+
+    /// 2^104 plus 1.5 * 2^52 is no double, so it takes two steps to get from one to the other.
+    #[inline(always)]
+    fn add_mul_low(sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
+        let constant = constant!(_mm256_set1_epi64x, HIGH);
+        let low = constant!(_mm256_set1_epi64x, 1.5 * UNIT);
+        let high = fma_256(a, b, constant);
+        intrinsic!({
+            let minus = _mm256_sub_pd(_mm256_castsi256_pd(constant), _mm256_castsi256_pd(high));
+            let minus = _mm256_add_pd(minus, _mm256_castsi256_pd(low));
+            _mm256_add_epi64(sum, fma_256(a, b, _mm256_castpd_si256(minus)))
+        })
+    }
+
+    #[inline(always)]
+    fn add_mul_high(sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
+        let high = fma_256(a, b, constant!(_mm256_set1_epi64x, HIGH));
+        intrinsic!(_mm256_add_epi64(sum, high))
+    }
+
+    #[inline(always)]
+    fn add_small_product(sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
+        let product = fma_256(a, b, constant!(_mm256_set1_epi64x, 1.5 * UNIT));
+        intrinsic!(_mm256_add_epi64(sum, product))
+    }
+}
+
+/// `a b + c` of doubles, to the nearest.
+#[inline(always)]
+fn fma_256(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
+    intrinsic!({
+        _mm256_castpd_si256(_mm256_fmadd_pd(
+            _mm256_castsi256_pd(a),
+            _mm256_castsi256_pd(b),
+            _mm256_castsi256_pd(c),
+        ))
+    })
+}

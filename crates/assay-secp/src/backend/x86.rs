@@ -1,0 +1,141 @@
+//! The kernels: the only functions that enable target features, and what they need of the CPU.
+//!
+//! The methods of vectors are inlined into the kernels; outside of them they are never called. Code
+//! over [`Lanes`](crate::lanes::Lanes) keeps to loops for that: a closure given to the standard library
+//! is a function of its own, without the features.
+
+#![expect(unsafe_code, reason = "entry into target-feature functions, reading MXCSR")]
+
+use assay_hash::cpu::CpuFeature::{self, Avx2, Avx512f, Avx512ifma, Avx512vl, Avxifma, Fma};
+use assay_hash::cpu::has;
+
+use super::avx2::Quad;
+use super::avx512::Octet;
+use super::multiplier::{AvxIfma, Doubles, Ifma};
+use super::{Kernels, Vectors};
+#[cfg(test)]
+use crate::lanes::LANES;
+use crate::lanes::Line;
+use crate::lanes::group::{self, Group, Question};
+use crate::lanes::msm::{self, Work};
+#[cfg(test)]
+use crate::lanes::small_groups::{self, Formulas, Raw};
+
+/// Intrinsics as an expression.
+macro_rules! intrinsic {
+    ($call:expr) => {{
+        // SAFETY: only code inlined into the kernels has vectors to pass, and their callers have
+        // checked the CPU for the features; memory operands are references to as many bytes as the
+        // instruction reads or writes.
+        unsafe { $call }
+    }};
+}
+pub(super) use intrinsic;
+
+/// The kernels for these vectors, where this CPU has what they need.
+pub(super) fn kernels(vectors: Vectors) -> Option<Kernels> {
+    let (needs, kernels): (&[CpuFeature], Kernels) = match vectors {
+        Vectors::Ifma => (&[Avx512f, Avx512ifma], ifma::KERNELS),
+        Vectors::Ifma256 => (&[Avx512f, Avx512ifma, Avx512vl], ifma_256::KERNELS),
+        Vectors::AvxIfma => (&[Avx2, Avxifma], avx_ifma::KERNELS),
+        Vectors::Avx512 => (&[Avx512f], avx512::KERNELS),
+        Vectors::Avx2 => (&[Avx2, Fma], avx2::KERNELS),
+        Vectors::Portable | Vectors::PortableRounded => return None,
+    };
+    needs.iter().all(|feature| has(*feature)).then_some(kernels)
+}
+
+/// A module of kernels over some vectors. Nothing is computed where `is_possible` says no.
+macro_rules! kernels {
+    ($name:ident, $features:literal, $lanes:ty, $is_possible:expr) => {
+        mod $name {
+            use super::*;
+
+            pub(super) const KERNELS: Kernels = Kernels {
+                answer: |question, groups, table| {
+                    if $is_possible {
+                        // SAFETY: `super::kernels` gives this only to CPUs with the features.
+                        unsafe { answer(question, groups, table) }
+                    } else {
+                        groups.iter_mut().for_each(|group| group.proven = 0);
+                    }
+                },
+                // SAFETY: as above.
+                weighted_sum: |work, table| $is_possible && unsafe { weighted_sum(work, table) },
+                #[cfg(test)]
+                formulas: FORMULAS,
+            };
+
+            #[target_feature(enable = $features)]
+            fn answer(question: Question, groups: &mut [Group], table: &[Line]) {
+                group::answer::<$lanes>(question, groups, table);
+            }
+
+            #[target_feature(enable = $features)]
+            fn weighted_sum(work: &mut Work, table: &[Line]) -> bool {
+                msm::sum::<$lanes>(work, table)
+            }
+
+            #[cfg(test)]
+            const FORMULAS: Formulas = {
+                #[target_feature(enable = $features)]
+                fn double(a: &Raw) -> Raw {
+                    small_groups::double::<$lanes>(a)
+                }
+                #[target_feature(enable = $features)]
+                fn add(a: &Raw, b: &Raw) -> Raw {
+                    small_groups::add::<$lanes>(a, b)
+                }
+                #[target_feature(enable = $features)]
+                fn add_jacobian(a: &Raw, b: &Raw) -> Raw {
+                    small_groups::add_jacobian::<$lanes>(a, b)
+                }
+                #[target_feature(enable = $features)]
+                fn products(operands: &[[u64; LANES]; 2]) -> [[u64; LANES]; 4] {
+                    small_groups::products::<$lanes>(operands)
+                }
+                #[target_feature(enable = $features)]
+                fn ladders(key: &Raw, digits: &Group, table: &[Line]) -> [Raw; 2] {
+                    small_groups::ladders::<$lanes>(key, digits, table)
+                }
+                Formulas {
+                    // SAFETY: as above.
+                    double: |a| unsafe { double(a) },
+                    // SAFETY: as above.
+                    add: |a, b| unsafe { add(a, b) },
+                    // SAFETY: as above.
+                    add_jacobian: |a, b| unsafe { add_jacobian(a, b) },
+                    // SAFETY: as above.
+                    products: |operands| unsafe { products(operands) },
+                    // SAFETY: as above.
+                    ladders: |key, digits, table| unsafe { ladders(key, digits, table) },
+                }
+            };
+        }
+    };
+}
+
+kernels!(ifma, "avx512f,avx512ifma", Octet<Ifma>, true);
+kernels!(ifma_256, "avx512f,avx512ifma,avx512vl,avx2", Quad<Ifma>, true);
+kernels!(avx_ifma, "avx2,avxifma", Quad<AvxIfma>, true);
+kernels!(avx512, "avx512f", Octet<Doubles>, true);
+kernels!(avx2, "avx2,fma", Quad<Doubles>, rounds_to_nearest());
+
+/// Whether doubles round to the nearest on this thread and inexact results raise no signal, as Rust
+/// assumes. A library in the same process may have changed it, and then products in four lanes would be
+/// wrong: nothing is proven there.
+fn rounds_to_nearest() -> bool {
+    const INEXACT_IS_MASKED: u32 = 1 << 12;
+    const ROUNDING: u32 = 3 << 13;
+    mxcsr() & (INEXACT_IS_MASKED | ROUNDING) == INEXACT_IS_MASKED
+}
+
+/// The control and status register of vectors of doubles.
+fn mxcsr() -> u32 {
+    let mut value = 0u32;
+    // SAFETY: the instruction writes four bytes, and every x86-64 CPU has it.
+    unsafe {
+        core::arch::asm!("stmxcsr [{}]", in(reg) &raw mut value, options(nostack, preserves_flags));
+    }
+    value
+}
