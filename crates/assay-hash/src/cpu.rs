@@ -36,9 +36,7 @@ pub enum CpuFeature {
     Avx512ifma,
 }
 
-use CpuFeature::{
-    Avx2, Avx512bw, Avx512f, Avx512ifma, Avx512vl, Avxifma, Fma, Sha, Sse41, Ssse3,
-};
+use CpuFeature::{Avx2, Avx512bw, Avx512f, Avx512ifma, Avx512vl, Avxifma, Fma, Sha, Sse41, Ssse3};
 
 /// All, each after those it builds on.
 const ALL: [CpuFeature; 10] =

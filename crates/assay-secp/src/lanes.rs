@@ -12,6 +12,9 @@ pub(crate) mod small_groups;
 #[cfg(test)]
 mod tests;
 
+use curve::{Affine, Jacobian};
+use field::{Columns, Factor, Sum};
+
 /// Lanes of a group in memory. Vectors have as many, or half.
 pub(crate) const LANES: usize = 8;
 
@@ -38,6 +41,9 @@ pub(crate) trait Lanes: Copy {
     /// Whether a product is cut at the multiple of 2^52 nearest to it, so that its low part lies
     /// between -2^51 and 2^51, and not at the one below it.
     const ROUNDS: bool;
+    /// Whether what a column holds above 52 bits is carried to the next one when columns are folded, since a
+    /// product costs more than a carry.
+    const CARRIES: bool;
 
     /// The same word in every lane.
     fn splat(word: u64) -> Self;
@@ -80,6 +86,35 @@ pub(crate) trait Lanes: Copy {
     fn transpose(columns: [Self; 8]) -> [Self; 8];
     /// Checks in debug builds of the portable lanes that every lane is below 2^bits.
     fn expect_below(self, bits: u32);
+
+    /// The product of two factors, modulo the prime.
+    #[inline(always)]
+    fn product(a: &Factor<Self>, b: &Factor<Self>) -> Sum<Self> {
+        Columns::zero().plus_product(a, b).reduce_to_sum()
+    }
+
+    /// The square of a weak factor, modulo the prime.
+    #[inline(always)]
+    fn square(a: &Factor<Self>) -> Sum<Self> {
+        Columns::square(None, a).reduce_to_sum()
+    }
+
+    /// [`Jacobian::double`]. This and the three around it are functions of their own where a product is a
+    /// few hundred instructions: inlined everywhere it would make a kernel of half a megabyte.
+    #[inline(always)]
+    fn double(point: &Jacobian<Self>) -> Jacobian<Self> {
+        point.double_here()
+    }
+
+    /// [`Jacobian::add_scaled`].
+    #[inline(always)]
+    fn add_scaled(
+        point: &Jacobian<Self>,
+        other: &Affine<Self>,
+        scale: &Factor<Self>,
+    ) -> (Jacobian<Self>, Factor<Self>) {
+        point.add_scaled_here(other, scale)
+    }
 
     /// Stores the line of a lane from what [`Lanes::transpose`] gave.
     #[inline(always)]

@@ -114,21 +114,21 @@ fn median(rounds: &mut [Round]) -> Round {
 }
 
 /// Operands of a check that holds.
-struct Signature {
+pub(crate) struct Signature {
     pubkey: [u8; 33],
     der_sig: Vec<u8>,
-    msg: [u8; 32],
+    pub(crate) msg: [u8; 32],
 }
 
 impl Signature {
-    fn new(number: u8) -> Option<Self> {
+    pub(crate) fn new(number: u8) -> Option<Self> {
         let secret = SecretKey::from_secret_bytes(assay_hash::sha256(&[number, 1])).ok()?;
         let msg = assay_hash::sha256(&[number, 2]);
         let der_sig = ecdsa::sign(Message::from_digest(msg), &secret).serialize_der().to_vec();
         Some(Self { pubkey: PublicKey::from_secret_key(&secret).serialize(), der_sig, msg })
     }
 
-    fn check(&self) -> Check<'_> {
+    pub(crate) fn check(&self) -> Check<'_> {
         Check::Ecdsa { pubkey: &self.pubkey, der_sig: &self.der_sig, msg: &self.msg }
     }
 }

@@ -13,6 +13,8 @@ use std::marker::PhantomData;
 
 use super::multiplier::Multiplier;
 use super::x86::intrinsic;
+use crate::lanes::curve::{Affine, Jacobian};
+use crate::lanes::field::{Factor, Sum};
 use crate::lanes::{LANES, Lanes, Line};
 
 /// Four lanes and how they are multiplied.
@@ -41,6 +43,7 @@ impl<M: Multiplier<__m256i>> Lanes for Quad<M> {
     const LOW_OFFSET: u64 = M::LOW_OFFSET;
     const HIGH_OFFSET: u64 = M::HIGH_OFFSET;
     const ROUNDS: bool = M::ROUNDS;
+    const CARRIES: bool = M::CARRIES;
 
     #[inline(always)]
     fn splat(word: u64) -> Self {
@@ -148,6 +151,30 @@ impl<M: Multiplier<__m256i>> Lanes for Quad<M> {
         let [a, b, c, d, e, f, g, h] = columns;
         let (first, second) = (Self::square([a, b, c, d]), Self::square([e, f, g, h]));
         [first[0], second[0], first[1], second[1], first[2], second[2], first[3], second[3]]
+    }
+
+    #[inline(always)]
+    fn product(a: &Factor<Self>, b: &Factor<Self>) -> Sum<Self> {
+        M::product(a, b)
+    }
+
+    #[inline(always)]
+    fn square(a: &Factor<Self>) -> Sum<Self> {
+        M::square(a)
+    }
+
+    #[inline(always)]
+    fn double(point: &Jacobian<Self>) -> Jacobian<Self> {
+        M::double(point)
+    }
+
+    #[inline(always)]
+    fn add_scaled(
+        point: &Jacobian<Self>,
+        other: &Affine<Self>,
+        scale: &Factor<Self>,
+    ) -> (Jacobian<Self>, Factor<Self>) {
+        M::add_scaled(point, other, scale)
     }
 
     #[inline(always)]

@@ -13,6 +13,8 @@ use std::marker::PhantomData;
 
 use super::multiplier::Multiplier;
 use super::x86::intrinsic;
+use crate::lanes::curve::{Affine, Jacobian};
+use crate::lanes::field::{Factor, Sum};
 use crate::lanes::{LANES, Lanes, Line};
 
 /// Eight lanes and how they are multiplied.
@@ -28,6 +30,7 @@ impl<M: Multiplier<__m512i>> Lanes for Octet<M> {
     const LOW_OFFSET: u64 = M::LOW_OFFSET;
     const HIGH_OFFSET: u64 = M::HIGH_OFFSET;
     const ROUNDS: bool = M::ROUNDS;
+    const CARRIES: bool = M::CARRIES;
 
     #[inline(always)]
     fn splat(word: u64) -> Self {
@@ -146,6 +149,30 @@ impl<M: Multiplier<__m512i>> Lanes for Octet<M> {
         let odd = [a.high(b), c.high(d), e.high(f), g.high(h)];
         let (even, odd) = (Self::quarters(even), Self::quarters(odd));
         [even[0], odd[0], even[1], odd[1], even[2], odd[2], even[3], odd[3]]
+    }
+
+    #[inline(always)]
+    fn product(a: &Factor<Self>, b: &Factor<Self>) -> Sum<Self> {
+        M::product(a, b)
+    }
+
+    #[inline(always)]
+    fn square(a: &Factor<Self>) -> Sum<Self> {
+        M::square(a)
+    }
+
+    #[inline(always)]
+    fn double(point: &Jacobian<Self>) -> Jacobian<Self> {
+        M::double(point)
+    }
+
+    #[inline(always)]
+    fn add_scaled(
+        point: &Jacobian<Self>,
+        other: &Affine<Self>,
+        scale: &Factor<Self>,
+    ) -> (Jacobian<Self>, Factor<Self>) {
+        M::add_scaled(point, other, scale)
     }
 
     #[inline(always)]

@@ -21,18 +21,99 @@ use core::arch::x86_64::{
 };
 
 use super::x86::intrinsic;
+use crate::lanes::Lanes;
+use crate::lanes::curve::{Affine, Jacobian};
+use crate::lanes::field::{Columns, Factor, Sum};
 
 /// Multiplies in the lanes of a vector; the methods are those of [`Lanes`](crate::lanes::Lanes).
 pub(super) trait Multiplier<V>: Copy {
     const LOW_OFFSET: u64;
     const HIGH_OFFSET: u64;
     const ROUNDS: bool;
+    const CARRIES: bool;
     fn factor(limb: V) -> V;
     fn value(factor: V) -> V;
     fn twice_factor(factor: V) -> V;
     fn add_mul_low(sum: V, a: V, b: V) -> V;
     fn add_mul_high(sum: V, a: V, b: V) -> V;
     fn add_small_product(sum: V, a: V, b: V) -> V;
+
+    #[inline(always)]
+    fn product<L: Lanes>(a: &Factor<L>, b: &Factor<L>) -> Sum<L> {
+        Columns::zero().plus_product(a, b).reduce_to_sum()
+    }
+
+    #[inline(always)]
+    fn square<L: Lanes>(a: &Factor<L>) -> Sum<L> {
+        Columns::square(None, a).reduce_to_sum()
+    }
+
+    #[inline(always)]
+    fn double<L: Lanes>(point: &Jacobian<L>) -> Jacobian<L> {
+        point.double_here()
+    }
+
+    #[inline(always)]
+    fn add_scaled<L: Lanes>(
+        point: &Jacobian<L>,
+        other: &Affine<L>,
+        scale: &Factor<L>,
+    ) -> (Jacobian<L>, Factor<L>) {
+        point.add_scaled_here(other, scale)
+    }
+}
+
+/// The formulas as functions of their own, with the target features of the kernels that call them.
+macro_rules! functions {
+    ($features:literal) => {
+        #[inline(always)]
+        fn product<L: Lanes>(a: &Factor<L>, b: &Factor<L>) -> Sum<L> {
+            #[inline(never)]
+            #[target_feature(enable = $features)]
+            fn apart<L: Lanes>(a: &Factor<L>, b: &Factor<L>) -> Sum<L> {
+                Columns::zero().plus_product(a, b).reduce_to_sum()
+            }
+            intrinsic!(apart(a, b))
+        }
+
+        #[inline(always)]
+        fn square<L: Lanes>(a: &Factor<L>) -> Sum<L> {
+            #[inline(never)]
+            #[target_feature(enable = $features)]
+            fn apart<L: Lanes>(a: &Factor<L>) -> Sum<L> {
+                Columns::square(None, a).reduce_to_sum()
+            }
+            intrinsic!(apart(a))
+        }
+
+        #[inline(always)]
+        fn double<L: Lanes>(point: &Jacobian<L>) -> Jacobian<L> {
+            #[inline(never)]
+            #[target_feature(enable = $features)]
+            fn apart<L: Lanes>(point: &Jacobian<L>) -> Jacobian<L> {
+                point.double_here()
+            }
+            intrinsic!(apart(point))
+        }
+
+        #[inline(always)]
+        fn add_scaled<L: Lanes>(
+            point: &Jacobian<L>,
+            other: &Affine<L>,
+            scale: &Factor<L>,
+        ) -> (Jacobian<L>, Factor<L>) {
+            #[inline(never)]
+            #[target_feature(enable = $features)]
+            fn apart<L: Lanes>(
+                point: &Jacobian<L>,
+                other: &Affine<L>,
+                scale: &Factor<L>,
+            ) -> (Jacobian<L>, Factor<L>) {
+                point.add_scaled_here(other, scale)
+            }
+            intrinsic!(apart(point, other, scale))
+        }
+    };
 }
 
 /// The 52-bit multiply and add of AVX-512.
@@ -54,6 +135,7 @@ macro_rules! integer_multiplier {
             const LOW_OFFSET: u64 = 0;
             const HIGH_OFFSET: u64 = 0;
             const ROUNDS: bool = false;
+            const CARRIES: bool = false;
 
             #[inline(always)]
             fn factor(limb: $vector) -> $vector {
@@ -117,6 +199,9 @@ impl Multiplier<__m512i> for Doubles {
     const LOW_OFFSET: u64 = UNIT.to_bits();
     const HIGH_OFFSET: u64 = HIGH.to_bits();
     const ROUNDS: bool = false;
+    const CARRIES: bool = true;
+
+    functions!("avx512f");
 
     #[inline(always)]
     fn factor(limb: __m512i) -> __m512i {
@@ -182,6 +267,9 @@ impl Multiplier<__m256i> for Doubles {
     const LOW_OFFSET: u64 = (1.5 * UNIT).to_bits();
     const HIGH_OFFSET: u64 = HIGH.to_bits();
     const ROUNDS: bool = true;
+    const CARRIES: bool = true;
+
+    functions!("avx2,fma");
 
     #[inline(always)]
     fn factor(limb: __m256i) -> __m256i {

@@ -5,6 +5,8 @@
 use std::array::from_fn;
 
 use super::Kernels;
+use crate::lanes::curve::{Affine, Jacobian};
+use crate::lanes::field::{Columns, Factor, Sum};
 use crate::lanes::group;
 use crate::lanes::msm;
 #[cfg(test)]
@@ -46,6 +48,8 @@ impl<const WIDTH: usize, const ROUNDS: bool> Lanes for Plain<WIDTH, ROUNDS> {
     const LOW_OFFSET: u64 = (1.5 * (1u64 << 52) as f64).to_bits();
     const HIGH_OFFSET: u64 = ((1u128 << 104) as f64).to_bits();
     const ROUNDS: bool = ROUNDS;
+    // Both ways are checked: one with each way to cut a product.
+    const CARRIES: bool = ROUNDS;
 
     #[inline(never)]
     fn splat(word: u64) -> Self {
@@ -155,6 +159,30 @@ impl<const WIDTH: usize, const ROUNDS: bool> Lanes for Plain<WIDTH, ROUNDS> {
                 word(place / LANES, place % LANES)
             }))
         })
+    }
+
+    #[inline(never)]
+    fn product(a: &Factor<Self>, b: &Factor<Self>) -> Sum<Self> {
+        Columns::zero().plus_product(a, b).reduce_to_sum()
+    }
+
+    #[inline(never)]
+    fn square(a: &Factor<Self>) -> Sum<Self> {
+        Columns::square(None, a).reduce_to_sum()
+    }
+
+    #[inline(never)]
+    fn double(point: &Jacobian<Self>) -> Jacobian<Self> {
+        point.double_here()
+    }
+
+    #[inline(never)]
+    fn add_scaled(
+        point: &Jacobian<Self>,
+        other: &Affine<Self>,
+        scale: &Factor<Self>,
+    ) -> (Jacobian<Self>, Factor<Self>) {
+        point.add_scaled_here(other, scale)
     }
 
     #[inline(never)]

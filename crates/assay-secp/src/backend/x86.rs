@@ -139,3 +139,66 @@ fn mxcsr() -> u32 {
     }
     value
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Signature;
+    use crate::{Backend, BatchVerifier, Check};
+
+    fn set_mxcsr(value: u32) {
+        // SAFETY: the instruction reads four bytes; no reserved bit is set. Only what the test is about
+        // computes with doubles until the old value is back.
+        unsafe {
+            core::arch::asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack));
+        }
+    }
+
+    /// What is proven of checks with MXCSR changed.
+    fn prove(verifier: &mut BatchVerifier, checks: &[Check<'_>], change: u32) -> Vec<bool> {
+        let mut proven = Vec::with_capacity(checks.len());
+        let before = mxcsr();
+        set_mxcsr(before ^ change);
+        verifier.prove(checks, &mut proven);
+        set_mxcsr(before);
+        proven
+    }
+
+    /// Rounding down, up and toward zero, denormals flushed and read as zero, inexact results raising
+    /// a signal: nothing false is proven, and nothing at all where products would be wrong.
+    #[test]
+    fn no_mode_of_doubles_proves_anything_wrong() {
+        const DENORMALS: u32 = 1 << 15 | 1 << 6;
+        const INEXACT: u32 = 1 << 12;
+        assert!(rounds_to_nearest());
+        let signatures: Vec<Signature> = (0..40).filter_map(Signature::new).collect();
+        let mut wrong = Signature::new(7).expect("a signature");
+        wrong.msg[0] ^= 1;
+        let mut checks: Vec<Check<'_>> = signatures.iter().map(Signature::check).collect();
+        checks[20] = wrong.check();
+        for backend in Backend::all() {
+            let mut verifier = BatchVerifier::with_backend(backend);
+            if backend == Backend::Libsecp || verifier.backend() != backend {
+                continue;
+            }
+            for (change, needs_nearest) in [
+                (0, false),
+                (DENORMALS, false),
+                (1 << 13, true),
+                (2 << 13, true),
+                (3 << 13, true),
+                (3 << 13 | DENORMALS, true),
+            ] {
+                let is_refused = needs_nearest && backend == Backend::Avx2;
+                let expected: Vec<bool> = (0..40).map(|at| at != 20 && !is_refused).collect();
+                let proven = prove(&mut verifier, &checks, change);
+                assert_eq!(proven, expected, "{backend:?}, {change:x}");
+            }
+            // The portable lanes convert no doubles either, but what prints and allocates might.
+            if matches!(backend, Backend::Avx512 | Backend::Avx2) {
+                let proven = prove(&mut verifier, &checks, INEXACT);
+                assert_eq!(proven.contains(&true), backend == Backend::Avx512);
+            }
+        }
+    }
+}

@@ -62,8 +62,14 @@ impl<L: Lanes> Jacobian<L> {
     /// Twice the point: M = 3X^2, V = XY^2, X' = M^2 - 8V, Y' = M(4V - X') - 8Y^4, Z' = 2YZ.
     #[inline(always)]
     pub(crate) fn double(&self) -> Self {
+        L::double(self)
+    }
+
+    /// The body of [`Jacobian::double`].
+    #[inline(always)]
+    pub(crate) fn double_here(&self) -> Self {
         let m = Columns::square(None, &self.x).reduce_thrice();
-        let yy = self.y.sqr();
+        let yy = Columns::square(None, self.y).reduce_to_factor();
         let v = Columns::zero().plus_product(&self.x, yy).reduce_to_sum();
         let x = Columns::square(Some(Sum::far_primes().minus_sum::<3>(&v)), m).reduce();
         let t = Sum::primes(2).plus_sum::<2>(&v).minus(&x).carry_to_factor();
@@ -78,13 +84,23 @@ impl<L: Lanes> Jacobian<L> {
     /// H = x scale^2 - X, R = y scale^3 - Y, V = XH^2, X' = R^2 - H^3 - 2V, Y' = R(V - X') - YH^3.
     #[inline(always)]
     pub(crate) fn add_scaled(&self, point: &Affine<L>, scale: &Factor<L>) -> (Self, Factor<L>) {
-        let zz = scale.sqr();
-        let zzz = scale.mul(zz);
+        L::add_scaled(self, point, scale)
+    }
+
+    /// The body of [`Jacobian::add_scaled`].
+    #[inline(always)]
+    pub(crate) fn add_scaled_here(
+        &self,
+        point: &Affine<L>,
+        scale: &Factor<L>,
+    ) -> (Self, Factor<L>) {
+        let zz = Columns::square(None, scale).reduce_to_factor();
+        let zzz = Columns::zero().plus_product(scale, zz).reduce_to_factor();
         let (minus_x, minus_y) =
             (Sum::primes(2).minus(&self.x), Sum::primes(2).minus(&self.y.fe()));
         let h = minus_x.columns().plus_product(&point.x, zz).reduce_to_factor();
         let r = minus_y.columns().plus_product(&point.y, zzz).reduce_to_factor();
-        let hh = h.sqr();
+        let hh = Columns::square(None, h).reduce_to_factor();
         let minus_hhh = Columns::zero().plus_product(h, hh).reduce_negated();
         let v = Columns::zero().plus_product(&self.x, hh).reduce_to_sum();
         let sum = Sum::far_primes().plus(&minus_hhh).minus_sum::<1>(&v);
@@ -92,7 +108,7 @@ impl<L: Lanes> Jacobian<L> {
         let w = Sum::primes(2).plus_sum::<0>(&v).minus(&x).carry_to_factor();
         let y = Columns::zero().plus_product(r, w).plus_product(self.y, &minus_hhh);
         let y = y.reduce_to_factor();
-        let z = self.z.mul(h);
+        let z = Columns::zero().plus_product(self.z, h).reduce_to_factor();
         (Self { x, y, z }, h)
     }
 
@@ -202,11 +218,7 @@ fn add_generator<L: Lanes>(
 
 /// `u1 G + u2 Q` with the digits of some lanes.
 #[inline(always)]
-pub(crate) fn multiply<L: Lanes>(
-    key: &Affine<L>,
-    part: &Part<'_>,
-    table: &[Line],
-) -> Jacobian<L> {
+pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, part: &Part<'_>, table: &[Line]) -> Jacobian<L> {
     let mut keys = KeyTable { lines: [[Line([0; 8]); Q_MULTIPLES]; LANES] };
     let scale = keys.fill(key);
     let mut sum = Jacobian::from_affine(&Affine { x: Fe::one(), y: Fe::one() });

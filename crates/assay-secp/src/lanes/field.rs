@@ -225,7 +225,10 @@ impl<L: Lanes> Columns<L> {
         let mut limbs = [L::LOW_OFFSET.wrapping_neg(); LIMBS];
         let mut k = 1;
         while k < LIMBS {
-            limbs[k] = limbs[k].wrapping_sub(L::LOW_OFFSET).wrapping_sub(L::HIGH_OFFSET);
+            limbs[k] = limbs[k].wrapping_sub(L::HIGH_OFFSET);
+            if !L::CARRIES {
+                limbs[k] = limbs[k].wrapping_sub(L::LOW_OFFSET);
+            }
             k += 1;
         }
         limbs
@@ -247,8 +250,8 @@ impl<L: Lanes> Columns<L> {
 
     /// Adds `a b`. A column grows by less than 10 * 2^52.
     #[inline(always)]
-    pub(crate) fn plus_product(self, a: impl Into<Factor<L>>, b: impl Into<Factor<L>>) -> Self {
-        let (a, b) = (a.into(), b.into());
+    pub(crate) fn plus_product(self, a: impl ToFactor<L>, b: impl ToFactor<L>) -> Self {
+        let (a, b) = (a.to_factor(), b.to_factor());
         let mut columns = self.0;
         for i in 0..LIMBS {
             for j in 0..LIMBS {
@@ -264,9 +267,9 @@ impl<L: Lanes> Columns<L> {
     /// `sum + a^2` for weak `a`: the products off the diagonal once, then doubled; those with the top
     /// limb, which has room, by its double.
     #[inline(always)]
-    pub(crate) fn square(sum: Option<Sum<L>>, a: impl Into<Factor<L>>) -> Self {
+    pub(crate) fn square(sum: Option<Sum<L>>, a: impl ToFactor<L>) -> Self {
         const TOP: usize = LIMBS - 1;
-        let a = a.into();
+        let a = a.to_factor();
         a.0[TOP].value().expect_below(51);
         let mut columns = [L::splat(0); 2 * LIMBS];
         for i in 0..TOP {
@@ -297,29 +300,34 @@ impl<L: Lanes> Columns<L> {
 
     /// Adds the upper five columns, times 2^260 modulo the prime, to the lower five, and returns six.
     ///
-    /// What a column holds above its 52 bits is folded by a product of its own, so no carry has to
-    /// travel: the multiplier drops those bits from the column itself.
+    /// What a column holds above its 52 bits, which the multiplier drops, is carried to the next one, or
+    /// folded by a product of its own, so that no carry has to travel.
     #[inline(always)]
     fn fold(self) -> ([L; LIMBS], L) {
         const LAST: usize = 2 * LIMBS - 1;
         let fold = L::splat(FOLD_260).factor();
-        let Self(columns) = if L::ROUNDS { self.plus_constants(POSITIVE) } else { self };
+        let Self(mut columns) = if L::ROUNDS { self.plus_constants(POSITIVE) } else { self };
+        for column in columns {
+            column.expect_below(61);
+        }
+        if L::CARRIES {
+            for k in LIMBS..LAST {
+                columns[k + 1] = columns[k + 1].add(columns[k].shr::<52>());
+            }
+        }
         columns[LAST].expect_below(52);
         let mut low = [columns[0], columns[1], columns[2], columns[3], columns[4]];
         let mut factors = low;
         for k in 0..LIMBS {
-            low[k].expect_below(61);
-            columns[LIMBS + k].expect_below(61);
             factors[k] = columns[LIMBS + k].factor();
-        }
-        for k in 0..LIMBS {
-            low[k] = low[k].add(L::splat(Self::FOLD_OFFSETS[k]));
-            low[k] = low[k].add_mul_low(factors[k], fold);
+            low[k] = low[k].add(L::splat(Self::FOLD_OFFSETS[k])).add_mul_low(factors[k], fold);
         }
         for k in 0..LIMBS - 1 {
             low[k + 1] = low[k + 1].add_mul_high(factors[k], fold);
-            let above = columns[LIMBS + k].shr::<52>().factor();
-            low[k + 1] = low[k + 1].add_small_product(above, fold);
+            if !L::CARRIES {
+                let above = columns[LIMBS + k].shr::<52>().factor();
+                low[k + 1] = low[k + 1].add_small_product(above, fold);
+            }
         }
         let top = L::splat(L::HIGH_OFFSET.wrapping_neg()).add_mul_high(factors[LIMBS - 1], fold);
         (low, top)
@@ -347,7 +355,7 @@ impl<L: Lanes> Columns<L> {
 
     /// A multiple of the prime minus eight times the square of a weak element.
     #[inline(always)]
-    pub(crate) fn minus_eight_squares(a: impl Into<Factor<L>>) -> Self {
+    pub(crate) fn minus_eight_squares(a: impl ToFactor<L>) -> Self {
         let square = Self::square(None, a).0;
         let mut columns = [L::splat(1 << 60); 2 * LIMBS];
         for k in 0..LIMBS {
@@ -423,20 +431,33 @@ fn to_factors<L: Lanes>(mut limbs: [L; LIMBS]) -> [L; LIMBS] {
     limbs
 }
 
-impl<L: Lanes> From<&Fe<L>> for Factor<L> {
+/// What can be multiplied. A trait of our own because the methods of `Into` are functions without the
+/// target features of the kernel, in which instructions of vectors become calls.
+pub(crate) trait ToFactor<L> {
+    fn to_factor(self) -> Factor<L>;
+}
+
+impl<L: Lanes> ToFactor<L> for &Fe<L> {
     #[inline(always)]
-    fn from(fe: &Fe<L>) -> Self {
-        for limb in fe.0 {
+    fn to_factor(self) -> Factor<L> {
+        for limb in self.0 {
             limb.expect_below(52);
         }
-        Self(to_factors(fe.0))
+        Factor(to_factors(self.0))
     }
 }
 
-impl<L: Lanes> From<&Self> for Factor<L> {
+impl<L: Lanes> ToFactor<L> for &Factor<L> {
     #[inline(always)]
-    fn from(factor: &Self) -> Self {
-        *factor
+    fn to_factor(self) -> Factor<L> {
+        *self
+    }
+}
+
+impl<L: Lanes> ToFactor<L> for Factor<L> {
+    #[inline(always)]
+    fn to_factor(self) -> Factor<L> {
+        self
     }
 }
 
@@ -469,14 +490,14 @@ impl<L: Lanes> Factor<L> {
 
     /// Product, weak.
     #[inline(always)]
-    pub(crate) fn mul(&self, other: impl Into<Self>) -> Self {
-        Columns::zero().plus_product(self, other).reduce_to_factor()
+    pub(crate) fn mul(&self, other: impl ToFactor<L>) -> Self {
+        L::product(self, &other.to_factor()).carry_to_factor()
     }
 
     /// Square of a weak element, weak.
     #[inline(always)]
     pub(crate) fn sqr(&self) -> Self {
-        Columns::square(None, self).reduce_to_factor()
+        L::square(self).carry_to_factor()
     }
 }
 
@@ -491,7 +512,7 @@ impl<L: Lanes> Fe<L> {
     /// The element to multiply by.
     #[inline(always)]
     pub(crate) fn factor(&self) -> Factor<L> {
-        self.into()
+        self.to_factor()
     }
 
     #[inline(always)]
@@ -558,14 +579,14 @@ impl<L: Lanes> Fe<L> {
 
     /// Product, weak.
     #[inline(always)]
-    pub(crate) fn mul(&self, other: impl Into<Factor<L>>) -> Self {
-        Columns::zero().plus_product(self, other).reduce()
+    pub(crate) fn mul(&self, other: impl ToFactor<L>) -> Self {
+        L::product(&self.factor(), &other.to_factor()).carry()
     }
 
     /// Square of a weak element, weak.
     #[inline(always)]
     pub(crate) fn sqr(&self) -> Self {
-        Columns::square(None, self).reduce()
+        L::square(&self.factor()).carry()
     }
 
     /// The negation in the lanes of the mask, for a weak element; carried.
@@ -704,9 +725,9 @@ fn power<L: Lanes, const N: usize>(base: &[Factor<L>; N], tail: &[Step]) -> [Fac
 /// time, for one chain of squarings leaves the multiplier idle.
 #[inline(always)]
 pub(crate) fn square_roots<L: Lanes, const N: usize>(of: &[Fe<L>; N]) -> [Fe<L>; N] {
-    let mut base = [Factor::from(&of[0]); N];
+    let mut base = [of[0].factor(); N];
     for (base, of) in base.iter_mut().zip(of) {
-        *base = of.into();
+        *base = of.factor();
     }
     let mut roots = *of;
     for (root, power) in roots.iter_mut().zip(power(&base, &TO_SQUARE_ROOT)) {
@@ -717,6 +738,6 @@ pub(crate) fn square_roots<L: Lanes, const N: usize>(of: &[Fe<L>; N]) -> [Fe<L>;
 
 /// The inverse, and zero for zero.
 #[inline(always)]
-pub(crate) fn inverse<L: Lanes>(of: impl Into<Factor<L>>) -> Factor<L> {
-    power(&[of.into()], &TO_INVERSE)[0]
+pub(crate) fn inverse<L: Lanes>(of: impl ToFactor<L>) -> Factor<L> {
+    power(&[of.to_factor()], &TO_INVERSE)[0]
 }

@@ -5,6 +5,7 @@
 
 mod chain;
 mod node;
+mod planted;
 mod story;
 
 use std::collections::BTreeMap;

@@ -134,18 +134,14 @@ impl Lists {
 /// With slope `s = (Yb - Ya) / (Xb - Xa)`: `X = s^2 - Xa - Xb`, `Y = s (Xa - X) - Ya`. The differences
 /// of x are inverted together by Montgomery's trick.
 #[inline(always)]
-fn add_pairs<L: Lanes>(
-    nodes: &mut Nodes,
-    pairs: &[Pair],
-    prefixes: &mut Vec<Prefix>,
-) -> bool {
+fn add_pairs<L: Lanes>(nodes: &mut Nodes, pairs: &[Pair], prefixes: &mut Vec<Prefix>) -> bool {
     let steps = pairs.len() / (STEP * L::WIDTH);
     let (points, sums) = nodes.extend(pairs.len());
     prefixes.resize(pairs.len().div_ceil(LANES), [[0; LANES]; LIMBS]);
     // The vector of this number: where its pairs and sums begin, and where its product is kept.
     let place = |vector: usize| (vector * L::WIDTH / LANES, vector * L::WIDTH % LANES);
     let vector_of = |vector: usize| &pairs[vector * L::WIDTH..][..L::WIDTH];
-    let one = Factor::<L>::from(&Fe::one());
+    let one = Fe::<L>::one().factor();
     let mut products = [one; STEP];
     for step in 0..steps {
         let mut dx = products;
@@ -211,11 +207,7 @@ fn add_pairs<L: Lanes>(
 
 /// Finds one of the points of the pair of a lane.
 #[inline(always)]
-fn lines<'n>(
-    nodes: &'n [Line],
-    pairs: &'n [Pair],
-    side: usize,
-) -> impl Fn(usize) -> &'n Line {
+fn lines<'n>(nodes: &'n [Line], pairs: &'n [Pair], side: usize) -> impl Fn(usize) -> &'n Line {
     move |lane| &nodes[(pairs[lane][side] & !NEGATIVE) as usize]
 }
 
