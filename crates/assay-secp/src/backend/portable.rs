@@ -23,7 +23,7 @@ pub(crate) type Portable = Plain<8, false>;
 pub(crate) type PortableRounded = Plain<4, true>;
 
 impl<const WIDTH: usize, const ROUNDS: bool> Plain<WIDTH, ROUNDS> {
-    #[inline(never)]
+    #[inline(always)]
     fn zip(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
         Self(from_fn(|lane| of(self.0[lane], other.0[lane])))
     }
@@ -51,7 +51,7 @@ impl<const WIDTH: usize, const ROUNDS: bool> Lanes for Plain<WIDTH, ROUNDS> {
     // Both ways are checked: one with each way to cut a product.
     const CARRIES: bool = ROUNDS;
 
-    #[inline(never)]
+    #[inline(always)]
     fn splat(word: u64) -> Self {
         Self([word; WIDTH])
     }
@@ -66,32 +66,32 @@ impl<const WIDTH: usize, const ROUNDS: bool> Lanes for Plain<WIDTH, ROUNDS> {
         words[first..first + WIDTH].copy_from_slice(&self.0);
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn add(self, other: Self) -> Self {
         self.zip(other, u64::wrapping_add)
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn sub(self, other: Self) -> Self {
         self.zip(other, u64::wrapping_sub)
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn and(self, other: Self) -> Self {
         self.zip(other, |a, b| a & b)
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn or(self, other: Self) -> Self {
         self.zip(other, |a, b| a | b)
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn shr<const BITS: u32>(self) -> Self {
         Self(self.0.map(|word| word >> BITS))
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn shl<const BITS: u32>(self) -> Self {
         Self(self.0.map(|word| word << BITS))
     }
