@@ -5,8 +5,11 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
+#[cfg(target_arch = "x86_64")]
+use crate::many::hash_many;
 use crate::num3072::{LIMBS, Num3072};
 use crate::ripemd160::ripemd160;
+use crate::sha256::{one_shot, to_bytes};
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -17,6 +20,8 @@ mod ifma;
 #[cfg(target_arch = "x86_64")]
 mod ifma_many;
 pub(crate) mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod muhash;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sha1_ni;
@@ -34,10 +39,14 @@ pub struct Backend(Kernels);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kernels {
     Portable,
-    /// Eight messages in AVX2 lanes; a single one is hashed in plain Rust.
+    /// Eight messages in AVX2 lanes and four products of MuHash; a single message is hashed in
+    /// plain Rust.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// SHA extensions, one message or two interleaved; RIPEMD-160 as `Avx2` where there is AVX2.
+    /// The same with sixteen and eight in AVX-512 lanes.
+    #[cfg(target_arch = "x86_64")]
+    Avx512f,
+    /// SHA extensions, one message or two interleaved; the rest as `Avx2` where there is AVX2.
     #[cfg(target_arch = "x86_64")]
     ShaNi,
     /// As `ShaNi`, with sixteen messages in AVX-512 lanes and MuHash on 52-bit multipliers.
@@ -50,8 +59,25 @@ static IN_USE: AtomicU8 = AtomicU8::new(0);
 
 /// Every backend of this architecture, slowest first.
 #[cfg(target_arch = "x86_64")]
-const ALL: &[Backend] =
-    &[Backend::PORTABLE, Backend(Kernels::Avx2), Backend(Kernels::ShaNi), Backend(Kernels::Avx512)];
+const ALL: &[Backend] = &[
+    Backend::PORTABLE,
+    Backend(Kernels::Avx2),
+    Backend(Kernels::Avx512f),
+    Backend(Kernels::ShaNi),
+    Backend(Kernels::Avx512),
+];
+
+/// Blocks of SHA-256 that plain code hashes in the time of a block in each of eight lanes.
+#[cfg(target_arch = "x86_64")]
+const AVX2_BREAK_EVEN: usize = 2;
+
+/// Blocks that plain code hashes in the time of a block in each of sixteen lanes.
+#[cfg(target_arch = "x86_64")]
+const AVX512F_BREAK_EVEN: usize = 2;
+
+/// Blocks that the SHA unit hashes, two messages interleaved, in that time.
+#[cfg(target_arch = "x86_64")]
+const AVX512_BREAK_EVEN: usize = 9;
 
 /// Every backend of this architecture, slowest first.
 #[cfg(not(target_arch = "x86_64"))]
@@ -82,12 +108,15 @@ impl Backend {
         Self::available().into_iter().find(|backend| backend.name() == name)
     }
 
-    /// A short stable name for reports: `"portable"`, `"avx2"`, `"sha-ni"` or `"avx512"`.
+    /// A short stable name for reports: `"portable"`, `"avx2"`, `"avx512f"`, `"sha-ni"` or
+    /// `"avx512"`.
     pub fn name(self) -> &'static str {
         match self.0 {
             Kernels::Portable => "portable",
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f => "avx512f",
             #[cfg(target_arch = "x86_64")]
             Kernels::ShaNi => "sha-ni",
             #[cfg(target_arch = "x86_64")]
@@ -116,6 +145,8 @@ impl Backend {
             Kernels::Portable => true,
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx2 => avx2::available(),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f => avx512::available(),
             #[cfg(target_arch = "x86_64")]
             Kernels::ShaNi => sha_ni::available(),
             #[cfg(target_arch = "x86_64")]
@@ -157,20 +188,20 @@ impl Backend {
     #[inline]
     pub(crate) fn double_64(self, messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
         assert_eq!(messages.len(), digests.len(), "one digest per message");
+        let done = match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => avx2::double_64(messages, digests, AVX2_BREAK_EVEN),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f => avx512::double_64(messages, digests, AVX512F_BREAK_EVEN),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => avx512::double_64(messages, digests, AVX512_BREAK_EVEN),
+            _ => 0,
+        };
+        let (messages, digests) = (&messages[done..], &mut digests[done..]);
         match self.0 {
-            Kernels::Portable => portable::sha256::double_64(messages, digests),
             #[cfg(target_arch = "x86_64")]
-            Kernels::Avx2 => {
-                let done = avx2::double_64(messages, digests);
-                portable::sha256::double_64(&messages[done..], &mut digests[done..]);
-            }
-            #[cfg(target_arch = "x86_64")]
-            Kernels::ShaNi => sha_ni::double_64(messages, digests),
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512 => {
-                let done = avx512::double_64(messages, digests);
-                sha_ni::double_64(&messages[done..], &mut digests[done..]);
-            }
+            Kernels::ShaNi | Kernels::Avx512 => sha_ni::double_64(messages, digests),
+            _ => portable::sha256::double_64(messages, digests),
         }
     }
 
@@ -187,21 +218,27 @@ impl Backend {
         messages: &[&[u8]],
         digests: &mut [[u8; 32]],
     ) -> usize {
-        match self.0 {
-            Kernels::Portable => portable::sha256::group::<TWICE>(messages, digests),
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx2 => match avx2::group::<TWICE>(messages, digests) {
-                0 => portable::sha256::group::<TWICE>(messages, digests),
-                done => done,
-            },
-            #[cfg(target_arch = "x86_64")]
-            Kernels::ShaNi => sha_ni::group::<TWICE>(messages, digests),
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512 => match avx512::group::<TWICE>(messages, digests) {
-                0 => sha_ni::group::<TWICE>(messages, digests),
-                done => done,
-            },
+        #[cfg(target_arch = "x86_64")]
+        {
+            let done = match self.0 {
+                Kernels::Avx2 => avx2::group::<TWICE>(messages, digests, AVX2_BREAK_EVEN),
+                Kernels::Avx512f => avx512::group::<TWICE>(messages, digests, AVX512F_BREAK_EVEN),
+                Kernels::Avx512 => avx512::group::<TWICE>(messages, digests, AVX512_BREAK_EVEN),
+                _ => 0,
+            };
+            if done > 0 {
+                return done;
+            }
+            if let (Kernels::ShaNi | Kernels::Avx512, Some(pair), Some(digests)) =
+                (self.0, messages.first_chunk(), digests.first_chunk_mut())
+            {
+                sha_ni::pair::<TWICE>(pair, digests);
+                return 2;
+            }
         }
+        let state = one_shot(self, messages[0]);
+        digests[0] = if TWICE { self.rehash(&state) } else { to_bytes(state) };
+        1
     }
 
     /// Absorbs the same blocks into up to [`GROUP_MAX`](Self::GROUP_MAX) SHA-256 states.
@@ -209,7 +246,9 @@ impl Backend {
         match self.0 {
             Kernels::Portable => portable::sha256::shared(states, blocks),
             #[cfg(target_arch = "x86_64")]
-            Kernels::Avx2 => states.chunks_mut(8).for_each(|states| avx2::shared(states, blocks)),
+            Kernels::Avx2 => avx2::shared(states, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f => avx512::shared(states, blocks),
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512 if states.len() > 6 => avx512::shared(states, blocks),
             #[cfg(target_arch = "x86_64")]
@@ -224,7 +263,9 @@ impl Backend {
         if messages.len() > 1 {
             match self.0 {
                 #[cfg(target_arch = "x86_64")]
-                Kernels::Avx512 => return avx512::ripemd160_32(messages, digests),
+                Kernels::Avx512f | Kernels::Avx512 => {
+                    return avx512::ripemd160_32(messages, digests);
+                }
                 #[cfg(target_arch = "x86_64")]
                 Kernels::Avx2 | Kernels::ShaNi if avx2::available() => {
                     return avx2::ripemd160_32(messages, digests);
@@ -259,25 +300,32 @@ impl Backend {
 
     /// Multiplies `product` by the MuHash elements of the first messages and returns how many those
     /// are; the rest is not worth a kernel of its own.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn multiply_elements(self, product: &mut Num3072, messages: &[&[u8]]) -> usize {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512 => {
-                let (groups, _) = messages.as_chunks();
-                if groups.len() < 2 {
-                    return 0;
-                }
-                let limbs = ifma_many::products(groups);
-                for lane in 0..ifma_many::PRODUCTS {
-                    let factor = Num3072::from_limbs_48(&limbs.map(|limb| limb[lane]));
-                    *product = product.mul(&factor, self);
-                }
-                groups.as_flattened().len()
-            }
-            _ => {
-                let _ = (product, messages);
-                0
-            }
+        type Products = fn(&[[u8; 32]], &mut [Num3072; muhash::PRODUCTS_MAX]);
+        let (products, lanes): (Products, usize) = match self.0 {
+            Kernels::Avx512 => (ifma_many::products, 16),
+            Kernels::Avx512f => (avx512::products, 16),
+            Kernels::Avx2 | Kernels::ShaNi if avx2::available() => (avx2::products, 8),
+            _ => return 0,
+        };
+        let done = messages.len() - messages.len() % lanes;
+        if done < 2 * lanes {
+            return 0;
         }
+        let mut keys = vec![[0; 32]; done];
+        hash_many::<false>(self, &messages[..done], &mut keys);
+        let mut factors = [const { Num3072::ONE }; muhash::PRODUCTS_MAX];
+        products(&keys, &mut factors);
+        for factor in &factors[..lanes / 2] {
+            *product = product.mul(factor, self);
+        }
+        done
+    }
+
+    /// Multiplies `product` by no elements: there is no kernel for many.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) fn multiply_elements(self, _: &mut Num3072, _: &[&[u8]]) -> usize {
+        0
     }
 }

@@ -14,7 +14,7 @@ use core::arch::x86_64::{
 use super::portable::sha256::{K, PADDING_64};
 use crate::cpu::{CpuFeature, has};
 use crate::many::Padded;
-use crate::sha256::{INITIAL, to_bytes};
+use crate::sha256::INITIAL;
 
 /// Whether this CPU has what the kernels need.
 pub(super) fn available() -> bool {
@@ -35,24 +35,12 @@ pub(super) fn double_64(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
     unsafe { double_64_kernel(messages, digests) }
 }
 
-/// SHA-256, double if `TWICE`, of the first two messages, or of the only one; returns how many. The
-/// caller has seen [`available`] return true.
+/// SHA-256, double if `TWICE`, of two messages, the first one of no fewer blocks. The caller has
+/// seen [`available`] return true.
 #[inline]
-pub(super) fn group<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
-    if let (Some([longer, shorter]), Some(pair)) =
-        (messages.first_chunk(), digests.first_chunk_mut())
-    {
-        // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
-        unsafe { pair_kernel::<TWICE>([Padded::new(longer), Padded::new(shorter)], pair) }
-        return 2;
-    }
-    let only = Padded::new(messages[0]);
-    let mut state = INITIAL;
-    for i in 0..only.blocks() {
-        compress(&mut state, core::slice::from_ref(only.block(i)));
-    }
-    digests[0] = if TWICE { rehash(&state) } else { to_bytes(state) };
-    1
+pub(super) fn pair<const TWICE: bool>([longer, shorter]: &[&[u8]; 2], digests: &mut [[u8; 32]; 2]) {
+    // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+    unsafe { pair_kernel::<TWICE>([Padded::new(longer), Padded::new(shorter)], digests) }
 }
 
 /// Absorbs the same blocks into states. The caller has seen [`available`] return true.

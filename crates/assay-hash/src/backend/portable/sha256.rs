@@ -1,6 +1,5 @@
 //! SHA-256 compression in plain Rust: the oracle of the other backends.
 
-use crate::many::Padded;
 use crate::sha256::{INITIAL, to_bytes};
 
 /// Round constants, FIPS 180-4 section 4.2.2.
@@ -62,17 +61,6 @@ pub(crate) fn double_64(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
         compress_scheduled(&mut state, &PADDING_64);
         *digest = rehash(&state);
     }
-}
-
-/// SHA-256, double if `TWICE`, of the first message; returns 1.
-pub(crate) fn group<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
-    let message = Padded::new(messages[0]);
-    let mut state = INITIAL;
-    for i in 0..message.blocks() {
-        compress_words(&mut state, words(message.block(i)));
-    }
-    digests[0] = if TWICE { rehash(&state) } else { to_bytes(state) };
-    1
 }
 
 /// The SHA-256 of the digest that `state` stands for.
