@@ -25,8 +25,17 @@ mod muhash;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sha1_ni;
+#[cfg(target_arch = "aarch64")]
+mod sha2_arm;
 #[cfg(target_arch = "x86_64")]
 mod sha_ni;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod sha_unit;
+
+#[cfg(target_arch = "x86_64")]
+use sha_ni as unit;
+#[cfg(target_arch = "aarch64")]
+use sha2_arm as unit;
 
 /// A set of kernels; all sets compute the same functions.
 ///
@@ -46,10 +55,10 @@ enum Kernels {
     /// The same with sixteen and eight in AVX-512 lanes.
     #[cfg(target_arch = "x86_64")]
     Avx512f,
-    /// SHA extensions, one message or two interleaved; the rest as `Avx2` where there is AVX2.
-    #[cfg(target_arch = "x86_64")]
-    ShaNi,
-    /// As `ShaNi`, with sixteen messages in AVX-512 lanes and MuHash on 52-bit multipliers.
+    /// SHA instructions, one message or two interleaved; the rest as `Avx2` where there is AVX2.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    ShaUnit,
+    /// As `ShaUnit`, with sixteen messages in AVX-512 lanes and MuHash on 52-bit multipliers.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
@@ -63,7 +72,7 @@ const ALL: &[Backend] = &[
     Backend::PORTABLE,
     Backend(Kernels::Avx2),
     Backend(Kernels::Avx512f),
-    Backend(Kernels::ShaNi),
+    Backend(Kernels::ShaUnit),
     Backend(Kernels::Avx512),
 ];
 
@@ -80,7 +89,11 @@ const AVX512F_BREAK_EVEN: usize = 2;
 const AVX512_BREAK_EVEN: usize = 9;
 
 /// Every backend of this architecture, slowest first.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+const ALL: &[Backend] = &[Backend::PORTABLE, Backend(Kernels::ShaUnit)];
+
+/// Every backend of this architecture, slowest first.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ALL: &[Backend] = &[Backend::PORTABLE];
 
 impl Backend {
@@ -108,8 +121,8 @@ impl Backend {
         Self::available().into_iter().find(|backend| backend.name() == name)
     }
 
-    /// A short stable name for reports: `"portable"`, `"avx2"`, `"avx512f"`, `"sha-ni"` or
-    /// `"avx512"`.
+    /// A short stable name for reports: `"portable"`, `"avx2"`, `"avx512f"`, `"sha-ni"` and
+    /// `"avx512"`; `"sha2"` on aarch64.
     pub fn name(self) -> &'static str {
         match self.0 {
             Kernels::Portable => "portable",
@@ -118,7 +131,9 @@ impl Backend {
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512f => "avx512f",
             #[cfg(target_arch = "x86_64")]
-            Kernels::ShaNi => "sha-ni",
+            Kernels::ShaUnit => "sha-ni",
+            #[cfg(target_arch = "aarch64")]
+            Kernels::ShaUnit => "sha2",
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512 => "avx512",
         }
@@ -147,41 +162,55 @@ impl Backend {
             Kernels::Avx2 => avx2::available(),
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512f => avx512::available(),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Kernels::ShaUnit => unit::available(),
             #[cfg(target_arch = "x86_64")]
-            Kernels::ShaNi => sha_ni::available(),
+            Kernels::Avx512 => unit::available() && avx512::available() && ifma::available(),
+        }
+    }
+
+    /// Whether one message goes to the SHA unit of the CPU.
+    #[inline]
+    fn has_unit(self) -> bool {
+        match self.0 {
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Kernels::ShaUnit => true,
             #[cfg(target_arch = "x86_64")]
-            Kernels::Avx512 => sha_ni::available() && avx512::available() && ifma::available(),
+            Kernels::Avx512 => true,
+            _ => false,
         }
     }
 
     /// Absorbs whole blocks into a SHA-256 state.
     #[inline]
     pub(crate) fn compress(self, state: &mut [u32; 8], blocks: &[[u8; 64]]) {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kernels::ShaNi | Kernels::Avx512 => sha_ni::compress(state, blocks),
-            _ => portable::sha256::compress(state, blocks),
+        if self.has_unit() {
+            return unit::compress(state, blocks);
         }
+        portable::sha256::compress(state, blocks);
     }
 
     /// Absorbs whole blocks into a SHA-1 state.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(clippy::unused_self, reason = "no backend has a kernel for it")
+    )]
     #[inline]
     pub(crate) fn compress_sha1(self, state: &mut [u32; 5], blocks: &[[u8; 64]]) {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kernels::ShaNi | Kernels::Avx512 => sha1_ni::compress(state, blocks),
-            _ => crate::sha1::compress_portable(state, blocks),
+        #[cfg(target_arch = "x86_64")]
+        if self.has_unit() {
+            return sha1_ni::compress(state, blocks);
         }
+        crate::sha1::compress_portable(state, blocks);
     }
 
     /// The SHA-256 of the digest that `state` stands for: the outer half of a double hash.
     #[inline]
     pub(crate) fn rehash(self, state: &[u32; 8]) -> [u8; 32] {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kernels::ShaNi | Kernels::Avx512 => sha_ni::rehash(state),
-            _ => portable::sha256::rehash(state),
+        if self.has_unit() {
+            return unit::rehash(state);
         }
+        portable::sha256::rehash(state)
     }
 
     /// Double SHA-256 of each message into the digest of the same index.
@@ -198,11 +227,10 @@ impl Backend {
             _ => 0,
         };
         let (messages, digests) = (&messages[done..], &mut digests[done..]);
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kernels::ShaNi | Kernels::Avx512 => sha_ni::double_64(messages, digests),
-            _ => portable::sha256::double_64(messages, digests),
+        if self.has_unit() {
+            return unit::double_64(messages, digests);
         }
+        portable::sha256::double_64(messages, digests);
     }
 
     /// The most messages that the kernels for groups take.
@@ -218,23 +246,23 @@ impl Backend {
         messages: &[&[u8]],
         digests: &mut [[u8; 32]],
     ) -> usize {
-        #[cfg(target_arch = "x86_64")]
+        let done = match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => avx2::group::<TWICE>(messages, digests, AVX2_BREAK_EVEN),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f => avx512::group::<TWICE>(messages, digests, AVX512F_BREAK_EVEN),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => avx512::group::<TWICE>(messages, digests, AVX512_BREAK_EVEN),
+            _ => 0,
+        };
+        if done > 0 {
+            return done;
+        }
+        if let (true, Some(pair), Some(digests)) =
+            (self.has_unit(), messages.first_chunk(), digests.first_chunk_mut())
         {
-            let done = match self.0 {
-                Kernels::Avx2 => avx2::group::<TWICE>(messages, digests, AVX2_BREAK_EVEN),
-                Kernels::Avx512f => avx512::group::<TWICE>(messages, digests, AVX512F_BREAK_EVEN),
-                Kernels::Avx512 => avx512::group::<TWICE>(messages, digests, AVX512_BREAK_EVEN),
-                _ => 0,
-            };
-            if done > 0 {
-                return done;
-            }
-            if let (Kernels::ShaNi | Kernels::Avx512, Some(pair), Some(digests)) =
-                (self.0, messages.first_chunk(), digests.first_chunk_mut())
-            {
-                sha_ni::pair::<TWICE>(pair, digests);
-                return 2;
-            }
+            unit::pair::<TWICE>(pair, digests);
+            return 2;
         }
         let state = one_shot(self, messages[0]);
         digests[0] = if TWICE { self.rehash(&state) } else { to_bytes(state) };
@@ -251,8 +279,8 @@ impl Backend {
             Kernels::Avx512f => avx512::shared(states, blocks),
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512 if states.len() > 6 => avx512::shared(states, blocks),
-            #[cfg(target_arch = "x86_64")]
-            Kernels::ShaNi | Kernels::Avx512 => sha_ni::shared(states, blocks),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            _ => unit::shared(states, blocks),
         }
     }
 
@@ -267,7 +295,7 @@ impl Backend {
                     return avx512::ripemd160_32(messages, digests);
                 }
                 #[cfg(target_arch = "x86_64")]
-                Kernels::Avx2 | Kernels::ShaNi if avx2::available() => {
+                Kernels::Avx2 | Kernels::ShaUnit if avx2::available() => {
                     return avx2::ripemd160_32(messages, digests);
                 }
                 _ => {}
@@ -306,7 +334,7 @@ impl Backend {
         let (products, lanes): (Products, usize) = match self.0 {
             Kernels::Avx512 => (ifma_many::products, 16),
             Kernels::Avx512f => (avx512::products, 16),
-            Kernels::Avx2 | Kernels::ShaNi if avx2::available() => (avx2::products, 8),
+            Kernels::Avx2 | Kernels::ShaUnit if avx2::available() => (avx2::products, 8),
             _ => return 0,
         };
         let done = messages.len() - messages.len() % lanes;
@@ -325,7 +353,18 @@ impl Backend {
 
     /// Multiplies `product` by no elements: there is no kernel for many.
     #[cfg(not(target_arch = "x86_64"))]
+    #[expect(clippy::unused_self, reason = "no backend has a kernel for it")]
     pub(crate) fn multiply_elements(self, _: &mut Num3072, _: &[&[u8]]) -> usize {
         0
+    }
+}
+
+/// The SHA unit of a CPU whose unit we do not know: never asked, as no backend has it.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod unit {
+    pub(super) use super::portable::sha256::{compress, double_64, rehash};
+
+    pub(super) fn pair<const TWICE: bool>(_: &[&[u8]; 2], _: &mut [[u8; 32]; 2]) {
+        unreachable!("no backend has a SHA unit");
     }
 }
