@@ -16,6 +16,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
+mod bmi2;
+#[cfg(target_arch = "x86_64")]
 mod ifma;
 #[cfg(target_arch = "x86_64")]
 mod ifma_many;
@@ -76,15 +78,17 @@ const ALL: &[Backend] = &[
     Backend(Kernels::Avx512),
 ];
 
-/// Blocks of SHA-256 that plain code hashes in the time of a block in each of eight lanes.
+/// Blocks of SHA-256 that are hashed one after the other in the time of a block in each of eight
+/// lanes, without a SHA unit: 2.8 with BMI2, 1.9 without.
 #[cfg(target_arch = "x86_64")]
-const AVX2_BREAK_EVEN: usize = 2;
+const AVX2_BREAK_EVEN: usize = 3;
 
-/// Blocks that plain code hashes in the time of a block in each of sixteen lanes.
+/// The same for sixteen lanes: 2.3 and 1.5.
 #[cfg(target_arch = "x86_64")]
-const AVX512F_BREAK_EVEN: usize = 2;
+const AVX512F_BREAK_EVEN: usize = 3;
 
-/// Blocks that the SHA unit hashes, two messages interleaved, in that time.
+/// Blocks that the SHA unit hashes, two messages interleaved, in the time of a block in each of
+/// sixteen lanes.
 #[cfg(target_arch = "x86_64")]
 const AVX512_BREAK_EVEN: usize = 9;
 
@@ -181,11 +185,22 @@ impl Backend {
         }
     }
 
+    /// Whether one message goes to the kernel for BMI2, if not to a SHA unit.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn has_bmi2(self) -> bool {
+        self != Self::PORTABLE && bmi2::available()
+    }
+
     /// Absorbs whole blocks into a SHA-256 state.
     #[inline]
     pub(crate) fn compress(self, state: &mut [u32; 8], blocks: &[[u8; 64]]) {
         if self.has_unit() {
             return unit::compress(state, blocks);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self.has_bmi2() {
+            return bmi2::compress(state, blocks);
         }
         portable::sha256::compress(state, blocks);
     }
@@ -210,6 +225,10 @@ impl Backend {
         if self.has_unit() {
             return unit::rehash(state);
         }
+        #[cfg(target_arch = "x86_64")]
+        if self.has_bmi2() {
+            return bmi2::rehash(state);
+        }
         portable::sha256::rehash(state)
     }
 
@@ -229,6 +248,13 @@ impl Backend {
         let (messages, digests) = (&messages[done..], &mut digests[done..]);
         if self.has_unit() {
             return unit::double_64(messages, digests);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self.has_bmi2() {
+            for (message, digest) in messages.iter().zip(digests) {
+                *digest = bmi2::rehash(&one_shot(self, message));
+            }
+            return;
         }
         portable::sha256::double_64(messages, digests);
     }

@@ -22,6 +22,8 @@ pub enum CpuFeature {
     Sha,
     /// 256-bit vectors of integers.
     Avx2,
+    /// BMI1 and BMI2: rotations that leave their operands alone.
+    Bmi2,
     /// Fused multiply-add of doubles.
     Fma,
     /// The 52-bit multiply and add in 256-bit vectors.
@@ -39,12 +41,12 @@ pub enum CpuFeature {
 }
 
 use CpuFeature::{
-    Avx2, Avx512bw, Avx512f, Avx512ifma, Avx512vl, Avxifma, Fma, Sha, Sha2, Sse41, Ssse3,
+    Avx2, Avx512bw, Avx512f, Avx512ifma, Avx512vl, Avxifma, Bmi2, Fma, Sha, Sha2, Sse41, Ssse3,
 };
 
 /// All, each after those it builds on.
-const ALL: [CpuFeature; 11] =
-    [Ssse3, Sse41, Sha, Avx2, Fma, Avxifma, Avx512f, Avx512bw, Avx512vl, Avx512ifma, Sha2];
+const ALL: [CpuFeature; 12] =
+    [Ssse3, Sse41, Sha, Avx2, Bmi2, Fma, Avxifma, Avx512f, Avx512bw, Avx512vl, Avx512ifma, Sha2];
 
 impl CpuFeature {
     /// The name that the switch takes; the Rust compiler's and Linux's are the same but for dots.
@@ -54,6 +56,7 @@ impl CpuFeature {
             Sse41 => "sse4.1",
             Sha => "sha",
             Avx2 => "avx2",
+            Bmi2 => "bmi2",
             Fma => "fma",
             Avxifma => "avxifma",
             Avx512f => "avx512f",
@@ -69,7 +72,7 @@ impl CpuFeature {
         match self {
             Ssse3 | Sha2 => None,
             Sse41 => Some(Ssse3),
-            Sha | Avx2 | Fma => Some(Sse41),
+            Sha | Avx2 | Bmi2 | Fma => Some(Sse41),
             Avxifma | Avx512f => Some(Avx2),
             Avx512bw | Avx512vl | Avx512ifma => Some(Avx512f),
         }
@@ -86,6 +89,10 @@ impl CpuFeature {
             Sse41 => std::arch::is_x86_feature_detected!("sse4.1"),
             Sha => std::arch::is_x86_feature_detected!("sha"),
             Avx2 => std::arch::is_x86_feature_detected!("avx2"),
+            Bmi2 => {
+                std::arch::is_x86_feature_detected!("bmi1")
+                    && std::arch::is_x86_feature_detected!("bmi2")
+            }
             Fma => std::arch::is_x86_feature_detected!("fma"),
             Avxifma => std::arch::is_x86_feature_detected!("avxifma"),
             Avx512f => std::arch::is_x86_feature_detected!("avx512f"),
