@@ -22,6 +22,8 @@ pub enum CpuFeature {
     Sha,
     /// 256-bit vectors of integers.
     Avx2,
+    /// BMI1 and BMI2: rotations that leave their operands alone.
+    Bmi2,
     /// Fused multiply-add of doubles.
     Fma,
     /// The 52-bit multiply and add in 256-bit vectors.
@@ -34,13 +36,17 @@ pub enum CpuFeature {
     Avx512vl,
     /// The 52-bit multiply and add in 512-bit vectors.
     Avx512ifma,
+    /// SHA-256 instructions of aarch64.
+    Sha2,
 }
 
-use CpuFeature::{Avx2, Avx512bw, Avx512f, Avx512ifma, Avx512vl, Avxifma, Fma, Sha, Sse41, Ssse3};
+use CpuFeature::{
+    Avx2, Avx512bw, Avx512f, Avx512ifma, Avx512vl, Avxifma, Bmi2, Fma, Sha, Sha2, Sse41, Ssse3,
+};
 
 /// All, each after those it builds on.
-const ALL: [CpuFeature; 10] =
-    [Ssse3, Sse41, Sha, Avx2, Fma, Avxifma, Avx512f, Avx512bw, Avx512vl, Avx512ifma];
+const ALL: [CpuFeature; 12] =
+    [Ssse3, Sse41, Sha, Avx2, Bmi2, Fma, Avxifma, Avx512f, Avx512bw, Avx512vl, Avx512ifma, Sha2];
 
 impl CpuFeature {
     /// The name that the switch takes; the Rust compiler's and Linux's are the same but for dots.
@@ -50,22 +56,23 @@ impl CpuFeature {
             Sse41 => "sse4.1",
             Sha => "sha",
             Avx2 => "avx2",
+            Bmi2 => "bmi2",
             Fma => "fma",
             Avxifma => "avxifma",
             Avx512f => "avx512f",
             Avx512bw => "avx512bw",
             Avx512vl => "avx512vl",
             Avx512ifma => "avx512ifma",
+            Sha2 => "sha2",
         }
     }
 
     /// The feature without which no CPU has this one, and without which it is hidden too.
     fn base(self) -> Option<Self> {
         match self {
-            Ssse3 => None,
+            Ssse3 | Sha2 => None,
             Sse41 => Some(Ssse3),
-            Sha | Avx2 => Some(Sse41),
-            Fma => Some(Sse41),
+            Sha | Avx2 | Bmi2 | Fma => Some(Sse41),
             Avxifma | Avx512f => Some(Avx2),
             Avx512bw | Avx512vl | Avx512ifma => Some(Avx512f),
         }
@@ -82,16 +89,26 @@ impl CpuFeature {
             Sse41 => std::arch::is_x86_feature_detected!("sse4.1"),
             Sha => std::arch::is_x86_feature_detected!("sha"),
             Avx2 => std::arch::is_x86_feature_detected!("avx2"),
+            Bmi2 => {
+                std::arch::is_x86_feature_detected!("bmi1")
+                    && std::arch::is_x86_feature_detected!("bmi2")
+            }
             Fma => std::arch::is_x86_feature_detected!("fma"),
             Avxifma => std::arch::is_x86_feature_detected!("avxifma"),
             Avx512f => std::arch::is_x86_feature_detected!("avx512f"),
             Avx512bw => std::arch::is_x86_feature_detected!("avx512bw"),
             Avx512vl => std::arch::is_x86_feature_detected!("avx512vl"),
             Avx512ifma => std::arch::is_x86_feature_detected!("avx512ifma"),
+            Sha2 => false,
         }
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    fn is_detected(self) -> bool {
+        self == Sha2 && std::arch::is_aarch64_feature_detected!("sha2")
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     fn is_detected(self) -> bool {
         false
     }
@@ -167,7 +184,7 @@ mod tests {
             ("avx512bw", &[Avx512bw]),
             ("avx512f", &[Avx512f, Avx512bw, Avx512vl, Avx512ifma]),
             ("avx2, sha", &[Sha, Avx2, Avxifma, Avx512f, Avx512bw, Avx512vl, Avx512ifma]),
-            ("ssse3", &ALL),
+            ("ssse3, sha2", &ALL),
         ] {
             assert_eq!(parse(list).as_deref(), Ok(hidden), "{list:?}");
         }

@@ -34,7 +34,7 @@
 //! Deliberately absent: secrets and constant time (all inputs here are public), HMAC and other
 //! hashes that no consensus rule needs, the environment but for [`cpu`] (a caller who wants to force
 //! a backend passes or selects a [`Backend`]), threads (callers split the work and [`MuHash3072::combine`]
-//! it), and kernels for CPUs other than x86-64.
+//! it), and kernels for CPUs other than x86-64 and aarch64.
 
 mod backend;
 pub mod cpu;

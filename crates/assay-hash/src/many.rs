@@ -22,7 +22,6 @@ pub(crate) struct Padded<'a> {
 
 impl<'a> Padded<'a> {
     /// No message.
-    #[cfg(target_arch = "x86_64")]
     pub(crate) const NONE: Self = Self { whole: &[], tail: [[0; 64]; 2], blocks: 0 };
 
     #[inline]
@@ -125,7 +124,11 @@ pub fn ripemd160_32_many_with(backend: Backend, messages: &[[u8; 32]], digests: 
 }
 
 /// SHA-256, double if `TWICE`, of each message.
-fn hash_many<const TWICE: bool>(backend: Backend, messages: &[&[u8]], digests: &mut [[u8; 32]]) {
+pub(crate) fn hash_many<const TWICE: bool>(
+    backend: Backend,
+    messages: &[&[u8]],
+    digests: &mut [[u8; 32]],
+) {
     assert_eq!(messages.len(), digests.len(), "one digest per message");
     let order = by_blocks(messages);
     let mut rest = &order[..];

@@ -7,10 +7,6 @@ mod inverse;
 /// Limbs of a number, 64 bits each.
 pub(crate) const LIMBS: usize = 48;
 
-/// Limbs of a number with 48 bits each.
-#[cfg(target_arch = "x86_64")]
-pub(crate) const LIMBS_48: usize = 64;
-
 /// 2^3072 - p: what a carry out of the top is worth at the bottom.
 pub(crate) const FOLD: u64 = 1_103_717;
 
@@ -40,25 +36,27 @@ impl Num3072 {
         Self(limbs)
     }
 
-    /// Reads limbs of 48 bits, least significant first; they may be larger.
+    /// Reads limbs of `bits` bits, least significant first; they may be somewhat larger, and the
+    /// number may exceed 3072 bits by a few.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn from_limbs_48(limbs_48: &[u64; LIMBS_48]) -> Self {
+    pub(crate) fn from_limbs(bits: u32, limbs_in: impl Iterator<Item = u64>) -> Self {
         let mut limbs = [0; LIMBS];
-        let mut carry = 0u64;
-        for (words, limbs_48) in
-            limbs.as_chunks_mut::<3>().0.iter_mut().zip(limbs_48.as_chunks::<4>().0)
-        {
-            let mut digits = [0u64; 4];
-            for (digit, limb) in digits.iter_mut().zip(limbs_48) {
-                let sum = u128::from(*limb) + u128::from(carry);
-                *digit = sum as u64 & ((1 << 48) - 1);
-                carry = (sum >> 48) as u64;
+        let mut free = limbs.iter_mut();
+        let (mut waiting, mut held) = (0u128, 0);
+        for limb in limbs_in {
+            waiting += u128::from(limb) << held;
+            held += bits;
+            if held >= 64
+                && let Some(limb) = free.next()
+            {
+                *limb = waiting as u64;
+                waiting >>= 64;
+                held -= 64;
             }
-            let [a, b, c, d] = digits;
-            *words = [a | b << 48, b >> 16 | c << 32, c >> 32 | d << 16];
         }
+        debug_assert!(free.len() == 0 && waiting < 1 << 40, "3072 bits and little more");
         // As in `reduce`: a second carry out of the top leaves no room for a third.
-        if add_small(&mut limbs, carry * FOLD) {
+        if add_small(&mut limbs, waiting as u64 * FOLD) {
             add_small(&mut limbs, FOLD);
         }
         Self(limbs)

@@ -150,7 +150,7 @@ fn pad(backend: Backend, state: &mut [u32; 8], buffer: &mut [u8; 64], used: usiz
 
 /// The state after all of `data` and its padding.
 #[inline]
-fn one_shot(backend: Backend, data: &[u8]) -> [u32; 8] {
+pub(crate) fn one_shot(backend: Backend, data: &[u8]) -> [u32; 8] {
     let mut state = INITIAL;
     let (blocks, rest) = data.as_chunks::<64>();
     if !blocks.is_empty() {

@@ -1,111 +1,44 @@
-//! SHA-256 and RIPEMD-160 of eight messages at once, one per 32-bit lane of AVX2.
+//! Eight 32-bit or four 64-bit lanes of AVX2: hashes of eight messages at once, MuHash in four
+//! products.
 
 #![expect(unsafe_code, reason = "intrinsics, entry into target-feature functions")]
 
 use core::arch::x86_64::{
-    __m256i, _mm256_add_epi32, _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_epi8,
-    _mm256_cmpeq_epi32, _mm256_loadu_si256, _mm256_or_si256, _mm256_permute2x128_si256,
-    _mm256_set1_epi32, _mm256_setr_epi32, _mm256_shuffle_epi8, _mm256_sllv_epi32,
-    _mm256_srlv_epi32, _mm256_storeu_si256, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64,
-    _mm256_unpacklo_epi32, _mm256_unpacklo_epi64, _mm256_xor_si256,
+    __m256i, _mm256_add_epi32, _mm256_add_epi64, _mm256_and_si256, _mm256_andnot_si256,
+    _mm256_blendv_epi8, _mm256_cmpeq_epi32, _mm256_loadu_si256, _mm256_mul_epu32, _mm256_or_si256,
+    _mm256_permute2x128_si256, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setr_epi32,
+    _mm256_shuffle_epi8, _mm256_sllv_epi32, _mm256_sllv_epi64, _mm256_srlv_epi32,
+    _mm256_srlv_epi64, _mm256_storeu_si256, _mm256_sub_epi64, _mm256_unpackhi_epi32,
+    _mm256_unpackhi_epi64, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64, _mm256_xor_si256,
 };
 
-use super::lanes::{self, LANES_MAX, Words};
+use super::lanes::{self, LANES_MAX, Words, entries};
+use super::muhash::{self, Limbs, Wide, muhash_entries};
 use crate::cpu::{CpuFeature, has};
-use crate::many::Padded;
-
-/// Messages per batch.
-const LANES: usize = 8;
-
-/// Blocks that plain code compresses in the time of one batch of blocks.
-const LANES_BREAK_EVEN: usize = 2;
+use crate::num3072::Num3072;
 
 /// Whether this CPU has what the kernels need.
 pub(super) fn available() -> bool {
     has(CpuFeature::Avx2)
 }
 
-/// Hashes the whole batches at the front and returns how many messages they held.
-///
-/// The caller has seen [`available`] return true.
-#[inline]
-pub(super) fn double_64(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) -> usize {
-    let (batches, _) = messages.as_chunks::<LANES>();
-    let (outputs, _) = digests.as_chunks_mut::<LANES>();
-    for (batch, output) in batches.iter().zip(outputs) {
-        // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
-        unsafe { double_64_kernel(batch, output) }
-    }
-    batches.len() * LANES
-}
+entries!(Lanes, "avx2");
+muhash_entries!(Lanes28, "avx2");
 
-/// SHA-256, double if `TWICE`, of up to eight of the first messages, those with the most blocks
-/// first; returns how many, or 0 if it would not pay.
-///
-/// The caller has seen [`available`] return true.
-#[inline]
-pub(super) fn group<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
-    let messages = &messages[..messages.len().min(LANES)];
-    let blocks = |message: &&[u8]| Padded::count(message.len());
-    let all: usize = messages.iter().map(blocks).sum();
-    let more = usize::from(TWICE);
-    if (blocks(&messages[0]) + more) * LANES_BREAK_EVEN > all + more * messages.len() {
-        return 0;
-    }
-    let mut out = [[0; 32]; LANES_MAX];
-    // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
-    unsafe { group_kernel::<TWICE>(messages, &mut out) }
-    digests[..messages.len()].copy_from_slice(&out[..messages.len()]);
-    messages.len()
-}
+/// Numbers in limbs of 28 bits.
+pub(super) struct Lanes28;
 
-/// RIPEMD-160 of up to sixteen messages. The caller has seen [`available`] return true.
-#[inline]
-pub(super) fn ripemd160_32(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
-    for (messages, digests) in messages.chunks(LANES).zip(digests.chunks_mut(LANES)) {
-        // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
-        unsafe { ripemd160_32_kernel(messages, digests) }
+impl Limbs for Lanes28 {
+    type Vector = Lanes;
+
+    fn product(a: &[Lanes], b: &[Lanes], out: &mut [Lanes], scratch: &mut [Lanes]) {
+        product(a, b, out, scratch);
     }
 }
 
-/// Absorbs the same blocks into up to eight states. The caller has seen [`available`] return true.
-#[inline]
-pub(super) fn shared(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
-    // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
-    unsafe { shared_kernel(states, blocks) }
-}
-
-#[target_feature(enable = "avx2")]
-fn shared_kernel(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
-    lanes::sha256_shared::<Lanes>(states, blocks);
-}
-
-#[target_feature(enable = "avx2")]
-fn double_64_kernel(messages: &[[u8; 64]; LANES], digests: &mut [[u8; 32]; LANES]) {
-    lanes::double_64::<Lanes>(messages, digests);
-}
-
-#[target_feature(enable = "avx2")]
-fn group_kernel<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]; LANES_MAX]) {
-    let mut padded = [const { Padded::NONE }; LANES];
-    for (padded, message) in padded.iter_mut().zip(messages) {
-        *padded = Padded::new(message);
-    }
-    let mut state = lanes::sha256_states::<Lanes>(&padded[..messages.len()]);
-    if TWICE {
-        state = lanes::sha256_again(&state);
-    }
-    lanes::store_digests(&state, digests);
-}
-
-#[target_feature(enable = "avx2")]
-fn ripemd160_32_kernel(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
-    lanes::ripemd160_32::<Lanes>(messages, digests);
-}
-
-/// Eight lanes; values exist only inside the kernels.
+/// A vector; values exist only inside the kernels.
 #[derive(Clone, Copy)]
-struct Lanes(__m256i);
+pub(super) struct Lanes(__m256i);
 
 /// One intrinsic as a method body.
 macro_rules! intrinsic {
@@ -118,23 +51,21 @@ macro_rules! intrinsic {
 
 impl Lanes {
     #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        Self(intrinsic!(_mm256_and_si256(self.0, other.0)))
-    }
-
-    #[inline(always)]
     fn or(self, other: Self) -> Self {
         Self(intrinsic!(_mm256_or_si256(self.0, other.0)))
     }
 
+    /// The bytes of each word in the order that the bytes of `order` give.
     #[inline(always)]
-    fn xor(self, other: Self) -> Self {
-        Self(intrinsic!(_mm256_xor_si256(self.0, other.0)))
+    fn shuffle(self, order: i32) -> Self {
+        let [a, b, c, d] = [0, 0x04040404, 0x08080808, 0x0c0c0c0c].map(|first| first + order);
+        let order = intrinsic!(_mm256_setr_epi32(a, b, c, d, a, b, c, d));
+        Self(intrinsic!(_mm256_shuffle_epi8(self.0, order)))
     }
 }
 
 impl Words for Lanes {
-    const LANES: usize = LANES;
+    const LANES: usize = 8;
 
     #[inline(always)]
     fn splat(word: u32) -> Self {
@@ -148,14 +79,30 @@ impl Words for Lanes {
 
     #[inline(always)]
     fn rotate_left(self, bits: u32) -> Self {
-        let (left, right) = (Self::splat(bits), Self::splat(32 - bits));
-        let left = Self(intrinsic!(_mm256_sllv_epi32(self.0, left.0)));
-        left.or(Self(intrinsic!(_mm256_srlv_epi32(self.0, right.0))))
+        match bits {
+            8 => self.shuffle(0x02010003),
+            16 => self.shuffle(0x01000302),
+            _ => {
+                let (left, right) = (Self::splat(bits), Self::splat(32 - bits));
+                let left = Self(intrinsic!(_mm256_sllv_epi32(self.0, left.0)));
+                left.or(Self(intrinsic!(_mm256_srlv_epi32(self.0, right.0))))
+            }
+        }
     }
 
     #[inline(always)]
     fn shift_right(self, bits: u32) -> Self {
         Self(intrinsic!(_mm256_srlv_epi32(self.0, _mm256_set1_epi32(bits as i32))))
+    }
+
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        Self(intrinsic!(_mm256_and_si256(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        Self(intrinsic!(_mm256_xor_si256(self.0, other.0)))
     }
 
     #[inline(always)]
@@ -182,11 +129,7 @@ impl Words for Lanes {
 
     #[inline(always)]
     fn swap_bytes(self) -> Self {
-        let order = intrinsic!(_mm256_setr_epi32(
-            0x00010203, 0x04050607, 0x08090a0b, 0x0c0d0e0f, 0x00010203, 0x04050607, 0x08090a0b,
-            0x0c0d0e0f,
-        ));
-        Self(intrinsic!(_mm256_shuffle_epi8(self.0, order)))
+        self.shuffle(0x00010203)
     }
 
     #[inline(always)]
@@ -222,21 +165,58 @@ impl Words for Lanes {
     }
 }
 
+impl Wide for Lanes {
+    #[inline(always)]
+    fn splat_64(word: u64) -> Self {
+        Self(intrinsic!(_mm256_set1_epi64x(word as i64)))
+    }
+
+    #[inline(always)]
+    fn add_64(self, other: Self) -> Self {
+        Self(intrinsic!(_mm256_add_epi64(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn sub_64(self, other: Self) -> Self {
+        Self(intrinsic!(_mm256_sub_epi64(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn shift_left_64(self, bits: u32) -> Self {
+        Self(intrinsic!(_mm256_sllv_epi64(self.0, _mm256_set1_epi64x(bits.into()))))
+    }
+
+    #[inline(always)]
+    fn shift_right_64(self, bits: u32) -> Self {
+        Self(intrinsic!(_mm256_srlv_epi64(self.0, _mm256_set1_epi64x(bits.into()))))
+    }
+
+    #[inline(always)]
+    fn multiply(self, other: Self) -> Self {
+        Self(intrinsic!(_mm256_mul_epu32(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn interleave(self, high: Self) -> [Self; 2] {
+        [
+            Self(intrinsic!(_mm256_unpacklo_epi32(self.0, high.0))),
+            Self(intrinsic!(_mm256_unpackhi_epi32(self.0, high.0))),
+        ]
+    }
+}
+
 /// Transposes eight words of eight rows.
 #[inline(always)]
 fn transpose(rows: &[Lanes; 8]) -> [Lanes; 8] {
     let mut fours = [[Lanes::splat(0); 4]; 2];
     for (columns, rows) in fours.iter_mut().zip(rows.as_chunks::<4>().0) {
-        let [r0, r1, r2, r3] = [rows[0].0, rows[1].0, rows[2].0, rows[3].0];
-        let low01 = intrinsic!(_mm256_unpacklo_epi32(r0, r1));
-        let high01 = intrinsic!(_mm256_unpackhi_epi32(r0, r1));
-        let low23 = intrinsic!(_mm256_unpacklo_epi32(r2, r3));
-        let high23 = intrinsic!(_mm256_unpackhi_epi32(r2, r3));
+        let [low01, high01] = rows[0].interleave(rows[1]);
+        let [low23, high23] = rows[2].interleave(rows[3]);
         *columns = [
-            Lanes(intrinsic!(_mm256_unpacklo_epi64(low01, low23))),
-            Lanes(intrinsic!(_mm256_unpackhi_epi64(low01, low23))),
-            Lanes(intrinsic!(_mm256_unpacklo_epi64(high01, high23))),
-            Lanes(intrinsic!(_mm256_unpackhi_epi64(high01, high23))),
+            Lanes(intrinsic!(_mm256_unpacklo_epi64(low01.0, low23.0))),
+            Lanes(intrinsic!(_mm256_unpackhi_epi64(low01.0, low23.0))),
+            Lanes(intrinsic!(_mm256_unpacklo_epi64(high01.0, high23.0))),
+            Lanes(intrinsic!(_mm256_unpackhi_epi64(high01.0, high23.0))),
         ];
     }
     let mut out = [Lanes::splat(0); 8];

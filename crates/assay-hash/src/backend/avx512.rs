@@ -1,4 +1,5 @@
-//! SHA-256 and RIPEMD-160 of sixteen messages at once, one per 32-bit lane of AVX-512.
+//! Sixteen 32-bit or eight 64-bit lanes of AVX-512: hashes of sixteen messages at once, MuHash in
+//! eight products.
 //!
 //! A rotation is one instruction and so is every three-input function, which brings a round of
 //! SHA-256 down to about 28 instructions for sixteen messages.
@@ -6,144 +7,42 @@
 #![expect(unsafe_code, reason = "intrinsics, entry into target-feature functions")]
 
 use core::arch::x86_64::{
-    __m512i, _mm256_loadu_si256, _mm256_storeu_si256, _mm512_add_epi32, _mm512_castsi256_si512,
-    _mm512_castsi512_si256, _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_mask_mov_epi32,
-    _mm512_permutex2var_epi64, _mm512_rolv_epi32, _mm512_set_epi64, _mm512_set1_epi32,
-    _mm512_set4_epi32, _mm512_shuffle_epi8, _mm512_srlv_epi32, _mm512_storeu_si512,
-    _mm512_ternarylogic_epi32, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
-    _mm512_unpacklo_epi64,
+    __m512i, _mm256_loadu_si256, _mm256_storeu_si256, _mm512_add_epi32, _mm512_add_epi64,
+    _mm512_and_si512, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_extracti64x4_epi64,
+    _mm512_inserti64x4, _mm512_mask_mov_epi32, _mm512_mul_epu32, _mm512_permutex2var_epi64,
+    _mm512_rolv_epi32, _mm512_set_epi64, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_set4_epi32,
+    _mm512_shuffle_epi8, _mm512_sllv_epi64, _mm512_srlv_epi32, _mm512_srlv_epi64,
+    _mm512_storeu_si512, _mm512_sub_epi64, _mm512_ternarylogic_epi32, _mm512_unpackhi_epi32,
+    _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
-use super::lanes::{self, LANES_MAX, Words};
+use super::lanes::{self, LANES_MAX, Words, entries};
+use super::muhash::{self, Limbs, Wide, muhash_entries};
 use crate::cpu::{CpuFeature, has};
-use crate::many::Padded;
-use crate::sha256::sha256;
-
-/// Messages per batch.
-pub(super) const LANES: usize = 16;
-
-/// Blocks the SHA unit compresses, two messages interleaved, in the time of one batch of blocks.
-pub(super) const LANES_BREAK_EVEN: usize = 9;
+use crate::num3072::Num3072;
 
 /// Whether this CPU has what the kernels need.
 pub(super) fn available() -> bool {
     has(CpuFeature::Avx512f) && has(CpuFeature::Avx512bw)
 }
 
-/// Hashes the whole batches at the front and returns how many messages they held.
-///
-/// The caller has seen [`available`] return true.
-#[inline]
-pub(super) fn double_64(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) -> usize {
-    let (batches, _) = messages.as_chunks::<LANES>();
-    let (outputs, _) = digests.as_chunks_mut::<LANES>();
-    for (batch, output) in batches.iter().zip(outputs) {
-        // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
-        unsafe { double_64_kernel(batch, output) }
+entries!(Lanes, "avx512f,avx512bw");
+muhash_entries!(Lanes28, "avx512f,avx512bw");
+
+/// Numbers in limbs of 28 bits.
+pub(super) struct Lanes28;
+
+impl Limbs for Lanes28 {
+    type Vector = Lanes;
+
+    fn product(a: &[Lanes], b: &[Lanes], out: &mut [Lanes], scratch: &mut [Lanes]) {
+        product(a, b, out, scratch);
     }
-    batches.len() * LANES
 }
 
-/// SHA-256, double if `TWICE`, of all messages, those with the most blocks first; returns how many,
-/// or 0 if it would not pay.
-///
-/// The caller has seen [`available`] return true.
-#[inline]
-pub(super) fn group<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
-    let blocks = |message: &&[u8]| Padded::count(message.len());
-    let all: usize = messages.iter().map(blocks).sum();
-    let more = usize::from(TWICE);
-    // Every lane takes as long as the longest; the second hash is a block more for each.
-    if (blocks(&messages[0]) + more) * LANES_BREAK_EVEN > all + more * messages.len() {
-        return 0;
-    }
-    let mut out = [[0; 32]; LANES];
-    // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
-    unsafe { group_kernel::<TWICE>(messages, &mut out) }
-    digests.copy_from_slice(&out[..digests.len()]);
-    digests.len()
-}
-
-/// RIPEMD-160 of up to sixteen messages. The caller has seen [`available`] return true.
-#[inline]
-pub(super) fn ripemd160_32(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
-    // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
-    unsafe { ripemd160_32_kernel(messages, digests) }
-}
-
-/// Absorbs the same blocks into up to sixteen states. The caller has seen [`available`] return true.
-#[inline]
-pub(super) fn shared(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
-    // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
-    unsafe { shared_kernel(states, blocks) }
-}
-
-#[target_feature(enable = "avx512f,avx512bw")]
-fn shared_kernel(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
-    lanes::sha256_shared::<Lanes>(states, blocks);
-}
-
-#[target_feature(enable = "avx512f,avx512bw")]
-fn double_64_kernel(messages: &[[u8; 64]; LANES], digests: &mut [[u8; 32]; LANES]) {
-    lanes::double_64::<Lanes>(messages, digests);
-}
-
-#[target_feature(enable = "avx512f,avx512bw")]
-fn group_kernel<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]; LANES]) {
-    let mut state = padded_states(messages);
-    if TWICE {
-        state = lanes::sha256_again(&state);
-    }
-    lanes::store_digests(&state, digests);
-}
-
-#[target_feature(enable = "avx512f,avx512bw")]
-fn ripemd160_32_kernel(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
-    lanes::ripemd160_32::<Lanes>(messages, digests);
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn padded_states(messages: &[&[u8]]) -> [Lanes; 8] {
-    let mut padded = [const { Padded::NONE }; LANES];
-    for (padded, message) in padded.iter_mut().zip(messages) {
-        *padded = Padded::new(message);
-    }
-    lanes::sha256_states(&padded[..messages.len()])
-}
-
-/// The SHA-256 digests of sixteen messages as words in little-endian order: word `i` of all of them
-/// in result `i`. These are the `ChaCha20` keys of MuHash.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-pub(super) fn keys(messages: &[&[u8]; LANES]) -> [__m512i; 8] {
-    let (mut all, mut longest) = (0, 0);
-    for message in messages {
-        let blocks = Padded::count(message.len());
-        all += blocks;
-        longest = longest.max(blocks);
-    }
-    let words = if longest * LANES_BREAK_EVEN > all {
-        // One message is much longer than the others, and most lanes would idle.
-        let digests = messages.map(sha256);
-        Lanes::load(&digests.each_ref(), 0)
-    } else {
-        let mut words = padded_states(messages);
-        for word in &mut words {
-            *word = word.swap_bytes();
-        }
-        words
-    };
-    let mut key = [words[0].0; 8];
-    for (key, word) in key.iter_mut().zip(words) {
-        *key = word.0;
-    }
-    key
-}
-
-/// Sixteen lanes; values exist only inside the kernels.
+/// A vector; values exist only inside the kernels.
 #[derive(Clone, Copy)]
-struct Lanes(__m512i);
+pub(super) struct Lanes(pub(super) __m512i);
 
 /// One intrinsic as a method body.
 macro_rules! intrinsic {
@@ -155,7 +54,7 @@ macro_rules! intrinsic {
 }
 
 impl Words for Lanes {
-    const LANES: usize = LANES;
+    const LANES: usize = 16;
 
     #[inline(always)]
     fn splat(word: u32) -> Self {
@@ -175,6 +74,16 @@ impl Words for Lanes {
     #[inline(always)]
     fn shift_right(self, bits: u32) -> Self {
         Self(intrinsic!(_mm512_srlv_epi32(self.0, _mm512_set1_epi32(bits as i32))))
+    }
+
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_and_si512(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_xor_si512(self.0, other.0)))
     }
 
     // The immediate of a three-input function is its truth table, for inputs 0xf0, 0xcc and 0xaa.
@@ -223,7 +132,7 @@ impl Words for Lanes {
 
     #[inline(always)]
     fn store(words: &[Self; 8], rows: &mut [[u8; 32]; LANES_MAX]) {
-        let (low, high) = rows.split_at_mut(LANES / 2);
+        let (low, high) = rows.split_at_mut(Self::LANES / 2);
         let pairs = transpose(words);
         for i in 0..8 {
             let (low, high) = (low[i].as_mut_ptr().cast(), high[i].as_mut_ptr().cast());
@@ -237,6 +146,46 @@ impl Words for Lanes {
         let mut lanes = [0; LANES_MAX];
         intrinsic!(_mm512_storeu_si512(lanes.as_mut_ptr().cast(), self.0));
         lanes
+    }
+}
+
+impl Wide for Lanes {
+    #[inline(always)]
+    fn splat_64(word: u64) -> Self {
+        Self(intrinsic!(_mm512_set1_epi64(word as i64)))
+    }
+
+    #[inline(always)]
+    fn add_64(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_add_epi64(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn sub_64(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_sub_epi64(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn shift_left_64(self, bits: u32) -> Self {
+        Self(intrinsic!(_mm512_sllv_epi64(self.0, _mm512_set1_epi64(bits.into()))))
+    }
+
+    #[inline(always)]
+    fn shift_right_64(self, bits: u32) -> Self {
+        Self(intrinsic!(_mm512_srlv_epi64(self.0, _mm512_set1_epi64(bits.into()))))
+    }
+
+    #[inline(always)]
+    fn multiply(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_mul_epu32(self.0, other.0)))
+    }
+
+    #[inline(always)]
+    fn interleave(self, high: Self) -> [Self; 2] {
+        [
+            Self(intrinsic!(_mm512_unpacklo_epi32(self.0, high.0))),
+            Self(intrinsic!(_mm512_unpackhi_epi32(self.0, high.0))),
+        ]
     }
 }
 
@@ -255,16 +204,13 @@ fn load_pair(low: &[u8], high: &[u8]) -> Lanes {
 fn transpose(rows: &[Lanes; 8]) -> [Lanes; 8] {
     let mut fours = [[Lanes::splat(0); 4]; 2];
     for (columns, rows) in fours.iter_mut().zip(rows.as_chunks::<4>().0) {
-        let [r0, r1, r2, r3] = [rows[0].0, rows[1].0, rows[2].0, rows[3].0];
-        let low01 = intrinsic!(_mm512_unpacklo_epi32(r0, r1));
-        let high01 = intrinsic!(_mm512_unpackhi_epi32(r0, r1));
-        let low23 = intrinsic!(_mm512_unpacklo_epi32(r2, r3));
-        let high23 = intrinsic!(_mm512_unpackhi_epi32(r2, r3));
+        let [low01, high01] = rows[0].interleave(rows[1]);
+        let [low23, high23] = rows[2].interleave(rows[3]);
         *columns = [
-            Lanes(intrinsic!(_mm512_unpacklo_epi64(low01, low23))),
-            Lanes(intrinsic!(_mm512_unpackhi_epi64(low01, low23))),
-            Lanes(intrinsic!(_mm512_unpacklo_epi64(high01, high23))),
-            Lanes(intrinsic!(_mm512_unpackhi_epi64(high01, high23))),
+            Lanes(intrinsic!(_mm512_unpacklo_epi64(low01.0, low23.0))),
+            Lanes(intrinsic!(_mm512_unpackhi_epi64(low01.0, low23.0))),
+            Lanes(intrinsic!(_mm512_unpacklo_epi64(high01.0, high23.0))),
+            Lanes(intrinsic!(_mm512_unpackhi_epi64(high01.0, high23.0))),
         ];
     }
     // Of each half: the first or the second 128 bits of both vectors.

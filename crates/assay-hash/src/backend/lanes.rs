@@ -2,8 +2,8 @@
 //! the same word of several messages side by side.
 //!
 //! Everything here is inlined into the kernels, the functions that enable the target features of
-//! the vectors. So there are loops but no closures around vectors: those would be functions of
-//! their own, without the features.
+//! the vectors; [`entries`] writes those for a word type. So there are loops but no closures around
+//! vectors: those would be functions of their own, without the features.
 
 #![cfg_attr(
     not(target_arch = "x86_64"),
@@ -29,6 +29,8 @@ pub(crate) trait Words: Copy {
     /// By 1 to 31 bits.
     fn rotate_left(self, bits: u32) -> Self;
     fn shift_right(self, bits: u32) -> Self;
+    fn and(self, other: Self) -> Self;
+    fn xor(self, other: Self) -> Self;
     fn xor3(self, y: Self, z: Self) -> Self;
     /// The bits of `y` where this is set, else those of `z`.
     fn choose(self, y: Self, z: Self) -> Self;
@@ -68,6 +70,16 @@ impl Words for u32 {
     #[inline(always)]
     fn shift_right(self, bits: u32) -> Self {
         self >> bits
+    }
+
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        self & other
+    }
+
+    #[inline(always)]
+    fn xor(self, other: Self) -> Self {
+        self ^ other
     }
 
     #[inline(always)]
@@ -130,24 +142,125 @@ macro_rules! sixteen {
     })*};
 }
 
-/// Double SHA-256 of one message of 64 bytes per lane.
+#[cfg(target_arch = "x86_64")]
+pub(super) use sixteen;
+
+/// Writes the functions that enter the kernels of a word type, which are safe to call for whoever
+/// has seen the module's `available` return true.
+#[cfg(target_arch = "x86_64")]
+macro_rules! entries {
+    ($words:ty, $features:literal) => {
+        /// Double SHA-256 of the first messages: all, or those that fill all lanes if no more than
+        /// `break_even` would be left. Returns how many.
+        #[inline]
+        pub(super) fn double_64(
+            messages: &[[u8; 64]],
+            digests: &mut [[u8; 32]],
+            break_even: usize,
+        ) -> usize {
+            #[target_feature(enable = $features)]
+            fn kernel(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
+                lanes::double_64::<$words>(messages, digests);
+            }
+            let left = messages.len() % <$words>::LANES;
+            let done = messages.len() - if left > break_even { 0 } else { left };
+            // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+            unsafe { kernel(&messages[..done], &mut digests[..done]) }
+            done
+        }
+
+        /// SHA-256, double if `TWICE`, of as many of the first messages as there are lanes, those
+        /// with the most blocks first; returns how many, or 0 if one message after the other takes
+        /// less time. That hashes `break_even` blocks in the time of a block in every lane.
+        #[inline]
+        pub(super) fn group<const TWICE: bool>(
+            messages: &[&[u8]],
+            digests: &mut [[u8; 32]],
+            break_even: usize,
+        ) -> usize {
+            #[target_feature(enable = $features)]
+            fn kernel<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]]) {
+                lanes::group::<$words, TWICE>(messages, digests);
+            }
+            let messages = &messages[..messages.len().min(<$words>::LANES)];
+            if !lanes::pays::<TWICE>(messages, break_even) {
+                return 0;
+            }
+            // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+            unsafe { kernel::<TWICE>(messages, digests) }
+            messages.len()
+        }
+
+        /// Absorbs the same blocks into SHA-256 states.
+        #[inline]
+        pub(super) fn shared(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+            #[target_feature(enable = $features)]
+            fn kernel(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+                lanes::sha256_shared::<$words>(states, blocks);
+            }
+            for states in states.chunks_mut(<$words>::LANES) {
+                // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+                unsafe { kernel(states, blocks) }
+            }
+        }
+
+        /// RIPEMD-160 of messages of 32 bytes.
+        #[inline]
+        pub(super) fn ripemd160_32(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
+            #[target_feature(enable = $features)]
+            fn kernel(messages: &[[u8; 32]], digests: &mut [[u8; 20]]) {
+                lanes::ripemd160_32::<$words>(messages, digests);
+            }
+            let groups = messages.chunks(<$words>::LANES);
+            for (messages, digests) in groups.zip(digests.chunks_mut(<$words>::LANES)) {
+                // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+                unsafe { kernel(messages, digests) }
+            }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+pub(super) use entries;
+
+/// Whether lanes take less time for all messages, the longest first, than one after the other.
+pub(super) fn pays<const TWICE: bool>(messages: &[&[u8]], break_even: usize) -> bool {
+    let blocks = |message: &&[u8]| Padded::count(message.len()) + usize::from(TWICE);
+    // Every lane takes as long as the longest.
+    blocks(&messages[0]) * break_even <= messages.iter().map(blocks).sum()
+}
+
+/// Double SHA-256 of messages of 64 bytes.
 #[inline(always)]
 pub(super) fn double_64<W: Words>(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
-    let mut rows = [&messages[0]; LANES_MAX];
-    for (row, message) in rows.iter_mut().zip(&messages[..W::LANES]) {
-        *row = message;
+    for (messages, digests) in messages.chunks(W::LANES).zip(digests.chunks_mut(W::LANES)) {
+        let mut rows = [&messages[0]; LANES_MAX];
+        for (row, message) in rows.iter_mut().zip(messages) {
+            *row = message;
+        }
+        let mut state = initial::<W>();
+        sha256_absorb(&mut state, &mut load_block(&rows));
+        sha256_absorb_scheduled(&mut state, &PADDING_64);
+        store_digests(&sha256_again(&state), digests);
     }
-    let mut state = initial::<W>();
-    sha256_absorb(&mut state, &mut load_block(&rows));
-    sha256_absorb_scheduled(&mut state, &PADDING_64);
-    let mut out = [[0; 32]; LANES_MAX];
-    store_digests(&sha256_again(&state), &mut out);
-    digests[..W::LANES].copy_from_slice(&out[..W::LANES]);
+}
+
+/// SHA-256, double if `TWICE`, of at most one message per lane.
+#[inline(always)]
+pub(super) fn group<W: Words, const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]]) {
+    let mut padded = [const { Padded::NONE }; LANES_MAX];
+    for (padded, message) in padded.iter_mut().zip(messages) {
+        *padded = Padded::new(message);
+    }
+    let mut state = sha256_states::<W>(&padded[..messages.len()]);
+    if TWICE {
+        state = sha256_again(&state);
+    }
+    store_digests(&state, &mut digests[..messages.len()]);
 }
 
 /// The SHA-256 state after each message; at most one per lane, lanes without one hold nothing.
 #[inline(always)]
-pub(super) fn sha256_states<W: Words>(messages: &[Padded<'_>]) -> [W; 8] {
+fn sha256_states<W: Words>(messages: &[Padded<'_>]) -> [W; 8] {
     let (mut shortest, mut longest) = (usize::MAX, 0);
     for message in messages {
         shortest = shortest.min(message.blocks());
@@ -230,7 +343,7 @@ fn sha256_schedule<W: Words>(blocks: &[&[u8; 64]; LANES_MAX]) -> [[u32; LANES_MA
 
 /// The SHA-256 states of the digests that states stand for.
 #[inline(always)]
-pub(super) fn sha256_again<W: Words>(state: &[W; 8]) -> [W; 8] {
+fn sha256_again<W: Words>(state: &[W; 8]) -> [W; 8] {
     // A message of 32 bytes with its padding, FIPS 180-4 section 5.1.1.
     let mut words = [W::splat(0); 16];
     words[..8].copy_from_slice(state);
@@ -241,14 +354,16 @@ pub(super) fn sha256_again<W: Words>(state: &[W; 8]) -> [W; 8] {
     outer
 }
 
-/// The digests that states stand for.
+/// The digests that states stand for, at most one per lane.
 #[inline(always)]
-pub(super) fn store_digests<W: Words>(state: &[W; 8], digests: &mut [[u8; 32]; LANES_MAX]) {
+fn store_digests<W: Words>(state: &[W; 8], digests: &mut [[u8; 32]]) {
     let mut words = *state;
     for word in &mut words {
         *word = word.swap_bytes();
     }
-    W::store(&words, digests);
+    let mut rows = [[0; 32]; LANES_MAX];
+    W::store(&words, &mut rows);
+    digests.copy_from_slice(&rows[..digests.len()]);
 }
 
 /// RIPEMD-160 of messages of 32 bytes, at most one per lane.

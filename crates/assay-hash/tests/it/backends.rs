@@ -57,7 +57,7 @@ fn names() {
     assert_eq!(Backend::detect(), fastest);
     assert_eq!(Backend::by_name("abacus"), None);
     // The tests below run over those that are available.
-    for name in ["portable", "avx2", "sha-ni", "avx512"] {
+    for name in ["portable", "avx2", "avx512f", "sha-ni", "avx512", "sha2"] {
         if Backend::by_name(name).is_none() {
             println!("skipped: this CPU does not run {name}");
         }
@@ -159,7 +159,7 @@ fn ripemd160_many() {
 /// Says which backends the tests above could not run here.
 #[test]
 fn missing_backends() {
-    for name in ["portable", "avx2", "sha-ni", "avx512"] {
+    for name in ["portable", "avx2", "avx512f", "sha-ni", "avx512", "sha2"] {
         if Backend::by_name(name).is_none() {
             println!("skipped: this machine cannot run {name}");
         }
@@ -252,7 +252,7 @@ fn muhash_many() {
     let data = pattern(30_000);
     let mut elements: Vec<&[u8]> = (0..101).map(|i| &data[i * 3..i * 7 % 180 + i * 3]).collect();
     elements[50] = &data;
-    for count in [0, 1, 15, 16, 31, 32, 33, 47, 48, 100, 101] {
+    for count in [0, 1, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 47, 48, 100, 101] {
         let mut expected = MuHash3072::with_backend(Backend::PORTABLE);
         for element in &elements[..count] {
             expected.insert(element);

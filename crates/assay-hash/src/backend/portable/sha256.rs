@@ -1,6 +1,5 @@
 //! SHA-256 compression in plain Rust: the oracle of the other backends.
 
-use crate::many::Padded;
 use crate::sha256::{INITIAL, to_bytes};
 
 /// Round constants, FIPS 180-4 section 4.2.2.
@@ -28,8 +27,8 @@ const fn schedule(mut w: [u32; 16]) -> [u32; 64] {
     let mut kw = [0u32; 64];
     let mut i = 0;
     while i < 64 {
-        if i >= 16 && i % 16 == 0 {
-            expand(&mut w);
+        if i >= 16 {
+            w[i % 16] = next_word(&w, i % 16);
         }
         kw[i] = K[i].wrapping_add(w[i % 16]);
         i += 1;
@@ -64,17 +63,6 @@ pub(crate) fn double_64(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
     }
 }
 
-/// SHA-256, double if `TWICE`, of the first message; returns 1.
-pub(crate) fn group<const TWICE: bool>(messages: &[&[u8]], digests: &mut [[u8; 32]]) -> usize {
-    let message = Padded::new(messages[0]);
-    let mut state = INITIAL;
-    for i in 0..message.blocks() {
-        compress_words(&mut state, words(message.block(i)));
-    }
-    digests[0] = if TWICE { rehash(&state) } else { to_bytes(state) };
-    1
-}
-
 /// The SHA-256 of the digest that `state` stands for.
 pub(crate) fn rehash(state: &[u32; 8]) -> [u8; 32] {
     let mut words = [0u32; 16];
@@ -91,17 +79,20 @@ pub(crate) fn rehash(state: &[u32; 8]) -> [u8; 32] {
 pub(crate) const fn compress_words(state: &mut [u32; 8], mut w: [u32; 16]) {
     let mut vars = *state;
     let (k, _) = K.as_chunks::<16>();
-    // A macro, because constant indices let the variables live in registers.
+    // A macro, because constant indices let the variables live in registers. Each schedule word is
+    // made just before its round: all sixteen at once would keep the rounds waiting.
     macro_rules! steps {
-        ($k:expr, $($index:literal)*) => {$(
+        ($k:expr, $expand:literal, $($index:literal)*) => {$(
+            if $expand {
+                w[$index] = next_word(&w, $index);
+            }
             step::<$index>(&mut vars, w[$index].wrapping_add($k[$index]));
         )*};
     }
-    steps!(k[0], 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    steps!(k[0], false, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
     let mut group = 1;
     while group < 4 {
-        expand(&mut w);
-        steps!(k[group], 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        steps!(k[group], true, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
         group += 1;
     }
     let mut i = 0;
@@ -139,14 +130,15 @@ fn words(block: &[u8; 64]) -> [u32; 16] {
 
 /// Round `I` modulo 8; the eight variables stay in place and their names rotate instead.
 #[inline(always)]
-const fn step<const I: usize>(vars: &mut [u32; 8], kw: u32) {
+pub(crate) const fn step<const I: usize>(vars: &mut [u32; 8], kw: u32) {
     let [a, b, c] = [vars[place(I, 0)], vars[place(I, 1)], vars[place(I, 2)]];
     let [e, f, g] = [vars[place(I, 4)], vars[place(I, 5)], vars[place(I, 6)]];
     let sigma1 = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
-    let choose = g ^ (e & (f ^ g));
-    let t1 = vars[place(I, 7)].wrapping_add(kw).wrapping_add(sigma1).wrapping_add(choose);
+    let choose = (e & f) ^ (!e & g);
+    let t1 = vars[place(I, 7)].wrapping_add(kw).wrapping_add(choose).wrapping_add(sigma1);
     let sigma0 = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
-    let majority = (a & b) | (c & (a | b));
+    // The last factor is the first one of the round before.
+    let majority = b ^ ((a ^ b) & (b ^ c));
     vars[place(I, 3)] = vars[place(I, 3)].wrapping_add(t1);
     vars[place(I, 7)] = t1.wrapping_add(sigma0).wrapping_add(majority);
 }
@@ -157,16 +149,11 @@ pub(crate) const fn place(round: usize, variable: usize) -> usize {
     (variable + 8 - round % 8) % 8
 }
 
-/// Replaces sixteen schedule words by the next sixteen.
-#[inline]
-const fn expand(w: &mut [u32; 16]) {
-    let mut i = 0;
-    while i < 16 {
-        let x = w[(i + 1) % 16];
-        let y = w[(i + 14) % 16];
-        let sigma0 = x.rotate_right(7) ^ x.rotate_right(18) ^ (x >> 3);
-        let sigma1 = y.rotate_right(17) ^ y.rotate_right(19) ^ (y >> 10);
-        w[i] = w[i].wrapping_add(sigma0).wrapping_add(w[(i + 9) % 16]).wrapping_add(sigma1);
-        i += 1;
-    }
+/// The schedule word that takes the place of word `i` of the sixteen before it.
+#[inline(always)]
+const fn next_word(w: &[u32; 16], i: usize) -> u32 {
+    let (x, y) = (w[(i + 1) % 16], w[(i + 14) % 16]);
+    let sigma0 = x.rotate_right(7) ^ x.rotate_right(18) ^ (x >> 3);
+    let sigma1 = y.rotate_right(17) ^ y.rotate_right(19) ^ (y >> 10);
+    w[i].wrapping_add(sigma0).wrapping_add(w[(i + 9) % 16]).wrapping_add(sigma1)
 }
