@@ -5,14 +5,17 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-/// Runs the stages of these names, or all; stops at the first that fails.
+/// Runs the stages of these names, or all that are not optional; stops at the first that fails.
 pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
-    if let Some(unknown) = names.iter().find(|name| STAGES.iter().all(|(known, _)| known != name)) {
-        let known: Vec<&str> = STAGES.iter().map(|(name, _)| *name).collect();
+    let all = || STAGES.iter().chain(&OPTIONAL);
+    if let Some(unknown) = names.iter().find(|name| all().all(|(known, _)| known != name)) {
+        let known: Vec<&str> = all().map(|(name, _)| *name).collect();
         bail!("there is no stage `{unknown}`; there are {}", known.join(", "));
     }
-    for (name, work) in STAGES {
-        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
+    for (name, work) in all() {
+        let is_wanted = names.iter().any(|wanted| wanted == name);
+        let is_optional = OPTIONAL.iter().any(|(optional, _)| optional == name);
+        if !is_wanted && (is_optional || !names.is_empty()) {
             continue;
         }
         println!("== {name}");
@@ -42,11 +45,20 @@ const STAGES: [Stage; 6] = [
     }),
 ];
 
+/// Run by name alone: they need tools or time that not everybody has.
+const OPTIONAL: [Stage; 2] = [("package", package), ("aarch64", crate::aarch64::run)];
+
+/// The crates for others as they would be published, built from what is in the packages alone. The one that depends on the
+/// other is built with it from a registry that cargo makes for the moment.
+fn package() -> anyhow::Result<()> {
+    cargo(&["package", "--locked", "--allow-dirty", "-p", "assay-hash", "-p", "assay-secp"])
+}
+
 fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     finish(Command::new("cargo").args(arguments))
 }
 
-fn finish(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn finish(command: &mut Command) -> anyhow::Result<()> {
     // What `cargo xtask` says about itself; build scripts that read it (ring's) would run again, and all that needs them be
     // built again, when cargo is called directly next.
     for (name, _) in std::env::vars_os() {

@@ -1,6 +1,7 @@
 //! Automation in one place: `cargo xtask ci` is what CI runs, `cargo xtask tidy` checks what no compiler checks.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this program talks to a terminal")]
 
+mod aarch64;
 mod ci;
 mod fuzz;
 mod tidy;
@@ -10,7 +11,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  ci     [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass
+  ci     [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass;
+         only by name: package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation)
   fuzz   [--seconds N] [TARGET…]: each fuzz target, or those named, for N seconds (60)
   tidy   allowed crate edges, files with unsafe code, file length, forbidden words, documents";
 

@@ -1,31 +1,7 @@
 //! Hash functions of the Bitcoin family, one message and many at a time.
 //!
-//! SHA-256 and its double, RIPEMD-160, SHA-1, BIP-340 tagged hashes, merkle roots, SipHash and
-//! `MuHash3072`. Every function is pure: bytes in, bytes out, no allocation except in
-//! [`merkle_root`] and the functions over many messages.
-//!
-//! ```
-//! use assay_hash::{MuHash3072, Sha256, merkle_root, sha256d};
-//!
-//! // A txid is the double hash of the serialised transaction, in pieces or in one go.
-//! let mut hasher = Sha256::new();
-//! hasher.update(b"first half, ");
-//! hasher.update(b"second half");
-//! let txid = hasher.finalize_double();
-//! assert_eq!(txid, sha256d(b"first half, second half"));
-//!
-//! let (root, mutated) = merkle_root(vec![txid, sha256d(b"another")]);
-//! assert_eq!(root, sha256d(&[txid, sha256d(b"another")].concat()));
-//! assert!(!mutated);
-//!
-//! // A set hash does not depend on order.
-//! let (mut left, mut right) = (MuHash3072::new(), MuHash3072::new());
-//! left.insert(b"coin");
-//! right.remove(b"spent");
-//! right.insert(b"coin");
-//! right.insert(b"spent");
-//! assert_eq!(left.finalize(), right.finalize());
-//! ```
+//! Every function is pure: bytes in, bytes out. The README follows; its examples are compiled and
+//! run as tests.
 //!
 //! The kernels behind the functions are chosen once per process; [`backend`] names the choice,
 //! [`Backend::select`] changes it, and the `*_with` variants take one for a single call, which is
@@ -35,6 +11,8 @@
 //! hashes that no consensus rule needs, the environment but for [`cpu`] (a caller who wants to force
 //! a backend passes or selects a [`Backend`]), threads (callers split the work and [`MuHash3072::combine`]
 //! it), and kernels for CPUs other than x86-64 and aarch64.
+//!
+#![doc = include_str!("../README.md")]
 
 mod backend;
 pub mod cpu;

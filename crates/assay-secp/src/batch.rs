@@ -88,6 +88,7 @@ impl Check<'_> {
 
 /// What does the arithmetic of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Backend {
     /// libsecp256k1, one check after the other.
     Libsecp,

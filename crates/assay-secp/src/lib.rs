@@ -1,17 +1,11 @@
 //! Verifies secp256k1 ECDSA and Schnorr signatures, one by one and in batches.
 //!
-//! The answers are those of Bitcoin Core (`CPubKey`, `XOnlyPubKey`) and, for [`verify_schnorr_bch`],
-//! of BCHN. One by one, libsecp256k1 does the arithmetic; nothing is allocated and no context is made
-//! per call (each thread makes one when it first verifies). [`BatchVerifier`] answers many checks at
-//! once, with vectors where the CPU has them, and has libsecp256k1 decide what these do not prove.
+//! The README follows; its example is compiled and run as a test.
+//! One by one, nothing is allocated and no context is made per call (each thread makes one when it
+//! first verifies). Deliberately absent: secret keys, signing, and any knowledge of scripts or
+//! transactions.
 //!
-//! ```
-//! let mut key = [0x79; 33];
-//! key[0] = 2;
-//! assert!(!assay_secp::verify_ecdsa(&key, &[0x30, 0], &[1; 32]));
-//! ```
-//!
-//! Deliberately absent: secret keys, signing, and any knowledge of scripts or transactions.
+#![doc = include_str!("../README.md")]
 
 mod backend;
 mod batch;

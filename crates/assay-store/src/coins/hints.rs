@@ -1,5 +1,8 @@
 //! A hint to the CPU: the one thing about reading coins that needs `unsafe`.
-#![expect(unsafe_code, reason = "the prefetch intrinsic takes a raw pointer")]
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "the prefetch intrinsic takes a raw pointer")
+)]
 
 /// Asks for the cache line of `target`; never faults and changes nothing but timing.
 #[inline(always)]
