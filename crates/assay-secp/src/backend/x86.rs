@@ -57,7 +57,9 @@ macro_rules! kernels {
                         // SAFETY: `super::kernels` gives this only to CPUs with the features.
                         unsafe { answer(question, groups, table) }
                     } else {
-                        groups.iter_mut().for_each(|group| group.proven = 0);
+                        for group in groups {
+                            group.proven = 0;
+                        }
                     }
                 },
                 // SAFETY: as above.
