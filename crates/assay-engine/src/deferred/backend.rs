@@ -13,10 +13,10 @@ use assay_secp::Backend;
 /// The backend that `ASSAY_BACKEND` names, or the fastest one on this machine.
 pub(super) static BACKEND: LazyLock<Backend> = LazyLock::new(|| {
     if let Ok(name) = std::env::var("ASSAY_BACKEND") {
-        match Backend::by_name(&name) {
-            Some(backend) => return backend,
-            None => tracing::warn!(%name, "ASSAY_BACKEND names no backend for signatures"),
+        if let Some(backend) = Backend::by_name(&name) {
+            return backend;
         }
+        tracing::warn!(%name, "ASSAY_BACKEND names no backend for signatures");
     }
     remembered().unwrap_or_else(|| {
         let backend = Backend::fastest();
@@ -79,7 +79,7 @@ fn machine() -> String {
         let line = info.lines().find(|line| line.split(':').next().map(str::trim) == Some(name));
         line.and_then(|line| line.split_once(':')).map_or("", |(_, value)| value.trim()).to_owned()
     };
-    let hidden: Vec<&str> = cpu::hidden().into_iter().flatten().map(|one| one.name()).collect();
+    let hidden: Vec<&str> = cpu::hidden().into_iter().flatten().map(cpu::CpuFeature::name).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let processor =
         ["model name", "cpu family", "model", "stepping", "microcode"].map(field).join(" ");

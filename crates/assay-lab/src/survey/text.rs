@@ -169,7 +169,7 @@ fn micros(median: f64, max: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Advice, DiskInfo, System, advice};
+    use super::super::{Advice, BackendSpeed, DiskInfo, System, advice};
     use super::*;
     use crate::results::Machine;
 
@@ -192,6 +192,11 @@ mod tests {
             disk_fault: Some("no room".to_owned()),
             noise: Noise { median_ms: 50.0, err_percent: 4.0, ..Noise::default() },
             noise_all_cores: Noise { median_ms: 80.0, ..Noise::default() },
+            signature_backends: vec![
+                BackendSpeed { name: "avx2", is_used: true, ns_per_signature: Some(16_000.0) },
+                BackendSpeed { name: "libsecp256k1", is_used: false, ns_per_signature: Some(4e4) },
+                BackendSpeed { name: "ifma", is_used: false, ns_per_signature: None },
+            ],
             advice: Vec::new(),
         };
         survey.advice = advice::of(&survey);
@@ -210,6 +215,7 @@ mod tests {
             assert!(has(what), "{what}");
         }
         let text = survey.text();
+        assert!(text.contains("avx2 (used)") && text.contains("2.50"), "{text}");
         assert!(text.contains("$ sudo swapoff --all") && text.contains("no room"), "{text}");
         assert_eq!([kib(0), kib(32 << 10), kib(3 << 30)], ["none", "32 KiB", "3.0 GiB"]);
     }
