@@ -79,7 +79,8 @@ fn machine() -> String {
         let line = info.lines().find(|line| line.split(':').next().map(str::trim) == Some(name));
         line.and_then(|line| line.split_once(':')).map_or("", |(_, value)| value.trim()).to_owned()
     };
-    let hidden: Vec<&str> = cpu::hidden().into_iter().flatten().map(cpu::CpuFeature::name).collect();
+    let hidden: Vec<&str> =
+        cpu::hidden().into_iter().flatten().map(cpu::CpuFeature::name).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let processor =
         ["model name", "cpu family", "model", "stepping", "microcode"].map(field).join(" ");
