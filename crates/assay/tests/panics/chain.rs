@@ -8,9 +8,9 @@ use assay_store::BlockFileReader;
 use assay_wire::{Block, Encoding, Header};
 
 /// A forged chain, lowest block first, without genesis.
-pub(crate) fn forge(out: &Path, seed: &str) -> Vec<Block> {
+pub(crate) fn forge(out: &Path, seed: &str, scale: &str) -> Vec<Block> {
     let forged = Command::new(env!("CARGO_BIN_EXE_assay"))
-        .args(["chain", "forge", "bch-scaling", "--scale", "0.0003", "--seed", seed, "--out"])
+        .args(["chain", "forge", "bch-scaling", "--scale", scale, "--seed", seed, "--out"])
         .arg(out)
         .output()
         .expect("the program starts");

@@ -15,7 +15,7 @@ use crate::node::Node;
 #[test]
 fn wrong_proofs_end_the_node() {
     let folder = tempfile::tempdir().expect("a folder");
-    let blocks = forge(&folder.path().join("chain"), "9");
+    let blocks = forge(&folder.path().join("chain"), "9", "0.002");
     let inputs = |block: &Block| (1..block.tx_count()).map(|n| block.tx(n).input_count()).sum();
     let at = (0..blocks.len()).max_by_key(|at| -> usize { inputs(&blocks[*at]) }).expect("blocks");
     // One of 256 proofs is asked again, of each thread; so many are certain to be met.

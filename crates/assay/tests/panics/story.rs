@@ -74,8 +74,8 @@ pub(crate) fn scripts() -> &'static [String] {
 
 impl Story {
     pub(crate) fn prepare(folder: &Path) -> Self {
-        let mut first = forge(&folder.join("chain-1"), "1");
-        let mut second = forge(&folder.join("chain-2"), "2");
+        let mut first = forge(&folder.join("chain-1"), "1", "0.0003");
+        let mut second = forge(&folder.join("chain-2"), "2", "0.0003");
         first.truncate(FIRST);
         second.truncate(SECOND);
         let invalid = overpaying(&first[BASE]);
