@@ -8,7 +8,7 @@ use assay_wire::Transaction;
 use serde_json::{Value, json};
 
 use crate::miner::{Coin, Miner, Parent};
-use crate::process::{Process, Rpc, free_port, wait_for};
+use crate::process::{Process, Rpc, free_ports, wait_for};
 
 /// Blocks after which the first coinbase can be spent.
 const MATURITY: u32 = 100;
@@ -31,7 +31,7 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn start(dir: &Path) -> Self {
         fs::create_dir_all(dir).expect("the folder is writable");
-        let (rpc_port, electrum_port, tls_port) = (free_port(), free_port(), free_port());
+        let [rpc_port, electrum_port, tls_port] = free_ports();
         let rpc = Rpc { port: rpc_port, credentials: "user:password".to_owned() };
         let miner = Miner::new();
         let tip = miner.genesis();

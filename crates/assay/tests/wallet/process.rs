@@ -125,8 +125,8 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<T, String
     }
 }
 
-/// A port of the loopback interface that nobody uses now.
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("it is bound").port()
+/// Ports that nothing listens on, each another one: they are held until all are found.
+pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind(("127.0.0.1", 0)).expect("a free port"));
+    listeners.map(|listener| listener.local_addr().expect("it is bound").port())
 }

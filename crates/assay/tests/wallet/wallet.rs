@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::miner::p2wpkh;
 use crate::node::unhex;
-use crate::process::{Process, Rpc, free_port, wait_for};
+use crate::process::{Process, Rpc, free_ports, wait_for};
 
 /// Names another program than the one in the path.
 const PROGRAM_VARIABLE: &str = "ASSAY_ELECTRUM_WALLET";
@@ -41,7 +41,8 @@ pub(crate) fn program() -> Option<(String, String)> {
 impl Wallet {
     /// Starts the daemon with one server, `127.0.0.1:port:t` or, with TLS, `…:s`.
     pub(crate) fn start(program: &str, dir: &Path, server: &str) -> Self {
-        let rpc = Rpc { port: free_port(), credentials: "user:password".to_owned() };
+        let [port] = free_ports();
+        let rpc = Rpc { port, credentials: "user:password".to_owned() };
         let folder = dir.join("regtest");
         fs::create_dir_all(&folder).expect("the folder is writable");
         let config = json!({
