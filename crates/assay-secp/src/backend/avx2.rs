@@ -11,10 +11,8 @@ use core::arch::x86_64::{
 };
 use std::marker::PhantomData;
 
-use super::multiplier::Multiplier;
+use super::multiplier::{Multiplier, multiplied_by};
 use super::x86::intrinsic;
-use crate::lanes::curve::{Affine, Jacobian};
-use crate::lanes::field::{Factor, Sum};
 use crate::lanes::{LANES, Lanes, Line};
 
 /// Four lanes and how they are multiplied.
@@ -40,10 +38,8 @@ const fn quad<M>(vector: __m256i) -> Quad<M> {
 
 impl<M: Multiplier<__m256i>> Lanes for Quad<M> {
     const WIDTH: usize = 4;
-    const LOW_OFFSET: u64 = M::LOW_OFFSET;
-    const HIGH_OFFSET: u64 = M::HIGH_OFFSET;
-    const ROUNDS: bool = M::ROUNDS;
-    const CARRIES: bool = M::CARRIES;
+
+    multiplied_by!(M, quad);
 
     #[inline(always)]
     fn splat(word: u64) -> Self {
@@ -95,36 +91,6 @@ impl<M: Multiplier<__m256i>> Lanes for Quad<M> {
     }
 
     #[inline(always)]
-    fn factor(self) -> Self {
-        quad(M::factor(self.0))
-    }
-
-    #[inline(always)]
-    fn value(self) -> Self {
-        quad(M::value(self.0))
-    }
-
-    #[inline(always)]
-    fn twice_factor(self) -> Self {
-        quad(M::twice_factor(self.0))
-    }
-
-    #[inline(always)]
-    fn add_mul_low(self, a: Self, b: Self) -> Self {
-        quad(M::add_mul_low(self.0, a.0, b.0))
-    }
-
-    #[inline(always)]
-    fn add_mul_high(self, a: Self, b: Self) -> Self {
-        quad(M::add_mul_high(self.0, a.0, b.0))
-    }
-
-    #[inline(always)]
-    fn add_small_product(self, a: Self, b: Self) -> Self {
-        quad(M::add_small_product(self.0, a.0, b.0))
-    }
-
-    #[inline(always)]
     fn select(mask: u8, yes: Self, no: Self) -> Self {
         let mask = Self::read(&LANES_OF_MASK[usize::from(mask & Self::ALL)]);
         quad(intrinsic!(_mm256_blendv_epi8(no.0, yes.0, mask.0)))
@@ -151,30 +117,6 @@ impl<M: Multiplier<__m256i>> Lanes for Quad<M> {
         let [a, b, c, d, e, f, g, h] = columns;
         let (first, second) = (Self::square([a, b, c, d]), Self::square([e, f, g, h]));
         [first[0], second[0], first[1], second[1], first[2], second[2], first[3], second[3]]
-    }
-
-    #[inline(always)]
-    fn product(a: &Factor<Self>, b: &Factor<Self>) -> Sum<Self> {
-        M::product(a, b)
-    }
-
-    #[inline(always)]
-    fn square(a: &Factor<Self>) -> Sum<Self> {
-        M::square(a)
-    }
-
-    #[inline(always)]
-    fn double(point: &Jacobian<Self>) -> Jacobian<Self> {
-        M::double(point)
-    }
-
-    #[inline(always)]
-    fn add_scaled(
-        point: &Jacobian<Self>,
-        other: &Affine<Self>,
-        scale: &Factor<Self>,
-    ) -> (Jacobian<Self>, Factor<Self>) {
-        M::add_scaled(point, other, scale)
     }
 
     #[inline(always)]

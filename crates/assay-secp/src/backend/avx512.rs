@@ -11,10 +11,8 @@ use core::arch::x86_64::{
 };
 use std::marker::PhantomData;
 
-use super::multiplier::Multiplier;
+use super::multiplier::{Multiplier, multiplied_by};
 use super::x86::intrinsic;
-use crate::lanes::curve::{Affine, Jacobian};
-use crate::lanes::field::{Factor, Sum};
 use crate::lanes::{LANES, Lanes, Line};
 
 /// Eight lanes and how they are multiplied.
@@ -27,10 +25,8 @@ const fn octet<M>(vector: __m512i) -> Octet<M> {
 
 impl<M: Multiplier<__m512i>> Lanes for Octet<M> {
     const WIDTH: usize = 8;
-    const LOW_OFFSET: u64 = M::LOW_OFFSET;
-    const HIGH_OFFSET: u64 = M::HIGH_OFFSET;
-    const ROUNDS: bool = M::ROUNDS;
-    const CARRIES: bool = M::CARRIES;
+
+    multiplied_by!(M, octet);
 
     #[inline(always)]
     fn splat(word: u64) -> Self {
@@ -80,36 +76,6 @@ impl<M: Multiplier<__m512i>> Lanes for Octet<M> {
     }
 
     #[inline(always)]
-    fn factor(self) -> Self {
-        octet(M::factor(self.0))
-    }
-
-    #[inline(always)]
-    fn value(self) -> Self {
-        octet(M::value(self.0))
-    }
-
-    #[inline(always)]
-    fn twice_factor(self) -> Self {
-        octet(M::twice_factor(self.0))
-    }
-
-    #[inline(always)]
-    fn add_mul_low(self, a: Self, b: Self) -> Self {
-        octet(M::add_mul_low(self.0, a.0, b.0))
-    }
-
-    #[inline(always)]
-    fn add_mul_high(self, a: Self, b: Self) -> Self {
-        octet(M::add_mul_high(self.0, a.0, b.0))
-    }
-
-    #[inline(always)]
-    fn add_small_product(self, a: Self, b: Self) -> Self {
-        octet(M::add_small_product(self.0, a.0, b.0))
-    }
-
-    #[inline(always)]
     fn select(mask: u8, yes: Self, no: Self) -> Self {
         octet(intrinsic!(_mm512_mask_blend_epi64(mask, no.0, yes.0)))
     }
@@ -149,30 +115,6 @@ impl<M: Multiplier<__m512i>> Lanes for Octet<M> {
         let odd = [a.high(b), c.high(d), e.high(f), g.high(h)];
         let (even, odd) = (Self::quarters(even), Self::quarters(odd));
         [even[0], odd[0], even[1], odd[1], even[2], odd[2], even[3], odd[3]]
-    }
-
-    #[inline(always)]
-    fn product(a: &Factor<Self>, b: &Factor<Self>) -> Sum<Self> {
-        M::product(a, b)
-    }
-
-    #[inline(always)]
-    fn square(a: &Factor<Self>) -> Sum<Self> {
-        M::square(a)
-    }
-
-    #[inline(always)]
-    fn double(point: &Jacobian<Self>) -> Jacobian<Self> {
-        M::double(point)
-    }
-
-    #[inline(always)]
-    fn add_scaled(
-        point: &Jacobian<Self>,
-        other: &Affine<Self>,
-        scale: &Factor<Self>,
-    ) -> (Jacobian<Self>, Factor<Self>) {
-        M::add_scaled(point, other, scale)
     }
 
     #[inline(always)]

@@ -63,6 +63,76 @@ pub(super) trait Multiplier<V>: Copy {
     }
 }
 
+/// The part of [`Lanes`] that is the multiplier's, for a vector that `$wrap` makes of a register.
+macro_rules! multiplied_by {
+    ($multiplier:ident, $wrap:ident) => {
+        const LOW_OFFSET: u64 = $multiplier::LOW_OFFSET;
+        const HIGH_OFFSET: u64 = $multiplier::HIGH_OFFSET;
+        const ROUNDS: bool = $multiplier::ROUNDS;
+        const CARRIES: bool = $multiplier::CARRIES;
+
+        #[inline(always)]
+        fn factor(self) -> Self {
+            $wrap($multiplier::factor(self.0))
+        }
+
+        #[inline(always)]
+        fn value(self) -> Self {
+            $wrap($multiplier::value(self.0))
+        }
+
+        #[inline(always)]
+        fn twice_factor(self) -> Self {
+            $wrap($multiplier::twice_factor(self.0))
+        }
+
+        #[inline(always)]
+        fn add_mul_low(self, a: Self, b: Self) -> Self {
+            $wrap($multiplier::add_mul_low(self.0, a.0, b.0))
+        }
+
+        #[inline(always)]
+        fn add_mul_high(self, a: Self, b: Self) -> Self {
+            $wrap($multiplier::add_mul_high(self.0, a.0, b.0))
+        }
+
+        #[inline(always)]
+        fn add_small_product(self, a: Self, b: Self) -> Self {
+            $wrap($multiplier::add_small_product(self.0, a.0, b.0))
+        }
+
+        #[inline(always)]
+        fn product(
+            a: &$crate::lanes::field::Factor<Self>,
+            b: &$crate::lanes::field::Factor<Self>,
+        ) -> $crate::lanes::field::Sum<Self> {
+            $multiplier::product(a, b)
+        }
+
+        #[inline(always)]
+        fn square(a: &$crate::lanes::field::Factor<Self>) -> $crate::lanes::field::Sum<Self> {
+            $multiplier::square(a)
+        }
+
+        #[inline(always)]
+        fn double(
+            point: &$crate::lanes::curve::Jacobian<Self>,
+        ) -> $crate::lanes::curve::Jacobian<Self> {
+            $multiplier::double(point)
+        }
+
+        #[inline(always)]
+        fn add_scaled(
+            point: &$crate::lanes::curve::Jacobian<Self>,
+            other: &$crate::lanes::curve::Affine<Self>,
+            scale: &$crate::lanes::field::Factor<Self>,
+        ) -> ($crate::lanes::curve::Jacobian<Self>, $crate::lanes::field::Factor<Self>) {
+            $multiplier::add_scaled(point, other, scale)
+        }
+    };
+}
+pub(super) use multiplied_by;
+
 /// The formulas as functions of their own, with the target features of the kernels that call them.
 macro_rules! functions {
     ($features:literal) => {
