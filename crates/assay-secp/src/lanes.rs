@@ -9,11 +9,11 @@ pub(crate) mod group;
 pub(crate) mod msm;
 #[cfg(test)]
 pub(crate) mod small_groups;
+pub(crate) mod steps;
 #[cfg(test)]
 mod tests;
 
-use curve::{Affine, Jacobian};
-use field::{Columns, Factor, Sum};
+use steps::Operation;
 
 /// Lanes of a group in memory. Vectors have as many, or half.
 pub(crate) const LANES: usize = 8;
@@ -44,6 +44,12 @@ pub(crate) trait Lanes: Copy {
     /// Whether what a column holds above 52 bits is carried to the next one when columns are folded, since a
     /// product costs more than a carry.
     const CARRIES: bool;
+
+    /// Whether a product is reduced in the same function, since columns of products that go through memory cost more
+    /// than reductions that come together save.
+    const REDUCES_AT_ONCE: bool;
+    /// Zero in every lane.
+    const ZERO: Self;
 
     /// The same word in every lane.
     fn splat(word: u64) -> Self;
@@ -87,34 +93,9 @@ pub(crate) trait Lanes: Copy {
     /// Checks in debug builds of the portable lanes that every lane is below 2^bits.
     fn expect_below(self, bits: u32);
 
-    /// The product of two factors, modulo the prime.
-    #[inline(always)]
-    fn product(a: &Factor<Self>, b: &Factor<Self>) -> Sum<Self> {
-        Columns::zero().plus_product(a, b).reduce_to_sum()
-    }
-
-    /// The square of a weak factor, modulo the prime.
-    #[inline(always)]
-    fn square(a: &Factor<Self>) -> Sum<Self> {
-        Columns::square(None, a).reduce_to_sum()
-    }
-
-    /// [`Jacobian::double`]. This and the three around it are functions of their own where a product is a
-    /// few hundred instructions: inlined everywhere it would make a kernel of half a megabyte.
-    #[inline(always)]
-    fn double(point: &Jacobian<Self>) -> Jacobian<Self> {
-        point.double_here()
-    }
-
-    /// [`Jacobian::add_scaled`].
-    #[inline(always)]
-    fn add_scaled(
-        point: &Jacobian<Self>,
-        other: &Affine<Self>,
-        scale: &Factor<Self>,
-    ) -> (Jacobian<Self>, Factor<Self>) {
-        point.add_scaled_here(other, scale)
-    }
+    /// Sets the result of an operation, in a function of its own: kernels with every product written out would not
+    /// stay in the caches of instructions, and take minutes to compile.
+    fn run<O: Operation>(operation: O, result: &mut O::Result);
 
     /// Stores the line of a lane from what [`Lanes::transpose`] gave.
     #[inline(always)]

@@ -38,6 +38,8 @@ const fn quad<M>(vector: __m256i) -> Quad<M> {
 
 impl<M: Multiplier<__m256i>> Lanes for Quad<M> {
     const WIDTH: usize = 4;
+    // SAFETY: a register may have any bits.
+    const ZERO: Self = quad(unsafe { std::mem::zeroed() });
 
     multiplied_by!(M, quad);
 

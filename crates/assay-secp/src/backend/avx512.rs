@@ -25,6 +25,8 @@ const fn octet<M>(vector: __m512i) -> Octet<M> {
 
 impl<M: Multiplier<__m512i>> Lanes for Octet<M> {
     const WIDTH: usize = 8;
+    // SAFETY: a register may have any bits.
+    const ZERO: Self = octet(unsafe { std::mem::zeroed() });
 
     multiplied_by!(M, octet);
 

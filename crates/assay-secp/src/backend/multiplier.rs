@@ -21,9 +21,7 @@ use core::arch::x86_64::{
 };
 
 use super::x86::intrinsic;
-use crate::lanes::Lanes;
-use crate::lanes::curve::{Affine, Jacobian};
-use crate::lanes::field::{Columns, Factor, Sum};
+use crate::lanes::steps::Operation;
 
 /// Multiplies in the lanes of a vector; the methods are those of [`Lanes`](crate::lanes::Lanes).
 pub(super) trait Multiplier<V>: Copy {
@@ -31,36 +29,14 @@ pub(super) trait Multiplier<V>: Copy {
     const HIGH_OFFSET: u64;
     const ROUNDS: bool;
     const CARRIES: bool;
+    const REDUCES_AT_ONCE: bool;
     fn factor(limb: V) -> V;
     fn value(factor: V) -> V;
     fn twice_factor(factor: V) -> V;
     fn add_mul_low(sum: V, a: V, b: V) -> V;
     fn add_mul_high(sum: V, a: V, b: V) -> V;
     fn add_small_product(sum: V, a: V, b: V) -> V;
-
-    #[inline(always)]
-    fn product<L: Lanes>(a: &Factor<L>, b: &Factor<L>) -> Sum<L> {
-        Columns::zero().plus_product(a, b).reduce_to_sum()
-    }
-
-    #[inline(always)]
-    fn square<L: Lanes>(a: &Factor<L>) -> Sum<L> {
-        Columns::square(None, a).reduce_to_sum()
-    }
-
-    #[inline(always)]
-    fn double<L: Lanes>(point: &Jacobian<L>) -> Jacobian<L> {
-        point.double_here()
-    }
-
-    #[inline(always)]
-    fn add_scaled<L: Lanes>(
-        point: &Jacobian<L>,
-        other: &Affine<L>,
-        scale: &Factor<L>,
-    ) -> (Jacobian<L>, Factor<L>) {
-        point.add_scaled_here(other, scale)
-    }
+    fn run<O: Operation>(operation: O, result: &mut O::Result);
 }
 
 /// The part of [`Lanes`] that is the multiplier's, for a vector that `$wrap` makes of a register.
@@ -70,6 +46,7 @@ macro_rules! multiplied_by {
         const HIGH_OFFSET: u64 = $multiplier::HIGH_OFFSET;
         const ROUNDS: bool = $multiplier::ROUNDS;
         const CARRIES: bool = $multiplier::CARRIES;
+        const REDUCES_AT_ONCE: bool = $multiplier::REDUCES_AT_ONCE;
 
         #[inline(always)]
         fn factor(self) -> Self {
@@ -102,86 +79,24 @@ macro_rules! multiplied_by {
         }
 
         #[inline(always)]
-        fn product(
-            a: &$crate::lanes::field::Factor<Self>,
-            b: &$crate::lanes::field::Factor<Self>,
-        ) -> $crate::lanes::field::Sum<Self> {
-            $multiplier::product(a, b)
-        }
-
-        #[inline(always)]
-        fn square(a: &$crate::lanes::field::Factor<Self>) -> $crate::lanes::field::Sum<Self> {
-            $multiplier::square(a)
-        }
-
-        #[inline(always)]
-        fn double(
-            point: &$crate::lanes::curve::Jacobian<Self>,
-        ) -> $crate::lanes::curve::Jacobian<Self> {
-            $multiplier::double(point)
-        }
-
-        #[inline(always)]
-        fn add_scaled(
-            point: &$crate::lanes::curve::Jacobian<Self>,
-            other: &$crate::lanes::curve::Affine<Self>,
-            scale: &$crate::lanes::field::Factor<Self>,
-        ) -> ($crate::lanes::curve::Jacobian<Self>, $crate::lanes::field::Factor<Self>) {
-            $multiplier::add_scaled(point, other, scale)
+        fn run<O: $crate::lanes::steps::Operation>(operation: O, result: &mut O::Result) {
+            $multiplier::run(operation, result);
         }
     };
 }
 pub(super) use multiplied_by;
 
-/// The formulas as functions of their own, with the target features of the kernels that call them.
-macro_rules! functions {
+/// Operations as functions of their own, with the target features of the kernels that call them.
+macro_rules! run_apart {
     ($features:literal) => {
         #[inline(always)]
-        fn product<L: Lanes>(a: &Factor<L>, b: &Factor<L>) -> Sum<L> {
+        fn run<O: Operation>(operation: O, result: &mut O::Result) {
             #[inline(never)]
             #[target_feature(enable = $features)]
-            fn apart<L: Lanes>(a: &Factor<L>, b: &Factor<L>) -> Sum<L> {
-                Columns::zero().plus_product(a, b).reduce_to_sum()
+            fn apart<O: Operation>(operation: O, result: &mut O::Result) {
+                *result = operation.result();
             }
-            intrinsic!(apart(a, b))
-        }
-
-        #[inline(always)]
-        fn square<L: Lanes>(a: &Factor<L>) -> Sum<L> {
-            #[inline(never)]
-            #[target_feature(enable = $features)]
-            fn apart<L: Lanes>(a: &Factor<L>) -> Sum<L> {
-                Columns::square(None, a).reduce_to_sum()
-            }
-            intrinsic!(apart(a))
-        }
-
-        #[inline(always)]
-        fn double<L: Lanes>(point: &Jacobian<L>) -> Jacobian<L> {
-            #[inline(never)]
-            #[target_feature(enable = $features)]
-            fn apart<L: Lanes>(point: &Jacobian<L>) -> Jacobian<L> {
-                point.double_here()
-            }
-            intrinsic!(apart(point))
-        }
-
-        #[inline(always)]
-        fn add_scaled<L: Lanes>(
-            point: &Jacobian<L>,
-            other: &Affine<L>,
-            scale: &Factor<L>,
-        ) -> (Jacobian<L>, Factor<L>) {
-            #[inline(never)]
-            #[target_feature(enable = $features)]
-            fn apart<L: Lanes>(
-                point: &Jacobian<L>,
-                other: &Affine<L>,
-                scale: &Factor<L>,
-            ) -> (Jacobian<L>, Factor<L>) {
-                point.add_scaled_here(other, scale)
-            }
-            intrinsic!(apart(point, other, scale))
+            intrinsic!(apart(operation, result));
         }
     };
 }
@@ -200,12 +115,15 @@ pub(super) struct AvxIfma;
 pub(super) struct Doubles;
 
 macro_rules! integer_multiplier {
-    ($multiplier:ty, $vector:ty, $add:ident, $low:ident, $high:ident) => {
+    ($multiplier:ty, $vector:ty, $add:ident, $low:ident, $high:ident, $features:literal) => {
         impl Multiplier<$vector> for $multiplier {
             const LOW_OFFSET: u64 = 0;
             const HIGH_OFFSET: u64 = 0;
             const ROUNDS: bool = false;
             const CARRIES: bool = false;
+            const REDUCES_AT_ONCE: bool = false;
+
+            run_apart!($features);
 
             #[inline(always)]
             fn factor(limb: $vector) -> $vector {
@@ -240,14 +158,29 @@ macro_rules! integer_multiplier {
     };
 }
 
-integer_multiplier!(Ifma, __m512i, _mm512_add_epi64, _mm512_madd52lo_epu64, _mm512_madd52hi_epu64);
-integer_multiplier!(Ifma, __m256i, _mm256_add_epi64, _mm256_madd52lo_epu64, _mm256_madd52hi_epu64);
+integer_multiplier!(
+    Ifma,
+    __m512i,
+    _mm512_add_epi64,
+    _mm512_madd52lo_epu64,
+    _mm512_madd52hi_epu64,
+    "avx512f,avx512ifma"
+);
+integer_multiplier!(
+    Ifma,
+    __m256i,
+    _mm256_add_epi64,
+    _mm256_madd52lo_epu64,
+    _mm256_madd52hi_epu64,
+    "avx512f,avx512ifma,avx512vl,avx2"
+);
 integer_multiplier!(
     AvxIfma,
     __m256i,
     _mm256_add_epi64,
     _mm256_madd52lo_avx_epu64,
-    _mm256_madd52hi_avx_epu64
+    _mm256_madd52hi_avx_epu64,
+    "avx2,avxifma"
 );
 
 const MASK_52: i64 = (1 << 52) - 1;
@@ -270,8 +203,9 @@ impl Multiplier<__m512i> for Doubles {
     const HIGH_OFFSET: u64 = HIGH.to_bits();
     const ROUNDS: bool = false;
     const CARRIES: bool = true;
+    const REDUCES_AT_ONCE: bool = false;
 
-    functions!("avx512f");
+    run_apart!("avx512f");
 
     #[inline(always)]
     fn factor(limb: __m512i) -> __m512i {
@@ -304,14 +238,14 @@ impl Multiplier<__m512i> for Doubles {
         let high = fma_512(a, b, constant!(_mm512_set1_epi64, HIGH));
         intrinsic!({
             let minus = _mm512_sub_pd(_mm512_castsi512_pd(constant), _mm512_castsi512_pd(high));
-            _mm512_add_epi64(sum, fma_512(a, b, _mm512_castpd_si512(minus)))
+            settled(_mm512_add_epi64(sum, fma_512(a, b, _mm512_castpd_si512(minus))))
         })
     }
 
     #[inline(always)]
     fn add_mul_high(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
         let high = fma_512(a, b, constant!(_mm512_set1_epi64, HIGH));
-        intrinsic!(_mm512_add_epi64(sum, high))
+        intrinsic!(settled(_mm512_add_epi64(sum, high)))
     }
 
     #[inline(always)]
@@ -319,6 +253,18 @@ impl Multiplier<__m512i> for Doubles {
         let product = fma_512(a, b, constant!(_mm512_set1_epi64, UNIT));
         intrinsic!(_mm512_add_epi64(sum, product))
     }
+}
+
+/// The sum, computed here. The compiler would otherwise add up all products of a column at the end, and keep them in
+/// memory until then. (With the sixteen registers of AVX2 it has to keep some there anyway, and was faster so.)
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn settled(mut sum: __m512i) -> __m512i {
+    // SAFETY: there is no instruction in it.
+    unsafe {
+        core::arch::asm!("/* {0} */", inout(zmm_reg) sum, options(nomem, nostack, preserves_flags));
+    }
+    sum
 }
 
 /// `a b + c` of doubles, toward zero.
@@ -338,8 +284,9 @@ impl Multiplier<__m256i> for Doubles {
     const HIGH_OFFSET: u64 = HIGH.to_bits();
     const ROUNDS: bool = true;
     const CARRIES: bool = true;
+    const REDUCES_AT_ONCE: bool = true;
 
-    functions!("avx2,fma");
+    run_apart!("avx2,fma");
 
     #[inline(always)]
     fn factor(limb: __m256i) -> __m256i {

@@ -5,12 +5,11 @@
 use std::array::from_fn;
 
 use super::Kernels;
-use crate::lanes::curve::{Affine, Jacobian};
-use crate::lanes::field::{Columns, Factor, Sum};
 use crate::lanes::group;
 use crate::lanes::msm;
 #[cfg(test)]
 use crate::lanes::small_groups;
+use crate::lanes::steps::Operation;
 use crate::lanes::{LANES, Lanes, Line};
 
 const MASK_52: u64 = (1 << 52) - 1;
@@ -44,10 +43,12 @@ fn high(product: u128, rounds: bool) -> u64 {
 
 impl<const WIDTH: usize, const ROUNDS: bool> Lanes for Plain<WIDTH, ROUNDS> {
     const WIDTH: usize = WIDTH;
+    const ZERO: Self = Self([0; WIDTH]);
     // As doubles have them, so that what takes them out again is checked here too.
     const LOW_OFFSET: u64 = (1.5 * (1u64 << 52) as f64).to_bits();
     const HIGH_OFFSET: u64 = ((1u128 << 104) as f64).to_bits();
     const ROUNDS: bool = ROUNDS;
+    const REDUCES_AT_ONCE: bool = ROUNDS;
     // Both ways are checked: one with each way to cut a product.
     const CARRIES: bool = ROUNDS;
 
@@ -162,27 +163,8 @@ impl<const WIDTH: usize, const ROUNDS: bool> Lanes for Plain<WIDTH, ROUNDS> {
     }
 
     #[inline(never)]
-    fn product(a: &Factor<Self>, b: &Factor<Self>) -> Sum<Self> {
-        Columns::zero().plus_product(a, b).reduce_to_sum()
-    }
-
-    #[inline(never)]
-    fn square(a: &Factor<Self>) -> Sum<Self> {
-        Columns::square(None, a).reduce_to_sum()
-    }
-
-    #[inline(never)]
-    fn double(point: &Jacobian<Self>) -> Jacobian<Self> {
-        point.double_here()
-    }
-
-    #[inline(never)]
-    fn add_scaled(
-        point: &Jacobian<Self>,
-        other: &Affine<Self>,
-        scale: &Factor<Self>,
-    ) -> (Jacobian<Self>, Factor<Self>) {
-        point.add_scaled_here(other, scale)
+    fn run<O: Operation>(operation: O, result: &mut O::Result) {
+        *result = operation.result();
     }
 
     #[inline(never)]

@@ -6,6 +6,10 @@
 
 use super::field::{Columns, Factor, Fe, Sum};
 use super::group::{Digit, G_HALVES, G_WINDOWS, Part, Q_HALVES, Q_WINDOWS};
+use super::steps::{
+    Operation, Product, ProductReduced, Reduced, Reduction, Square, ToFactor, ToFe, ToNegated,
+    ToSum, ToThrice, ToTwice, in_steps, product,
+};
 use super::{LANES, Lanes, Line};
 
 /// A cube root of one: multiplies x where the point is multiplied by [`crate::scalar`]'s lambda.
@@ -35,6 +39,22 @@ pub(crate) struct Affine<L> {
     pub(crate) y: Fe<L>,
 }
 
+/// The value for each of `N` vectors.
+macro_rules! in_step {
+    ($k:ident => $value:expr) => {{
+        let first = {
+            let $k = 0;
+            $value
+        };
+        let mut values = [first; N];
+        for $k in 1..N {
+            values[$k] = $value;
+        }
+        values
+    }};
+}
+pub(super) use in_step;
+
 impl<L: Lanes> Affine<L> {
     /// The negation in the lanes of the mask.
     #[inline(always)]
@@ -59,57 +79,12 @@ impl<L: Lanes> Jacobian<L> {
         }
     }
 
-    /// Twice the point: M = 3X^2, V = XY^2, X' = M^2 - 8V, Y' = M(4V - X') - 8Y^4, Z' = 2YZ.
+    /// Twice the point.
     #[inline(always)]
     pub(crate) fn double(&self) -> Self {
-        L::double(self)
-    }
-
-    /// The body of [`Jacobian::double`].
-    #[inline(always)]
-    pub(crate) fn double_here(&self) -> Self {
-        let m = Columns::square(None, &self.x).reduce_thrice();
-        let yy = Columns::square(None, self.y).reduce_to_factor();
-        let v = Columns::zero().plus_product(&self.x, yy).reduce_to_sum();
-        let x = Columns::square(Some(Sum::far_primes().minus_sum::<3>(&v)), m).reduce();
-        let t = Sum::primes(2).plus_sum::<2>(&v).minus(&x).carry_to_factor();
-        let y = Columns::minus_eight_squares(yy).plus_product(m, t).reduce_to_factor();
-        let z = Columns::zero().plus_product(self.y, self.z).reduce_twice();
-        Self { x, y, z }
-    }
-
-    /// Adds a point whose coordinates are relative to `scale`: it is (x, y) where this point is
-    /// (X / scale^2, Y / scale^3). Returns H with the sum, for Z' = ZH.
-    ///
-    /// H = x scale^2 - X, R = y scale^3 - Y, V = XH^2, X' = R^2 - H^3 - 2V, Y' = R(V - X') - YH^3.
-    #[inline(always)]
-    pub(crate) fn add_scaled(&self, point: &Affine<L>, scale: &Factor<L>) -> (Self, Factor<L>) {
-        L::add_scaled(self, point, scale)
-    }
-
-    /// The body of [`Jacobian::add_scaled`].
-    #[inline(always)]
-    pub(crate) fn add_scaled_here(
-        &self,
-        point: &Affine<L>,
-        scale: &Factor<L>,
-    ) -> (Self, Factor<L>) {
-        let zz = Columns::square(None, scale).reduce_to_factor();
-        let zzz = Columns::zero().plus_product(scale, zz).reduce_to_factor();
-        let (minus_x, minus_y) =
-            (Sum::primes(2).minus(&self.x), Sum::primes(2).minus(&self.y.fe()));
-        let h = minus_x.columns().plus_product(&point.x, zz).reduce_to_factor();
-        let r = minus_y.columns().plus_product(&point.y, zzz).reduce_to_factor();
-        let hh = Columns::square(None, h).reduce_to_factor();
-        let minus_hhh = Columns::zero().plus_product(h, hh).reduce_negated();
-        let v = Columns::zero().plus_product(&self.x, hh).reduce_to_sum();
-        let sum = Sum::far_primes().plus(&minus_hhh).minus_sum::<1>(&v);
-        let x = Columns::square(Some(sum), r).reduce();
-        let w = Sum::primes(2).plus_sum::<0>(&v).minus(&x).carry_to_factor();
-        let y = Columns::zero().plus_product(r, w).plus_product(self.y, &minus_hhh);
-        let y = y.reduce_to_factor();
-        let z = Columns::zero().plus_product(self.z, h).reduce_to_factor();
-        (Self { x, y, z }, h)
+        let mut points = [*self];
+        double(&mut points);
+        points[0]
     }
 
     /// Adds a point in Jacobian coordinates: X and Y scaled by its Z make it one that is affine
@@ -117,16 +92,89 @@ impl<L: Lanes> Jacobian<L> {
     #[inline(always)]
     pub(crate) fn add_jacobian(&self, other: &Self) -> Self {
         let zz = other.z.sqr();
-        let scaled =
-            Self { x: self.x.mul(zz), y: self.y.mul(zz.mul(other.z)), z: self.z.mul(other.z) };
-        scaled.add_scaled(&Affine { x: other.x, y: other.y.fe() }, &self.z).0
+        let mut scaled =
+            [Self { x: self.x.mul(zz), y: self.y.mul(zz.mul(other.z)), z: self.z.mul(other.z) }];
+        add(&mut scaled, &[Affine { x: other.x, y: other.y.fe() }], &[self.z]);
+        scaled[0]
     }
 
     /// Adds an affine point.
     #[inline(always)]
     pub(crate) fn add(&self, point: &Affine<L>) -> Self {
-        self.add_scaled(point, &self.z).0
+        let mut points = [*self];
+        add(&mut points, &[*point], &[self.z]);
+        points[0]
     }
+}
+
+product!(SquareFe(a: Fe) {
+    Columns::square(None, a)
+});
+product!(ProductFe(a: Fe, b: Factor) {
+    Columns::zero().plus_product(a, b)
+});
+product!(ProductMinus(a: Fe, b: Factor, minus: Fe) {
+    Sum::primes(2).minus(minus).columns().plus_product(a, b)
+});
+product!(DoubleX(m: Factor, v: Sum) {
+    Columns::square(Some(Sum::far_primes().minus_sum::<3>(v)), m)
+});
+product!(DoubleY(m: Factor, v: Sum, x: Fe, yy: Factor) {
+    let t = Sum::primes(2).plus_sum::<2>(v).minus(x).carry_to_factor();
+    Columns::minus_eight_squares(yy).plus_product(m, t)
+});
+product!(AddX(r: Factor, minus_hhh: Fe, v: Sum) {
+    Columns::square(Some(Sum::far_primes().plus(minus_hhh).minus_sum::<1>(v)), r)
+});
+product!(AddY(r: Factor, v: Sum, x: Fe, y: Factor, minus_hhh: Fe) {
+    let w = Sum::primes(2).plus_sum::<0>(v).minus(x).carry_to_factor();
+    Columns::zero().plus_product(r, w).plus_product(y, minus_hhh)
+});
+
+/// Doubles points: M = 3X^2, V = XY^2, X' = M^2 - 8V, Y' = M(4V - X') - 8Y^4, Z' = 2YZ.
+#[inline(always)]
+pub(crate) fn double<L: Lanes, const N: usize>(points: &mut [Jacobian<L>; N]) {
+    let mut columns = [Columns::zero(); N];
+    in_steps!(columns, let m, k => SquareFe(&points[k].x) => ToThrice);
+    in_steps!(columns, let yy, k => Square(&points[k].y) => ToFactor);
+    in_steps!(columns, let v, k => ProductFe(&points[k].x, &yy[k]) => ToSum);
+    in_steps!(columns, points[k].x, k => DoubleX(&m[k], &v[k]) => ToFe);
+    in_steps!(columns, points[k].z, k => Product(&points[k].y, &points[k].z) => ToTwice);
+    in_steps!(columns, points[k].y, k => DoubleY(&m[k], &v[k], &points[k].x, &yy[k]) => ToFactor);
+}
+
+/// Adds points whose coordinates are relative to `scales`: they are (x, y) where these points are
+/// (X / scale^2, Y / scale^3). Returns H, for Z' = ZH.
+///
+/// H = x scale^2 - X, R = y scale^3 - Y, V = XH^2, X' = R^2 - H^3 - 2V, Y' = R(V - X') - YH^3.
+#[inline(always)]
+pub(crate) fn add<L: Lanes, const N: usize>(
+    points: &mut [Jacobian<L>; N],
+    others: &[Affine<L>; N],
+    scales: &[Factor<L>; N],
+) -> [Factor<L>; N] {
+    let mut columns = [Columns::zero(); N];
+    in_steps!(columns, let zz, k => Square(&scales[k]) => ToFactor);
+    in_steps!(columns, let zzz, k => Product(&scales[k], &zz[k]) => ToFactor);
+    in_steps!(columns, let h, k => ProductMinus(&others[k].x, &zz[k], &points[k].x) => ToFactor);
+    let y = in_step!(k => points[k].y.fe());
+    in_steps!(columns, let r, k => ProductMinus(&others[k].y, &zzz[k], &y[k]) => ToFactor);
+    in_steps!(columns, let hh, k => Square(&h[k]) => ToFactor);
+    in_steps!(columns, let minus_hhh, k => Product(&h[k], &hh[k]) => ToNegated);
+    in_steps!(columns, let v, k => ProductFe(&points[k].x, &hh[k]) => ToSum);
+    in_steps!(columns, points[k].x, k => AddX(&r[k], &minus_hhh[k], &v[k]) => ToFe);
+    in_steps!(columns, points[k].y, k => {
+        AddY(&r[k], &v[k], &points[k].x, &points[k].y, &minus_hhh[k])
+    } => ToFactor);
+    in_steps!(columns, points[k].z, k => Product(&points[k].z, &h[k]) => ToFactor);
+    h
+}
+
+/// Adds affine points.
+#[inline(always)]
+fn add_affine<L: Lanes, const N: usize>(sums: &mut [Jacobian<L>; N], points: &[Affine<L>; N]) {
+    let scales = in_step!(k => sums[k].z);
+    add(sums, points, &scales);
 }
 
 /// Reads one point per lane.
@@ -145,40 +193,53 @@ pub(super) fn load_xs<'l, L: Lanes>(line: impl Fn(usize) -> &'l Line) -> Fe<L> {
 }
 
 /// The odd multiples 1 to 31 of a key of each lane, all relative to one scale.
+#[derive(Clone, Copy)]
 struct KeyTable {
     lines: [[Line; Q_MULTIPLES]; LANES],
 }
 
 impl KeyTable {
-    /// Fills the table and returns its scale: entries are affine on the isomorphic curve with
+    /// Fills tables and returns their scales: entries are affine on the isomorphic curve with
     /// that scale as z (Meloni's co-Z trick as libsecp256k1's `ecmult_odd_multiples_table` has it).
     #[inline(always)]
-    fn fill<L: Lanes>(&mut self, key: &Affine<L>) -> Factor<L> {
-        let twice = Jacobian::from_affine(key).double();
+    fn fill<L: Lanes, const N: usize>(
+        tables: &mut [Self; N],
+        keys: &[Affine<L>; N],
+    ) -> [Factor<L>; N] {
+        let mut twice = in_step!(k => Jacobian::from_affine(&keys[k]));
+        double(&mut twice);
         // On the curve scaled by Z of 2Q, 2Q is affine, and so is Q after scaling.
-        let zz = twice.z.sqr();
-        let first = Affine { x: key.x.mul(zz), y: key.y.mul(zz).mul(twice.z) };
-        let step = Affine { x: twice.x, y: twice.y.fe() };
-        let mut point = Jacobian::from_affine(&first);
-        let mut factor = point.z;
-        let mut points = [(point.x, point.y, factor); Q_MULTIPLES];
-        for entry in &mut points[1..] {
-            let (sum, ratio) = point.add_scaled(&step, &point.z);
-            point = sum;
-            *entry = (point.x, point.y, ratio);
+        let zz = in_step!(k => twice[k].z.sqr());
+        let first = in_step!(k => Affine {
+            x: keys[k].x.mul(zz[k]),
+            y: keys[k].y.mul(zz[k]).mul(twice[k].z),
+        });
+        let step = in_step!(k => Affine { x: twice[k].x, y: twice[k].y.fe() });
+        let mut point = in_step!(k => Jacobian::from_affine(&first[k]));
+        let mut factor = in_step!(k => point[k].z);
+        let mut points = in_step!(k => [(point[k].x, point[k].y, factor[k]); Q_MULTIPLES]);
+        for index in 1..Q_MULTIPLES {
+            let scale = in_step!(k => point[k].z);
+            let ratio = add(&mut point, &step, &scale);
+            for k in 0..N {
+                points[k][index] = (point[k].x, point[k].y, ratio[k]);
+            }
         }
         for index in (0..Q_MULTIPLES).rev() {
-            let (x, y, ratio) = &points[index];
-            let square = factor.sqr();
-            let x = x.mul(square).to_words();
-            let y = y.mul(square.mul(factor)).fe().to_words();
-            let lines = L::transpose([x[0], x[1], x[2], x[3], y[0], y[1], y[2], y[3]]);
-            for lane in 0..L::WIDTH {
-                L::store_line(&lines, lane, &mut self.lines[lane][index]);
+            let square = in_step!(k => factor[k].sqr());
+            let cube = in_step!(k => square[k].mul(factor[k]));
+            let x = in_step!(k => points[k][index].0.mul(square[k]).to_words());
+            let y = in_step!(k => points[k][index].1.mul(cube[k]).fe().to_words());
+            for k in 0..N {
+                let ([a, b, c, d], [e, f, g, h]) = (x[k], y[k]);
+                let lines = L::transpose([a, b, c, d, e, f, g, h]);
+                for lane in 0..L::WIDTH {
+                    L::store_line(&lines, lane, &mut tables[k].lines[lane][index]);
+                }
+                factor[k] = factor[k].mul(points[k][index].2);
             }
-            factor = factor.mul(ratio);
         }
-        point.z.mul(twice.z)
+        in_step!(k => point[k].z.mul(twice[k].z))
     }
 
     /// Reads the multiples that the digits of the lanes from `first` on name.
@@ -189,90 +250,112 @@ impl KeyTable {
     }
 }
 
-/// Reads the multiples of the generator that the digits of the lanes from `first` on name.
+/// Reads the multiples of the generator that digits at `place` name, of the first or second halves.
 #[inline(always)]
-fn load_generator<L: Lanes>(table: &[Line], digit: &Digit<u16>, first: usize) -> Affine<L> {
-    load_points(|lane| &table[usize::from(digit.index[first + lane])])
-        .negate_where(digit.negative >> first)
+fn load_generators<L: Lanes, const N: usize>(
+    table: &[Line],
+    parts: &[Part<'_>; N],
+    window: usize,
+    half: usize,
+) -> [Affine<L>; N] {
+    let place = G_HALVES * window + half;
+    let mut points = in_step!(k => {
+        let (digit, first) = (&parts[k].group.g_digits[place], parts[k].first);
+        load_points::<L>(|lane| &table[usize::from(digit.index[first + lane])])
+            .negate_where(digit.negative >> first)
+    });
+    to_half(&mut points, half);
+    points
 }
 
-/// Adds the digits of both halves of the generator's scalar at `window`.
+/// Multiplies by lambda what is for second halves.
 #[inline(always)]
-fn add_generator<L: Lanes>(
-    sum: &mut Jacobian<L>,
-    scale: &Factor<L>,
-    part: &Part<'_>,
-    window: usize,
-    table: &[Line],
-) {
-    for half in 0..2 {
-        let digit = &part.group.g_digits[G_HALVES * window + half];
-        let mut point = load_generator::<L>(table, digit, part.first);
-        if half == 1 {
-            point.x = point.x.mul(&Fe::constant(BETA));
+fn to_half<L: Lanes, const N: usize>(points: &mut [Affine<L>; N], half: usize) {
+    if half == 1 {
+        for k in 0..N {
+            points[k].x = points[k].x.mul(&Fe::constant(BETA));
         }
-        let scale = sum.z.mul(scale);
-        *sum = sum.add_scaled(&point, &scale).0;
     }
+}
+
+/// Sums that begin with these points.
+#[inline(always)]
+fn begin<L: Lanes, const N: usize>(points: &[Affine<L>; N]) -> [Jacobian<L>; N] {
+    // A product, so that y is weak.
+    in_step!(k => Jacobian {
+        x: points[k].x,
+        y: points[k].y.factor().mul(&Fe::one()),
+        z: Fe::one().factor(),
+    })
 }
 
 /// `u1 G + u2 Q` with the digits of some lanes.
 #[inline(always)]
-pub(crate) fn multiply<L: Lanes>(key: &Affine<L>, part: &Part<'_>, table: &[Line]) -> Jacobian<L> {
-    let mut keys = KeyTable { lines: [[Line([0; 8]); Q_MULTIPLES]; LANES] };
-    let scale = keys.fill(key);
-    let mut sum = Jacobian::from_affine(&Affine { x: Fe::one(), y: Fe::one() });
+pub(crate) fn multiply<L: Lanes, const N: usize>(
+    keys: &[Affine<L>; N],
+    parts: &[Part<'_>; N],
+    table: &[Line],
+) -> [Jacobian<L>; N] {
+    let mut tables = [KeyTable { lines: [[Line([0; 8]); Q_MULTIPLES]; LANES] }; N];
+    let scales = KeyTable::fill(&mut tables, keys);
+    let mut sums = in_step!(k => Jacobian::from_affine(&keys[k]));
     for bit in (0..=5 * (Q_WINDOWS - 1)).rev() {
         let is_first = bit == 5 * (Q_WINDOWS - 1);
         if !is_first {
-            sum = sum.double();
+            double(&mut sums);
         }
         if bit % 5 == 0 {
-            for half in 0..2 {
-                let digit = &part.group.q_digits[Q_HALVES * (bit / 5) + half];
-                let mut point = keys.load::<L>(digit, part.first);
-                if half == 1 {
-                    point.x = point.x.mul(&Fe::constant(BETA));
-                } else if is_first {
-                    // A product, so that y is weak.
-                    sum.x = point.x;
-                    sum.y = point.y.factor().mul(&Fe::one());
-                    continue;
+            for half in 0..Q_HALVES {
+                let place = Q_HALVES * (bit / 5) + half;
+                let mut points = in_step!(k => {
+                    tables[k].load::<L>(&parts[k].group.q_digits[place], parts[k].first)
+                });
+                to_half(&mut points, half);
+                if is_first && half == 0 {
+                    sums = begin(&points);
+                } else {
+                    add_affine(&mut sums, &points);
                 }
-                sum = sum.add(&point);
             }
         }
         if bit % 13 == 0 {
-            add_generator(&mut sum, &scale, part, bit / 13, table);
+            for half in 0..G_HALVES {
+                let points = load_generators(table, parts, bit / 13, half);
+                let scales = in_step!(k => sums[k].z.mul(&scales[k]));
+                add(&mut sums, &points, &scales);
+            }
         }
     }
-    sum.z = sum.z.mul(scale);
-    sum
+    for k in 0..N {
+        sums[k].z = sums[k].z.mul(scales[k]);
+    }
+    sums
 }
 
 /// `u1 G + Q` with the digits of some lanes.
 #[inline(always)]
-pub(crate) fn tweak<L: Lanes>(key: &Affine<L>, part: &Part<'_>, table: &[Line]) -> Jacobian<L> {
-    let mut sum = Jacobian::from_affine(&Affine { x: Fe::one(), y: Fe::one() });
+pub(crate) fn tweak<L: Lanes, const N: usize>(
+    keys: &[Affine<L>; N],
+    parts: &[Part<'_>; N],
+    table: &[Line],
+) -> [Jacobian<L>; N] {
+    let mut sums = in_step!(k => Jacobian::from_affine(&keys[k]));
     for window in (0..G_WINDOWS).rev() {
         let is_first = window == G_WINDOWS - 1;
         if !is_first {
             for _ in 0..13 {
-                sum = sum.double();
+                double(&mut sums);
             }
         }
-        for half in 0..2 {
-            let digit = &part.group.g_digits[G_HALVES * window + half];
-            let mut point = load_generator::<L>(table, digit, part.first);
-            if half == 1 {
-                point.x = point.x.mul(&Fe::constant(BETA));
-            } else if is_first {
-                sum.x = point.x;
-                sum.y = point.y.factor().mul(&Fe::one());
-                continue;
+        for half in 0..G_HALVES {
+            let points = load_generators(table, parts, window, half);
+            if is_first && half == 0 {
+                sums = begin(&points);
+            } else {
+                add_affine(&mut sums, &points);
             }
-            sum = sum.add(&point);
         }
     }
-    sum.add(key)
+    add_affine(&mut sums, keys);
+    sums
 }

@@ -15,6 +15,9 @@
 
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
 
+use super::steps::{
+    Product, ProductReduced, Reduced, Reduction, Square, ToFactor, ToFe, in_steps, reduced,
+};
 use super::{LANES, Lanes};
 
 /// Limbs of an element.
@@ -87,6 +90,9 @@ pub(crate) struct Sum<L>([L; LIMBS]);
 pub(crate) struct Columns<L>([L; 2 * LIMBS]);
 
 impl<L: Lanes> Sum<L> {
+    /// Zero.
+    pub(super) const ZERO: Self = Self([L::ZERO; LIMBS]);
+
     /// `multiple` times the prime, limb by limb.
     #[inline(always)]
     pub(crate) fn primes(multiple: u64) -> Self {
@@ -189,6 +195,19 @@ impl<L: Lanes> Sum<L> {
     }
 }
 
+/// Work for each limb, written out.
+macro_rules! for_limbs {
+    ($i:ident => $work:block) => {
+        for_limbs!($i => $work, 0 1 2 3 4)
+    };
+    ($i:ident => $work:block, $($limb:literal)*) => {
+        $({
+            let $i = $limb;
+            $work
+        })*
+    };
+}
+
 impl<L: Lanes> Columns<L> {
     /// Takes the constants of the multiplier out of a product.
     const PRODUCT_OFFSETS: [u64; 2 * LIMBS] = {
@@ -245,31 +264,29 @@ impl<L: Lanes> Columns<L> {
 
     #[inline(always)]
     pub(crate) fn zero() -> Self {
-        Self([L::splat(0); 2 * LIMBS])
+        Self([L::ZERO; 2 * LIMBS])
     }
 
     /// Adds `a b`. A column grows by less than 10 * 2^52.
     #[inline(always)]
-    pub(crate) fn plus_product(self, a: impl ToFactor<L>, b: impl ToFactor<L>) -> Self {
-        let (a, b) = (a.to_factor(), b.to_factor());
+    pub(crate) fn plus_product(self, a: impl AsFactor<L>, b: impl AsFactor<L>) -> Self {
+        let (a, b) = (a.as_factor(), b.as_factor());
         let mut columns = self.0;
-        for i in 0..LIMBS {
+        for_limbs!(i => {
             for j in 0..LIMBS {
                 columns[i + j] = columns[i + j].add_mul_low(a.0[i], b.0[j]);
-            }
-            for j in 0..LIMBS {
                 columns[i + j + 1] = columns[i + j + 1].add_mul_high(a.0[i], b.0[j]);
             }
-        }
+        });
         Self(columns).plus_constants(Self::PRODUCT_OFFSETS)
     }
 
     /// `sum + a^2` for weak `a`: the products off the diagonal once, then doubled; those with the top
     /// limb, which has room, by its double.
     #[inline(always)]
-    pub(crate) fn square(sum: Option<Sum<L>>, a: impl ToFactor<L>) -> Self {
+    pub(crate) fn square(sum: Option<Sum<L>>, a: impl AsFactor<L>) -> Self {
         const TOP: usize = LIMBS - 1;
-        let a = a.to_factor();
+        let a = a.as_factor();
         a.0[TOP].value().expect_below(51);
         let mut columns = [L::splat(0); 2 * LIMBS];
         for i in 0..TOP {
@@ -355,7 +372,7 @@ impl<L: Lanes> Columns<L> {
 
     /// A multiple of the prime minus eight times the square of a weak element.
     #[inline(always)]
-    pub(crate) fn minus_eight_squares(a: impl ToFactor<L>) -> Self {
+    pub(crate) fn minus_eight_squares(a: impl AsFactor<L>) -> Self {
         let square = Self::square(None, a).0;
         let mut columns = [L::splat(1 << 60); 2 * LIMBS];
         for k in 0..LIMBS {
@@ -433,13 +450,13 @@ fn to_factors<L: Lanes>(mut limbs: [L; LIMBS]) -> [L; LIMBS] {
 
 /// What can be multiplied. A trait of our own because the methods of `Into` are functions without the
 /// target features of the kernel, in which instructions of vectors become calls.
-pub(crate) trait ToFactor<L> {
-    fn to_factor(self) -> Factor<L>;
+pub(crate) trait AsFactor<L> {
+    fn as_factor(self) -> Factor<L>;
 }
 
-impl<L: Lanes> ToFactor<L> for &Fe<L> {
+impl<L: Lanes> AsFactor<L> for &Fe<L> {
     #[inline(always)]
-    fn to_factor(self) -> Factor<L> {
+    fn as_factor(self) -> Factor<L> {
         for limb in self.0 {
             limb.expect_below(52);
         }
@@ -447,21 +464,24 @@ impl<L: Lanes> ToFactor<L> for &Fe<L> {
     }
 }
 
-impl<L: Lanes> ToFactor<L> for &Factor<L> {
+impl<L: Lanes> AsFactor<L> for &Factor<L> {
     #[inline(always)]
-    fn to_factor(self) -> Factor<L> {
+    fn as_factor(self) -> Factor<L> {
         *self
     }
 }
 
-impl<L: Lanes> ToFactor<L> for Factor<L> {
+impl<L: Lanes> AsFactor<L> for Factor<L> {
     #[inline(always)]
-    fn to_factor(self) -> Factor<L> {
+    fn as_factor(self) -> Factor<L> {
         self
     }
 }
 
 impl<L: Lanes> Factor<L> {
+    /// Zero.
+    pub(super) const ZERO: Self = Self([L::ZERO; LIMBS]);
+
     /// The element itself.
     #[inline(always)]
     pub(crate) fn fe(self) -> Fe<L> {
@@ -490,18 +510,21 @@ impl<L: Lanes> Factor<L> {
 
     /// Product, weak.
     #[inline(always)]
-    pub(crate) fn mul(&self, other: impl ToFactor<L>) -> Self {
-        L::product(self, &other.to_factor()).carry_to_factor()
+    pub(crate) fn mul(&self, other: impl AsFactor<L>) -> Self {
+        reduced(Product(self, &other.as_factor()), ToFactor)
     }
 
     /// Square of a weak element, weak.
     #[inline(always)]
     pub(crate) fn sqr(&self) -> Self {
-        L::square(self).carry_to_factor()
+        reduced(Square(self), ToFactor)
     }
 }
 
 impl<L: Lanes> Fe<L> {
+    /// Zero.
+    pub(super) const ZERO: Self = Self([L::ZERO; LIMBS]);
+
     /// The same constant in every lane, given in limbs.
     #[inline(always)]
     pub(crate) fn constant(limbs: [u64; LIMBS]) -> Self {
@@ -512,7 +535,7 @@ impl<L: Lanes> Fe<L> {
     /// The element to multiply by.
     #[inline(always)]
     pub(crate) fn factor(&self) -> Factor<L> {
-        self.to_factor()
+        self.as_factor()
     }
 
     #[inline(always)]
@@ -579,14 +602,14 @@ impl<L: Lanes> Fe<L> {
 
     /// Product, weak.
     #[inline(always)]
-    pub(crate) fn mul(&self, other: impl ToFactor<L>) -> Self {
-        L::product(&self.factor(), &other.to_factor()).carry()
+    pub(crate) fn mul(&self, other: impl AsFactor<L>) -> Self {
+        reduced(Product(&self.factor(), &other.as_factor()), ToFe)
     }
 
     /// Square of a weak element, weak.
     #[inline(always)]
     pub(crate) fn sqr(&self) -> Self {
-        L::square(&self.factor()).carry()
+        reduced(Square(&self.factor()), ToFe)
     }
 
     /// The negation in the lanes of the mask, for a weak element; carried.
@@ -706,15 +729,14 @@ const TO_INVERSE: [Step; 3] = [step(12, 5, 0, 12), step(12, 3, 1, 12), step(12, 
 #[inline(always)]
 fn power<L: Lanes, const N: usize>(base: &[Factor<L>; N], tail: &[Step]) -> [Factor<L>; N] {
     let mut slots = [*base; 13];
+    let mut columns = [Columns::zero(); N];
     for step in CHAIN.iter().chain(tail) {
         let mut value = slots[step.from];
         for _ in 0..step.squarings {
-            for factor in &mut value {
-                *factor = factor.sqr();
-            }
+            in_steps!(columns, value[k], k => Square(&value[k]) => ToFactor);
         }
-        for (factor, by) in value.iter_mut().zip(&slots[step.by]) {
-            *factor = factor.mul(by);
+        for k in 0..N {
+            value[k] = value[k].mul(slots[step.by][k]);
         }
         slots[step.to] = value;
     }
@@ -738,6 +760,6 @@ pub(crate) fn square_roots<L: Lanes, const N: usize>(of: &[Fe<L>; N]) -> [Fe<L>;
 
 /// The inverse, and zero for zero.
 #[inline(always)]
-pub(crate) fn inverse<L: Lanes>(of: impl ToFactor<L>) -> Factor<L> {
-    power(&[of.to_factor()], &TO_INVERSE)[0]
+pub(crate) fn inverse<L: Lanes>(of: impl AsFactor<L>) -> Factor<L> {
+    power(&[of.as_factor()], &TO_INVERSE)[0]
 }

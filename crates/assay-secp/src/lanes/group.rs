@@ -1,6 +1,6 @@
 //! Eight checks of one kind, from operands to verdicts.
 
-use super::curve::{self, Affine, Jacobian};
+use super::curve::{self, Affine, Jacobian, in_step};
 use super::field::{self, Columns, Fe, LIMBS, Sum};
 use super::{LANES, Lanes, Line, firsts};
 use crate::scalar::Digits;
@@ -168,23 +168,47 @@ pub(crate) fn answer<L: Lanes>(question: Question, groups: &mut [Group], table: 
     for pair in groups.chunks_mut(2) {
         for first in firsts::<L>() {
             decompress::<L>(pair, first);
-            for group in &mut *pair {
-                let key =
-                    Affine { x: load_words(&group.key_x, first), y: Fe::load(&group.key_y, first) };
-                let part = Part { group, first };
-                let sum = if question == Question::Tweak {
-                    curve::tweak::<L>(&key, &part, table)
-                } else {
-                    curve::multiply::<L>(&key, &part, table)
-                };
-                compare(question, group, first, &sum);
-            }
+        }
+        let parts = pair.len() * LANES / L::WIDTH;
+        for two in 0..parts / 2 {
+            multiply_and_compare::<L, 2>(question, pair, 2 * two, table);
+        }
+        if parts % 2 == 1 {
+            multiply_and_compare::<L, 1>(question, pair, parts - 1, table);
         }
     }
     if matches!(question, Question::Schnorr | Question::Tweak) {
         for first in firsts::<L>() {
             check_parity::<L>(groups, first);
         }
+    }
+}
+
+/// Answers `N` parts of groups from one on, but for the parity of y.
+#[inline(always)]
+fn multiply_and_compare<L: Lanes, const N: usize>(
+    question: Question,
+    groups: &mut [Group],
+    begin: usize,
+    table: &[Line],
+) {
+    let place = |k: usize| ((begin + k) * L::WIDTH / LANES, (begin + k) * L::WIDTH % LANES);
+    let parts = in_step!(k => {
+        let (number, first) = place(k);
+        Part { group: &groups[number], first }
+    });
+    let keys = in_step!(k => Affine {
+        x: load_words(&parts[k].group.key_x, parts[k].first),
+        y: Fe::load(&parts[k].group.key_y, parts[k].first),
+    });
+    let sums = if question == Question::Tweak {
+        curve::tweak::<L, N>(&keys, &parts, table)
+    } else {
+        curve::multiply::<L, N>(&keys, &parts, table)
+    };
+    for k in 0..N {
+        let (number, first) = place(k);
+        compare(question, &mut groups[number], first, &sums[k]);
     }
 }
 

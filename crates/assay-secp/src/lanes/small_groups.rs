@@ -236,8 +236,8 @@ pub(crate) fn ladders<L: Lanes>(key: &Raw, digits: &Group, table: &[Line]) -> [R
     for first in firsts::<L>() {
         let key = load_affine::<L>(key, first);
         let part = Part { group: digits, first };
-        store(&curve::multiply(&key, &part, table), &mut raw[0], first);
-        store(&curve::tweak(&key, &part, table), &mut raw[1], first);
+        store(&curve::multiply(&[key], &[part], table)[0], &mut raw[0], first);
+        store(&curve::tweak(&[key], &[part], table)[0], &mut raw[1], first);
     }
     raw
 }
