@@ -93,8 +93,8 @@ pub(crate) trait Lanes: Copy {
     /// Checks in debug builds of the portable lanes that every lane is below 2^bits.
     fn expect_below(self, bits: u32);
 
-    /// Sets the result of an operation, in a function of its own: kernels with every product written out would not
-    /// stay in the caches of instructions, and take minutes to compile.
+    /// Sets the result of an operation. Where products are long this is a function of its own: kernels with every product
+    /// written out would not stay in the caches of instructions, and take minutes to compile.
     fn run<O: Operation>(operation: O, result: &mut O::Result);
 
     /// Stores the line of a lane from what [`Lanes::transpose`] gave.

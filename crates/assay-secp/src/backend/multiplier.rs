@@ -86,12 +86,13 @@ macro_rules! multiplied_by {
 }
 pub(super) use multiplied_by;
 
-/// Operations as functions of their own, with the target features of the kernels that call them.
-macro_rules! run_apart {
-    ($features:literal) => {
-        #[inline(always)]
+/// Operations as functions with the target features of the kernels that call them. Where `$inline` is `never` they are
+/// not inlined: Rust 1.95 does not hand that on for functions with target features, but those cannot be inlined into the one
+/// that stands between. Where it is `always` the compiler is free to.
+macro_rules! run {
+    ($inline:ident, $features:literal) => {
+        #[inline($inline)]
         fn run<O: Operation>(operation: O, result: &mut O::Result) {
-            #[inline(never)]
             #[target_feature(enable = $features)]
             fn apart<O: Operation>(operation: O, result: &mut O::Result) {
                 *result = operation.result();
@@ -123,7 +124,7 @@ macro_rules! integer_multiplier {
             const CARRIES: bool = false;
             const REDUCES_AT_ONCE: bool = false;
 
-            run_apart!($features);
+            run!(always, $features);
 
             #[inline(always)]
             fn factor(limb: $vector) -> $vector {
@@ -205,7 +206,7 @@ impl Multiplier<__m512i> for Doubles {
     const CARRIES: bool = true;
     const REDUCES_AT_ONCE: bool = false;
 
-    run_apart!("avx512f");
+    run!(never, "avx512f");
 
     #[inline(always)]
     fn factor(limb: __m512i) -> __m512i {
@@ -286,7 +287,7 @@ impl Multiplier<__m256i> for Doubles {
     const CARRIES: bool = true;
     const REDUCES_AT_ONCE: bool = true;
 
-    run_apart!("avx2,fma");
+    run!(never, "avx2,fma");
 
     #[inline(always)]
     fn factor(limb: __m256i) -> __m256i {

@@ -1,6 +1,6 @@
 //! The steps of formulas: a product of some operands, and the reduction of its columns.
 //!
-//! Each is a function of its own ([`Lanes::run`]), which reads its operands where they are and writes its result where it
+//! Each is a function of its own where products are long ([`Lanes::run`]), which reads its operands where they are and writes its result where it
 //! stays. Formulas do a step for several vectors before the next one. A reduction is a long chain of instructions that wait
 //! for each other, so that of one vector fills the gaps of the other's.
 
