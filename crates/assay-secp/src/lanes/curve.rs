@@ -4,6 +4,8 @@
 //! Z = 0 stays through every later step. No formula uses the 7, so they hold on the isomorphic curves
 //! y^2 = x^3 + 7 z^6 as well.
 
+#![expect(clippy::needless_range_loop, reason = "vectors in step go by one index")]
+
 use super::field::{Columns, Factor, Fe, Sum};
 use super::group::{Digit, G_HALVES, G_WINDOWS, Part, Q_HALVES, Q_WINDOWS};
 use super::steps::{
@@ -272,8 +274,8 @@ fn load_generators<L: Lanes, const N: usize>(
 #[inline(always)]
 fn to_half<L: Lanes, const N: usize>(points: &mut [Affine<L>; N], half: usize) {
     if half == 1 {
-        for k in 0..N {
-            points[k].x = points[k].x.mul(&Fe::constant(BETA));
+        for point in points {
+            point.x = point.x.mul(&Fe::constant(BETA));
         }
     }
 }
@@ -321,7 +323,7 @@ pub(crate) fn multiply<L: Lanes, const N: usize>(
         if bit % 13 == 0 {
             for half in 0..G_HALVES {
                 let points = load_generators(table, parts, bit / 13, half);
-                let scales = in_step!(k => sums[k].z.mul(&scales[k]));
+                let scales = in_step!(k => sums[k].z.mul(scales[k]));
                 add(&mut sums, &points, &scales);
             }
         }

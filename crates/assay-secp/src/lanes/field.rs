@@ -269,8 +269,8 @@ impl<L: Lanes> Columns<L> {
 
     /// Adds `a b`. A column grows by less than 10 * 2^52.
     #[inline(always)]
-    pub(crate) fn plus_product(self, a: impl AsFactor<L>, b: impl AsFactor<L>) -> Self {
-        let (a, b) = (a.as_factor(), b.as_factor());
+    pub(crate) fn plus_product(self, a: impl Operand<L>, b: impl Operand<L>) -> Self {
+        let (a, b) = (a.operand(), b.operand());
         let mut columns = self.0;
         for_limbs!(i => {
             for j in 0..LIMBS {
@@ -284,9 +284,9 @@ impl<L: Lanes> Columns<L> {
     /// `sum + a^2` for weak `a`: the products off the diagonal once, then doubled; those with the top
     /// limb, which has room, by its double.
     #[inline(always)]
-    pub(crate) fn square(sum: Option<Sum<L>>, a: impl AsFactor<L>) -> Self {
+    pub(crate) fn square(sum: Option<Sum<L>>, a: impl Operand<L>) -> Self {
         const TOP: usize = LIMBS - 1;
-        let a = a.as_factor();
+        let a = a.operand();
         a.0[TOP].value().expect_below(51);
         let mut columns = [L::splat(0); 2 * LIMBS];
         for i in 0..TOP {
@@ -372,7 +372,7 @@ impl<L: Lanes> Columns<L> {
 
     /// A multiple of the prime minus eight times the square of a weak element.
     #[inline(always)]
-    pub(crate) fn minus_eight_squares(a: impl AsFactor<L>) -> Self {
+    pub(crate) fn minus_eight_squares(a: impl Operand<L>) -> Self {
         let square = Self::square(None, a).0;
         let mut columns = [L::splat(1 << 60); 2 * LIMBS];
         for k in 0..LIMBS {
@@ -450,13 +450,13 @@ fn to_factors<L: Lanes>(mut limbs: [L; LIMBS]) -> [L; LIMBS] {
 
 /// What can be multiplied. A trait of our own because the methods of `Into` are functions without the
 /// target features of the kernel, in which instructions of vectors become calls.
-pub(crate) trait AsFactor<L> {
-    fn as_factor(self) -> Factor<L>;
+pub(crate) trait Operand<L> {
+    fn operand(self) -> Factor<L>;
 }
 
-impl<L: Lanes> AsFactor<L> for &Fe<L> {
+impl<L: Lanes> Operand<L> for &Fe<L> {
     #[inline(always)]
-    fn as_factor(self) -> Factor<L> {
+    fn operand(self) -> Factor<L> {
         for limb in self.0 {
             limb.expect_below(52);
         }
@@ -464,16 +464,16 @@ impl<L: Lanes> AsFactor<L> for &Fe<L> {
     }
 }
 
-impl<L: Lanes> AsFactor<L> for &Factor<L> {
+impl<L: Lanes> Operand<L> for &Factor<L> {
     #[inline(always)]
-    fn as_factor(self) -> Factor<L> {
+    fn operand(self) -> Factor<L> {
         *self
     }
 }
 
-impl<L: Lanes> AsFactor<L> for Factor<L> {
+impl<L: Lanes> Operand<L> for Factor<L> {
     #[inline(always)]
-    fn as_factor(self) -> Factor<L> {
+    fn operand(self) -> Factor<L> {
         self
     }
 }
@@ -510,8 +510,8 @@ impl<L: Lanes> Factor<L> {
 
     /// Product, weak.
     #[inline(always)]
-    pub(crate) fn mul(&self, other: impl AsFactor<L>) -> Self {
-        reduced(Product(self, &other.as_factor()), ToFactor)
+    pub(crate) fn mul(&self, other: impl Operand<L>) -> Self {
+        reduced(Product(self, &other.operand()), ToFactor)
     }
 
     /// Square of a weak element, weak.
@@ -535,7 +535,7 @@ impl<L: Lanes> Fe<L> {
     /// The element to multiply by.
     #[inline(always)]
     pub(crate) fn factor(&self) -> Factor<L> {
-        self.as_factor()
+        self.operand()
     }
 
     #[inline(always)]
@@ -602,8 +602,8 @@ impl<L: Lanes> Fe<L> {
 
     /// Product, weak.
     #[inline(always)]
-    pub(crate) fn mul(&self, other: impl AsFactor<L>) -> Self {
-        reduced(Product(&self.factor(), &other.as_factor()), ToFe)
+    pub(crate) fn mul(&self, other: impl Operand<L>) -> Self {
+        reduced(Product(&self.factor(), &other.operand()), ToFe)
     }
 
     /// Square of a weak element, weak.
@@ -760,6 +760,6 @@ pub(crate) fn square_roots<L: Lanes, const N: usize>(of: &[Fe<L>; N]) -> [Fe<L>;
 
 /// The inverse, and zero for zero.
 #[inline(always)]
-pub(crate) fn inverse<L: Lanes>(of: impl AsFactor<L>) -> Factor<L> {
-    power(&[of.as_factor()], &TO_INVERSE)[0]
+pub(crate) fn inverse<L: Lanes>(of: impl Operand<L>) -> Factor<L> {
+    power(&[of.operand()], &TO_INVERSE)[0]
 }

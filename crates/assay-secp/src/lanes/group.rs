@@ -206,9 +206,9 @@ fn multiply_and_compare<L: Lanes, const N: usize>(
     } else {
         curve::multiply::<L, N>(&keys, &parts, table)
     };
-    for k in 0..N {
+    for (k, sum) in sums.iter().enumerate() {
         let (number, first) = place(k);
-        compare(question, &mut groups[number], first, &sums[k]);
+        compare(question, &mut groups[number], first, sum);
     }
 }
 
