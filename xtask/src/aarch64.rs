@@ -132,6 +132,7 @@ fn build(emulator: &str) -> anyhow::Result<Vec<Test>> {
     let mut command = Command::new("cargo");
     command.args(["test", "--workspace", "--no-run", "--locked", "--target", TARGET]);
     command.arg("--message-format=json-render-diagnostics");
+    crate::ci::forget_xtask(&mut command);
     let output = with_tools(&mut command, emulator)
         .stderr(Stdio::inherit())
         .output()
