@@ -11,7 +11,7 @@ use crate::results::Yardstick;
 #[derive(Debug, thiserror::Error)]
 pub enum YardstickError {
     /// The command cannot be run.
-    #[error("cannot run the yardstick {program}")]
+    #[error("cannot run {program} for the reference rate")]
     Run {
         /// The program.
         program: String,
@@ -19,7 +19,7 @@ pub enum YardstickError {
         source: io::Error,
     },
     /// The command failed.
-    #[error("the yardstick failed ({status}):\n{stderr}")]
+    #[error("the program for the reference rate failed ({status}):\n{stderr}")]
     Failed {
         /// Exit code or signal.
         status: String,
@@ -27,7 +27,7 @@ pub enum YardstickError {
         stderr: String,
     },
     /// The command printed something else.
-    #[error("the yardstick printed no JSON object with rates")]
+    #[error("the program for the reference rate printed no JSON object with rates")]
     Output {
         /// What the JSON library says.
         source: serde_json::Error,

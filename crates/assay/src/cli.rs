@@ -339,9 +339,10 @@ pub(crate) struct ForgeArguments {
     /// Time of the last block, seconds since 1970, instead of the recipe's.
     #[arg(long, value_name = "TIME")]
     pub(crate) end_time: Option<u32>,
-    /// Measure libsecp256k1's signing rate too and print it beside the forge's.
-    #[arg(long)]
-    pub(crate) yardstick: bool,
+    /// Also print the reference rate: libsecp256k1's signing rate on this machine.
+    // The old name still works.
+    #[arg(long, alias = "yardstick")]
+    pub(crate) reference_rate: bool,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -113,9 +113,9 @@ fn run_forge(arguments: &ForgeArguments) -> anyhow::Result<()> {
         stop_height: arguments.stop_height,
         end_time: arguments.end_time,
     };
-    let before = arguments.yardstick.then(LibsecpRates::measure);
+    let before = arguments.reference_rate.then(LibsecpRates::measure);
     let summary = forge(&recipe, &options, &arguments.out, &mut Bar::new())?;
-    // The machine drifts: the yardstick is laid on before and after, and the mean of both is taken.
+    // The machine drifts: the rate is measured before and after, and the mean of both is taken.
     let rates = before.map(|before| {
         let after = LibsecpRates::measure();
         Rates {
