@@ -26,6 +26,7 @@ pub mod compare;
 mod control;
 pub mod crash;
 mod disk;
+pub mod disturbance;
 pub mod electrum;
 mod feed;
 mod flame;

@@ -10,6 +10,7 @@ use crate::atomic_file::{self, WriteError};
 use crate::chain::Chain;
 use crate::clock::{Clock, iso8601};
 use crate::control::time_control_load_ns;
+use crate::disturbance::Watch;
 use crate::electrum::ElectrumError;
 use crate::electrum::check::CheckError;
 use crate::feed::{FeedError, FeedJob, Feeder};
@@ -189,9 +190,11 @@ impl RunJob<'_> {
         let mut control_ns = vec![time_control_load_ns()];
         let clock = Clock::start();
         let mut findings = Findings::default();
+        let watch = Watch::start();
         let own_cpu_s = || sample::cpu_s(std::process::id());
         let cpu_before_s = own_cpu_s();
         let fault = self.with_folders(clock, &mut findings).err();
+        let surroundings = Some(watch.finish());
         let lab_cpu_s = own_cpu_s().zip(cpu_before_s).map(|(after, before)| after - before);
         control_ns.push(time_control_load_ns());
         let void_reason = match &fault {
@@ -203,6 +206,7 @@ impl RunJob<'_> {
             id: self.id.to_owned(),
             status: if void_reason.is_some() { Status::Void } else { Status::Valid },
             void_reason,
+            disturbance: None,
             seen_requested: self.seen,
             seen_measured: total.seen_measured,
             repeat: self.repeat,
@@ -220,6 +224,7 @@ impl RunJob<'_> {
             samples: findings.samples,
             lab_cpu_s,
             control_ns,
+            surroundings,
             index: findings.index,
             preparation: findings.preparation,
         };

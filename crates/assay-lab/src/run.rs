@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use crate::atomic_file::{self, WriteError};
 use crate::chain::Chain;
 use crate::clock::{iso8601, unix_ms};
+use crate::disturbance::rule;
 use crate::forge::{ForgeError, ForgeJob};
 use crate::journal::{Journal, Settings, run_id};
 use crate::machine;
 use crate::one_run::{RunFault, RunJob};
-use crate::plan::{Keys, Plan, check_scale};
+use crate::plan::{Keys, Plan, check_scale, percent};
 use crate::profile::{self, Profile};
 use crate::progress::{Event, Reporter};
 use crate::report;
@@ -390,6 +391,7 @@ impl Session<'_> {
             runs.sort_by(|a, b| {
                 a.seen_requested.total_cmp(&b.seen_requested).then(a.repeat.cmp(&b.repeat))
             });
+            mark_disturbed(&mut runs);
             TargetResults {
                 name: format!("{}{}", target.name, forged.suffix(self.plan)),
                 family: target.family.as_str().to_owned(),
@@ -432,6 +434,15 @@ impl Session<'_> {
         report::write_all(&results, &self.options.out_dir)?;
         self.reporter.event(&Event::ReportWritten { dir: &self.options.out_dir });
         Ok(results)
+    }
+}
+
+/// Marks the disturbed of all runs of a target with one chain.
+fn mark_disturbed(runs: &mut [Run]) {
+    for same_work in
+        runs.chunk_by_mut(|a, b| percent(a.seen_requested) == percent(b.seen_requested))
+    {
+        rule::mark(same_work);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::number::{count, percent, rate, ratio, seconds, whole_percent};
 use super::series;
+use crate::disturbance::rule;
 use crate::plan::SeenMode;
-use crate::results::{Results, Run};
+use crate::results::{Results, Run, Status};
 use crate::stats::{median, rate as divide};
 
 pub(super) const BLOCKS: &str = "Service time runs from sending the first byte of a block to its \
@@ -107,6 +108,7 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
     out.extend(super::index::headlines(results));
     out.extend(yardstick(results));
     out.extend(noise(results));
+    out.extend(disturbances(results));
     out
 }
 
@@ -171,6 +173,26 @@ fn noise(results: &Results) -> Option<String> {
         "machine noise: the control load took {ms:.1} ms (median of {times}), with a spread of {}{unrest}",
         percent(spread)
     ))
+}
+
+/// Runs during which something else used the machine, and unequal CPU time for equal work.
+fn disturbances(results: &Results) -> Vec<String> {
+    let mut out = Vec::new();
+    for run in results.runs() {
+        let Some(reason) = &run.disturbance else { continue };
+        out.push(match run.status {
+            Status::Disturbed => format!("disturbed, left out: {}: {reason}", run.id),
+            _ => {
+                format!("disturbed, and no undisturbed run of the same work: {}: {reason}", run.id)
+            }
+        });
+    }
+    for target in &results.targets {
+        for share in target.seen_shares() {
+            out.extend(rule::unequal_work(&target.name, &target.valid_runs(share)));
+        }
+    }
+    out
 }
 
 /// What to know before reading the main tables.
