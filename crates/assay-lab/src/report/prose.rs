@@ -109,6 +109,7 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
     out.extend(yardstick(results));
     out.extend(noise(results));
     out.extend(disturbances(results));
+    out.extend(super::verdict::ran_once(results));
     out
 }
 
@@ -261,16 +262,16 @@ pub(super) fn method(results: &Results) -> Vec<String> {
     let shares: Vec<String> = seen.iter().map(|share| whole_percent(*share)).collect();
     let points = [
         format!(
-            "Every target is a process of its own with a fresh data folder, fed over JSON-RPC. One \
-             run per seen share ({}), {} per share, {} warm-up.",
-            shares.join(", "),
+            "Every target is a process of its own with a fresh data folder, fed over JSON-RPC. {} \
+             per pre-relayed share ({}); {}.",
             match results.plan.runs.repeat {
-                1 => "once".to_owned(),
-                repeats => format!("{repeats} times, every second round in reverse order"),
+                1 => "One run".to_owned(),
+                repeats => format!("{repeats} runs, every second round in reverse order,"),
             },
+            shares.join(", "),
             match results.plan.runs.warmup {
-                0 => "no".to_owned(),
-                runs => format!("{runs} unrecorded runs as"),
+                0 => "no warm-up".to_owned(),
+                runs => format!("{runs} unrecorded warm-up runs"),
             },
         ),
         "All times are from one monotonic clock of the laboratory. The tip is watched with \
