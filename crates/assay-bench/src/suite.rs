@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use assay_lab::report::Table;
+use assay_report::Table;
 use serde::{Deserialize, Serialize};
 
 use crate::harness::{Alternative, Row};

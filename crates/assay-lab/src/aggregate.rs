@@ -1,8 +1,9 @@
 //! From blocks to phases.
 
+use assay_report::stats::{median, rate};
+
 use crate::plan::Plan;
 use crate::results::{Admission, BlockRecord, IndexBlock, IndexPhase, PhaseResult};
-use crate::stats::{median, rate};
 
 const MIB: f64 = 1_048_576.0;
 

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::atomic_file::{self, WriteError};
+use assay_report::atomic_file::{self, WriteError};
+
 use crate::one_run::{RunFault, RunJob};
 use crate::prepare;
 use crate::process::{Ports, Process};

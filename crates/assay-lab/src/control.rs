@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use crate::stats::median;
+use assay_report::stats::median;
 
 /// Rounds of the control load; about fifty milliseconds on a machine of 2025.
 const ROUNDS: u32 = 24_000_000;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::report::escape;
+use assay_report::escape;
 
 /// Width of the picture, and height of a frame, in pixels.
 const WIDTH: f64 = 1200.0;

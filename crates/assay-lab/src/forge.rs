@@ -8,7 +8,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::atomic_file::{self, WriteError};
+use assay_report::atomic_file::{self, WriteError};
+
 use crate::chain::{Chain, ChainError, ChainHeader};
 use crate::disk::folder_bytes;
 use crate::plan::Plan;

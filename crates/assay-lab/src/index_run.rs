@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use assay_report::atomic_file;
+
 use crate::aggregate;
-use crate::atomic_file;
 use crate::chain::{Chain, ChainError};
 use crate::clock::Clock;
 use crate::disk::folder_bytes;

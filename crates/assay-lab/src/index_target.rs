@@ -8,9 +8,9 @@ use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use assay_report::atomic_file::{self, WriteError};
 use serde::{Deserialize, Serialize};
 
-use crate::atomic_file::{self, WriteError};
 use crate::plan::{IndexPlan, TargetsPlan};
 use crate::process::Ports;
 use crate::target::{Family, Fingerprint, Launch, TargetError, fingerprint};

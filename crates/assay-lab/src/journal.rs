@@ -4,10 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use assay_report::atomic_file::{self, WriteError};
+use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
-use crate::atomic_file::{self, WriteError};
-use crate::plan::{FeedPlan, IndexCheckPlan, IndexPlan, Plan, SyncPlan, percent};
+use crate::plan::{FeedPlan, IndexCheckPlan, IndexPlan, Plan, SyncPlan};
 use crate::process::Ports;
 use crate::results::{ChainSummary, Machine, Run, SCHEMA, Status};
 use crate::target::{Family, Fingerprint, IndexKind, SyncLaunch, Target, Way};
@@ -109,7 +110,7 @@ impl Settings {
 
 /// Name of a run: target, share in percent, and the repeat where there are several.
 pub(crate) fn run_id(target: &str, seen: f64, repeat: u32, repeats: u32) -> String {
-    let id = format!("{target}-{}", percent(seen));
+    let id = format!("{target}-{}", in_percent(seen));
     if repeats > 1 { format!("{id}-{}", repeat + 1) } else { id }
 }
 

@@ -18,7 +18,6 @@
 //! and transaction identifiers come from the ledger.
 
 mod aggregate;
-pub mod atomic_file;
 mod block_files;
 pub mod chain;
 mod clock;
@@ -45,8 +44,6 @@ mod prepare;
 mod process;
 pub mod profile;
 pub mod progress;
-mod random;
-pub mod ratio;
 pub mod report;
 pub mod results;
 mod rpc;
@@ -56,13 +53,10 @@ mod scaling;
 mod scripts;
 mod seen;
 mod source;
-mod stats;
-mod student;
 pub mod survey;
 pub mod sync;
 mod sync_run;
 pub mod target;
 mod tip_watch;
-pub mod verdict;
 mod verify;
 mod yardstick;

@@ -5,8 +5,9 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use assay_report::atomic_file::{self, WriteError};
+
 use crate::aggregate;
-use crate::atomic_file::{self, WriteError};
 use crate::chain::Chain;
 use crate::clock::{Clock, iso8601};
 use crate::control::time_control_load_ns;

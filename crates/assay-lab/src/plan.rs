@@ -6,10 +6,12 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
 pub use crate::scaling::ScalingPlan;
 use crate::target::{TargetSpec, TargetSpecError};
+
 pub use sync::{Delivery, SyncPlan, TargetPlan};
 
 mod sync;
@@ -533,7 +535,7 @@ impl Plan {
             if !(0.0..=1.0).contains(seen) {
                 return bad("feed.seen", seen.to_string(), "a share lies between 0.0 and 1.0");
             }
-            if self.feed.seen[..index].iter().any(|other| percent(*other) == percent(*seen)) {
+            if self.feed.seen[..index].iter().any(|other| in_percent(*other) == in_percent(*seen)) {
                 return bad("feed.seen", seen.to_string(), "each share once, in whole percent");
             }
         }
@@ -574,11 +576,6 @@ pub(crate) fn check_scale(scale: f64) -> Result<(), &'static str> {
     } else {
         Err("a scale is above 0 and at most 1")
     }
-}
-
-/// A share in whole percent, as file names carry it.
-pub(crate) fn percent(share: f64) -> u32 {
-    (share * 100.0).round() as u32
 }
 
 pub(crate) fn is_name(name: &str) -> bool {

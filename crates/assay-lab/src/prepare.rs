@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::atomic_file::WriteError;
+use assay_report::atomic_file::WriteError;
+
 use crate::measured::forget_file;
 use crate::plan::Plan;
 use crate::results::Preparation;

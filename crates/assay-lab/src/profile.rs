@@ -7,9 +7,9 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use assay_report::atomic_file;
 use serde::{Deserialize, Serialize};
 
-use crate::atomic_file;
 use crate::flame::{self, Folded};
 use crate::target::Launch;
 

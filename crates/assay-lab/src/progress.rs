@@ -267,7 +267,7 @@ impl Reporter for Terminal {
                 self.spin(format!("forging: {mib:.1} MiB in {seconds:.0} s"));
             }
             Event::ChainForged { chain, seconds } => {
-                let rate = crate::stats::rate(chain.tip.signatures as f64, *seconds);
+                let rate = assay_report::stats::rate(chain.tip.signatures as f64, *seconds);
                 let what = describe(chain);
                 self.say(&format!("chain: {what}, in {seconds:.1} s ({rate:.0} signatures/s)"));
             }

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
 use crate::electrum::check::LedgerCheck;
@@ -507,10 +508,9 @@ impl Results {
 impl TargetResults {
     /// The valid runs with this seen share.
     pub fn valid_runs(&self, seen: f64) -> Vec<&Run> {
-        let wanted = crate::plan::percent(seen);
-        let counts = |run: &&Run| {
-            run.status == Status::Valid && crate::plan::percent(run.seen_requested) == wanted
-        };
+        let wanted = in_percent(seen);
+        let counts =
+            |run: &&Run| run.status == Status::Valid && in_percent(run.seen_requested) == wanted;
         self.runs.iter().filter(counts).collect()
     }
 
@@ -518,7 +518,7 @@ impl TargetResults {
     pub fn seen_shares(&self) -> Vec<f64> {
         let mut shares: Vec<f64> = self.runs.iter().map(|run| run.seen_requested).collect();
         shares.sort_by(f64::total_cmp);
-        shares.dedup_by_key(|share| crate::plan::percent(*share));
+        shares.dedup_by_key(|share| in_percent(*share));
         shares
     }
 }

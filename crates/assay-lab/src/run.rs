@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use crate::atomic_file::{self, WriteError};
+use assay_report::atomic_file::{self, WriteError};
+
 use crate::chain::Chain;
 use crate::clock::{iso8601, unix_ms};
 use crate::forge::{ForgeError, ForgeJob};

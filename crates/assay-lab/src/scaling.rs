@@ -6,12 +6,12 @@
 //! by least squares of relative deviations with no part below zero: programs that hash several inputs at a time are flat for
 //! small widths, which a straight line through logarithms would take for a smaller exponent.
 
+use assay_report::stats::median;
+use assay_report::stats::paired::Interval;
+use assay_report::stats::random::SplitMix64;
 use serde::{Deserialize, Serialize};
 
-use crate::compare::Interval;
 use crate::plan::{BadValue, is_name};
-use crate::random::SplitMix64;
-use crate::stats::median;
 
 /// Exponents that are tried: first coarsely, then around the best.
 const EXPONENTS: (f64, f64) = (0.25, 3.0);

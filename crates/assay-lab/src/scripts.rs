@@ -6,7 +6,8 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::atomic_file::WriteError;
+use assay_report::atomic_file::WriteError;
+
 use crate::plan::IndexCheckPlan;
 use crate::process::tail;
 

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use assay_report::stats::random::SplitMix64;
+
 use crate::chain::OrderEntry;
 use crate::plan::SeenMode;
-use crate::random::SplitMix64;
 
 /// Indexes into the generation order of the transactions to send, parents before children.
 ///

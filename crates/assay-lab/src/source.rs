@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::atomic_file;
+use assay_report::atomic_file;
+
 use crate::chain::Chain;
 use crate::clock::Clock;
 use crate::feed::{FeedJob, Feeder};

@@ -11,9 +11,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use assay_report::atomic_file::WriteError;
 use serde::Deserialize;
 
-use crate::atomic_file::WriteError;
 use crate::chain::Chain;
 use crate::clock::Clock;
 use crate::one_run::{Findings, Place, RunFault, RunJob};

@@ -9,8 +9,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use assay_lab::atomic_file::{self, WriteError};
-use assay_lab::report::{Page, Section, Table, machine_table};
+use assay_lab::report::machine_table;
+use assay_report::atomic_file::{self, WriteError};
+use assay_report::{Page, Section, Table};
 
 use crate::results::{BenchResults, Measured, SCHEMA};
 use crate::table;

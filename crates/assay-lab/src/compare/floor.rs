@@ -4,11 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
 use super::{Beside, Source};
 use crate::machine::utc_now;
-use crate::plan::percent;
 use crate::results::Machine;
 
 const SCHEMA: u32 = 1;
@@ -124,6 +124,6 @@ impl Floor {
 
 impl FloorRow {
     fn is_about(&self, seen: f64, what: &str) -> bool {
-        percent(self.seen) == percent(seen) && self.what == what
+        in_percent(self.seen) == in_percent(seen) && self.what == what
     }
 }

@@ -24,9 +24,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub use report::{CrashReport, IndexReport, Spread};
+use assay_report::atomic_file::{self, WriteError};
 
-use crate::atomic_file::{self, WriteError};
 use crate::chain::{Chain, ChainError};
 use crate::clock::{iso8601, unix_ms};
 use crate::electrum::ElectrumError;
@@ -40,9 +39,11 @@ use crate::results::Software;
 use crate::rpc::RpcError;
 use crate::scripts::ScriptsError;
 use crate::target::{Launch, Target, TargetError, TargetSpec};
+
 use index::IndexOracle;
 use oracle::Oracle;
 use report::Tally;
+pub use report::{CrashReport, IndexReport, Spread};
 use round::Round;
 
 /// Version of `crash.json`.

@@ -8,13 +8,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use assay_report::Table;
+use assay_report::csv::field;
+use assay_report::number::in_percent;
+use assay_report::stats::median;
 use serde::Serialize;
 
-use crate::compare::quoted;
-use crate::plan::percent;
-use crate::report::{self, LoadError, Table};
+use crate::report::{self, LoadError};
 use crate::results::{Results, TargetResults};
-use crate::stats::median;
 
 pub use change_points::{ChangePoint, change_points};
 
@@ -231,7 +232,7 @@ fn add_figures(
         let key = vec![
             results.plan.name.clone(),
             family.to_owned(),
-            format!("{} % seen", percent(seen)),
+            format!("{} % seen", in_percent(seen)),
             what.clone(),
             chain.tip.clone(),
             chain.utxo_muhash.clone(),
@@ -251,7 +252,11 @@ fn add_figures(
         match series.iter_mut().find(|one| one.key == key) {
             Some(one) => one.points.push(point),
             None => series.push(Series {
-                name: format!("{}, {family}, {} % seen, {what}", results.plan.name, percent(seen)),
+                name: format!(
+                    "{}, {family}, {} % seen, {what}",
+                    results.plan.name,
+                    in_percent(seen)
+                ),
                 key,
                 points: vec![point],
                 changes: Vec::new(),
@@ -310,16 +315,16 @@ impl History {
                 let share =
                     change.map(|change| format!("{:.6}", change.after / change.before - 1.0));
                 let fields = [
-                    quoted(&one.name),
+                    field(&one.name),
                     point.time.clone(),
-                    quoted(&point.version),
+                    field(&point.version),
                     point.runs.to_string(),
                     format!("{:.6}", point.seconds),
                     format!("{:.6}", point.min_s),
                     format!("{:.6}", point.max_s),
                     format!("{:.6}", one.level(index)),
                     share.unwrap_or_default(),
-                    quoted(&point.path),
+                    field(&point.path),
                 ];
                 out.push_str(&fields.join(","));
                 out.push('\n');

@@ -317,7 +317,7 @@ fn hostile_ratio(passes: &[PassReport]) -> Option<HostileRatio> {
     };
     let ratios: Vec<[f64; 3]> = passes.chunks(2).filter_map(of_pair).collect();
     let middle = |index: usize| {
-        crate::stats::median(&ratios.iter().map(|ratio| ratio[index]).collect::<Vec<f64>>())
+        assay_report::stats::median(&ratios.iter().map(|ratio| ratio[index]).collect::<Vec<f64>>())
     };
     (!ratios.is_empty()).then(|| HostileRatio {
         pairs: ratios.len(),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use assay_report::number::in_percent;
+
 use crate::aggregate;
 use crate::electrum::check::LedgerCheck;
 use crate::plan::{Delivery, Plan};
@@ -191,7 +193,7 @@ fn run(plan: &Plan, target: &str, seen: f64, slowness: f64) -> Run {
     let has_muhash = target == "assay";
     let tx_errors = [("-26: dust".to_owned(), 3)];
     Run {
-        id: format!("{target}-{}", crate::plan::percent(seen)),
+        id: format!("{target}-{}", in_percent(seen)),
         status: Status::Valid,
         void_reason: None,
         seen_requested: seen,

@@ -1,7 +1,8 @@
 //! What profiled runs showed.
 
-use super::number::percent;
-use super::table::Table;
+use assay_report::Table;
+use assay_report::number::percent;
+
 use crate::results::Results;
 
 /// What was done, and where the pictures are.

@@ -1,10 +1,11 @@
 //! The sentences of the report.
 
-use super::number::{count, percent, rate, ratio, seconds, whole_percent};
+use assay_report::number::{count, percent, rate, ratio, seconds, whole_percent};
+use assay_report::stats::{median, rate as divide};
+
 use super::series;
 use crate::plan::SeenMode;
 use crate::results::{Results, Run};
-use crate::stats::{median, rate as divide};
 
 pub(super) const BLOCKS: &str = "Service time runs from sending the first byte of a block to its \
 being the tip, as a second connection sees it; it includes transfer, hexadecimal and JSON decoding. \
@@ -160,7 +161,7 @@ fn yardstick(results: &Results) -> Vec<String> {
 fn noise(results: &Results) -> Option<String> {
     let times: Vec<f64> =
         results.runs().flat_map(|run| &run.control_ns).map(|ns| *ns as f64).collect();
-    let spread = crate::stats::spread(&times)?;
+    let spread = assay_report::stats::spread(&times)?;
     let (ms, times) = (median(&times) / 1e6, times.len());
     let unrest = if spread > UNREST {
         ": the machine was not quiet, and small differences mean nothing"

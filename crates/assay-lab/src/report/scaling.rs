@@ -2,17 +2,18 @@
 
 use std::fmt::Write;
 
-use super::chart::{Chart, Line, LineChart, Look};
-use super::csv::field;
-use super::number::{count, percent, ratio};
+use assay_report::Table;
+use assay_report::csv::field;
+use assay_report::number::{count, percent, ratio};
+use assay_report::stats::paired::Interval;
+use assay_report::stats::{median, rate, spread};
+use assay_report::{Chart, Line, LineChart, Look};
+
 use super::series::{self, Series};
-use super::table::Table;
 use super::tables::NONE;
-use crate::compare::Interval;
 use crate::plan::ScalingPlan;
 use crate::results::Results;
 use crate::scaling::{AtWidth, Growth};
-use crate::stats::{median, rate, spread};
 
 /// Points of a fitted curve.
 const CURVE_POINTS: u32 = 48;

@@ -1,15 +1,16 @@
 //! Which tables there are, and what they say.
 
-use super::number::{
+use assay_report::Table;
+use assay_report::number::{
     UNAVAILABLE, count, mib, or_unavailable, percent, rate, ratio, seconds, whole_percent,
 };
+use assay_report::stats::median;
+
 use super::series::{
     has_valid, measured_phases, of_phase, phase_of, published as published_figure, spread_of_phase,
 };
-use super::table::Table;
 use crate::plan::{Figure, FigureKind};
 use crate::results::{ChainSummary, Machine, PhaseResult, Results, Run, Status, TargetResults};
-use crate::stats::median;
 
 pub(super) const NONE: &str = "–";
 
@@ -230,7 +231,7 @@ pub(super) fn admission(results: &Results, target: &TargetResults) -> Table {
             let Some(phase) = phase_of(run, &name) else { continue };
             let admission = &phase.admission;
             let mib_per_s =
-                crate::stats::rate(admission.bytes as f64 / 1_048_576.0, admission.seconds);
+                assay_report::stats::rate(admission.bytes as f64 / 1_048_576.0, admission.seconds);
             table.push([
                 title,
                 run_share(target, run),

@@ -1,6 +1,7 @@
 //! The verdict of `assay compare` in the report of a plan whose targets took turns.
 
-use super::table::Table;
+use assay_report::Table;
+
 use crate::compare::{CompareError, CompareOptions, Comparison, Source, compare};
 use crate::results::Results;
 

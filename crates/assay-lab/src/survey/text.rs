@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use assay_report::Table;
+
 use super::{Noise, Survey};
-use crate::report::{self, Table};
+use crate::report;
 
 impl Survey {
     /// For the terminal.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::escape::escape;
+
 /// Words of more bytes may take several lines on a page.
 const LONG_CELL: usize = 28;
 /// Longer words behind the comma of a heading are no unit.
@@ -106,21 +108,6 @@ impl Table {
             out.push('\n');
         }
     }
-}
-
-/// Text as HTML wants it, in elements and in quoted attributes.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

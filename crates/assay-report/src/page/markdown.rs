@@ -22,15 +22,3 @@ pub(super) fn page(page: &Page) -> String {
     }
     out
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::fixture;
-
-    #[test]
-    fn whole_page() {
-        let results = fixture::results();
-        insta::assert_snapshot!(page(&super::super::page(&results)));
-    }
-}

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::stats::median;
+use super::median;
 
 /// Coverage that an interval has where there are enough pairs.
 pub const WANTED_COVERAGE: f64 = 0.95;
@@ -128,7 +128,7 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::SplitMix64;
+    use crate::stats::random::SplitMix64;
 
     /// Tables of confidence intervals for the median: n, rank, coverage.
     #[test]

@@ -2,11 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use super::chart::{Chart, Look};
-use super::table::escape;
 use super::{Page, Section};
-
-const STYLE: &str = include_str!("page.css");
+use crate::chart::{Chart, Look};
+use crate::escape::escape;
+use crate::style::STYLE;
 
 /// The whole page.
 pub(super) fn page(page: &Page) -> String {
@@ -110,41 +109,7 @@ fn swatch(look: Look, is_bar: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::chart::SERIES_COLOURS;
-    use crate::report::fixture;
-
-    #[test]
-    fn page_needs_nothing_but_itself() {
-        let results = fixture::results();
-        let page = page(&super::super::page(&results));
-        for outside in ["http://", "https://", "<script", "<link", "@import", "url(", "src="] {
-            let found = page.matches(outside).count();
-            // The name of the SVG language is an address that nobody fetches.
-            let names = page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count();
-            assert_eq!(found, if outside == "http://" { names } else { 0 }, "{outside}");
-        }
-    }
-
-    #[test]
-    fn elements_are_closed() {
-        let results = fixture::results();
-        let page = page(&super::super::page(&results));
-        for tag in ["section", "table", "tr", "td", "ul", "li", "p", "figure", "svg", "span", "div"]
-        {
-            let open = page.matches(&format!("<{tag}>")).count()
-                + page.matches(&format!("<{tag} ")).count();
-            assert_eq!(open, page.matches(&format!("</{tag}>")).count(), "{tag}");
-        }
-    }
-
-    #[test]
-    fn hostile_words_stay_words() {
-        let mut results = fixture::results();
-        results.targets[0].version = "<script>alert(1)</script>".to_owned();
-        results.targets[0].runs[0].void_reason = Some("`<b>` & \"x\"".to_owned());
-        let page = page(&super::super::page(&results));
-        assert!(!page.contains("<script") && !page.contains("<b>"));
-    }
+    use crate::chart::SERIES_COLOURS;
 
     #[test]
     fn style_defines_the_colours() {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ratio::Ratio;
+use super::ratio::Ratio;
 
 /// Coverage of the intervals that verdicts on micro-benchmarks are based on. With 95 % one of twenty comparisons of a thing
 /// with itself would be called a difference, floor aside.

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::chart::{Canvas, Chart, Look, finish, ink, small, text, tick};
+use super::{Canvas, Chart, Look, finish, ink, small, text, tick};
 
 /// Ratios under each other.
 #[derive(Debug, Clone, Default)]

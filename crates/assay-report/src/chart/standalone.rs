@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::chart::{Chart, Key};
-use super::table::escape;
+use super::{Chart, Key};
+use crate::escape::escape;
+use crate::style::STYLE;
 
-const STYLE: &str = include_str!("page.css");
 /// Height of a row of the legend.
 const ROW: usize = 20;
 
@@ -56,7 +56,7 @@ fn size(svg: &str) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::{Line, LineChart, Look};
+    use crate::chart::{Line, LineChart, Look};
 
     #[test]
     fn brings_its_colours_and_its_legend() {

@@ -4,21 +4,25 @@
 //! nowhere else, and each marker is then replaced by the style variable it stands for, so that one
 //! drawing serves a light and a dark page.
 
+mod ratio_chart;
+mod standalone;
+
 use std::error::Error;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::table::escape;
+use crate::escape::escape;
+pub use ratio_chart::{RatioBar, RatioChart};
 
-pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-pub(super) type Drawn = Result<(), Box<dyn Error>>;
+type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn Error>>;
 
 /// Stands for `currentColor`.
 const INK: RGBColor = RGBColor(1, 2, 3);
 /// Colours of series the page defines as `--series-0` and so on.
-pub(super) const SERIES_COLOURS: usize = 8;
+pub(crate) const SERIES_COLOURS: usize = 8;
 /// Width and height of a drawing; the page scales it.
 const SIZE: (u32, u32) = (560, 340);
 const FONT: &str = "sans-serif";
@@ -34,17 +38,24 @@ const NAME_LINE_HEIGHT: i32 = 13;
 /// A drawing with what stands around it; [`LineChart`] and [`BarChart`] make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chart {
-    pub(super) title: String,
-    pub(super) svg: String,
-    pub(super) legend: Vec<Key>,
-    pub(super) has_bars: bool,
+    pub(crate) title: String,
+    pub(crate) svg: String,
+    pub(crate) legend: Vec<Key>,
+    pub(crate) has_bars: bool,
+}
+
+impl Chart {
+    /// What it shows.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
 }
 
 /// One entry of a legend.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) label: String,
-    pub(super) look: Look,
+pub(crate) struct Key {
+    pub(crate) label: String,
+    pub(crate) look: Look,
 }
 
 /// How a series looks.
@@ -57,12 +68,12 @@ pub struct Look {
 }
 
 impl Look {
-    pub(super) fn rgb(self) -> RGBColor {
+    fn rgb(self) -> RGBColor {
         self.colour.map_or(INK, |number| RGBColor(250, 251, (number % SERIES_COLOURS) as u8))
     }
 
     /// How solid a bar is. Figures that are not ours stand back; dashed ones a little less.
-    pub(super) fn solidity(self) -> f64 {
+    pub(crate) fn solidity(self) -> f64 {
         match (self.colour, self.dashed) {
             (None, false) => 0.25,
             (None, true) => 0.5,
@@ -71,7 +82,7 @@ impl Look {
     }
 
     /// The style variable of the page.
-    pub(super) fn css(self) -> String {
+    pub(crate) fn css(self) -> String {
         match self.colour {
             None => "currentColor".to_owned(),
             Some(number) => format!("var(--series-{})", number % SERIES_COLOURS),
@@ -343,7 +354,7 @@ impl BarChart {
 }
 
 /// Draws into a string and hands the colours over to the page.
-pub(super) fn finish<'k>(
+fn finish<'k>(
     title: &str,
     keys: impl Iterator<Item = (&'k String, Look)>,
     has_bars: bool,
@@ -371,15 +382,15 @@ pub(super) fn finish<'k>(
 }
 
 /// The colour of text.
-pub(super) const fn ink() -> RGBColor {
+const fn ink() -> RGBColor {
     INK
 }
 
-pub(super) fn text() -> TextStyle<'static> {
+fn text() -> TextStyle<'static> {
     (FONT, FONT_SIZE).into_font().color(&INK.mix(0.85))
 }
 
-pub(super) fn small() -> TextStyle<'static> {
+fn small() -> TextStyle<'static> {
     (FONT, FONT_SIZE - 2).into_font().color(&INK.mix(0.85))
 }
 
@@ -397,7 +408,7 @@ fn headroom(largest: f64) -> f64 {
 }
 
 /// An axis label: short, and exact where it can be.
-pub(super) fn tick(value: f64) -> String {
+fn tick(value: f64) -> String {
     let size = value.abs();
     match size {
         size if size >= 1e9 => format!("{}G", plain(value / 1e9)),

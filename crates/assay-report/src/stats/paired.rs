@@ -4,14 +4,14 @@
 //! runs are resampled, never blocks within them: blocks of a run share its luck (Kalibera and Jones, "Rigorous Benchmarking
 //! in Reasonable Time", 2013). With few pairs every bootstrap interval is too narrow, the percentile interval and the
 //! corrected ones alike, for six values do not tell their own variance. So the interval is the hull of two: that of the
-//! bootstrap, and the one between sorted ratios, whose coverage is exact whatever the distribution ([`crate::ratio`]).
+//! bootstrap, and the one between sorted ratios, whose coverage is exact whatever the distribution ([`super::ratio`]).
 
 use serde::{Deserialize, Serialize};
 
-use crate::random::SplitMix64;
-use crate::ratio::{Ratio, WANTED_COVERAGE};
-use crate::student;
-use crate::verdict::Verdict;
+use super::random::SplitMix64;
+use super::ratio::{Ratio, WANTED_COVERAGE};
+use super::t_test;
+use super::verdict::Verdict;
 
 /// Coverage of the interval that has to lie within ±δ: two one-sided tests at 5 % each (Schuirmann 1987).
 const EQUIVALENCE_COVERAGE: f64 = 0.90;
@@ -54,7 +54,7 @@ pub struct Spread {
 impl Spread {
     /// Of these times; zeros of nothing.
     pub fn of(times_s: &[f64]) -> Self {
-        let (mean_s, variance) = student::moments(times_s);
+        let (mean_s, variance) = t_test::moments(times_s);
         let pick = |choose: fn(f64, f64) -> f64| times_s.iter().copied().reduce(choose);
         Self {
             mean_s,
@@ -108,14 +108,14 @@ impl PairedRatio {
         Some(Self {
             pairs,
             median: wide.median,
-            mean: student::moments(&logs).0.exp(),
+            mean: t_test::moments(&logs).0.exp(),
             interval: bootstrap.hull(of_ratio(&wide)),
             coverage: wide.coverage,
             bootstrap,
             order: of_ratio(&wide),
             narrow: means.interval(EQUIVALENCE_COVERAGE).hull(of_ratio(&narrow)),
             narrow_coverage: narrow.coverage,
-            p: student::p_of_mean(&logs),
+            p: t_test::p_of_mean(&logs),
         })
     }
 
@@ -193,7 +193,7 @@ impl Means {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::FLOOR_MIN;
+    use crate::stats::verdict::FLOOR_MIN;
 
     #[test]
     fn six_equal_pairs() {

@@ -1,7 +1,7 @@
 //! Numbers as tables print them.
 
 /// What stands where nothing could be measured.
-pub(super) const UNAVAILABLE: &str = "unavailable";
+pub const UNAVAILABLE: &str = "unavailable";
 
 /// A count with its thousands set apart.
 pub fn count(value: u64) -> String {
@@ -17,7 +17,7 @@ pub fn count(value: u64) -> String {
 }
 
 /// A rate with about four digits that mean something.
-pub(super) fn rate(value: f64) -> String {
+pub fn rate(value: f64) -> String {
     match value {
         value if !value.is_finite() => UNAVAILABLE.to_owned(),
         value if value >= 10_000.0 => count(value.round() as u64),
@@ -30,28 +30,33 @@ pub(super) fn rate(value: f64) -> String {
 }
 
 /// Seconds to the millisecond.
-pub(super) fn seconds(value: f64) -> String {
+pub fn seconds(value: f64) -> String {
     format!("{value:.3}")
 }
 
 /// Bytes as MiB.
-pub(super) fn mib(bytes: u64) -> String {
+pub fn mib(bytes: u64) -> String {
     let tenths = (bytes as f64 / 1_048_576.0 * 10.0).round() as u64;
     format!("{}.{}", count(tenths / 10), tenths % 10)
 }
 
 /// A share as a percentage.
-pub(super) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A share in whole percent, as file names carry it.
+pub fn in_percent(share: f64) -> u32 {
+    (share * 100.0).round() as u32
+}
+
 /// A share as the reports name it: `90 %`.
-pub(super) fn whole_percent(share: f64) -> String {
-    format!("{} %", crate::plan::percent(share))
+pub fn whole_percent(share: f64) -> String {
+    format!("{} %", in_percent(share))
 }
 
 /// How many times as much.
-pub(super) fn ratio(value: f64) -> String {
+pub fn ratio(value: f64) -> String {
     match value {
         value if !value.is_finite() => UNAVAILABLE.to_owned(),
         value if value >= 100.0 => format!("{}×", count(value.round() as u64)),
@@ -61,7 +66,7 @@ pub(super) fn ratio(value: f64) -> String {
 }
 
 /// A value that may be missing.
-pub(super) fn or_unavailable<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+pub fn or_unavailable<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| UNAVAILABLE.to_owned(), show)
 }
 

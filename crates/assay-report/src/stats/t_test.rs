@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 
 /// Mean and sample variance; zeros where there are not enough values.
-pub(crate) fn moments(values: &[f64]) -> (f64, f64) {
+pub fn moments(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     if values.is_empty() {
         return (0.0, 0.0);
@@ -14,7 +14,7 @@ pub(crate) fn moments(values: &[f64]) -> (f64, f64) {
 }
 
 /// Probability of a mean at least so far from zero, on either side, if the true mean is zero; `None` of fewer than two values.
-pub(crate) fn p_of_mean(values: &[f64]) -> Option<f64> {
+pub fn p_of_mean(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
     }
@@ -24,7 +24,7 @@ pub(crate) fn p_of_mean(values: &[f64]) -> Option<f64> {
 }
 
 /// The same for the difference of two means, with one variance for both; `None` of fewer than three values in all.
-pub(crate) fn p_of_difference(left: &[f64], right: &[f64]) -> Option<f64> {
+pub fn p_of_difference(left: &[f64], right: &[f64]) -> Option<f64> {
     let (n_left, n_right) = (left.len() as f64, right.len() as f64);
     let freedom = n_left + n_right - 2.0;
     if left.is_empty() || right.is_empty() || freedom < 1.0 {

@@ -1,7 +1,13 @@
 //! The few statistics that few, long runs allow.
 
+pub mod paired;
+pub mod random;
+pub mod ratio;
+pub mod t_test;
+pub mod verdict;
+
 /// Median; zero of nothing.
-pub(crate) fn median(values: &[f64]) -> f64 {
+pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
@@ -13,7 +19,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 }
 
 /// Largest minus smallest value, relative to the median; `None` when there are not two values.
-pub(crate) fn spread(values: &[f64]) -> Option<f64> {
+pub fn spread(values: &[f64]) -> Option<f64> {
     let middle = median(values);
     if values.len() < 2 || middle <= 0.0 {
         return None;
@@ -24,7 +30,7 @@ pub(crate) fn spread(values: &[f64]) -> Option<f64> {
 }
 
 /// `count / seconds`; zero when there is no time.
-pub(crate) fn rate(count: f64, seconds: f64) -> f64 {
+pub fn rate(count: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { count / seconds } else { 0.0 }
 }
 
