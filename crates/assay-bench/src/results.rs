@@ -2,7 +2,7 @@
 //!
 //! Times are nanoseconds of one operation; what could not be measured is `null`.
 
-use assay_lab::results::Software;
+use assay_lab::machine::Software;
 use assay_report::stats::ratio::Ratio;
 use assay_report::stats::verdict::{COVERAGE, Verdict};
 use serde::{Deserialize, Serialize};

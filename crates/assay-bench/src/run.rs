@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use assay_lab::machine;
-use assay_lab::results::Software;
+use assay_lab::machine::{self, Software};
 
 use crate::builds::{BuildOptions, Builds};
 use crate::conditions::Conditions;

@@ -17,46 +17,22 @@
 //! the forge's directory format with a reader of its own ([`chain`]), and it hashes nothing: block
 //! and transaction identifiers come from the ledger.
 
-mod aggregate;
-mod block_files;
 pub mod chain;
-mod clock;
 pub mod compare;
-mod control;
 pub mod crash;
-mod disk;
 pub mod electrum;
 mod feed;
-mod flame;
 mod forge;
 pub mod history;
-mod index_run;
-mod index_target;
-mod journal;
-pub mod kernel;
 pub mod load;
 pub mod logs;
 pub mod machine;
-pub mod measured;
-mod one_run;
 pub mod plan;
-mod prepare;
-mod process;
-pub mod profile;
+pub mod process;
 pub mod progress;
 pub mod report;
 pub mod results;
-mod rpc;
 pub mod run;
-mod sample;
-mod scaling;
-mod scripts;
-mod seen;
-mod source;
 pub mod survey;
 pub mod sync;
-mod sync_run;
 pub mod target;
-mod tip_watch;
-mod verify;
-mod yardstick;

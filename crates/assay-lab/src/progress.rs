@@ -10,9 +10,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::chain::Chain;
 use crate::electrum::check::LedgerCheck;
-use crate::plan::Plan;
+use crate::plan::{Plan, TargetSpec};
 use crate::results::{BlockRecord, Run, Status};
-use crate::target::{TargetError, TargetSpec};
+use crate::target::TargetError;
 
 /// Something that happened. Sent by the laboratory's main thread to the caller's [`Reporter`].
 #[derive(Debug)]

@@ -1,15 +1,13 @@
 //! The floor: what the same software shows beside itself.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
 use super::{Beside, Source};
-use crate::machine::utc_now;
-use crate::results::Machine;
+use crate::machine::{Machine, utc_now};
 
 const SCHEMA: u32 = 1;
 const KIND: &str = "floor";

@@ -20,12 +20,11 @@ use assay_report::stats::paired::{PairedRatio, Spread, holm};
 use assay_report::stats::verdict::{FLOOR_MIN, Verdict};
 use serde::Serialize;
 
-use crate::report::{self, LoadError};
-use crate::results::{PhaseResult, Results, Run, TargetResults};
+use crate::results::{self, LoadError, PhaseResult, Results, Run, TargetResults};
 
-pub use floor::{Floor, FloorError, FloorRow};
-pub use pairs::{LeftOut, PairCount};
-pub use same_work::Difference;
+pub use self::floor::{Floor, FloorError, FloorRow};
+pub use self::pairs::{LeftOut, PairCount};
+pub use self::same_work::Difference;
 
 /// Schema version of the JSON form.
 const SCHEMA: u32 = 1;
@@ -77,8 +76,8 @@ impl Source {
     /// # Errors
     /// When there is none, or one that cannot be read.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        let file = if path.is_dir() { path.join(report::FILES[0]) } else { PathBuf::from(path) };
-        Ok(Self { name: path.display().to_string(), results: report::load_file(&file)? })
+        let file = if path.is_dir() { path.join(results::FILE) } else { PathBuf::from(path) };
+        Ok(Self { name: path.display().to_string(), results: results::load_file(&file)? })
     }
 }
 

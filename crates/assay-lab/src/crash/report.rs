@@ -8,7 +8,7 @@ use assay_report::stats::median;
 use serde::{Deserialize, Serialize};
 
 use super::round::Activity;
-use crate::results::{Machine, Software};
+use crate::machine::{Machine, Software};
 
 /// Figures collected while the rounds go on.
 #[derive(Debug, Default)]

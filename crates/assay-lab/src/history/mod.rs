@@ -4,9 +4,8 @@ mod change_points;
 mod page;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use assay_report::Table;
 use assay_report::csv::field;
@@ -14,10 +13,9 @@ use assay_report::number::in_percent;
 use assay_report::stats::median;
 use serde::Serialize;
 
-use crate::report::{self, LoadError};
-use crate::results::{Results, TargetResults};
+use crate::results::{self, LoadError, Results, TargetResults};
 
-pub use change_points::{ChangePoint, change_points};
+pub use self::change_points::{ChangePoint, change_points};
 
 const SCHEMA: u32 = 1;
 /// Folders below the one that was named.
@@ -120,7 +118,7 @@ pub fn history(folder: &Path, options: HistoryOptions) -> Result<History, Histor
     let mut skipped = Vec::new();
     let mut loaded: Vec<(PathBuf, Results)> = Vec::new();
     for path in files {
-        match report::load_file(&path) {
+        match results::load_file(&path) {
             Ok(results) => loaded.push((path, results)),
             Err(error) => skipped.push(why_skipped(&error)),
         }
@@ -163,7 +161,7 @@ fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()>
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let (path, kind) = (entry.path(), entry.file_type()?);
-        if kind.is_file() && entry.file_name() == report::FILES[0] {
+        if kind.is_file() && entry.file_name() == results::FILE {
             files.push(path);
         } else if kind.is_dir() && depth < DEPTH_MAX {
             // What cannot be read, or goes away meanwhile, holds no results for us.
@@ -364,8 +362,8 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
     use crate::results::Run;
+    use crate::results::fixture;
 
     /// Ten results, of which the last five take a tenth longer.
     fn folder() -> tempfile::TempDir {

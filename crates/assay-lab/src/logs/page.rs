@@ -5,7 +5,7 @@ use std::path::Path;
 use assay_report::{Chart, Line, LineChart, Look, Page, Section, Table};
 
 use super::{FileSummary, Row, Throughput};
-use crate::clock;
+use crate::machine::clock;
 
 /// Points of a curve at most; every other one is left out when there are more.
 const POINTS_MAX: usize = 2000;

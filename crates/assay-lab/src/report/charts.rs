@@ -1,9 +1,8 @@
 //! Which charts there are, and what they show.
 
-use assay_report::number;
 use assay_report::number::in_percent;
 use assay_report::stats::rate;
-use assay_report::{Band, BarChart, Bars, Chart, Line, LineChart, Look};
+use assay_report::{Band, BarChart, Bars, Chart, Line, LineChart, Look, number};
 
 use super::series::{self, Series, measured_phases};
 use crate::plan::{Figure, FigureKind};
@@ -233,7 +232,7 @@ pub(super) fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::results::fixture;
 
     #[test]
     fn charts_of_a_plan() {

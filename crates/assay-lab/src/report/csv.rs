@@ -60,7 +60,7 @@ fn optional(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::results::fixture;
 
     #[test]
     fn one_row_per_block_per_run() {

@@ -1,12 +1,10 @@
 //! The report: `results.json`, `blocks.csv`, `report.md` and `report.html` from results.
 //!
 //! All four are made from [`Results`] alone, so a report can be rebuilt from `results.json` at any
-//! time: [`load`] and [`write_all`].
+//! time: [`crate::results::load`] and [`write_all`].
 
 mod charts;
 mod csv;
-#[cfg(test)]
-pub(crate) mod fixture;
 mod index;
 mod profiles;
 mod prose;
@@ -18,49 +16,18 @@ mod tables;
 mod tests;
 mod verdict;
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use assay_report::atomic_file::{self, WriteError};
 use assay_report::{Chart, Page, Section, Table};
 
-use crate::results::{Results, SCHEMA, SCHEMA_OLDEST};
+use crate::results::Results;
 
 /// The files of a report.
-pub const FILES: [&str; 4] = ["results.json", "blocks.csv", "report.md", "report.html"];
+pub const FILES: [&str; 4] = [crate::results::FILE, "blocks.csv", "report.md", "report.html"];
 
 /// Two more where targets took the chain at their own pace: elapsed seconds at heights.
 pub const CURVES: [&str; 2] = ["curves.csv", "curves-long.csv"];
-
-/// Why results could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The file is no results file.
-    #[error("{} is no results file", path.display())]
-    Json {
-        /// The file.
-        path: PathBuf,
-        /// What the JSON library says.
-        source: serde_json::Error,
-    },
-    /// The file is of another schema version.
-    #[error("{}: schema {found}, this program knows schema {SCHEMA}", path.display())]
-    Schema {
-        /// The file.
-        path: PathBuf,
-        /// Its schema.
-        found: u64,
-    },
-}
 
 /// Beside them, where the plan names kinds of transactions of several widths.
 pub const SCALING_FILE: &str = "scaling.csv";
@@ -87,37 +54,6 @@ pub fn write_all(results: &Results, dir: &Path) -> Result<(), WriteError> {
     let page = page(results);
     atomic_file::write(&dir.join(FILES[2]), page.markdown().as_bytes())?;
     atomic_file::write(&dir.join(FILES[3]), page.html().as_bytes())
-}
-
-/// Reads `results.json` from `dir`.
-///
-/// # Errors
-/// When it is missing, malformed or of another schema version.
-pub fn load(dir: &Path) -> Result<Results, LoadError> {
-    load_file(&dir.join(FILES[0]))
-}
-
-/// Reads results from this file.
-///
-/// # Errors
-/// When it is missing, malformed or of another schema version.
-pub fn load_file(path: &Path) -> Result<Results, LoadError> {
-    let path = path.to_owned();
-    let text = fs::read(&path).map_err(|source| LoadError::Read { path: path.clone(), source })?;
-    let json = |source| LoadError::Json { path: path.clone(), source };
-    // The version is read first: another schema is no malformed file.
-    let value: serde_json::Value = serde_json::from_slice(&text).map_err(json)?;
-    match value.get("schema").and_then(serde_json::Value::as_u64) {
-        Some(found) if !(SCHEMA_OLDEST.into()..=SCHEMA.into()).contains(&found) => {
-            Err(LoadError::Schema { path, found })
-        }
-        // Fields that an older schema lacks are read as absent; what is written again is of today's.
-        _ => {
-            let mut results: Results = serde_json::from_value(value).map_err(json)?;
-            results.schema = SCHEMA;
-            Ok(results)
-        }
-    }
 }
 
 /// What a terminal prints at the end: the phase tables and the comparison with the yardstick.
@@ -149,11 +85,6 @@ pub fn terminal(results: &Results) -> String {
         out.push('\n');
     }
     out
-}
-
-/// A table of the machine, for any report.
-pub fn machine_table(machine: &crate::results::Machine) -> Table {
-    tables::of_machine("Machine", machine)
 }
 
 fn machine_tables(results: &Results) -> Vec<Table> {

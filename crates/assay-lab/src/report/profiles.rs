@@ -48,9 +48,9 @@ pub(super) fn tables(results: &Results) -> Vec<Table> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture;
     use super::*;
-    use crate::profile::{Profile, Share};
+    use crate::results::fixture;
+    use crate::results::{Profile, Share};
 
     #[test]
     fn profiles_and_their_absence_are_told() {

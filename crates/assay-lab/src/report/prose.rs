@@ -64,7 +64,7 @@ pub(super) fn summary(results: &Results) -> Vec<String> {
 }
 
 /// What the figures are of.
-fn machine_in_short(machine: &crate::results::Machine) -> String {
+fn machine_in_short(machine: &crate::machine::Machine) -> String {
     let mut parts = vec![
         machine.cpu.clone().unwrap_or_else(|| "a processor without a name".to_owned()),
         match machine.cores {
@@ -113,7 +113,7 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
 
 /// Signatures per second beside what the reference library does on all cores.
 fn yardstick(results: &Results) -> Vec<String> {
-    let mean = |rate: fn(&crate::results::Yardstick) -> Option<f64>| {
+    let mean = |rate: fn(&crate::machine::Yardstick) -> Option<f64>| {
         let rates: Vec<f64> = results.yardsticks.iter().filter_map(rate).collect();
         (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
     };

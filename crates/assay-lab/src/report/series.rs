@@ -1,9 +1,8 @@
 //! What belongs together in tables and charts: all valid runs of one target with one seen share.
 
-use assay_report::Look;
-use assay_report::number;
 use assay_report::number::in_percent;
 use assay_report::stats::{median, spread};
+use assay_report::{Look, number};
 
 use crate::plan::{Figure, FigureKind};
 use crate::results::{PhaseResult, Results, Run, TargetResults};

@@ -6,12 +6,10 @@
 
 use std::fmt::Write as _;
 
-use assay_report::Table;
 use assay_report::csv::field;
-use assay_report::number;
 use assay_report::number::{count, percent, ratio, seconds};
 use assay_report::stats::median;
-use assay_report::{Chart, Line, LineChart, Look};
+use assay_report::{Chart, Line, LineChart, Look, Table, number};
 
 use super::charts;
 use super::series::{self, Series, measured_phases};
@@ -631,7 +629,7 @@ pub(super) fn limitations(results: &Results) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::results::fixture;
 
     #[test]
     fn curves_and_ratios_of_syncs() {

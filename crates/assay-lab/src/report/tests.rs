@@ -1,6 +1,9 @@
 //! Whole reports of made-up results.
 
+use std::fs;
+
 use super::*;
+use crate::results::{LoadError, fixture, load};
 
 #[test]
 fn report_can_be_rebuilt() {

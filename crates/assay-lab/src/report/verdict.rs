@@ -36,7 +36,8 @@ pub(super) fn tables(verdict: &Result<Comparison, CompareError>) -> Vec<Table> {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::{fixture, page, terminal};
+    use crate::report::{page, terminal};
+    use crate::results::fixture;
 
     #[test]
     fn verdict_is_on_the_first_screen() {

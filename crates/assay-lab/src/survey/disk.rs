@@ -9,7 +9,7 @@ use assay_report::stats::random::SplitMix64;
 use assay_report::stats::ratio::Summary;
 use serde::Serialize;
 
-use crate::measured::forget_file;
+use crate::process::measured::forget_file;
 
 /// Size of the file.
 const BYTES: u64 = 256 << 20;

@@ -6,7 +6,7 @@ use std::thread;
 use assay_report::stats::ratio::Summary;
 use serde::Serialize;
 
-use crate::control::time_once_ns;
+use crate::machine::control::time_once_ns;
 
 /// How often the work is repeated.
 const REPEATS: usize = 100;

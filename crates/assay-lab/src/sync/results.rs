@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Subject;
 use crate::chain::Chain;
-use crate::measured::Usage;
-use crate::results::Machine;
+use crate::machine::Machine;
+use crate::process::measured::Usage;
 
 /// One process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
