@@ -22,6 +22,7 @@ mod builds;
 pub mod compare;
 pub mod conditions;
 pub mod counters;
+mod forged;
 pub mod harness;
 pub mod ibd;
 pub mod instructions;

@@ -3,10 +3,11 @@
 //! Every difference between the chains of the family is a field here; no rule asks for a chain's
 //! name. Fields are public so that a test network can be altered before use.
 
+mod networks;
+
 use assay_wire::{BlockHash, Encoding};
 
 use crate::genesis::GenesisSpec;
-use crate::networks;
 use crate::script::Flags;
 use crate::uint256::U256;
 

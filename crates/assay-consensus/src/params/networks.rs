@@ -3,13 +3,13 @@
 use assay_hash::Sha256;
 use assay_wire::{BlockHash, Encoding, encode};
 
+use super::{ActivationHeights, AddressParams, CashRules, ChainParams, PowParams};
 use crate::genesis::GenesisSpec;
 use crate::hex;
-use crate::params::{ActivationHeights, AddressParams, CashRules, ChainParams, PowParams};
 use crate::script::Flags;
 use crate::uint256::U256;
 
-pub(crate) fn main() -> ChainParams {
+pub(super) fn main() -> ChainParams {
     ChainParams {
         name: "main",
         rpc_name: "main",
@@ -63,7 +63,7 @@ pub(crate) fn main() -> ChainParams {
     }
 }
 
-pub(crate) fn testnet3() -> ChainParams {
+pub(super) fn testnet3() -> ChainParams {
     ChainParams {
         name: "test",
         rpc_name: "test",
@@ -102,7 +102,7 @@ pub(crate) fn testnet3() -> ChainParams {
     }
 }
 
-pub(crate) fn testnet4() -> ChainParams {
+pub(super) fn testnet4() -> ChainParams {
     ChainParams {
         name: "testnet4",
         rpc_name: "testnet4",
@@ -135,7 +135,7 @@ pub(crate) fn testnet4() -> ChainParams {
     }
 }
 
-pub(crate) fn signet() -> ChainParams {
+pub(super) fn signet() -> ChainParams {
     ChainParams {
         minimum_chain_work: U256::from_hex(
             "00000000000000000000000000000000000000000000000000000b463ea0a4b8",
@@ -147,7 +147,7 @@ pub(crate) fn signet() -> ChainParams {
     }
 }
 
-pub(crate) fn custom_signet(challenge: Vec<u8>) -> ChainParams {
+pub(super) fn custom_signet(challenge: Vec<u8>) -> ChainParams {
     let magic = signet_magic(&challenge);
     ChainParams {
         name: "signet",
@@ -172,7 +172,7 @@ pub(crate) fn custom_signet(challenge: Vec<u8>) -> ChainParams {
     }
 }
 
-pub(crate) fn regtest() -> ChainParams {
+pub(super) fn regtest() -> ChainParams {
     ChainParams {
         name: "regtest",
         rpc_name: "regtest",
@@ -203,7 +203,7 @@ pub(crate) fn regtest() -> ChainParams {
 }
 
 /// BCHN's regtest. Its old soft forks activate where its own tests expect them.
-pub(crate) fn bch_regtest() -> ChainParams {
+pub(super) fn bch_regtest() -> ChainParams {
     ChainParams {
         name: "bch-regtest",
         magic: [0xda, 0xb5, 0xbf, 0xfa],

@@ -2,7 +2,7 @@
 
 use assay_wire::{OutPoint, Tx};
 
-use crate::tx::TxError;
+use super::TxError;
 
 /// Up to this many inputs, comparing every pair beats a table.
 const PAIRWISE_MAX: usize = 24;

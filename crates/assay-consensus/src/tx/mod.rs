@@ -1,12 +1,14 @@
 //! The rules of single transactions.
 
+mod prevouts;
+
 use std::borrow::Cow;
 
 use assay_wire::{Coin, OutPoint, Tx};
 
+use self::prevouts::check_prevouts;
 use crate::amount::{MAX_MONEY, format_money, money_range};
 use crate::params::{COINBASE_MATURITY, MAX_TX_BYTES};
-use crate::prevouts::check_prevouts;
 use crate::script::opcode::{MAX_SCRIPT_SIZE, op};
 
 /// Why a transaction is invalid: one variant per rule.
