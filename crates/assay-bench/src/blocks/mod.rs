@@ -4,7 +4,6 @@
 //! show apart is measured for ours alone; published figures stand beside it, with their machine named.
 
 mod connect;
-pub(crate) mod forged;
 mod large;
 mod report;
 mod stages;
@@ -13,7 +12,7 @@ use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use forged::{Forge, Kind};
+use crate::forged::{Forge, Kind};
 pub use report::{Published, Report};
 use stages::{Measured, Subject};
 

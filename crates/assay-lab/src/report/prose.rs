@@ -1,11 +1,11 @@
 //! The sentences of the report.
 
-use super::number::{count, percent, rate, ratio, seconds, whole_percent};
+use assay_report::number::{count, percent, rate, ratio, seconds, whole_percent};
+use assay_report::stats::{median, rate as divide};
+
 use super::series;
-use crate::disturbance::rule;
 use crate::plan::SeenMode;
-use crate::results::{Results, Run, Status};
-use crate::stats::{median, rate as divide};
+use crate::results::{Results, Run, Status, disturbance};
 
 pub(super) const BLOCKS: &str = "Service time runs from sending the first byte of a block to its \
 being the tip, as a second connection sees it; it includes transfer, hexadecimal and JSON decoding. \
@@ -64,7 +64,7 @@ pub(super) fn summary(results: &Results) -> Vec<String> {
 }
 
 /// What the figures are of.
-fn machine_in_short(machine: &crate::results::Machine) -> String {
+fn machine_in_short(machine: &crate::machine::Machine) -> String {
     let mut parts = vec![
         machine.cpu.clone().unwrap_or_else(|| "a processor without a name".to_owned()),
         match machine.cores {
@@ -115,7 +115,7 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
 
 /// Signatures per second beside what the reference library does on all cores.
 fn yardstick(results: &Results) -> Vec<String> {
-    let mean = |rate: fn(&crate::results::Yardstick) -> Option<f64>| {
+    let mean = |rate: fn(&crate::machine::Yardstick) -> Option<f64>| {
         let rates: Vec<f64> = results.yardsticks.iter().filter_map(rate).collect();
         (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
     };
@@ -163,7 +163,7 @@ fn yardstick(results: &Results) -> Vec<String> {
 fn noise(results: &Results) -> Option<String> {
     let times: Vec<f64> =
         results.runs().flat_map(|run| &run.control_ns).map(|ns| *ns as f64).collect();
-    let spread = crate::stats::spread(&times)?;
+    let spread = assay_report::stats::spread(&times)?;
     let (ms, times) = (median(&times) / 1e6, times.len());
     let unrest = if spread > UNREST {
         ": the machine was not quiet, and small differences mean nothing"
@@ -190,7 +190,7 @@ fn disturbances(results: &Results) -> Vec<String> {
     }
     for target in &results.targets {
         for share in target.seen_shares() {
-            out.extend(rule::unequal_work(&target.name, &target.valid_runs(share)));
+            out.extend(disturbance::unequal_work(&target.name, &target.valid_runs(share)));
         }
     }
     out

@@ -1,6 +1,7 @@
 //! The verdict of `assay compare` in the report of a plan whose targets took turns.
 
-use super::table::Table;
+use assay_report::Table;
+
 use crate::compare::{CompareError, CompareOptions, Comparison, Source, compare};
 use crate::results::Results;
 
@@ -52,7 +53,8 @@ pub(super) fn tables(verdict: &Result<Comparison, CompareError>) -> Vec<Table> {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::{fixture, page, terminal};
+    use crate::report::{page, terminal};
+    use crate::results::fixture;
 
     #[test]
     fn verdict_is_on_the_first_screen() {

@@ -5,11 +5,11 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use assay_report::stats::random::SplitMix64;
+use assay_report::stats::ratio::Summary;
 use serde::Serialize;
 
-use crate::measured::forget_file;
-use crate::random::SplitMix64;
-use crate::ratio::Summary;
+use crate::process::measured::forget_file;
 
 /// Size of the file.
 const BYTES: u64 = 256 << 20;

@@ -3,10 +3,10 @@
 use std::sync::Barrier;
 use std::thread;
 
+use assay_report::stats::ratio::Summary;
 use serde::Serialize;
 
-use crate::control::time_once_ns;
-use crate::ratio::Summary;
+use crate::machine::control::time_once_ns;
 
 /// How often the work is repeated.
 const REPEATS: usize = 100;

@@ -2,15 +2,16 @@
 
 use std::fmt::Write as _;
 
+use assay_report::Table;
+
 use super::{Noise, Survey};
-use crate::report::{self, Table};
+use crate::machine;
 
 impl Survey {
     /// For the terminal.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        for table in [report::machine_table(&self.machine), self.system_table(), self.disk_table()]
-        {
+        for table in [machine::table(&self.machine), self.system_table(), self.disk_table()] {
             table.text(&mut out);
             out.push('\n');
         }
@@ -171,7 +172,7 @@ fn micros(median: f64, max: f64) -> String {
 mod tests {
     use super::super::{Advice, BackendSpeed, DiskInfo, System, advice};
     use super::*;
-    use crate::results::Machine;
+    use crate::machine::Machine;
 
     #[test]
     fn what_is_told_and_what_is_advised() {
