@@ -1,4 +1,4 @@
-//! What the report (pull request 32043 of Bitcoin Core) and later measurements of Bitcoin Core say about the same operations.
+//! What the report (pull request 32043 of Bitcoin Core) says about the same operations.
 
 use super::subjects::REAL;
 use crate::suite::Published;
@@ -6,7 +6,6 @@ use crate::suite::Published;
 const CLANG: &str = "AppleClang 16 or 17, machine not named";
 const GCC: &str = "GNU 13.3.0, machine not named";
 const SYNC: &str = "Intel i9-9900K, 64 GB, NVMe";
-const CORE: &str = "2-core AMD Zen 5 virtual machine, gcc 12 -O2";
 
 /// Times before and after of a commit message's tables.
 struct Table {
@@ -94,24 +93,6 @@ const LOOKUPS: [Table; 2] = [
     },
 ];
 
-/// What Bitcoin Core of August 2026 takes: benchmark, ns for each operation, remark.
-const CORE_TIMES: [(&str, f64, &str); 14] = [
-    ("read-block/413567", 1_330_000.0, "read block"),
-    ("read-raw-block/413567", 50_000.0, "read raw block"),
-    ("write-block/413567", 2_340_000.0, "write block"),
-    ("xor/1048576", 1_048_576.0 / 64.5, "64.5 GB/s"),
-    ("check-block/413567", 531_000.0, "CheckBlock"),
-    ("deserialise-block/413567", 1_243_000.0, "Deserialize"),
-    ("duplicate-inputs/24290", 4_950_000.0, "duplicate inputs, a block"),
-    ("siphash/1-3", 9.6, "SipHash-1-3-UJ, 36 bytes"),
-    ("siphash/2-4", 18.1, "SipHash-2-4, 36 bytes"),
-    ("primitive/sha256-long", 0.50 * 1_048_576.0, "0.50 ns per byte"),
-    ("primitive/sha256d64", 0.96 * 64.0, "SHA256D64, 0.96 ns per byte"),
-    ("primitive/merkle-root", 62.5, "per leaf"),
-    ("primitive/muhash-insert", 3_850.0, "MuHash insert"),
-    ("primitive/coins-cache", 201.0, "coins cache operation, of Core's own kind"),
-];
-
 /// What the description of the report says of whole synchronisations: optimisation, commit, seconds before and after it.
 pub(super) const SYNCS: [(&str, &str, f64, f64); 6] = [
     ("buffered block and undo serialisation", "6a8ce46e32", 30_932.610, 28_501.588),
@@ -144,15 +125,6 @@ pub(super) fn all(has_real: bool) -> Vec<Published> {
                 })
             })
     });
-    let core = CORE_TIMES.iter().map(|(benchmark, ns, note)| Published {
-        benchmark: (*benchmark).to_owned(),
-        subject: "bitcoin core 31.99 of August 2026".to_owned(),
-        machine: CORE.to_owned(),
-        ns_per_op: Some(*ns),
-        instructions_per_op: None,
-        ratio: None,
-        note: (*note).to_owned(),
-    });
     let syncs = SYNC_PAIRS.iter().map(|(benchmark, index)| {
         let (what, commit, before, after) = SYNCS[*index];
         Published {
@@ -176,7 +148,7 @@ pub(super) fn all(has_real: bool) -> Vec<Published> {
                synchronisation with larger ones"
             .to_owned(),
     };
-    let all = tables.chain(core).chain(syncs).chain([inline]);
+    let all = tables.chain(syncs).chain([inline]);
     all.filter(|published| has_real || !published.benchmark.ends_with(&format!("/{REAL}")))
         .collect()
 }

@@ -306,6 +306,17 @@ mod tests {
         );
     }
 
+    /// A figure that nobody published is measured, in the same report, or is not there.
+    #[test]
+    fn nothing_that_only_we_measured_is_called_published() {
+        for published in published::all() {
+            let text = format!("{} {}", published.machine, published.note).to_lowercase();
+            for word in ["this project", "virtual", "zen 5"] {
+                assert!(!text.contains(word), "{published:?}");
+            }
+        }
+    }
+
     #[test]
     fn our_own_verifier_is_a_subject() {
         let mut settings = suite(Vec::new()).settings;

@@ -17,7 +17,6 @@ const US: f64 = 1e3;
 const MS: f64 = 1e6;
 
 const RYZEN: &str = "AMD Ryzen 7 7840U (Zen 4 laptop, 8 cores, 16 threads)";
-const ZEN5: &str = "AMD EPYC (Zen 5), 2 virtual cores at 4.1 GHz";
 const ULTRA: &str = "Intel Core Ultra 7 265K";
 
 /// All of them.
@@ -42,7 +41,7 @@ fn rows(source: &Source) -> impl Iterator<Item = Published> {
     times.chain(series)
 }
 
-const SOURCES: [Source; 7] = [
+const SOURCES: [Source; 4] = [
     Source {
         subject: "Constantine, clang",
         machine: RYZEN,
@@ -85,105 +84,6 @@ const SOURCES: [Source; 7] = [
             ("kzg/verify-blob", 1.196 * MS),
         ],
         series: &[("kzg/verify-blob-batch", &[(1, 1.203 * MS), (2, 2.017 * MS), (4, 3.600 * MS)])],
-    },
-    Source {
-        subject: "gnark-crypto 0.22.0",
-        machine: ZEN5,
-        note: "measured for this project, November 2026, GOMAXPROCS=1",
-        times: &[
-            ("bls12-381/pairing", 377.0 * US),
-            ("bls12-381/miller-loop", 183.0 * US),
-            ("bn254/pairing", 248.0 * US),
-            ("bn254/miller-loop", 131.0 * US),
-            ("bn254/g1-mul", 30.9 * US),
-        ],
-        series: &[
-            (
-                "bls12-381/g1-msm-one-thread",
-                &[
-                    (256, 3.83 * MS),
-                    (1024, 11.3 * MS),
-                    (4096, 36.5 * MS),
-                    (16384, 102.0 * MS),
-                    (65536, 331.0 * MS),
-                    (262_144, 1303.0 * MS),
-                ],
-            ),
-            (
-                "bn254/g1-msm-one-thread",
-                &[
-                    (256, 2.41 * MS),
-                    (1024, 6.94 * MS),
-                    (4096, 23.1 * MS),
-                    (16384, 69.1 * MS),
-                    (65536, 220.0 * MS),
-                    (262_144, 836.0 * MS),
-                ],
-            ),
-        ],
-    },
-    Source {
-        subject: "blst 0.3.17, c-kzg 2.1.8",
-        machine: ZEN5,
-        note: "measured for this project, November 2026",
-        times: &[
-            ("bls12-381/fp-mul", 22.7),
-            ("bls12-381/miller-loop", 184.0 * US),
-            ("bls12-381/final-exponentiation", 257.0 * US),
-            ("bls12-381/g1-subgroup", 30.0 * US),
-            ("bls12-381/g2-hash", 127.0 * US),
-            ("bls-signatures/verify", 623.0 * US),
-            ("kzg/blob-proof", 35.3 * MS),
-            ("kzg/verify-blob", 1.49 * MS),
-        ],
-        series: &[
-            ("kzg/verify-blob-batch", &[(64, 60.7 * MS)]),
-            (
-                "bls12-381/g1-msm-one-thread",
-                &[
-                    (256, 3.57 * MS),
-                    (1024, 10.5 * MS),
-                    (4096, 34.4 * MS),
-                    (16384, 118.0 * MS),
-                    (65536, 408.0 * MS),
-                ],
-            ),
-        ],
-    },
-    Source {
-        subject: "arkworks 0.6",
-        machine: ZEN5,
-        note: "measured for this project, November 2026, feature asm",
-        times: &[
-            ("bls12-381/pairing", 637.0 * US),
-            ("bls12-381/fp-mul", 24.4),
-            ("bls12-381/fp-inv", 3.8 * US),
-            ("bn254/pairing", 457.0 * US),
-            ("bn254/fp-mul", 12.0),
-            ("bn254/fp-inv", 1.5 * US),
-        ],
-        series: &[
-            (
-                "bls12-381/g1-msm-one-thread",
-                &[
-                    (256, 4.31 * MS),
-                    (1024, 12.7 * MS),
-                    (4096, 41.3 * MS),
-                    (16384, 142.0 * MS),
-                    (65536, 487.0 * MS),
-                ],
-            ),
-            (
-                "bn254/g1-msm-one-thread",
-                &[
-                    (256, 2.32 * MS),
-                    (1024, 7.09 * MS),
-                    (4096, 22.9 * MS),
-                    (16384, 78.2 * MS),
-                    (65536, 270.0 * MS),
-                ],
-            ),
-        ],
     },
 ];
 
@@ -332,7 +232,7 @@ mod tests {
     #[test]
     fn figures_are_of_the_size_of_their_operation() {
         let all = all();
-        assert!(all.len() > 120, "{}", all.len());
+        assert!(all.len() > 110, "{}", all.len());
         let ns = |subject: &str, benchmark: &str| {
             let found = all.iter().find(|one| one.subject == subject && one.benchmark == benchmark);
             found.and_then(|one| one.ns_per_op)
