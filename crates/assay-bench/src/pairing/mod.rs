@@ -169,7 +169,8 @@ fn alternatives<'a>(
     let alternative = |subject: &&'a Subject| {
         let (subject, order) = (*subject, order.clone());
         let mut iterations = None;
-        Alternative::fallible(&subject.name, move || {
+        let label = subject.label(&order.curve, &order.operation);
+        Alternative::fallible(&label, move || {
             if let Some(count) = iterations {
                 return subject.time(&order, count);
             }
