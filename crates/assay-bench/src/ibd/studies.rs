@@ -124,10 +124,11 @@ pub(super) fn all(
         id: "inline-memory".to_owned(),
         title: "Inline scripts: allocations and bytes".to_owned(),
         prose: vec![
-            "Counted, not timed. An entry of the map is outpoint, amount, height, flags and script; what the map's \
-             free places take is left out. Heap bytes are what the C library's allocator takes for a script that does \
-             not fit. Our cache keeps records of 52 bytes and the script, rounded up to 8, in large chunks, and a table \
-             of one word for each: it never allocates for a coin."
+            "Counted by the allocator, not timed: bytes that are asked of it; what it adds to each for itself is not in them. \
+             An entry of the map is outpoint, amount, height, flags and script, and the map is filled to its limit of seven \
+             eighths. Our cache takes its memory from the system in large pieces instead of the heap (mapped; by its own \
+             account, since no allocator sees it): records of 52 bytes and the script, rounded up to 8, and a table of one word \
+             for each."
                 .to_owned(),
         ],
         tables: vec![inline::memory(extent)?],
