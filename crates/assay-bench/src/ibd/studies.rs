@@ -35,6 +35,7 @@ const fn pair(
     Pair { what, benchmark, before, after, reason }
 }
 
+const BATCH_OVERHEAD: &str = "starting a batch costs little beside what is done for each of its coins, and few batches make up the cache";
 const LITTLE_XOR: &str = "the bytes are few beside the calls to the system and the decoding";
 const SAME_CODE: &str =
     "the compiler makes the same of both: a slice of one known byte is stored as a byte";
@@ -65,14 +66,14 @@ const PAIRS: [Pair; PAIR_COUNT] = [
         "flush-batch/*",
         FIXED_BATCH,
         ONE_BATCH,
-        "the cache is no larger than a few batches",
+        BATCH_OVERHEAD,
     ),
     pair(
         "3 half of the way: an eighth of the cache",
         "flush-batch/*",
         FIXED_BATCH,
         EIGHTH_BATCH,
-        "the cache is no larger than a few batches",
+        BATCH_OVERHEAD,
     ),
     pair("4 sizes without serialising", "size/*", SERIALISE, SIZE_COMPUTER, SAME_CODE),
     pair("4 sizes from offsets", "size/*", SIZE_COMPUTER, ASSAY, SAME_CODE),
@@ -399,7 +400,7 @@ fn ours(rows: &[Row]) -> Study {
     let flush = rows.iter().filter(|row| row.name.starts_with(flush::SERIES)).map(|row| {
         let mut line = vec![row.name.clone()];
         line.extend(
-            [FIXED_BATCH, EIGHTH_BATCH, ONE_BATCH]
+            [FIXED_BATCH, EIGHTH_BATCH, ONE_BATCH, ASSAY]
                 .map(|name| time(row.of(name).map_or(0.0, |figures| figures.ns_per_op))),
         );
         line
@@ -420,8 +421,8 @@ fn ours(rows: &[Row]) -> Study {
             rows: duplicates.collect(),
         },
         StudyTable {
-            caption: "Flush: time for each coin, by size of the cache in coins".to_owned(),
-            head: words(&["cache", FIXED_BATCH, EIGHTH_BATCH, ONE_BATCH]),
+            caption: "Flush: time for each coin, by size of the cache in coins; write batches against our sorted tables".to_owned(),
+            head: words(&["cache", FIXED_BATCH, EIGHTH_BATCH, ONE_BATCH, ASSAY]),
             word_columns: 1,
             rows: flush.collect(),
         },
@@ -437,7 +438,12 @@ fn ours(rows: &[Row]) -> Study {
              outpoints looked at. Whoever grinds txids until digests agree makes it one exact sort (`-colliding`), so there is \
              no quadratic case and no key to keep."
                 .to_owned(),
-            "- Flush: all changes go to the disk sorted and as one atomic batch, whatever the size of the cache.".to_owned(),
+            "- Flush: write batches go through journal and memtable of the same database, unsorted and synced once at the end, as \
+             Core writes to LevelDB; only a single batch is atomic. Ours sorts all changes and writes them as tables that enter \
+             the tree at once, whatever the size of the cache. Every column ends with coins that survive a power cut, but after \
+             write batches they still have to be written from the memtable as tables, which is not in the time: where ours is \
+             slower, part of the difference is that."
+                .to_owned(),
         ],
         tables,
     }
