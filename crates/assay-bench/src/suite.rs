@@ -103,6 +103,12 @@ pub struct Published {
     /// Anything else that a reader has to know.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// Where it was published.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// When, as precisely as is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub date: String,
 }
 
 /// An answer in words and tables.

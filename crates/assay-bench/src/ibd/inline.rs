@@ -48,9 +48,6 @@ pub(super) fn name_of(share: u64) -> String {
     format!("inline-script/{share}")
 }
 
-/// The share that today's blocks have, about.
-pub(super) const SHARE_TODAY: u64 = SHARES[1];
-
 /// Coins with so many long scripts; the others are P2WPKH, P2SH and P2PKH, and one in fifty is longer than all of these.
 fn coins(share: u64, count: usize) -> Vec<(OutPoint, Coin)> {
     let mut random = Random::new(share);

@@ -7,11 +7,12 @@ use super::names::{
     FIXED_BATCH, GENERAL, HASH_SET, INLINE_28, INLINE_36, ONE_BATCH, SERIALISE, SET, SET_NOT_ONE,
     SET_NOT_TWO, SINGLE, SIZE_COMPUTER, SLICES, SORTED, SORTED_NULL, SPECIAL, WORDS,
 };
-use super::published::{SYNCS, ratios_of};
+use super::published::{ratios_of, syncs};
 use super::subjects::{MODERN, REAL};
 use super::{IbdSuite, check, flush, inline};
 use crate::BenchError;
 use crate::harness::Row;
+use crate::published::SyncStep;
 use crate::suite::{Extent, Study, StudyTable};
 use crate::verdict::{COVERAGE, FLOOR_MIN, Verdict};
 
@@ -259,7 +260,7 @@ fn pairs(suite: &IbdSuite, rows: &[Row]) -> Study {
 /// What an optimisation is measured on: benchmark (`*` is the block), before, after.
 type Saving = (&'static str, &'static str, &'static str);
 
-/// The optimisations in the order of [`SYNCS`], then inline scripts: of what one unit the saving is, and what adds up to it.
+/// The optimisations in the order of the report, then inline scripts: of what one unit the saving is, and what adds up to it.
 const SAVINGS: [(&str, &str, &[Saving]); 7] = [
     (
         "buffered block and undo serialisation",
@@ -309,7 +310,9 @@ fn saved(rows: &[Row], block: &str, wanted: impl Fn(&str) -> bool) -> Vec<Vec<St
 
 /// What each saves of its own unit, and what the report has for a whole synchronisation.
 fn sum(rows: &[Row]) -> Study {
-    let (first, last) = (SYNCS[0].2, SYNCS[SYNCS.len() - 1].3);
+    let syncs = syncs();
+    let first = syncs.steps.first().map_or(f64::NAN, |step| step.before_s);
+    let last = syncs.steps.last().map_or(f64::NAN, |step| step.after_s);
     let mut tables = Vec::new();
     let mut table = |caption: String, rows: Vec<Vec<String>>| {
         if !rows.is_empty() {
@@ -325,12 +328,13 @@ fn sum(rows: &[Row]) -> Study {
         );
     }
     table("What is saved per coin or hash".to_owned(), saved(rows, REAL, |unit| unit != BLOCK));
-    let mut published: Vec<Vec<String>> = SYNCS
+    let mut published: Vec<Vec<String>> = syncs
+        .steps
         .iter()
-        .map(|(what, commit, before, after)| {
+        .map(|SyncStep { optimisation, commit, before_s: before, after_s: after, .. }| {
             vec![
-                (*what).to_owned(),
-                (*commit).to_owned(),
+                optimisation.clone(),
+                commit.clone(),
                 format!("{before:.0} s"),
                 format!("{after:.0} s"),
                 format!("{:.3}", before / after),
@@ -347,8 +351,18 @@ fn sum(rows: &[Row]) -> Study {
         "100 %".to_owned(),
     ]);
     tables.push(StudyTable {
-        caption: "Published: synchronisation to block 886,000 after each step (Intel i9-9900K, NVMe, 5 GiB of cache)".to_owned(),
-        head: words(&["optimisation", "commit", "before", "after", "ratio", "share of what is saved"]),
+        caption: format!(
+            "Published: synchronisation to block 886,000 after each step ({}, 5 GiB of cache)",
+            syncs.machine
+        ),
+        head: words(&[
+            "optimisation",
+            "commit",
+            "before",
+            "after",
+            "ratio",
+            "share of what is saved",
+        ]),
         word_columns: 2,
         rows: published,
     });

@@ -156,7 +156,7 @@ impl Subject {
 
 /// Whether the time of an operation shows its secrets. Code that does not let it pays for that, so the two kinds are not ranked
 /// with each other.
-const TIMINGS: [&str; 2] = ["constant time", "variable time"];
+pub(super) const TIMINGS: [&str; 2] = ["constant time", "variable time"];
 
 /// The kind of timing that a name in figures ends with.
 pub(super) fn timing_of(label: &str) -> Option<&'static str> {

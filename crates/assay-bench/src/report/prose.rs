@@ -1,13 +1,25 @@
 //! What the report says in words.
 
 use crate::results::{BenchResults, Comparison};
+use crate::suite::Published;
 use crate::verdict::{FLOOR_MIN, Verdict};
 
-/// Above the published figures.
-pub(super) const PUBLISHED: [&str; 1] = [
-    "The machines differ, so times say little; ratios and instructions travel better. \
-     A ratio, published or measured here, is the time before an optimisation over the time after it.",
-];
+/// Above the published figures: what they are worth here, and where each is from.
+pub(super) fn published(results: &BenchResults) -> Vec<String> {
+    let mut all = vec![
+        "The machines differ, so times say little; ratios and instructions travel better. \
+         A ratio, published or measured here, is the time before an optimisation over the time after it."
+            .to_owned(),
+    ];
+    for figure in results.published.iter().filter(|figure| !figure.source.is_empty()) {
+        let Published { subject, machine, source, date, .. } = figure;
+        let point = format!("- {subject}; {machine}: {source} ({date}).");
+        if !all.contains(&point) {
+            all.push(point);
+        }
+    }
+    all
+}
 
 /// Questions, and how much was found.
 pub(super) fn summary(results: &BenchResults) -> Vec<String> {
