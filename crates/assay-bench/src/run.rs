@@ -54,6 +54,8 @@ pub struct RunOptions {
 pub trait Watch: Progress {
     /// A benchmark begins, the one with this number, from 0, of so many.
     fn benchmark(&self, name: &str, number: usize, total: usize);
+    /// What begins from now on belongs to no benchmark: parts with steps of their own.
+    fn stage(&self) {}
     /// Something that a person should know now.
     fn note(&self, text: &str);
     /// Whether to stop after this benchmark.
@@ -129,6 +131,7 @@ pub fn run(
         builds(&all, options, &mut results, watch);
     }
     if options.plan.is_some() && results.is_complete {
+        watch.stage();
         studies(sections, options.extent, &mut results, watch);
     }
     for section in sections {
