@@ -191,10 +191,12 @@ mod tests {
         batches.write(&pairs, 300).expect("written");
         assert!(batches.holds(&pairs).expect("readable"));
         assert_eq!(batches.coins.table_count(), 0, "still in journal and memtable");
-        let tier = Tier::new().expect("a database");
+        let dir = folder().expect("a folder");
+        let keyspaces = dir.path().join("keyspaces");
+        let tier = FjallTier::open(dir.path(), TIER_CACHE_BYTES).expect("a database");
+        let tier = Tier { tier, _dir: dir };
         tier.write(&pairs).expect("written");
         assert!(tier.holds(&pairs).expect("readable"));
-        let keyspaces = tier._dir.path().join("keyspaces");
         let tables = |folder: &std::path::Path| {
             let bytes = |entry: std::fs::DirEntry| entry.metadata().map_or(0, |meta| meta.len());
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -310,9 +310,6 @@ fn saved(rows: &[Row], block: &str, wanted: impl Fn(&str) -> bool) -> Vec<Vec<St
 
 /// What each saves of its own unit, and what the report has for a whole synchronisation.
 fn sum(rows: &[Row]) -> Study {
-    let syncs = syncs();
-    let first = syncs.steps.first().map_or(f64::NAN, |step| step.before_s);
-    let last = syncs.steps.last().map_or(f64::NAN, |step| step.after_s);
     let mut tables = Vec::new();
     let mut table = |caption: String, rows: Vec<Vec<String>>| {
         if !rows.is_empty() {
@@ -328,6 +325,30 @@ fn sum(rows: &[Row]) -> Study {
         );
     }
     table("What is saved per coin or hash".to_owned(), saved(rows, REAL, |unit| unit != BLOCK));
+    tables.push(published_syncs());
+    Study {
+        id: "sum".to_owned(),
+        title: "What each of them saves".to_owned(),
+        prose: vec![
+            "The report: 8.59 hours become 7.25, 18 %, of which buffered serialisation gives nearly half and obfuscation a \
+             quarter; each of the others gives about one percent. Inline scripts have no time of their own in it (about 3 % \
+             with a large cache)."
+                .to_owned(),
+            "Here each is measured on its own unit of work: a block that is written and checked once, a coin, a hash. How often a \
+             synchronisation hashes an outpoint or writes a coin to disk depends on its cache and was not measured, so what is \
+             saved per coin or hash is not added to what is saved per block, and no shares follow. Scripts and reading of \
+             coins, which take most of a synchronisation, are the same before and after."
+                .to_owned(),
+        ],
+        tables,
+    }
+}
+
+/// The report's whole synchronisations, step by step.
+fn published_syncs() -> StudyTable {
+    let syncs = syncs();
+    let first = syncs.steps.first().map_or(f64::NAN, |step| step.before_s);
+    let last = syncs.steps.last().map_or(f64::NAN, |step| step.after_s);
     let mut published: Vec<Vec<String>> = syncs
         .steps
         .iter()
@@ -350,7 +371,7 @@ fn sum(rows: &[Row]) -> Study {
         format!("{:.3}", first / last),
         "100 %".to_owned(),
     ]);
-    tables.push(StudyTable {
+    StudyTable {
         caption: format!(
             "Published: synchronisation to block 886,000 after each step ({}, 5 GiB of cache)",
             syncs.machine
@@ -365,22 +386,6 @@ fn sum(rows: &[Row]) -> Study {
         ]),
         word_columns: 2,
         rows: published,
-    });
-    Study {
-        id: "sum".to_owned(),
-        title: "What each of them saves".to_owned(),
-        prose: vec![
-            "The report: 8.59 hours become 7.25, 18 %, of which buffered serialisation gives nearly half and obfuscation a \
-             quarter; each of the others gives about one percent. Inline scripts have no time of their own in it (about 3 % \
-             with a large cache)."
-                .to_owned(),
-            "Here each is measured on its own unit of work: a block that is written and checked once, a coin, a hash. How often a \
-             synchronisation hashes an outpoint or writes a coin to disk depends on its cache and was not measured, so what is \
-             saved per coin or hash is not added to what is saved per block, and no shares follow. Scripts and reading of \
-             coins, which take most of a synchronisation, are the same before and after."
-                .to_owned(),
-        ],
-        tables,
     }
 }
 
