@@ -86,15 +86,16 @@ impl Source {
 /// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// One target is not two.
+    /// No chain has two targets.
     #[error(
-        "{source_name} holds one target, {target}: give further results, or run the plan with a second --target"
+        "nothing to compare in {source_name}: {}; name a second result, or run the plan with two targets (--target twice)",
+        no_pair(targets)
     )]
     Alone {
         /// The results.
         source_name: String,
-        /// Its only target.
-        target: String,
+        /// Their targets, at most one on each chain.
+        targets: Vec<String>,
     },
     /// The baseline is not there.
     #[error("{source_name} has no target {wanted:?}; there are: {known}")]
@@ -132,6 +133,14 @@ pub enum CompareError {
         /// In what.
         differences: Vec<Difference>,
     },
+}
+
+fn no_pair(targets: &[String]) -> String {
+    match targets {
+        [] => "it has no target".to_owned(),
+        [target] => format!("it has one target, {target}"),
+        targets => format!("no chain has a second target ({})", targets.join(", ")),
+    }
 }
 
 fn list(differences: &[Difference]) -> String {
@@ -271,10 +280,6 @@ fn sides<'a>(
     let firsts = if sources.is_empty() { Vec::new() } else { all(0) };
     let mut found = Vec::new();
     if let [source] = sources {
-        if firsts.len() < 2 {
-            let target = firsts.first().map_or_else(String::new, |side| side.target.name.clone());
-            return Err(CompareError::Alone { source_name: source.name.clone(), target });
-        }
         let is_baseline = |side: &&Side<'_>| match &options.baseline {
             Some(name) => side.target.name == *name,
             None => true,
@@ -294,6 +299,10 @@ fn sides<'a>(
                 }
                 _ => {}
             }
+        }
+        if found.is_empty() {
+            let targets = firsts.iter().map(|side| side.target.name.clone()).collect();
+            return Err(CompareError::Alone { source_name: source.name.clone(), targets });
         }
         return Ok(found);
     }

@@ -261,7 +261,14 @@ fn unlike_ways_of_one_plan_are_told() {
 #[test]
 fn what_there_is_nothing_to_compare_with() {
     let error = compare(&[source("a", alone(1.0))], &CompareOptions::default());
-    assert!(matches!(error, Err(CompareError::Alone { .. })));
+    let text = error.expect_err("one target").to_string();
+    assert!(text.contains("one target, assay; name a second result"), "{text}");
+    // One target on each of two chains is still nothing to compare.
+    let mut chains = turns(1.0);
+    chains.targets[1].distinct_keys = true;
+    let text = compare(&[source("a", chains)], &CompareOptions::default()).expect_err("no pair");
+    let text = text.to_string();
+    assert!(text.contains("no chain has a second target (assay, assay-2)"), "{text}");
     let options = CompareOptions { baseline: Some("x".to_owned()), ..CompareOptions::default() };
     let error = compare(&[source("a", turns(1.0))], &options);
     assert!(matches!(error, Err(CompareError::NoBaseline { .. })));
