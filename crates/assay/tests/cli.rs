@@ -304,7 +304,14 @@ fn logs_are_read() {
     let output = assay(&["logs", &log]);
     assert!(stdout(&output).contains("per block"), "{}", stdout(&output));
     std::fs::write(&log, "nothing\n").expect("a file");
-    assert_eq!(assay(&["logs", &log]).status.code(), Some(1));
+    for form in [&[][..], &["--csv"], &["--json"]] {
+        let arguments = [&["logs", log.as_str()], form].concat();
+        refuses(&arguments, &format!("{log}: not one line recognised (1 lines)"));
+        refuses(&arguments, "recognised are the logs of Bitcoin Core 0.7 and later");
+    }
+    std::fs::write(&log, "2025-07-16T04:50:00Z Bitcoin Core version v29.0.0 (release build)\n")
+        .expect("a file");
+    assert_eq!(assay(&["logs", &log]).status.code(), Some(1), "a start and no progress");
     refuses(&["logs", &file("absent.log")], "absent.log");
     refuses(&["logs", &log, "--plot", "curve.png"], ".svg or .html");
     refuses(&["logs"], "FILE");

@@ -40,7 +40,7 @@ mod stamp;
 mod steps;
 mod summary;
 
-pub use format::{Format, Meaning};
+pub use format::{Format, Meaning, RECOGNISED};
 pub use output::{CSV_HEAD, SCHEMA, csv_row, json_row};
 pub use page::{Charted, html, svg, terminal};
 pub use parser::{Found, LINE_BYTES_MAX, Parser};
