@@ -374,7 +374,7 @@ pub(crate) struct ScriptsArguments {
 #[expect(clippy::struct_excessive_bools, reason = "flags")]
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(crate) chain: String,
     /// Data folder; each chain has a folder of its own in it, named as Bitcoin Core names it.
@@ -467,7 +467,7 @@ pub(crate) enum IndexCommand {
 /// Build the index.
 #[derive(Debug, Args)]
 pub(crate) struct IndexBuildArguments {
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(crate) chain: String,
     /// Data folder of the node.
@@ -508,7 +508,7 @@ pub(crate) struct ValidateArguments {
     /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is changed.
     #[arg(long, value_name = "DIR")]
     pub(crate) blocks: PathBuf,
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(crate) chain: String,
     /// Folder to keep the coins in, under CHAIN/validate: an interrupted or killed validation then goes on where it was.
@@ -563,7 +563,7 @@ pub(crate) struct BlockVerifyArguments {
     /// length of the script (4 bytes, little endian), script.
     #[arg(long, value_name = "FILE")]
     pub(crate) prevouts: PathBuf,
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
     #[arg(long, value_name = "NAME")]
     pub(crate) chain: String,
     /// Height of the block; with the chain and the block's hash it decides which rules are in force.

@@ -89,6 +89,8 @@ fn wrong_names_and_numbers_are_refused() {
     refuses(&["report", &out], "results.json");
     refuses(&["validate", "--chain", "dogecoin", "--blocks", &out], "bch-regtest");
     refuses(&["validate", "--chain", "regtest", "--blocks", &out], &out);
+    // Bitcoin Core calls this chain `test`, and everybody else does not.
+    refuses(&["validate", "--chain", "testnet3", "--blocks", &out], &out);
     refuses(&["validate", "--blocks", &out, "--db-cache", "0"], "--db-cache 0");
     refuses(&["validate", "--blocks", &out, "--assume-valid", "12"], "--assume-valid");
 }

@@ -13,6 +13,7 @@ use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use assay_consensus::params::ChainParams;
 use forged::{Forge, Kind};
 pub use report::{Published, Report};
 use stages::{Measured, Subject};
@@ -127,13 +128,7 @@ fn real_subject(path: &Path) -> Option<Subject> {
     }
     let name = path.file_stem()?.to_str()?;
     let (network, height) = name.split_once('-')?;
-    let chain = match network {
-        "mainnet" => "main",
-        "testnet3" => "test",
-        "testnet4" => "testnet4",
-        "signet" => "signet",
-        _ => return None,
-    };
+    let chain = ChainParams::by_name(network)?.name;
     let prevouts = Some(path.with_extension("prevouts")).filter(|path| path.is_file());
     let (name, block, height) = (name.to_owned(), path.to_owned(), height.parse().ok()?);
     Some(Subject { name, chain, height, block, prevouts })

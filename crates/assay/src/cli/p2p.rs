@@ -32,7 +32,7 @@ pub(crate) struct P2pArguments {
 pub(crate) struct LoadP2pArguments {
     /// Where the source is, as HOST:PORT.
     pub(crate) address: String,
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(crate) chain: String,
     /// How long blocks are asked for, such as 30s, 2m or 500ms.

@@ -17,7 +17,7 @@ pub(crate) struct StatsArguments {
     /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is changed.
     #[arg(long, value_name = "DIR")]
     pub(crate) blocks: PathBuf,
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest [default: what the ledger or the files tell].
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest [default: what the ledger or the files tell].
     #[arg(long, value_name = "NAME")]
     pub(crate) chain: Option<String>,
     /// Heights in a range; 1 gives single blocks [default: about a hundred ranges].
@@ -75,7 +75,7 @@ pub(crate) struct SqlArguments {
     /// Folder with blocks.parquet and txs.parquet.
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
-    /// With --blocks: chain, which is main, test, testnet4, signet, regtest or bch-regtest [default: what the ledger or the
+    /// With --blocks: chain, which is main, test (or testnet3), testnet4, signet, regtest or bch-regtest [default: what the ledger or the
     /// files tell].
     #[arg(long, value_name = "NAME", conflicts_with = "parquet")]
     pub(crate) chain: Option<String>,
