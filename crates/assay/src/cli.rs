@@ -53,39 +53,24 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// What a command does stands at its arguments: a comment here would replace theirs in `--help`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a plan: of a chain (forge it, feed it to every target, measure, check, report) or of benchmarks.
     Run(RunArguments),
-    /// Kill a node at random moments and see whether it loses anything.
     Crash(CrashArguments),
-    /// Show the built-in plans.
     Plan(PlanArguments),
-    /// Make chains, and tell what is in them.
     Chain(ChainArguments),
-    /// Ask Electrum servers, ours or others.
     Electrum(ElectrumArguments),
-    /// Run the validating node.
     Node(Box<NodeArguments>),
-    /// Build the index of scripts without a node.
     Index(IndexArguments),
-    /// Validate a whole chain from block files: a Bitcoin Core datadir, a forged chain, a bootstrap.dat.
     Validate(ValidateArguments),
-    /// Work on single blocks.
     Block(BlockArguments),
-    /// Write a report again from its results.json.
     Report(ReportArguments),
-    /// Runs beside each other: is one faster, and how sure is that?
     Compare(CompareArguments),
-    /// All results under a folder in order of time, and where they changed.
     History(HistoryArguments),
-    /// This machine, how steady its figures are, and what would make them steadier.
     Machine(MachineArguments),
-    /// Measure single operations, each way of doing one beside the others.
     Bench(BenchArguments),
-    /// Put load on a server.
     Load(LoadArguments),
-    /// Read block progress out of logs of nodes and indexes.
     Logs(LogsArguments),
 }
 
@@ -122,7 +107,7 @@ fn delivery(text: &str) -> Result<Delivery, String> {
     known.ok_or_else(|| "give peer, load-block, reindex or reindex-chainstate".to_owned())
 }
 
-/// Run a plan.
+/// Run a plan: of a chain (forge it, feed it to every target, measure, check, report) or of benchmarks.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 pub(crate) struct RunArguments {
@@ -201,7 +186,7 @@ pub(crate) struct RunArguments {
     pub(crate) json: bool,
 }
 
-/// Kill a node at random moments.
+/// Kill a node at random moments and see whether it loses anything.
 ///
 /// Two forged chains that part at their first block take turns in the lead, so that the node extends, reorganises down to
 /// genesis, and turns back by `invalidateblock`, while SIGKILL comes at moments drawn from the seed. After every start the
@@ -249,7 +234,7 @@ pub(crate) struct CrashArguments {
     pub(crate) json: bool,
 }
 
-/// Show plans.
+/// Show the built-in plans.
 #[derive(Debug, Args)]
 pub(crate) struct PlanArguments {
     #[command(subcommand)]
@@ -280,13 +265,9 @@ pub(crate) struct ChainArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ChainCommand {
-    /// Forge a chain from a recipe and a seed: same recipe, seed and scale, same bytes.
     Forge(ForgeArguments),
-    /// Tell what happened to every script of a forged chain: history, balance, unspent outputs.
     Scripts(ScriptsArguments),
-    /// Tell what is in a chain, from its block files: counts per range of heights, also as Parquet.
     Stats(StatsArguments),
-    /// Ask a chain questions in SQL.
     Sql(SqlArguments),
     /// Names of the built-in recipes.
     Recipes {
@@ -310,7 +291,7 @@ pub(crate) enum VariantArgument {
     Faithful,
 }
 
-/// Forge a chain.
+/// Forge a chain from a recipe and a seed: same recipe, seed and scale, same bytes.
 #[derive(Debug, Args)]
 pub(crate) struct ForgeArguments {
     /// Name of a built-in recipe (`assay chain recipes`) or path of a TOML file.
@@ -348,7 +329,7 @@ pub(crate) struct ForgeArguments {
     pub(crate) json: bool,
 }
 
-/// Tell what happened to every script of a forged chain.
+/// Tell what happened to every script of a forged chain: history, balance, unspent outputs.
 ///
 /// Reads the block files once and writes JSON lines: a line about the chain, then one for each script hash. Of more than N
 /// scripts a sample is taken, the N whose hash under the seed is smallest.
@@ -370,7 +351,7 @@ pub(crate) struct ScriptsArguments {
     pub(crate) out: Option<PathBuf>,
 }
 
-/// Run the node.
+/// Run the validating node.
 #[expect(clippy::struct_excessive_bools, reason = "flags")]
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
@@ -450,7 +431,7 @@ pub(crate) struct NodeArguments {
     pub(crate) print_to_console: bool,
 }
 
-/// Work on the index of scripts.
+/// Build the index of scripts without a node.
 #[derive(Debug, Args)]
 pub(crate) struct IndexArguments {
     #[command(subcommand)]
@@ -459,12 +440,11 @@ pub(crate) struct IndexArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum IndexCommand {
-    /// Build the index from the archived blocks and undo data of a datadir that no node uses at the moment, or bring it up
-    /// to the tip, and say how fast that went and what it takes.
     Build(IndexBuildArguments),
 }
 
-/// Build the index.
+/// Build the index from the archived blocks and undo data of a datadir that no node uses at the moment, or bring it up
+/// to the tip, and say how fast that went and what it takes.
 #[derive(Debug, Args)]
 pub(crate) struct IndexBuildArguments {
     /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
@@ -493,7 +473,7 @@ pub(crate) struct IndexBuildArguments {
     pub(crate) json: bool,
 }
 
-/// Validate a whole chain from block files.
+/// Validate a whole chain from block files: a Bitcoin Core datadir, a forged chain, a bootstrap.dat.
 ///
 /// Every block is read where it lies and every rule is checked, on the branch with the most work that is there as a whole.
 /// Files may be obfuscated (xor.dat beside them), blocks in any order, repeated, stale or cut off, with anything between
@@ -548,13 +528,12 @@ pub(crate) struct BlockArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BlockCommand {
-    /// Verify every script and signature of one block, given the outputs it spends, and all else that needs no chain.
-    ///
-    /// Exit status: 0 the block is valid as far as this can tell, 1 it is invalid, 2 the input is unusable.
     Verify(BlockVerifyArguments),
 }
 
-/// Verify one block.
+/// Verify every script and signature of one block, given the outputs it spends, and all else that needs no chain.
+///
+/// Exit status: 0 the block is valid as far as this can tell, 1 it is invalid, 2 the input is unusable.
 #[derive(Debug, Args)]
 pub(crate) struct BlockVerifyArguments {
     /// The serialised block.
@@ -577,7 +556,7 @@ pub(crate) struct BlockVerifyArguments {
     pub(crate) json: bool,
 }
 
-/// Write a report again.
+/// Write a report again from its results.json.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
     /// Folder that holds results.json.
@@ -594,7 +573,7 @@ pub(crate) enum Against {
     Kernel,
 }
 
-/// Signature checks in batches against plain calls of libsecp256k1.
+/// Signature checks in batches against plain calls of libsecp256k1, interleaved, on one thread.
 ///
 /// ECDSA and Schnorr signatures with distinct keys, and tweaks of Taproot keys; parsing compressed keys is part of the work
 /// on all sides. Ratios are the plain library's time over ours. The library's own backend of the batches is measured too: it
@@ -619,7 +598,7 @@ pub(crate) struct BenchSignaturesArguments {
     pub(crate) json: bool,
 }
 
-/// Blocks stage by stage and as a whole.
+/// Blocks stage by stage and connected as a whole, and Bitcoin Core's kernel at the same work.
 ///
 /// Parsing, txids, merkle root, block checks and scripts on one thread; connecting to a chain on all cores. Blocks are forged as
 /// in Bitcoin Core's connectblock benchmark (1000 transactions of 5 inputs: all ECDSA, all Schnorr, mixed), and real ones
@@ -659,7 +638,7 @@ pub(crate) struct BenchBlocksArguments {
     pub(crate) json: bool,
 }
 
-/// Full validation of one forged chain, ours and Bitcoin Core's kernel in turns.
+/// Full validation of one forged chain, ours and Bitcoin Core's kernel in turns, process against process.
 ///
 /// Both read the same block files with a cold page cache, begin with an empty folder, are bound to the same cores, get as
 /// many threads and as much memory for coins, and verify every script. Runs come in pairs whose order turns; wall time, CPU

@@ -1,5 +1,6 @@
 //! The command line: parses, wires, prints.
 
+mod bar;
 mod cli;
 mod commands;
 mod output;

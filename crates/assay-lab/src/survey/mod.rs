@@ -2,6 +2,7 @@
 
 mod advice;
 mod disk;
+mod effort;
 mod noise;
 mod system;
 mod text;
@@ -10,11 +11,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use self::effort::Steps;
 use crate::machine;
 use crate::results::Machine;
 
 pub use advice::Advice;
 pub use disk::{DiskError, DiskSpeed};
+pub use effort::Effort;
 pub use noise::Noise;
 pub use system::{Cache, DiskInfo, System};
 
@@ -25,8 +28,8 @@ const SCHEMA: u32 = 1;
 pub struct SurveyOptions {
     /// Folder whose disk is measured.
     pub dir: PathBuf,
-    /// A smaller file and fewer repeats: seconds instead of half a minute.
-    pub quick: bool,
+    /// How many samples, or how much time for them.
+    pub effort: Effort,
     /// Whether the processor counts instructions for us, or why not: whoever asks the system for counters knows.
     pub counters: Result<(), String>,
     /// What a signature takes with each backend, the fastest first: whoever has the backends measures them.
@@ -51,6 +54,8 @@ pub struct Survey {
     kind: &'static str,
     /// When it was looked at.
     pub created: String,
+    /// How thorough it is.
+    pub effort: Effort,
     /// As results record it.
     pub machine: Machine,
     /// What else the system tells.
@@ -73,16 +78,19 @@ pub struct Survey {
     pub advice: Vec<Advice>,
 }
 
-/// Looks.
-pub fn survey(options: &SurveyOptions) -> Survey {
+/// Surveys this machine, and reports the share that is done to `progress`.
+pub fn survey(options: &SurveyOptions, progress: &(dyn Fn(f64) + Sync)) -> Survey {
+    let limits = options.effort.limits();
+    let mut steps = Steps::new(progress);
     let system = System::read();
     let disk = DiskInfo::read(&options.dir);
-    let measured = disk::measure(&options.dir, options.quick);
-    let (noise, noise_all_cores) = noise::measure(options.quick);
+    let measured = disk::measure(&options.dir, &limits, &mut steps);
+    let (noise, noise_all_cores) = noise::measure(&limits.noise, &mut steps);
     let mut survey = Survey {
         schema: SCHEMA,
         kind: "machine",
         created: machine::utc_now(),
+        effort: options.effort,
         machine: machine::record(&options.dir),
         system,
         counters_missing: options.counters.clone().err(),

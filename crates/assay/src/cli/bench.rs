@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{BenchBlocksArguments, BenchSignaturesArguments, BenchSyncArguments};
 
-/// Measure single operations.
+/// Measure single operations, each way of doing one beside the others.
 ///
 /// Without a subcommand, every benchmark whose name a filter matches is measured with default settings: its alternatives take
 /// turns, answers are checked, and each ratio comes with its interval. Plans (`assay run`) set sizes and write reports.
@@ -23,9 +23,7 @@ pub(crate) struct BenchArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// Names of the benchmarks.
     List(BenchListArguments),
-    /// Two files of results beside each other: what became faster, what slower.
     Compare(BenchCompareArguments),
     /// Do one alternative so often, untimed: what valgrind counts.
     #[command(hide = true)]
@@ -33,13 +31,9 @@ pub(crate) enum BenchCommand {
     /// Time benchmarks on order: what a comparison of builds talks to.
     #[command(hide = true)]
     Serve(BenchServeArguments),
-    /// Signature checks in batches against plain calls of libsecp256k1, interleaved, on one thread.
     Signatures(BenchSignaturesArguments),
-    /// Blocks stage by stage and connected as a whole, and Bitcoin Core's kernel at the same work.
     Blocks(BenchBlocksArguments),
-    /// Full validation of one forged chain, ours and Bitcoin Core's kernel in turns, process against process.
     Sync(BenchSyncArguments),
-    /// Block connection while hostile threads submit the costliest transactions to the mempool.
     Mempool(BenchMempoolArguments),
     /// Rates of libsecp256k1 on one thread: what the forge's and the node's rates are compared with.
     Libsecp {
@@ -129,7 +123,7 @@ pub(crate) struct BenchListArguments {
     pub(crate) json: bool,
 }
 
-/// Two files of results beside each other.
+/// Two files of results beside each other: what became faster, what slower.
 ///
 /// A ratio is the time in the first file over the time in the second: above 1 the second is faster. Its interval is that of two
 /// medians which nothing pairs. Exit status 1 when anything became slower.

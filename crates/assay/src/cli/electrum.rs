@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use assay_node::http::Subnet;
 use clap::{Args, Subcommand};
 
-/// Ask Electrum servers.
+/// Ask Electrum servers, ours or others.
 #[derive(Debug, Args)]
 pub(crate) struct ElectrumArguments {
     #[command(subcommand)]
@@ -15,13 +15,12 @@ pub(crate) struct ElectrumArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ElectrumCommand {
-    /// Compare a server's answers with a forged chain: history, balance and unspent outputs of every script hash.
-    ///
-    /// Exit status: 0 all answers are right, 1 some differ or were refused, 2 wrong usage or failure.
     Check(ElectrumCheckArguments),
 }
 
-/// Compare a server's answers with a forged chain.
+/// Compare a server's answers with a forged chain: history, balance and unspent outputs of every script hash.
+///
+/// Exit status: 0 all answers are right, 1 some differ or were refused, 2 wrong usage or failure.
 #[derive(Debug, Args)]
 pub(crate) struct ElectrumCheckArguments {
     /// Address of the server, TCP without encryption.

@@ -15,9 +15,7 @@ pub(crate) struct LoadArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LoadCommand {
-    /// Many wallets at once on any Electrum server: latencies and throughput for each method, answers checked.
     Electrum(LoadElectrumArguments),
-    /// Blocks over the peer-to-peer protocol, as fast as they come: the rate of a source.
     P2p(LoadP2pArguments),
 }
 
@@ -57,7 +55,7 @@ pub(crate) enum AttackArgument {
     Reconnect,
 }
 
-/// Many wallets at once on any Electrum server.
+/// Many wallets at once on any Electrum server: latencies and throughput for each method, answers checked.
 ///
 /// Without --rate each client asks again when it has its answer; with it, questions are due at fixed moments and latency counts
 /// from there, so that a server that stalls cannot hide what it kept waiting. With --chain-dir, answers are compared with the

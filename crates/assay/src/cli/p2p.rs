@@ -23,7 +23,7 @@ pub(crate) struct P2pArguments {
     pub(crate) p2p_peers: usize,
 }
 
-/// Blocks over the peer-to-peer protocol, as fast as they come.
+/// Blocks over the peer-to-peer protocol, as fast as they come: the rate of a source.
 ///
 /// Connects as a node would, reads all headers, then asks for the blocks from the first to the last and again, with several under
 /// way, until the time is over. The checksum of every message and the hash of every block are verified. Exit status 2 when one is

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Tell what is in a chain, from its block files.
+/// Tell what is in a chain, from its block files: counts per range of heights, also as Parquet.
 ///
 /// Reads Bitcoin Core's `blocks` folder, a forged chain or our own data folder, plain or obfuscated (xor.dat), blocks in
 /// any order, on the branch with the most work; a pruned folder too. Counts for each range of heights: bytes, weight,
@@ -17,7 +17,7 @@ pub(crate) struct StatsArguments {
     /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is changed.
     #[arg(long, value_name = "DIR")]
     pub(crate) blocks: PathBuf,
-    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest [default: what the ledger or the files tell].
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest [default: that of the ledger or the files].
     #[arg(long, value_name = "NAME")]
     pub(crate) chain: Option<String>,
     /// Heights in a range; 1 gives single blocks [default: about a hundred ranges].
@@ -75,8 +75,8 @@ pub(crate) struct SqlArguments {
     /// Folder with blocks.parquet and txs.parquet.
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
-    /// With --blocks: chain, which is main, test (or testnet3), testnet4, signet, regtest or bch-regtest [default: what the ledger or the
-    /// files tell].
+    /// With --blocks: chain, which is main, test (or testnet3), testnet4, signet, regtest or bch-regtest [default: that of
+    /// the ledger or the files].
     #[arg(long, value_name = "NAME", conflicts_with = "parquet")]
     pub(crate) chain: Option<String>,
     /// With --blocks: a transaction has many inputs when it has more than this.
