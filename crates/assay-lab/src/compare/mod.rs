@@ -382,12 +382,12 @@ fn notes(beside: &Beside) -> Vec<String> {
     let mut notes = Vec::new();
     if beside.is_aa {
         notes.push(
-            "the same software on both sides: whatever is called different here is not".to_owned(),
+            "the same software on both sides (A/A): any difference shown is false".to_owned(),
         );
     }
     if !beside.took_turns {
         notes.push(format!(
-            "the runs did not take turns: what changed on the machine between them looks like a difference of the software; \
+            "the runs were not interleaved: changes of the machine between them look like a difference of the software; \
              the floor is at least {:.0} %",
             FLOOR_MIN_APART * 100.0
         ));
@@ -410,7 +410,7 @@ fn unlike_ways(first: Side<'_>, second: Side<'_>) -> Option<String> {
     (one != other).then(|| {
         let (first, second) = (&first.target.name, &second.target.name);
         format!(
-            "blocks came in different ways, {one} to {first} and {other} to {second}: the ratio holds what the ways cost \
+            "blocks arrived by different paths, {one} to {first} and {other} to {second}: the ratio includes what these cost \
              (docs/METHODOLOGY.md, Syncs)"
         )
     })
@@ -484,7 +484,7 @@ fn judge(beside: &mut Beside, options: &CompareOptions, aa: Option<&Floor>) {
     }
     if options.floor.is_none() && aa.is_none() && !beside.is_aa {
         beside.notes.push(format!(
-            "no runs of the same software beside itself were given (--aa): the floor is the least there is, {:.0} %",
+            "no A/A runs (--aa): the noise floor is the minimum, {:.0} %",
             least * 100.0
         ));
     }

@@ -250,7 +250,7 @@ fn unlike_ways_of_one_plan_are_told() {
     let told = |results: &Results| {
         let comparison = compare(&[source("a", results.clone())], &CompareOptions::default());
         let notes = comparison.expect("comparable").beside.remove(0).notes;
-        notes.into_iter().find(|note| note.contains("different ways"))
+        notes.into_iter().find(|note| note.contains("different paths"))
     };
     let note = told(&results).expect("one fetches, one reads files");
     assert!(note.contains("peer to assay and files to bchn-28.0.1"), "{note}");
