@@ -31,6 +31,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     check_unsafe(&root, &sources, &mut findings)?;
     check_sources(&root, &sources, &mut findings)?;
     check_documents(&root, &mut findings)?;
+    crate::words::check(&root, &sources, &mut findings)?;
     if findings.is_empty() {
         println!("tidy: {} files in order", sources.len());
         return Ok(());

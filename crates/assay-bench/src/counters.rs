@@ -76,7 +76,8 @@ mod hardware {
     impl Events {
         /// Opens what there is; without instructions there is no point.
         fn open() -> Result<Self, String> {
-            let refused = |error: io::Error| format!("the system refuses counters ({error})");
+            let refused =
+                |error: io::Error| format!("the system denies access to counters ({error})");
             let mut group = Group::new().map_err(refused)?;
             let instructions = Builder::new()
                 .group(&mut group)

@@ -96,7 +96,7 @@ pub enum BenchError {
         detail: String,
     },
     /// A block that was made for the benchmark is not valid.
-    #[error("the engine refuses block {height} of the benchmark's own chain: {detail}")]
+    #[error("the engine rejects block {height} of the benchmark's own chain: {detail}")]
     OwnBlock {
         /// Its height.
         height: u32,

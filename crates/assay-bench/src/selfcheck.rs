@@ -71,7 +71,7 @@ impl Suite for SelfCheckSuite {
 /// # Errors
 /// Never; the work cannot fail.
 pub fn measure_floor(rounds: usize, progress: &dyn Progress) -> Result<f64, BenchError> {
-    progress.begin("the same work beside itself", FLOOR_COMPARISONS as u64);
+    progress.begin("the same work against itself", FLOOR_COMPARISONS as u64);
     let mut shifts = Vec::with_capacity(FLOOR_COMPARISONS);
     for _ in 0..FLOOR_COMPARISONS {
         let mut both = ["first", "second"].map(|name| Alternative::calls(name, || work(STEPS)));

@@ -353,7 +353,7 @@ pub(crate) mod tests {
 
     fn refuse(lines: &[&str]) -> String {
         let dir = directory(lines);
-        let error = Chain::open(dir.path()).expect_err("must be refused").to_string();
+        let error = Chain::open(dir.path()).expect_err("must be rejected").to_string();
         error.replace(&dir.path().display().to_string(), "DIR")
     }
 

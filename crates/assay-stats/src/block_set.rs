@@ -102,9 +102,9 @@ pub enum OpenError {
         /// Their length.
         bytes: u64,
     },
-    /// No block connects to genesis, and the first one does not tell its height.
+    /// No block connects to genesis, and the first one does not hold its height.
     #[error(
-        "no block connects to genesis, and the first of the longest piece, {hash} ({place}), does not tell its height"
+        "no block connects to genesis, and the first of the longest piece, {hash} ({place}), does not hold its height"
     )]
     NoHeight {
         /// The block.

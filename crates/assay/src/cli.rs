@@ -42,9 +42,10 @@ pub(crate) const VERSION: &str = if cfg!(feature = "slowed") {
 
 /// How fast can this be verified, and why?
 ///
-/// Assay forges Bitcoin-family chains, validates them with its own engine, feeds them to any node, measures from outside
-/// and reports. Data goes to standard output, everything else to standard error. Exit status: 0 success, 1 the answer is
-/// no (a run is void, a block is invalid, a kill lost something), 2 wrong usage or failure.
+/// Assay forges Bitcoin-family chains, validates them with its own engine, feeds them to any node,
+/// measures from outside and reports. Data goes to standard output, everything else to standard
+/// error. Exit status: 0 success, 1 negative result (an invalid run, an invalid block, data lost by
+/// a kill), 2 wrong usage or failure.
 #[derive(Debug, Parser)]
 #[command(name = "assay", version = VERSION, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Cli {
@@ -52,40 +53,44 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+// The texts of `--help` are those of the arguments: a doc comment on a variant would replace them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a plan: of a chain (forge it, feed it to every target, measure, check, report) or of benchmarks.
     Run(RunArguments),
-    /// Kill a node at random moments and see whether it loses anything.
     Crash(CrashArguments),
-    /// Show the built-in plans.
     Plan(PlanArguments),
-    /// Make chains, and tell what is in them.
     Chain(ChainArguments),
-    /// Ask Electrum servers, ours or others.
     Electrum(ElectrumArguments),
-    /// Run the validating node.
     Node(Box<NodeArguments>),
-    /// Build the index of scripts without a node.
     Index(IndexArguments),
-    /// Validate a whole chain from block files: a Bitcoin Core datadir, a forged chain, a bootstrap.dat.
     Validate(ValidateArguments),
-    /// Work on single blocks.
     Block(BlockArguments),
-    /// Write a report again from its results.json.
     Report(ReportArguments),
-    /// Runs beside each other: is one faster, and how sure is that?
     Compare(CompareArguments),
-    /// All results under a folder in order of time, and where they changed.
     History(HistoryArguments),
-    /// This machine, how steady its figures are, and what would make them steadier.
     Machine(MachineArguments),
-    /// Measure single operations, each way of doing one beside the others.
     Bench(BenchArguments),
-    /// Put load on a server.
     Load(LoadArguments),
-    /// Read block progress out of logs of nodes and indexes.
     Logs(LogsArguments),
+    Completions(CompletionsArguments),
+    Man(ManArguments),
+}
+
+/// Print the completion script of a shell.
+///
+/// For bash: `assay completions bash > ~/.local/share/bash-completion/completions/assay`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Write man pages, one for each command.
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Folder for the pages, created if missing.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
 }
 
 /// A duration with its unit: 500ms, 30s, 2m.
@@ -121,14 +126,15 @@ fn delivery(text: &str) -> Result<Delivery, String> {
     known.ok_or_else(|| "give peer, load-block, reindex or reindex-chainstate".to_owned())
 }
 
-/// Run a plan.
+/// Run a plan: forge a chain, feed it to every target, measure, check and report; or run
+/// benchmarks.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 pub(crate) struct RunArguments {
     /// Name of a built-in plan (`assay plan list`) or path of a TOML file.
     pub(crate) plan: String,
-    /// Size of the chain instead of the plan's; 1 is the size of the published experiment. `small` is 0.05, `medium` 0.3,
-    /// `large` 1.
+    /// Size of the chain instead of the plan's; 1 is the size of the published experiment. `small`
+    /// is 0.05, `medium` 0.3, `large` 1.
     #[arg(long, value_name = "F", value_parser = scale)]
     pub(crate) scale: Option<f64>,
     /// Seed of the chain instead of the plan's.
@@ -137,62 +143,69 @@ pub(crate) struct RunArguments {
     /// Forge and feed only the blocks up to this height.
     #[arg(long, value_name = "HEIGHT")]
     pub(crate) stop_height: Option<u32>,
-    /// What to measure instead of the plan's targets: `assay`, `assay=PATH` for another build of it, or `bitcoind=PATH` for
-    /// any program of the Bitcoin Core family (Core, Knots, BCHN), each with an index where one is wanted: `assay+index`,
-    /// `bitcoind=PATH+fulcrum=PATH`, `+electrs=PATH`, `+electrumx=PATH`; in syncs `btcd=PATH` and `kernel[=PATH]` as well. A
-    /// name may stand before it and arguments behind it: `"small:bitcoind=PATH -dbcache=4"`. May be given several times.
+    /// What to measure instead of the plan's targets: `assay`, `assay=PATH` for another build of
+    /// it, or `bitcoind=PATH` for any program of the Bitcoin Core family (Core, Knots, BCHN),
+    /// optionally with an index: `assay+index`, `bitcoind=PATH+fulcrum=PATH`, `+electrs=PATH`,
+    /// `+electrumx=PATH`; in syncs `btcd=PATH` and `kernel[=PATH]` as well. A name may precede it
+    /// and arguments follow it: `"small:bitcoind=PATH -dbcache=4"`. May be given several times.
     #[arg(long = "target", value_name = "NAME")]
     pub(crate) targets: Vec<TargetSpec>,
-    /// Runs of each target and seen share instead of the plan's. A target given twice takes turns with itself: what
-    /// `assay compare` then finds is the floor of this machine.
+    /// Runs of each target and pre-relayed share instead of the plan's. A target given twice
+    /// alternates with itself: the difference that `assay compare` then finds is the noise floor of
+    /// this machine.
     #[arg(long, value_name = "N", visible_alias = "pairs", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) repeat: Option<u32>,
-    /// The whole plan N times, each in a folder of its own, then a table of what the verdicts came to. `assay run aa --pairs 6
-    /// --series 5` says how often this machine finds a difference where there is none.
+    /// Run the whole plan N times, each in its own folder, then print a table of the verdicts.
+    /// `assay run aa --pairs 6 --series 5` shows how often this machine finds a difference where
+    /// there is none.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) series: Option<u32>,
-    /// Of syncs, how blocks come to nodes instead of the plan's way: `peer`, from our node over the peer-to-peer protocol, or
-    /// from block files: `load-block`, `reindex`, `reindex-chainstate` (the Bitcoin Core family). Our engine and the kernel
-    /// read block files in any case.
+    /// Syncs: how nodes get their blocks, instead of the plan's `by`: `peer`, from our node over
+    /// the peer-to-peer protocol, or from block files: `load-block`, `reindex`,
+    /// `reindex-chainstate` (the Bitcoin Core family). Our engine and the kernel read block files
+    /// in any case.
     #[arg(long, value_name = "WAY", value_parser = delivery)]
     pub(crate) by: Option<Delivery>,
-    /// Seen share instead of the plan's, such as 0 or 0.9. May be given several times.
+    /// Pre-relayed share (transactions already in the mempool when their block arrives) instead of
+    /// the plan's, such as 0 or 0.9. May be given several times.
     #[arg(long, value_name = "SHARE")]
     pub(crate) seen: Vec<f64>,
-    /// Plans of benchmarks: less than everything, within minutes.
+    /// Plans of benchmarks: a reduced set that takes minutes.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Plans of benchmarks: as little as checks every answer; the times mean nothing.
+    /// Plans of benchmarks: just enough to check every result; the times mean nothing.
     #[arg(long, conflicts_with = "quick")]
     pub(crate) smoke: bool,
-    /// Plans of benchmarks: rounds that count, instead of the plan's.
+    /// Plans of benchmarks: measured rounds, instead of the plan's.
     #[arg(long, value_name = "N", value_parser = bench::rounds)]
     pub(crate) rounds: Option<usize>,
-    /// Plans of benchmarks: only those whose name has this in it, or matches it as a whole where it has a `*` or `?`. May be
-    /// given several times.
+    /// Plans of benchmarks: only those whose name contains this, or matches it if it holds `*` or
+    /// `?`. May be given several times.
     #[arg(long, value_name = "NAME")]
     pub(crate) filter: Vec<String>,
-    /// Plans in parts: the part to run. `ibd-tracking` has `micro`, benchmarks, and `macro`, whole nodes that are given with
-    /// --target [default: micro, then macro where there are targets].
+    /// Plans in parts: the part to run. `ibd-tracking` has `micro`, benchmarks, and `macro`, whole
+    /// nodes that are given with --target [default: micro, then macro where there are targets].
     #[arg(long, value_name = "NAME")]
     pub(crate) part: Option<String>,
-    /// Plans of benchmarks: count instructions with valgrind where the processor's counters are unavailable.
+    /// Plans of benchmarks: count instructions with valgrind where the processor's counters are
+    /// unavailable.
     #[arg(long)]
     pub(crate) instructions: bool,
-    /// Folder for results, made when missing [default: results/PLAN].
+    /// Folder for results, created if missing [default: results/PLAN].
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Folder of the chain; a complete one of the same recipe, seed and scale is used as it is [default: OUT/chain].
+    /// Folder of the chain; a complete one of the same recipe, seed and scale is reused [default:
+    /// OUT/chain].
     #[arg(long, value_name = "DIR")]
     pub(crate) chain: Option<PathBuf>,
-    /// Keep the finished runs or benchmarks in the results folder and do only what is missing.
+    /// Keep finished runs or benchmarks in the results folder and run only the missing ones.
     #[arg(long)]
     pub(crate) resume: bool,
     /// Keep the nodes' data folders.
     #[arg(long)]
     pub(crate) keep_datadirs: bool,
-    /// After the runs that count, run each target once more under `perf` and draw where its time goes: a flame graph for each
-    /// in the folder `profiles`, and a table in the report.
+    /// After the measured runs, run each target once more under `perf`: a flame graph for each in
+    /// the folder `profiles`, and a table in the report.
     #[arg(long)]
     pub(crate) profile: bool,
     /// Print the results as JSON.
@@ -200,44 +213,45 @@ pub(crate) struct RunArguments {
     pub(crate) json: bool,
 }
 
-/// Kill a node at random moments.
+/// Kill a node at random times and check that it loses nothing.
 ///
-/// Two forged chains that part at their first block take turns in the lead, so that the node extends, reorganises down to
-/// genesis, and turns back by `invalidateblock`, while SIGKILL comes at moments drawn from the seed. After every start the
-/// acknowledged blocks must still be there, and tip and UTXO MuHash must be those of a run that was never killed. Exit
-/// status 1 when anything was lost.
+/// Two forged chains that fork at genesis alternate as the best chain, so the node extends,
+/// reorganises down to genesis and is rolled back by `invalidateblock`, while it is killed
+/// (SIGKILL) at seeded random times. After every start all acknowledged blocks must be present, and
+/// tip and UTXO MuHash must equal those of a run that was never killed. Exit status 1 when anything
+/// was lost.
 #[derive(Debug, Args)]
 pub(crate) struct CrashArguments {
-    /// Built-in plan or TOML file whose recipe and node settings are used.
+    /// Built-in plan or TOML file with the recipe and node settings to use.
     #[arg(default_value = "bitcoin-scaling")]
     pub(crate) plan: String,
     /// Processes to kill.
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub(crate) kills: u32,
-    /// End processes by panics at marked points of the program instead of by SIGKILL; for builds with
-    /// `--features panic-points`, and our own node.
+    /// Panic at marked points of the program instead of SIGKILL; our own node only, built with
+    /// `--features panic-points`.
     #[arg(long)]
     pub(crate) panics: bool,
     /// Size of the chains; 1 is the size of the plan's published experiment.
     #[arg(long, value_name = "F", default_value_t = 0.02)]
     pub(crate) scale: f64,
-    /// Seed of the chains, of the schedules and of the moments.
+    /// Seed of the chains, the schedules and the kill times.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
     /// What to kill: `assay`, or `bitcoind=PATH` for a program of the Bitcoin Core family.
     #[arg(long, value_name = "NAME", default_value = "assay")]
     pub(crate) target: TargetSpec,
-    /// Let the node keep its index too, and compare the index's answers, byte for byte, with those of an index that was never
-    /// killed.
+    /// Run the node with its index too, and compare the index's results, byte for byte, with those
+    /// of an index that was never killed.
     #[arg(long)]
     pub(crate) index: bool,
-    /// With --index: compare the answers at every K-th start.
+    /// With --index: compare the results at every K-th start.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) index_every: u32,
-    /// With --index: script hashes of each chain to ask for; a sample where there are more.
+    /// With --index: script hashes of each chain to query; a sample where there are more.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub(crate) index_scripts: usize,
-    /// Sizes of the coin cache in MiB, in turns: a small one writes coins often.
+    /// Sizes of the coins cache in MiB, used alternately: a small one flushes often.
     #[arg(long, value_name = "MIB", value_delimiter = ',', default_values_t = [4, 16, 256])]
     pub(crate) db_cache: Vec<u32>,
     /// Folder for crash.json, the chains and, when something was lost, the node's data.
@@ -248,7 +262,7 @@ pub(crate) struct CrashArguments {
     pub(crate) json: bool,
 }
 
-/// Show plans.
+/// Show the built-in plans.
 #[derive(Debug, Args)]
 pub(crate) struct PlanArguments {
     #[command(subcommand)]
@@ -263,14 +277,14 @@ pub(crate) enum PlanCommand {
         #[arg(long)]
         json: bool,
     },
-    /// The text of a built-in plan, to start one's own from.
+    /// The text of a built-in plan, as a starting point for your own.
     Show {
         /// Name of the plan.
         name: String,
     },
 }
 
-/// Make chains, and tell what is in them.
+/// Forge chains; chain statistics and SQL.
 #[derive(Debug, Args)]
 pub(crate) struct ChainArguments {
     #[command(subcommand)]
@@ -279,13 +293,9 @@ pub(crate) struct ChainArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ChainCommand {
-    /// Forge a chain from a recipe and a seed: same recipe, seed and scale, same bytes.
     Forge(ForgeArguments),
-    /// Tell what happened to every script of a forged chain: history, balance, unspent outputs.
     Scripts(ScriptsArguments),
-    /// Tell what is in a chain, from its block files: counts per range of heights, also as Parquet.
     Stats(StatsArguments),
-    /// Ask a chain questions in SQL.
     Sql(SqlArguments),
     /// Names of the built-in recipes.
     Recipes {
@@ -293,7 +303,7 @@ pub(crate) enum ChainCommand {
         #[arg(long)]
         json: bool,
     },
-    /// The text of a built-in recipe, to start one's own from.
+    /// The text of a built-in recipe, as a starting point for your own.
     Recipe {
         /// Name of the recipe.
         name: String,
@@ -309,7 +319,7 @@ pub(crate) enum VariantArgument {
     Faithful,
 }
 
-/// Forge a chain.
+/// Forge a chain from a recipe and a seed: same recipe, seed and scale, same bytes.
 #[derive(Debug, Args)]
 pub(crate) struct ForgeArguments {
     /// Name of a built-in recipe (`assay chain recipes`) or path of a TOML file.
@@ -347,10 +357,10 @@ pub(crate) struct ForgeArguments {
     pub(crate) json: bool,
 }
 
-/// Tell what happened to every script of a forged chain.
+/// List history, balance and unspent outputs of every script of a forged chain.
 ///
-/// Reads the block files once and writes JSON lines: a line about the chain, then one for each script hash. Of more than N
-/// scripts a sample is taken, the N whose hash under the seed is smallest.
+/// Reads the block files once and writes JSON lines: a line about the chain, then one for each
+/// script hash. Of more than N scripts it samples the N whose hash under the seed is smallest.
 #[derive(Debug, Args)]
 pub(crate) struct ScriptsArguments {
     /// Folder of the chain.
@@ -369,11 +379,11 @@ pub(crate) struct ScriptsArguments {
     pub(crate) out: Option<PathBuf>,
 }
 
-/// Run the node.
+/// Run the validating node.
 #[expect(clippy::struct_excessive_bools, reason = "flags")]
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(crate) chain: String,
     /// Data folder; each chain has a folder of its own in it, named as Bitcoin Core names it.
@@ -382,8 +392,9 @@ pub(crate) struct NodeArguments {
     /// Address to serve JSON-RPC on [default: 127.0.0.1 and the chain's port].
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) rpc: Option<SocketAddr>,
-    /// Clients that may connect besides those on this machine, as an address or subnet; without one only loopback
-    /// addresses are served. There is no encryption: put a tunnel in front. May be given several times.
+    /// Clients on other machines that may connect, as an address or subnet; without one only
+    /// loopback is served. There is no encryption: put a tunnel in front. May be given several
+    /// times.
     #[arg(long, value_name = "SUBNET")]
     pub(crate) rpc_allow: Vec<Subnet>,
     /// User for RPC instead of the cookie; goes with --rpc-password.
@@ -392,14 +403,16 @@ pub(crate) struct NodeArguments {
     /// Password for --rpc-user; other users of this machine can see it, so prefer the environment.
     #[arg(long, value_name = "TEXT", env = "ASSAY_RPC_PASSWORD", hide_env_values = true)]
     pub(crate) rpc_password: Option<String>,
-    /// User with a salted password hash, as Bitcoin Core's rpcauth.py prints it. May be given several times.
+    /// User with a salted password hash, as Bitcoin Core's rpcauth.py prints it. May be given
+    /// several times.
     #[arg(long, value_name = "USER:SALT$HASH")]
     pub(crate) rpc_auth: Vec<RpcAuth>,
     /// Largest RPC request, MiB.
     #[arg(long, value_name = "MIB", default_value_t = 640)]
     pub(crate) rpc_max_body: usize,
-    /// Memory for coins, MiB: the cache, what writing it out takes, and the block cache of the coins on disk [default: a
-    /// quarter of the memory that is available, control groups respected, from 64 to 4096].
+    /// Memory for coins, MiB: the cache, what writing it out takes, and the block cache of the
+    /// coins on disk [default: a quarter of the memory that is available, control groups respected,
+    /// from 64 to 4096].
     #[arg(long, value_name = "MIB")]
     pub(crate) db_cache: Option<usize>,
     /// Memory for unconfirmed transactions, MB [default: 300, on bch-regtest 4295].
@@ -408,15 +421,16 @@ pub(crate) struct NodeArguments {
     /// Threads that verify scripts; 0 takes one for each core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) par: usize,
-    /// Verify one of every N signatures that vectors find valid again with libsecp256k1, chosen at random; where they differ
-    /// the process writes the evidence and ends. 0 for none.
+    /// Verify a random one of every N signatures that the vector code found valid again with
+    /// libsecp256k1; on a mismatch the process logs the evidence and exits. 0 for none.
     #[arg(long, value_name = "N", env = "ASSAY_SAMPLE_SIGNATURES", default_value_t = SAMPLE_SIGNATURES_DEFAULT)]
     pub(crate) sample_signatures: u32,
-    /// Let libsecp256k1 alone decide about signatures within N blocks of the best known header, where these are less than a
-    /// day old and have at most 25,000 inputs. 0 for none.
+    /// Use libsecp256k1 alone for signatures within N blocks of the best known header, if less than
+    /// a day old and with at most 25,000 inputs. 0 for none.
     #[arg(long, value_name = "N", env = "ASSAY_EXACT_NEAR_TIP", default_value_t = EXACT_NEAR_TIP_DEFAULT)]
     pub(crate) exact_near_tip: u32,
-    /// Least fee rate for relay, satoshi per 1,000 virtual bytes [default: 100, on bch-regtest 1000].
+    /// Least fee rate for relay, satoshi per 1,000 virtual bytes [default: 100, on bch-regtest
+    /// 1000].
     #[arg(long, value_name = "SAT")]
     pub(crate) min_relay_fee: Option<u64>,
     /// Whether the mempool is kept in mempool.dat through a restart.
@@ -433,8 +447,8 @@ pub(crate) struct NodeArguments {
     /// The same as --persist-mempool false.
     #[arg(long, conflicts_with = "persist_mempool")]
     pub(crate) no_persist_mempool: bool,
-    /// Keep an index of scripts, transactions and spent outputs in the folder `electrum` of the chain; it is built from
-    /// the archived blocks where it is missing or behind.
+    /// Keep an index of scripts, transactions and spent outputs in the folder `electrum` of the
+    /// chain; it is built from the archived blocks where it is missing or behind.
     #[arg(long)]
     pub(crate) index: bool,
     /// Memory for the index before it is written out, MiB [default: 256].
@@ -449,7 +463,7 @@ pub(crate) struct NodeArguments {
     pub(crate) print_to_console: bool,
 }
 
-/// Work on the index of scripts.
+/// Build the index of scripts without a node.
 #[derive(Debug, Args)]
 pub(crate) struct IndexArguments {
     #[command(subcommand)]
@@ -458,27 +472,28 @@ pub(crate) struct IndexArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum IndexCommand {
-    /// Build the index from the archived blocks and undo data of a datadir that no node uses at the moment, or bring it up
-    /// to the tip, and say how fast that went and what it takes.
     Build(IndexBuildArguments),
 }
 
-/// Build the index.
+/// Build the index from the archived blocks and undo data of a datadir that no node uses at the
+/// moment, or bring it up to the tip, and say how fast that went and what it takes.
 #[derive(Debug, Args)]
 pub(crate) struct IndexBuildArguments {
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(crate) chain: String,
     /// Data folder of the node.
     #[arg(long, value_name = "DIR")]
     pub(crate) datadir: PathBuf,
-    /// Folder of the index [default: electrum in the folder of the chain, where `assay node --index` looks for it].
+    /// Folder of the index [default: electrum in the folder of the chain, where `assay node
+    /// --index` looks for it].
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Begin anew: remove the folder of the index first.
     #[arg(long)]
     pub(crate) fresh: bool,
-    /// Folder of the forged chain that the blocks are from: figures are printed for each of its phases too.
+    /// Folder of the forged chain that the blocks are from: figures are printed for each of its
+    /// phases too.
     #[arg(long, value_name = "DIR")]
     pub(crate) chain_dir: Option<PathBuf>,
     /// Threads that read blocks and make rows; 0 takes one for each core.
@@ -492,45 +507,52 @@ pub(crate) struct IndexBuildArguments {
     pub(crate) json: bool,
 }
 
-/// Validate a whole chain from block files.
+/// Validate a whole chain from block files: a Bitcoin Core datadir, a forged chain, a
+/// bootstrap.dat.
 ///
-/// Every block is read where it lies and every rule is checked, on the branch with the most work that is there as a whole.
-/// Files may be obfuscated (xor.dat beside them), blocks in any order, repeated, stale or cut off, with anything between
-/// them. Of a block that is there more than once the first undamaged copy is taken. When a block proves invalid, or every
-/// copy of it is damaged, the branch with the most work among the others is tried, as Bitcoin Core does after -reindex, and
-/// so on until none has more work than what is valid; the report names every invalid block with file and offset.
+/// Reads blocks in place and checks every rule on the complete branch with the most work. Files may
+/// be obfuscated (xor.dat in the same folder); blocks may be in any order, repeated, stale or cut
+/// off, with anything between them. Of repeated blocks the first undamaged copy is used. When a
+/// block is invalid, or every copy of it is damaged, the branch with the next most work is tried,
+/// as Bitcoin Core does after -reindex, until no other has more work than the valid one; the report
+/// names every invalid block with file and offset.
 ///
-/// Exit status: 0 the branch with the most work is valid, 1 a block of it is invalid, damaged or missing, also when another
-/// branch was found to be valid (the report then gives the tip of that one), 2 wrong usage or failure, 130 interrupted.
+/// Exit status: 0 the branch with the most work is valid, 1 a block of it is invalid, damaged or
+/// missing, even if another branch is valid (the report then gives its tip), 2 wrong usage or
+/// failure, 130 interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArguments {
-    /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is changed.
+    /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is
+    /// changed.
     #[arg(long, value_name = "DIR")]
     pub(crate) blocks: PathBuf,
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(crate) chain: String,
-    /// Folder to keep the coins in, under CHAIN/validate: an interrupted or killed validation then goes on where it was.
-    /// Without it they go to a temporary folder that is removed at the end.
+    /// Folder to keep the coins in, under CHAIN/validate: an interrupted or killed validation then
+    /// goes on where it was. Without it they go to a temporary folder that is removed at the end.
     #[arg(long, value_name = "DIR")]
     pub(crate) datadir: Option<PathBuf>,
     /// Stop after this height; with --datadir a later call goes on from there.
     #[arg(long, value_name = "HEIGHT")]
     pub(crate) stop_height: Option<u32>,
-    /// Take the scripts of this block and its ancestors to be valid; everything else is still checked.
+    /// Take the scripts of this block and its ancestors to be valid; everything else is still
+    /// checked.
     #[arg(long, value_name = "HASH")]
     pub(crate) assume_valid: Option<BlockHash>,
-    /// Memory for coins, MiB [default: a quarter of what is available, from 64 to 4096, as for `assay node`].
+    /// Memory for coins, MiB [default: a quarter of what is available, from 64 to 4096, as for
+    /// `assay node`].
     #[arg(long, value_name = "MIB")]
     pub(crate) db_cache: Option<usize>,
     /// Threads that verify scripts; 0 takes one for each core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) par: usize,
-    /// Verify one of every N signatures that vectors find valid again with libsecp256k1, chosen at random; where they differ
-    /// the process writes the evidence and ends. 0 for none.
+    /// Verify a random one of every N signatures that the vector code found valid again with
+    /// libsecp256k1; on a mismatch the process logs the evidence and exits. 0 for none.
     #[arg(long, value_name = "N", env = "ASSAY_SAMPLE_SIGNATURES", default_value_t = SAMPLE_SIGNATURES_DEFAULT)]
     pub(crate) sample_signatures: u32,
-    /// With --json, print a line for each height before the result, at most a hundred per second: for programs that follow.
+    /// With --json, print a line for each height before the result, at most a hundred per second,
+    /// for other programs to follow.
     #[arg(long, requires = "json")]
     pub(crate) progress: bool,
     /// Print JSON.
@@ -547,25 +569,27 @@ pub(crate) struct BlockArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BlockCommand {
-    /// Verify every script and signature of one block, given the outputs it spends, and all else that needs no chain.
-    ///
-    /// Exit status: 0 the block is valid as far as this can tell, 1 it is invalid, 2 the input is unusable.
     Verify(BlockVerifyArguments),
 }
 
-/// Verify one block.
+/// Verify every script and signature of one block, given the outputs it spends, and every other
+/// rule that needs no chain.
+///
+/// Exit status: 0 the block passes all checks that need no chain, 1 it is invalid, 2 the input is
+/// unusable.
 #[derive(Debug, Args)]
 pub(crate) struct BlockVerifyArguments {
     /// The serialised block.
     pub(crate) file: PathBuf,
-    /// The outputs that its inputs spend, in block order without the coinbase's: value (8 bytes, little endian, satoshi),
-    /// length of the script (4 bytes, little endian), script.
+    /// The outputs that its inputs spend, in block order without the coinbase's: value (8 bytes,
+    /// little endian, satoshi), length of the script (4 bytes, little endian), script.
     #[arg(long, value_name = "FILE")]
     pub(crate) prevouts: PathBuf,
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
     #[arg(long, value_name = "NAME")]
     pub(crate) chain: String,
-    /// Height of the block; with the chain and the block's hash it decides which rules are in force.
+    /// Height of the block; with the chain and the block's hash it decides which rules are in
+    /// force.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..i64::from(i32::MAX)))]
     pub(crate) height: u32,
     /// Median time past of its parent, seconds since 1970, for the rules about time.
@@ -576,7 +600,7 @@ pub(crate) struct BlockVerifyArguments {
     pub(crate) json: bool,
 }
 
-/// Write a report again.
+/// Write a report again from its results.json.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
     /// Folder that holds results.json.
@@ -586,18 +610,19 @@ pub(crate) struct ReportArguments {
     pub(crate) json: bool,
 }
 
-/// What to measure beside ours.
+/// What to compare ours with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Against {
     /// Bitcoin Core's validation library, in a process of its own (peers/kernel).
     Kernel,
 }
 
-/// Signature checks in batches against plain calls of libsecp256k1.
+/// Signature checks in batches against plain calls of libsecp256k1, interleaved, on one thread.
 ///
-/// ECDSA and Schnorr signatures with distinct keys, and tweaks of Taproot keys; parsing compressed keys is part of the work
-/// on all sides. Ratios are the plain library's time over ours. The library's own backend of the batches is measured too: it
-/// is what runs where there are no vectors.
+/// ECDSA and Schnorr signatures with distinct keys, and tweaks of Taproot keys; parsing compressed
+/// keys is part of the work on all sides. Ratios are the plain library's time over ours. The
+/// batches are also measured with the library as their backend, which is used on processors without
+/// a vector backend.
 #[derive(Debug, Args)]
 pub(crate) struct BenchSignaturesArguments {
     /// Checks in a batch.
@@ -606,8 +631,9 @@ pub(crate) struct BenchSignaturesArguments {
     /// Rounds; in each every alternative does one batch.
     #[arg(long, value_name = "N", default_value_t = 21)]
     pub(crate) rounds: usize,
-    /// Who does the arithmetic of batches: ifma, ifma-256, avx-ifma, avx512, avx2, libsecp256k1, portable or portable-rounded
-    /// [default: the fastest on this machine, by measuring].
+    /// Backend that does the arithmetic of batches: ifma, ifma-256, avx-ifma, avx512, avx2,
+    /// libsecp256k1, portable or portable-rounded [default: the fastest on this machine, by
+    /// measuring].
     #[arg(long, value_name = "NAME", env = "ASSAY_BACKEND")]
     pub(crate) backend: Option<String>,
     /// Seed of keys and messages.
@@ -618,21 +644,23 @@ pub(crate) struct BenchSignaturesArguments {
     pub(crate) json: bool,
 }
 
-/// Blocks stage by stage and as a whole.
+/// Blocks stage by stage and connected as a whole, and Bitcoin Core's kernel at the same work.
 ///
-/// Parsing, txids, merkle root, block checks and scripts on one thread; connecting to a chain on all cores. Blocks are forged as
-/// in Bitcoin Core's connectblock benchmark (1000 transactions of 5 inputs: all ECDSA, all Schnorr, mixed), and real ones
-/// where they are found. Ratios are the other's time over ours.
+/// Parsing, txids, merkle root, block checks and scripts on one thread; connecting to a chain on
+/// all cores. Blocks are forged as in Bitcoin Core's connectblock benchmark (1000 transactions of 5
+/// inputs: all ECDSA, all Schnorr, mixed), and real ones where they are found. Ratios are the
+/// other's time over ours.
 #[derive(Debug, Args)]
 pub(crate) struct BenchBlocksArguments {
-    /// What to measure beside ours.
+    /// What to compare ours with.
     #[arg(long, value_enum, value_name = "PEER")]
     pub(crate) against: Option<Against>,
     /// The program assay-peer-kernel [default: where Cargo puts it in this checkout].
     #[arg(long, value_name = "PATH", env = "ASSAY_PEER_KERNEL")]
     pub(crate) kernel: Option<PathBuf>,
-    /// Folder with real blocks, NETWORK-HEIGHT.blk, and the outputs they spend, NETWORK-HEIGHT.prevouts; or one with such
-    /// a folder called blocks in it [default: ../shared/data if it is there].
+    /// Folder with real blocks, NETWORK-HEIGHT.blk, and the outputs they spend,
+    /// NETWORK-HEIGHT.prevouts; or one that holds such a folder called blocks [default:
+    /// ../shared/data if it is there].
     #[arg(long, value_name = "DIR", env = "ASSAY_TEST_DATA")]
     pub(crate) data: Option<PathBuf>,
     /// Rounds of each stage.
@@ -644,7 +672,8 @@ pub(crate) struct BenchBlocksArguments {
     /// Forged blocks of each kind to connect.
     #[arg(long, value_name = "N", default_value_t = 9)]
     pub(crate) connect_blocks: usize,
-    /// Inputs of a legacy transaction that is a block of its own, connected on one thread and on all; 0 leaves it out.
+    /// Inputs of a legacy transaction in a block of its own, connected on one thread and on all; 0
+    /// for none.
     #[arg(long, value_name = "N", default_value_t = 5000)]
     pub(crate) large_inputs: usize,
     /// Threads that connect blocks, on both sides; 0 takes one for each core.
@@ -658,16 +687,18 @@ pub(crate) struct BenchBlocksArguments {
     pub(crate) json: bool,
 }
 
-/// Full validation of one forged chain, ours and Bitcoin Core's kernel in turns.
+/// Full validation of one forged chain by ours and by Bitcoin Core's kernel, interleaved, process
+/// against process.
 ///
-/// Both read the same block files with a cold page cache, begin with an empty folder, are bound to the same cores, get as
-/// many threads and as much memory for coins, and verify every script. Runs come in pairs whose order turns; wall time, CPU
-/// time and memory are those of whole processes. After each run tip, coin count and MuHash are compared on both sides.
-/// Ratios are the kernel's figure over ours.
+/// Both read the same block files with a cold page cache, start with an empty folder, are pinned to
+/// the same cores, get the same number of threads and memory for coins, and verify every script.
+/// Runs come in pairs in alternating order; wall time, CPU time and memory are those of whole
+/// processes. After each run tip, coin count and MuHash are compared on both sides. Ratios are the
+/// kernel's figure over ours.
 #[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 #[derive(Debug, Args)]
 pub(crate) struct BenchSyncArguments {
-    /// What to measure beside ours.
+    /// What to compare ours with.
     #[arg(long, value_enum, value_name = "PEER")]
     pub(crate) against: Against,
     /// The program assay-peer-kernel [default: where Cargo puts it in this checkout].
@@ -688,10 +719,11 @@ pub(crate) struct BenchSyncArguments {
     /// Give every output a key of its own.
     #[arg(long)]
     pub(crate) distinct_keys: bool,
-    /// A chain that is there already, instead of recipe, size and seed.
+    /// An existing chain, instead of recipe, size and seed.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["recipe", "scale", "seed", "distinct_keys"])]
     pub(crate) chain: Option<PathBuf>,
-    /// Folder for the chain, which is kept and used again, and for the coins of each run, which are removed.
+    /// Folder for the chain, which is kept and reused, and for the coins of each run, which are
+    /// removed.
     #[arg(long, value_name = "DIR", default_value = "results/bench-sync")]
     pub(crate) work: PathBuf,
     /// Cores that both may use, such as 0,1 [default: all that this process may use].
@@ -703,7 +735,7 @@ pub(crate) struct BenchSyncArguments {
     /// Also compare ours on one core with ours on two.
     #[arg(long)]
     pub(crate) cores_compare: bool,
-    /// Also compare ours with ours that verifies no sample of the signatures again (--sample-signatures 0).
+    /// Also compare ours with and without the sampled second verification (--sample-signatures 0).
     #[arg(long)]
     pub(crate) sample_compare: bool,
     /// Print JSON.

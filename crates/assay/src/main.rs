@@ -1,5 +1,6 @@
 //! The command line: parses, wires, prints.
 
+mod bar;
 mod cli;
 mod commands;
 mod output;
@@ -44,6 +45,8 @@ fn main() -> ExitCode {
         Command::Load(arguments) => commands::load::run(&arguments),
         Command::Logs(arguments) => commands::logs::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
+        Command::Completions(arguments) => commands::completions::completions(&arguments),
+        Command::Man(arguments) => commands::completions::man(&arguments),
     };
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

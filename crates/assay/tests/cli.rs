@@ -89,6 +89,8 @@ fn wrong_names_and_numbers_are_refused() {
     refuses(&["report", &out], "results.json");
     refuses(&["validate", "--chain", "dogecoin", "--blocks", &out], "bch-regtest");
     refuses(&["validate", "--chain", "regtest", "--blocks", &out], &out);
+    // Bitcoin Core calls this chain `test`, and everybody else does not.
+    refuses(&["validate", "--chain", "testnet3", "--blocks", &out], &out);
     refuses(&["validate", "--blocks", &out, "--db-cache", "0"], "--db-cache 0");
     refuses(&["validate", "--blocks", &out, "--assume-valid", "12"], "--assume-valid");
 }
@@ -264,6 +266,50 @@ fn plans_of_benchmarks_are_run_and_compared() {
 }
 
 #[test]
+fn completions_and_man_pages() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = assay(&["completions", shell]);
+        assert_eq!(output.status.code(), Some(0), "{shell}: {}", stderr(&output));
+        let script = stdout(&output);
+        assert!(script.contains("completions") && script.contains("db-cache"), "{shell}");
+    }
+    refuses(&["completions", "dos"], "bash");
+    let dir = tempfile::tempdir().expect("a folder");
+    let out = dir.path().join("man1");
+    let output = assay(&["man", "--out", out.to_str().expect("text")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for (page, text) in [
+        ("assay.1", "assay\\-node(1)"),
+        ("assay-chain-forge.1", "recipe"),
+        ("assay-node.1", "coins"),
+    ] {
+        let page = std::fs::read_to_string(out.join(page)).expect("a page");
+        assert!(page.contains(text), "{page}");
+    }
+}
+
+/// What lies beside the program follows it: flags of the service, the compiler of the image.
+#[test]
+fn service_and_container() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).expect("a file of the tree");
+    let service = read("contrib/assay.service");
+    let command = service.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("one");
+    let arguments: Vec<&str> = command.split(' ').skip(1).chain(["--help"]).collect();
+    let output = assay(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let flags = arguments.iter().filter(|word| word.starts_with("--"));
+    for flag in flags {
+        assert!(stdout(&output).contains(flag), "{flag} is no flag of the node");
+    }
+    let toolchain = read("rust-toolchain.toml");
+    let version = toolchain.split('"').nth(1).expect("a channel");
+    let container = read("contrib/Containerfile");
+    assert!(container.contains(&format!("library/rust:{version}-")), "{version}: {container}");
+    assert!(container.contains(&format!("RUSTUP_TOOLCHAIN={version}")), "{version}: {container}");
+}
+
+#[test]
 fn logs_are_read() {
     let dir = tempfile::tempdir().expect("a folder");
     let file = |name: &str| dir.path().join(name).display().to_string();
@@ -304,7 +350,14 @@ fn logs_are_read() {
     let output = assay(&["logs", &log]);
     assert!(stdout(&output).contains("per block"), "{}", stdout(&output));
     std::fs::write(&log, "nothing\n").expect("a file");
-    assert_eq!(assay(&["logs", &log]).status.code(), Some(1));
+    for form in [&[][..], &["--csv"], &["--json"]] {
+        let arguments = [&["logs", log.as_str()], form].concat();
+        refuses(&arguments, &format!("{log}: not one line recognised (1 lines)"));
+        refuses(&arguments, "recognised are the logs of Bitcoin Core 0.7 and later");
+    }
+    std::fs::write(&log, "2025-07-16T04:50:00Z Bitcoin Core version v29.0.0 (release build)\n")
+        .expect("a file");
+    assert_eq!(assay(&["logs", &log]).status.code(), Some(1), "a start and no progress");
     refuses(&["logs", &file("absent.log")], "absent.log");
     refuses(&["logs", &log, "--plot", "curve.png"], ".svg or .html");
     refuses(&["logs"], "FILE");

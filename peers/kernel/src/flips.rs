@@ -81,12 +81,7 @@ fn block_paths(dir: &Path) -> Result<Vec<PathBuf>> {
 
 fn load(path: &Path, name: &str) -> Result<RealBlock> {
     let (network, height) = name.split_once('-').context("the name is not network-height")?;
-    let params = match network {
-        "mainnet" => ChainParams::by_name("main"),
-        "testnet3" => ChainParams::by_name("test"),
-        other => ChainParams::by_name(other),
-    };
-    let params = params.context("unknown network")?;
+    let params = ChainParams::by_name(network).context("unknown network")?;
     let height: u32 = height.parse().context("the name is not network-height")?;
     let block = Block::parse(std::fs::read(path)?, Encoding::Segwit)?;
     let mut prevouts = &std::fs::read(path.with_extension("prevouts"))?[..];

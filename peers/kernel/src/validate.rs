@@ -80,7 +80,7 @@ pub fn run(
     progress: &dyn Fn(&Progress),
 ) -> Result<Progress> {
     let params = ChainParams::by_name(&options.chain).context("unknown chain")?;
-    let chain = chain_of_name(&options.chain).context("the kernel does not know this chain")?;
+    let chain = chain_of_name(params.name).context("the kernel does not know this chain")?;
     let _tap = crate::kernel::listen()?;
     let folder = open_folder(&options.blocks, params.disk_magic)?;
     let order = folder.in_order(params.genesis_hash);

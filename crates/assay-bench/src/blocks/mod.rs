@@ -13,6 +13,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::forged::{Forge, Kind};
+use assay_consensus::params::ChainParams;
 pub use report::Report;
 use stages::{Measured, Subject};
 
@@ -126,13 +127,7 @@ fn real_subject(path: &Path) -> Option<Subject> {
     }
     let name = path.file_stem()?.to_str()?;
     let (network, height) = name.split_once('-')?;
-    let chain = match network {
-        "mainnet" => "main",
-        "testnet3" => "test",
-        "testnet4" => "testnet4",
-        "signet" => "signet",
-        _ => return None,
-    };
+    let chain = ChainParams::by_name(network)?.name;
     let prevouts = Some(path.with_extension("prevouts")).filter(|path| path.is_file());
     let (name, block, height) = (name.to_owned(), path.to_owned(), height.parse().ok()?);
     Some(Subject { name, chain, height, block, prevouts })

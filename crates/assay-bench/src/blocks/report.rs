@@ -94,7 +94,7 @@ pub struct Report {
 
 const NOTES: [&str; 4] = [
     "Stages run on one thread, connecting on connect_threads on both sides (the kernel's workers and its submitting thread).",
-    "The kernel hashes each transaction as it deserialises, so its parsing is set beside ours with txids and wtxids; its merkle root is what CheckBlock takes more with it than without.",
+    "The kernel hashes each transaction as it deserialises, so its parsing is compared with ours including txids and wtxids; its merkle root is the difference of CheckBlock with and without.",
     "Connecting is a block given to a chain: parse, check, store, verify, move coins, undo data; Bitcoin Core's own ConnectBlock benchmark leaves out parsing and storing, so its figures are not these.",
     "The real blocks' ratio is that of the sums over all real blocks, round by round.",
 ];

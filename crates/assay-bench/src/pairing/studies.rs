@@ -18,7 +18,7 @@ pub(super) fn all(settings: &PairingSettings, subjects: &Subjects, rows: &[Row])
             studies.push(summary(curve, subjects, &of_curve, &clock));
         }
     }
-    studies.push(fastest(settings, rows));
+    studies.extend(fastest(settings, rows));
     studies.extend(builds(subjects, rows));
     studies.push(how(settings, subjects, rows));
     studies
@@ -241,8 +241,12 @@ fn winners(rows: &[Row]) -> Vec<Winner<'_>> {
     winners
 }
 
-fn fastest(settings: &PairingSettings, rows: &[Row]) -> Study {
+/// Absent where no benchmark has two subjects to rank.
+fn fastest(settings: &PairingSettings, rows: &[Row]) -> Option<Study> {
     let winners = winners(rows);
+    if winners.is_empty() {
+        return None;
+    }
     let mut prose = vec![
         "The ratio is the time of the second over the time of the fastest, the median of the pairs of a round, with its \
          interval; where the interval holds 1, neither is called the faster."
@@ -287,12 +291,12 @@ fn fastest(settings: &PairingSettings, rows: &[Row]) -> Study {
     let head = ["operation", "fastest", "second", "ratio"].map(str::to_owned).to_vec();
     let rows = winners.iter().map(line).collect();
     let caption = "Who is fastest, and by how much".to_owned();
-    Study {
+    Some(Study {
         id: "pairing-fastest".to_owned(),
         title: "Who is fastest where".to_owned(),
         prose,
         tables: vec![StudyTable { caption, head, word_columns: 3, rows }],
-    }
+    })
 }
 
 fn interval(ratio: &Ratio) -> String {
@@ -489,5 +493,25 @@ mod tests {
         assert!(clock.ghz > 0.0 && clock.ghz < 10.0, "{}", clock.ghz);
         let told = PairingSettings { clock_ghz: Some(3.5), ..PairingSettings::default() };
         assert!((super::clock(&told).ghz - 3.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_subject_has_nobody_to_be_faster_than() {
+        use crate::harness::{Alternative, Rounds, compare};
+
+        let settings = PairingSettings::default();
+        let fastest_of = |subjects: &[(&str, u64)]| {
+            let subject = |(name, ns): &(&str, u64)| {
+                let ns = *ns;
+                Alternative::new(name, move || Sample::told(10, ns * 10, ns * 10))
+            };
+            let mut all: Vec<_> = subjects.iter().map(subject).collect();
+            let rounds = Rounds { count: 15, warm_up: 0 };
+            let row = compare("bn254/add", &mut all, rounds, &mut || {}).expect("no failure");
+            fastest(&settings, &[row])
+        };
+        assert!(fastest_of(&[("alone", 100)]).is_none());
+        let two = fastest_of(&[("slow", 200), ("fast", 100)]).expect("two subjects");
+        assert_eq!(two.tables[0].rows[0][1], "fast");
     }
 }

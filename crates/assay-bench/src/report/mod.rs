@@ -123,7 +123,7 @@ fn sections(results: &BenchResults) -> Vec<Section> {
         section("summary", "Summary", prose::summary(results), tables::summary(results)),
         section(
             "published",
-            "Beside published figures",
+            "Compared with published figures",
             prose::published(results),
             tables::published(results),
         ),
@@ -152,7 +152,7 @@ fn sections(results: &BenchResults) -> Vec<Section> {
             charts: charts::ratios("Builds", &every),
             ..section(
                 "builds",
-                "Builds beside each other",
+                "Builds compared",
                 prose::builds(results),
                 vec![table::measured(
                     "Each alternative of each build; ratios to the same in the first build",
@@ -233,7 +233,7 @@ mod tests {
             "wrong &lt;answer&gt;",
             "unavailable: refused",
             "g/s, ns/op over bytes",
-            "Builds beside each other",
+            "Builds compared",
             "id=\"measured-g\"",
         ] {
             assert!(html.contains(words), "{words}");

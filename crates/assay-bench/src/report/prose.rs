@@ -31,7 +31,7 @@ pub(super) fn summary(results: &BenchResults) -> Vec<String> {
         results.benchmarks.iter().flat_map(|measured| &measured.comparisons).collect();
     let count = |verdict| comparisons.iter().filter(|found| found.verdict == verdict).count();
     all.push(format!(
-        "{} benchmarks; of {} alternatives beside a baseline {} are faster, {} are slower, and for {} no difference is shown.",
+        "{} benchmarks; of {} alternatives compared with a baseline, {} are faster, {} are slower, and for {} no difference is shown.",
         results.benchmarks.len(),
         comparisons.len(),
         count(Verdict::Faster),
@@ -52,7 +52,7 @@ pub(super) fn summary(results: &BenchResults) -> Vec<String> {
 pub(super) fn builds(results: &BenchResults) -> Vec<String> {
     let builds = results.plan.iter().flat_map(|plan| &plan.builds);
     let mut all = vec![
-        "Each build is a process that times itself; their epochs take turns. `NAME @ BUILD` is an alternative of a build."
+        "Each build is a process that times itself; their epochs are interleaved. `NAME @ BUILD` is an alternative of a build."
             .to_owned(),
     ];
     all.extend(builds.map(|build| format!("- {}: `{}`", build.name, build.command.join(" "))));
@@ -73,11 +73,10 @@ pub(super) fn conditions(results: &BenchResults) -> Vec<String> {
 pub(super) fn method(results: &BenchResults) -> Vec<String> {
     let measured = results.floor_measured.map_or_else(
         || "was not measured".to_owned(),
-        |floor| format!("came to {:.2} % here", floor * 100.0),
+        |floor| format!("was {:.2} % here", floor * 100.0),
     );
     [
-        "An epoch is as many operations as take about 5 ms. Alternatives of an operation take turns, round by round and in \
-         turning order, after a round that does not count; answers are checked before anything is timed."
+        "An epoch is as many operations as take about 5 ms. Alternatives of an operation are interleaved, round by round in alternating order, after a warm-up round; results are checked before anything is timed."
             .to_owned(),
         format!(
             "Figures are medians over {} rounds; `err%` is the median absolute deviation in percent of the median.",
@@ -89,7 +88,7 @@ pub(super) fn method(results: &BenchResults) -> Vec<String> {
             .to_owned(),
         format!(
             "A difference is called one when the interval excludes 1 and the median is more than {:.2} % away from it: \
-             twice the median shift of the same work beside itself, which {measured}, and at least {:.0} %. Otherwise none is shown, \
+             twice the median shift of the same work against itself, which {measured}, and at least {:.0} %. Otherwise none is shown, \
              which does not say that there is none.",
             results.floor * 100.0,
             FLOOR_MIN * 100.0

@@ -133,11 +133,12 @@ impl ChainParams {
     pub const NAMES: [&'static str; 6] =
         ["main", "test", "testnet4", "signet", "regtest", "bch-regtest"];
 
-    /// The parameters of the chain called `name`, one of [`ChainParams::NAMES`].
+    /// The parameters of the chain called `name`: one of [`ChainParams::NAMES`], which are those of
+    /// Bitcoin Core, or `mainnet` or `testnet3`, by which everybody else knows two of them.
     pub fn by_name(name: &str) -> Option<Self> {
         Some(match name {
-            "main" => networks::main(),
-            "test" => networks::testnet3(),
+            "main" | "mainnet" => networks::main(),
+            "test" | "testnet3" => networks::testnet3(),
             "testnet4" => networks::testnet4(),
             "signet" => networks::signet(),
             "regtest" => networks::regtest(),
@@ -264,7 +265,10 @@ mod tests {
             assert_eq!(block.header().merkle_root, block.tx(0).txid().0, "{name}");
             assert_eq!(check_header(&params, block.header(), &params.genesis_hash), Ok(()));
         }
-        assert!(ChainParams::by_name("testnet3").is_none());
+        for (usual, name) in [("mainnet", "main"), ("testnet3", "test")] {
+            assert_eq!(ChainParams::by_name(usual).expect("a usual name").name, name);
+        }
+        assert!(ChainParams::by_name("testnet").is_none(), "there are two");
     }
 
     #[test]

@@ -84,15 +84,16 @@ impl Source {
 /// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// One target is not two.
+    /// No chain has two targets.
     #[error(
-        "{source_name} holds one target, {target}: give further results, or run the plan with a second --target"
+        "nothing to compare in {source_name}: {}; name a second result, or run the plan with two targets (--target twice)",
+        no_pair(targets)
     )]
     Alone {
         /// The results.
         source_name: String,
-        /// Its only target.
-        target: String,
+        /// Their targets, at most one on each chain.
+        targets: Vec<String>,
     },
     /// The baseline is not there.
     #[error("{source_name} has no target {wanted:?}; there are: {known}")]
@@ -130,6 +131,14 @@ pub enum CompareError {
         /// In what.
         differences: Vec<Difference>,
     },
+}
+
+fn no_pair(targets: &[String]) -> String {
+    match targets {
+        [] => "it has no target".to_owned(),
+        [target] => format!("it has one target, {target}"),
+        targets => format!("no chain has a second target ({})", targets.join(", ")),
+    }
 }
 
 fn list(differences: &[Difference]) -> String {
@@ -269,10 +278,6 @@ fn sides<'a>(
     let firsts = if sources.is_empty() { Vec::new() } else { all(0) };
     let mut found = Vec::new();
     if let [source] = sources {
-        if firsts.len() < 2 {
-            let target = firsts.first().map_or_else(String::new, |side| side.target.name.clone());
-            return Err(CompareError::Alone { source_name: source.name.clone(), target });
-        }
         let is_baseline = |side: &&Side<'_>| match &options.baseline {
             Some(name) => side.target.name == *name,
             None => true,
@@ -292,6 +297,10 @@ fn sides<'a>(
                 }
                 _ => {}
             }
+        }
+        if found.is_empty() {
+            let targets = firsts.iter().map(|side| side.target.name.clone()).collect();
+            return Err(CompareError::Alone { source_name: source.name.clone(), targets });
         }
         return Ok(found);
     }
@@ -371,12 +380,12 @@ fn notes(beside: &Beside) -> Vec<String> {
     let mut notes = Vec::new();
     if beside.is_aa {
         notes.push(
-            "the same software on both sides: whatever is called different here is not".to_owned(),
+            "the same software on both sides (A/A): any difference shown is false".to_owned(),
         );
     }
     if !beside.took_turns {
         notes.push(format!(
-            "the runs did not take turns: what changed on the machine between them looks like a difference of the software; \
+            "the runs were not interleaved: changes of the machine between them look like a difference of the software; \
              the floor is at least {:.0} %",
             FLOOR_MIN_APART * 100.0
         ));
@@ -399,7 +408,7 @@ fn unlike_ways(first: Side<'_>, second: Side<'_>) -> Option<String> {
     (one != other).then(|| {
         let (first, second) = (&first.target.name, &second.target.name);
         format!(
-            "blocks came in different ways, {one} to {first} and {other} to {second}: the ratio holds what the ways cost \
+            "blocks arrived by different paths, {one} to {first} and {other} to {second}: the ratio includes what these cost \
              (docs/METHODOLOGY.md, Syncs)"
         )
     })
@@ -473,7 +482,7 @@ fn judge(beside: &mut Beside, options: &CompareOptions, aa: Option<&Floor>) {
     }
     if options.floor.is_none() && aa.is_none() && !beside.is_aa {
         beside.notes.push(format!(
-            "no runs of the same software beside itself were given (--aa): the floor is the least there is, {:.0} %",
+            "no A/A runs (--aa): the noise floor is the minimum, {:.0} %",
             least * 100.0
         ));
     }

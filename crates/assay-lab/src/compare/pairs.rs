@@ -42,7 +42,7 @@ impl PairCount {
         let mut notes = Vec::new();
         let seen = in_percent(self.seen);
         for left_out in &self.left_out {
-            notes.push(format!("{} does not count: {}", left_out.run, left_out.why));
+            notes.push(format!("{} discarded: {}", left_out.run, left_out.why));
         }
         if self.missing > 0 {
             notes.push(format!(
@@ -52,7 +52,7 @@ impl PairCount {
         }
         if self.added > 0 {
             notes.push(format!(
-                "{seen} % seen: {} pairs beyond the {} planned do not count: whoever goes on until a result pleases gets one",
+                "{seen} % seen: {} pairs beyond the {} planned are ignored: extra runs added after the fact would bias the result",
                 self.added, self.planned
             ));
         }

@@ -249,7 +249,7 @@ fn unlike_ways_of_one_plan_are_told() {
     let told = |results: &Results| {
         let comparison = compare(&[source("a", results.clone())], &CompareOptions::default());
         let notes = comparison.expect("comparable").beside.remove(0).notes;
-        notes.into_iter().find(|note| note.contains("different ways"))
+        notes.into_iter().find(|note| note.contains("different paths"))
     };
     let note = told(&results).expect("one fetches, one reads files");
     assert!(note.contains("peer to assay and files to bchn-28.0.1"), "{note}");
@@ -260,7 +260,14 @@ fn unlike_ways_of_one_plan_are_told() {
 #[test]
 fn what_there_is_nothing_to_compare_with() {
     let error = compare(&[source("a", alone(1.0))], &CompareOptions::default());
-    assert!(matches!(error, Err(CompareError::Alone { .. })));
+    let text = error.expect_err("one target").to_string();
+    assert!(text.contains("one target, assay; name a second result"), "{text}");
+    // One target on each of two chains is still nothing to compare.
+    let mut chains = turns(1.0);
+    chains.targets[1].distinct_keys = true;
+    let text = compare(&[source("a", chains)], &CompareOptions::default()).expect_err("no pair");
+    let text = text.to_string();
+    assert!(text.contains("no chain has a second target (assay, assay-2)"), "{text}");
     let options = CompareOptions { baseline: Some("x".to_owned()), ..CompareOptions::default() };
     let error = compare(&[source("a", turns(1.0))], &options);
     assert!(matches!(error, Err(CompareError::NoBaseline { .. })));

@@ -135,7 +135,7 @@ pub enum CrashError {
     #[error("interrupted")]
     Interrupted,
     /// A valid block was refused.
-    #[error("block {height} ({hash}) was refused: {reason}")]
+    #[error("block {height} ({hash}) was rejected: {reason}")]
     Refused {
         /// Its height.
         height: u32,
@@ -228,7 +228,7 @@ pub enum CrashError {
         wrong: usize,
     },
     /// The last start of a round ended although nobody killed it.
-    #[error("the node ended during a start that nobody disturbed")]
+    #[error("the node exited during an undisturbed start")]
     NoEnd,
 }
 

@@ -46,7 +46,7 @@ pub enum FeedError {
         source: RpcError,
     },
     /// The node refused the block.
-    #[error("block {height} ({hash}) was refused: {reason}")]
+    #[error("block {height} ({hash}) was rejected: {reason}")]
     Refused {
         /// The block.
         height: u32,

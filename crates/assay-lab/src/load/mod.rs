@@ -114,7 +114,7 @@ pub enum LoadError {
     #[error(transparent)]
     Chain(#[from] ChainError),
     /// The system refused something.
-    #[error("the system refuses sockets or events")]
+    #[error("the system denies sockets or events")]
     System {
         /// Why.
         source: io::Error,
@@ -152,7 +152,7 @@ pub enum LoadError {
         source: RpcError,
     },
     /// The node refused a block.
-    #[error("the node refused block {height}: {reason}")]
+    #[error("the node rejected block {height}: {reason}")]
     Refused {
         /// The block.
         height: u32,
@@ -169,7 +169,7 @@ pub enum LoadError {
     #[error("a thread of the generator panicked")]
     Panic,
     /// It was told to stop.
-    #[error("told to stop")]
+    #[error("stopped on request")]
     Stopped,
 }
 

@@ -55,6 +55,10 @@ pub enum Format {
     Libbitcoin4,
 }
 
+/// The programs whose logs are recognised.
+pub const RECOGNISED: &str = "Bitcoin Core 0.7 and later, Knots, BCHN, btcd, bchd, bcoin, libbitcoin 3 and 4, Fulcrum, \
+                              electrs and ElectrumX, plain or gzip-compressed";
+
 /// What one line stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {

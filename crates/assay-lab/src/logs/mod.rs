@@ -40,7 +40,7 @@ mod stamp;
 mod steps;
 mod summary;
 
-pub use self::format::{Format, Meaning};
+pub use self::format::{Format, Meaning, RECOGNISED};
 pub use self::output::{CSV_HEAD, SCHEMA, csv_row, json_row};
 pub use self::page::{Charted, html, svg, terminal};
 pub use self::parser::{Found, LINE_BYTES_MAX, Parser};

@@ -158,7 +158,7 @@ fn what_is_read(files: &[(FileSummary, Charted)]) -> String {
         let program = summary.sessions.iter().rev().find_map(|session| session.version.clone());
         let program = program.unwrap_or_else(|| "a program without a name".to_owned());
         let to = (last.height, time(last.running_s));
-        format!("{}: {program} came to height {} in {}.", summary.file, to.0, to.1)
+        format!("{}: {program} reached height {} in {}.", summary.file, to.0, to.1)
     };
     let mut said: Vec<String> = files.iter().take(TOLD).map(of).collect();
     let more = files.len().saturating_sub(TOLD);

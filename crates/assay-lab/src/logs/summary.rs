@@ -20,6 +20,8 @@ pub struct FileSummary {
     pub compressed: bool,
     /// Lines of text.
     pub lines: u64,
+    /// Whether any line was that of a known program, sound or not.
+    pub recognised: bool,
     /// Rows.
     pub rows: u64,
     /// Formats of the rows, and what their lines mean.
@@ -113,6 +115,8 @@ pub(super) struct Tally {
     steps: [(u64, f64, f64); STEPS.len()],
     faults: u64,
     faults_shown: Vec<ShownFault>,
+    /// Whether a faulty line began as one of a known program.
+    has_known_fault: bool,
     /// The row before, of the foreground: session, format, height.
     before: Option<(u32, Format, u32)>,
 }
@@ -120,6 +124,8 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn fault(&mut self, line: u64, fault: &Fault) {
         self.faults += 1;
+        // Bytes of any kind may hold overlong lines, and damaged compression says nothing of the text.
+        self.has_known_fault |= matches!(fault, Fault::Field { .. } | Fault::Cut);
         if self.faults_shown.len() < FAULTS_SHOWN {
             self.faults_shown.push(ShownFault { line, reason: fault.to_string() });
         }
@@ -173,6 +179,14 @@ impl Tally {
         }
     }
 
+    fn is_recognised(&self) -> bool {
+        !self.sessions.is_empty()
+            || self.headers.is_some()
+            || self.timeouts > 0
+            || self.step_blocks > 0
+            || self.has_known_fault
+    }
+
     /// The summary of a log of which this was counted.
     pub(super) fn summary(
         &self,
@@ -197,6 +211,7 @@ impl Tally {
             bytes,
             compressed,
             lines,
+            recognised: self.is_recognised(),
             rows: self.rows,
             formats: self.formats.iter().map(format).collect(),
             sessions: self.sessions.clone(),

@@ -33,8 +33,9 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
     let mut out = vec![
         "The index is watched from outside, by `blockchain.headers.subscribe` on a connection of its \
          own: a block is indexed when a tip at its height or above is announced, or given in answer \
-         to the same question, asked every 10 ms while nothing is announced. Service time runs from the later of two moments, the block's being the node's tip and its predecessor's being \
-         indexed, to that announcement; queue time is the waiting of a block for its predecessor. \
+         to the same question, asked every 10 ms while nothing is announced. Service time runs to that announcement from the later of \
+         two times: when the block became the node's tip, and when its predecessor was indexed; queue \
+         time is the waiting of a block for its predecessor. \
          Rates are of service time. An index that is at work while the node still validates has its \
          block soon after the node, so its service time is what remains; the rate \"with node\" is of \
          the time from sending the block (or from its predecessor's being indexed, if that is later) \
@@ -68,8 +69,8 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
              having it, with blocks sent one after the other, so that they include the queue. The \
              version measured also dropped its connection to the node during large replies and began \
              again, which decides its figures from the first steady state on; later versions do not. \
-             A ratio to them says how far things have come, and nothing about today's programs: put \
-             one beside ours with `--target bitcoind=PATH+fulcrum=PATH`. In the row \"with node\" our \
+             A ratio to them shows progress since then, and nothing about today's programs: compare \
+             one with ours by `--target bitcoind=PATH+fulcrum=PATH`. In the row \"with node\" our \
              figure contains the node's work and the published one does not, so that its ratio is a \
              lower bound."
                 .to_owned(),
@@ -208,7 +209,7 @@ pub(super) fn ends(results: &Results) -> Table {
         "History entries",
         "Unspent",
         "Differences",
-        "Refused",
+        "Rejected",
         "Index on disk, MiB",
         "Node on disk, MiB",
         "CPU, s",
@@ -251,7 +252,7 @@ pub(super) fn between_targets(results: &Results) -> Option<Table> {
     for other in others {
         head.extend([other.name.clone(), format!("{} / {}", first.name, other.name)]);
     }
-    let caption = "Indexes beside each other: inputs per second of service time".to_owned();
+    let caption = "Indexes compared: inputs per second of service time".to_owned();
     let mut table = Table { caption, head, rows: Vec::new(), word_columns: 2 };
     for (name, title) in &phases_and_total(results) {
         for seen in first.seen_shares() {

@@ -190,7 +190,7 @@ fn block_sections(results: &Results) -> Vec<Section> {
         ),
         section(
             "index",
-            "Index beside the node",
+            "Index and node",
             if has_index { index::prose(results) } else { Vec::new() },
             if has_index { index_tables(results) } else { Vec::new() },
             Vec::new(),

@@ -30,7 +30,7 @@ fixed integer loop of the laboratory, run before and after.";
 const UNREST: f64 = 0.1;
 
 pub(super) const VERIFICATION: &str = "A run counts only if the target ends on the tip of the \
-ledger, and if everything else it can tell is equal too: its UTXO set, its number of transactions in \
+ledger, and if everything else it reports is equal too: its UTXO set, its number of transactions in \
 every block. The tip's hash commits to the contents of every block, hence to the inputs and outputs \
 counted here.";
 
@@ -336,7 +336,7 @@ pub(super) fn limitations(results: &Results) -> Vec<String> {
     }
     if results.runs().any(|run| run.checks.iter().any(|check| check.found.is_none())) {
         points.push(
-            "Some targets cannot tell everything that is compared; see the table of verification."
+            "Some targets do not report everything that is compared; see the table of verification."
                 .to_owned(),
         );
     }

@@ -100,7 +100,7 @@ pub(super) fn doubts(results: &Results) -> Vec<String> {
         let ways: Vec<String> =
             ways.iter().map(|(way, names)| format!("{}: {way}", names.join(", "))).collect();
         out.push(format!(
-            "not alike: blocks came in different ways ({}); a ratio between targets of two ways holds what the ways cost",
+            "not the same: blocks arrived by different paths ({}); a ratio between targets of two paths includes what these cost",
             ways.join("; ")
         ));
     }
@@ -187,7 +187,7 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
         out.push(format!(
             "Ratios are of {} (the first target, the baseline) to each other one, over the baseline's elapsed time. *At equal \
              heights*: time of the baseline divided by time of the other when both had the same height, as in the published \
-             plots. *At equal moments*: height of the other divided by height of the baseline. Above 1 the other is ahead. The \
+             plots. *At equal times*: height of the other divided by height of the baseline. Above 1 the other is ahead. The \
              first {} of the baseline's time are left out: they compare starts of processes. In the tables *saved* is the \
              baseline's time less the other's, also as a share of the baseline's; below zero the other took longer.",
             first.label,
@@ -210,7 +210,7 @@ pub(super) fn method(results: &Results) -> Vec<String> {
     let plan = &results.plan;
     let way = match plan.feed.by {
         Delivery::Peer => {
-            "The source is our own node, a process beside the target on the same machine; its CPU time is not the target's, \
+            "The source is our own node, another process on the same machine; its CPU time is not the target's, \
              but it shares the cores."
         }
         _ => "Blocks are read from files; no other node takes part.",
@@ -271,7 +271,7 @@ pub(super) fn ways(results: &Results) -> Table {
             } else if of.iter().all(|check| check.found.is_some()) {
                 "equals the ledger".to_owned()
             } else {
-                "the target cannot tell".to_owned()
+                "not reported by the target".to_owned()
             }
         };
         table.push([
@@ -367,7 +367,7 @@ pub(super) fn charts(results: &Results) -> Vec<Chart> {
             at_equal_heights,
         ));
         charts.extend(ratios(
-            "Ratio of heights at equal moments (above 1: ahead)",
+            "Ratio of heights at equal times (above 1: ahead)",
             "height / baseline's height",
             at_equal_moments,
         ));
@@ -616,12 +616,12 @@ pub(super) fn long_csv(results: &Results) -> String {
 pub(super) fn limitations(results: &Results) -> Vec<String> {
     let mut points = vec![
         "Laboratory, target and, where there is one, the source of blocks share one machine and its cores.".to_owned(),
-        "The chain is forged and small beside a public one: what grows with the set of unspent outputs is seen less here."
+        "The chain is forged and small compared with a public one: costs that grow with the UTXO set show less here."
             .to_owned(),
     ];
     if !is_like_for_like(results) {
         points.push(
-            "Blocks came to the targets in different ways; see the table of targets.".to_owned(),
+            "Blocks reached the targets by different paths; see the table of targets.".to_owned(),
         );
     }
     points
@@ -708,7 +708,7 @@ mod tests {
         let doubts_of = |results: &Results, head: &str| {
             doubts(results).into_iter().find(|line| line.starts_with(head))
         };
-        let unlike = doubts_of(&results, "not alike").expect("one fetches, one reads files");
+        let unlike = doubts_of(&results, "not the same").expect("one fetches, one reads files");
         assert!(unlike.contains("bchn-28.0.1: from block files"), "{unlike}");
         assert!(doubts_of(&results, "short").is_some(), "two seconds are short");
         assert_eq!(doubts_of(&results, "few"), None, "every block was seen");
@@ -734,7 +734,7 @@ mod tests {
         assert_eq!(table.rows[0][4], "4 of 4");
         assert_eq!(
             (table.rows[0][5].as_str(), table.rows[1][6].as_str()),
-            ("equals the ledger", "the target cannot tell")
+            ("equals the ledger", "not reported by the target")
         );
     }
 }

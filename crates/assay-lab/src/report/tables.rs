@@ -104,7 +104,7 @@ pub(super) fn between_targets(results: &Results) -> Option<Table> {
     for other in others {
         head.extend([other.name.clone(), format!("{} / {}", first.name, other.name)]);
     }
-    let caption = "Targets beside each other: transactions per second of service time".to_owned();
+    let caption = "Targets compared: transactions per second of service time".to_owned();
     let mut table = Table { caption, head, rows: Vec::new(), word_columns: 2 };
     let mut phases = measured_phases(results);
     phases.push(("total".to_owned(), "All of these".to_owned()));
@@ -220,7 +220,7 @@ pub(super) fn admission(results: &Results, target: &TargetResults) -> Table {
         "In the mempool",
         "Sent",
         "Accepted",
-        "Refused",
+        "Rejected",
         "Seconds",
         "tx/s",
         "MiB/s",
@@ -293,7 +293,7 @@ pub(super) fn verification(results: &Results) -> Table {
     for run in results.runs() {
         for check in &run.checks {
             let verdict = match &check.found {
-                None => "the target cannot tell".to_owned(),
+                None => "not reported by the target".to_owned(),
                 Some(found) if check.differs() => format!("DIFFERS: {found}"),
                 Some(_) => "equal".to_owned(),
             };

@@ -303,7 +303,7 @@ pub struct IndexPhase {
 pub struct IndexBlock {
     /// It announced a tip at this height or above.
     pub reached_at_s: f64,
-    /// From the later of two moments, the block's being the node's tip and its predecessor's being indexed, to
+    /// From the later of two times, when the block became the node's tip and when its predecessor was indexed, to
     /// `reached_at_s`. Zero for a block that was announced before the node's tip was seen to move, or together with its
     /// predecessor.
     pub service_s: f64,

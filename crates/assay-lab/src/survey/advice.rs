@@ -42,18 +42,17 @@ type Say<'a> = dyn FnMut(&str, String, Option<&str>) + 'a;
 
 fn busy(survey: &Survey, say: &mut Say<'_>) {
     if cfg!(debug_assertions) {
-        let why = "this is a debug build: its times mean nothing".to_owned();
+        let why = "debug build: its times mean nothing".to_owned();
         say("build", why, Some("cargo build --release"));
     }
     if let Some(load) = survey.system.load_1m.filter(|load| *load > 0.5) {
-        let why =
-            format!("load {load:.2}: other programs run, and every figure holds a part of them");
+        let why = format!("load {load:.2}: other programs are running and affect every figure");
         say("load", why, Some("ps -eo pcpu,pid,args --sort=-pcpu | head"));
     }
     let (one, all) = (&survey.noise, &survey.noise_all_cores);
     if one.err_percent > ERR_MAX || one.max_percent > MAX_MAX {
         let why = format!(
-            "the same work on one core deviates by {:.2} %, at most by {:.1} %: give comparisons more pairs, and let them take turns",
+            "single-core noise: {:.2} %, at most {:.1} %: use more pairs in comparisons, interleaved",
             one.err_percent, one.max_percent
         );
         say(
@@ -77,7 +76,7 @@ fn clock(survey: &Survey, say: &mut Say<'_>) {
     if let Some(governor) = survey.machine.governor.as_deref().filter(|name| *name != "performance")
     {
         let why = format!(
-            "the frequency governor is {governor}: short work runs at another clock than long work"
+            "the frequency governor is {governor}: short runs get a different clock from long ones"
         );
         say("governor", why, Some("sudo cpupower frequency-set --governor performance"));
     }
@@ -109,14 +108,11 @@ fn clock(survey: &Survey, say: &mut Say<'_>) {
 
 fn virtual_machine(survey: &Survey, say: &mut Say<'_>) {
     if let Some(share) = survey.system.steal_share.filter(|share| *share > 0.001) {
-        let why = format!(
-            "the host gave {:.2} % of the processor to others since the start",
-            share * 100.0
-        );
+        let why = format!("steal time: {:.2} % since boot", share * 100.0);
         say("steal", why, None);
     }
     if survey.machine.virtual_machine {
-        let why = "a virtual machine: neighbours on the host are not seen from here; believe ratios of things that took turns, and no absolute times".to_owned();
+        let why = "a virtual machine cannot see its neighbours: trust ratios of interleaved runs, not absolute times".to_owned();
         say("virtual machine", why, None);
     }
     if let Some(cores) = survey.system.cpu_limit_cores {
@@ -135,7 +131,7 @@ fn memory(survey: &Survey, say: &mut Say<'_>) {
     }
     let pages = survey.machine.transparent_huge_pages.as_deref();
     if pages.is_some_and(|text| text.contains("[always]")) {
-        let why = "huge pages are given to whoever happens to get some: choose madvise or never for all runs".to_owned();
+        let why = "transparent huge pages are always on, and which allocation gets one varies: use madvise or never for all runs".to_owned();
         say(
             "huge pages",
             why,
@@ -143,12 +139,11 @@ fn memory(survey: &Survey, say: &mut Say<'_>) {
         );
     }
     if survey.system.memory_available_bytes.is_some_and(|bytes| bytes < 2 << 30) {
-        let why = "less than 2 GiB of memory are available: caches of nodes are cut, and the page cache is small".to_owned();
+        let why = "less than 2 GiB of memory are available: nodes get smaller caches, and the page cache is small".to_owned();
         say("memory", why, Some("free -h"));
     }
     if survey.system.numa_nodes.is_some_and(|nodes| nodes > 1) {
-        let why = "memory has several nodes: where a process begins decides how far its memory is"
-            .to_owned();
+        let why = "several memory nodes: access times depend on where a process starts".to_owned();
         say("memory nodes", why, Some("numactl --cpunodebind=0 --membind=0 assay run PLAN"));
     }
 }
@@ -158,13 +153,12 @@ fn disk(survey: &Survey, say: &mut Say<'_>) {
         say("disk", format!("the disk was not measured: {fault}"), None);
     }
     if survey.disk.rotational == Some(true) && !survey.machine.virtual_machine {
-        let why = "the disk turns: where a file lies decides how fast it is".to_owned();
+        let why = "a rotating disk: speed depends on where a file lies".to_owned();
         say("disk", why, Some("assay run PLAN --out /path/on/an/ssd"));
     }
     if survey.disk.filesystem.as_deref() == Some("tmpfs") {
-        let why =
-            "the folder is in memory: no disk is measured, and nodes compete with it for memory"
-                .to_owned();
+        let why = "the folder is in memory: no disk is measured, and the nodes have less memory"
+            .to_owned();
         say("disk", why, Some("assay run PLAN --out /path/on/a/disk"));
     }
     let slow = survey.disk_speed.filter(|speed| {
@@ -172,7 +166,7 @@ fn disk(survey: &Survey, say: &mut Say<'_>) {
     });
     if let Some(speed) = slow {
         let why = format!(
-            "a small write waits {:.1} ms as a rule and {:.1} ms at worst: others use the disk, or it cleans up",
+            "a small synced write takes {:.1} ms, at worst {:.1} ms: the disk is shared, or busy with its own upkeep",
             speed.fsync_us / 1000.0,
             speed.fsync_us_max / 1000.0
         );

@@ -9,19 +9,15 @@ use assay_report::stats::random::SplitMix64;
 use assay_report::stats::ratio::Summary;
 use serde::Serialize;
 
+use super::effort::{Limit, Limits, Steps};
 use crate::process::measured::forget_file;
 
-/// Size of the file.
-const BYTES: u64 = 256 << 20;
-const BYTES_QUICK: u64 = 32 << 20;
-/// Written and read at once.
+/// Written and synced, or read, at once.
+const PART: usize = 16 << 20;
+/// Written or read by one call.
 const CHUNK: usize = 1 << 20;
-/// Small writes, each of which waits for the disk.
-const SYNCS: usize = 64;
-const SYNCS_QUICK: usize = 16;
-/// Small reads from anywhere in the file.
-const READS: usize = 2000;
-const READS_QUICK: usize = 300;
+/// Shares of a survey that the probes take.
+const WEIGHTS: [f64; 4] = [0.2, 0.15, 0.1, 0.15];
 const PAGE: usize = 4096;
 /// Room on the disk that has to be left after the file.
 const ROOM: u64 = 256 << 20;
@@ -54,7 +50,7 @@ pub enum DiskError {
 pub struct DiskSpeed {
     /// Size of the file.
     pub bytes: u64,
-    /// MiB written per second, the sync included.
+    /// MiB written per second, with a sync after every 16 MiB.
     pub write_mib_per_s: f64,
     /// MiB read per second, after the file was taken out of the page cache.
     pub read_mib_per_s: f64,
@@ -64,10 +60,14 @@ pub struct DiskSpeed {
     pub random_read_us: f64,
     /// Slowest of them.
     pub random_read_us_max: f64,
+    /// How many there were.
+    pub random_reads: usize,
     /// Writing 4 KiB and waiting for the disk: median, in microseconds.
     pub fsync_us: f64,
     /// Slowest of them.
     pub fsync_us_max: f64,
+    /// How many there were.
+    pub fsyncs: usize,
 }
 
 /// Removes its file.
@@ -81,9 +81,12 @@ impl Drop for Temporary {
 }
 
 /// Measures the disk under `dir` with a file that is removed again.
-pub(super) fn measure(dir: &Path, quick: bool) -> Result<DiskSpeed, DiskError> {
-    let (bytes, syncs, reads) =
-        if quick { (BYTES_QUICK, SYNCS_QUICK, READS_QUICK) } else { (BYTES, SYNCS, READS) };
+pub(super) fn measure(
+    dir: &Path,
+    limits: &Limits,
+    steps: &mut Steps<'_>,
+) -> Result<DiskSpeed, DiskError> {
+    let bytes = (limits.writes.samples * PART) as u64;
     let available =
         free_bytes(dir).map_err(|source| DiskError::File { path: dir.to_owned(), source })?;
     if available < bytes + ROOM {
@@ -95,72 +98,90 @@ pub(super) fn measure(dir: &Path, quick: bool) -> Result<DiskSpeed, DiskError> {
     // A file that is there already belongs to somebody else.
     let file = options.read(true).write(true).create_new(true).open(&path).map_err(fail)?;
     let _removed_at_the_end = Temporary(path.clone());
-    work(file, &path, bytes, syncs, reads).map_err(fail)
+    work(file, &path, limits, steps).map_err(fail)
 }
 
 fn work(
     mut file: File,
     path: &Path,
-    bytes: u64,
-    syncs: usize,
-    reads: usize,
+    limits: &Limits,
+    steps: &mut Steps<'_>,
 ) -> io::Result<DiskSpeed> {
     let mut chunk = noise(CHUNK);
-    let mib = bytes as f64 / 1_048_576.0;
-    let start = Instant::now();
-    for number in 0..bytes / CHUNK as u64 {
-        // No two pieces are equal, for disks that find out.
-        chunk[..8].copy_from_slice(&number.to_le_bytes());
-        file.write_all(&chunk)?;
-    }
-    file.sync_all()?;
-    let write_mib_per_s = mib / start.elapsed().as_secs_f64();
+    let mut number = 0u64;
+    let written = timed(&limits.writes, WEIGHTS[0], steps, || {
+        for _ in 0..PART / CHUNK {
+            // No two pieces are equal, for disks that find out.
+            chunk[..8].copy_from_slice(&number.to_le_bytes());
+            number += 1;
+            file.write_all(&chunk)?;
+        }
+        file.sync_all()
+    })?;
+    let bytes = (written.len() * PART) as u64;
 
     let read_is_cold = forget_file(path).is_ok();
     file.seek(SeekFrom::Start(0))?;
-    let start = Instant::now();
-    for _ in 0..bytes / CHUNK as u64 {
-        file.read_exact(&mut chunk)?;
-    }
-    let read_mib_per_s = mib / start.elapsed().as_secs_f64();
+    // A disk that writes faster than it reads has more parts than time to read them.
+    let parts = Limit { samples: written.len(), ..limits.reads };
+    let read = timed(&parts, WEIGHTS[1], steps, || {
+        (0..PART / CHUNK).try_for_each(|_| file.read_exact(&mut chunk))
+    })?;
 
     let _ = forget_file(path);
     let mut random = SplitMix64::new(1);
     let mut page = [0u8; PAGE];
     let pages = bytes / PAGE as u64;
-    let random_reads = timed(reads, || {
+    let random_reads = timed(&limits.random_reads, WEIGHTS[2], steps, || {
         file.seek(SeekFrom::Start(random.below(pages) * PAGE as u64))?;
         file.read_exact(&mut page)
     })?;
 
     let mut at = 0;
-    let fsyncs = timed(syncs, || {
+    let fsyncs = timed(&limits.syncs, WEIGHTS[3], steps, || {
         file.seek(SeekFrom::Start(at))?;
         at += PAGE as u64;
         file.write_all(&page)?;
         file.sync_data()
     })?;
+    let (random_us, fsync_us) = (Summary::of(&random_reads), Summary::of(&fsyncs));
     Ok(DiskSpeed {
         bytes,
-        write_mib_per_s,
-        read_mib_per_s,
+        write_mib_per_s: mib_per_s(&written),
+        read_mib_per_s: mib_per_s(&read),
         read_is_cold,
-        random_read_us: random_reads.median,
-        random_read_us_max: random_reads.max,
-        fsync_us: fsyncs.median,
-        fsync_us_max: fsyncs.max,
+        random_read_us: random_us.median,
+        random_read_us_max: random_us.max,
+        random_reads: random_reads.len(),
+        fsync_us: fsync_us.median,
+        fsync_us_max: fsync_us.max,
+        fsyncs: fsyncs.len(),
     })
 }
 
+/// The rate of parts that took so many microseconds each.
+fn mib_per_s(parts_us: &[f64]) -> f64 {
+    let mib = (parts_us.len() * (PART >> 20)) as f64;
+    mib / (parts_us.iter().sum::<f64>() / 1e6)
+}
+
 /// Microseconds that each of some calls took.
-fn timed(count: usize, mut work: impl FnMut() -> io::Result<()>) -> io::Result<Summary> {
-    let mut times_us = Vec::with_capacity(count);
-    for _ in 0..count {
+fn timed(
+    limit: &Limit,
+    weight: f64,
+    steps: &mut Steps<'_>,
+    mut work: impl FnMut() -> io::Result<()>,
+) -> io::Result<Vec<f64>> {
+    let mut times_us = Vec::with_capacity(limit.samples);
+    let begin = Instant::now();
+    while limit.goes_on(times_us.len(), begin) {
         let start = Instant::now();
         work()?;
         times_us.push(start.elapsed().as_secs_f64() * 1e6);
+        steps.report(weight, limit, times_us.len(), begin);
     }
-    Ok(Summary::of(&times_us))
+    steps.end(weight);
+    Ok(times_us)
 }
 
 /// Bytes that no disk and no filesystem makes smaller.
@@ -176,21 +197,25 @@ fn free_bytes(dir: &Path) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::effort::Effort;
     use super::*;
 
     #[test]
     fn measures_and_cleans_up() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        match measure(folder.path(), true) {
+        let limits = Effort::Quick.limits();
+        match measure(folder.path(), &limits, &mut Steps::new(&|_| ())) {
             Ok(speed) => {
                 assert!(speed.write_mib_per_s > 0.0 && speed.read_mib_per_s > 0.0, "{speed:?}");
+                assert_eq!((speed.bytes, speed.random_reads, speed.fsyncs), (32 << 20, 300, 16));
                 assert!(speed.fsync_us_max >= speed.fsync_us && speed.random_read_us > 0.0);
             }
             Err(DiskError::Full { .. }) => eprintln!("skipped: the disk is full"),
             Err(error) => panic!("{error}"),
         }
         assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 0, "nothing is left");
-        let missing = measure(&folder.path().join("missing"), true).expect_err("no folder");
+        let missing = folder.path().join("missing");
+        let missing = measure(&missing, &limits, &mut Steps::new(&|_| ())).expect_err("no folder");
         assert!(missing.to_string().contains("missing"), "{missing}");
     }
 }

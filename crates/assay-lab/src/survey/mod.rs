@@ -2,6 +2,7 @@
 
 mod advice;
 mod disk;
+mod effort;
 mod noise;
 mod system;
 mod text;
@@ -10,10 +11,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use self::effort::Steps;
 use crate::machine::{self, Machine};
 
 pub use self::advice::Advice;
 pub use self::disk::{DiskError, DiskSpeed};
+pub use self::effort::Effort;
 pub use self::noise::Noise;
 pub use self::system::{Cache, DiskInfo, System};
 
@@ -24,8 +27,8 @@ const SCHEMA: u32 = 1;
 pub struct SurveyOptions {
     /// Folder whose disk is measured.
     pub dir: PathBuf,
-    /// A smaller file and fewer repeats: seconds instead of half a minute.
-    pub quick: bool,
+    /// How many samples, or how much time for them.
+    pub effort: Effort,
     /// Whether the processor counts instructions for us, or why not: whoever asks the system for counters knows.
     pub counters: Result<(), String>,
     /// What a signature takes with each backend, the fastest first: whoever has the backends measures them.
@@ -50,6 +53,8 @@ pub struct Survey {
     kind: &'static str,
     /// When it was looked at.
     pub created: String,
+    /// How thorough it is.
+    pub effort: Effort,
     /// As results record it.
     pub machine: Machine,
     /// What else the system tells.
@@ -72,16 +77,19 @@ pub struct Survey {
     pub advice: Vec<Advice>,
 }
 
-/// Looks.
-pub fn survey(options: &SurveyOptions) -> Survey {
+/// Surveys this machine, and reports the share that is done to `progress`.
+pub fn survey(options: &SurveyOptions, progress: &(dyn Fn(f64) + Sync)) -> Survey {
+    let limits = options.effort.limits();
+    let mut steps = Steps::new(progress);
     let system = System::read();
     let disk = DiskInfo::read(&options.dir);
-    let measured = disk::measure(&options.dir, options.quick);
-    let (noise, noise_all_cores) = noise::measure(options.quick);
+    let measured = disk::measure(&options.dir, &limits, &mut steps);
+    let (noise, noise_all_cores) = noise::measure(&limits.noise, &mut steps);
     let mut survey = Survey {
         schema: SCHEMA,
         kind: "machine",
         created: machine::utc_now(),
+        effort: options.effort,
         machine: machine::record(&options.dir),
         system,
         counters_missing: options.counters.clone().err(),

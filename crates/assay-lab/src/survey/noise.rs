@@ -2,22 +2,23 @@
 
 use std::sync::Barrier;
 use std::thread;
+use std::time::Instant;
 
 use assay_report::stats::ratio::Summary;
 use serde::Serialize;
 
+use super::effort::{Limit, Steps};
 use crate::machine::control::time_once_ns;
 
-/// How often the work is repeated.
-const REPEATS: usize = 100;
-const REPEATS_QUICK: usize = 20;
+/// Share of a survey that one measurement takes.
+const WEIGHT: f64 = 0.2;
 
 /// Times of the control load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Noise {
     /// Cores that did it at once.
     pub cores: usize,
-    /// How often each did it.
+    /// How often each did it, at least.
     pub repeats: usize,
     /// Median time, in milliseconds.
     pub median_ms: f64,
@@ -33,7 +34,7 @@ impl Noise {
     fn of(times_ms: &[Vec<f64>]) -> Self {
         let all: Vec<f64> = times_ms.iter().flatten().copied().collect();
         let summary = Summary::of(&all);
-        let repeats = times_ms.first().map_or(0, Vec::len);
+        let repeats = times_ms.iter().map(Vec::len).min().unwrap_or(0);
         let fifth = repeats.div_ceil(5);
         let part = |range: std::ops::Range<usize>| {
             let times: Vec<f64> = times_ms
@@ -58,20 +59,32 @@ impl Noise {
 }
 
 /// On one core, and on all at once.
-pub(super) fn measure(quick: bool) -> (Noise, Noise) {
-    let repeats = if quick { REPEATS_QUICK } else { REPEATS };
-    let times = || (0..repeats).map(|_| time_once_ns() as f64 / 1e6).collect::<Vec<_>>();
-    let alone = Noise::of(&[times()]);
+pub(super) fn measure(limit: &Limit, steps: &mut Steps<'_>) -> (Noise, Noise) {
+    let times = |steps: Option<&Steps<'_>>| {
+        let mut times_ms = Vec::with_capacity(limit.samples);
+        let start = Instant::now();
+        while limit.goes_on(times_ms.len(), start) {
+            times_ms.push(time_once_ns() as f64 / 1e6);
+            if let Some(steps) = steps {
+                steps.report(WEIGHT, limit, times_ms.len(), start);
+            }
+        }
+        times_ms
+    };
+    let alone = Noise::of(&[times(Some(steps))]);
+    steps.end(WEIGHT);
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let barrier = Barrier::new(cores);
+    let steps_here = &*steps;
     let together = thread::scope(|scope| {
-        let on_core = || {
+        let on_core = |core: usize| {
             barrier.wait();
-            times()
+            times((core == 0).then_some(steps_here))
         };
-        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(on_core)).collect();
+        let threads: Vec<_> = (0..cores).map(|core| scope.spawn(move || on_core(core))).collect();
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
     });
+    steps.end(WEIGHT);
     (alone, Noise::of(&together))
 }
 

@@ -4,13 +4,17 @@ use std::fmt::Write as _;
 
 use assay_report::Table;
 
-use super::{Noise, Survey};
+use super::{Effort, Noise, Survey};
 use crate::machine;
 
 impl Survey {
     /// For the terminal.
     pub fn text(&self) -> String {
         let mut out = String::new();
+        if let Some(note) = self.shortened() {
+            out.push_str(&note);
+            out.push_str("\n\n");
+        }
         for table in [machine::table(&self.machine), self.system_table(), self.disk_table()] {
             table.text(&mut out);
             out.push('\n');
@@ -33,11 +37,36 @@ impl Survey {
         out
     }
 
+    /// Which probes took fewer samples than a thorough survey does.
+    fn shortened(&self) -> Option<String> {
+        let all = Effort::Thorough.limits();
+        let disk = self.disk_speed.as_ref();
+        let counts = [
+            ("file, MiB", disk.map(|speed| (speed.bytes >> 20) as usize), all.writes.samples * 16),
+            ("4 KiB reads", disk.map(|speed| speed.random_reads), all.random_reads.samples),
+            ("synced writes", disk.map(|speed| speed.fsyncs), all.syncs.samples),
+            ("repeats on one core", Some(self.noise.repeats), all.noise.samples),
+            ("on all cores", Some(self.noise_all_cores.repeats), all.noise.samples),
+        ];
+        let fewer = counts.iter().filter_map(|(what, count, of)| {
+            let count = count.filter(|count| count < of)?;
+            Some(format!("{what} {count} of {of}"))
+        });
+        let fewer: Vec<String> = fewer.collect();
+        (!fewer.is_empty()).then(|| {
+            format!(
+                "Shortened ({} effort; --thorough takes all samples): {}.",
+                self.effort.name(),
+                fewer.join(", ")
+            )
+        })
+    }
+
     fn system_table(&self) -> Table {
         let system = &self.system;
         let mut table = Table::new("System", &["", ""], 2);
         let mut row = |name: &str, value: Option<String>| {
-            table.push([name.to_owned(), value.unwrap_or_else(|| "not told".to_owned())]);
+            table.push([name.to_owned(), value.unwrap_or_else(|| "unavailable".to_owned())]);
         };
         let count = |value: Option<usize>| value.map(|value| value.to_string());
         let cores =
@@ -103,7 +132,7 @@ impl Survey {
         let disk = &self.disk;
         let mut table = Table::new("Disk", &["", ""], 2);
         let mut row = |name: &str, value: Option<String>| {
-            table.push([name.to_owned(), value.unwrap_or_else(|| "not told".to_owned())]);
+            table.push([name.to_owned(), value.unwrap_or_else(|| "unavailable".to_owned())]);
         };
         row("Folder", Some(disk.folder.clone()));
         row(
@@ -114,22 +143,30 @@ impl Survey {
         row("Device", disk.device.clone());
         row("Model", disk.model.clone());
         row(
-            "Turns",
-            disk.rotational.map(|turns| if turns { "the system says so" } else { "no" }.to_owned()),
+            "Rotating",
+            disk.rotational
+                .map(|turns| if turns { "yes, says the system" } else { "no" }.to_owned()),
         );
         row("Scheduler", disk.scheduler.clone());
         if let Some(speed) = &self.disk_speed {
             let cold = if speed.read_is_cold { "from the disk" } else { "from memory" };
             row(
                 "Written",
-                Some(format!("{:.0} MiB/s, {} with sync", speed.write_mib_per_s, kib(speed.bytes))),
+                Some(format!(
+                    "{:.0} MiB/s: {}, synced every 16 MiB",
+                    speed.write_mib_per_s,
+                    kib(speed.bytes)
+                )),
             );
             row("Read", Some(format!("{:.0} MiB/s, {cold}", speed.read_mib_per_s)));
             row(
                 "4 KiB read anywhere",
-                Some(micros(speed.random_read_us, speed.random_read_us_max)),
+                Some(micros(speed.random_read_us, speed.random_read_us_max, speed.random_reads)),
             );
-            row("4 KiB written, synced", Some(micros(speed.fsync_us, speed.fsync_us_max)));
+            row(
+                "4 KiB written, synced",
+                Some(micros(speed.fsync_us, speed.fsync_us_max, speed.fsyncs)),
+            );
         } else {
             row("Speed", self.disk_fault.clone());
         }
@@ -164,8 +201,8 @@ fn kib(bytes: u64) -> String {
     }
 }
 
-fn micros(median: f64, max: f64) -> String {
-    format!("{median:.0} µs, at worst {max:.0} µs")
+fn micros(median: f64, max: f64, samples: usize) -> String {
+    format!("median {median:.0} µs, slowest {max:.0} µs, {samples} samples")
 }
 
 #[cfg(test)]
@@ -180,6 +217,7 @@ mod tests {
             schema: 1,
             kind: "machine",
             created: String::new(),
+            effort: Effort::Default,
             machine: Machine {
                 governor: Some("powersave".to_owned()),
                 swap_bytes: Some(1 << 30),
@@ -187,12 +225,12 @@ mod tests {
                 ..Machine::default()
             },
             system: System { turbo: Some(true), load_1m: Some(3.0), ..System::default() },
-            counters_missing: Some("the system refuses counters".to_owned()),
+            counters_missing: Some("not permitted".to_owned()),
             disk: DiskInfo::default(),
             disk_speed: None,
             disk_fault: Some("no room".to_owned()),
-            noise: Noise { median_ms: 50.0, err_percent: 4.0, ..Noise::default() },
-            noise_all_cores: Noise { median_ms: 80.0, ..Noise::default() },
+            noise: Noise { repeats: 61, median_ms: 50.0, err_percent: 4.0, ..Noise::default() },
+            noise_all_cores: Noise { repeats: 100, median_ms: 80.0, ..Noise::default() },
             signature_backends: vec![
                 BackendSpeed { name: "avx2", is_used: true, ns_per_signature: Some(16_000.0) },
                 BackendSpeed { name: "libsecp256k1", is_used: false, ns_per_signature: Some(4e4) },
@@ -216,6 +254,9 @@ mod tests {
             assert!(has(what), "{what}");
         }
         let text = survey.text();
+        let shortened = "Shortened (default effort; --thorough takes all samples): \
+                         repeats on one core 61 of 100.\n";
+        assert!(text.starts_with(shortened), "{text}");
         assert!(text.contains("avx2 (used)") && text.contains("2.50"), "{text}");
         assert!(text.contains("$ sudo swapoff --all") && text.contains("no room"), "{text}");
         assert_eq!([kib(0), kib(32 << 10), kib(3 << 30)], ["none", "32 KiB", "3.0 GiB"]);

@@ -447,7 +447,7 @@ fn refused_body(error: &BodyError) -> Answer {
         BodyError::NoMemory { .. } => StatusCode::SERVICE_UNAVAILABLE,
         BodyError::Transport(_) => StatusCode::BAD_REQUEST,
     };
-    tracing::warn!("RPC request refused: {error}");
+    tracing::warn!("RPC request rejected: {error}");
     let mut answer = Response::new(Full::new(Bytes::from(format!("{error}\n"))));
     *answer.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");

@@ -107,7 +107,7 @@ pub(super) const GETMEMORYINFO: Method = Method {
   },
   \"coins\" : {              (json object) The cache of coins
     \"bytes\" : n,           (numeric) Records and table
-    \"flush_bytes\" : n,     (numeric) What writing the changes out takes besides
+    \"flush_bytes\" : n,     (numeric) Further memory for writing the changes out
     \"bytes_max\" : n,       (numeric) Limit of both together
     \"txouts\" : n,          (numeric) Unspent coins in the cache
     \"changes\" : n,         (numeric) Changes that are not on disk yet

@@ -36,7 +36,7 @@ pub(super) const SENDRAWTRANSACTION: Method = Method {
             "maxburnamount",
             Kind::Amount,
             Need::Default("\"0.00\""),
-            "Refuse transactions with outputs that nobody can spend above this amount",
+            "Reject transactions with unspendable outputs above this amount",
         ),
     ],
     result: "\"hex\"    (string) The transaction id",
@@ -82,7 +82,7 @@ const MAX_FEE_RATE: super::table::ArgSpec = optional(
     "maxfeerate",
     Kind::Amount,
     Need::Default("\"0.10\""),
-    "Refuse transactions that pay more than this per 1,000 virtual bytes; 0 for no limit",
+    "Reject transactions that pay more than this per 1,000 virtual bytes; 0 for no limit",
 );
 
 pub(super) const SUBMITHEADER: Method = Method {

@@ -8,10 +8,11 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{BenchBlocksArguments, BenchSignaturesArguments, BenchSyncArguments};
 
-/// Measure single operations.
+/// Measure single operations, each with its alternatives interleaved.
 ///
-/// Without a subcommand, every benchmark whose name a filter matches is measured with default settings: its alternatives take
-/// turns, answers are checked, and each ratio comes with its interval. Plans (`assay run`) set sizes and write reports.
+/// Without a subcommand, every benchmark whose name a filter matches is measured with default
+/// settings: its alternatives are interleaved, results are checked, and each ratio has an interval.
+/// Plans (`assay run`) set sizes and write reports.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct BenchArguments {
@@ -23,9 +24,7 @@ pub(crate) struct BenchArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// Names of the benchmarks.
     List(BenchListArguments),
-    /// Two files of results beside each other: what became faster, what slower.
     Compare(BenchCompareArguments),
     /// Do one alternative so often, untimed: what valgrind counts.
     #[command(hide = true)]
@@ -33,15 +32,12 @@ pub(crate) enum BenchCommand {
     /// Time benchmarks on order: what a comparison of builds talks to.
     #[command(hide = true)]
     Serve(BenchServeArguments),
-    /// Signature checks in batches against plain calls of libsecp256k1, interleaved, on one thread.
     Signatures(BenchSignaturesArguments),
-    /// Blocks stage by stage and connected as a whole, and Bitcoin Core's kernel at the same work.
     Blocks(BenchBlocksArguments),
-    /// Full validation of one forged chain, ours and Bitcoin Core's kernel in turns, process against process.
     Sync(BenchSyncArguments),
-    /// Block connection while hostile threads submit the costliest transactions to the mempool.
     Mempool(BenchMempoolArguments),
-    /// Rates of libsecp256k1 on one thread: what the forge's and the node's rates are compared with.
+    /// Rates of libsecp256k1 on one thread: what the forge's and the node's rates are compared
+    /// with.
     Libsecp {
         /// Print JSON.
         #[arg(long)]
@@ -51,10 +47,11 @@ pub(crate) enum BenchCommand {
 
 /// Block connection while hostile threads submit the costliest transactions to the mempool.
 ///
-/// Blocks come in pairs on a regtest chain of our own, in a temporary folder: one while nobody else uses the engine, one under
-/// attack. Hostile threads submit clusters of 64 tangled transactions that outbid each other in a full mempool, and
-/// replacements that conflict with 100 such clusters and pay, but fail the feerate diagram. Every verdict is checked. Ratios
-/// are times under attack over quiet ones.
+/// Blocks come in pairs on a regtest chain of our own, in a temporary folder: one with the engine
+/// otherwise idle, one under attack. Hostile threads submit clusters of 64 tangled transactions
+/// that outbid each other in a full mempool, and replacements that conflict with 100 such clusters
+/// and pay, but fail the feerate diagram. Every verdict is checked. Ratios are times under attack
+/// over quiet ones.
 #[derive(Debug, Args)]
 pub(crate) struct BenchMempoolArguments {
     /// Pairs of blocks.
@@ -63,7 +60,7 @@ pub(crate) struct BenchMempoolArguments {
     /// Transactions in a block; 8000 of one input nearly fill it.
     #[arg(long, value_name = "N", default_value_t = 8000)]
     pub(crate) txs: usize,
-    /// Hostile clusters; half of them fit into the mempool.
+    /// Hostile clusters; half of them fit in the mempool.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) clusters: usize,
     /// Threads that submit hostile transactions: every other one replacements, the others clusters.
@@ -72,7 +69,7 @@ pub(crate) struct BenchMempoolArguments {
     /// Threads that verify scripts; 0 takes one for each core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) threads: usize,
-    /// How long the hostile threads run before each block that they are to delay.
+    /// How long the hostile threads run before each block under attack.
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = super::duration)]
     pub(crate) lead: Duration,
     /// Seed of fees and dependencies.
@@ -87,18 +84,20 @@ pub(crate) struct BenchMempoolArguments {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 pub(crate) struct MeasureArguments {
-    /// Parts of names, or patterns of whole names where there is a `*` (anything) or `?` (one character) in them; a name of a
-    /// subcommand is written as a pattern: `*blocks*`. Without one, all.
+    /// Parts of names, or patterns of whole names where there is a `*` (anything) or `?` (one
+    /// character) in them; a name of a subcommand is written as a pattern: `*blocks*`. Without one,
+    /// all.
     #[arg(value_name = "FILTER")]
     pub(crate) filter: Vec<String>,
     /// How much.
     #[arg(long, value_enum, value_name = "EXTENT", default_value = "full")]
     pub(crate) extent: ExtentArgument,
-    /// Rounds that count; in each every alternative runs once [default: 21, quick 15, smoke 1].
+    /// Measured rounds; every alternative runs once in each [default: 21, quick 15, smoke 1].
     #[arg(long, value_name = "N", value_parser = rounds)]
     pub(crate) rounds: Option<usize>,
-    /// Where the processor's counters are unavailable, count instructions with valgrind in child processes: on the paths that
-    /// valgrind's processor has, which lacks AVX-512 and SHA instructions.
+    /// Where the processor's counters are unavailable, count instructions with valgrind in child
+    /// processes: on the paths that valgrind's processor has, which lacks AVX-512 and SHA
+    /// instructions.
     #[arg(long)]
     pub(crate) instructions: bool,
     /// Print JSON with every sample.
@@ -121,7 +120,7 @@ pub(crate) struct BenchListArguments {
     /// As for `assay bench`.
     #[arg(value_name = "FILTER")]
     pub(crate) filter: Vec<String>,
-    /// Those of this extent.
+    /// Those of this extent only.
     #[arg(long, value_enum, value_name = "EXTENT", default_value = "full")]
     pub(crate) extent: ExtentArgument,
     /// Print JSON.
@@ -129,19 +128,20 @@ pub(crate) struct BenchListArguments {
     pub(crate) json: bool,
 }
 
-/// Two files of results beside each other.
+/// Compare two files of results: what became faster, what slower.
 ///
-/// A ratio is the time in the first file over the time in the second: above 1 the second is faster. Its interval is that of two
-/// medians which nothing pairs. Exit status 1 when anything became slower.
+/// A ratio is the time in the first file over the time in the second: above 1 the second is faster.
+/// Its interval is that of two unpaired medians. Exit status 1 when anything became slower.
 #[derive(Debug, Args)]
 pub(crate) struct BenchCompareArguments {
-    /// Results of before: a file of `assay bench --out`, or a folder of `assay run`.
+    /// Results before: a file of `assay bench --out`, or a folder of `assay run`.
     #[arg(value_name = "A.json")]
     pub(crate) before: PathBuf,
-    /// Results of after.
+    /// Results after.
     #[arg(value_name = "B.json")]
     pub(crate) after: PathBuf,
-    /// Percent by which medians have to differ at least [default: the larger floor of both runs, and at least 2].
+    /// Smallest difference of medians that counts, percent [default: the larger noise floor of both
+    /// runs, at least 2].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) floor: Option<f64>,
     /// Print JSON.
@@ -171,7 +171,7 @@ pub(crate) struct BenchServeArguments {
     /// Those of this plan of benchmarks, a name or a path; without it all with default settings.
     #[arg(long, value_name = "PLAN")]
     pub(crate) plan: Option<String>,
-    /// Those of this extent.
+    /// Those of this extent only.
     #[arg(long, value_enum, value_name = "EXTENT", default_value = "full")]
     pub(crate) extent: ExtentArgument,
 }
@@ -187,7 +187,7 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExtentArgument {
-    /// As little as checks every answer; the times mean nothing.
+    /// Just enough to check every result; the times mean nothing.
     Smoke,
     /// Fewer sizes and rounds.
     Quick,

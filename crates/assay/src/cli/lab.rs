@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Runs beside each other: is one faster, and how sure is that?
+/// Compare runs: is one faster, and how certain is that?
 ///
-/// With one RESULTS, its targets are compared with the first of them; they took turns, and their runs of a round are pairs. With
-/// several, the targets of the first are compared with those of the same names in the others, round by round. A ratio is the time
-/// of the first over the time of the second: above 1 the second is faster. Verdicts are faster, slower, equivalent within DELTA,
-/// or no difference shown; docs/METHODOLOGY.md says when. Results of other work or other settings are refused. Exit status 1
-/// when anything became slower.
+/// With one RESULTS, its targets are compared with its first; they were interleaved, so runs of one
+/// round are pairs. With several, targets of the first are compared with those of the same name in
+/// the others, round by round. A ratio is the time of the first over that of the second: above 1
+/// the second is faster. Verdicts are faster, slower, equivalent within DELTA, or no difference
+/// shown; docs/METHODOLOGY.md defines them. Results of other work or other settings are rejected.
+/// Exit status 1 when anything became slower.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
     /// Folders of `assay run`, or their results.json.
@@ -19,24 +20,25 @@ pub(crate) struct CompareArguments {
     /// Target that the others are compared with, in one RESULTS [default: the first].
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,
-    /// Percent by which medians have to differ at least, instead of what --aa says.
+    /// Noise floor: smallest difference of medians that counts, percent, instead of that of --aa.
     #[arg(long, value_name = "PERCENT", value_parser = super::bench::percent)]
     pub(crate) floor: Option<f64>,
-    /// What the same software shows beside itself on this machine: results with a target given twice, or a file that
-    /// --save-floor wrote [default: such targets in RESULTS; else 1 %, and 2 % for runs that did not take turns].
+    /// Noise floor of this machine: results with a target given twice, or a file written by
+    /// --save-floor [default: such targets in RESULTS; else 1 %, or 2 % for runs that were not
+    /// interleaved].
     #[arg(long, value_name = "RESULTS")]
     pub(crate) aa: Option<PathBuf>,
-    /// Write the floor that the same software in RESULTS shows to this file, for --aa.
+    /// Write the noise floor found in RESULTS to this file, for --aa.
     #[arg(long, value_name = "FILE")]
     pub(crate) save_floor: Option<PathBuf>,
-    /// Percent within which differences do not matter.
+    /// Equivalence margin, percent.
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = super::bench::percent)]
     pub(crate) delta: f64,
-    /// Percent by which the control load may move before a run does not count.
+    /// Discard runs during which the control load moved by more than this, percent.
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = super::bench::percent)]
     pub(crate) control_limit: f64,
-    /// Setting that differs on purpose, by its name in a refusal or the beginning of it, such as plan.target. May be given
-    /// several times.
+    /// Setting that differs on purpose, by its name in the error message or a prefix of it, such as
+    /// plan.target. May be given several times.
     #[arg(long, value_name = "SETTING")]
     pub(crate) vary: Vec<String>,
     /// Print JSON.
@@ -52,15 +54,15 @@ pub(crate) struct CompareArguments {
 
 /// All results under a folder in order of time, and where they changed.
 ///
-/// A series holds the same work by the same kind of target on the same machine. Exit status 1 when the last change of any series
-/// is to a higher level.
+/// A series holds the same work by the same kind of target on the same machine. Exit status 1 when
+/// the last change of any series is to a higher level.
 #[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArguments {
     /// Folder with results of `assay run`, at any depth.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// Phases too, and not totals alone.
+    /// Phases as well as totals.
     #[arg(long)]
     pub(crate) phases: bool,
     /// Largest probability of a change by chance.
@@ -83,18 +85,24 @@ pub(crate) struct HistoryArguments {
     pub(crate) markdown: bool,
 }
 
-/// This machine, how steady its figures are, and what would make them steadier.
+/// Describe this machine, measure its noise, and suggest what would reduce it.
 ///
-/// Writes a file of 256 MiB (32 with --quick) to the folder and removes it. Changes nothing: what it advises is printed as
-/// commands.
+/// Prints processor, memory and disk, the noise of a fixed piece of work, a table of the signature
+/// backends with their speed on all cores (`ASSAY_BACKEND` overrides the choice), and commands that
+/// would make figures steadier; changes nothing. Takes about 15 seconds and writes a file of up to
+/// 256 MiB to the folder, which it removes. Probes that took fewer samples than with --thorough are
+/// listed.
 #[derive(Debug, Args)]
 pub(crate) struct MachineArguments {
     /// Folder whose disk is measured.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// A smaller file and fewer repeats.
+    /// A file of 32 MiB and few repeats: a look.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// All samples, however long they take: up to a minute, more on a slow disk.
+    #[arg(long, conflicts_with = "quick")]
+    pub(crate) thorough: bool,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -15,20 +15,18 @@ pub(crate) struct LoadArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LoadCommand {
-    /// Many wallets at once on any Electrum server: latencies and throughput for each method, answers checked.
     Electrum(LoadElectrumArguments),
-    /// Blocks over the peer-to-peer protocol, as fast as they come: the rate of a source.
     P2p(LoadP2pArguments),
 }
 
 /// What the clients do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MixArgument {
-    /// What a wallet asks when it starts and when a block comes.
+    /// What a wallet requests at start-up and on each block.
     Wallet,
     /// The scripts with the longest histories.
     Heavy,
-    /// Many subscriptions, and a question now and then.
+    /// Many subscriptions and few requests.
     Subscribe,
 }
 
@@ -41,27 +39,29 @@ pub(crate) enum AttackArgument {
     Garbage,
     /// Asks and never reads.
     Deaf,
-    /// Two thousand questions a second.
+    /// Two thousand requests a second.
     Flood,
     /// Half a line, byte by byte.
     HalfOpen,
-    /// Connects, asks once and leaves.
+    /// Connects, sends one request and disconnects.
     Churn,
     /// Lines full of brackets.
     Nesting,
     /// Batches that are too long.
     Batch,
-    /// Thousands of outpoint subscriptions, then leaves.
+    /// Thousands of outpoint subscriptions, then disconnects.
     Outpoints,
-    /// Asks for much, drops the connection and comes again.
+    /// Asks for much, disconnects and reconnects.
     Reconnect,
 }
 
-/// Many wallets at once on any Electrum server.
+/// Load any Electrum server with many wallets: latency and throughput per method, responses
+/// checked.
 ///
-/// Without --rate each client asks again when it has its answer; with it, questions are due at fixed moments and latency counts
-/// from there, so that a server that stalls cannot hide what it kept waiting. With --chain-dir, answers are compared with the
-/// chain. Exit status 1 when an answer was wrong or older than what the server had told of.
+/// Without --rate each client sends its next request on the response; with it, requests are
+/// scheduled at fixed times and latency counts from the schedule, so a server that stalls cannot
+/// hide it. With --chain-dir, responses are compared with the chain. Exit status 1 when a response
+/// was wrong, or older than what the server had announced.
 #[derive(Debug, Args)]
 pub(crate) struct LoadElectrumArguments {
     /// Where the server is, as HOST:PORT.
@@ -72,47 +72,55 @@ pub(crate) struct LoadElectrumArguments {
     /// What they do.
     #[arg(long, value_enum, default_value_t = MixArgument::Wallet)]
     pub(crate) mix: MixArgument,
-    /// How long each phase is, such as 30s, 2m or 500ms: first while nothing happens, then, with --feed, while blocks come.
+    /// Length of each phase, such as 30s, 2m or 500ms: first idle, then, with --feed, while blocks
+    /// arrive.
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = super::duration)]
     pub(crate) time: std::time::Duration,
-    /// Questions per second of all clients together [default: each asks again when it has its answer; with --mix subscribe
-    /// one per client].
+    /// Requests per second of all clients together [default: each sends the next on the response;
+    /// with --mix subscribe one per client].
     #[arg(long, value_name = "R")]
     pub(crate) rate: Option<f64>,
-    /// Questions that a client has under way, without a rate.
+    /// Requests in flight per client, without --rate.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) depth: usize,
     /// Subscriptions of each client, with --mix subscribe.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) subscriptions: usize,
-    /// Share of the clients that misbehaves, such as 0.5: each run is a pair, without them and with them.
+    /// Share of the clients that misbehaves, such as 0.5: each run is a pair, without them and with
+    /// them.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub(crate) hostile: f64,
-    /// How the hostile clients misbehave, such as outpoints,reconnect [default: all ways in equal parts].
+    /// How the hostile clients misbehave, such as outpoints,reconnect [default: all ways in equal
+    /// parts].
     #[arg(long, value_enum, value_name = "ATTACK", value_delimiter = ',', requires = "hostile")]
     pub(crate) attacks: Vec<AttackArgument>,
-    /// Let all clients connect from the same address. Otherwise, if the server is at an address 127.x.x.x, each honest client
-    /// has an address of its own there and hostile clients share a few (Linux).
+    /// Let all clients connect from the same address. Otherwise, if the server is at an address
+    /// 127.x.x.x, each honest client has an address of its own there and hostile clients share a
+    /// few (Linux).
     #[arg(long)]
     pub(crate) one_address: bool,
-    /// Instead of all this: honest clients ask a thousand times a second, and some connect anew for every question, while
-    /// three others with this many outpoint subscriptions of one script each leave; prints the longest time without an answer.
-    /// --pairs says how often.
+    /// Instead of all this: honest clients send a thousand requests a second, some on a new
+    /// connection each, while three others with this many outpoint subscriptions of one script each
+    /// disconnect; prints the longest time without a response. --pairs says how often.
     #[arg(long, value_name = "N", conflicts_with_all = ["hostile", "mix", "chain_dir", "feed", "tls"])]
     pub(crate) leaving: Option<usize>,
-    /// Pairs of runs with --hostile; every other pair begins with the hostile clients, and ratios are medians over pairs.
+    /// Pairs of runs with --hostile; every other pair begins with the hostile clients, and ratios
+    /// are medians over pairs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) pairs: usize,
     /// Connect with TLS; any certificate will do.
     #[arg(long)]
     pub(crate) tls: bool,
-    /// Folder of the forged chain that the server's node follows: scripts to ask for, and the answers that are right.
+    /// Folder of the forged chain that the server's node follows: source of scripts to query and of
+    /// correct responses.
     #[arg(long, value_name = "DIR")]
     pub(crate) chain_dir: Option<PathBuf>,
-    /// File with script hashes as the protocol writes them, one in a line, to ask for; nothing is known of their answers.
+    /// File with script hashes to query, one per line as in the protocol; responses are not
+    /// checked.
     #[arg(long, value_name = "FILE")]
     pub(crate) scripts: Option<PathBuf>,
-    /// Port of the node's JSON-RPC on this machine: blocks of the chain folder that it lacks are submitted in a second phase.
+    /// Port of the node's JSON-RPC on this machine: blocks of the chain folder that it lacks are
+    /// submitted in a second phase.
     #[arg(long, value_name = "PORT", requires = "chain_dir", requires = "feed_cookie")]
     pub(crate) feed: Option<u16>,
     /// The node's cookie file.
@@ -127,7 +135,7 @@ pub(crate) struct LoadElectrumArguments {
     /// Where the server shows metrics for Prometheus, as HOST:PORT, to watch its memory.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) server_metrics: Option<String>,
-    /// Seed of all choices.
+    /// Seed of all random choices.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Print JSON.

@@ -8,14 +8,14 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[expect(clippy::option_option, reason = "a flag that may come without a value")]
 pub(crate) struct P2pArguments {
-    /// Serve blocks to peers on this address, over the peer-to-peer protocol; nothing is taken from them [default without a
-    /// value: 127.0.0.1 and the chain's port].
+    /// Serve blocks to peers on this address, over the peer-to-peer protocol; nothing is accepted
+    /// from them [default without a value: 127.0.0.1 and the chain's port].
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
     pub(crate) p2p: Option<Option<SocketAddr>>,
-    /// Allow an address that other machines reach: anybody may connect then.
+    /// Allow an address that other machines can reach: anyone may then connect.
     #[arg(long, requires = "p2p")]
     pub(crate) p2p_expose: bool,
-    /// What all peers together are sent at most, MB (of 1,000,000 bytes) per second; may be a fraction.
+    /// Upload limit for all peers together, MB (of 1,000,000 bytes) per second; may be a fraction.
     #[arg(long, value_name = "MB/S", requires = "p2p", value_parser = rate)]
     pub(crate) p2p_rate: Option<f64>,
     /// Peers at once.
@@ -23,25 +23,25 @@ pub(crate) struct P2pArguments {
     pub(crate) p2p_peers: usize,
 }
 
-/// Blocks over the peer-to-peer protocol, as fast as they come.
+/// Measure how fast a node serves blocks over the peer-to-peer protocol.
 ///
-/// Connects as a node would, reads all headers, then asks for the blocks from the first to the last and again, with several under
-/// way, until the time is over. The checksum of every message and the hash of every block are verified. Exit status 2 when one is
-/// wrong or the source ends the connection.
+/// Connects as a node would, reads all headers, then requests all blocks in order, over and over,
+/// several in flight, until the time is up. The checksum of every message and the hash of every
+/// block are verified. Exit status 2 when one is wrong or the node disconnects.
 #[derive(Debug, Args)]
 pub(crate) struct LoadP2pArguments {
-    /// Where the source is, as HOST:PORT.
+    /// Address of the node, as HOST:PORT.
     pub(crate) address: String,
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest.
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(crate) chain: String,
-    /// How long blocks are asked for, such as 30s, 2m or 500ms.
+    /// How long to request blocks, such as 30s, 2m or 500ms.
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = super::duration)]
     pub(crate) time: std::time::Duration,
-    /// Blocks under way; Bitcoin Core has 16.
+    /// Blocks in flight; Bitcoin Core has 16.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) window: u32,
-    /// Ask for blocks without witnesses, as nodes from before 2016 do.
+    /// Request blocks without witnesses, as nodes from before 2016 do.
     #[arg(long)]
     pub(crate) stripped: bool,
     /// Print JSON.

@@ -5,19 +5,22 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Tell what is in a chain, from its block files.
+/// Chain statistics from block files: counts per range of heights, also as Parquet.
 ///
-/// Reads Bitcoin Core's `blocks` folder, a forged chain or our own data folder, plain or obfuscated (xor.dat), blocks in
-/// any order, on the branch with the most work; a pruned folder too. Counts for each range of heights: bytes, weight,
-/// transactions, inputs, outputs by kind, `SegWit` shares, transactions with many inputs. Nothing is validated but proof of
-/// work. A forged chain is compared with its ledger, block by block. Places that are damaged are told with file and offset.
-/// Exit status 1 when a block of the chain could not be counted, or a ledger or node says otherwise.
+/// Reads Bitcoin Core's `blocks` folder, a forged chain or our own data folder, plain or obfuscated
+/// (xor.dat), blocks in any order, on the branch with the most work; a pruned folder too. Counts
+/// for each range of heights: bytes, weight, transactions, inputs, outputs by kind, `SegWit`
+/// shares, transactions with many inputs. Only proof of work is validated. A forged chain is
+/// compared with its ledger, block by block. Damage is reported with file and offset. Exit status 1
+/// when a block of the chain could not be counted, or a ledger or node disagrees.
 #[derive(Debug, Args)]
 pub(crate) struct StatsArguments {
-    /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is changed.
+    /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is
+    /// changed.
     #[arg(long, value_name = "DIR")]
     pub(crate) blocks: PathBuf,
-    /// Chain: main, test, testnet4, signet, regtest or bch-regtest [default: what the ledger or the files tell].
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest [default: that of
+    /// the ledger or the files].
     #[arg(long, value_name = "NAME")]
     pub(crate) chain: Option<String>,
     /// Heights in a range; 1 gives single blocks [default: about a hundred ranges].
@@ -26,14 +29,16 @@ pub(crate) struct StatsArguments {
     /// A transaction has many inputs when it has more than this.
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) many: u32,
-    /// Folder of a forged chain to compare with, or its ledger.jsonl [default: the folder of the blocks, if it has one].
+    /// Folder of a forged chain to compare with, or its ledger.jsonl [default: the folder of the
+    /// blocks, if it has one].
     #[arg(long, value_name = "LEDGER")]
     pub(crate) check: Option<PathBuf>,
-    /// Write blocks.parquet and txs.parquet, a row for each block and each transaction, into this folder. Txids are computed
-    /// and checked against merkle roots then.
+    /// Write blocks.parquet and txs.parquet, a row for each block and each transaction, into this
+    /// folder. Txids are computed and checked against merkle roots then.
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
-    /// Read the same counts from a node by JSON-RPC too (`getblock HASH 2`), compare them, and print both rates.
+    /// Read the same counts from a node by JSON-RPC too (`getblock HASH 2`), compare them, and
+    /// print both rates.
     #[arg(long, value_name = "HOST:PORT", requires = "cookie")]
     pub(crate) against_rpc: Option<SocketAddr>,
     /// The node's cookie file, or any file with USER:PASSWORD in it.
@@ -59,24 +64,26 @@ pub(crate) struct StatsArguments {
     pub(crate) plot: Option<PathBuf>,
 }
 
-/// Ask a chain questions in SQL.
+/// Query a chain in SQL.
 ///
-/// The tables `blocks`, `txs` and `outputs_by_type` come from block files or from Parquet files that `assay chain stats
-/// --parquet` wrote; only the columns that the query names are read. The language is `SQLite`'s; large tables spill to a
-/// temporary file. Example: SELECT segwit, COUNT(*) FROM txs WHERE inputs > 50 GROUP BY segwit.
+/// The tables `blocks`, `txs` and `outputs_by_type` come from block files or from Parquet files
+/// that `assay chain stats --parquet` wrote; only the columns that the query names are read. The
+/// language is `SQLite`'s; large tables spill to a temporary file. Example: SELECT segwit, COUNT(*)
+/// FROM txs WHERE inputs > 50 GROUP BY segwit.
 #[derive(Debug, Args)]
 pub(crate) struct SqlArguments {
     /// One query: SELECT … or WITH ….
     #[arg(required_unless_present = "tables")]
     pub(crate) sql: Option<String>,
-    /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is changed.
+    /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is
+    /// changed.
     #[arg(long, value_name = "DIR", required_unless_present_any = ["parquet", "tables"], conflicts_with = "parquet")]
     pub(crate) blocks: Option<PathBuf>,
     /// Folder with blocks.parquet and txs.parquet.
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
-    /// With --blocks: chain, which is main, test, testnet4, signet, regtest or bch-regtest [default: what the ledger or the
-    /// files tell].
+    /// With --blocks: chain, which is main, test (or testnet3), testnet4, signet, regtest or
+    /// bch-regtest [default: that of the ledger or the files].
     #[arg(long, value_name = "NAME", conflicts_with = "parquet")]
     pub(crate) chain: Option<String>,
     /// With --blocks: a transaction has many inputs when it has more than this.

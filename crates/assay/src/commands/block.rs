@@ -35,7 +35,7 @@ fn verify(arguments: &BlockVerifyArguments) -> anyhow::Result<Outcome> {
     let start = Instant::now();
     let verifier = BlockVerifier::new(&params, &block, arguments.height, arguments.median_time);
     let unusable = || format!("prevouts {path} do not belong to block {}", verifier.hash());
-    let mut report = Report::new(arguments, &block, &verifier);
+    let mut report = Report::new(params.name, arguments.height, &block, &verifier);
     // A block whose transactions are not those of its header has no inputs to count.
     let alone = verifier.check_alone();
     report.checks_s = start.elapsed().as_secs_f64();
@@ -129,12 +129,12 @@ struct Evidence {
 }
 
 impl Report {
-    fn new(arguments: &BlockVerifyArguments, block: &Block, verifier: &BlockVerifier<'_>) -> Self {
+    fn new(chain: &str, height: u32, block: &Block, verifier: &BlockVerifier<'_>) -> Self {
         Self {
             schema: 1,
             valid: false,
-            chain: arguments.chain.clone(),
-            height: arguments.height,
+            chain: chain.to_owned(),
+            height,
             hash: verifier.hash().to_string(),
             script_flags: format!("{:?}", verifier.rules().flags),
             txs: block.tx_count(),

@@ -51,15 +51,13 @@ fn read_floor(path: &Path) -> anyhow::Result<Floor> {
     let source = Source::load(path)?;
     let found = compare(&[source], &CompareOptions::default())?.floor;
     found.with_context(|| {
-        format!("{}: no pairs of the same software beside itself count there", path.display())
+        format!("{}: no valid pairs of the same software with itself there", path.display())
     })
 }
 
 fn save_floor(comparison: &Comparison, path: &Path) -> anyhow::Result<()> {
     let Some(floor) = &comparison.floor else {
-        bail!(
-            "no pairs of the same software beside itself count here, so there is no floor to save"
-        );
+        bail!("no valid pairs of the same software with itself here, so there is no floor to save");
     };
     let json = serde_json::to_vec_pretty(floor).context("cannot write JSON")?;
     atomic_file::write(path, &json)?;

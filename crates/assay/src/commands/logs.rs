@@ -32,7 +32,6 @@ pub(crate) fn run(arguments: &LogsArguments) -> anyhow::Result<Outcome> {
         (false, false) => Form::Tables,
     };
     let mut writer = Rows { out: BufWriter::new(io::stdout().lock()), form, is_first: true };
-    writer.begin()?;
     let (mut throughput, mut files) = (Throughput::default(), Vec::new());
     for path in &arguments.files {
         let name = path.display().to_string();
@@ -43,6 +42,9 @@ pub(crate) fn run(arguments: &LogsArguments) -> anyhow::Result<Outcome> {
         })?;
         complain(&summary);
         files.push((summary, charted));
+    }
+    if files.iter().all(|(summary, _)| !summary.recognised) {
+        bail!("no block progress to read; recognised are the logs of {}", logs::RECOGNISED);
     }
     writer.end(&files, &throughput)?;
     if let Some((path, picture)) = picture {
@@ -58,7 +60,8 @@ pub(crate) fn run(arguments: &LogsArguments) -> anyhow::Result<Outcome> {
     Ok(if rows > 0 { Outcome::Good } else { Outcome::Negative })
 }
 
-/// Standard output, row by row: logs may be longer than memory.
+/// Standard output, row by row: logs may be longer than memory. Its head waits for the first row, so
+/// that files without one recognised line leave it empty.
 struct Rows<W: Write> {
     out: W,
     form: Form,
@@ -81,12 +84,20 @@ impl<W: Write> Rows<W> {
         match self.form {
             Form::Tables => Ok(()),
             Form::Csv => {
+                if std::mem::take(&mut self.is_first) {
+                    self.begin()?;
+                }
                 let mut line = String::with_capacity(256);
                 logs::csv_row(file, row, &mut line);
                 self.put(&line)
             }
             Form::Json => {
-                let comma = if std::mem::take(&mut self.is_first) { "" } else { "," };
+                let comma = if std::mem::take(&mut self.is_first) {
+                    self.begin()?;
+                    ""
+                } else {
+                    ","
+                };
                 self.put(&format!("{comma}\n{}", logs::json_row(file, row)))
             }
         }
@@ -97,6 +108,9 @@ impl<W: Write> Rows<W> {
         files: &[(FileSummary, Charted)],
         throughput: &Throughput,
     ) -> anyhow::Result<()> {
+        if std::mem::take(&mut self.is_first) {
+            self.begin()?;
+        }
         match self.form {
             Form::Tables => self.put(&logs::terminal(files, throughput))?,
             Form::Csv => {}
@@ -120,6 +134,12 @@ impl<W: Write> Rows<W> {
 
 /// Faulty lines by file and number, the first of them; the count is of all.
 fn complain(summary: &FileSummary) {
+    if !summary.recognised {
+        output::complain(&format!(
+            "{}: not one line recognised ({} lines)",
+            summary.file, summary.lines
+        ));
+    }
     for fault in &summary.faults_shown {
         output::complain(&format!("{}:{}: {}", summary.file, fault.line, fault.reason));
     }

@@ -2,20 +2,27 @@
 
 use assay_bench::counters;
 use assay_bench::signatures::Backend;
-use assay_lab::survey::{BackendSpeed, SurveyOptions, survey};
+use assay_lab::survey::{BackendSpeed, Effort, SurveyOptions, survey};
 
 use crate::Outcome;
+use crate::bar::Bar;
 use crate::cli::MachineArguments;
 use crate::output;
 
 pub(crate) fn run(arguments: &MachineArguments) -> anyhow::Result<Outcome> {
     let options = SurveyOptions {
         dir: arguments.dir.clone(),
-        quick: arguments.quick,
+        effort: match (arguments.quick, arguments.thorough) {
+            (true, _) => Effort::Quick,
+            (false, true) => Effort::Thorough,
+            (false, false) => Effort::Default,
+        },
         counters: counters::available(),
         backends: backends(),
     };
-    let survey = survey(&options);
+    let bar = Bar::new("measuring [{bar:25}] {percent} %  ETA {eta}");
+    let survey = survey(&options, &|share| bar.set((share * 1000.0) as u64, 1000));
+    drop(bar);
     if arguments.json {
         output::print_json(&survey)?;
     } else {

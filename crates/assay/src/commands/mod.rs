@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod block;
 pub(crate) mod chain;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod crash;
 pub(crate) mod electrum;
 pub(crate) mod history;

@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
     let outcome = validate(&config, &stop, &progress);
     progress.clear();
     let validation = outcome?;
-    let report = Report::new(&arguments.chain, &validation, temporary.is_none());
+    let report = Report::new(config.params.name, &validation, temporary.is_none());
     if arguments.json {
         output::print_json(&report)?;
         if let Some(trouble) = report.trouble() {

@@ -12,7 +12,7 @@ use crate::cli::{Against, BenchSyncArguments};
 pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
     let Against::Kernel = arguments.against;
     let kernel = kernel::find(arguments.kernel.as_deref())?;
-    let allowed = cores::allowed().context("cannot tell which cores there are")?;
+    let allowed = cores::allowed().context("cannot determine the available cores")?;
     let cores = if arguments.cores.is_empty() { allowed.clone() } else { arguments.cores.clone() };
     if let Some(core) = cores.iter().find(|core| !allowed.contains(core)) {
         anyhow::bail!("--cores {core}: this process may use {allowed:?}");

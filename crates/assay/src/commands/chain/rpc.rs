@@ -10,8 +10,8 @@ use assay_stats::{BlockSet, Heights, Item, ReadOptions, read};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::source::Bar;
 use super::stats::Speed;
+use crate::bar::Bar;
 
 /// Longest answer accepted: a block of 256 MB, in hexadecimal and decoded.
 const ANSWER_BYTES_MAX: u64 = 4 << 30;

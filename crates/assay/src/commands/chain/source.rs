@@ -1,19 +1,13 @@
 //! Opening the blocks that a user names, with a bar on a terminal.
 
-use std::io::IsTerminal;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use assay_forge::Ledger;
 use assay_stats::{BlockSet, Damage, detect_chain};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::bar::Bar;
 use crate::output;
-
-/// What takes less time shows no bar.
-const SILENT: Duration = Duration::from_secs(2);
 
 /// Places that are named.
 const PLACES_SHOWN: usize = 5;
@@ -93,41 +87,5 @@ pub(super) fn tell_damage(damage: &[Damage], count: u64) {
     }
     if count > damage.len() as u64 {
         output::complain(&format!("{count} blocks were not counted"));
-    }
-}
-
-/// A bar that appears when something takes long, on a terminal.
-pub(super) struct Bar {
-    shown: ProgressBar,
-    start: Instant,
-    is_shown: AtomicBool,
-}
-
-impl Bar {
-    pub(super) fn new(template: &str) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        Self { shown: bar, start: Instant::now(), is_shown: AtomicBool::new(false) }
-    }
-
-    pub(super) fn set(&self, done: u64, total: u64) {
-        if !self.is_shown.load(Ordering::Relaxed) {
-            if self.start.elapsed() < SILENT || self.is_shown.swap(true, Ordering::Relaxed) {
-                return;
-            }
-            if std::io::stderr().is_terminal() {
-                self.shown.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
-            }
-        }
-        self.shown.set_length(total);
-        self.shown.set_position(done);
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.shown.finish_and_clear();
     }
 }

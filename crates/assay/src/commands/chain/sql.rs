@@ -13,6 +13,7 @@ use assay_stats::{
 
 use super::source;
 use crate::Outcome;
+use crate::bar::Bar;
 use crate::cli::SqlArguments;
 use crate::output;
 
@@ -64,7 +65,7 @@ fn ask(
         cut: Cut::default(),
         failed: None,
     };
-    let bar = source::Bar::new("reading [{bar:25}] {pos}/{len} blocks  {per_sec}  ETA {eta}");
+    let bar = Bar::new("reading [{bar:25}] {pos}/{len} blocks  {per_sec}  ETA {eta}");
     let answer_cell = std::cell::RefCell::new(&mut answer);
     let outcome = query(
         sql,

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::rpc::{self, RpcFigures};
 use super::{source, stats_page};
 use crate::Outcome;
+use crate::bar::Bar;
 use crate::cli::StatsArguments;
 use crate::output;
 
@@ -203,7 +204,7 @@ fn count(
         None => None,
     };
     let (bar, bytes) = (
-        source::Bar::new("counting [{bar:25}] {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}"),
+        Bar::new("counting [{bar:25}] {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}"),
         set.bytes(Heights::ALL),
     );
     let mut counted = Counted {

@@ -59,9 +59,7 @@ fn part_with_nodes(
     }
     match arguments.part.as_deref() {
         Some("macro") if arguments.targets.len() < 2 => {
-            bail!(
-                "--part macro sets builds of a node beside each other: give --target twice at least"
-            )
+            bail!("--part macro compares builds of a node: give --target twice at least")
         }
         Some("macro") => Ok(Some(PLAN)),
         None if !arguments.targets.is_empty() => Ok(Some(PLAN)),

@@ -1,0 +1,154 @@
+//! How long a survey takes: every probe stops at a count of samples or at a time, whichever comes first.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+/// How thorough a survey is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effort {
+    /// Few samples: a look.
+    Quick,
+    /// About 15 seconds on any machine: probes stop at a time.
+    #[default]
+    Default,
+    /// All samples, however long that takes.
+    Thorough,
+}
+
+/// When a probe stops.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    /// Samples at most, and without a time exactly so many.
+    pub samples: usize,
+    /// Samples at least, whatever the time.
+    pub samples_min: usize,
+    /// No further sample starts after this.
+    pub time: Option<Duration>,
+}
+
+/// The limits of all probes, in the order in which they run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Parts of a file, written and synced one by one.
+    pub writes: Limit,
+    /// The same parts, read back in order.
+    pub reads: Limit,
+    /// Pages from anywhere in the file.
+    pub random_reads: Limit,
+    /// Pages written and synced one by one.
+    pub syncs: Limit,
+    /// Repeats of the control load, on one core and again on all.
+    pub noise: Limit,
+}
+
+impl Effort {
+    pub(super) const fn limits(self) -> Limits {
+        let all = [16, 16, 2000, 64, 100];
+        match self {
+            Self::Quick => Limits::new([2, 2, 300, 16, 20], [0; 5], None),
+            // All together 14 s, and the last sample of each probe.
+            Self::Default => {
+                Limits::new(all, [2, 2, 100, 8, 20], Some([3000, 2000, 1500, 1500, 3000]))
+            }
+            Self::Thorough => Limits::new(all, [0; 5], None),
+        }
+    }
+
+    /// As options and reports name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Default => "default",
+            Self::Thorough => "thorough",
+        }
+    }
+}
+
+impl Limits {
+    const fn new(samples: [usize; 5], samples_min: [usize; 5], time_ms: Option<[u64; 5]>) -> Self {
+        const fn one(
+            samples: [usize; 5],
+            samples_min: [usize; 5],
+            time_ms: Option<[u64; 5]>,
+            at: usize,
+        ) -> Limit {
+            let time = match time_ms {
+                Some(time_ms) => Some(Duration::from_millis(time_ms[at])),
+                None => None,
+            };
+            Limit { samples: samples[at], samples_min: samples_min[at], time }
+        }
+        Self {
+            writes: one(samples, samples_min, time_ms, 0),
+            reads: one(samples, samples_min, time_ms, 1),
+            random_reads: one(samples, samples_min, time_ms, 2),
+            syncs: one(samples, samples_min, time_ms, 3),
+            noise: one(samples, samples_min, time_ms, 4),
+        }
+    }
+}
+
+impl Limit {
+    /// Whether another sample is due after `done`, of which the first began at `start`.
+    pub(super) fn goes_on(&self, done: usize, start: Instant) -> bool {
+        done < self.samples
+            && (done < self.samples_min || self.time.is_none_or(|time| start.elapsed() < time))
+    }
+
+    /// The share of the probe that is done.
+    fn share(&self, done: usize, start: Instant) -> f64 {
+        let by_count = done as f64 / self.samples.max(1) as f64;
+        let by_time = self.time.map_or(0.0, |time| start.elapsed().div_duration_f64(time));
+        by_count.max(by_time).min(1.0)
+    }
+}
+
+/// Passes on how far a survey is.
+pub(super) struct Steps<'a> {
+    report: &'a (dyn Fn(f64) + Sync),
+    done: f64,
+}
+
+impl<'a> Steps<'a> {
+    pub(super) fn new(report: &'a (dyn Fn(f64) + Sync)) -> Self {
+        Self { report, done: 0.0 }
+    }
+
+    /// The share of the survey, of which the running probe makes `weight`.
+    pub(super) fn report(&self, weight: f64, limit: &Limit, done: usize, start: Instant) {
+        (self.report)(self.done + weight * limit.share(done, start));
+    }
+
+    /// A probe is over.
+    pub(super) fn end(&mut self, weight: f64) {
+        self.done += weight;
+        (self.report)(self.done);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_stop_at_a_count_or_a_time() {
+        let start = Instant::now();
+        let timed = Limit { samples: 9, samples_min: 3, time: Some(Duration::ZERO) };
+        assert!(timed.goes_on(2, start) && !timed.goes_on(3, start));
+        let counted = Limit { samples: 9, samples_min: 0, time: None };
+        assert!(counted.goes_on(8, start) && !counted.goes_on(9, start));
+        assert!((counted.share(3, start) - 1.0 / 3.0).abs() < 1e-12);
+        assert!((timed.share(0, start) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_default_has_time_limits_below_fifteen_seconds() {
+        let Limits { writes, reads, random_reads, syncs, noise } = Effort::Default.limits();
+        let times = [writes, reads, random_reads, syncs, noise, noise].map(|limit| limit.time);
+        let sum: Duration = times.into_iter().flatten().sum();
+        assert!(times.iter().all(Option::is_some) && sum <= Duration::from_secs(15), "{sum:?}");
+        assert!(Effort::Thorough.limits().noise.time.is_none());
+    }
+}

@@ -1,0 +1,167 @@
+//! Words that do not belong into what users read: documents, help, reports, errors.
+//!
+//! The list holds coined or translated phrases that have an established word in the field. Each is
+//! one that no sentence needs, so a finding is mended by writing the sentence as Bitcoin Core's
+//! documentation or a systems paper would.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// A phrase in lower case, and what to write instead. A final `*` stands for any ending.
+const WORDS: &[(&str, &str)] = &[
+    ("a stranger", "a new user, another key"),
+    ("beside", "against, next to, with"),
+    ("by turns", "alternately"),
+    ("came to", "amounted to, was"),
+    ("cannot tell", "does not report"),
+    ("comes to", "amounts to, is"),
+    ("do not count", "are discarded, are ignored"),
+    ("does not count", "is discarded, is ignored"),
+    ("fall short", "miss the target"),
+    ("falls short", "misses the target"),
+    ("fell short", "missed the target"),
+    ("for people", "human-readable"),
+    ("in turns", "interleaved, alternately"),
+    ("in vain", "without result"),
+    ("made-up", "synthetic, simulated"),
+    ("moments", "times"),
+    ("newcomer*", "new transaction, new client"),
+    ("not told", "unavailable"),
+    ("refusal*", "rejection, error"),
+    ("refuse*", "reject"),
+    ("seen share*", "pre-relayed share"),
+    ("speaks against", "caveat"),
+    ("take turns", "are interleaved, alternate"),
+    ("takes turns", "is interleaved, alternates"),
+    ("taking turns", "interleaved"),
+    ("told of", "reported, announced"),
+    ("took turns", "were interleaved, alternated"),
+    ("void run*", "discarded run"),
+    ("whoever", "who"),
+    ("yardstick*", "reference rate"),
+];
+
+/// Adds the findings in all files that hold text for users.
+pub(crate) fn check(
+    root: &Path,
+    files: &[PathBuf],
+    findings: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    for path in files {
+        let Some(kind) = Kind::of(path) else { continue };
+        let file = root.join(path);
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        for (line, phrase, instead) in forbidden(&visible(&text, kind)) {
+            let path = path.display();
+            findings.push(format!("{path}:{line}: \"{phrase}\": write {instead}"));
+        }
+    }
+    Ok(())
+}
+
+/// Where users read the text of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// All of it.
+    Document,
+    /// All below its head.
+    Snapshot,
+    /// Comments at flags, and errors.
+    Flags,
+    /// Errors.
+    Source,
+}
+
+impl Kind {
+    /// Decisions and the change log are history, whose words stay.
+    fn of(path: &Path) -> Option<Self> {
+        let name = path.to_str()?;
+        let is_history = name.starts_with("docs/adr/") || name == "CHANGELOG.md";
+        match path.extension()?.to_str()? {
+            "md" => (!is_history).then_some(Self::Document),
+            "snap" => Some(Self::Snapshot),
+            "rs" if name.starts_with("crates/assay/src/cli") => Some(Self::Flags),
+            "rs" if name.starts_with("crates/") => Some(Self::Source),
+            _ => None,
+        }
+    }
+}
+
+/// The text with everything blank that users do not read, line for line.
+fn visible(text: &str, kind: Kind) -> String {
+    let mut is_error = false;
+    let mut dashes = 0;
+    let mut kept = String::with_capacity(text.len());
+    for line in text.lines() {
+        let code = line.trim_start();
+        is_error |= code.starts_with("#[error(");
+        let comment = code.strip_prefix("///").map(str::trim_start).filter(|_| kind == Kind::Flags);
+        let is_shown = match kind {
+            Kind::Document => true,
+            Kind::Snapshot => dashes >= 2,
+            Kind::Flags | Kind::Source => is_error,
+        };
+        dashes += usize::from(line == "---");
+        kept.push_str(comment.unwrap_or(if is_shown { line } else { "" }));
+        kept.push('\n');
+        is_error &= !code.ends_with(")]");
+    }
+    kept
+}
+
+/// Lines, phrases and what to write instead; phrases may be broken over two lines.
+fn forbidden(text: &str) -> Vec<(usize, &'static str, &'static str)> {
+    // Every blank is one space, so that a byte of `flat` is a byte of `text`.
+    let blank = |c: char| if c.is_ascii_whitespace() { ' ' } else { c.to_ascii_lowercase() };
+    let flat: String = text.chars().map(blank).collect();
+    let mut found = Vec::new();
+    for &(phrase, instead) in WORDS {
+        let (stem, is_open) = match phrase.strip_suffix('*') {
+            Some(stem) => (stem, true),
+            None => (phrase, false),
+        };
+        for (at, _) in flat.match_indices(stem) {
+            let is_part = |c: char| c.is_alphanumeric() || c == '_';
+            let starts = !flat[..at].ends_with(is_part);
+            let ends = is_open || !flat[at + stem.len()..].starts_with(is_part);
+            if starts && ends {
+                found.push((text[..at].matches('\n').count() + 1, phrase, instead));
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn planted_words_are_found() {
+        let of = |name: &str, text: &str| {
+            let kind = Kind::of(Path::new(name)).expect("a file that users read");
+            let found = forbidden(&visible(text, kind));
+            found.into_iter().map(|(line, phrase, _)| (line, phrase)).collect::<Vec<_>>()
+        };
+        let text = "Both take\nturns.\n\nRefused: a Yardstick.\n";
+        let all = [(1, "take turns"), (4, "refuse*"), (4, "yardstick*")];
+        assert_eq!(of("docs/x.md", text), all);
+        assert_eq!(of("docs/x.md", "besides, intake turns, comes too, become so"), []);
+        let snapshot = "---\nexpression: beside\n---\nbeside\n";
+        assert_eq!(of("crates/a/tests/snapshots/x.snap", snapshot), [(4, "beside")]);
+        let source = "/// Beside.\n#[error(\n    \"not told: {0}\"\n)]\nfn f() { \"beside\"; }\n";
+        assert_eq!(of("crates/a/src/x.rs", source), [(3, "not told")]);
+        assert_eq!(of("crates/assay/src/cli/x.rs", source), [(1, "beside"), (3, "not told")]);
+    }
+
+    #[test]
+    fn history_and_code_keep_their_words() {
+        for name in ["docs/adr/0001-x.md", "CHANGELOG.md", "xtask/src/words.rs", "plans/x.toml"] {
+            assert!(Kind::of(Path::new(name)).is_none(), "{name}");
+        }
+    }
+}
