@@ -14,7 +14,7 @@ usage: cargo xtask <command>
   ci     [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass;
          only by name: package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation)
   fuzz   [--seconds N] [TARGET…]: each fuzz target, or those named, for N seconds (60)
-  tidy   allowed crate edges, files with unsafe code, file length, forbidden words, documents";
+  tidy   allowed and used crate edges, import cycles, files with unsafe code, file length, forbidden words, documents";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
