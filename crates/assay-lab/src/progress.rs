@@ -336,7 +336,7 @@ fn describe(chain: &Chain) -> String {
 fn finished(run: &Run) -> String {
     let total = &run.total;
     match run.status {
-        Status::Valid => format!(
+        Status::Valid | Status::Disturbed => format!(
             "  {} valid: {:.0} tx/s, {:.2} MiB/s, {:.1} % seen",
             run.id,
             total.tx_per_s,

@@ -163,6 +163,9 @@ fn fault(run: &Run, usual_ns: f64, allowed: Allowed) -> Option<String> {
         let reason = run.void_reason.as_deref().unwrap_or("it is void");
         return Some(reason.to_owned());
     }
+    if run.status == Status::Disturbed {
+        return run.disturbance.clone().or_else(|| Some("disturbed".to_owned()));
+    }
     let controls = controls(run);
     let longest = controls.iter().copied().fold(0.0, f64::max);
     let shortest = controls.iter().copied().fold(f64::MAX, f64::min);

@@ -30,7 +30,7 @@ pub(crate) fn time_once_ns() -> u64 {
 
 /// Integer work in the manner of SHA-256: additions, rotations, choose and majority, in one chain
 /// of dependencies so that it measures the clock frequency and not the width of the core.
-fn mix(rounds: u32) -> u32 {
+pub(crate) fn mix(rounds: u32) -> u32 {
     let mut state: [u32; 4] = [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a];
     for round in 0..rounds {
         let [a, b, c, d] = state;

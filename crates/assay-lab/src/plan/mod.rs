@@ -736,7 +736,7 @@ mod tests {
             ("seen = [0.0, 0.9]", "seen = []"),
             ("seen = [0.0, 0.9]", "seen = [0.9, 0.9]"),
             ("seen = [0.0, 0.9]", "seen = [1.5]"),
-            ("repeat = 1", "repeat = 0"),
+            ("repeat = 2", "repeat = 0"),
             ("targets = [\"assay+index\"]", "targets = [\"btcd\"]"),
             ("batch = 250", "by = \"peer\""),
             ("targets = [\"assay+index\"]", "targets = [\"bitcoind=/b+index\"]"),

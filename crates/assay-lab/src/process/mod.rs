@@ -3,6 +3,7 @@
 pub mod measured;
 pub(crate) mod rpc;
 pub(crate) mod sample;
+pub mod surroundings;
 
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -69,12 +69,31 @@ pub(crate) fn cpu_s(pid: u32) -> Option<f64> {
     cpu_seconds(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
+/// The same with all children that ended and were waited for.
+pub(crate) fn cpu_with_children_s(pid: u32) -> Option<f64> {
+    ticks_s(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 4)
+}
+
 /// `utime + stime`, fields 14 and 15 of `/proc/<pid>/stat`. The second field is the program's name
 /// in brackets, which may itself hold spaces and brackets, so counting starts after the last one.
-fn cpu_seconds(stat: &str) -> Option<f64> {
+pub(crate) fn cpu_seconds(stat: &str) -> Option<f64> {
+    ticks_s(stat, 2)
+}
+
+/// Whether the line is that of a thread of the kernel: a child of number 2, `kthreadd`.
+pub(crate) fn is_kernel_thread(stat: &str) -> bool {
+    let after_name = stat.rsplit_once(')').map(|(_, fields)| fields);
+    after_name.and_then(|fields| fields.split_ascii_whitespace().nth(1)) == Some("2")
+}
+
+/// The sum of so many fields from `utime` on: user and system time of the process, then of its children.
+fn ticks_s(stat: &str, fields: usize) -> Option<f64> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    let mut fields = after_name.split_ascii_whitespace().skip(11);
-    let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+    let mut values = after_name.split_ascii_whitespace().skip(11);
+    let mut ticks = 0;
+    for _ in 0..fields {
+        ticks += values.next()?.parse::<u64>().ok()?;
+    }
     Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
@@ -144,6 +163,8 @@ mod tests {
     fn stat_with_brackets_in_the_name() {
         let stat = "7 (a) (b) x) S 1 7 7 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 4 0 100 1 2";
         assert_eq!(cpu_seconds(stat), Some(2.0));
+        assert!(!is_kernel_thread(stat) && is_kernel_thread("9 (kworker/0:1) I 2 0 0 0"));
+        assert_eq!(ticks_s(stat, 4), Some(2.0));
         assert_eq!(cpu_seconds("garbage"), None);
         assert_eq!(cpu_seconds("7 (x) S 1"), None);
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use assay_report::csv::field;
 
-use crate::results::{Results, Status};
+use crate::results::Results;
 
 const HEAD: &str = "target,run,status,seen_requested,repeat,height,phase,txs,inputs,outputs,bytes,\
 signatures,txs_sent,txs_accepted,txs_in_mempool,first_tx_at_s,last_tx_at_s,send_at_s,reply_at_s,\
@@ -15,7 +15,7 @@ pub(super) fn blocks(results: &Results) -> String {
     let mut out = HEAD.to_owned();
     for target in &results.targets {
         for run in &target.runs {
-            let status = if run.status == Status::Valid { "valid" } else { "void" };
+            let status = run.status.as_str();
             let (seen, repeat) = (run.seen_requested, run.repeat);
             let head =
                 format!("{},{},{status},{seen},{repeat}", field(&target.name), field(&run.id));

@@ -5,7 +5,7 @@ use assay_report::stats::{median, rate as divide};
 
 use super::series;
 use crate::plan::SeenMode;
-use crate::results::{Results, Run};
+use crate::results::{Results, Run, Status, disturbance};
 
 pub(super) const BLOCKS: &str = "Service time runs from sending the first byte of a block to its \
 being the tip, as a second connection sees it; it includes transfer, hexadecimal and JSON decoding. \
@@ -108,6 +108,8 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
     out.extend(super::index::headlines(results));
     out.extend(yardstick(results));
     out.extend(noise(results));
+    out.extend(disturbances(results));
+    out.extend(super::verdict::ran_once(results));
     out
 }
 
@@ -172,6 +174,26 @@ fn noise(results: &Results) -> Option<String> {
         "machine noise: the control load took {ms:.1} ms (median of {times}), with a spread of {}{unrest}",
         percent(spread)
     ))
+}
+
+/// Runs during which something else used the machine, and unequal CPU time for equal work.
+fn disturbances(results: &Results) -> Vec<String> {
+    let mut out = Vec::new();
+    for run in results.runs() {
+        let Some(reason) = &run.disturbance else { continue };
+        out.push(match run.status {
+            Status::Disturbed => format!("disturbed, left out: {}: {reason}", run.id),
+            _ => {
+                format!("disturbed, and no undisturbed run of the same work: {}: {reason}", run.id)
+            }
+        });
+    }
+    for target in &results.targets {
+        for share in target.seen_shares() {
+            out.extend(disturbance::unequal_work(&target.name, &target.valid_runs(share)));
+        }
+    }
+    out
 }
 
 /// What to know before reading the main tables.
@@ -240,16 +262,16 @@ pub(super) fn method(results: &Results) -> Vec<String> {
     let shares: Vec<String> = seen.iter().map(|share| whole_percent(*share)).collect();
     let points = [
         format!(
-            "Every target is a process of its own with a fresh data folder, fed over JSON-RPC. One \
-             run per seen share ({}), {} per share, {} warm-up.",
-            shares.join(", "),
+            "Every target is a process of its own with a fresh data folder, fed over JSON-RPC. {} \
+             per pre-relayed share ({}); {}.",
             match results.plan.runs.repeat {
-                1 => "once".to_owned(),
-                repeats => format!("{repeats} times, every second round in reverse order"),
+                1 => "One run".to_owned(),
+                repeats => format!("{repeats} runs, every second round in reverse order,"),
             },
+            shares.join(", "),
             match results.plan.runs.warmup {
-                0 => "no".to_owned(),
-                runs => format!("{runs} unrecorded runs as"),
+                0 => "no warm-up".to_owned(),
+                runs => format!("{runs} unrecorded warm-up runs"),
             },
         ),
         "All times are from one monotonic clock of the laboratory. The tip is watched with \

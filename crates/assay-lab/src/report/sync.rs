@@ -157,6 +157,7 @@ pub(super) fn outcome(results: &Results) -> Table {
             run.id.clone(),
             match run.status {
                 Status::Valid => "valid".to_owned(),
+                Status::Disturbed => "disturbed".to_owned(),
                 Status::Void => "VOID".to_owned(),
             },
             count(run.blocks.len() as u64),
@@ -591,7 +592,7 @@ pub(super) fn long_csv(results: &Results) -> String {
             .to_owned();
     for target in &results.targets {
         for run in &target.runs {
-            let status = if run.status == Status::Valid { "valid" } else { "void" };
+            let status = run.status.as_str();
             let (mut txs, mut inputs, mut bytes) = (0, 0, 0);
             for block in &run.blocks {
                 (txs, inputs, bytes) =

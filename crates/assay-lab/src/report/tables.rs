@@ -138,6 +138,7 @@ pub(super) fn outcome(results: &Results) -> Vec<Table> {
             run.id.clone(),
             match run.status {
                 Status::Valid => "valid".to_owned(),
+                Status::Disturbed => "disturbed".to_owned(),
                 Status::Void => "VOID".to_owned(),
             },
             percent(run.seen_measured),

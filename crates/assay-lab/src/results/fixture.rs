@@ -195,6 +195,8 @@ fn run(plan: &Plan, target: &str, seen: f64, slowness: f64) -> Run {
     Run {
         id: format!("{target}-{}", in_percent(seen)),
         status: Status::Valid,
+        disturbance: None,
+        surroundings: None,
         void_reason: None,
         seen_requested: seen,
         seen_measured: total.seen_measured,

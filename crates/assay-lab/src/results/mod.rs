@@ -8,6 +8,7 @@
 //! `signatures` do not. What could not be measured is `null`.
 
 pub(crate) mod aggregate;
+pub mod disturbance;
 mod file;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -21,6 +22,7 @@ use crate::electrum::check::LedgerCheck;
 use crate::machine::{Machine, Software, Yardstick};
 use crate::plan::{IndexKind, Plan};
 use crate::process::sample::Samples;
+use crate::process::surroundings::Surroundings;
 
 pub use self::file::{FILE, LoadError, load, load_file};
 
@@ -143,8 +145,21 @@ pub struct IndexInfo {
 pub enum Status {
     /// The target did the work: tip, UTXO set and counts agree with the ledger.
     Valid,
+    /// It did the work on a disturbed machine; the figures are kept, and other runs stand for it.
+    Disturbed,
     /// It did not; the figures are kept, and count for nothing.
     Void,
+}
+
+impl Status {
+    /// As in `results.json`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Disturbed => "disturbed",
+            Self::Void => "void",
+        }
+    }
 }
 
 /// One run: one target, one seen share.
@@ -156,6 +171,9 @@ pub struct Run {
     pub status: Status,
     /// Why not.
     pub void_reason: Option<String>,
+    /// What else used the machine, where that was more than [`disturbance`] allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<String>,
     /// Share of each block's transactions that was to be sent beforehand.
     pub seen_requested: f64,
     /// Share found in the target's mempool just before the block, over all measured phases.
@@ -190,6 +208,9 @@ pub struct Run {
     pub lab_cpu_s: Option<f64>,
     /// Control load before and after, in nanoseconds.
     pub control_ns: Vec<u64>,
+    /// The machine during the run, apart from the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<Surroundings>,
     /// What the index beside the node did.
     #[serde(default)]
     pub index: Option<IndexRun>,

@@ -17,6 +17,7 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use assay_report::atomic_file::{self, WriteError};
+use assay_report::number::in_percent;
 
 use self::journal::{Journal, Settings, run_id};
 use self::one::{RunFault, RunJob};
@@ -30,7 +31,9 @@ use crate::machine::{self, Machine, Software, Yardstick};
 use crate::plan::{Keys, Plan, TargetSpec, check_scale};
 use crate::progress::{Event, Reporter};
 use crate::report;
-use crate::results::{ChainSummary, IndexInfo, Profile, Results, Run, SCHEMA, TargetResults};
+use crate::results::{
+    ChainSummary, IndexInfo, Profile, Results, Run, SCHEMA, TargetResults, disturbance,
+};
 use crate::target::{Target, TargetError, Way};
 
 /// How to run a plan.
@@ -399,6 +402,7 @@ impl Session<'_> {
             runs.sort_by(|a, b| {
                 a.seen_requested.total_cmp(&b.seen_requested).then(a.repeat.cmp(&b.repeat))
             });
+            mark_disturbed(&mut runs);
             TargetResults {
                 name: format!("{}{}", target.name, forged.suffix(self.plan)),
                 family: target.family.as_str().to_owned(),
@@ -441,6 +445,15 @@ impl Session<'_> {
         report::write_all(&results, &self.options.out_dir)?;
         self.reporter.event(&Event::ReportWritten { dir: &self.options.out_dir });
         Ok(results)
+    }
+}
+
+/// Marks the disturbed of all runs of a target with one chain.
+fn mark_disturbed(runs: &mut [Run]) {
+    for same_work in
+        runs.chunk_by_mut(|a, b| in_percent(a.seen_requested) == in_percent(b.seen_requested))
+    {
+        disturbance::mark(same_work);
     }
 }
 

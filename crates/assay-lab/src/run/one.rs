@@ -21,6 +21,7 @@ use crate::machine::control::time_control_load_ns;
 use crate::plan::Plan;
 use crate::process::rpc::{Client, RpcError};
 use crate::process::sample::{self, Sampler, Samples};
+use crate::process::surroundings::Watch;
 use crate::process::{Launch, Ports, Process, ProcessError};
 use crate::progress::{Event, Reporter};
 use crate::results::{
@@ -188,9 +189,11 @@ impl RunJob<'_> {
         let mut control_ns = vec![time_control_load_ns()];
         let clock = Clock::start();
         let mut findings = Findings::default();
+        let watch = Watch::start();
         let own_cpu_s = || sample::cpu_s(std::process::id());
         let cpu_before_s = own_cpu_s();
         let fault = self.with_folders(clock, &mut findings).err();
+        let surroundings = Some(watch.finish());
         let lab_cpu_s = own_cpu_s().zip(cpu_before_s).map(|(after, before)| after - before);
         control_ns.push(time_control_load_ns());
         let void_reason = match &fault {
@@ -202,6 +205,7 @@ impl RunJob<'_> {
             id: self.id.to_owned(),
             status: if void_reason.is_some() { Status::Void } else { Status::Valid },
             void_reason,
+            disturbance: None,
             seen_requested: self.seen,
             seen_measured: total.seen_measured,
             repeat: self.repeat,
@@ -219,6 +223,7 @@ impl RunJob<'_> {
             samples: findings.samples,
             lab_cpu_s,
             control_ns,
+            surroundings,
             index: findings.index,
             preparation: findings.preparation,
         };
