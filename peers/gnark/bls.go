@@ -164,7 +164,7 @@ func repeatTrue(check func() bool) func(uint64) {
 
 func blsSignatures(t *table) {
 	const name = "bls-signatures"
-	t.add(name, "sign", "HashToG2, G2Jac.ScalarMultiplication", func(w *order) (prepared, error) {
+	t.add(name, "sign", "HashToG2, G2Jac.ScalarMultiplication, variable time", func(w *order) (prepared, error) {
 		k, err := newBlsKeys(w, 1, false)
 		if err != nil {
 			return prepared{}, err

@@ -80,7 +80,7 @@ func bls12377Fields(t *table) {
 			}
 		}, func() []byte { b := x.Bytes(); return b[:] })
 	})
-	t.add(name, "fr-inv", "fr.Element.Inverse", func(w *order) (prepared, error) {
+	t.add(name, "fr-inv", "fr.Element.Inverse, variable time", func(w *order) (prepared, error) {
 		x, y := bls12377Fr(w, "fr", 0), bls12377Fr(w, "fr", 1)
 		return chained(func(n uint64) {
 			for ; n > 0; n-- {
@@ -105,7 +105,7 @@ func bls12377Fields(t *table) {
 			}
 		}, func() []byte { return bls12377FpBytes(&x) })
 	})
-	t.add(name, "fp-inv", "fp.Element.Inverse", func(w *order) (prepared, error) {
+	t.add(name, "fp-inv", "fp.Element.Inverse, variable time", func(w *order) (prepared, error) {
 		x, y := bls12377Fp(w, "fp", 0), bls12377Fp(w, "fp", 1)
 		return chained(func(n uint64) {
 			for ; n > 0; n-- {
@@ -320,7 +320,7 @@ func bls12377Towers(t *table) {
 			}
 		}, func() []byte { return bls12377Fp2Bytes(&x) })
 	})
-	t.add(name, "fp2-inv", "E2.Inverse", func(w *order) (prepared, error) {
+	t.add(name, "fp2-inv", "E2.Inverse, variable time", func(w *order) (prepared, error) {
 		x, y := bls12377Fp2(w, "fp2", 0), bls12377Fp2(w, "fp2", 1)
 		return chained(func(n uint64) {
 			for ; n > 0; n-- {
@@ -372,7 +372,7 @@ func bls12377Towers(t *table) {
 			}
 		}, func() []byte { return bls12377Fp12Bytes(&x) })
 	})
-	t.add(name, "fp12-inv", "E12.Inverse", func(w *order) (prepared, error) {
+	t.add(name, "fp12-inv", "E12.Inverse, variable time", func(w *order) (prepared, error) {
 		x, y := bls12377Fp12(w, "fp12", 0), bls12377Fp12(w, "fp12", 1)
 		return chained(func(n uint64) {
 			for ; n > 0; n-- {

@@ -80,7 +80,7 @@ func bn254Fields(t *table) {
 			}
 		}, func() []byte { b := x.Bytes(); return b[:] })
 	})
-	t.add(name, "fr-inv", "fr.Element.Inverse", func(w *order) (prepared, error) {
+	t.add(name, "fr-inv", "fr.Element.Inverse, variable time", func(w *order) (prepared, error) {
 		x, y := bn254Fr(w, "fr", 0), bn254Fr(w, "fr", 1)
 		return chained(func(n uint64) {
 			for ; n > 0; n-- {
@@ -105,7 +105,7 @@ func bn254Fields(t *table) {
 			}
 		}, func() []byte { return bn254FpBytes(&x) })
 	})
-	t.add(name, "fp-inv", "fp.Element.Inverse", func(w *order) (prepared, error) {
+	t.add(name, "fp-inv", "fp.Element.Inverse, variable time", func(w *order) (prepared, error) {
 		x, y := bn254Fp(w, "fp", 0), bn254Fp(w, "fp", 1)
 		return chained(func(n uint64) {
 			for ; n > 0; n-- {
@@ -295,7 +295,7 @@ func bn254Towers(t *table) {
 			}
 		}, func() []byte { return bn254Fp2Bytes(&x) })
 	})
-	t.add(name, "fp2-inv", "E2.Inverse", func(w *order) (prepared, error) {
+	t.add(name, "fp2-inv", "E2.Inverse, variable time", func(w *order) (prepared, error) {
 		x, y := bn254Fp2(w, "fp2", 0), bn254Fp2(w, "fp2", 1)
 		return chained(func(n uint64) {
 			for ; n > 0; n-- {
@@ -347,7 +347,7 @@ func bn254Towers(t *table) {
 			}
 		}, func() []byte { return bn254Fp12Bytes(&x) })
 	})
-	t.add(name, "fp12-inv", "E12.Inverse", func(w *order) (prepared, error) {
+	t.add(name, "fp12-inv", "E12.Inverse, variable time", func(w *order) (prepared, error) {
 		x, y := bn254Fp12(w, "fp12", 0), bn254Fp12(w, "fp12", 1)
 		return chained(func(n uint64) {
 			for ; n > 0; n-- {

@@ -80,7 +80,7 @@ func secp256k1Fields(t *table) {
 			}
 		}, func() []byte { b := x.Bytes(); return b[:] })
 	})
-	t.add(name, "fr-inv", "fr.Element.Inverse", func(w *order) (prepared, error) {
+	t.add(name, "fr-inv", "fr.Element.Inverse, variable time", func(w *order) (prepared, error) {
 		x, y := secp256k1Fr(w, "fr", 0), secp256k1Fr(w, "fr", 1)
 		return chained(func(n uint64) {
 			for ; n > 0; n-- {
@@ -105,7 +105,7 @@ func secp256k1Fields(t *table) {
 			}
 		}, func() []byte { return secp256k1FpBytes(&x) })
 	})
-	t.add(name, "fp-inv", "fp.Element.Inverse", func(w *order) (prepared, error) {
+	t.add(name, "fp-inv", "fp.Element.Inverse, variable time", func(w *order) (prepared, error) {
 		x, y := secp256k1Fp(w, "fp", 0), secp256k1Fp(w, "fp", 1)
 		return chained(func(n uint64) {
 			for ; n > 0; n-- {

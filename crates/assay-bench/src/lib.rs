@@ -32,6 +32,7 @@ pub mod p2p;
 pub mod pairing;
 mod peer;
 pub mod plan;
+mod published;
 pub mod registry;
 pub mod report;
 pub mod results;

@@ -201,6 +201,8 @@ pub(crate) mod fixture {
             instructions_per_op: None,
             ratio: Some(1.5),
             note: "their note".to_owned(),
+            source: "https://example.org/figures".to_owned(),
+            date: "2025-08".to_owned(),
         };
         BenchResults {
             schema: SCHEMA,

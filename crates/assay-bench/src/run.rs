@@ -116,6 +116,7 @@ pub fn run(
         builds(&all, options, &mut results, watch);
     }
     if options.plan.is_some() && results.is_complete {
+        watch.stage();
         studies(sections, options.extent, &mut results, watch);
     }
     for section in sections {

@@ -12,6 +12,8 @@ use crate::{BenchError, Progress};
 pub trait Watch: Progress {
     /// A benchmark begins, the one with this number, from 0, of so many.
     fn benchmark(&self, name: &str, number: usize, total: usize);
+    /// What begins from now on belongs to no benchmark: parts with steps of their own.
+    fn stage(&self) {}
     /// Something that a person should know now.
     fn note(&self, text: &str);
     /// Whether to stop after this benchmark.
@@ -115,6 +117,12 @@ pub struct Published {
     /// Anything else that a reader has to know.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// Where it was published.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// When, as precisely as is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub date: String,
 }
 
 /// An answer in words and tables.

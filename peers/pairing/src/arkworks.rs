@@ -146,7 +146,7 @@ fn field<F: Field>(table: &mut Table, curve: &'static str, label: &'static str, 
                 };
                 Ok(Prepared::chained(x, step, bytes))
             }),
-            "inv" => table.add(curve, name, "Field::inverse", move |work| {
+            "inv" => table.add(curve, name, "Field::inverse, variable time", move |work| {
                 let (x, y) = first_two(work);
                 let step = move |x: &mut F| *x = x.inverse().expect("not zero") + y;
                 Ok(Prepared::chained(x, step, bytes))
@@ -194,7 +194,7 @@ fn group<P: SWCurveConfig>(table: &mut Table, curve: &'static str, label: &'stat
         };
         Ok(Prepared::chained(x, step, point_bytes))
     });
-    table.add(curve, format!("{label}-mul"), "Projective * ScalarField", move |work| {
+    table.add(curve, format!("{label}-mul"), "Projective * ScalarField, variable time", move |work| {
         let point: Projective<P> = points::<P>(work, label, 1)[0].into();
         let scalars = scalars::<P::ScalarField>(work, SPREAD);
         let answer = scalars[..ANSWERED].iter().flat_map(|scalar| point_bytes(&(point * scalar)));

@@ -72,7 +72,7 @@ fn checked(right: bool, wrong: bool, mut check: impl FnMut() -> bool + Send + 's
 
 /// Adds them.
 pub fn operations(table: &mut Table) {
-    table.add(GROUP, "sign", "SecretKey::sign", |work| {
+    table.add(GROUP, "sign", "SecretKey::sign, constant time", |work| {
         let keys = Signers::new(work, 1, |index| work.message(index))?;
         let mut message = work.message(0);
         Ok(Prepared::new(signature_bytes(&keys.sigs[0]), move |iterations| {

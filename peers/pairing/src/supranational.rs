@@ -100,7 +100,7 @@ fn fields(table: &mut Table) {
         let (x, y) = (fr(work, "fr", 0), fr(work, "fr", 1));
         Ok(Prepared::chained(x, move |x| in_place!(blst_fr_mul(x, &y)), fr_bytes))
     });
-    table.add(CURVE, "fr-inv", "blst_fr_eucl_inverse", |work| {
+    table.add(CURVE, "fr-inv", "blst_fr_eucl_inverse, constant time", |work| {
         let (x, y) = (fr(work, "fr", 0), fr(work, "fr", 1));
         let step = move |x: &mut blst_fr| {
             in_place!(blst_fr_eucl_inverse(x));
@@ -115,7 +115,7 @@ fn fields(table: &mut Table) {
     table.add(CURVE, "fp-sqr", "blst_fp_sqr", |work| {
         Ok(Prepared::chained(fp(work, "fp", 0), |x| in_place!(blst_fp_sqr(x)), fp_bytes))
     });
-    table.add(CURVE, "fp-inv", "blst_fp_eucl_inverse", |work| {
+    table.add(CURVE, "fp-inv", "blst_fp_eucl_inverse, constant time", |work| {
         let (x, y) = (fp(work, "fp", 0), fp(work, "fp", 1));
         let step = move |x: &mut blst_fp| {
             in_place!(blst_fp_eucl_inverse(x));
@@ -160,7 +160,7 @@ fn towers(table: &mut Table) {
     table.add(CURVE, "fp2-sqr", "blst_fp2_sqr", |work| {
         Ok(Prepared::chained(fp2(work, "fp2", 0), |x| in_place!(blst_fp2_sqr(x)), fp2_bytes))
     });
-    table.add(CURVE, "fp2-inv", "blst_fp2_eucl_inverse", |work| {
+    table.add(CURVE, "fp2-inv", "blst_fp2_eucl_inverse, constant time", |work| {
         let (x, y) = (fp2(work, "fp2", 0), fp2(work, "fp2", 1));
         let step = move |x: &mut blst_fp2| {
             in_place!(blst_fp2_eucl_inverse(x));
@@ -201,7 +201,7 @@ fn towers(table: &mut Table) {
     table.add(CURVE, "fp12-sqr", "blst_fp12_sqr", |work| {
         Ok(Prepared::chained(fp12(work, "fp12", 0), |x| in_place!(blst_fp12_sqr(x)), fp12_bytes))
     });
-    table.add(CURVE, "fp12-inv", "blst_fp12_inverse", |work| {
+    table.add(CURVE, "fp12-inv", "blst_fp12_inverse, constant time", |work| {
         let (x, y) = (fp12(work, "fp12", 0), fp12(work, "fp12", 1));
         let step = move |x: &mut blst_fp12| {
             in_place!(blst_fp12_inverse(x));

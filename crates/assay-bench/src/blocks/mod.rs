@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::forged::{Forge, Kind};
-pub use report::{Published, Report};
+pub use report::Report;
 use stages::{Measured, Subject};
 
 use crate::conditions::Conditions;

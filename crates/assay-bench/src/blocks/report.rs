@@ -12,39 +12,6 @@ use crate::conditions::Conditions;
 use crate::harness::{Figures, Row};
 use crate::table;
 
-/// A figure that others published, on another machine.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Published {
-    /// What was measured.
-    what: &'static str,
-    /// How long it took.
-    ms: f64,
-    /// Where and with what.
-    source: &'static str,
-}
-
-const CORE: &str = "Bitcoin Core 31.99 (August 2026, gcc 12 -O2), bench_bitcoin, 2-core AMD Zen 5 virtual machine; another machine than this one";
-
-/// Bitcoin Core's own benchmarks of the same work.
-const PUBLISHED: [Published; 4] = [
-    Published {
-        what: "ConnectBlock, 1000 transactions of 5 inputs, all ECDSA, both cores",
-        ms: 76.5,
-        source: CORE,
-    },
-    Published {
-        what: "ConnectBlock, 1000 transactions of 5 inputs, all Schnorr, both cores",
-        ms: 75.2,
-        source: CORE,
-    },
-    Published { what: "CheckBlock, mainnet block 413567", ms: 0.531, source: CORE },
-    Published {
-        what: "deserialise (txids and wtxids included), mainnet block 413567",
-        ms: 1.243,
-        source: CORE,
-    },
-];
-
 /// A block that was measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct BlockRecord {
@@ -120,7 +87,6 @@ pub struct Report {
     tip: String,
     blocks: Vec<BlockRecord>,
     ratios: Vec<RowRatio>,
-    published: [Published; 4],
     rows: Vec<Row>,
     notes: Vec<&'static str>,
     conditions: Conditions,
@@ -129,14 +95,14 @@ pub struct Report {
 const NOTES: [&str; 4] = [
     "Stages run on one thread, connecting on connect_threads on both sides (the kernel's workers and its submitting thread).",
     "The kernel hashes each transaction as it deserialises, so its parsing is set beside ours with txids and wtxids; its merkle root is what CheckBlock takes more with it than without.",
-    "Connecting is a block given to a chain: parse, check, store, verify, move coins, undo data; Core's published ConnectBlock figures leave out parsing and storing.",
+    "Connecting is a block given to a chain: parse, check, store, verify, move coins, undo data; Bitcoin Core's own ConnectBlock benchmark leaves out parsing and storing, so its figures are not these.",
     "The real blocks' ratio is that of the sums over all real blocks, round by round.",
 ];
 
 impl Report {
     pub(super) fn new(options: &Options, conditions: Conditions, kernel: Option<String>) -> Self {
         Self {
-            schema: 1,
+            schema: 2,
             kind: "blocks",
             real_scripts_ratio: None,
             real_scripts_libsecp_ratio: None,
@@ -168,7 +134,6 @@ impl Report {
             tip: String::new(),
             blocks: Vec::new(),
             ratios: Vec::new(),
-            published: PUBLISHED,
             rows: Vec::new(),
             notes: NOTES.to_vec(),
             conditions,
@@ -315,10 +280,6 @@ impl Report {
                 (self.large_tx_libsecp_threads_interval, None),
             ),
         ]));
-        text.push_str("\npublished, on another machine:\n");
-        for Published { what, ms, source } in &self.published {
-            let _ = writeln!(text, "{ms:>10} ms  {what} ({source})");
-        }
         let _ = writeln!(text, "\nall sides ended with tip {}", self.tip);
         for note in &self.notes {
             let _ = writeln!(text, "- {note}");

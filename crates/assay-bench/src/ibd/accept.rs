@@ -1,5 +1,6 @@
 //! Transactions offered to the engine: what the check of inputs is worth in context, and what it saves to look at scripts once.
 
+use std::hint::black_box;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use assay_consensus::params::ChainParams;
@@ -14,7 +15,7 @@ use super::names::{AGAIN, ASSAY, FIRST, SET, SORTED_NULL};
 use super::subjects::{LazySubject, Subject};
 use crate::BenchError;
 use crate::forged::{Forge, Kind};
-use crate::harness::Alternative;
+use crate::harness::{Alternative, Sample};
 use crate::suite::{Benchmark, Extent};
 
 /// Transactions whose inputs are not there: everything but coins and scripts (the report's `ProcessTransactionBench`).
@@ -108,21 +109,41 @@ fn make_missing(
         STEPS.into_iter().filter(|step| [SET, SORTED_NULL].contains(&step.0))
     {
         let (node, offers) = (Arc::clone(&node), Arc::clone(&offers));
-        alternatives.push(scale.calls(alternative, ops, move || {
-            for tx in offers.iter() {
-                assert!(check_with(tx.view(), inputs), "it was valid before");
-                assert!(node.offer(tx.bytes()).reject.is_some(), "its inputs are not there");
-            }
+        alternatives.push(scale.epochs(alternative, move |times| {
+            let path = timed(times, &offers, |tx| node.offer(tx.bytes()).reject.is_some());
+            let own = timed(times, &offers, |tx| check_transaction(tx.view()).is_ok());
+            let other = timed(times, &offers, |tx| check_with(tx.view(), inputs));
+            Ok(with_other_check(path, own, other))
         })?);
     }
-    // The engine makes its own check in any case: each alternative makes its once more, so that they differ in it alone.
     alternatives.push(scale.calls(ASSAY, ops, move || {
         for tx in offers.iter() {
-            assert!(check_transaction(tx.view()).is_ok(), "it was valid before");
             assert!(node.offer(tx.bytes()).reject.is_some(), "its inputs are not there");
         }
     })?);
     Ok(alternatives)
+}
+
+/// Does something to all transactions so many times, which must hold for each.
+fn timed(times: u64, offers: &[Transaction], holds: impl Fn(&Transaction) -> bool) -> Sample {
+    Sample::of(times * offers.len() as u64, || {
+        for _ in 0..times {
+            for tx in offers {
+                assert!(holds(black_box(tx)), "it was so before");
+            }
+        }
+    })
+}
+
+/// The path of a transaction through the engine with another check of it. The engine makes its own check in any case, so that
+/// one, timed alone, is taken off and the other put in its place: each side checks once.
+fn with_other_check(path: Sample, own: Sample, other: Sample) -> Sample {
+    let replaced = |path: u64, own: u64, other: u64| path.saturating_sub(own) + other;
+    Sample::told(
+        path.ops,
+        replaced(path.wall_ns, own.wall_ns, other.wall_ns),
+        replaced(path.cpu_ns, own.cpu_ns, other.cpu_ns),
+    )
 }
 
 /// An engine with coins to spend, and who signs for them.
@@ -192,4 +213,19 @@ fn make_valid(
             move |()| known.iter().try_for_each(|raw| is_accepted(&two, raw)),
         )?,
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A check that takes twice as long as the engine's must not be diluted by a second one.
+    #[test]
+    fn another_check_takes_the_place_of_the_engines_own() {
+        let sample = |ns: u64| Sample::told(10, ns, ns);
+        let found = with_other_check(sample(1_000), sample(100), sample(200));
+        assert_eq!((found.ops, found.wall_ns, found.cpu_ns), (10, 1_100, 1_100));
+        // The noise of three times must not make a negative one.
+        assert_eq!(with_other_check(sample(10), sample(20), sample(5)).wall_ns, 5);
+    }
 }

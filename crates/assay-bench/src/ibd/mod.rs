@@ -152,6 +152,16 @@ mod tests {
         let found: BTreeSet<&str> =
             pairs.tables[0].rows.iter().map(|row| row[0].as_str()).collect();
         assert_eq!(found.len(), studies::PAIR_COUNT, "{found:?}");
+        // A share of a block was once made of invented counts: only the report's own seconds may be divided.
+        let savings = studies.iter().find(|study| study.id == "sum").expect("what is saved");
+        let (published, measured) = savings.tables.split_last().expect("tables");
+        assert!(published.caption.starts_with("Published"), "{}", published.caption);
+        assert!(!measured.is_empty());
+        for cell in
+            measured.iter().flat_map(|table| table.rows.iter().chain([&table.head])).flatten()
+        {
+            assert!(!cell.contains('%') && !cell.contains("share"), "{cell}");
+        }
         for table in studies.iter().flat_map(|study| &study.tables) {
             assert!(!table.rows.is_empty(), "{}", table.caption);
             assert!(

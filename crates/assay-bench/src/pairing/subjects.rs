@@ -10,7 +10,7 @@ use serde_json::json;
 use super::own::{self, Own};
 use super::{PairingSettings, SubjectSettings};
 use crate::BenchError;
-use crate::harness::Sample;
+use crate::harness::{Figures, Row, Sample};
 use crate::talk::Talk;
 
 /// What a subject says about itself.
@@ -119,6 +119,15 @@ impl Subject {
         self.description.operations.iter().find(is_it).map(|offer| offer.how.as_str())
     }
 
+    /// Its name in the figures of an operation: with the kind of timing where its description says which.
+    pub(super) fn label(&self, curve: &str, operation: &str) -> String {
+        let how = self.how(curve, operation).unwrap_or_default();
+        match TIMINGS.into_iter().find(|timing| how.contains(timing)) {
+            Some(timing) => format!("{} ({timing})", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     /// Prepares an operation.
     pub(super) fn prepare(&self, order: &Order) -> Result<Answer, BenchError> {
         *self.current.borrow_mut() = None;
@@ -143,6 +152,28 @@ impl Subject {
             }
         }
     }
+}
+
+/// Whether the time of an operation shows its secrets. Code that does not let it pays for that, so the two kinds are not ranked
+/// with each other.
+pub(super) const TIMINGS: [&str; 2] = ["constant time", "variable time"];
+
+/// The kind of timing that a name in figures ends with.
+pub(super) fn timing_of(label: &str) -> Option<&'static str> {
+    let (_, kind) = label.strip_suffix(')')?.rsplit_once(" (")?;
+    TIMINGS.into_iter().find(|timing| *timing == kind)
+}
+
+/// The figures of a subject, whatever kind of timing its name carries there.
+pub(super) fn figures_of<'r>(row: &'r Row, subject: &str) -> Option<&'r Figures> {
+    let is_it = |figures: &&Figures| {
+        let rest = figures.name.strip_prefix(subject);
+        rest.is_some_and(|rest| {
+            rest.is_empty()
+                || timing_of(&figures.name).is_some_and(|timing| rest == format!(" ({timing})"))
+        })
+    };
+    row.figures.iter().find(is_it)
 }
 
 /// The order to prepare as it is sent.

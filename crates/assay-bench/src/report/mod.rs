@@ -124,7 +124,7 @@ fn sections(results: &BenchResults) -> Vec<Section> {
         section(
             "published",
             "Beside published figures",
-            prose::PUBLISHED.map(str::to_owned).into(),
+            prose::published(results),
             tables::published(results),
         ),
     ];
@@ -226,6 +226,7 @@ mod tests {
         for words in [
             "<td>faster</td>",
             "Ryzen 5 3600",
+            "https://example.org/figures (2025-08)",
             "637.0",
             "What &lt;limits&gt; change",
             "<code>paragraph</code>",

@@ -3,11 +3,24 @@
 use assay_report::stats::verdict::{FLOOR_MIN, Verdict};
 
 use crate::results::{BenchResults, Comparison};
+use crate::suite::Published;
 
-/// Above the published figures.
-pub(super) const PUBLISHED: [&str; 1] =
-    ["Times of other machines say little beside ours; ratios and instructions travel better. \
-     A published ratio is the time before an optimisation over the time after it, as ours is."];
+/// Above the published figures: what they are worth here, and where each is from.
+pub(super) fn published(results: &BenchResults) -> Vec<String> {
+    let mut all = vec![
+        "The machines differ, so times say little; ratios and instructions travel better. \
+         A ratio, published or measured here, is the time before an optimisation over the time after it."
+            .to_owned(),
+    ];
+    for figure in results.published.iter().filter(|figure| !figure.source.is_empty()) {
+        let Published { subject, machine, source, date, .. } = figure;
+        let point = format!("- {subject}; {machine}: {source} ({date}).");
+        if !all.contains(&point) {
+            all.push(point);
+        }
+    }
+    all
+}
 
 /// Questions, and how much was found.
 pub(super) fn summary(results: &BenchResults) -> Vec<String> {

@@ -35,40 +35,40 @@ pub(super) fn summary(results: &BenchResults) -> Vec<Table> {
     vec![table]
 }
 
-/// Published figures beside ours.
+/// Published figures against those measured here: of our code in most benchmarks, of libraries where libraries are compared.
 pub(super) fn published(results: &BenchResults) -> Vec<Table> {
     let head = [
         "Benchmark",
         "Who, on what",
-        "Ours",
-        "their ns/op",
-        "our ns/op",
-        "theirs / ours",
-        "their ins/op",
-        "our ins/op",
-        "their ratio",
-        "our ratio",
+        "Measured here",
+        "published ns/op",
+        "ns/op here",
+        "published / here",
+        "published ins/op",
+        "ins/op here",
+        "published ratio",
+        "ratio here",
         "99 % interval",
         "note",
     ];
     let here = results.conditions.machine.cpu.as_deref().unwrap_or("this machine");
-    let caption = format!("Published figures; ours: {here}");
+    let caption = format!("Published figures; measured here on: {here}");
     let mut table = Table::new(&caption, &head, 3);
     for figure in &results.published {
         let measured = results.benchmarks.iter().find(|one| one.name == figure.benchmark);
-        let mut ours: Vec<Option<(&Measured, &Figures)>> =
+        let mut here: Vec<Option<(&Measured, &Figures)>> =
             measured.into_iter().flat_map(shown).map(Some).collect();
-        if ours.is_empty() {
-            ours.push(None);
+        if here.is_empty() {
+            here.push(None);
         }
-        for (index, ours) in ours.into_iter().enumerate() {
-            table.rows.push(beside(figure, index == 0, ours));
+        for (index, here) in here.into_iter().enumerate() {
+            table.rows.push(against(figure, index == 0, here));
         }
     }
     if table.rows.is_empty() { Vec::new() } else { vec![table] }
 }
 
-/// The alternatives that a published figure is set beside: all but the baseline where there are several.
+/// The alternatives that a published figure is compared with: all but the baseline where there are several.
 fn shown(measured: &Measured) -> impl Iterator<Item = (&Measured, &Figures)> {
     let figures = measured.row.figures.iter();
     let is_shown = |figures: &&Figures| {
@@ -77,19 +77,19 @@ fn shown(measured: &Measured) -> impl Iterator<Item = (&Measured, &Figures)> {
     figures.filter(is_shown).map(move |figures| (measured, figures))
 }
 
-fn beside(figure: &Published, is_first: bool, ours: Option<(&Measured, &Figures)>) -> Vec<String> {
+fn against(figure: &Published, is_first: bool, here: Option<(&Measured, &Figures)>) -> Vec<String> {
     let or_none = |value: Option<f64>| value.map_or_else(none, number);
     let words = |text: &str| if is_first { text.to_owned() } else { String::new() };
-    let figures = ours.map(|(_, figures)| figures);
-    let ratio = ours.and_then(|(measured, figures)| measured.comparison(&figures.name));
-    let our_ns = figures.map(|figures| figures.ns_per_op);
-    let quotient = figure.ns_per_op.zip(our_ns).map(|(theirs, ours)| theirs / ours);
+    let figures = here.map(|(_, figures)| figures);
+    let ratio = here.and_then(|(measured, figures)| measured.comparison(&figures.name));
+    let here_ns = figures.map(|figures| figures.ns_per_op);
+    let quotient = figure.ns_per_op.zip(here_ns).map(|(published, here)| published / here);
     vec![
         words(&figure.benchmark),
         words(&format!("{}; {}", figure.subject, figure.machine)),
         figures.map_or_else(|| "not measured".to_owned(), |figures| figures.name.clone()),
         or_none(figure.ns_per_op),
-        or_none(our_ns),
+        or_none(here_ns),
         or_none(quotient),
         or_none(figure.instructions_per_op),
         or_none(figures.and_then(|figures| figures.instructions_per_op)),

@@ -11,15 +11,15 @@ use super::spend::{Spend, Wrap};
 use super::vectors::{Suite, suites};
 use super::verdicts::name;
 use super::{StackSuite, asm};
-use crate::BenchError;
 use crate::suite::{Study, StudyTable};
+use crate::{BenchError, Progress};
 
 /// What changes: file, comment, verdict before, verdict after, why; and how often.
 type Flips = BTreeMap<[String; 5], usize>;
 
 impl StackSuite {
     /// Every vector under today's limit and under each other one.
-    pub(super) fn flips(&self) -> Result<Study, BenchError> {
+    pub(super) fn flips(&self, progress: &dyn Progress) -> Result<Study, BenchError> {
         let suites = suites(self.vectors_folder().as_deref());
         let mut study = Study {
             id: "vectors-that-flip".to_owned(),
@@ -27,7 +27,11 @@ impl StackSuite {
             ..Study::default()
         };
         let today = Limits::default();
-        for limits in self.limits()?.into_iter().filter(|&limits| limits != today) {
+        let others: Vec<Limits> =
+            self.limits()?.into_iter().filter(|&limits| limits != today).collect();
+        progress.begin("published vectors under other limits", others.len() as u64);
+        for limits in others {
+            progress.step();
             let flips = flips(&suites, today, limits);
             let caption = format!("Vectors that change from {} to {}", name(today), name(limits));
             let head = ["file", "case", "before", "after", "because", "cases"];

@@ -12,8 +12,8 @@ use super::heap::{HeapUse, heap_use};
 use super::spend::{Spend, Wrap};
 use super::verdicts::name;
 use super::{ASSAY, StackSuite};
-use crate::BenchError;
 use crate::suite::{Extent, Study, StudyTable};
+use crate::{BenchError, Progress};
 
 /// Sizes of threads' stacks: from about the least that systems give, by way of musl's default (128 KiB) and Rust's (2 MiB),
 /// to what the report's machine had (8 MiB).
@@ -30,10 +30,16 @@ struct Subject {
 
 impl StackSuite {
     /// Peak heap of each script, and whether it runs in threads with small stacks.
-    pub(super) fn memory(&self, extent: Extent) -> Result<Study, BenchError> {
+    pub(super) fn memory(
+        &self,
+        extent: Extent,
+        progress: &dyn Progress,
+    ) -> Result<Study, BenchError> {
         let subjects = self.subjects(extent)?;
         let mut rows = Vec::new();
+        progress.begin("heap of scripts", subjects.len() as u64);
         for subject in &subjects {
+            progress.step();
             let (first, again) = subject.heap()?;
             let mut row = vec![subject.name.clone(), name(subject.limits)];
             row.push(subject.elements_bytes.to_string());
@@ -73,7 +79,7 @@ impl StackSuite {
                  used does not depend on its data."
                     .to_owned(),
             ],
-            tables: vec![heap, stacks(&subjects)?],
+            tables: vec![heap, stacks(&subjects, progress)?],
         })
     }
 
@@ -162,12 +168,14 @@ impl Subject {
 }
 
 /// Runs all of them in threads with stacks of different sizes.
-fn stacks(subjects: &[Subject]) -> Result<StudyTable, BenchError> {
+fn stacks(subjects: &[Subject], progress: &dyn Progress) -> Result<StudyTable, BenchError> {
     let mut rows = Vec::new();
+    progress.begin("stacks of threads", STACK_KIB.len() as u64);
     for kib in STACK_KIB {
         let touched = in_thread(subjects, kib)?;
         let touched = touched.map_or_else(|| "unknown".to_owned(), |kib| kib.to_string());
         rows.push(vec![kib.to_string(), "all pass".to_owned(), touched]);
+        progress.step();
     }
     Ok(StudyTable {
         caption: "All scripts in threads with stacks of different sizes".to_owned(),

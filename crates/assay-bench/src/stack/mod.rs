@@ -170,9 +170,22 @@ impl StackSuite {
         let sizes = &self.settings.sizes;
         match extent {
             Extent::Smoke => [sizes.first(), sizes.last()].into_iter().flatten().copied().collect(),
-            Extent::Quick | Extent::Full => sizes.clone(),
+            Extent::Quick => far_apart(sizes),
+            Extent::Full => sizes.clone(),
         }
     }
+}
+
+/// The first and the last size, and of those between them the ones that are at least twice as large as the one before.
+fn far_apart(sizes: &[usize]) -> Vec<usize> {
+    let mut kept: Vec<usize> = Vec::new();
+    for (index, &size) in sizes.iter().enumerate() {
+        let is_last = index + 1 == sizes.len();
+        if is_last || kept.last().is_none_or(|&before| size >= 2 * before) {
+            kept.push(size);
+        }
+    }
+    kept
 }
 
 /// Opcodes that hash, without `OP_`.
@@ -191,22 +204,13 @@ impl Suite for StackSuite {
         rows: &[Row],
         progress: &dyn Progress,
     ) -> Result<Vec<Study>, BenchError> {
-        let parts: [&dyn Fn() -> Result<Study, BenchError>; 5] = [
-            &|| Ok(answers::study(rows)),
-            &|| self.verdicts(extent),
-            &|| self.worst(extent),
-            &|| self.memory(extent),
-            &|| self.flips(),
-        ];
-        progress.begin("questions about stack elements", parts.len() as u64);
-        parts
-            .into_iter()
-            .map(|part| {
-                let study = part()?;
-                progress.step();
-                Ok(study)
-            })
-            .collect()
+        Ok(vec![
+            answers::study(rows),
+            self.verdicts(extent, progress)?,
+            self.worst(extent, progress)?,
+            self.memory(extent, progress)?,
+            self.flips(progress)?,
+        ])
     }
 
     fn published(&self) -> Vec<Published> {
@@ -271,6 +275,45 @@ mod tests {
         let suite = StackSuite::new(StackSettings::default());
         let studies = suite.studies(Extent::Smoke, &[], &Silent).expect("studies");
         assert!(studies.iter().all(|study| !study.prose.is_empty()));
+    }
+
+    /// Notes every part that begins, and that none has more or fewer steps than it said.
+    #[derive(Default)]
+    struct Noted(RefCell<Vec<(String, u64, u64)>>);
+
+    impl Progress for Noted {
+        fn begin(&self, part: &str, steps: u64) {
+            self.0.borrow_mut().push((part.to_owned(), steps, 0));
+        }
+
+        fn step(&self) {
+            self.0.borrow_mut().last_mut().expect("a part").2 += 1;
+        }
+    }
+
+    #[test]
+    fn every_stage_of_the_studies_reports_its_progress() {
+        let noted = Noted::default();
+        let suite = StackSuite::new(StackSettings::default());
+        suite.studies(Extent::Smoke, &[], &noted).expect("studies");
+        let parts = noted.0.into_inner();
+        for wanted in ["limits", "shapes", "signatures", "verifying block 1", "heap", "vectors"] {
+            assert!(parts.iter().any(|(part, ..)| part.contains(wanted)), "{wanted}: {parts:?}");
+        }
+        for (part, steps, done) in &parts {
+            assert_eq!(steps, done, "{part}");
+        }
+    }
+
+    #[test]
+    fn quick_leaves_out_sizes_near_each_other() {
+        assert_eq!(far_apart(&[1, 64, 65, 100, 520, 8000]), [1, 64, 520, 8000]);
+        assert_eq!(far_apart(&[1, 2, 3]), [1, 2, 3]);
+        assert_eq!(far_apart(&[]), [0usize; 0]);
+        let suite = StackSuite::new(StackSettings::default());
+        let [quick, full] = [Extent::Quick, Extent::Full]
+            .map(|extent| suite.benchmarks(extent).expect("a list").len());
+        assert!(quick * 3 <= full * 2 + 3, "{quick} of {full}");
     }
 
     #[test]

@@ -1,41 +1,41 @@
 //! The report's figures.
 
+use crate::published::PublishedFile;
 use crate::suite::Published;
 
-/// Bytes, then time and instructions of one operation.
-pub(super) type Figure = (usize, f64, f64);
-
-pub(super) const SHA256: [Figure; 6] = [
-    (1, 637.28, 8_736.0),
-    (64, 794.85, 11_107.0),
-    (65, 831.95, 11_144.0),
-    (100, 794.82, 11_139.0),
-    (520, 1_946.67, 27_681.0),
-    (8000, 20_958.63, 304_137.02),
-];
-
-pub(super) const DUP_SHA256: [Figure; 6] = [
-    (1, 714.83, 9_548.0),
-    (64, 858.44, 11_911.0),
-    (65, 868.40, 11_968.0),
-    (100, 864.33, 11_963.0),
-    (520, 2_036.64, 28_615.0),
-    (8000, 20_883.10, 306_887.04),
-];
+const FIGURES: &str = include_str!("../../../../plans/published/stack-element-size.toml");
 
 /// Both tables.
 pub(super) fn rows() -> Vec<Published> {
-    let row = |template: &str, (size, ns, instructions): Figure, note: &str| Published {
-        benchmark: format!("script/p2wsh/{template}/{size}"),
-        subject: "Bitcoin Core, branch p2qrh".to_owned(),
-        machine: "Intel Core i7-8665U, 8 threads, Fedora 42".to_owned(),
-        ns_per_op: Some(ns),
-        instructions_per_op: Some(instructions),
-        note: note.to_owned(),
-        ratio: None,
+    PublishedFile::built_in(FIGURES).figures()
+}
+
+/// Bytes, then nanoseconds of one operation without and with `OP_DUP`.
+pub(super) fn times() -> Vec<(usize, f64, f64)> {
+    let rows = rows();
+    let ns = |series: &str, size: usize| {
+        let name = format!("{series}/{size}");
+        rows.iter().find(|row| row.benchmark == name)?.ns_per_op
     };
-    let at_8000 = |size: usize| if size > 520 { "MAX_SCRIPT_ELEMENT_SIZE set to 8000" } else { "" };
-    let sha256 = SHA256.map(|figure| row("sha256", figure, at_8000(figure.0)));
-    let dup = DUP_SHA256.map(|figure| row("dup-sha256", figure, at_8000(figure.0)));
-    sha256.into_iter().chain(dup).collect()
+    let sizes = rows.iter().filter_map(|row| row.benchmark.strip_prefix(PLAIN)?[1..].parse().ok());
+    sizes.filter_map(|size| Some((size, ns(PLAIN, size)?, ns(DUP, size)?))).collect()
+}
+
+/// Series of `<data> OP_SHA256 OP_DROP OP_1`, and of the same with `OP_DUP`.
+pub(super) const PLAIN: &str = "script/p2wsh/sha256";
+pub(super) const DUP: &str = "script/p2wsh/dup-sha256";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_those_of_the_report() {
+        let times = times();
+        let sizes: Vec<usize> = times.iter().map(|(size, ..)| *size).collect();
+        assert_eq!(sizes, [1, 64, 65, 100, 520, 8000]);
+        assert_eq!(times[4], (520, 1_946.67, 2_036.64));
+        assert_eq!(rows()[5].instructions_per_op, Some(304_137.02));
+        assert_eq!(rows().len(), 12);
+    }
 }

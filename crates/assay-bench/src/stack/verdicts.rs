@@ -3,17 +3,24 @@
 use assay_consensus::script::Limits;
 
 use super::StackSuite;
-use crate::BenchError;
 use crate::suite::{Extent, Study, StudyTable};
+use crate::{BenchError, Progress};
 
 impl StackSuite {
     /// Every case under every limit.
-    pub(super) fn verdicts(&self, extent: Extent) -> Result<Study, BenchError> {
+    pub(super) fn verdicts(
+        &self,
+        extent: Extent,
+        progress: &dyn Progress,
+    ) -> Result<Study, BenchError> {
         let limits = self.limits()?;
         let mut head = vec!["script".to_owned(), "output".to_owned(), "bytes".to_owned()];
         head.extend(limits.iter().map(|&limits| name(limits)));
         let (mut rows, mut completed, mut everywhere) = (Vec::new(), Vec::new(), 0);
-        for case in self.cases(extent)? {
+        let cases = self.cases(extent)?;
+        progress.begin("scripts under each of the limits", cases.len() as u64);
+        for case in cases {
+            progress.step();
             let verdicts: Vec<_> = limits.iter().map(|&limits| case.pass(limits)).collect();
             if let Some(Ok(passing)) = verdicts.iter().find(|verdict| verdict.is_ok())
                 && passing.nips > 0

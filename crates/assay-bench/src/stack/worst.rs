@@ -15,8 +15,8 @@ use super::verdicts::name;
 use super::worst_block::{self, BLOCK_WEIGHT};
 use super::worst_sigs;
 use super::{ASSAY, HASHING_OPCODES, StackSuite, asm};
-use crate::BenchError;
 use crate::suite::{Extent, Study, StudyTable};
+use crate::{BenchError, Progress};
 
 /// How the operands of hashing are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Copying {
 }
 
 /// A script of rounds that are all alike.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     wrap: Wrap,
     copying: Copying,
@@ -157,8 +157,26 @@ impl Shape {
         Spend::new(self.wrap, &script, arguments)
     }
 
+    /// Whether it passes under these limits, as long as it is where it is measured.
+    fn passes(self, limits: Limits) -> bool {
+        match self.rounds_max() {
+            Some(0) => false,
+            Some(rounds) => self.spend(rounds).verify(limits).is_ok(),
+            None => self.spend(self.rounds_measured().1).verify(limits).is_ok(),
+        }
+    }
+
+    /// Rounds of the shorter and of the longer script where nothing limits them. Where results are left, the stack is full
+    /// after so many.
+    const fn rounds_measured(self) -> (usize, usize) {
+        if matches!(self.copying, Copying::Pick) { (100, 900) } else { (100, 600) }
+    }
+
     /// Measures it; `None` when these limits do not let it pass.
     fn cost(self, limits: Limits, times: usize) -> Result<Option<Cost>, BenchError> {
+        if !self.passes(limits) {
+            return Ok(None);
+        }
         let mut interpreter = Interpreter::with_limits(limits);
         let mut time = |spend: &Spend| -> Result<f64, BenchError> {
             let samples: Result<Vec<f64>, BenchError> =
@@ -167,18 +185,11 @@ impl Shape {
         };
         let (unit_weight, unit_ns, block_s) = if let Some(rounds) = self.rounds_max() {
             let spend = self.spend(rounds);
-            if rounds == 0 || spend.verify(limits).is_err() {
-                return Ok(None);
-            }
             let (weight, ns) = (spend.input_weight() as f64, time(&spend)?);
             (weight, ns, ns * f64::from(BLOCK_WEIGHT) / weight / 1e9)
         } else {
-            // Where results are left, the stack is full after so many.
-            let (few, many) = if self.copying == Copying::Pick { (100, 900) } else { (100, 600) };
+            let (few, many) = self.rounds_measured();
             let (short, long) = (self.spend(few), self.spend(many));
-            if long.verify(limits).is_err() {
-                return Ok(None);
-            }
             let (short_weight, long_weight) =
                 (short.input_weight() as f64, long.input_weight() as f64);
             let rounds = (many - few) as f64;
@@ -195,23 +206,71 @@ impl Shape {
     }
 }
 
+/// What is left out where not everything is wanted.
+struct Effort {
+    /// Measurements of each shape.
+    times: usize,
+    /// Weight of the blocks that are verified as a whole.
+    block_weight: u32,
+}
+
+impl Effort {
+    const fn of(extent: Extent) -> Self {
+        match extent {
+            Extent::Smoke => Self { times: 3, block_weight: 100_000 },
+            Extent::Quick => Self { times: 1, block_weight: BLOCK_WEIGHT / 10 },
+            Extent::Full => Self { times: 5, block_weight: BLOCK_WEIGHT },
+        }
+    }
+}
+
+/// The cost of every shape under each of the limits, the worst first, and how many shapes were tried.
+fn search(
+    limits: &[Limits],
+    extent: Extent,
+    progress: &dyn Progress,
+) -> Result<(Vec<Vec<Cost>>, usize), BenchError> {
+    let all: Vec<Vec<Shape>> = limits.iter().map(|&limits| shapes(limits, extent)).collect();
+    let searched = all.iter().map(Vec::len).sum();
+    progress.begin("worst block: shapes of scripts", searched as u64);
+    let mut known: Vec<Cost> = Vec::new();
+    let mut found = Vec::new();
+    for (&limits, shapes) in limits.iter().zip(all) {
+        let mut costs: Vec<Cost> = Vec::new();
+        for shape in shapes {
+            // A limit decides whether a script passes, not how long it takes: what was measured under one holds for others.
+            match known.iter().find(|cost| cost.shape == shape) {
+                Some(cost) if shape.passes(limits) => costs.push(Cost { limits, ..cost.clone() }),
+                Some(_) => {}
+                None => {
+                    let cost = shape.cost(limits, Effort::of(extent).times)?;
+                    known.extend(cost.clone());
+                    costs.extend(cost);
+                }
+            }
+            progress.step();
+        }
+        costs.sort_by(|left, right| right.block_s.total_cmp(&left.block_s));
+        found.push(costs);
+    }
+    Ok((found, searched))
+}
+
 impl StackSuite {
     /// Searches, and fills blocks with what it finds.
-    pub(super) fn worst(&self, extent: Extent) -> Result<Study, BenchError> {
+    pub(super) fn worst(
+        &self,
+        extent: Extent,
+        progress: &dyn Progress,
+    ) -> Result<Study, BenchError> {
         let mut limits = self.limits()?;
         if extent == Extent::Smoke {
             limits.truncate(1);
         }
-        let times = if extent == Extent::Full { 5 } else { 3 };
-        let (mut best_rows, mut opcode_rows, mut block_rows) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut class_rows, mut searched) = (Vec::new(), 0);
-        for &limits in &limits {
-            let mut costs = Vec::new();
-            for shape in shapes(limits, extent) {
-                searched += 1;
-                costs.extend(shape.cost(limits, times)?);
-            }
-            costs.sort_by(|left, right| right.block_s.total_cmp(&left.block_s));
+        let (found, searched) = search(&limits, extent, progress)?;
+        let (mut best_rows, mut opcode_rows) = (Vec::new(), Vec::new());
+        let (mut class_rows, mut in_blocks) = (Vec::new(), Vec::<&Cost>::new());
+        for costs in &found {
             for wrap in [Wrap::Bare, Wrap::P2wsh, Wrap::Tapscript] {
                 let of_wrap = || costs.iter().filter(|cost| cost.shape.wrap == wrap);
                 best_rows.extend(of_wrap().take(2).map(Cost::row));
@@ -224,28 +283,20 @@ impl StackSuite {
                 {
                     class_rows.push(cost.class());
                     // Where a rule about `OP_DUP` changes nothing, the block is the same one.
-                    if !block_rows.iter().any(|row: &BlockRow| row.is_of(cost)) {
-                        block_rows.push(cost.block(extent)?);
+                    if !in_blocks.iter().any(|other| other.shape == cost.shape) {
+                        in_blocks.push(cost);
                     }
                 }
             }
         }
-        let mut classes = worst_sigs::rows(extent)?;
+        let mut classes = worst_sigs::rows(extent, progress)?;
         classes.extend(class_rows);
-        let table = |caption: &str, head: &[&str], word_columns: usize, rows: Vec<Vec<String>>| {
-            StudyTable {
-                caption: caption.to_owned(),
-                head: head.iter().map(|&word| word.to_owned()).collect(),
-                word_columns,
-                rows,
-            }
-        };
+        let blocks = blocks(&in_blocks, extent, progress)?;
         let shape_head = ["shape", "limits", "WU", "µs", "µs per WU", "s per 4 MWU"];
-        let blocks = block_rows.iter().map(BlockRow::row).collect();
         Ok(Study {
             id: "worst-block".to_owned(),
             title: "The worst block".to_owned(),
-            prose: prose(searched),
+            prose: prose(searched, extent),
             tables: vec![
                 table(
                     "Classes of worst blocks: seconds of one thread per block of 4 MWU",
@@ -274,8 +325,40 @@ impl StackSuite {
     }
 }
 
-fn prose(searched: usize) -> Vec<String> {
-    vec![
+/// Fills a block with each of these and verifies it.
+fn blocks(
+    costs: &[&Cost],
+    extent: Extent,
+    progress: &dyn Progress,
+) -> Result<Vec<Vec<String>>, BenchError> {
+    let scale = f64::from(Effort::of(extent).block_weight) / f64::from(BLOCK_WEIGHT);
+    let mut rows = Vec::new();
+    for (number, cost) in costs.iter().enumerate() {
+        let (number, total) = (number + 1, costs.len());
+        let seconds = cost.block_s * scale;
+        progress.begin(
+            &format!(
+                "worst block: verifying block {number} of {total}, about {seconds:.0} s of one core"
+            ),
+            1,
+        );
+        rows.push(cost.block(extent)?.row());
+        progress.step();
+    }
+    Ok(rows)
+}
+
+fn table(caption: &str, head: &[&str], word_columns: usize, rows: Vec<Vec<String>>) -> StudyTable {
+    StudyTable {
+        caption: caption.to_owned(),
+        head: head.iter().map(|&word| word.to_owned()).collect(),
+        word_columns,
+        rows,
+    }
+}
+
+fn prose(searched: usize, extent: Extent) -> Vec<String> {
+    let mut prose = vec![
         format!(
             "{searched} shapes were measured: five hashing opcodes, five ways to copy their operand, three kinds of output, several sizes. A script \
              outside tapscript has 201 operations; `k OP_PICK HASH` needs two for each hash, since pushes are not counted. Tapscript is bound by \
@@ -290,15 +373,26 @@ fn prose(searched: usize) -> Vec<String> {
         "- The rule that `OP_DUP` fails above 520 bytes changes the opcode with which the worst block is made, not its time: see the shapes \
          with `OP_IFDUP`, `OP_3DUP` and `OP_PICK`."
             .to_owned(),
-    ]
+    ];
+    if extent == Extent::Quick {
+        prose.push(format!(
+            "- `--quick`: each shape is measured once, on two sizes instead of four, three inputs with signatures are measured instead \
+             of seven, and the blocks verified as a whole have {} weight units, a tenth of a full one.",
+            Effort::of(extent).block_weight
+        ));
+    }
+    prose
 }
 
 /// Everything that is tried under these limits.
 fn shapes(limits: Limits, extent: Extent) -> Vec<Shape> {
     let max = limits.element_bytes_max();
     let mut sizes = vec![max];
-    if extent != Extent::Smoke {
-        sizes.extend([64, max / 2, max * 3 / 8]);
+    match extent {
+        Extent::Smoke => {}
+        // What does not fit into a bare script at full size does at three eighths of it.
+        Extent::Quick => sizes.push(max * 3 / 8),
+        Extent::Full => sizes.extend([64, max / 2, max * 3 / 8]),
     }
     let mut shapes = Vec::new();
     for wrap in [Wrap::Bare, Wrap::P2wsh, Wrap::Tapscript] {
@@ -338,7 +432,7 @@ impl Cost {
 
     /// A block full of it, verified.
     fn block(&self, extent: Extent) -> Result<BlockRow, BenchError> {
-        let wanted = if extent == Extent::Smoke { 100_000 } else { BLOCK_WEIGHT };
+        let wanted = Effort::of(extent).block_weight;
         let shape = self.shape;
         let block = if let Some(rounds) = shape.rounds_max() {
             worst_block::of_inputs(&shape.spend(rounds), wanted)
@@ -377,11 +471,6 @@ impl BlockRow {
             format!("{:.2}", self.seconds),
             rayon::current_num_threads().to_string(),
         ]
-    }
-
-    /// Whether it is the block that this shape makes.
-    fn is_of(&self, cost: &Cost) -> bool {
-        self.cost.shape.text() == cost.shape.text()
     }
 }
 

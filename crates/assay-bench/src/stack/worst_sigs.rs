@@ -12,8 +12,8 @@ use super::asm;
 use super::spend::{Spend, Wrap};
 use super::worst::verify_one;
 use super::worst_block::BLOCK_WEIGHT;
-use crate::BenchError;
 use crate::suite::Extent;
+use crate::{BenchError, Progress};
 
 /// `OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` in 201 operations.
 const CHECKS: usize = 50;
@@ -22,19 +22,25 @@ const CHECKS: usize = 50;
 const SIGOP_COST_MAX: f64 = 80_000.0;
 
 /// The classes, measured: class, limits, shape, seconds.
-pub(super) fn rows(extent: Extent) -> Result<Vec<Vec<String>>, BenchError> {
+pub(super) fn rows(
+    extent: Extent,
+    progress: &dyn Progress,
+) -> Result<Vec<Vec<String>>, BenchError> {
     let row = |class: &str, shape: String, seconds: f64| {
         vec![class.to_owned(), "any".to_owned(), shape, format!("{seconds:.2}")]
     };
     let inputs = if extent == Extent::Smoke { 100 } else { BLOCK_WEIGHT as usize / 4 / 41 - 5 };
-    let all = legacy(1, inputs)?;
-    let none = legacy(0x82, inputs)?;
+    let measured = if extent == Extent::Full { 7 } else { 3 };
+    progress.begin("worst block: signatures", 2 * measured as u64 + 1);
+    let all = legacy(1, inputs, measured, progress)?;
+    let none = legacy(0x82, inputs, measured, progress)?;
     let witness = witness()?;
+    progress.step();
     Ok(vec![
         row(
             "legacy signature messages, in outputs of earlier blocks",
             format!(
-                "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x {CHECKS} in bare outputs, {inputs} inputs of one transaction, seven of them measured"
+                "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x {CHECKS} in bare outputs, {inputs} inputs of one transaction, {measured} of them measured"
             ),
             all,
         ),
@@ -70,8 +76,12 @@ fn script(hash_type: u8) -> Vec<u8> {
 
 /// Seconds of a transaction that fills a block: measured on a few inputs, since all would take minutes. Those at the end
 /// are cheaper, because the engine shares what comes before the signed input among messages.
-fn legacy(hash_type: u8, inputs: usize) -> Result<f64, BenchError> {
-    const MEASURED: usize = 7;
+fn legacy(
+    hash_type: u8,
+    inputs: usize,
+    measured: usize,
+    progress: &dyn Progress,
+) -> Result<f64, BenchError> {
     let spend = Spend::new(Wrap::Bare, &script(hash_type), Vec::new());
     let mut raw = vec![2, 0, 0, 0];
     encode::compact_size(&mut raw, inputs as u64);
@@ -95,15 +105,16 @@ fn legacy(hash_type: u8, inputs: usize) -> Result<f64, BenchError> {
     let spent = vec![TxOut { value: 2, script_pubkey: &spend.script_pubkey }; inputs];
     let context = TxContext::new(tx.view(), &spent);
     let mut samples = Vec::new();
-    for sample in 0..MEASURED {
+    for sample in 0..measured {
         // The middle of each part. What is shared with the inputs before is brought up to date outside the time.
-        let input = (2 * sample + 1) * inputs / (2 * MEASURED);
+        let input = (2 * sample + 1) * inputs / (2 * measured);
         verify_one(&context, input, &spend)?;
         let start = Instant::now();
         verify_one(&context, input, &spend)?;
         samples.push(start.elapsed().as_secs_f64());
+        progress.step();
     }
-    Ok(samples.iter().sum::<f64>() / MEASURED as f64 * inputs as f64)
+    Ok(samples.iter().sum::<f64>() / measured as f64 * inputs as f64)
 }
 
 /// Seconds of as many signature operations as a block may have, in P2WSH.

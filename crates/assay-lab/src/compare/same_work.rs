@@ -88,7 +88,7 @@ fn settings(side: Side<'_>) -> Value {
         "plan": {
             "name": plan.name,
             "feed": {
-                "by": plan.feed.by, "seen_mode": plan.feed.seen_mode, "pace": plan.feed.pace, "batch": plan.feed.batch,
+                "by": plan.feed.by, "seen_mode": plan.feed.seen_mode, "batch": plan.feed.batch,
             },
             "sync": plan.feed.by.is_sync().then_some(&plan.sync),
             "warmup": plan.runs.warmup,

@@ -164,8 +164,8 @@ pub struct FeedPlan {
     /// Which transactions are sent beforehand.
     #[serde(default)]
     pub seen_mode: SeenMode,
-    /// How fast transactions and blocks are sent.
-    #[serde(default)]
+    /// Read from older plans and results, never written: there is one pace.
+    #[serde(default, skip_serializing)]
     pub pace: Pace,
     /// Transactions per JSON-RPC batch request.
     #[serde(default = "default_batch")]
@@ -186,7 +186,7 @@ pub enum SeenMode {
     Random,
 }
 
-/// How fast the chain is fed.
+/// How fast the chain is fed. It is no setting any more, since it never had a second value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
@@ -705,6 +705,18 @@ mod tests {
         let plan = Plan::builtin("bch-scaling").expect("valid");
         let json = serde_json::to_string(&plan).expect("a plan is JSON");
         assert_eq!(serde_json::from_str::<Plan>(&json).expect("and back"), plan);
+    }
+
+    #[test]
+    fn a_pace_of_older_plans_is_read_and_not_written() {
+        let text = BUILTIN[0].1;
+        let with = |pace: &str| text.replace("[feed]\n", &format!("[feed]\npace = \"{pace}\"\n"));
+        let plan = Plan::parse(text, "plan.toml").expect("valid");
+        assert!(plan == Plan::parse(&with("asap"), "plan.toml").expect("an older plan"));
+        let json = serde_json::to_string(&plan).expect("a plan is JSON");
+        assert!(!json.contains("pace"), "{json}");
+        let refused = refuse(|_| with("slow"));
+        assert!(refused.contains("slow") && refused.contains("asap"), "{refused}");
     }
 
     #[test]

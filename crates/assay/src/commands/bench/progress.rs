@@ -1,6 +1,6 @@
 //! Progress of benchmarks on standard error: a bar on a terminal, a line for each part elsewhere.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
@@ -95,13 +95,24 @@ impl Drop for Bar {
     }
 }
 
-/// Progress of a run of many benchmarks: how many are done, how fast that goes, and how long the others will take.
+/// Progress of a run of many benchmarks, and of the stages after them: how much is done, how fast that goes, and how long the
+/// rest will take.
 pub(super) struct RunBar {
     bar: Bar,
     stop: Arc<AtomicBool>,
     start: Instant,
+    /// The part of a stage that is being done; none while benchmarks are.
+    part: RefCell<Option<Part>>,
     /// When the last line was printed where there is no terminal.
     said: Cell<Option<Instant>>,
+}
+
+/// A part of a stage.
+struct Part {
+    name: String,
+    steps: u64,
+    done: u64,
+    start: Instant,
 }
 
 /// Time between two lines where there is no terminal.
@@ -115,48 +126,89 @@ impl RunBar {
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style.progress_chars("=> "));
             }
+            // One step may take seconds: the clock keeps moving meanwhile.
+            bar.enable_steady_tick(Duration::from_secs(1));
         }
-        Self { bar, stop, start: Instant::now(), said: Cell::new(None) }
+        let (part, said) = (RefCell::new(None), Cell::new(None));
+        Self { bar, stop, start: Instant::now(), part, said }
     }
 
     pub(super) fn warn(&self) {
         self.bar.warn();
     }
+
+    /// Whether it is time for another line; then the next one comes later.
+    fn is_due(&self) -> bool {
+        if self.said.get().is_some_and(|said| said.elapsed() < LINE_EVERY) {
+            return false;
+        }
+        self.said.set(Some(Instant::now()));
+        true
+    }
+}
+
+/// Rate and remaining time, once there is something to tell them from.
+fn speed(done: u64, total: u64, elapsed: Duration) -> String {
+    if done == 0 {
+        return String::new();
+    }
+    let rate = done as f64 / elapsed.as_secs_f64().max(1e-3);
+    format!(", {rate:.1}/s, {:.0} s left", total.saturating_sub(done) as f64 / rate)
 }
 
 impl Progress for RunBar {
-    fn begin(&self, part: &str, _: u64) {
+    fn begin(&self, name: &str, steps: u64) {
         if let Some(bar) = &self.bar.bar {
-            bar.set_message(part.to_owned());
+            bar.set_message(name.to_owned());
+        }
+        let mut part = self.part.borrow_mut();
+        let Some(part) = part.as_mut() else { return };
+        *part = Part { name: name.to_owned(), steps, done: 0, start: Instant::now() };
+        if let Some(bar) = &self.bar.bar {
+            bar.set_length(steps);
+            bar.set_position(0);
+            bar.reset_eta();
+        } else {
+            self.said.set(Some(Instant::now()));
+            output::complain(name);
         }
     }
 
     fn step(&self) {
-        if let Some(bar) = &self.bar.bar {
-            bar.tick();
+        let mut part = self.part.borrow_mut();
+        match (&self.bar.bar, part.as_mut()) {
+            (Some(bar), None) => bar.tick(),
+            (Some(bar), Some(_)) => bar.inc(1),
+            (None, None) => {}
+            (None, Some(part)) => {
+                part.done += 1;
+                if self.is_due() {
+                    let Part { name, steps, done, start } = part;
+                    let speed = speed(*done, *steps, start.elapsed());
+                    output::complain(&format!("{name}: {done} of {steps}{speed}"));
+                }
+            }
         }
     }
 }
 
 impl Watch for RunBar {
     fn benchmark(&self, name: &str, number: usize, total: usize) {
+        *self.part.borrow_mut() = None;
         if let Some(bar) = &self.bar.bar {
             bar.set_length(total as u64);
             bar.set_position(number as u64);
             return bar.set_message(name.to_owned());
         }
-        if self.said.get().is_some_and(|said| said.elapsed() < LINE_EVERY) {
-            return;
+        if self.is_due() {
+            let speed = speed(number as u64, total as u64, self.start.elapsed());
+            output::complain(&format!("benchmark {} of {total}: {name}{speed}", number + 1));
         }
-        self.said.set(Some(Instant::now()));
-        let elapsed_s = self.start.elapsed().as_secs_f64();
-        let speed = if number > 0 {
-            let rate = number as f64 / elapsed_s;
-            format!(", {rate:.1}/s, {:.0} s left", (total - number) as f64 / rate)
-        } else {
-            String::new()
-        };
-        output::complain(&format!("benchmark {} of {total}: {name}{speed}", number + 1));
+    }
+
+    fn stage(&self) {
+        let part = Part { name: String::new(), steps: 0, done: 0, start: Instant::now() };
+        *self.part.borrow_mut() = Some(part);
     }
 
     fn note(&self, text: &str) {
@@ -165,5 +217,17 @@ impl Watch for RunBar {
 
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_and_remaining_time() {
+        assert_eq!(speed(0, 10, Duration::from_secs(5)), "");
+        assert_eq!(speed(4, 10, Duration::from_secs(2)), ", 2.0/s, 3 s left");
+        assert_eq!(speed(11, 10, Duration::from_secs(1)), ", 11.0/s, 0 s left");
     }
 }

@@ -1,0 +1,205 @@
+//! Published figures as data: `plans/published/NAME.toml` beside each built-in plan of benchmarks, with the source, the machine
+//! and the date of every figure.
+
+use serde::Deserialize;
+
+use crate::suite::Published;
+
+/// The format this program knows.
+const FORMAT: u32 = 1;
+
+/// A file of published figures.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PublishedFile {
+    format: u32,
+    #[serde(default, rename = "source")]
+    sources: Vec<Source>,
+    /// Whole synchronisations before and after each of several optimisations.
+    pub(crate) syncs: Option<Syncs>,
+}
+
+/// Figures that one source has for one subject on one machine.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Source {
+    /// Who or what was measured.
+    subject: String,
+    /// On what.
+    machine: String,
+    /// Where that can be read.
+    source: String,
+    /// When it was published, as precisely as is known.
+    date: String,
+    /// What holds for all of its figures.
+    #[serde(default)]
+    note: String,
+    figures: Vec<Figure>,
+}
+
+/// A figure; the fields are those of [`Published`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Figure {
+    benchmark: String,
+    /// Time of one operation before an optimisation, where `ns_per_op` is after it.
+    ns_before: Option<f64>,
+    ns_per_op: Option<f64>,
+    instructions_per_op: Option<f64>,
+    ratio: Option<f64>,
+    #[serde(default)]
+    note: String,
+}
+
+/// Whole synchronisations, one optimisation after the other.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Syncs {
+    /// Who synchronised, and to where.
+    pub(crate) subject: String,
+    /// On what.
+    pub(crate) machine: String,
+    /// Where that can be read.
+    pub(crate) source: String,
+    /// When it was published, as precisely as is known.
+    pub(crate) date: String,
+    /// Each step begins where the one before it ended.
+    pub(crate) steps: Vec<SyncStep>,
+}
+
+/// What one optimisation made of the time.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SyncStep {
+    /// The optimisation.
+    pub(crate) optimisation: String,
+    /// The commit that has it.
+    pub(crate) commit: String,
+    /// Seconds before.
+    pub(crate) before_s: f64,
+    /// Seconds after.
+    pub(crate) after_s: f64,
+    /// Benchmarks of ours that come nearest.
+    pub(crate) benchmarks: Vec<String>,
+}
+
+impl PublishedFile {
+    /// Reads a file that is part of this program. A test reads every one of them.
+    ///
+    /// # Panics
+    /// When it is malformed, which is a defect of this program.
+    pub(crate) fn built_in(text: &str) -> Self {
+        let file: Self = toml::from_str(text).expect("a test reads each file of published figures");
+        assert_eq!(file.format, FORMAT, "format of a file of published figures");
+        file
+    }
+
+    /// Its figures, in the order of the file.
+    pub(crate) fn figures(&self) -> Vec<Published> {
+        let of_source = |source: &Source| -> Vec<Published> {
+            source.figures.iter().map(|figure| figure.of(source)).collect()
+        };
+        let mut all: Vec<Published> = self.sources.iter().flat_map(of_source).collect();
+        all.extend(self.syncs.iter().flat_map(Syncs::figures));
+        all
+    }
+}
+
+impl Figure {
+    fn of(&self, source: &Source) -> Published {
+        let before = self.ns_before.map(|ns| format!("{ns} ns before"));
+        let notes = [Some(self.note.clone()), Some(source.note.clone()), before];
+        let notes: Vec<String> =
+            notes.into_iter().flatten().filter(|note| !note.is_empty()).collect();
+        let ratio = self.ns_before.zip(self.ns_per_op).map(|(before, after)| before / after);
+        Published {
+            benchmark: self.benchmark.clone(),
+            subject: source.subject.clone(),
+            machine: source.machine.clone(),
+            ns_per_op: self.ns_per_op,
+            instructions_per_op: self.instructions_per_op,
+            ratio: self.ratio.or(ratio),
+            note: notes.join("; "),
+            source: source.source.clone(),
+            date: source.date.clone(),
+        }
+    }
+}
+
+impl Syncs {
+    fn figures(&self) -> Vec<Published> {
+        let one = |step: &SyncStep, benchmark: &String| {
+            let SyncStep { optimisation, commit, before_s, after_s, .. } = step;
+            Published {
+                benchmark: benchmark.clone(),
+                subject: self.subject.clone(),
+                machine: self.machine.clone(),
+                ns_per_op: None,
+                instructions_per_op: None,
+                ratio: Some(before_s / after_s),
+                note: format!("{optimisation}, {commit}: {before_s} s before, {after_s} s after"),
+                source: self.source.clone(),
+                date: self.date.clone(),
+            }
+        };
+        let of_step = |step: &SyncStep| -> Vec<Published> {
+            step.benchmarks.iter().map(|benchmark| one(step, benchmark)).collect()
+        };
+        self.steps.iter().flat_map(of_step).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::plan::BenchPlan;
+
+    /// Every file, as it is in the repository: well formed, and nothing in it without source, machine and date.
+    #[test]
+    fn every_figure_has_a_source_a_machine_and_a_date() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/published");
+        let mut names: Vec<String> = Vec::new();
+        for entry in std::fs::read_dir(folder).expect("the folder of published figures") {
+            let path = entry.expect("an entry").path();
+            let text = std::fs::read_to_string(&path).expect("readable");
+            let file = PublishedFile::built_in(&text);
+            let figures = file.figures();
+            assert!(!figures.is_empty(), "{}", path.display());
+            let mut seen = BTreeSet::new();
+            for figure in &figures {
+                for text in [&figure.subject, &figure.machine, &figure.source, &figure.date] {
+                    assert!(!text.trim().is_empty(), "{figure:?}");
+                }
+                assert!(figure.source.contains("https://"), "{figure:?}");
+                assert!(figure.date.contains("20"), "{figure:?}");
+                let numbers = [figure.ns_per_op, figure.instructions_per_op, figure.ratio];
+                assert!(numbers.iter().any(Option::is_some), "{figure:?}");
+                assert!(numbers.iter().flatten().all(|number| *number > 0.0), "{figure:?}");
+                let is_new = seen.insert((&figure.benchmark, &figure.subject, &figure.machine));
+                assert!(is_new, "twice: {figure:?}");
+            }
+            for pair in file.syncs.iter().flat_map(|syncs| syncs.steps.windows(2)) {
+                assert!((pair[0].after_s - pair[1].before_s).abs() < 1e-9, "{pair:?}");
+            }
+            names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+        }
+        names.sort_unstable();
+        let mut plans: Vec<&str> = BenchPlan::builtin_names().collect();
+        plans.sort_unstable();
+        assert_eq!(names, plans, "a file for each built-in plan, and no other");
+    }
+
+    #[test]
+    fn unknown_keys_are_errors() {
+        let text = "format = 1\n[[source]]\nsubject = 'a'\nmachine = 'b'\nsource = 'c'\ndate = 'd'\nfigures = []\n";
+        assert!(toml::from_str::<PublishedFile>(text).is_ok());
+        for line in ["by = 'e'", "[[figure]]", "[syncs]"] {
+            let more = format!("{text}{line}\n");
+            assert!(toml::from_str::<PublishedFile>(&more).is_err(), "{line}");
+        }
+        let undated = text.replace("date = 'd'\n", "");
+        assert!(toml::from_str::<PublishedFile>(&undated).is_err());
+    }
+}
