@@ -28,14 +28,16 @@ mod id;
 mod layout;
 pub mod p2p;
 mod reader;
+mod script;
 mod transaction;
 mod witness;
 
 pub use block::{Block, first_tx};
-pub use coin::{Coin, Script};
+pub use coin::Coin;
 pub use error::{ParseError, ParseErrorKind};
 pub use header::Header;
 pub use id::{BlockHash, IdParseError, OutPoint, Txid, Wtxid};
+pub use script::Script;
 pub use transaction::{Transaction, Tx, TxIn, TxOut};
 pub use witness::{Witness, WitnessItems};
 

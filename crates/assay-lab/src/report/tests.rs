@@ -1,4 +1,4 @@
-//! Whole reports of made-up results.
+//! Whole reports of synthetic results.
 
 use std::fs;
 

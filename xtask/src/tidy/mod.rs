@@ -1,12 +1,16 @@
 //! The checks that keep the house in order.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod cycles;
+mod edges;
+mod imports;
+mod tokens;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
-use serde_json::Value;
 
 /// A source file that is longer is several ideas.
 const FILE_LINES_MAX: usize = 800;
@@ -26,8 +30,9 @@ fn forbidden_words() -> [String; 5] {
 pub(crate) fn run() -> anyhow::Result<()> {
     let root = workspace_root()?;
     let mut findings = Vec::new();
-    check_edges(&root, &mut findings)?;
     let sources = tracked_files(&root)?;
+    edges::check(&root, &sources, &mut findings)?;
+    cycles::check(&root, &mut findings)?;
     check_unsafe(&root, &sources, &mut findings)?;
     check_sources(&root, &sources, &mut findings)?;
     check_documents(&root, &mut findings)?;
@@ -66,44 +71,6 @@ fn tracked_files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
         .map(PathBuf::from)
         .filter(|path| root.join(path).is_file())
         .collect())
-}
-
-/// Compares the dependencies between our crates with `edges.txt`.
-fn check_edges(root: &Path, findings: &mut Vec<String>) -> anyhow::Result<()> {
-    let mut allowed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for line in read(&root.join("xtask/edges.txt"))?.lines() {
-        if let Some((name, dependencies)) = line.split_once("<-").filter(|_| !line.starts_with('#'))
-        {
-            allowed.insert(
-                name.trim().to_owned(),
-                dependencies.split_whitespace().map(str::to_owned).collect(),
-            );
-        }
-    }
-    let output = Command::new("cargo")
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
-        .current_dir(root)
-        .output()
-        .context("cannot run cargo metadata")?;
-    let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
-    let packages = metadata["packages"].as_array().context("cargo metadata lists packages")?;
-    let ours: BTreeSet<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
-    for package in packages {
-        let name = package["name"].as_str().context("a package has a name")?;
-        let Some(permitted) = allowed.get(name) else {
-            findings.push(format!("xtask/edges.txt does not list the crate {name}"));
-            continue;
-        };
-        for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            let target = dependency["name"].as_str().unwrap_or_default();
-            // Tests may look across; what ships may not.
-            let is_shipped = dependency["kind"].as_str() != Some("dev");
-            if is_shipped && ours.contains(target) && !permitted.contains(target) {
-                findings.push(format!("the edge {name} <- {target} is not allowed"));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Only the files listed in `unsafe.txt` may hold unsafe code.
