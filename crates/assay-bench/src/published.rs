@@ -14,7 +14,7 @@ const FORMAT: u32 = 1;
 pub(crate) struct PublishedFile {
     format: u32,
     #[serde(default, rename = "source")]
-    sources: Vec<Source>,
+    sets: Vec<FigureSet>,
     /// Whole synchronisations before and after each of several optimisations.
     pub(crate) syncs: Option<Syncs>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct PublishedFile {
 /// Figures that one source has for one subject on one machine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Source {
+struct FigureSet {
     /// Who or what was measured.
     subject: String,
     /// On what.
@@ -96,32 +96,32 @@ impl PublishedFile {
 
     /// Its figures, in the order of the file.
     pub(crate) fn figures(&self) -> Vec<Published> {
-        let of_source = |source: &Source| -> Vec<Published> {
-            source.figures.iter().map(|figure| figure.of(source)).collect()
+        let of_set = |set: &FigureSet| -> Vec<Published> {
+            set.figures.iter().map(|figure| figure.of(set)).collect()
         };
-        let mut all: Vec<Published> = self.sources.iter().flat_map(of_source).collect();
+        let mut all: Vec<Published> = self.sets.iter().flat_map(of_set).collect();
         all.extend(self.syncs.iter().flat_map(Syncs::figures));
         all
     }
 }
 
 impl Figure {
-    fn of(&self, source: &Source) -> Published {
+    fn of(&self, set: &FigureSet) -> Published {
         let before = self.ns_before.map(|ns| format!("{ns} ns before"));
-        let notes = [Some(self.note.clone()), Some(source.note.clone()), before];
+        let notes = [Some(self.note.clone()), Some(set.note.clone()), before];
         let notes: Vec<String> =
             notes.into_iter().flatten().filter(|note| !note.is_empty()).collect();
         let ratio = self.ns_before.zip(self.ns_per_op).map(|(before, after)| before / after);
         Published {
             benchmark: self.benchmark.clone(),
-            subject: source.subject.clone(),
-            machine: source.machine.clone(),
+            subject: set.subject.clone(),
+            machine: set.machine.clone(),
             ns_per_op: self.ns_per_op,
             instructions_per_op: self.instructions_per_op,
             ratio: self.ratio.or(ratio),
             note: notes.join("; "),
-            source: source.source.clone(),
-            date: source.date.clone(),
+            source: set.source.clone(),
+            date: set.date.clone(),
         }
     }
 }

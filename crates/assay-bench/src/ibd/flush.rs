@@ -2,7 +2,7 @@
 //! subject), and as our store does it.
 //!
 //! A write batch goes through the database's journal into its memtable, in the order of the cache's hash table and without a
-//! sync of its own, as Core writes to LevelDB; the journal is synced once, at the end. Our store writes sorted tables that
+//! sync of its own, as Core writes to `LevelDB`; the journal is synced once, at the end. Our store writes sorted tables that
 //! enter the tree all at once (`assay_store::FjallTier`), so it has no batches to size.
 
 use assay_hash::sha256;
