@@ -10,9 +10,8 @@ use crate::harness::{Alternative, Rounds, compare};
 use crate::plan::Build;
 use crate::registry::Filter;
 use crate::results::{Measured, comparisons};
-use crate::run::Watch;
 use crate::serve::{Answer, Order};
-use crate::suite::{Benchmark, Extent};
+use crate::suite::{Benchmark, Extent, Watch};
 use crate::talk::Talk;
 
 /// How builds are asked and measured.

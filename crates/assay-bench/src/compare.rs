@@ -5,14 +5,14 @@
 
 use std::fmt::Write as _;
 
-use assay_lab::ratio::Ratio;
-use assay_lab::report::Table;
+use assay_report::Table;
+use assay_report::stats::ratio::Ratio;
+use assay_report::stats::verdict::{COVERAGE, Verdict};
 use serde::Serialize;
 
 use crate::harness::Figures;
 use crate::results::{BenchResults, Measured};
 use crate::table::{NONE, number};
-use crate::verdict::{COVERAGE, Verdict};
 
 /// Smallest floor between two runs, a share.
 const FLOOR_MIN: f64 = 0.02;

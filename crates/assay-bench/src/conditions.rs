@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use assay_lab::machine;
-use assay_lab::results::Machine;
+use assay_lab::machine::Machine;
 use serde::{Deserialize, Serialize};
 
 /// Load of other work, in cores, above which a machine counts as busy.

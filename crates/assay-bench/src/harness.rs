@@ -4,7 +4,7 @@ use std::fmt;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use assay_lab::ratio::{Ratio, Summary};
+use assay_report::stats::ratio::{Ratio, Summary};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use assay_lab::atomic_file;
+use assay_report::atomic_file;
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;

@@ -1,7 +1,7 @@
 //! Micro-benchmarks: alternatives of one operation side by side, with ratios and intervals.
 //!
 //! Alternatives take turns, round by round, so that a slow moment of the machine hits all of them; a figure is the median
-//! over rounds, and a ratio is the median of the ratios of neighbours ([`assay_lab::ratio`]). Every benchmark asserts its
+//! over rounds, and a ratio is the median of the ratios of neighbours ([`assay_report::stats::ratio`]). Every benchmark asserts its
 //! answers: those that must hold within the work, some that must not hold outside the time.
 //!
 //! ```
@@ -22,6 +22,7 @@ mod builds;
 pub mod compare;
 pub mod conditions;
 pub mod counters;
+mod forged;
 pub mod harness;
 pub mod ibd;
 pub mod instructions;
@@ -42,7 +43,6 @@ pub mod stack;
 pub mod suite;
 pub mod table;
 mod talk;
-pub mod verdict;
 
 use std::io;
 use std::path::PathBuf;
@@ -126,7 +126,7 @@ pub enum BenchError {
     },
     /// A file of results cannot be written.
     #[error(transparent)]
-    Write(#[from] assay_lab::atomic_file::WriteError),
+    Write(#[from] assay_report::atomic_file::WriteError),
     /// There is no benchmark or alternative of that name.
     #[error("there is no {name}")]
     Unknown {

@@ -2,15 +2,15 @@
 //!
 //! Times are nanoseconds of one operation; what could not be measured is `null`.
 
-use assay_lab::ratio::Ratio;
-use assay_lab::results::Software;
+use assay_lab::machine::Software;
+use assay_report::stats::ratio::Ratio;
+use assay_report::stats::verdict::{COVERAGE, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::Conditions;
 use crate::harness::Row;
 use crate::plan::{BenchPlan, Kind};
 use crate::suite::{Benchmark, Extent, Published, Study};
-use crate::verdict::{COVERAGE, Verdict};
 
 /// The schema version of `results.json`.
 pub const SCHEMA: u32 = 1;

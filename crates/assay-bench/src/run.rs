@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_lab::machine;
-use assay_lab::results::Software;
+use assay_lab::machine::Software;
 
 use crate::builds::{BuildOptions, Builds};
 use crate::conditions::Conditions;
-use crate::counters;
 use crate::harness::{Rounds, Row, compare_within};
 use crate::instructions::Counter;
 use crate::journal::{Journal, Settings};
@@ -16,8 +15,8 @@ use crate::plan::{BenchPlan, Kind};
 use crate::registry::{Filter, Section, benchmarks};
 use crate::results::{BenchResults, Counting, Failure, Measured, SCHEMA};
 use crate::selfcheck::{floor, measure_floor};
-use crate::suite::{Benchmark, Extent};
-use crate::{BenchError, Progress};
+use crate::suite::{Benchmark, Extent, Watch};
+use crate::{BenchError, Progress, counters};
 
 /// Median absolute deviation, in percent, above which figures are called unsteady.
 const ERR_PERCENT_MAX: f64 = 5.0;
@@ -48,18 +47,6 @@ pub struct RunOptions {
     pub counter: Option<Counter>,
     /// The plan as other builds of this program find it: a name or a path.
     pub plan_source: String,
-}
-
-/// Hears how a run goes.
-pub trait Watch: Progress {
-    /// A benchmark begins, the one with this number, from 0, of so many.
-    fn benchmark(&self, name: &str, number: usize, total: usize);
-    /// Something that a person should know now.
-    fn note(&self, text: &str);
-    /// Whether to stop after this benchmark.
-    fn is_stopped(&self) -> bool {
-        false
-    }
 }
 
 impl Extent {

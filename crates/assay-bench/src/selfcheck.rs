@@ -4,11 +4,11 @@
 
 use std::hint::black_box;
 
-use assay_lab::ratio::Summary;
+use assay_report::stats::ratio::Summary;
+use assay_report::stats::verdict::FLOOR_MIN;
 
 use crate::harness::{Alternative, Rounds, Row, compare};
 use crate::suite::{Benchmark, Extent, Published, Study, Suite};
-use crate::verdict::FLOOR_MIN;
 use crate::{BenchError, Progress};
 
 /// Steps of the work; a step is a handful of instructions, each of which waits for the one before.
@@ -96,7 +96,7 @@ mod tests {
     use crate::Silent;
     use crate::harness::Sample;
     use crate::results::comparisons;
-    use crate::verdict::Verdict;
+    use assay_report::stats::verdict::Verdict;
 
     /// Comparisons in a series, and how many of them may call the same thing different.
     const SERIES: usize = 20;

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use assay_lab::ratio::Ratio;
+use assay_report::stats::ratio::Ratio;
 pub use assay_secp::Backend;
 use assay_secp::{BatchVerifier, Check, SampledVerifier};
 use rayon::prelude::*;

@@ -2,11 +2,23 @@
 
 use std::fmt;
 
-use assay_lab::report::Table;
+use assay_report::Table;
 use serde::{Deserialize, Serialize};
 
 use crate::harness::{Alternative, Row};
 use crate::{BenchError, Progress};
+
+/// Hears how a run goes.
+pub trait Watch: Progress {
+    /// A benchmark begins, the one with this number, from 0, of so many.
+    fn benchmark(&self, name: &str, number: usize, total: usize);
+    /// Something that a person should know now.
+    fn note(&self, text: &str);
+    /// Whether to stop after this benchmark.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
 
 /// Makes the alternatives of a benchmark, with everything that they need already prepared and their answers compared.
 type Make<'a> = dyn Fn() -> Result<Vec<Alternative<'a>>, BenchError> + 'a;

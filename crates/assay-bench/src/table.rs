@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use assay_lab::ratio::Ratio;
-use assay_lab::report::Table;
+use assay_report::Table;
+use assay_report::csv::field;
+use assay_report::stats::ratio::Ratio;
 
 use crate::harness::{Figures, Row};
 use crate::results::{BenchResults, Measured};
@@ -136,12 +137,12 @@ fn csv_line(measured: &Measured, figures: &Figures) -> String {
     let comparison = measured.comparison(&figures.name);
     let ratio = |pick: fn(&Ratio) -> f64| value(comparison.map(|found| pick(&found.ratio)));
     let cells = [
-        quoted(&measured.section),
-        quoted(&measured.name),
-        quoted(&measured.series),
+        field(&measured.section),
+        field(&measured.name),
+        field(&measured.series),
         measured.size.map_or_else(String::new, |size| size.to_string()),
-        quoted(&measured.unit),
-        quoted(&figures.name),
+        field(&measured.unit),
+        field(&figures.name),
         figures.ns_per_op.to_string(),
         figures.op_per_s.to_string(),
         figures.err_percent.to_string(),
@@ -154,7 +155,7 @@ fn csv_line(measured: &Measured, figures: &Figures) -> String {
         figures.cpu_ns_per_op.to_string(),
         figures.epoch_ops.to_string(),
         figures.total_s.to_string(),
-        comparison.map_or_else(String::new, |found| quoted(&found.baseline)),
+        comparison.map_or_else(String::new, |found| field(&found.baseline)),
         ratio(|ratio| ratio.median),
         ratio(|ratio| ratio.low),
         ratio(|ratio| ratio.high),
@@ -163,15 +164,6 @@ fn csv_line(measured: &Measured, figures: &Figures) -> String {
         comparison.map_or("", |found| found.verdict.text()).to_owned(),
     ];
     cells.join(",") + "\n"
-}
-
-/// A value that may hold commas or quotation marks.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 /// The table of everything measured, as Markdown.

@@ -4,7 +4,7 @@ use assay_wire::{Tx, Witness};
 
 use crate::params::WITNESS_SCALE_FACTOR;
 use crate::script::Flags;
-use crate::script::opcode::{Instructions, is_p2sh, op, read_instruction, witness_program};
+use crate::script::opcode::{is_p2sh, last_push, op, read_instruction, witness_program};
 
 /// What an imprecise count charges for one multisig.
 const MAX_PUBKEYS_PER_MULTISIG: u64 = 20;
@@ -49,19 +49,6 @@ pub fn legacy_sigops(tx: Tx<'_>) -> u64 {
     let inputs: u64 = tx.inputs().map(|input| count_sigops(input.script_sig, false)).sum();
     let outputs: u64 = tx.outputs().map(|output| count_sigops(output.script_pubkey, false)).sum();
     inputs + outputs
-}
-
-/// The last item that a script of pushes leaves; `None` when it is cut off or does more than push.
-pub(crate) fn last_push(script_sig: &[u8]) -> Option<&[u8]> {
-    let mut last: &[u8] = &[];
-    for instruction in Instructions::new(script_sig) {
-        let instruction = instruction?;
-        if instruction.opcode > op::PUSH16 {
-            return None;
-        }
-        last = instruction.data;
-    }
-    Some(last)
 }
 
 fn witness_sigops(version: u8, program: &[u8], witness: Witness<'_>) -> u64 {

@@ -24,6 +24,8 @@ mod ifma_many;
 pub(crate) mod lanes;
 #[cfg(target_arch = "x86_64")]
 mod muhash;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sha1_ni;
@@ -57,7 +59,10 @@ enum Kernels {
     /// The same with sixteen and eight in AVX-512 lanes.
     #[cfg(target_arch = "x86_64")]
     Avx512f,
-    /// SHA instructions, one message or two interleaved; the rest as `Avx2` where there is AVX2.
+    /// Four messages in NEON lanes; a single message is hashed in plain Rust.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    /// SHA instructions, one message or two interleaved; the rest as `Avx2` where there is AVX2, and as `Neon`.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     ShaUnit,
     /// As `ShaUnit`, with sixteen messages in AVX-512 lanes and MuHash on 52-bit multipliers.
@@ -87,6 +92,10 @@ const AVX2_BREAK_EVEN: usize = 3;
 #[cfg(target_arch = "x86_64")]
 const AVX512F_BREAK_EVEN: usize = 3;
 
+/// The same for four lanes of NEON, by counting instructions.
+#[cfg(target_arch = "aarch64")]
+const NEON_BREAK_EVEN: usize = 2;
+
 /// Blocks that the SHA unit hashes, two messages interleaved, in the time of a block in each of
 /// sixteen lanes.
 #[cfg(target_arch = "x86_64")]
@@ -94,7 +103,7 @@ const AVX512_BREAK_EVEN: usize = 9;
 
 /// Every backend of this architecture, slowest first.
 #[cfg(target_arch = "aarch64")]
-const ALL: &[Backend] = &[Backend::PORTABLE, Backend(Kernels::ShaUnit)];
+const ALL: &[Backend] = &[Backend::PORTABLE, Backend(Kernels::Neon), Backend(Kernels::ShaUnit)];
 
 /// Every backend of this architecture, slowest first.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -126,7 +135,7 @@ impl Backend {
     }
 
     /// A short stable name for reports: `"portable"`, `"avx2"`, `"avx512f"`, `"sha-ni"` and
-    /// `"avx512"`; `"sha2"` on aarch64.
+    /// `"avx512"`; `"neon"` and `"sha2"` on aarch64.
     pub fn name(self) -> &'static str {
         match self.0 {
             Kernels::Portable => "portable",
@@ -136,6 +145,8 @@ impl Backend {
             Kernels::Avx512f => "avx512f",
             #[cfg(target_arch = "x86_64")]
             Kernels::ShaUnit => "sha-ni",
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => "neon",
             #[cfg(target_arch = "aarch64")]
             Kernels::ShaUnit => "sha2",
             #[cfg(target_arch = "x86_64")]
@@ -162,6 +173,8 @@ impl Backend {
     fn runs_here(self) -> bool {
         match self.0 {
             Kernels::Portable => true,
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => true,
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx2 => avx2::available(),
             #[cfg(target_arch = "x86_64")]
@@ -243,6 +256,8 @@ impl Backend {
             Kernels::Avx512f => avx512::double_64(messages, digests, AVX512F_BREAK_EVEN),
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512 => avx512::double_64(messages, digests, AVX512_BREAK_EVEN),
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => neon::double_64(messages, digests, NEON_BREAK_EVEN),
             _ => 0,
         };
         let (messages, digests) = (&messages[done..], &mut digests[done..]);
@@ -279,6 +294,8 @@ impl Backend {
             Kernels::Avx512f => avx512::group::<TWICE>(messages, digests, AVX512F_BREAK_EVEN),
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512 => avx512::group::<TWICE>(messages, digests, AVX512_BREAK_EVEN),
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => neon::group::<TWICE>(messages, digests, NEON_BREAK_EVEN),
             _ => 0,
         };
         if done > 0 {
@@ -303,6 +320,8 @@ impl Backend {
             Kernels::Avx2 => avx2::shared(states, blocks),
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512f => avx512::shared(states, blocks),
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => neon::shared(states, blocks),
             #[cfg(target_arch = "x86_64")]
             Kernels::Avx512 if states.len() > 6 => avx512::shared(states, blocks),
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -324,6 +343,8 @@ impl Backend {
                 Kernels::Avx2 | Kernels::ShaUnit if avx2::available() => {
                     return avx2::ripemd160_32(messages, digests);
                 }
+                #[cfg(target_arch = "aarch64")]
+                Kernels::Neon | Kernels::ShaUnit => return neon::ripemd160_32(messages, digests),
                 _ => {}
             }
         }

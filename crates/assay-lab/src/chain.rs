@@ -320,6 +320,21 @@ fn check_tip(tip: &TipEntry, blocks: &[BlockEntry]) -> Result<(), &'static str> 
     if agrees { Ok(()) } else { Err("the totals are not the sums of the blocks") }
 }
 
+/// The files of blocks in a folder, in order.
+pub(crate) fn block_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let number = name.strip_prefix("blk").and_then(|rest| rest.strip_suffix(".dat"));
+        if number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

@@ -10,9 +10,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::chain::Chain;
 use crate::electrum::check::LedgerCheck;
-use crate::plan::Plan;
+use crate::plan::{Plan, TargetSpec};
 use crate::results::{BlockRecord, Run, Status};
-use crate::target::{TargetError, TargetSpec};
+use crate::target::TargetError;
 
 /// Something that happened. Sent by the laboratory's main thread to the caller's [`Reporter`].
 #[derive(Debug)]
@@ -267,7 +267,7 @@ impl Reporter for Terminal {
                 self.spin(format!("forging: {mib:.1} MiB in {seconds:.0} s"));
             }
             Event::ChainForged { chain, seconds } => {
-                let rate = crate::stats::rate(chain.tip.signatures as f64, *seconds);
+                let rate = assay_report::stats::rate(chain.tip.signatures as f64, *seconds);
                 let what = describe(chain);
                 self.say(&format!("chain: {what}, in {seconds:.1} s ({rate:.0} signatures/s)"));
             }
@@ -336,7 +336,7 @@ fn describe(chain: &Chain) -> String {
 fn finished(run: &Run) -> String {
     let total = &run.total;
     match run.status {
-        Status::Valid => format!(
+        Status::Valid | Status::Disturbed => format!(
             "  {} valid: {:.0} tx/s, {:.2} MiB/s, {:.1} % seen",
             run.id,
             total.tx_per_s,

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use assay_lab::plan::{Keys, Plan};
 use assay_lab::progress::{Event, Reporter, Silent};
 use assay_lab::report;
-use assay_lab::results::{Results, Run, Status};
+use assay_lab::results::{self, Results, Run, Status};
 use assay_lab::run::{LabError, RunOptions, run};
 
 const PLAN: &str = r#"
@@ -165,7 +165,7 @@ fn plan_becomes_report(folder: &Path) {
     for file in report::FILES {
         assert!(out.join(file).exists(), "{file}");
     }
-    assert_eq!(report::load(&out).expect("results"), results);
+    assert_eq!(results::load(&out).expect("results"), results);
     assert!(!out.join("work/assay-0").exists(), "data folders are removed");
 }
 
@@ -229,7 +229,7 @@ fn dead_target(folder: &Path) {
     {
         assert!(told.contains(part), "{part} is not in: {told}");
     }
-    let void = report::load(&folder.join("out")).expect("a report all the same");
+    let void = results::load(&folder.join("out")).expect("a report all the same");
     assert_eq!(void.runs().map(|run| run.status).collect::<Vec<_>>(), [Status::Void]);
     assert_eq!(void.targets[0].runs[0].blocks.len(), 3, "what was measured is kept");
 
@@ -367,7 +367,7 @@ fn index_is_watched(folder: &Path) {
         assert!(what.contains(&"index: header of the tip"), "{what:?}");
     }
     let out = folder.join("out");
-    assert_eq!(report::load(&out).expect("results"), results);
+    assert_eq!(results::load(&out).expect("results"), results);
     let page = fs::read_to_string(out.join("report.md")).expect("a report");
     assert!(page.contains("ledger check: 5 scripts, 5 history entries, 5 unspent, 0 differences"));
     assert!(!out.join("scripts.jsonl").exists(), "what can be made again is removed");
@@ -421,7 +421,7 @@ fn index_stays_behind(folder: &Path) {
     let told = run(plan, &options(folder, &["--index-stops-at", "3"]), &Silent);
     let told = story(&told.expect_err("it never gets there"));
     assert!(told.contains("the index is at height 3, 1 s after the node reached 5"), "{told}");
-    let void = report::load(&folder.join("out")).expect("a report all the same");
+    let void = results::load(&folder.join("out")).expect("a report all the same");
     let blocks = &void.targets[0].runs[0].blocks;
     assert_eq!(blocks.iter().filter(|block| block.index.is_some()).count(), 3);
 }

@@ -15,7 +15,7 @@ use assay_engine::{Engine, EngineError, MempoolDelta, TxReject, UnconfirmedTx};
 use assay_wire::{Block, BlockHash, Encoding, Txid};
 
 use crate::config::{IndexOptions, NodeConfig};
-use crate::node::NodeError;
+use crate::error::NodeError;
 
 /// The index of a running node, and what keeps it at the tip.
 pub(crate) struct IndexService {

@@ -19,6 +19,7 @@
 
 mod config;
 mod electrum;
+mod error;
 pub mod http;
 pub mod jsonrpc;
 mod log;
@@ -28,8 +29,9 @@ mod rpc;
 
 pub use config::{IndexOptions, NodeConfig, RpcConfig, UnknownChain};
 pub use electrum::EngineChain;
+pub use error::NodeError;
 pub use log::{LogConfig, LogError};
-pub use node::{Node, NodeError, StopHandle, run};
+pub use node::{Node, StopHandle, run};
 pub use p2p::{P2pConfig, P2pTimeouts};
 #[cfg(fuzzing)]
 pub use rpc::fuzzing;

@@ -13,10 +13,29 @@ use assay_store::{
 use assay_wire::{Block, BlockHash, Header};
 
 use crate::branch::{self, Choice, Entry};
-use crate::read::Heights;
 
 /// First version whose coinbase tells the height (BIP34).
 const VERSION_WITH_HEIGHT: i32 = 2;
+
+/// Heights, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heights {
+    /// The first one.
+    pub first: u32,
+    /// The last one.
+    pub last: u32,
+}
+
+impl Heights {
+    /// All there can be.
+    pub const ALL: Self = Self { first: 0, last: u32::MAX };
+
+    /// What both have in common, if anything.
+    pub fn within(self, other: Self) -> Option<Self> {
+        let both = Self { first: self.first.max(other.first), last: self.last.min(other.last) };
+        (both.first <= both.last).then_some(both)
+    }
+}
 
 /// Bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

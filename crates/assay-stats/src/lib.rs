@@ -36,12 +36,12 @@ mod read;
 mod rows;
 mod sql;
 
-pub use block_set::{BlockSet, Found, OpenError, Place, Stray, detect_chain};
+pub use block_set::{BlockSet, Found, Heights, OpenError, Place, Stray, detect_chain};
 pub use columns::{describe_tables, list_tables};
 pub use counts::{Counts, TypeCount};
 pub use kind::OutputKind;
 pub use parquet_files::{BLOCKS_FILE, ParquetError, ParquetWriter, TXS_FILE};
 pub use ranges::{RangeRow, Ranges};
-pub use read::{Damage, DamageKind, Detail, Heights, Item, ReadOptions, read};
+pub use read::{Damage, DamageKind, Detail, Item, ReadOptions, read};
 pub use rows::{BlockRow, TxRow};
 pub use sql::{Cell, Loaded, Source, SqlError, query};

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::block_set::Heights;
 use crate::counts::Counts;
-use crate::read::Heights;
 use crate::rows::BlockRow;
 
 /// Ranges that a chain is cut into unless told otherwise.

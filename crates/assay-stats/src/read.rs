@@ -13,7 +13,7 @@ use assay_hash::merkle_root;
 use assay_store::BlockFilesError;
 use assay_wire::{Block, BlockHash, ParseError};
 
-use crate::block_set::{BlockSet, Place};
+use crate::block_set::{BlockSet, Heights, Place};
 use crate::rows::{BlockRow, TxRow, block_row, tx_rows};
 
 /// Rows of transactions in one piece.
@@ -21,26 +21,6 @@ const ROWS_PER_PIECE: usize = 1 << 14;
 
 /// Pieces of a thread that wait.
 const PIECES_WAITING: usize = 8;
-
-/// Heights, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heights {
-    /// The first one.
-    pub first: u32,
-    /// The last one.
-    pub last: u32,
-}
-
-impl Heights {
-    /// All there can be.
-    pub const ALL: Self = Self { first: 0, last: u32::MAX };
-
-    /// What both have in common, if anything.
-    pub fn within(self, other: Self) -> Option<Self> {
-        let both = Self { first: self.first.max(other.first), last: self.last.min(other.last) };
-        (both.first <= both.last).then_some(both)
-    }
-}
 
 /// How much is wanted of transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

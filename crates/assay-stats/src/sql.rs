@@ -15,9 +15,10 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Statement, ToSql};
 
 use crate::block_set::BlockSet;
+use crate::block_set::Heights;
 use crate::columns::{BLOCKS, Column, Get, TXS, Table, Values, outputs_by_type_view};
 use crate::parquet_files::{BLOCKS_FILE, ParquetError, TXS_FILE, read_table};
-use crate::read::{Damage, Detail, Heights, Item, ReadOptions, read};
+use crate::read::{Damage, Detail, Item, ReadOptions, read};
 
 /// Damaged blocks that are named.
 const DAMAGE_MAX: usize = 16;

@@ -12,8 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use assay_engine::{BlockHash, EXACT_NEAR_TIP_DEFAULT, SAMPLE_SIGNATURES_DEFAULT};
-use assay_lab::plan::Delivery;
-use assay_lab::target::TargetSpec;
+use assay_lab::plan::{Delivery, TargetSpec};
 use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 

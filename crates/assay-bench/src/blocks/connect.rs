@@ -10,8 +10,8 @@ use std::sync::Arc;
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine, SubmitOutcome};
 
-use super::forged::{Forge, ForgedBlock, Kind};
 use super::{ASSAY, ASSAY_LIBSECP, KERNEL, Options, WARM_UP};
+use crate::forged::{Forge, ForgedBlock, Kind};
 use crate::harness::{Alternative, Rounds, Row, Sample, compare};
 use crate::peer::KernelPeer;
 use crate::{BenchError, Progress};

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use super::connect::{open, submit};
-use super::forged::{Forge, ForgedBlock};
 use super::{ASSAY, ASSAY_LIBSECP, Options, WARM_UP};
+use crate::forged::{Forge, ForgedBlock};
 use crate::harness::{Alternative, Rounds, Row, compare};
 use crate::{BenchError, Progress};
 

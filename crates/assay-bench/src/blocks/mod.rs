@@ -4,7 +4,6 @@
 //! show apart is measured for ours alone; published figures stand beside it, with their machine named.
 
 mod connect;
-pub(crate) mod forged;
 mod large;
 mod report;
 mod stages;
@@ -13,8 +12,8 @@ use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use crate::forged::{Forge, Kind};
 use assay_consensus::params::ChainParams;
-use forged::{Forge, Kind};
 pub use report::{Published, Report};
 use stages::{Measured, Subject};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use assay_lab::ratio::{Ratio, Summary};
+use assay_report::stats::ratio::{Ratio, Summary};
 use serde::Serialize;
 
 use super::large::{Large, alternative};

@@ -13,7 +13,7 @@ use super::check::{STEPS, check_with};
 use super::names::{AGAIN, ASSAY, FIRST, SET, SORTED_NULL};
 use super::subjects::{LazySubject, Subject};
 use crate::BenchError;
-use crate::blocks::forged::{Forge, Kind};
+use crate::forged::{Forge, Kind};
 use crate::harness::Alternative;
 use crate::suite::{Benchmark, Extent};
 

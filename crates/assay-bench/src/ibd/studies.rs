@@ -1,6 +1,7 @@
 //! The report's question: which of its optimisations matter, here and there, and what they come to.
 
-use assay_lab::ratio::Ratio;
+use assay_report::stats::ratio::Ratio;
+use assay_report::stats::verdict::{COVERAGE, FLOOR_MIN, Verdict};
 
 use super::names::{
     AGAIN, ASSAY, BUFFER, BUFFER_WORDS, BYTES, CACHED, COPY, EIGHTH_BATCH, FIELDS, FIRST,
@@ -13,7 +14,6 @@ use super::{IbdSuite, check, flush, inline};
 use crate::BenchError;
 use crate::harness::Row;
 use crate::suite::{Extent, Study, StudyTable};
-use crate::verdict::{COVERAGE, FLOOR_MIN, Verdict};
 
 /// An optimisation: one benchmark's alternatives before and after it. `*` in the name stands for either block.
 struct Pair {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use assay_lab::ratio::Ratio;
+use assay_report::stats::ratio::Ratio;
 use serde::Serialize;
 
 use super::{Options, Tally};

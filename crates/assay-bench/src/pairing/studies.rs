@@ -1,6 +1,6 @@
 //! What the figures say: who took part, a summary per curve, who is fastest where.
 
-use assay_lab::ratio::Ratio;
+use assay_report::stats::ratio::Ratio;
 
 use super::subjects::Subjects;
 use super::{PairingSettings, published};

@@ -1,6 +1,6 @@
 //! Charts over size, and of ratios.
 
-use assay_lab::report::{Chart, Line, LineChart, Look, RatioBar, RatioChart};
+use assay_report::{Chart, Line, LineChart, Look, RatioBar, RatioChart};
 
 use crate::results::Measured;
 

@@ -5,12 +5,12 @@ mod charts;
 mod prose;
 mod tables;
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use assay_lab::atomic_file::{self, WriteError};
-use assay_lab::report::{Page, Section, Table, machine_table};
+use assay_lab::machine;
+use assay_report::atomic_file::{self, WriteError};
+use assay_report::{Page, Section, Table};
 
 use crate::results::{BenchResults, Measured, SCHEMA};
 use crate::table;
@@ -167,7 +167,7 @@ fn sections(results: &BenchResults) -> Vec<Section> {
             "conditions",
             "Machine, software, conditions",
             prose::conditions(results),
-            vec![machine_table(&results.conditions.machine), tables::software(results)],
+            vec![machine::table(&results.conditions.machine), tables::software(results)],
         ),
         section("method", "Method", prose::method(results), Vec::new()),
     ]);

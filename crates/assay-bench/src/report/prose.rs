@@ -1,7 +1,8 @@
 //! What the report says in words.
 
+use assay_report::stats::verdict::{FLOOR_MIN, Verdict};
+
 use crate::results::{BenchResults, Comparison};
-use crate::verdict::{FLOOR_MIN, Verdict};
 
 /// Above the published figures.
 pub(super) const PUBLISHED: [&str; 1] =

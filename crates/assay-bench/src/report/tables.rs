@@ -1,7 +1,7 @@
 //! Tables beside those of what was measured.
 
-use assay_lab::ratio::Ratio;
-use assay_lab::report::Table;
+use assay_report::Table;
+use assay_report::stats::ratio::Ratio;
 
 use crate::harness::Figures;
 use crate::results::{BenchResults, Measured};

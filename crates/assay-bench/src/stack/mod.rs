@@ -28,15 +28,15 @@ use std::path::PathBuf;
 
 use assay_consensus::script::Limits;
 use serde::{Deserialize, Serialize};
-
-pub use spend::Wrap;
 use template::Template;
-pub use template::TemplateError;
 
 use crate::harness::{Alternative, Row, Sample, repeats};
 use crate::peer::KernelPeer;
 use crate::suite::{Benchmark, Extent, Published, Study, Suite};
 use crate::{BenchError, Progress};
+
+pub use spend::Wrap;
+pub use template::TemplateError;
 
 /// Names of the alternatives.
 const ASSAY: &str = "assay";
@@ -153,7 +153,7 @@ impl StackSuite {
             return Ok(kernel.as_ref());
         }
         let named = self.settings.kernel.as_deref();
-        let program = match assay_lab::kernel::find(named) {
+        let program = match assay_lab::target::kernel::find(named) {
             Ok(program) => Some(program),
             Err(_) if named.is_none() => None,
             Err(error) => {

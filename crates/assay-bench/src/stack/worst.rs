@@ -8,7 +8,7 @@ use std::time::Instant;
 use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Interpreter, Limits, TxContext};
 use assay_engine::ImmediateChecker;
-use assay_lab::ratio::Summary;
+use assay_report::stats::ratio::Summary;
 
 use super::spend::{Spend, Wrap};
 use super::verdicts::name;

@@ -1,11 +1,12 @@
 //! What is worst today: signatures, and above all the messages that they sign.
 
+use std::time::Instant;
+
 use assay_consensus::script::TxContext;
 use assay_consensus::script::opcode::op;
-use assay_lab::ratio::Summary;
+use assay_report::stats::ratio::Summary;
 use assay_wire::{Encoding, OutPoint, Transaction, TxOut, Txid, encode};
 use secp256k1::{PublicKey, SecretKey};
-use std::time::Instant;
 
 use super::asm;
 use super::spend::{Spend, Wrap};

@@ -15,9 +15,8 @@ use std::ops::Range;
 use assay_hash::Sha256;
 use assay_wire::{Tx, TxOut};
 
-use super::opcode::{is_p2sh, witness_program};
+use super::opcode::{is_p2sh, last_push, witness_program};
 use super::sighash::{blank_input, update_script_without_separators};
-use crate::sigops::last_push;
 
 /// Legacy messages computed together at most: the lanes of the widest vector.
 pub const LANES: usize = 16;

@@ -192,6 +192,19 @@ pub fn is_p2pkh(script: &[u8]) -> bool {
     matches!(script, [op::DUP, op::HASH160, 20, .., op::EQUALVERIFY, op::CHECKSIG] if script.len() == 25)
 }
 
+/// The last item that a script of pushes leaves; `None` when it is cut off or does more than push.
+pub(crate) fn last_push(script_sig: &[u8]) -> Option<&[u8]> {
+    let mut last: &[u8] = &[];
+    for instruction in Instructions::new(script_sig) {
+        let instruction = instruction?;
+        if instruction.opcode > op::PUSH16 {
+            return None;
+        }
+        last = instruction.data;
+    }
+    Some(last)
+}
+
 /// Whether `script` is `HASH160 <20 bytes> EQUAL`.
 #[inline]
 pub fn is_p2sh(script: &[u8]) -> bool {

@@ -96,11 +96,6 @@ impl Words for Lanes {
     }
 
     #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        Self(intrinsic!(_mm256_and_si256(self.0, other.0)))
-    }
-
-    #[inline(always)]
     fn xor(self, other: Self) -> Self {
         Self(intrinsic!(_mm256_xor_si256(self.0, other.0)))
     }
@@ -166,6 +161,11 @@ impl Words for Lanes {
 }
 
 impl Wide for Lanes {
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        Self(intrinsic!(_mm256_and_si256(self.0, other.0)))
+    }
+
     #[inline(always)]
     fn splat_64(word: u64) -> Self {
         Self(intrinsic!(_mm256_set1_epi64x(word as i64)))

@@ -77,11 +77,6 @@ impl Words for Lanes {
     }
 
     #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        Self(intrinsic!(_mm512_and_si512(self.0, other.0)))
-    }
-
-    #[inline(always)]
     fn xor(self, other: Self) -> Self {
         Self(intrinsic!(_mm512_xor_si512(self.0, other.0)))
     }
@@ -150,6 +145,11 @@ impl Words for Lanes {
 }
 
 impl Wide for Lanes {
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        Self(intrinsic!(_mm512_and_si512(self.0, other.0)))
+    }
+
     #[inline(always)]
     fn splat_64(word: u64) -> Self {
         Self(intrinsic!(_mm512_set1_epi64(word as i64)))

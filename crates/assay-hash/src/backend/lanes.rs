@@ -6,7 +6,7 @@
 //! vectors: those would be functions of their own, without the features.
 
 #![cfg_attr(
-    not(target_arch = "x86_64"),
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
     expect(dead_code, reason = "one message is all that is hashed at a time without vectors")
 )]
 
@@ -29,7 +29,6 @@ pub(crate) trait Words: Copy {
     /// By 1 to 31 bits.
     fn rotate_left(self, bits: u32) -> Self;
     fn shift_right(self, bits: u32) -> Self;
-    fn and(self, other: Self) -> Self;
     fn xor(self, other: Self) -> Self;
     fn xor3(self, y: Self, z: Self) -> Self;
     /// The bits of `y` where this is set, else those of `z`.
@@ -70,11 +69,6 @@ impl Words for u32 {
     #[inline(always)]
     fn shift_right(self, bits: u32) -> Self {
         self >> bits
-    }
-
-    #[inline(always)]
-    fn and(self, other: Self) -> Self {
-        self & other
     }
 
     #[inline(always)]
@@ -147,7 +141,7 @@ pub(super) use sixteen;
 
 /// Writes the functions that enter the kernels of a word type, which are safe to call for whoever
 /// has seen the module's `available` return true.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! entries {
     ($words:ty, $features:literal) => {
         /// Double SHA-256 of the first messages: all, or those that fill all lanes if no more than
@@ -219,7 +213,7 @@ macro_rules! entries {
         }
     };
 }
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) use entries;
 
 /// Whether lanes take less time for all messages, the longest first, than one after the other.

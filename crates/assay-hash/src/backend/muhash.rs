@@ -27,6 +27,7 @@ pub(super) type NumberWords<V> = [V; LIMBS + 1];
 
 /// The same vectors in 64-bit lanes.
 pub(super) trait Wide: Words {
+    fn and(self, other: Self) -> Self;
     fn splat_64(word: u64) -> Self;
     fn add_64(self, other: Self) -> Self;
     fn sub_64(self, other: Self) -> Self;

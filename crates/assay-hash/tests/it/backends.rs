@@ -57,7 +57,7 @@ fn names() {
     assert_eq!(Backend::detect(), fastest);
     assert_eq!(Backend::by_name("abacus"), None);
     // The tests below run over those that are available.
-    for name in ["portable", "avx2", "avx512f", "sha-ni", "avx512", "sha2"] {
+    for name in ["portable", "avx2", "avx512f", "sha-ni", "avx512", "neon", "sha2"] {
         if Backend::by_name(name).is_none() {
             println!("skipped: this CPU does not run {name}");
         }
@@ -159,7 +159,7 @@ fn ripemd160_many() {
 /// Says which backends the tests above could not run here.
 #[test]
 fn missing_backends() {
-    for name in ["portable", "avx2", "avx512f", "sha-ni", "avx512", "sha2"] {
+    for name in ["portable", "avx2", "avx512f", "sha-ni", "avx512", "neon", "sha2"] {
         if Backend::by_name(name).is_none() {
             println!("skipped: this machine cannot run {name}");
         }

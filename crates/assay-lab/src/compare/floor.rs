@@ -1,15 +1,13 @@
 //! The floor: what the same software shows beside itself.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
+use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
 use super::{Beside, Source};
-use crate::machine::utc_now;
-use crate::plan::percent;
-use crate::results::Machine;
+use crate::machine::{Machine, utc_now};
 
 const SCHEMA: u32 = 1;
 const KIND: &str = "floor";
@@ -124,6 +122,6 @@ impl Floor {
 
 impl FloorRow {
     fn is_about(&self, seen: f64, what: &str) -> bool {
-        percent(self.seen) == percent(seen) && self.what == what
+        in_percent(self.seen) == in_percent(seen) && self.what == what
     }
 }

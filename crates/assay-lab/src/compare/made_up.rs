@@ -1,9 +1,8 @@
 //! Machines that were made up, to see how often verdicts are wrong.
 
-use crate::random::SplitMix64;
-use crate::verdict::{FLOOR_MIN, Verdict};
-
-use super::paired::{PairedRatio, holm};
+use assay_report::stats::paired::{PairedRatio, holm};
+use assay_report::stats::random::SplitMix64;
+use assay_report::stats::verdict::{FLOOR_MIN, Verdict};
 
 /// Rows of a comparison as plans have them: two totals, and five phases of each.
 const TOTALS: usize = 2;

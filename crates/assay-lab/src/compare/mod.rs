@@ -7,7 +7,6 @@
 mod floor;
 #[cfg(test)]
 mod made_up;
-mod paired;
 mod pairs;
 mod same_work;
 #[cfg(test)]
@@ -16,17 +15,16 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
+use assay_report::number::in_percent;
+use assay_report::stats::paired::{PairedRatio, Spread, holm};
+use assay_report::stats::verdict::{FLOOR_MIN, Verdict};
 use serde::Serialize;
 
-use crate::report::{self, LoadError};
-use crate::results::{PhaseResult, Results, Run, TargetResults};
-use crate::verdict::{FLOOR_MIN, Verdict};
+use crate::results::{self, LoadError, PhaseResult, Results, Run, TargetResults};
 
-pub use floor::{Floor, FloorError, FloorRow};
-pub use paired::{Interval, PairedRatio, Spread, holm};
-pub use pairs::{LeftOut, PairCount};
-pub use same_work::Difference;
-pub(crate) use text::quoted;
+pub use self::floor::{Floor, FloorError, FloorRow};
+pub use self::pairs::{LeftOut, PairCount};
+pub use self::same_work::Difference;
 
 /// Schema version of the JSON form.
 const SCHEMA: u32 = 1;
@@ -78,8 +76,8 @@ impl Source {
     /// # Errors
     /// When there is none, or one that cannot be read.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        let file = if path.is_dir() { path.join(report::FILES[0]) } else { PathBuf::from(path) };
-        Ok(Self { name: path.display().to_string(), results: report::load_file(&file)? })
+        let file = if path.is_dir() { path.join(results::FILE) } else { PathBuf::from(path) };
+        Ok(Self { name: path.display().to_string(), results: results::load_file(&file)? })
     }
 }
 
@@ -350,8 +348,8 @@ fn beside_each_other(
     let mut took_turns = true;
     let seconds_shares = second.target.seen_shares();
     let is_shared = |seen: &f64| {
-        let percent = crate::plan::percent(*seen);
-        seconds_shares.iter().any(|other| crate::plan::percent(*other) == percent)
+        let percent = in_percent(*seen);
+        seconds_shares.iter().any(|other| in_percent(*other) == percent)
     };
     for seen in first.target.seen_shares().into_iter().filter(is_shared) {
         let limit = options.control_limit;

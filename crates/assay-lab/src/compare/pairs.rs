@@ -1,11 +1,11 @@
 //! Which runs make pairs, and which do not count.
 
+use assay_report::number::in_percent;
+use assay_report::stats::median;
 use serde::Serialize;
 
 use super::Side;
-use crate::plan::percent;
 use crate::results::{Run, Status};
-use crate::stats::median;
 
 /// Fewest pairs whose sorted ratios give an interval of 95 %.
 const PAIRS_MIN: usize = 6;
@@ -40,7 +40,7 @@ impl PairCount {
     /// What a reader must know about them.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let seen = percent(self.seen);
+        let seen = in_percent(self.seen);
         for left_out in &self.left_out {
             notes.push(format!("{} discarded: {}", left_out.run, left_out.why));
         }
@@ -74,9 +74,9 @@ pub(super) fn of<'a>(
     control_limit: f64,
     of_other_machine: bool,
 ) -> (Vec<(&'a Run, &'a Run)>, PairCount) {
-    let wanted = percent(seen);
+    let wanted = in_percent(seen);
     let runs = |side: Side<'a>| -> Vec<&'a Run> {
-        side.target.runs.iter().filter(|run| percent(run.seen_requested) == wanted).collect()
+        side.target.runs.iter().filter(|run| in_percent(run.seen_requested) == wanted).collect()
     };
     let (firsts, seconds) = (runs(first), runs(second));
     let planned = |side: Side<'_>| {
@@ -162,6 +162,9 @@ fn fault(run: &Run, usual_ns: f64, allowed: Allowed) -> Option<String> {
     if run.status == Status::Void {
         let reason = run.void_reason.as_deref().unwrap_or("it is void");
         return Some(reason.to_owned());
+    }
+    if run.status == Status::Disturbed {
+        return run.disturbance.clone().or_else(|| Some("disturbed".to_owned()));
     }
     let controls = controls(run);
     let longest = controls.iter().copied().fold(0.0, f64::max);

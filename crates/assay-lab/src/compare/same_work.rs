@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use assay_report::number::in_percent;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Side;
-use crate::plan::percent;
 use crate::results::{Run, Status, TargetResults};
 
 /// A field in which two sides differ.
@@ -66,11 +66,11 @@ fn work(side: Side<'_>) -> Value {
     let valid = |run: &&Run| run.status == Status::Valid;
     let mut shares = serde_json::Map::new();
     for seen in side.target.seen_shares() {
-        let of_share = |run: &&Run| percent(run.seen_requested) == percent(seen);
+        let of_share = |run: &&Run| in_percent(run.seen_requested) == in_percent(seen);
         let Some(run) = side.target.runs.iter().filter(valid).find(of_share) else { continue };
         let total = &run.total;
         shares.insert(
-            format!("seen {} %", percent(seen)),
+            format!("seen {} %", in_percent(seen)),
             json!({
                 "tip": run.tip, "utxo_muhash": run.utxo_muhash, "blocks": total.blocks, "txs": total.txs,
                 "inputs": total.inputs, "outputs": total.outputs, "bytes": total.bytes,

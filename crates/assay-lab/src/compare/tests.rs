@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::plan::Delivery;
-use crate::report::fixture;
-use crate::results::{Results, Run, Status};
+use crate::results::{Results, Run, Status, fixture};
 
 const ROUNDS: u32 = 6;
 

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use assay_report::Table;
+use assay_report::csv::field;
+use assay_report::number::in_percent;
+use assay_report::stats::verdict::Verdict;
+
 use super::{Beside, ComparedRow, Comparison, Spread};
-use crate::plan::percent;
-use crate::report::Table;
-use crate::verdict::Verdict;
 
 impl Comparison {
     /// For the terminal.
@@ -49,10 +51,10 @@ impl Comparison {
                 let _ = writeln!(
                     out,
                     "{},{},{},{},{},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.4},{p},{:.6},{}",
-                    quoted(&beside.first),
-                    quoted(&beside.second),
+                    field(&beside.first),
+                    field(&beside.second),
                     row.seen,
-                    quoted(&row.what),
+                    field(&row.what),
                     ratio.pairs,
                     a.mean_s,
                     a.sigma_s,
@@ -79,8 +81,10 @@ impl Comparison {
         let of = |beside: &Beside| {
             let totals = beside.rows.iter().filter(|row| row.is_total);
             let sentences = totals.map(|row| {
-                let pairs =
-                    beside.pairs.iter().find(|count| percent(count.seen) == percent(row.seen));
+                let pairs = beside
+                    .pairs
+                    .iter()
+                    .find(|count| in_percent(count.seen) == in_percent(row.seen));
                 let pairs = pairs.map_or_else(String::new, |count| {
                     format!("; {} of {} planned pairs", count.counted, count.planned)
                 });
@@ -123,7 +127,7 @@ impl Comparison {
         if beside.is_aa && !beside.rows.is_empty() {
             lines.push(format!("false verdicts: {false_ones} of {} rows", beside.rows.len()));
             let floors = beside.rows.iter().filter(|row| row.is_total).map(|row| {
-                format!("{:.2} % ({} % seen)", row.ratio.reach() * 100.0, percent(row.seen))
+                format!("{:.2} % ({} % seen)", row.ratio.reach() * 100.0, in_percent(row.seen))
             });
             lines.push(format!(
                 "floor of totals on this machine, from these pairs: {}",
@@ -137,7 +141,7 @@ impl Comparison {
     fn sentence(&self, beside: &Beside, row: &ComparedRow) -> String {
         let away = (row.ratio.median.max(1.0 / row.ratio.median) - 1.0) * 100.0;
         let interval = format!("ratio {:.4}, {}", row.ratio.median, interval(row));
-        let seen = format!("{} % seen", percent(row.seen));
+        let seen = format!("{} % seen", in_percent(row.seen));
         match row.verdict {
             Verdict::Faster | Verdict::Slower => format!(
                 "{seen}: {} is {} than {} by {away:.2} % ({interval}, floor {:.2} %)",
@@ -177,7 +181,7 @@ fn table(beside: &Beside) -> Table {
             "{} of {} planned pairs at {} % seen",
             count.counted,
             count.planned,
-            percent(count.seen)
+            in_percent(count.seen)
         )
     });
     let caption = format!(
@@ -203,7 +207,7 @@ fn table(beside: &Beside) -> Table {
         let mean = |spread: &Spread| format!("{:.3} ± {:.3}", spread.mean_s, spread.sigma_s);
         let range = |spread: &Spread| format!("{:.3} … {:.3}", spread.min_s, spread.max_s);
         table.push([
-            format!("{} %", percent(row.seen)),
+            format!("{} %", in_percent(row.seen)),
             row.title.clone(),
             mean(&row.first),
             range(&row.first),
@@ -218,13 +222,4 @@ fn table(beside: &Beside) -> Table {
         ]);
     }
     table
-}
-
-/// A field as RFC 4180 wants it.
-pub(crate) fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }

@@ -16,8 +16,8 @@ use super::{CrashError, CrashOptions};
 use crate::electrum::check::{CheckError, compare};
 use crate::electrum::expected::{ExpectedError, ScriptExpectation, ScriptsFile};
 use crate::electrum::{Client, ElectrumError};
+use crate::forge::scripts::ScriptsJob;
 use crate::plan::IndexCheckPlan;
-use crate::scripts::ScriptsJob;
 
 /// Longest wait for the index to be at the node's tip after a start.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_mins(2);

@@ -19,31 +19,30 @@ mod round;
 mod schedule;
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
-pub use report::{CrashReport, IndexReport, Spread};
+use assay_report::atomic_file::{self, WriteError};
 
-use crate::atomic_file::{self, WriteError};
+use self::index::IndexOracle;
+use self::oracle::Oracle;
+use self::report::Tally;
+use self::round::Round;
 use crate::chain::{Chain, ChainError};
-use crate::clock::{iso8601, unix_ms};
 use crate::electrum::ElectrumError;
 use crate::electrum::check::CheckError;
+use crate::forge::scripts::ScriptsError;
 use crate::forge::{ForgeError, ForgeJob};
-use crate::machine;
-use crate::plan::{Delivery, Plan, TargetsPlan, check_scale};
-use crate::process::{Ports, ProcessError};
+use crate::machine::clock::{iso8601, unix_ms};
+use crate::machine::{self, Software};
+use crate::plan::{Delivery, Plan, TargetSpec, TargetsPlan, check_scale};
+use crate::process::rpc::RpcError;
+use crate::process::{Launch, Ports, ProcessError};
 use crate::progress::{Event, Reporter};
-use crate::results::Software;
-use crate::rpc::RpcError;
-use crate::scripts::ScriptsError;
-use crate::target::{Launch, Target, TargetError, TargetSpec};
-use index::IndexOracle;
-use oracle::Oracle;
-use report::Tally;
-use round::Round;
+use crate::target::{Target, TargetError};
+
+pub use self::report::{CrashReport, IndexReport, Spread};
 
 /// Version of `crash.json`.
 const SCHEMA: u32 = 2;

@@ -11,8 +11,8 @@ use super::index::{IndexOracle, Tip};
 use super::{CrashError, Setup, renew};
 use crate::chain::{BlockEntry, Chain};
 use crate::feed::compose_block;
+use crate::process::rpc::{Client, RpcError, read_result};
 use crate::process::{Ports, Process};
-use crate::rpc::{Client, RpcError, read_result};
 
 /// Clean starts that are timed.
 const CLEAN_STARTS: usize = 5;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use assay_report::stats::median;
 use serde::{Deserialize, Serialize};
 
 use super::round::Activity;
-use crate::results::{Machine, Software};
-use crate::stats::median;
+use crate::machine::{Machine, Software};
 
 /// Figures collected while the rounds go on.
 #[derive(Debug, Default)]

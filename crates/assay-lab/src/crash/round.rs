@@ -6,6 +6,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use assay_report::stats::random::SplitMix64;
+
 use super::doom::{Defect, Doom};
 use super::index::Tip;
 use super::killer::Killer;
@@ -13,10 +15,9 @@ use super::oracle::{ASK_PAUSE, Oracle, header_of, submit, utxo_set};
 use super::report::Tally;
 use super::schedule::{Step, last_heights, schedule};
 use super::{CrashError, Setup};
+use crate::process::rpc::{Client, RpcError, read_batch};
 use crate::process::{Ports, Process};
 use crate::progress::Event;
-use crate::random::SplitMix64;
-use crate::rpc::{Client, RpcError, read_batch};
 
 /// One life in this many is ended while the node starts.
 const KILL_AT_START_ONE_IN: u64 = 6;

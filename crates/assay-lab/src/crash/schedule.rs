@@ -1,6 +1,6 @@
 //! What one round does: two rival chains take turns in the lead, with turns back and restarts in between.
 
-use crate::random::SplitMix64;
+use assay_report::stats::random::SplitMix64;
 
 /// One step of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,4 +8,4 @@ mod client;
 pub mod expected;
 pub(crate) mod watch;
 
-pub use client::{Client, ElectrumError, HeaderTip, Reply, ServerName};
+pub use self::client::{Client, ElectrumError, HeaderTip, Reply, ServerName};

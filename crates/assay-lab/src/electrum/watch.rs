@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::client::{Client, ElectrumError, HeaderTip, Notification, ServerName};
-use crate::clock::Clock;
+use crate::machine::clock::Clock;
 
 /// Time between two questions while nothing is announced: how late the tip of a server that announces little is seen.
 const ASK_PERIOD: Duration = Duration::from_millis(10);

@@ -5,9 +5,8 @@
 //! 2023), so that the same figures always give the same points. Splits are found from the top down, each between its
 //! neighbours; then those that do not hold between their final neighbours are taken away, the weakest first.
 
+use assay_report::stats::t_test::{moments, p_of_difference};
 use serde::{Deserialize, Serialize};
-
-use crate::student::{moments, p_of_difference};
 
 /// Values on either side of a change: a single one is an outlier until another follows.
 const SIDE_MIN: usize = 2;
@@ -109,7 +108,7 @@ fn best_split(values: &[f64]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::SplitMix64;
+    use assay_report::stats::random::SplitMix64;
 
     fn noisy(seed: u64, levels: &[(usize, f64)], noise: f64) -> Vec<f64> {
         let mut random = SplitMix64::new(seed);

@@ -4,19 +4,18 @@ mod change_points;
 mod page;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
+use assay_report::Table;
+use assay_report::csv::field;
+use assay_report::number::in_percent;
+use assay_report::stats::median;
 use serde::Serialize;
 
-use crate::compare::quoted;
-use crate::plan::percent;
-use crate::report::{self, LoadError, Table};
-use crate::results::{Results, TargetResults};
-use crate::stats::median;
+use crate::results::{self, LoadError, Results, TargetResults};
 
-pub use change_points::{ChangePoint, change_points};
+pub use self::change_points::{ChangePoint, change_points};
 
 const SCHEMA: u32 = 1;
 /// Folders below the one that was named.
@@ -119,7 +118,7 @@ pub fn history(folder: &Path, options: HistoryOptions) -> Result<History, Histor
     let mut skipped = Vec::new();
     let mut loaded: Vec<(PathBuf, Results)> = Vec::new();
     for path in files {
-        match report::load_file(&path) {
+        match results::load_file(&path) {
             Ok(results) => loaded.push((path, results)),
             Err(error) => skipped.push(why_skipped(&error)),
         }
@@ -162,7 +161,7 @@ fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()>
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let (path, kind) = (entry.path(), entry.file_type()?);
-        if kind.is_file() && entry.file_name() == report::FILES[0] {
+        if kind.is_file() && entry.file_name() == results::FILE {
             files.push(path);
         } else if kind.is_dir() && depth < DEPTH_MAX {
             // What cannot be read, or goes away meanwhile, holds no results for us.
@@ -231,7 +230,7 @@ fn add_figures(
         let key = vec![
             results.plan.name.clone(),
             family.to_owned(),
-            format!("{} % seen", percent(seen)),
+            format!("{} % seen", in_percent(seen)),
             what.clone(),
             chain.tip.clone(),
             chain.utxo_muhash.clone(),
@@ -251,7 +250,11 @@ fn add_figures(
         match series.iter_mut().find(|one| one.key == key) {
             Some(one) => one.points.push(point),
             None => series.push(Series {
-                name: format!("{}, {family}, {} % seen, {what}", results.plan.name, percent(seen)),
+                name: format!(
+                    "{}, {family}, {} % seen, {what}",
+                    results.plan.name,
+                    in_percent(seen)
+                ),
                 key,
                 points: vec![point],
                 changes: Vec::new(),
@@ -310,16 +313,16 @@ impl History {
                 let share =
                     change.map(|change| format!("{:.6}", change.after / change.before - 1.0));
                 let fields = [
-                    quoted(&one.name),
+                    field(&one.name),
                     point.time.clone(),
-                    quoted(&point.version),
+                    field(&point.version),
                     point.runs.to_string(),
                     format!("{:.6}", point.seconds),
                     format!("{:.6}", point.min_s),
                     format!("{:.6}", point.max_s),
                     format!("{:.6}", one.level(index)),
                     share.unwrap_or_default(),
-                    quoted(&point.path),
+                    field(&point.path),
                 ];
                 out.push_str(&fields.join(","));
                 out.push('\n');
@@ -359,8 +362,8 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
     use crate::results::Run;
+    use crate::results::fixture;
 
     /// Ten results, of which the last five take a tenth longer.
     fn folder() -> tempfile::TempDir {

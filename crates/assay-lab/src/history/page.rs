@@ -1,8 +1,9 @@
 //! Tables and charts of a history.
 
+use assay_report::{Line, LineChart, Look, Page, Section, Table};
+
 use super::{History, Series};
 use crate::machine::utc_now;
-use crate::report::{Line, LineChart, Look, Page, Section, Table};
 
 /// Figures that a table of a series shows: the last ones.
 const ROWS_MAX: usize = 30;

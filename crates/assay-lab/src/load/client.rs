@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use assay_report::stats::random::SplitMix64;
 use mio::{Interest, Registry, Token};
 use rustls::ClientConfig;
 use serde::Deserialize;
@@ -16,7 +17,6 @@ use super::protocol::{Ask, Line, Message, Method, parse_line};
 use super::recorder::Phase;
 use super::source::Source;
 use super::timeline::parse_display;
-use crate::random::SplitMix64;
 
 /// Questions under way while a client subscribes to many scripts.
 const START_DEPTH: usize = 64;

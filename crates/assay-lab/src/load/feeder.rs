@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::LoadError;
 use crate::chain::Chain;
 use crate::feed::compose_block;
-use crate::rpc::{Client, read_result};
+use crate::process::rpc::{Client, read_result};
 
 /// Longest wait for the node's answer to a block.
 const BLOCK_TIMEOUT: Duration = Duration::from_mins(10);

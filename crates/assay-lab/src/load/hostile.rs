@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use assay_report::stats::random::SplitMix64;
 use mio::{Events, Interest, Poll, Token};
 use rustls::ClientConfig;
 
@@ -16,7 +17,6 @@ use super::protocol::Ask;
 use super::results::HostileReport;
 use super::source;
 use super::world::World;
-use crate::random::SplitMix64;
 
 /// Time between two deeds of a client.
 const TICK: Duration = Duration::from_millis(10);

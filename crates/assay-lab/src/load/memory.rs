@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::LoadOptions;
-use crate::sample;
+use crate::process::sample;
 
 /// Time between two looks.
 const PERIOD: Duration = Duration::from_millis(100);

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
+use assay_report::stats::random::SplitMix64;
 use serde::{Deserialize, Serialize};
 
 use super::protocol::Ask;
 use super::world::World;
-use crate::random::SplitMix64;
 
 /// Addresses that a wallet watches ahead of the last used one, as Electrum's default for receiving and for change.
 const GAP: [usize; 2] = [20, 6];

@@ -31,21 +31,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-pub use expected::{Expected, ExpectedCoin, ExpectedScript, ExpectedTx};
-pub use feeder::FeedOptions;
-pub use hostile::Attack;
-pub use leaving::{LeavingOptions, LeavingReport, run as run_leaving};
-pub use mix::Mix;
-pub use results::{
+use self::pass::Pass;
+use self::world::World;
+use crate::chain::{Chain, ChainError};
+use crate::machine;
+use crate::process::rpc::RpcError;
+
+pub use self::expected::{Expected, ExpectedCoin, ExpectedScript, ExpectedTx};
+pub use self::feeder::FeedOptions;
+pub use self::hostile::Attack;
+pub use self::leaving::{LeavingOptions, LeavingReport, run as run_leaving};
+pub use self::mix::Mix;
+pub use self::results::{
     Checks, FedBlock, HostileRatio, HostileReport, LOAD_SCHEMA, Latency, LoadReport, MethodFigures,
     PassReport, PhaseFigures, StartReport,
 };
-
-use crate::chain::{Chain, ChainError};
-use crate::machine;
-use crate::rpc::RpcError;
-use pass::Pass;
-use world::World;
 
 /// Files beside the sockets that this program may have open.
 const FILES_BESIDE: u64 = 64;
@@ -317,7 +317,7 @@ fn hostile_ratio(passes: &[PassReport]) -> Option<HostileRatio> {
     };
     let ratios: Vec<[f64; 3]> = passes.chunks(2).filter_map(of_pair).collect();
     let middle = |index: usize| {
-        crate::stats::median(&ratios.iter().map(|ratio| ratio[index]).collect::<Vec<f64>>())
+        assay_report::stats::median(&ratios.iter().map(|ratio| ratio[index]).collect::<Vec<f64>>())
     };
     (!ratios.is_empty()).then(|| HostileRatio {
         pairs: ratios.len(),

@@ -18,12 +18,10 @@ use super::hostile::Hostiles;
 use super::memory::MemoryWatch;
 use super::recorder::{Phase, enter, latency};
 use super::results::{Checks, HostileReport, PassReport, StartReport};
-use super::source;
-use super::urgency;
 use super::world::World;
-use super::{LoadError, LoadOptions};
+use super::{LoadError, LoadOptions, source, urgency};
 use crate::chain::Chain;
-use crate::sample;
+use crate::process::sample;
 
 /// Connections that are being made at a time: more would overflow the server's queue and wait for TCP to try again.
 const CONNECTING_MAX: usize = 32;

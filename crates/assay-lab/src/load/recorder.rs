@@ -157,7 +157,7 @@ impl Recorder {
     /// What a phase came to.
     pub(crate) fn figures(&self, phase: Phase) -> PhaseFigures {
         let record = &self.phases[phase as usize];
-        let per_s = |count: u64| crate::stats::rate(count as f64, record.seconds);
+        let per_s = |count: u64| assay_report::stats::rate(count as f64, record.seconds);
         let method = |(method, record): (&Method, &MethodRecord)| MethodFigures {
             method: method.name().to_owned(),
             answers: record.answers,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::mix::Mix;
-use crate::results::Machine;
+use crate::machine::Machine;
 
 /// Version of the JSON.
 pub const LOAD_SCHEMA: u32 = 1;

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use assay_report::stats::median;
+
 use super::results::{Latency, LoadReport, PassReport, PhaseFigures};
-use crate::stats::median;
 
 const MIB: f64 = 1_048_576.0;
 

@@ -5,10 +5,11 @@ use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
 
+use assay_report::stats::random::SplitMix64;
+
 use super::expected::{Expected, ExpectedTx};
 use super::timeline::Timeline;
 use crate::chain::{Chain, ChainError, OrderEntry};
-use crate::random::SplitMix64;
 
 /// Scripts with a history that clients ask about, at most.
 const USED_MAX: usize = 20_000;

@@ -40,15 +40,17 @@ mod stamp;
 mod steps;
 mod summary;
 
-pub use format::{Format, Meaning, RECOGNISED};
-pub use output::{CSV_HEAD, SCHEMA, csv_row, json_row};
-pub use page::{Charted, html, svg, terminal};
-pub use parser::{Found, LINE_BYTES_MAX, Parser};
-pub use read::{ReadError, Throughput, read};
-pub use sessions::{Row, Sessions};
-pub use stamp::Stamp;
-pub use steps::{STEPS, Step, Steps};
-pub use summary::{FAULTS_SHOWN, FileSummary, FormatCount, SessionSummary, ShownFault, StepTotal};
+pub use self::format::{Format, Meaning, RECOGNISED};
+pub use self::output::{CSV_HEAD, SCHEMA, csv_row, json_row};
+pub use self::page::{Charted, html, svg, terminal};
+pub use self::parser::{Found, LINE_BYTES_MAX, Parser};
+pub use self::read::{ReadError, Throughput, read};
+pub use self::sessions::{Row, Sessions};
+pub use self::stamp::Stamp;
+pub use self::steps::{STEPS, Step, Steps};
+pub use self::summary::{
+    FAULTS_SHOWN, FileSummary, FormatCount, SessionSummary, ShownFault, StepTotal,
+};
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]

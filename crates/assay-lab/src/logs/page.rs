@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use assay_report::{Chart, Line, LineChart, Look, Page, Section, Table};
+
 use super::{FileSummary, Row, Throughput};
-use crate::clock;
-use crate::report::{Chart, Line, LineChart, Look, Page, Section, Table};
+use crate::machine::clock;
 
 /// Points of a curve at most; every other one is left out when there are more.
 const POINTS_MAX: usize = 2000;

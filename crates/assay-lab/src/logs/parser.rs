@@ -2,11 +2,9 @@
 
 use memchr::memmem::Finder;
 
-use super::core;
 use super::head::Head;
-use super::others;
 use super::steps::Steps;
-use super::{Event, Fault};
+use super::{Event, Fault, core, others};
 
 /// Longer lines are no progress of any program; they are passed over and reported.
 pub const LINE_BYTES_MAX: usize = 1 << 16;

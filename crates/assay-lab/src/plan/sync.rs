@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BadValue, Plan};
-use crate::target::{TargetSpec, TargetSpecError, USE_TARGETS, is_target_name};
+use super::{BadValue, Plan, TargetSpec, TargetSpecError, USE_TARGETS, is_target_name};
 
 /// How blocks come to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,11 +1,12 @@
 //! Which charts there are, and what they show.
 
-use super::chart::{Band, BarChart, Bars, Chart, Line, LineChart, Look};
-use super::number;
+use assay_report::number::in_percent;
+use assay_report::stats::rate;
+use assay_report::{Band, BarChart, Bars, Chart, Line, LineChart, Look, number};
+
 use super::series::{self, Series, measured_phases};
 use crate::plan::{Figure, FigureKind};
 use crate::results::{BlockRecord, PhaseResult, Results, Run};
-use crate::stats::rate;
 
 const MIB: f64 = 1_048_576.0;
 /// Points a resource curve is thinned to.
@@ -66,7 +67,7 @@ fn phase_bars(
         let values: Vec<Option<f64>> = phases.iter().map(value).collect();
         if values.iter().any(Option::is_some) {
             let label = format!("published, {} seen", number::whole_percent(seen));
-            let look = Look { colour: None, dashed: crate::plan::percent(seen) > 0 };
+            let look = Look { colour: None, dashed: in_percent(seen) > 0 };
             bars.push(Bars { label, look, values });
         }
     }
@@ -231,7 +232,7 @@ pub(super) fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::results::fixture;
 
     #[test]
     fn charts_of_a_plan() {

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::results::{Results, Status};
+use assay_report::csv::field;
+
+use crate::results::Results;
 
 const HEAD: &str = "target,run,status,seen_requested,repeat,height,phase,txs,inputs,outputs,bytes,\
 signatures,txs_sent,txs_accepted,txs_in_mempool,first_tx_at_s,last_tx_at_s,send_at_s,reply_at_s,\
@@ -13,7 +15,7 @@ pub(super) fn blocks(results: &Results) -> String {
     let mut out = HEAD.to_owned();
     for target in &results.targets {
         for run in &target.runs {
-            let status = if run.status == Status::Valid { "valid" } else { "void" };
+            let status = run.status.as_str();
             let (seen, repeat) = (run.seen_requested, run.repeat);
             let head =
                 format!("{},{},{status},{seen},{repeat}", field(&target.name), field(&run.id));
@@ -55,19 +57,10 @@ fn optional(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// Quoted where RFC 4180 asks for it.
-pub(super) fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::results::fixture;
 
     #[test]
     fn one_row_per_block_per_run() {
@@ -79,11 +72,5 @@ mod tests {
         assert!(text.lines().all(|line| commas(line) == commas(HEAD)));
         let shown: Vec<&str> = text.lines().take(4).collect();
         insta::assert_snapshot!(shown.join("\n"));
-    }
-
-    #[test]
-    fn quoting() {
-        assert_eq!(field("plain"), "plain");
-        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
     }
 }

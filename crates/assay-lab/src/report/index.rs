@@ -2,15 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::number::{
+use assay_report::Table;
+use assay_report::number::{
     UNAVAILABLE, count, mib, or_unavailable, percent, rate, ratio, seconds, whole_percent,
 };
+use assay_report::stats::{median, spread};
+
 use super::series::{self, measured_phases, published};
-use super::table::Table;
 use super::tables::{NONE, quotient};
 use crate::plan::{Figure, FigureKind};
 use crate::results::{IndexPhase, PhaseResult, Results, Run, Status, TargetResults};
-use crate::stats::{median, spread};
 
 /// A rate of an index.
 struct Metric {

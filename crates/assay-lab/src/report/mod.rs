@@ -1,115 +1,33 @@
 //! The report: `results.json`, `blocks.csv`, `report.md` and `report.html` from results.
 //!
 //! All four are made from [`Results`] alone, so a report can be rebuilt from `results.json` at any
-//! time: [`load`] and [`write_all`].
+//! time: [`crate::results::load`] and [`write_all`].
 
-mod chart;
 mod charts;
 mod csv;
-#[cfg(test)]
-pub(crate) mod fixture;
-mod html;
 mod index;
-mod markdown;
-mod number;
 mod profiles;
 mod prose;
-mod ratio_chart;
 mod scaling;
 mod series;
-mod standalone;
 mod sync;
-mod table;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-pub use crate::atomic_file::WriteError;
-use crate::atomic_file::{self};
-use crate::results::{Results, SCHEMA, SCHEMA_OLDEST};
-pub use chart::{Band, BarChart, Bars, Chart, Line, LineChart, Look};
-pub use number::count;
-pub use ratio_chart::{RatioBar, RatioChart};
-pub use table::Table;
-pub(crate) use table::escape;
+use assay_report::atomic_file::{self, WriteError};
+use assay_report::{Chart, Page, Section, Table};
+
+use crate::results::Results;
 
 /// The files of a report.
-pub const FILES: [&str; 4] = ["results.json", "blocks.csv", "report.md", "report.html"];
+pub const FILES: [&str; 4] = [crate::results::FILE, "blocks.csv", "report.md", "report.html"];
 
 /// Two more where targets took the chain at their own pace: elapsed seconds at heights.
 pub const CURVES: [&str; 2] = ["curves.csv", "curves-long.csv"];
-
-/// A report, whatever its form.
-#[derive(Debug, Clone, Default)]
-pub struct Page {
-    /// Its heading.
-    pub title: String,
-    /// The paragraph under it.
-    pub summary: String,
-    /// When it was made; only the HTML form tells.
-    pub created: String,
-    /// Its parts.
-    pub sections: Vec<Section>,
-}
-
-impl Page {
-    /// One page that needs nothing but itself.
-    pub fn html(&self) -> String {
-        html::page(self)
-    }
-
-    /// The same without charts.
-    pub fn markdown(&self) -> String {
-        markdown::page(self)
-    }
-}
-
-/// A part of a report.
-#[derive(Debug, Clone, Default)]
-pub struct Section {
-    /// Identifier in links: small letters, digits, `-`.
-    pub id: String,
-    /// Its heading.
-    pub title: String,
-    /// Paragraphs; one that starts with `- ` is a point of a list; text between backquotes is code.
-    pub prose: Vec<String>,
-    /// Tables under them.
-    pub tables: Vec<Table>,
-    /// Charts under those.
-    pub charts: Vec<Chart>,
-}
-
-/// Why results could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The file is no results file.
-    #[error("{} is no results file", path.display())]
-    Json {
-        /// The file.
-        path: PathBuf,
-        /// What the JSON library says.
-        source: serde_json::Error,
-    },
-    /// The file is of another schema version.
-    #[error("{}: schema {found}, this program knows schema {SCHEMA}", path.display())]
-    Schema {
-        /// The file.
-        path: PathBuf,
-        /// Its schema.
-        found: u64,
-    },
-}
 
 /// Beside them, where the plan names kinds of transactions of several widths.
 pub const SCALING_FILE: &str = "scaling.csv";
@@ -136,37 +54,6 @@ pub fn write_all(results: &Results, dir: &Path) -> Result<(), WriteError> {
     let page = page(results);
     atomic_file::write(&dir.join(FILES[2]), page.markdown().as_bytes())?;
     atomic_file::write(&dir.join(FILES[3]), page.html().as_bytes())
-}
-
-/// Reads `results.json` from `dir`.
-///
-/// # Errors
-/// When it is missing, malformed or of another schema version.
-pub fn load(dir: &Path) -> Result<Results, LoadError> {
-    load_file(&dir.join(FILES[0]))
-}
-
-/// Reads results from this file.
-///
-/// # Errors
-/// When it is missing, malformed or of another schema version.
-pub fn load_file(path: &Path) -> Result<Results, LoadError> {
-    let path = path.to_owned();
-    let text = fs::read(&path).map_err(|source| LoadError::Read { path: path.clone(), source })?;
-    let json = |source| LoadError::Json { path: path.clone(), source };
-    // The version is read first: another schema is no malformed file.
-    let value: serde_json::Value = serde_json::from_slice(&text).map_err(json)?;
-    match value.get("schema").and_then(serde_json::Value::as_u64) {
-        Some(found) if !(SCHEMA_OLDEST.into()..=SCHEMA.into()).contains(&found) => {
-            Err(LoadError::Schema { path, found })
-        }
-        // Fields that an older schema lacks are read as absent; what is written again is of today's.
-        _ => {
-            let mut results: Results = serde_json::from_value(value).map_err(json)?;
-            results.schema = SCHEMA;
-            Ok(results)
-        }
-    }
 }
 
 /// What a terminal prints at the end: the phase tables and the comparison with the yardstick.
@@ -198,11 +85,6 @@ pub fn terminal(results: &Results) -> String {
         out.push('\n');
     }
     out
-}
-
-/// A table of the machine, for any report.
-pub fn machine_table(machine: &crate::results::Machine) -> Table {
-    tables::of_machine("Machine", machine)
 }
 
 fn machine_tables(results: &Results) -> Vec<Table> {
@@ -364,70 +246,4 @@ fn common_sections(results: &Results, is_sync: bool) -> Vec<Section> {
         section("method", "Method", method, vec![], vec![]),
         section("limitations", "Limitations", prose::limitations(results), vec![], vec![]),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn report_can_be_rebuilt() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let results = fixture::results();
-        write_all(&results, folder.path()).expect("writable");
-        let first: Vec<_> =
-            FILES.iter().map(|file| fs::read(folder.path().join(file)).expect("there")).collect();
-        let again = load(folder.path()).expect("results");
-        assert!(again == results, "nothing is lost in results.json");
-        write_all(&again, folder.path()).expect("writable");
-        for (file, before) in FILES.iter().zip(first) {
-            assert_eq!(fs::read(folder.path().join(file)).expect("there"), before, "{file}");
-        }
-        if let Some(keep) = std::env::var_os("ASSAY_REPORT_FIXTURE_DIR") {
-            write_all(&results, Path::new(&keep)).expect("writable");
-            write_all(&fixture::syncs(), &Path::new(&keep).join("syncs")).expect("writable");
-        }
-    }
-
-    #[test]
-    fn bad_results_are_refused() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let path = folder.path().join("results.json");
-        assert!(matches!(load(folder.path()), Err(LoadError::Read { .. })));
-        fs::write(&path, b"{}").expect("writable");
-        assert!(matches!(load(folder.path()), Err(LoadError::Json { .. })));
-        // Schema 1 had no indexes and one chain.
-        let mut old = serde_json::to_value(fixture::node_results()).expect("results are JSON");
-        old["schema"] = 1.into();
-        old.as_object_mut().expect("an object").remove("more_chains");
-        for target in old["targets"].as_array_mut().expect("targets") {
-            let target = target.as_object_mut().expect("an object");
-            target.remove("index");
-            target.remove("distinct_keys");
-            for run in target["runs"].as_array_mut().expect("runs") {
-                run.as_object_mut().expect("an object").remove("index");
-                for block in run["blocks"].as_array_mut().expect("blocks") {
-                    block.as_object_mut().expect("an object").remove("index");
-                }
-            }
-        }
-        fs::write(&path, old.to_string()).expect("writable");
-        let read = load(folder.path()).expect("schema 1 is read");
-        assert!(read == fixture::node_results(), "as one without indexes");
-        fs::write(&path, b"{\"schema\":99}").expect("writable");
-        let error = load(folder.path()).expect_err("another schema").to_string();
-        assert!(error.ends_with("schema 99, this program knows schema 2"), "{error}");
-    }
-
-    #[test]
-    fn unwritable_folder_names_the_path() {
-        let error = write_all(&fixture::results(), Path::new("/dev/null/report"));
-        let error = error.expect_err("not a folder").to_string();
-        assert!(error.contains("/dev/null/report"), "{error}");
-    }
-
-    #[test]
-    fn terminal_tables() {
-        insta::assert_snapshot!(terminal(&fixture::results()));
-    }
 }

@@ -1,7 +1,8 @@
 //! What profiled runs showed.
 
-use super::number::percent;
-use super::table::Table;
+use assay_report::Table;
+use assay_report::number::percent;
+
 use crate::results::Results;
 
 /// What was done, and where the pictures are.
@@ -47,9 +48,9 @@ pub(super) fn tables(results: &Results) -> Vec<Table> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture;
     use super::*;
-    use crate::profile::{Profile, Share};
+    use crate::results::fixture;
+    use crate::results::{Profile, Share};
 
     #[test]
     fn profiles_and_their_absence_are_told() {

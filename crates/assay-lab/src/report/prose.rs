@@ -1,10 +1,11 @@
 //! The sentences of the report.
 
-use super::number::{count, percent, rate, ratio, seconds, whole_percent};
+use assay_report::number::{count, percent, rate, ratio, seconds, whole_percent};
+use assay_report::stats::{median, rate as divide};
+
 use super::series;
 use crate::plan::SeenMode;
-use crate::results::{Results, Run};
-use crate::stats::{median, rate as divide};
+use crate::results::{Results, Run, Status, disturbance};
 
 pub(super) const BLOCKS: &str = "Service time runs from sending the first byte of a block to its \
 being the tip, as a second connection sees it; it includes transfer, hexadecimal and JSON decoding. \
@@ -63,7 +64,7 @@ pub(super) fn summary(results: &Results) -> Vec<String> {
 }
 
 /// What the figures are of.
-fn machine_in_short(machine: &crate::results::Machine) -> String {
+fn machine_in_short(machine: &crate::machine::Machine) -> String {
     let mut parts = vec![
         machine.cpu.clone().unwrap_or_else(|| "a processor without a name".to_owned()),
         match machine.cores {
@@ -107,12 +108,14 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
     out.extend(super::index::headlines(results));
     out.extend(yardstick(results));
     out.extend(noise(results));
+    out.extend(disturbances(results));
+    out.extend(super::verdict::ran_once(results));
     out
 }
 
 /// Signatures per second beside what the reference library does on all cores.
 fn yardstick(results: &Results) -> Vec<String> {
-    let mean = |rate: fn(&crate::results::Yardstick) -> Option<f64>| {
+    let mean = |rate: fn(&crate::machine::Yardstick) -> Option<f64>| {
         let rates: Vec<f64> = results.yardsticks.iter().filter_map(rate).collect();
         (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
     };
@@ -160,7 +163,7 @@ fn yardstick(results: &Results) -> Vec<String> {
 fn noise(results: &Results) -> Option<String> {
     let times: Vec<f64> =
         results.runs().flat_map(|run| &run.control_ns).map(|ns| *ns as f64).collect();
-    let spread = crate::stats::spread(&times)?;
+    let spread = assay_report::stats::spread(&times)?;
     let (ms, times) = (median(&times) / 1e6, times.len());
     let unrest = if spread > UNREST {
         ": the machine was not quiet, and small differences mean nothing"
@@ -171,6 +174,26 @@ fn noise(results: &Results) -> Option<String> {
         "machine noise: the control load took {ms:.1} ms (median of {times}), with a spread of {}{unrest}",
         percent(spread)
     ))
+}
+
+/// Runs during which something else used the machine, and unequal CPU time for equal work.
+fn disturbances(results: &Results) -> Vec<String> {
+    let mut out = Vec::new();
+    for run in results.runs() {
+        let Some(reason) = &run.disturbance else { continue };
+        out.push(match run.status {
+            Status::Disturbed => format!("disturbed, left out: {}: {reason}", run.id),
+            _ => {
+                format!("disturbed, and no undisturbed run of the same work: {}: {reason}", run.id)
+            }
+        });
+    }
+    for target in &results.targets {
+        for share in target.seen_shares() {
+            out.extend(disturbance::unequal_work(&target.name, &target.valid_runs(share)));
+        }
+    }
+    out
 }
 
 /// What to know before reading the main tables.
@@ -239,16 +262,16 @@ pub(super) fn method(results: &Results) -> Vec<String> {
     let shares: Vec<String> = seen.iter().map(|share| whole_percent(*share)).collect();
     let points = [
         format!(
-            "Every target is a process of its own with a fresh data folder, fed over JSON-RPC. One \
-             run per pre-relayed share ({}), {} per share, {} warm-up.",
-            shares.join(", "),
+            "Every target is a process of its own with a fresh data folder, fed over JSON-RPC. {} \
+             per pre-relayed share ({}); {}.",
             match results.plan.runs.repeat {
-                1 => "once".to_owned(),
-                repeats => format!("{repeats} times, every second round in reverse order"),
+                1 => "One run".to_owned(),
+                repeats => format!("{repeats} runs, every second round in reverse order,"),
             },
+            shares.join(", "),
             match results.plan.runs.warmup {
-                0 => "no".to_owned(),
-                runs => format!("{runs} unrecorded runs as"),
+                0 => "no warm-up".to_owned(),
+                runs => format!("{runs} unrecorded warm-up runs"),
             },
         ),
         "All times are from one monotonic clock of the laboratory. The tip is watched with \

@@ -1,10 +1,11 @@
 //! What belongs together in tables and charts: all valid runs of one target with one seen share.
 
-use super::chart::Look;
-use super::number;
-use crate::plan::{Figure, FigureKind, percent};
+use assay_report::number::in_percent;
+use assay_report::stats::{median, spread};
+use assay_report::{Look, number};
+
+use crate::plan::{Figure, FigureKind};
 use crate::results::{PhaseResult, Results, Run, TargetResults};
-use crate::stats::{median, spread};
 
 /// The valid runs of one target with one seen share.
 pub(super) struct Series<'a> {
@@ -22,7 +23,7 @@ pub(super) fn all(results: &Results) -> Vec<Series<'_>> {
         for seen in target.seen_shares() {
             let runs = target.valid_runs(seen);
             if !runs.is_empty() {
-                let look = Look { colour: Some(series.len()), dashed: percent(seen) > 0 };
+                let look = Look { colour: Some(series.len()), dashed: in_percent(seen) > 0 };
                 // Of a sync nothing is sent beforehand.
                 let label = if results.plan.feed.by.is_sync() {
                     target.name.clone()
@@ -99,7 +100,7 @@ pub(super) fn published<'a>(
 ) -> Option<&'a Figure> {
     let figures = &results.plan.published.as_ref()?.figures;
     figures.iter().find(|figure| {
-        figure.kind == kind && figure.phase == phase && percent(figure.seen) == percent(seen)
+        figure.kind == kind && figure.phase == phase && in_percent(figure.seen) == in_percent(seen)
     })
 }
 

@@ -6,16 +6,16 @@
 
 use std::fmt::Write as _;
 
-use super::chart::{Chart, Line, LineChart, Look};
+use assay_report::csv::field;
+use assay_report::number::{count, percent, ratio, seconds};
+use assay_report::stats::median;
+use assay_report::{Chart, Line, LineChart, Look, Table, number};
+
 use super::charts;
-use super::csv::field;
-use super::number::{count, percent, ratio, seconds};
 use super::series::{self, Series, measured_phases};
-use super::table::Table;
 use super::tables::NONE;
 use crate::plan::Delivery;
 use crate::results::{BlockRecord, Results, Run, Status, TargetResults};
-use crate::stats::median;
 
 const MIB: f64 = 1_048_576.0;
 /// Ranges of heights that times are told for.
@@ -130,7 +130,7 @@ pub(super) fn doubts(results: &Results) -> Vec<String> {
 
 /// Signatures per second from start to tip.
 pub(super) fn signatures_per_s(results: &Results, series: &Series<'_>) -> f64 {
-    crate::stats::rate(results.chain.signatures as f64, end_s(series).unwrap_or_default())
+    assay_report::stats::rate(results.chain.signatures as f64, end_s(series).unwrap_or_default())
 }
 
 /// Median over the runs of the time from start to tip.
@@ -152,11 +152,12 @@ pub(super) fn outcome(results: &Results) -> Table {
     for run in results.runs() {
         let end_s = run.blocks.last().map_or(0.0, |block| block.tip_at_s);
         let sum = |of: fn(&BlockRecord) -> u64| run.blocks.iter().map(of).sum::<u64>() as f64;
-        let per_s = |amount: f64| super::number::rate(crate::stats::rate(amount, end_s));
+        let per_s = |amount: f64| number::rate(assay_report::stats::rate(amount, end_s));
         table.push([
             run.id.clone(),
             match run.status {
                 Status::Valid => "valid".to_owned(),
+                Status::Disturbed => "disturbed".to_owned(),
                 Status::Void => "VOID".to_owned(),
             },
             count(run.blocks.len() as u64),
@@ -538,7 +539,7 @@ pub(super) fn headline(results: &Results, series: &Series<'_>) -> Option<String>
     let spread = {
         let ends: Vec<f64> =
             series.runs.iter().filter_map(|run| Some(run.blocks.last()?.tip_at_s)).collect();
-        crate::stats::spread(&ends)
+        assay_report::stats::spread(&ends)
     };
     let spread = spread.map_or_else(String::new, |spread| format!(", spread {}", percent(spread)));
     let which = match series.runs.len() {
@@ -549,8 +550,8 @@ pub(super) fn headline(results: &Results, series: &Series<'_>) -> Option<String>
         "{}: {} s from start to tip ({which}), {} tx/s, {} MiB/s",
         series.label,
         seconds(end_s),
-        super::number::rate(crate::stats::rate(txs as f64, end_s)),
-        super::number::rate(crate::stats::rate(bytes as f64 / MIB, end_s)),
+        number::rate(assay_report::stats::rate(txs as f64, end_s)),
+        number::rate(assay_report::stats::rate(bytes as f64 / MIB, end_s)),
     ))
 }
 
@@ -591,7 +592,7 @@ pub(super) fn long_csv(results: &Results) -> String {
             .to_owned();
     for target in &results.targets {
         for run in &target.runs {
-            let status = if run.status == Status::Valid { "valid" } else { "void" };
+            let status = run.status.as_str();
             let (mut txs, mut inputs, mut bytes) = (0, 0, 0);
             for block in &run.blocks {
                 (txs, inputs, bytes) =
@@ -629,13 +630,13 @@ pub(super) fn limitations(results: &Results) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::results::fixture;
 
     #[test]
     fn curves_and_ratios_of_syncs() {
         let results = fixture::syncs();
         let charts = charts(&results);
-        let titles: Vec<_> = charts.iter().map(|chart| chart.title.as_str()).collect();
+        let titles: Vec<_> = charts.iter().map(Chart::title).collect();
         assert_eq!(titles.len(), 4, "{titles:?}");
         let [first, second] = [0, 1].map(|number| &results.targets[number].runs[0]);
         let ratios = at_equal_heights(first, second);

@@ -1,15 +1,17 @@
 //! Which tables there are, and what they say.
 
-use super::number::{
+use assay_report::Table;
+use assay_report::number::{
     UNAVAILABLE, count, mib, or_unavailable, percent, rate, ratio, seconds, whole_percent,
 };
+use assay_report::stats::median;
+
 use super::series::{
     has_valid, measured_phases, of_phase, phase_of, published as published_figure, spread_of_phase,
 };
-use super::table::Table;
+use crate::machine::table_of;
 use crate::plan::{Figure, FigureKind};
-use crate::results::{ChainSummary, Machine, PhaseResult, Results, Run, Status, TargetResults};
-use crate::stats::median;
+use crate::results::{ChainSummary, PhaseResult, Results, Run, Status, TargetResults};
 
 pub(super) const NONE: &str = "–";
 
@@ -136,6 +138,7 @@ pub(super) fn outcome(results: &Results) -> Vec<Table> {
             run.id.clone(),
             match run.status {
                 Status::Valid => "valid".to_owned(),
+                Status::Disturbed => "disturbed".to_owned(),
                 Status::Void => "VOID".to_owned(),
             },
             percent(run.seen_measured),
@@ -230,7 +233,7 @@ pub(super) fn admission(results: &Results, target: &TargetResults) -> Table {
             let Some(phase) = phase_of(run, &name) else { continue };
             let admission = &phase.admission;
             let mib_per_s =
-                crate::stats::rate(admission.bytes as f64 / 1_048_576.0, admission.seconds);
+                assay_report::stats::rate(admission.bytes as f64 / 1_048_576.0, admission.seconds);
             table.push([
                 title,
                 run_share(target, run),
@@ -343,7 +346,7 @@ pub(super) fn published(results: &Results) -> Vec<Table> {
 /// The machine and the software.
 pub(super) fn machine(results: &Results) -> Table {
     let software = &results.software;
-    let mut table = of_machine("Machine and software", &results.machine);
+    let mut table = table_of("Machine and software", &results.machine);
     let build = format!("{} ({})", software.assay, software.profile);
     table.push(["Assay".to_owned(), build]);
     table.push(["Compiler".to_owned(), software.rustc.clone()]);
@@ -351,28 +354,6 @@ pub(super) fn machine(results: &Results) -> Table {
         let index = target.index.iter().map(|index| index.version.as_str());
         let versions: Vec<&str> = std::iter::once(target.version.as_str()).chain(index).collect();
         table.push([format!("Target {}", target.name), versions.join(" + ")]);
-    }
-    table
-}
-
-/// The machine alone.
-pub(super) fn of_machine(caption: &str, machine: &Machine) -> Table {
-    let mut table = Table::new(caption, &["What", "Value"], 2);
-    let text = |value: &Option<String>| or_unavailable(value.clone(), |value| value);
-    let rows = [
-        ("Processor", text(&machine.cpu)),
-        ("Cores", count(machine.cores as u64)),
-        ("Virtual machine", if machine.virtual_machine { "yes" } else { "not known" }.to_owned()),
-        ("Memory, MiB", or_unavailable(machine.memory_bytes, mib)),
-        ("Swap, MiB", or_unavailable(machine.swap_bytes, mib)),
-        ("System", text(&machine.system)),
-        ("Kernel", text(&machine.kernel)),
-        ("Frequency governor", text(&machine.governor)),
-        ("Transparent huge pages", text(&machine.transparent_huge_pages)),
-        ("Filesystem of the nodes' data", text(&machine.filesystem)),
-    ];
-    for (what, value) in rows {
-        table.push([what.to_owned(), value]);
     }
     table
 }

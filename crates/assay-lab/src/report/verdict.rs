@@ -1,17 +1,35 @@
 //! The verdict of `assay compare` in the report of a plan whose targets took turns.
 
-use super::table::Table;
+use assay_report::Table;
+
 use crate::compare::{CompareError, CompareOptions, Comparison, Source, compare};
 use crate::results::Results;
 
-/// The comparison of all targets with the first of them; nothing where there are no two targets, or where each ran once.
+/// The comparison of all targets that took the first chain with the first of them; nothing where there are no two, or where each
+/// ran once.
 pub(super) fn of(results: &Results) -> Option<Result<Comparison, CompareError>> {
-    let has_rounds = results.runs().any(|run| run.repeat > 0);
-    if results.targets.len() < 2 || !has_rounds {
+    if !has_rounds(results) {
         return None;
     }
-    let source = Source { name: results.plan.name.clone(), results: results.clone() };
+    let mut results = results.clone();
+    let is_distinct = results.targets.first()?.distinct_keys;
+    results.targets.retain(|target| target.distinct_keys == is_distinct);
+    if results.targets.len() < 2 {
+        return None;
+    }
+    let source = Source { name: results.plan.name.clone(), results };
     Some(compare(&[source], &CompareOptions::default()))
+}
+
+fn has_rounds(results: &Results) -> bool {
+    results.runs().any(|run| run.repeat > 0)
+}
+
+/// What to say where targets stand side by side that ran once each.
+pub(super) fn ran_once(results: &Results) -> Option<String> {
+    (results.targets.len() > 1 && !has_rounds(results)).then(|| {
+        "each target ran once: differences between them may be the machine's; --repeat 5 interleaves five rounds".to_owned()
+    })
 }
 
 /// The sentences of the verdict, for the first section and the terminal.
@@ -35,7 +53,8 @@ pub(super) fn tables(verdict: &Result<Comparison, CompareError>) -> Vec<Table> {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::{fixture, page, terminal};
+    use crate::report::{page, terminal};
+    use crate::results::fixture;
 
     #[test]
     fn verdict_is_on_the_first_screen() {
@@ -56,7 +75,9 @@ mod tests {
 
     #[test]
     fn one_round_has_no_verdict() {
-        let page = page(&fixture::results());
+        let results = fixture::results();
+        assert_eq!(super::ran_once(&results).is_some(), results.targets.len() > 1);
+        let page = page(&results);
         assert!(page.sections.iter().all(|section| section.id != "verdict"));
         assert!(!page.markdown().contains("VERDICT"));
     }

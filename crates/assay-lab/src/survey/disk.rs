@@ -5,12 +5,12 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use assay_report::stats::random::SplitMix64;
+use assay_report::stats::ratio::Summary;
 use serde::Serialize;
 
 use super::effort::{Limit, Limits, Steps};
-use crate::measured::forget_file;
-use crate::random::SplitMix64;
-use crate::ratio::Summary;
+use crate::process::measured::forget_file;
 
 /// Written and synced, or read, at once.
 const PART: usize = 16 << 20;

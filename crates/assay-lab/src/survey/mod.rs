@@ -12,14 +12,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use self::effort::Steps;
-use crate::machine;
-use crate::results::Machine;
+use crate::machine::{self, Machine};
 
-pub use advice::Advice;
-pub use disk::{DiskError, DiskSpeed};
-pub use effort::Effort;
-pub use noise::Noise;
-pub use system::{Cache, DiskInfo, System};
+pub use self::advice::Advice;
+pub use self::disk::{DiskError, DiskSpeed};
+pub use self::effort::Effort;
+pub use self::noise::Noise;
+pub use self::system::{Cache, DiskInfo, System};
 
 const SCHEMA: u32 = 1;
 

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use assay_report::Table;
+
 use super::{Effort, Noise, Survey};
-use crate::report::{self, Table};
+use crate::machine;
 
 impl Survey {
     /// For the terminal.
@@ -13,8 +15,7 @@ impl Survey {
             out.push_str(&note);
             out.push_str("\n\n");
         }
-        for table in [report::machine_table(&self.machine), self.system_table(), self.disk_table()]
-        {
+        for table in [machine::table(&self.machine), self.system_table(), self.disk_table()] {
             table.text(&mut out);
             out.push('\n');
         }
@@ -208,7 +209,7 @@ fn micros(median: f64, max: f64, samples: usize) -> String {
 mod tests {
     use super::super::{Advice, BackendSpeed, DiskInfo, System, advice};
     use super::*;
-    use crate::results::Machine;
+    use crate::machine::Machine;
 
     #[test]
     fn what_is_told_and_what_is_advised() {

@@ -1,12 +1,12 @@
 //! What a comparison comes to, as JSON.
 
+use assay_report::stats::ratio::{Ratio, Summary};
 use serde::{Deserialize, Serialize};
 
 use super::Subject;
 use crate::chain::Chain;
-use crate::measured::Usage;
-use crate::ratio::{Ratio, Summary};
-use crate::results::Machine;
+use crate::machine::Machine;
+use crate::process::measured::Usage;
 
 /// One process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

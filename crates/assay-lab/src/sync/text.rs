@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use assay_report::stats::ratio::Ratio;
+
 use super::{Side, SyncResults};
-use crate::ratio::Ratio;
 
 const MIB: f64 = 1_048_576.0;
 

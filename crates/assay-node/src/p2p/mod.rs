@@ -27,7 +27,7 @@ use tokio::sync::watch;
 pub use self::config::{P2pConfig, P2pTimeouts};
 pub(crate) use self::peers::{Peer, Peers};
 use self::rate::Rate;
-use crate::node::NodeError;
+use crate::error::NodeError;
 
 /// Core's `node/protocol_version.h`.
 pub(crate) const PROTOCOL_VERSION: i32 = 70016;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use assay_lab::atomic_file;
 use assay_lab::compare::{CompareOptions, Comparison, Floor, Source, compare};
+use assay_report::atomic_file;
 
 use crate::Outcome;
 use crate::cli::CompareArguments;

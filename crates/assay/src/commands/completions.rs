@@ -1,7 +1,7 @@
 //! `assay completions` and `assay man`: both are generated from the definition of the flags, so they cannot disagree with it.
 
 use anyhow::Context;
-use assay_lab::atomic_file;
+use assay_report::atomic_file;
 use clap::CommandFactory;
 
 use crate::Outcome;

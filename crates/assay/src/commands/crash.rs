@@ -3,14 +3,13 @@
 use anyhow::ensure;
 use assay_engine::defect;
 use assay_lab::crash::{CrashOptions, IndexOptions, run as run_crash};
+use assay_lab::plan::{IndexSpec, NodeSpec, TargetSpec};
 use assay_lab::progress::Terminal;
-use assay_lab::target::{IndexSpec, NodeSpec, TargetSpec};
 
 use super::run::{find_plan, own_command};
 use super::stop_flag;
-use crate::Outcome;
 use crate::cli::CrashArguments;
-use crate::output;
+use crate::{Outcome, output};
 
 pub(crate) fn run(arguments: &CrashArguments) -> anyhow::Result<Outcome> {
     let mut plan = find_plan(&arguments.plan)?;

@@ -1,8 +1,8 @@
 //! `assay history`.
 
 use anyhow::ensure;
-use assay_lab::atomic_file;
 use assay_lab::history::{HistoryOptions, history};
+use assay_report::atomic_file;
 
 use crate::Outcome;
 use crate::cli::HistoryArguments;

@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use assay_lab::atomic_file;
 use assay_lab::logs::{self, Charted, FileSummary, Row, Throughput};
+use assay_report::atomic_file;
 use serde_json::json;
 
 use crate::Outcome;

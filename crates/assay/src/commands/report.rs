@@ -1,17 +1,16 @@
 //! `assay report`.
 
 use assay_bench::{report as bench_report, table};
-use assay_lab::report;
+use assay_lab::{report, results};
 
-use crate::Outcome;
 use crate::cli::ReportArguments;
-use crate::output;
+use crate::{Outcome, output};
 
 pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Outcome> {
     if bench_report::is_in(&arguments.dir) {
         return benchmarks(arguments);
     }
-    let results = report::load(&arguments.dir)?;
+    let results = results::load(&arguments.dir)?;
     report::write_all(&results, &arguments.dir)?;
     if arguments.json {
         output::print_json(&results)?;

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use assay_bench::blocks::{Options, Report, run as measure};
-use assay_lab::kernel;
+use assay_lab::target::kernel;
 
 use super::progress::Bar;
-use crate::Outcome;
 use crate::cli::BenchBlocksArguments;
-use crate::output;
+use crate::{Outcome, output};
 
 pub(super) fn run(arguments: &BenchBlocksArguments) -> anyhow::Result<Outcome> {
     let path = arguments.kernel.as_deref();

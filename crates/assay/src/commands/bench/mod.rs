@@ -16,13 +16,13 @@ use std::ffi::OsString;
 
 use assay_bench::instructions::Counter;
 use assay_bench::results::BenchResults;
-use assay_lab::results::Software;
+use assay_lab::machine::Software;
 use serde::Serialize;
 
-use crate::Outcome;
 use crate::cli::{BenchArguments, BenchCommand};
 use crate::commands::run::own_command;
-use crate::output;
+use crate::{Outcome, output};
+
 pub(crate) use libsecp::LibsecpRates;
 
 pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {

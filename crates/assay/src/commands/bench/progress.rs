@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use assay_bench::Progress;
 use assay_bench::conditions::Conditions;
-use assay_bench::run::Watch;
+use assay_bench::suite::Watch;
 use assay_lab::sync::SyncProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

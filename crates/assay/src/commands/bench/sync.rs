@@ -1,9 +1,9 @@
 //! `assay bench sync`.
 
 use anyhow::{Context, ensure};
-use assay_lab::kernel;
-use assay_lab::measured::cores;
+use assay_lab::process::measured::cores;
 use assay_lab::sync::{SyncOptions, SyncResults, run as measure};
+use assay_lab::target::kernel;
 
 use super::progress::Bar;
 use crate::Outcome;

@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 
 use anyhow::{Context, bail};
-use assay_lab::report::Table;
+use assay_report::Table;
+use assay_report::csv::field;
 use assay_stats::{
     Cell, Heights, Loaded, ReadOptions, Source, SqlError, describe_tables, list_tables, query,
 };
@@ -140,7 +141,7 @@ impl<W: Write> Answer<W> {
                 return;
             }
             Form::Csv => {
-                let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+                let names: Vec<String> = names.iter().map(|name| field(name)).collect();
                 format!("{}\n", names.join(","))
             }
             Form::Json => format!(
@@ -244,17 +245,8 @@ fn short(text: String, is_cut: &mut bool) -> String {
 
 fn csv_cell(cell: &Cell) -> String {
     match cell {
-        Cell::Text(text) => quoted(text),
+        Cell::Text(text) => field(text),
         other => shown(other),
-    }
-}
-
-/// Text as RFC 4180 wants it.
-fn quoted(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
     }
 }
 
@@ -282,7 +274,7 @@ mod tests {
 
     #[test]
     fn csv_is_quoted_and_errors_point_at_their_place() {
-        assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
         assert_eq!(csv_cell(&Cell::Blob(vec![0, 255])), "00ff");
         assert_eq!(
             mark("SELECT 1\nFROM é x", "no such table: x", Some(16)),

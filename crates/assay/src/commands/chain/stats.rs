@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 use assay_forge::{BlockLine, Ledger};
-use assay_lab::atomic_file;
+use assay_report::atomic_file;
 use assay_stats::{
     BlockRow, BlockSet, Counts, Damage, Detail, Heights, Item, ParquetWriter, RangeRow, Ranges,
     ReadOptions, read,

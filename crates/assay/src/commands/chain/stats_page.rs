@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use assay_lab::machine::utc_now;
-use assay_lab::report::{Line, LineChart, Look, Page, Section, Table, count as group};
+use assay_report::number::count as group;
+use assay_report::{Line, LineChart, Look, Page, Section, Table};
 use assay_stats::{Counts, OutputKind, RangeRow};
 
 use super::stats::Report;

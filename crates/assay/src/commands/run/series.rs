@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use assay_lab::atomic_file;
 use assay_lab::compare::{CompareOptions, Comparison, Source, compare};
 use assay_lab::plan::Plan;
 use assay_lab::progress::Reporter;
-use assay_lab::report::Table;
 use assay_lab::results::Results;
 use assay_lab::run::{RunOptions, run as run_plan};
+use assay_report::Table;
+use assay_report::atomic_file;
 use serde::Serialize;
 
 use crate::Outcome;

@@ -1,0 +1,272 @@
+//! Has the chain forged, or takes one that is there already.
+
+pub(crate) mod scripts;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use assay_report::atomic_file::{self, WriteError};
+
+use crate::chain::{Chain, ChainError, ChainHeader};
+use crate::machine::disk::folder_bytes;
+use crate::plan::Plan;
+use crate::process::tail;
+use crate::progress::{Event, Reporter};
+
+/// Time between looks at a forge at work.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
+
+/// What a chain directory consists of. The first is the ledger of a forge that did not finish, and
+/// is removed last.
+const PARTS: [&str; 4] = ["ledger.jsonl.part", "ledger.jsonl", "blocks", "order"];
+
+/// Why there is no chain.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgeError {
+    /// What the forge wrote cannot be read.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The directory given holds another chain.
+    #[error("{} holds another chain: {difference}", dir.display())]
+    OtherChain {
+        /// The directory.
+        dir: PathBuf,
+        /// How it differs from the plan.
+        difference: String,
+    },
+    /// The directory given holds something else.
+    #[error("{} is not empty and holds no chain", dir.display())]
+    NotAChain {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// An old chain cannot be removed.
+    #[error("cannot remove {}", path.display())]
+    Remove {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The directory or the log cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The forge cannot be started.
+    #[error("cannot start the forge {program:?}")]
+    Spawn {
+        /// The program.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The forge failed.
+    #[error("the forge failed ({status}); its last words:\n{log_tail}")]
+    Failed {
+        /// Exit code or signal.
+        status: String,
+        /// End of what it printed.
+        log_tail: String,
+    },
+    /// The caller ended it.
+    #[error("interrupted while forging into {}", dir.display())]
+    Interrupted {
+        /// The directory, whose chain is unfinished.
+        dir: PathBuf,
+    },
+}
+
+/// What to forge, and where.
+pub(crate) struct ForgeJob<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) dir: &'a Path,
+    /// Whether the directory is the laboratory's own, so that another chain there may be replaced.
+    pub(crate) own_dir: bool,
+    pub(crate) command: &'a [OsString],
+    pub(crate) assay_version: &'a str,
+    pub(crate) log: &'a Path,
+    pub(crate) reporter: &'a dyn Reporter,
+}
+
+impl ForgeJob<'_> {
+    /// The chain of the plan, and how many seconds forging took if it was forged now.
+    pub(crate) fn chain(&self) -> Result<(Chain, Option<f64>), ForgeError> {
+        match Chain::open(self.dir) {
+            Ok(chain) => match self.difference(&chain.header) {
+                None => {
+                    self.reporter.event(&Event::ChainReused { dir: self.dir, chain: &chain });
+                    return Ok((chain, None));
+                }
+                Some(difference) if !self.own_dir => {
+                    return Err(ForgeError::OtherChain { dir: self.dir.to_owned(), difference });
+                }
+                Some(_) => {}
+            },
+            Err(ChainError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                let is_filled =
+                    fs::read_dir(self.dir).is_ok_and(|mut entries| entries.next().is_some());
+                if is_filled && !self.dir.join(PARTS[0]).exists() {
+                    return Err(ForgeError::NotAChain { dir: self.dir.to_owned() });
+                }
+            }
+            Err(ChainError::Read { path, source }) => {
+                return Err(ChainError::Read { path, source }.into());
+            }
+            // Unfinished or damaged: the forge makes the same bytes again.
+            Err(_) => {}
+        }
+        self.remove_old()?;
+        let seconds = self.forge()?;
+        let chain = Chain::open(self.dir)?;
+        if let Some(difference) = self.difference(&chain.header) {
+            return Err(ForgeError::OtherChain { dir: self.dir.to_owned(), difference });
+        }
+        self.reporter.event(&Event::ChainForged { chain: &chain, seconds });
+        Ok((chain, Some(seconds)))
+    }
+
+    /// How a chain differs from the one the plan asks for.
+    fn difference(&self, header: &ChainHeader) -> Option<String> {
+        let plan = &self.plan.chain;
+        let is_file = self.plan.recipe_is_file();
+        let pairs = [
+            // A recipe file carries its own name; its age is compared instead.
+            (!is_file && header.recipe != plan.recipe, "recipe", header.recipe.clone()),
+            (header.seed != plan.seed, "seed", header.seed.to_string()),
+            (header.scale.to_bits() != plan.scale.to_bits(), "scale", header.scale.to_string()),
+            (header.variant != plan.variant.as_str(), "variant", header.variant.clone()),
+            (
+                header.distinct_keys != plan.distinct_keys,
+                "distinct_keys",
+                header.distinct_keys.to_string(),
+            ),
+            (
+                header.stop_height != plan.stop_height,
+                "stop_height",
+                header
+                    .stop_height
+                    .map_or_else(|| "not set".to_owned(), |height| height.to_string()),
+            ),
+            (
+                header.assay_version != self.assay_version,
+                "assay_version",
+                header.assay_version.clone(),
+            ),
+        ];
+        let different = pairs.into_iter().find(|(differs, ..)| *differs);
+        if let Some((_, key, value)) = different {
+            return Some(format!("{key} is {value}"));
+        }
+        (is_file && self.recipe_is_newer()).then(|| "its recipe was changed since".to_owned())
+    }
+
+    fn recipe_is_newer(&self) -> bool {
+        let time = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+        match (time(Path::new(&self.plan.chain.recipe)), time(&self.dir.join("ledger.jsonl"))) {
+            (Some(recipe), Some(ledger)) => recipe > ledger,
+            _ => false,
+        }
+    }
+
+    /// Removes the parts of a chain, and nothing else that may lie in the directory.
+    fn remove_old(&self) -> Result<(), ForgeError> {
+        for part in PARTS.into_iter().rev() {
+            let path = self.dir.join(part);
+            let removed =
+                if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            match removed {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(ForgeError::Remove { path, source: error });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the forge to its end.
+    fn forge(&self) -> Result<f64, ForgeError> {
+        atomic_file::create_folder(self.dir)?;
+        let log_error = |source| WriteError { path: self.log.to_owned(), source };
+        let out = File::create(self.log).map_err(log_error)?;
+        let err = out.try_clone().map_err(log_error)?;
+        let (program, first_args) = match self.command.split_first() {
+            Some((program, args)) => (program.clone(), args),
+            None => (OsString::new(), &[][..]),
+        };
+        let start = Instant::now();
+        let child = Command::new(&program)
+            .args(first_args)
+            .args(self.args())
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .map_err(|source| ForgeError::Spawn {
+                program: program.to_string_lossy().into_owned(),
+                source,
+            })?;
+        let status = self.wait(Guard(child))?;
+        if status.success() {
+            return Ok(start.elapsed().as_secs_f64());
+        }
+        Err(ForgeError::Failed { status: status.to_string(), log_tail: tail(self.log) })
+    }
+
+    fn args(&self) -> Vec<OsString> {
+        let chain = &self.plan.chain;
+        let mut args: Vec<OsString> = vec![
+            chain.recipe.clone().into(),
+            "--seed".into(),
+            chain.seed.to_string().into(),
+            "--scale".into(),
+            chain.scale.to_string().into(),
+            "--out".into(),
+            self.dir.as_os_str().to_owned(),
+        ];
+        if chain.variant != crate::plan::Variant::default() {
+            args.extend(["--variant".into(), chain.variant.as_str().into()]);
+        }
+        if chain.distinct_keys {
+            args.push("--distinct-keys".into());
+        }
+        if let Some(height) = chain.stop_height {
+            args.extend(["--stop-height".into(), height.to_string().into()]);
+        }
+        args
+    }
+
+    fn wait(&self, mut forge: Guard) -> Result<ExitStatus, ForgeError> {
+        let lost = |source| WriteError { path: self.dir.to_owned(), source };
+        let start = Instant::now();
+        self.reporter.event(&Event::ForgeStarted { plan: self.plan, dir: self.dir });
+        loop {
+            if let Some(status) = forge.0.try_wait().map_err(lost)? {
+                return Ok(status);
+            }
+            if self.reporter.wants_stop() {
+                return Err(ForgeError::Interrupted { dir: self.dir.to_owned() });
+            }
+            thread::sleep(LOOK_PERIOD);
+            let bytes = folder_bytes(&self.dir.join("blocks"));
+            let seconds = start.elapsed().as_secs_f64();
+            self.reporter.event(&Event::ForgeProgress { bytes, seconds });
+        }
+    }
+}
+
+/// A child that does not outlive an early return.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !matches!(self.0.try_wait(), Ok(Some(_))) {
+            // Both fail only when the process is gone, which is what is wanted.
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Has the script ledger of a chain made: what an index of it must answer.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use assay_report::atomic_file::WriteError;
+
+use crate::plan::IndexCheckPlan;
+use crate::process::tail;
+
+/// Why there is no script ledger.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptsError {
+    /// The log cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The program cannot be started.
+    #[error("cannot run {program:?} to make the script ledger")]
+    Spawn {
+        /// The program.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It failed.
+    #[error("the script ledger could not be made ({status}); last words:\n{log_tail}")]
+    Failed {
+        /// Exit code or signal.
+        status: String,
+        /// End of what was printed.
+        log_tail: String,
+    },
+}
+
+/// What to make, of what.
+pub(crate) struct ScriptsJob<'a> {
+    pub(crate) chain_dir: &'a Path,
+    pub(crate) command: &'a [OsString],
+    pub(crate) check: &'a IndexCheckPlan,
+    pub(crate) out: &'a Path,
+    pub(crate) log: &'a Path,
+}
+
+impl ScriptsJob<'_> {
+    /// Runs the program to its end.
+    pub(crate) fn make(&self) -> Result<(), ScriptsError> {
+        let log_error = |source| WriteError { path: self.log.to_owned(), source };
+        let out = File::create(self.log).map_err(log_error)?;
+        let err = out.try_clone().map_err(log_error)?;
+        let (program, first_args) = match self.command.split_first() {
+            Some((program, args)) => (program.clone(), args),
+            None => (OsString::new(), &[][..]),
+        };
+        let status = Command::new(&program)
+            .args(first_args)
+            .arg(self.chain_dir)
+            .args(["--sample", &self.check.scripts_max.to_string()])
+            .args(["--seed", &self.check.sample_seed.to_string()])
+            .arg("--out")
+            .arg(self.out)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .status()
+            .map_err(|source| ScriptsError::Spawn {
+                program: program.to_string_lossy().into_owned(),
+                source,
+            })?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(ScriptsError::Failed { status: status.to_string(), log_tail: tail(self.log) })
+    }
+}

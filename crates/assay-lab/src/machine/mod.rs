@@ -1,0 +1,127 @@
+//! The record of the machine a run or a benchmark was made on.
+
+pub(crate) mod clock;
+pub(crate) mod control;
+pub(crate) mod disk;
+mod table;
+pub(crate) mod yardstick;
+
+use std::path::Path;
+use std::{fs, thread};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::table::table;
+pub(crate) use self::table::table_of;
+pub use self::yardstick::Yardstick;
+
+/// The machine a run was made on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Processor model.
+    pub cpu: Option<String>,
+    /// Cores available to this process.
+    pub cores: usize,
+    /// Main memory.
+    pub memory_bytes: Option<u64>,
+    /// Swap space.
+    pub swap_bytes: Option<u64>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// Operating system.
+    pub system: Option<String>,
+    /// Frequency governor of the first core.
+    pub governor: Option<String>,
+    /// Setting of transparent huge pages.
+    pub transparent_huge_pages: Option<String>,
+    /// Whether the processor says that it is virtual.
+    pub virtual_machine: bool,
+    /// Type of the filesystem that held the nodes' data.
+    pub filesystem: Option<String>,
+}
+
+/// The software of the laboratory.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Software {
+    /// Version of Assay.
+    pub assay: String,
+    /// Compiler it was built with.
+    pub rustc: String,
+    /// `release` or `debug`.
+    pub profile: String,
+}
+
+/// Reads what the operating system says about itself; what it does not say stays empty.
+pub fn record(out_dir: &Path) -> Machine {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let field = |name: &str| cpu_field(&cpuinfo, name).map(str::to_owned);
+    Machine {
+        cpu: field("model name").or_else(|| field("Model")),
+        cores: thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        memory_bytes: kib_field(&meminfo, "MemTotal"),
+        swap_bytes: kib_field(&meminfo, "SwapTotal"),
+        kernel: line_of("/proc/sys/kernel/osrelease"),
+        system: os_name(),
+        governor: line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        transparent_huge_pages: line_of("/sys/kernel/mm/transparent_hugepage/enabled"),
+        virtual_machine: cpuinfo.contains(" hypervisor"),
+        filesystem: filesystem_of(out_dir),
+    }
+}
+
+/// Date and time in UTC, as reports carry it: ISO 8601, to the second.
+pub fn utc_now() -> String {
+    clock::iso8601(clock::unix_ms())
+}
+
+fn line_of(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+fn os_name() -> Option<String> {
+    let text = fs::read_to_string("/etc/os-release").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(line.trim_matches('"').to_owned())
+}
+
+fn cpu_field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
+    cpuinfo.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim())
+    })
+}
+
+fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
+    let rest = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// The type of the filesystem that holds `path`: the longest mount point that is a prefix of it.
+fn filesystem_of(path: &Path) -> Option<String> {
+    let path = path.canonicalize().ok()?;
+    let mounts = fs::read_to_string("/proc/mounts").ok()?;
+    mounts
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split(' ');
+            let (_, mount, kind) = (fields.next()?, fields.next()?, fields.next()?);
+            path.starts_with(mount).then_some((mount.len(), kind))
+        })
+        .max_by_key(|(length, _)| *length)
+        .map(|(_, kind)| kind.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_proc() {
+        let cpuinfo = "processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: fpu hypervisor\n";
+        assert_eq!(cpu_field(cpuinfo, "model name"), Some("AMD EPYC"));
+        assert_eq!(cpu_field(cpuinfo, "Model"), None);
+        assert_eq!(kib_field("MemTotal:       24 kB\n", "MemTotal"), Some(24 * 1024));
+        assert_eq!(kib_field("MemTotal:       24 kB\n", "SwapTotal"), None);
+    }
+}

@@ -1,0 +1,784 @@
+//! The plan: an experiment as a TOML file. Every field is documented in `plans/README.md`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use assay_report::number::in_percent;
+use serde::{Deserialize, Serialize};
+
+mod scaling;
+mod sync;
+mod target;
+
+pub use self::scaling::ScalingPlan;
+pub use self::sync::{Delivery, SyncPlan, TargetPlan};
+pub use self::target::{IndexKind, IndexSpec, NodeSpec, TargetSpec, TargetSpecError};
+pub(crate) use self::target::{USE_TARGETS, is_target_name};
+
+/// The plan format this version reads and writes.
+pub const PLAN_FORMAT: u32 = 1;
+
+/// The plans embedded in the binary, by name.
+const BUILTIN: [(&str, &str); 6] = [
+    ("bch-scaling", include_str!("../../../../plans/bch-scaling.toml")),
+    ("bitcoin-scaling", include_str!("../../../../plans/bitcoin-scaling.toml")),
+    ("core-evolution", include_str!("../../../../plans/core-evolution.toml")),
+    ("sighash-scaling", include_str!("../../../../plans/sighash-scaling.toml")),
+    ("aa", include_str!("../../../../plans/aa.toml")),
+    ("ibd-tracking-macro", include_str!("../../../../plans/ibd-tracking-macro.toml")),
+];
+
+/// One experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Version of the plan format; see [`PLAN_FORMAT`].
+    pub format: u32,
+    /// Short name, used for directories.
+    pub name: String,
+    /// Heading of the report.
+    pub title: String,
+    /// One paragraph under the heading.
+    pub summary: String,
+    /// What to forge.
+    pub chain: ChainPlan,
+    /// How to feed it.
+    pub feed: FeedPlan,
+    /// What all targets of a sync get alike.
+    #[serde(default, skip_serializing_if = "SyncPlan::is_default")]
+    pub sync: SyncPlan,
+    /// Which targets, how often.
+    pub runs: RunsPlan,
+    /// How indexes are compared with the chain.
+    #[serde(default)]
+    pub index: IndexCheckPlan,
+    /// Settings per kind of target.
+    #[serde(default)]
+    pub target: TargetsPlan,
+    /// The phases of the chain, in order, as the report names them.
+    #[serde(rename = "phase")]
+    pub phases: Vec<PhasePlan>,
+    /// Kinds of transactions whose time is fitted against their width.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<ScalingPlan>,
+    /// Published figures to print beside ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
+}
+
+/// What to forge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChainPlan {
+    /// Built-in recipe name, or path of a recipe file (a relative path starts at the plan file).
+    pub recipe: String,
+    /// Seed of the chain.
+    pub seed: u64,
+    /// Size relative to the published chain, above 0 and at most 1.
+    pub scale: f64,
+    /// Whether the published generator's quirks are copied.
+    #[serde(default)]
+    pub variant: Variant,
+    /// Whether every output gets its own key.
+    #[serde(default)]
+    pub distinct_keys: bool,
+    /// The same as a list, where chains of both kinds are wanted; instead of `distinct_keys`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<Keys>,
+    /// Last height, to forge only the beginning of the chain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_height: Option<u32>,
+}
+
+/// Whether the forge copies the published generator's quirks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Variant {
+    /// What the report's authors describe.
+    #[default]
+    Intended,
+    /// What their generator does.
+    Faithful,
+}
+
+impl Variant {
+    /// The name used in plans, ledgers and on the forge's command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Intended => "intended",
+            Self::Faithful => "faithful",
+        }
+    }
+}
+
+/// How often keys repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keys {
+    /// As published: derived from height and amount, so that few addresses receive most outputs.
+    Faithful,
+    /// Every output has a key of its own.
+    Distinct,
+}
+
+impl ChainPlan {
+    /// The chains that are wanted, in order.
+    pub fn keys(&self) -> Vec<Keys> {
+        match (&self.keys[..], self.distinct_keys) {
+            ([], false) => vec![Keys::Faithful],
+            ([], true) => vec![Keys::Distinct],
+            (keys, _) => keys.to_vec(),
+        }
+    }
+}
+
+/// How the answers of indexes are compared with the chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndexCheckPlan {
+    /// Script hashes to ask for; a seeded sample where the chain has more.
+    #[serde(default = "default_scripts_max")]
+    pub scripts_max: usize,
+    /// Seed of the sample.
+    #[serde(default = "default_sample_seed")]
+    pub sample_seed: u64,
+}
+
+impl Default for IndexCheckPlan {
+    fn default() -> Self {
+        Self { scripts_max: default_scripts_max(), sample_seed: default_sample_seed() }
+    }
+}
+
+/// How to feed a target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeedPlan {
+    /// How blocks come to a target.
+    #[serde(default)]
+    pub by: Delivery,
+    /// Shares of each block's transactions to send before the block; one run per value.
+    pub seen: Vec<f64>,
+    /// Which transactions are sent beforehand.
+    #[serde(default)]
+    pub seen_mode: SeenMode,
+    /// How fast transactions and blocks are sent.
+    #[serde(default)]
+    pub pace: Pace,
+    /// Transactions per JSON-RPC batch request.
+    #[serde(default = "default_batch")]
+    pub batch: usize,
+    /// Longest wait for one block, in seconds, before the run is void.
+    #[serde(default = "default_block_timeout_s")]
+    pub block_timeout_s: u64,
+}
+
+/// Which transactions of a block are sent beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SeenMode {
+    /// The front of the order in which they were generated, as in the published test.
+    #[default]
+    Prefix,
+    /// A seeded random choice, closed under ancestors inside the block.
+    Random,
+}
+
+/// How fast the chain is fed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pace {
+    /// Each request as soon as the previous one was answered.
+    #[default]
+    Asap,
+}
+
+/// Which targets, how often.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunsPlan {
+    /// Targets as on the command line: a node, and an index where one is wanted: see [`TargetSpec`].
+    #[serde(default = "default_targets")]
+    pub targets: Vec<String>,
+    /// More of them, with names and arguments of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub target: Vec<TargetPlan>,
+    /// Runs per target and seen share.
+    #[serde(default = "one")]
+    pub repeat: u32,
+    /// Runs of each target that are made first and not recorded.
+    #[serde(default)]
+    pub warmup: u32,
+    /// Whether the page cache is emptied before each run, as far as that is permitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drop_caches: bool,
+    /// A folder that every run's data folder begins as a copy of; without it, empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_from: Option<PathBuf>,
+}
+
+/// Settings per kind of target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetsPlan {
+    /// For `assay`.
+    #[serde(default)]
+    pub assay: AssayPlan,
+    /// For `bitcoind=PATH`.
+    #[serde(default)]
+    pub bitcoind: BitcoindPlan,
+    /// For `+fulcrum=PATH`.
+    #[serde(default, skip_serializing_if = "IndexPlan::is_default")]
+    pub fulcrum: IndexPlan,
+    /// For `+electrs=PATH`.
+    #[serde(default, skip_serializing_if = "IndexPlan::is_default")]
+    pub electrs: IndexPlan,
+    /// For `+electrumx=PATH`.
+    #[serde(default, skip_serializing_if = "IndexPlan::is_default")]
+    pub electrumx: IndexPlan,
+}
+
+/// Settings of an index that is a program of its own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndexPlan {
+    /// Arguments added to the command line.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Added to what the program is configured by: its configuration file (Fulcrum, electrs) or its environment (`ElectrumX`).
+    #[serde(default)]
+    pub config: BTreeMap<String, Setting>,
+}
+
+impl IndexPlan {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The value of a setting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Setting {
+    /// true or false.
+    Flag(bool),
+    /// A whole number.
+    Integer(i64),
+    /// Another number.
+    Number(f64),
+    /// Text.
+    Text(String),
+}
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Flag(value) => value.fmt(f),
+            Self::Integer(value) => value.fmt(f),
+            Self::Number(value) => value.fmt(f),
+            Self::Text(value) => value.fmt(f),
+        }
+    }
+}
+
+/// Settings of our own node.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AssayPlan {
+    /// Arguments added to the command line.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Arguments added where the node keeps its index as well: `assay+index`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub index_args: Vec<String>,
+}
+
+/// Settings of the Bitcoin Core family.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BitcoindPlan {
+    /// Arguments added to the command line.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// `-dbcache`, in MiB.
+    #[serde(default = "default_dbcache_mib")]
+    pub dbcache_mib: u32,
+    /// `-maxmempool`, in MB.
+    #[serde(default = "default_maxmempool_mb")]
+    pub maxmempool_mb: u32,
+    /// `-excessiveblocksize` in bytes, given to BCHN only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excessive_block_bytes: Option<u64>,
+}
+
+impl Default for BitcoindPlan {
+    fn default() -> Self {
+        Self {
+            args: Vec::new(),
+            dbcache_mib: default_dbcache_mib(),
+            maxmempool_mb: default_maxmempool_mb(),
+            excessive_block_bytes: None,
+        }
+    }
+}
+
+/// A phase of the chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PhasePlan {
+    /// The name in the ledger.
+    pub name: String,
+    /// The name in the report.
+    pub title: String,
+    /// First and last height of this phase in the published chain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_heights: Option<[u32; 2]>,
+    /// Whether the phase counts in totals and charts (set-up phases do not).
+    #[serde(default = "yes")]
+    pub measured: bool,
+}
+
+/// Figures published by somebody else, with where and on what they were measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Title of the publication.
+    pub title: String,
+    /// Where it is, in words.
+    pub source: String,
+    /// The machine it was measured on.
+    pub machine: String,
+    /// Published height minus ours.
+    pub height_offset: u32,
+    /// What a reader must know before comparing.
+    pub notes: Vec<String>,
+    /// The figures.
+    #[serde(rename = "figure")]
+    pub figures: Vec<Figure>,
+}
+
+/// One published row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// The software measured.
+    pub subject: String,
+    /// What kind of software that is; only nodes are compared with nodes.
+    pub kind: FigureKind,
+    /// The phase, by its ledger name.
+    pub phase: String,
+    /// The share of each block seen beforehand.
+    pub seen: f64,
+    /// Transactions per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tx_per_s: Option<f64>,
+    /// Inputs per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs_per_s: Option<f64>,
+    /// Outputs per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs_per_s: Option<f64>,
+    /// MiB (2^20 bytes) per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mib_per_s: Option<f64>,
+    /// Printed where a figure is missing, or beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// What kind of software a published figure is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FigureKind {
+    /// A validating node.
+    Node,
+    /// An index beside a node.
+    Index,
+}
+
+impl Plan {
+    /// The names of the plans in the binary.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
+    }
+
+    /// The text of a plan from the binary, to start another from.
+    pub fn builtin_text(name: &str) -> Option<&'static str> {
+        BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
+    }
+
+    /// A plan from the binary.
+    ///
+    /// # Errors
+    /// When there is no plan of that name.
+    pub fn builtin(name: &str) -> Result<Self, PlanError> {
+        let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) else {
+            let known = Self::builtin_names().collect::<Vec<_>>().join(", ");
+            return Err(PlanError::UnknownName { name: name.to_owned(), known });
+        };
+        Self::parse(text, &format!("built-in plan {name}"))
+    }
+
+    /// A plan from a file. A recipe given as a relative path is taken from the plan's folder.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is not TOML, has an unknown key or an impossible value.
+    pub fn load(path: &Path) -> Result<Self, PlanError> {
+        let text = fs::read_to_string(path)
+            .map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
+        let mut plan = Self::parse(&text, &path.display().to_string())?;
+        if plan.recipe_is_file()
+            && let Some(folder) = path.parent()
+        {
+            plan.chain.recipe = folder.join(&plan.chain.recipe).display().to_string();
+        }
+        Ok(plan)
+    }
+
+    /// A plan from text; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// As [`Plan::load`].
+    pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
+        let plan: Self = toml::from_str(text)
+            .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
+        plan.checked(origin)
+    }
+
+    /// The plan, after values of it were changed; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// When a value is impossible.
+    pub fn checked(self, origin: &str) -> Result<Self, PlanError> {
+        match self.check() {
+            Ok(()) => Ok(self),
+            Err((key, value, rule)) => {
+                Err(PlanError::Value { origin: origin.to_owned(), key, value, rule })
+            }
+        }
+    }
+
+    /// Whether the recipe is a file rather than a built-in name.
+    pub(crate) fn recipe_is_file(&self) -> bool {
+        self.chain.recipe.contains('/')
+            || Path::new(&self.chain.recipe).extension().is_some_and(|ext| ext == "toml")
+    }
+
+    /// The targets, in order.
+    ///
+    /// # Errors
+    /// When one is of no known kind, which a checked plan does not have.
+    pub fn targets(&self) -> Result<Vec<TargetSpec>, TargetSpecError> {
+        let plain = self.runs.targets.iter().map(|target| target.parse());
+        plain.chain(self.runs.target.iter().map(TargetPlan::spec)).collect()
+    }
+
+    /// The title of a phase; its ledger name when the plan does not list it.
+    pub fn phase_title<'a>(&'a self, name: &'a str) -> &'a str {
+        self.phases.iter().find(|phase| phase.name == name).map_or(name, |phase| &phase.title)
+    }
+
+    /// Whether a phase counts in totals and charts.
+    pub fn is_measured(&self, name: &str) -> bool {
+        self.phases.iter().find(|phase| phase.name == name).is_none_or(|phase| phase.measured)
+    }
+
+    /// Checks the values that TOML types cannot express.
+    fn check(&self) -> Result<(), BadValue> {
+        let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
+        if self.format != PLAN_FORMAT {
+            return bad("format", self.format.to_string(), "only format 1 is known");
+        }
+        if !is_name(&self.name) {
+            return bad("name", self.name.clone(), "use small letters, digits and '-'");
+        }
+        check_scale(self.chain.scale)
+            .map_err(|rule| ("chain.scale".to_owned(), self.chain.scale.to_string(), rule))?;
+        if self.chain.recipe.is_empty() {
+            return bad("chain.recipe", String::new(), "a recipe is needed");
+        }
+        if self.chain.distinct_keys && !self.chain.keys.is_empty() {
+            return bad("chain.distinct_keys", "true".to_owned(), "give it or `keys`, not both");
+        }
+        if let [first, second, ..] = self.chain.keys[..]
+            && (first == second || self.chain.keys.len() > 2)
+        {
+            return bad("chain.keys", format!("{:?}", self.chain.keys), "each kind once");
+        }
+        if self.index.scripts_max == 0 {
+            return bad("index.scripts_max", "0".to_owned(), "at least one script is needed");
+        }
+        if self.chain.stop_height == Some(0) {
+            return bad("chain.stop_height", "0".to_owned(), "the first block has height 1");
+        }
+        self.check_feed()?;
+        if !(1..=100).contains(&self.runs.repeat) {
+            return bad("runs.repeat", self.runs.repeat.to_string(), "use 1 to 100");
+        }
+        if self.runs.warmup > 10 {
+            return bad("runs.warmup", self.runs.warmup.to_string(), "use 0 to 10");
+        }
+        for target in &self.runs.targets {
+            sync::check_spec("runs.targets", target)?;
+        }
+        sync::check(self)?;
+        self.check_phases()
+    }
+
+    fn check_feed(&self) -> Result<(), BadValue> {
+        let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
+        if self.feed.seen.is_empty() {
+            return bad("feed.seen", "[]".to_owned(), "at least one share is needed");
+        }
+        for (index, seen) in self.feed.seen.iter().enumerate() {
+            if !(0.0..=1.0).contains(seen) {
+                return bad("feed.seen", seen.to_string(), "a share lies between 0.0 and 1.0");
+            }
+            if self.feed.seen[..index].iter().any(|other| in_percent(*other) == in_percent(*seen)) {
+                return bad("feed.seen", seen.to_string(), "each share once, in whole percent");
+            }
+        }
+        if !(1..=10_000).contains(&self.feed.batch) {
+            return bad("feed.batch", self.feed.batch.to_string(), "use 1 to 10000");
+        }
+        if !(1..=86_400).contains(&self.feed.block_timeout_s) {
+            let value = self.feed.block_timeout_s.to_string();
+            return bad("feed.block_timeout_s", value, "use 1 to 86400");
+        }
+        Ok(())
+    }
+
+    fn check_phases(&self) -> Result<(), BadValue> {
+        for (index, phase) in self.phases.iter().enumerate() {
+            if self.phases[..index].iter().any(|other| other.name == phase.name) {
+                return Err(("phase.name".to_owned(), phase.name.clone(), "each phase once"));
+            }
+        }
+        scaling::check(&self.scaling)?;
+        for figure in self.published.iter().flat_map(|published| &published.figures) {
+            if !self.phases.iter().any(|phase| phase.name == figure.phase) {
+                let rule = "a figure belongs to a listed phase";
+                return Err(("published.figure.phase".to_owned(), figure.phase.clone(), rule));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Key, value and the rule it breaks.
+pub(crate) type BadValue = (String, String, &'static str);
+
+/// The rule a scale must keep, in the plan and on the command line.
+pub(crate) fn check_scale(scale: f64) -> Result<(), &'static str> {
+    if scale.is_finite() && scale > 0.0 && scale <= 1.0 {
+        Ok(())
+    } else {
+        Err("a scale is above 0 and at most 1")
+    }
+}
+
+pub(crate) fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty() && name.len() <= 64 && name.chars().all(allowed)
+}
+
+/// Line and column (both from 1) of a byte position.
+fn position(text: &str, byte: usize) -> (usize, usize) {
+    let before = text.get(..byte).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+const fn default_batch() -> usize {
+    250
+}
+
+const fn default_block_timeout_s() -> u64 {
+    3600
+}
+
+const fn default_dbcache_mib() -> u32 {
+    2048
+}
+
+const fn default_maxmempool_mb() -> u32 {
+    4000
+}
+
+const fn default_scripts_max() -> usize {
+    100_000
+}
+
+const fn default_sample_seed() -> u64 {
+    1
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn yes() -> bool {
+    true
+}
+
+fn default_targets() -> Vec<String> {
+    vec!["assay".to_owned()]
+}
+
+/// Why a plan was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// There is no built-in plan of that name.
+    #[error("no built-in plan {name:?}; there are: {known}")]
+    UnknownName {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The file cannot be read.
+    #[error("cannot read plan {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Not TOML, an unknown or missing key, or a value of the wrong type.
+    #[error("{origin}, line {line}, column {column}: {message}")]
+    Syntax {
+        /// File or built-in name.
+        origin: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// What the parser says.
+        message: String,
+    },
+    /// A value that cannot be meant.
+    #[error("{origin}: {key} = {value}: {rule}")]
+    Value {
+        /// File or built-in name.
+        origin: String,
+        /// The key.
+        key: String,
+        /// The value given.
+        value: String,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
+}
+
+impl PlanError {
+    /// What a parser says about a place in `text`, of which `origin` is the name; without a place it is the beginning.
+    pub fn syntax(text: &str, origin: &str, span: Option<Range<usize>>, message: &str) -> Self {
+        let (line, column) = position(text, span.map_or(0, |span| span.start));
+        Self::Syntax { origin: origin.to_owned(), line, column, message: message.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refuse(edit: impl Fn(&str) -> String) -> String {
+        let text = edit(BUILTIN[0].1);
+        Plan::parse(&text, "plan.toml").expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn builtin_plans_parse() {
+        for name in Plan::builtin_names() {
+            let plan = Plan::builtin(name).expect("a built-in plan is valid");
+            assert_eq!(plan.name, name);
+            // What is measured in a sync is all of it.
+            let has_setup = plan.phases.iter().any(|phase| !phase.measured);
+            assert_eq!(has_setup, !plan.feed.by.is_sync(), "{name}");
+        }
+    }
+
+    #[test]
+    fn plan_survives_json() {
+        let plan = Plan::builtin("bch-scaling").expect("valid");
+        let json = serde_json::to_string(&plan).expect("a plan is JSON");
+        assert_eq!(serde_json::from_str::<Plan>(&json).expect("and back"), plan);
+    }
+
+    #[test]
+    fn refusals_name_key_and_place() {
+        let unknown_key = refuse(|text| text.replace("scale =", "scael ="));
+        let wrong_type = refuse(|text| text.replace("seed = ", "seed = -"));
+        let not_toml = refuse(|text| text.replace("[feed]", "[feed"));
+        let bad_mode = refuse(|text| text.replace("\"prefix\"", "\"suffix\""));
+        insta::assert_snapshot!(
+            [unknown_key, wrong_type, not_toml, bad_mode].join("\n---\n"),
+            @r#"
+        plan.toml, line 18, column 1: unknown field `scael`, expected one of `recipe`, `seed`, `scale`, `variant`, `distinct_keys`, `keys`, `stop_height`
+        ---
+        plan.toml, line 17, column 8: invalid value: integer `-1`, expected u64
+        ---
+        plan.toml, line 22, column 6: unclosed table, expected `]`
+        ---
+        plan.toml, line 24, column 13: unknown variant `suffix`, expected `prefix` or `random`
+        "#
+        );
+    }
+
+    #[test]
+    fn impossible_values_are_refused() {
+        let cases = [
+            ("scale = 0.02", "scale = 0"),
+            ("scale = 0.02", "scale = nan"),
+            ("scale = 0.02", "scale = 1e9"),
+            ("seen = [0.0, 0.9]", "seen = []"),
+            ("seen = [0.0, 0.9]", "seen = [0.9, 0.9]"),
+            ("seen = [0.0, 0.9]", "seen = [1.5]"),
+            ("repeat = 2", "repeat = 0"),
+            ("targets = [\"assay+index\"]", "targets = [\"btcd\"]"),
+            ("batch = 250", "by = \"peer\""),
+            ("targets = [\"assay+index\"]", "targets = [\"bitcoind=/b+index\"]"),
+            ("variant = \"intended\"", "stop_height = 0"),
+            ("variant = \"intended\"", "distinct_keys = true"),
+            ("\"faithful\", \"distinct\"", "\"distinct\", \"distinct\""),
+            ("scripts_max = 100000", "scripts_max = 0"),
+            ("format = 1", "format = 2"),
+            ("name = \"bch-scaling\"", "name = \"../up\""),
+        ];
+        let said: Vec<String> = cases
+            .iter()
+            .map(|(from, to)| {
+                refuse(|text| {
+                    assert!(text.contains(from), "{from} is in the plan");
+                    text.replacen(from, to, 1)
+                })
+            })
+            .collect();
+        insta::assert_snapshot!(said.join("\n"), @r#"
+        plan.toml: chain.scale = 0: a scale is above 0 and at most 1
+        plan.toml: chain.scale = NaN: a scale is above 0 and at most 1
+        plan.toml: chain.scale = 1000000000: a scale is above 0 and at most 1
+        plan.toml: feed.seen = []: at least one share is needed
+        plan.toml: feed.seen = 0.9: each share once, in whole percent
+        plan.toml: feed.seen = 1.5: a share lies between 0.0 and 1.0
+        plan.toml: runs.repeat = 0: use 1 to 100
+        plan.toml: runs.targets = btcd: use assay[=PATH], bitcoind=PATH, btcd=PATH or kernel[=PATH], and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index; a name before it ends with ':', arguments follow after blanks
+        plan.toml: feed.seen = [0.0, 0.9]: a target that fetches blocks is sent no transactions: use [0.0]
+        plan.toml: runs.targets = bitcoind=/b+index: only our own node has an index of ours
+        plan.toml: chain.stop_height = 0: the first block has height 1
+        plan.toml: chain.distinct_keys = true: give it or `keys`, not both
+        plan.toml: chain.keys = [Distinct, Distinct]: each kind once
+        plan.toml: index.scripts_max = 0: at least one script is needed
+        plan.toml: format = 2: only format 1 is known
+        plan.toml: name = ../up: use small letters, digits and '-'
+        "#);
+    }
+
+    #[test]
+    fn unknown_name_lists_the_known() {
+        let error = Plan::builtin("nothing").expect_err("must be refused");
+        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, core-evolution, sighash-scaling, aa, ibd-tracking-macro"#);
+    }
+}

@@ -1,0 +1,38 @@
+//! What a plan says of kinds of transactions that come in several widths.
+
+use serde::{Deserialize, Serialize};
+
+use super::{BadValue, is_name};
+
+/// A kind of transactions that come in several widths, each in a phase of its own named SERIES-WIDTH.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScalingPlan {
+    /// The first part of the names of its phases.
+    pub series: String,
+    /// Its name in the report.
+    pub title: String,
+}
+
+impl ScalingPlan {
+    /// Inputs per transaction of a phase; nothing where it is not of this kind.
+    pub fn width(&self, phase: &str) -> Option<u32> {
+        let width = phase.strip_prefix(&self.series)?.strip_prefix('-')?;
+        let is_number = !width.is_empty() && width.bytes().all(|byte| byte.is_ascii_digit());
+        width.parse().ok().filter(|width| is_number && *width > 0)
+    }
+}
+
+/// Checks what a plan says.
+pub(super) fn check(plans: &[ScalingPlan]) -> Result<(), BadValue> {
+    for (index, plan) in plans.iter().enumerate() {
+        let bad = |rule| Err(("scaling.series".to_owned(), plan.series.clone(), rule));
+        if !is_name(&plan.series) {
+            return bad("use small letters, digits and '-'");
+        }
+        if plans[..index].iter().any(|other| other.series == plan.series) {
+            return bad("each series once");
+        }
+    }
+    Ok(())
+}

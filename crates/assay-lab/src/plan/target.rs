@@ -1,0 +1,312 @@
+//! Targets as the command line and plans name them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A target as the command line and plans name it: `[NAME:]NODE[+INDEX] [ARGUMENT …]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetSpec {
+    /// Name in tables and of files; made from program and version if not given.
+    pub name: Option<String>,
+    /// The node.
+    pub node: NodeSpec,
+    /// The index beside it, where one is wanted.
+    pub index: Option<IndexSpec>,
+    /// Arguments of the node, behind all others.
+    pub args: Vec<String>,
+}
+
+/// A node as the command line and plans name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeSpec {
+    /// Our own node, this very program: `assay`.
+    Assay,
+    /// Another build of it: `assay=PATH`.
+    AssayAt(PathBuf),
+    /// A program of the Bitcoin Core family: `bitcoind=PATH`.
+    Bitcoind(PathBuf),
+    /// btcd: `btcd=PATH`.
+    Btcd(PathBuf),
+    /// Bitcoin Core's kernel in a program of ours, searched for if no path is given: `kernel`, `kernel=PATH`.
+    Kernel(Option<PathBuf>),
+}
+
+/// An index as the command line and plans name it, behind the `+` of a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IndexSpec {
+    /// The index in our own node: `index`.
+    Own,
+    /// A program: `fulcrum=PATH`, `electrs=PATH`, `electrumx=PATH`.
+    Program(IndexKind, PathBuf),
+}
+
+impl fmt::Display for IndexSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own => f.write_str("index"),
+            Self::Program(kind, path) => write!(f, "{}={}", kind.as_str(), path.display()),
+        }
+    }
+}
+
+/// What an index is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IndexKind {
+    /// Ours, in the node's process.
+    Own,
+    /// Fulcrum.
+    Fulcrum,
+    /// electrs.
+    Electrs,
+    /// `ElectrumX`.
+    #[serde(rename = "electrumx")]
+    ElectrumX,
+}
+
+impl IndexKind {
+    /// Those that are programs of their own.
+    pub(crate) const PROGRAMS: [Self; 3] = [Self::Fulcrum, Self::Electrs, Self::ElectrumX];
+
+    /// The name in targets, results and file names.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Own => "index",
+            Self::Fulcrum => "fulcrum",
+            Self::Electrs => "electrs",
+            Self::ElectrumX => "electrumx",
+        }
+    }
+
+    pub(crate) fn takes(self, chain: &str) -> bool {
+        // electrs knows the networks of Bitcoin only.
+        self != Self::Electrs || chain == "regtest"
+    }
+}
+
+/// What a target may be, for people.
+pub(crate) const USE_TARGETS: &str = "use assay[=PATH], bitcoind=PATH, btcd=PATH or kernel[=PATH], and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index; a name before it ends with ':', arguments follow after blanks";
+
+/// Why a target was not understood.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetSpecError {
+    /// It is of no known kind.
+    #[error("unknown target {text:?}: {USE_TARGETS}")]
+    Unknown {
+        /// What was given.
+        text: String,
+    },
+    /// The index in our node was asked for beside another node.
+    #[error("{text:?}: only our own node has an index of ours")]
+    OwnIndex {
+        /// What was given.
+        text: String,
+    },
+    /// A quotation mark has no partner.
+    #[error("{text:?}: a quotation mark has no partner")]
+    Quotes {
+        /// What was given.
+        text: String,
+    },
+}
+
+impl TargetSpec {
+    /// A node without an index.
+    pub const fn node(node: NodeSpec) -> Self {
+        Self { name: None, node, index: None, args: Vec::new() }
+    }
+}
+
+impl FromStr for TargetSpec {
+    type Err = TargetSpecError;
+
+    fn from_str(text: &str) -> Result<Self, TargetSpecError> {
+        let unknown = || TargetSpecError::Unknown { text: text.to_owned() };
+        let words =
+            split_words(text).ok_or_else(|| TargetSpecError::Quotes { text: text.to_owned() })?;
+        let (what, args) = words.split_first().ok_or_else(unknown)?;
+        let (name, what) = split_name(what);
+        if name.is_some_and(|name| !is_target_name(name)) {
+            return Err(unknown());
+        }
+        let (node, index) = split_index(what);
+        let path = |path: &str| -> Result<PathBuf, TargetSpecError> {
+            if path.is_empty() { Err(unknown()) } else { Ok(path.into()) }
+        };
+        let node = match node.split_once('=') {
+            None if node == "assay" => NodeSpec::Assay,
+            None if node == "kernel" => NodeSpec::Kernel(None),
+            Some(("assay", program)) => NodeSpec::AssayAt(path(program)?),
+            Some(("bitcoind", program)) => NodeSpec::Bitcoind(path(program)?),
+            Some(("btcd", program)) => NodeSpec::Btcd(path(program)?),
+            Some(("kernel", program)) => NodeSpec::Kernel(Some(path(program)?)),
+            _ => return Err(unknown()),
+        };
+        let is_ours = matches!(node, NodeSpec::Assay | NodeSpec::AssayAt(_));
+        match &index {
+            Some(IndexSpec::Own) if !is_ours => {
+                return Err(TargetSpecError::OwnIndex { text: text.to_owned() });
+            }
+            Some(_) if matches!(node, NodeSpec::Btcd(_) | NodeSpec::Kernel(_)) => {
+                return Err(unknown());
+            }
+            Some(IndexSpec::Program(_, path)) if path.as_os_str().is_empty() => {
+                return Err(unknown());
+            }
+            _ => {}
+        }
+        Ok(Self { name: name.map(str::to_owned), node, index, args: args.to_vec() })
+    }
+}
+
+impl fmt::Display for TargetSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name.as_ref().map(|name| format!("{name}:")).unwrap_or_default();
+        let node = match &self.node {
+            NodeSpec::Assay => "assay".to_owned(),
+            NodeSpec::AssayAt(path) => format!("assay={}", path.display()),
+            NodeSpec::Bitcoind(path) => format!("bitcoind={}", path.display()),
+            NodeSpec::Btcd(path) => format!("btcd={}", path.display()),
+            NodeSpec::Kernel(None) => "kernel".to_owned(),
+            NodeSpec::Kernel(Some(path)) => format!("kernel={}", path.display()),
+        };
+        let index = self.index.as_ref().map(|index| format!("+{index}")).unwrap_or_default();
+        f.write_str(&quoted(&format!("{name}{node}{index}")))?;
+        self.args.iter().try_for_each(|arg| write!(f, " {}", quoted(arg)))
+    }
+}
+
+/// Whether a name is fit for file names and tables.
+pub(crate) fn is_target_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(allowed)
+}
+
+/// Splits a name from what is named. A colon behind the `=` belongs to a path.
+fn split_name(text: &str) -> (Option<&str>, &str) {
+    match text.find([':', '=']) {
+        Some(at) if text[at..].starts_with(':') => (Some(&text[..at]), &text[at + 1..]),
+        _ => (None, text),
+    }
+}
+
+/// Splits at the last `+` that begins an index: paths may hold others.
+fn split_index(text: &str) -> (&str, Option<IndexSpec>) {
+    if let Some(node) = text.strip_suffix("+index") {
+        return (node, Some(IndexSpec::Own));
+    }
+    let place = |kind: &IndexKind| {
+        let mark = format!("+{}=", kind.as_str());
+        text.rfind(&mark).map(|at| (at, at + mark.len(), *kind))
+    };
+    match IndexKind::PROGRAMS.iter().filter_map(place).max_by_key(|(at, ..)| *at) {
+        Some((at, end, kind)) => (&text[..at], Some(IndexSpec::Program(kind, text[end..].into()))),
+        None => (text, None),
+    }
+}
+
+/// Splits at blanks outside of quotation marks, as a shell does; `None` where one has no partner.
+fn split_words(text: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (Some(open), c) if c == open => quote = None,
+            (None | Some('"'), '\\') => word.get_or_insert_default().push(chars.next()?),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+/// The word as [`split_words`] takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| !c.is_whitespace() && !matches!(c, '\'' | '"' | '\\');
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> TargetSpec {
+        text.parse().expect("known")
+    }
+
+    #[test]
+    fn specs() {
+        assert_eq!(parse("assay"), TargetSpec::node(NodeSpec::Assay));
+        let bitcoind = NodeSpec::Bitcoind("/opt/a=b/bitcoind".into());
+        assert_eq!(parse("bitcoind=/opt/a=b/bitcoind"), TargetSpec::node(bitcoind));
+        let index = Some(IndexSpec::Own);
+        assert_eq!(parse("assay+index"), TargetSpec { index, ..TargetSpec::node(NodeSpec::Assay) });
+        // A plus sign in a path is a part of the path.
+        let pair = parse("bitcoind=/opt/c++/bitcoind+fulcrum=/opt/a+electrs=b/Fulcrum");
+        assert_eq!(pair.node, NodeSpec::Bitcoind("/opt/c++/bitcoind+fulcrum=/opt/a".into()));
+        let pair = parse("bitcoind=/opt/c++/bitcoind+fulcrum=/opt/f+g/Fulcrum");
+        assert_eq!(pair.node, NodeSpec::Bitcoind("/opt/c++/bitcoind".into()));
+        let index = IndexSpec::Program(IndexKind::Fulcrum, "/opt/f+g/Fulcrum".into());
+        assert_eq!(pair.index, Some(index));
+        for text in [
+            "assay",
+            "assay=/a",
+            "assay+index",
+            "assay=/a+index",
+            "assay+electrs=/e",
+            "bitcoind=/b",
+            "bitcoind=/b+fulcrum=/f",
+            "bitcoind=/b+electrumx=/x",
+            "btcd=/x:y",
+            "kernel",
+            "kernel=/k",
+            "small:bitcoind=/b -dbcache=4 '-uacomment=two words'",
+            "'old:bitcoind=/my nodes/b' '-it'\\''s'",
+        ] {
+            assert_eq!(parse(text).to_string(), text);
+        }
+        for bad in [
+            "",
+            "  ",
+            "assay=",
+            "bitcoind",
+            "bitcoind=",
+            "btcd",
+            "bitcoind=/b+index",
+            "btcd=/b+fulcrum=/f",
+            "kernel+index",
+            "assay+fulcrum=",
+            "+index",
+            "assay+indexes",
+            ":assay",
+            "../x:assay",
+            "-x:assay",
+            "assay 'open",
+        ] {
+            assert!(bad.parse::<TargetSpec>().is_err(), "{bad:?} is refused");
+        }
+    }
+
+    #[test]
+    fn names_and_arguments() {
+        let spec = parse("small:bitcoind=\"/my nodes/b\"  -dbcache=4 'a b'\\ c \"\"");
+        assert_eq!(spec.name.as_deref(), Some("small"));
+        assert_eq!(spec.node, NodeSpec::Bitcoind("/my nodes/b".into()));
+        assert_eq!(spec.args, ["-dbcache=4", "a b c", ""]);
+    }
+}

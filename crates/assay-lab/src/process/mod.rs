@@ -1,0 +1,431 @@
+//! A target as a process: started, awaited, stopped, and asked what happened when it dies.
+
+pub mod measured;
+pub(crate) mod rpc;
+pub(crate) mod sample;
+pub mod surroundings;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use self::rpc::{Client, RpcError};
+use crate::electrum;
+
+/// Longest wait for the first RPC answer.
+const READY_TIMEOUT: Duration = Duration::from_mins(2);
+/// Longest wait for a clean end after `stop`.
+const STOP_TIMEOUT: Duration = Duration::from_mins(30);
+/// After a broken connection, how long the end of the process may take to show.
+const DEATH_NOTICE: Duration = Duration::from_secs(5);
+/// JSON-RPC: there is no such method.
+const METHOD_NOT_FOUND: i64 = -32601;
+/// Bytes and lines of a log that an error quotes.
+const TAIL_BYTES: u64 = 8192;
+const TAIL_LINES: usize = 20;
+
+/// Why a target could not be started or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The program cannot be started.
+    #[error("cannot start {program}")]
+    Spawn {
+        /// The program.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Its log file cannot be made.
+    #[error("cannot write {}", path.display())]
+    Log {
+        /// The log file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// No port is free.
+    #[error("no free port on 127.0.0.1")]
+    Port {
+        /// Why not.
+        source: io::Error,
+    },
+    /// It ended by itself.
+    #[error("the target ended by itself ({status}); its last words:\n{log_tail}")]
+    Exited {
+        /// Exit code or signal.
+        status: String,
+        /// The exit code, if it ended with one.
+        code: Option<i32>,
+        /// End of its log.
+        log_tail: String,
+    },
+    /// It never answered.
+    #[error("the target did not answer within {seconds} s ({last}); its last words:\n{log_tail}")]
+    NotReady {
+        /// How long it was given.
+        seconds: u64,
+        /// The last failure.
+        last: String,
+        /// End of its log.
+        log_tail: String,
+    },
+    /// It is not at the beginning of the right chain.
+    #[error("the target is on chain {chain:?} at height {blocks}, not at the start of regtest")]
+    NotFresh {
+        /// The chain it names.
+        chain: String,
+        /// Its height.
+        blocks: u64,
+    },
+    /// It did not end after `stop`.
+    #[error("the target did not end within {seconds} s after stop and was killed")]
+    NotStopped {
+        /// How long it was given.
+        seconds: u64,
+    },
+}
+
+/// Everything needed to start one process.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    pub(crate) program: OsString,
+    pub(crate) args: Vec<OsString>,
+    /// Added to the environment.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) cookie: PathBuf,
+    /// The log the node writes itself, where it does.
+    pub(crate) node_log: Option<PathBuf>,
+}
+
+/// A running target. Dropping it kills the process.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    log: PathBuf,
+    node_log: Option<PathBuf>,
+    cookie: PathBuf,
+    port: u16,
+    command: Vec<String>,
+}
+
+/// What a node says of its chain.
+#[derive(Deserialize)]
+pub(crate) struct ChainInfo {
+    pub(crate) chain: String,
+    pub(crate) blocks: u64,
+}
+
+/// Ports of the loopback interface for one target.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ports {
+    /// The node's JSON-RPC.
+    pub(crate) rpc: u16,
+    /// The index's Electrum protocol.
+    pub(crate) electrum: u16,
+    /// The node's peers.
+    pub(crate) p2p: u16,
+    /// The node's notifications.
+    pub(crate) zmq: u16,
+    /// The index's metrics, where it insists on serving them.
+    pub(crate) metrics: u16,
+}
+
+impl Ports {
+    /// Ports that nobody uses now; all are held at the same time, so no two are the same.
+    pub(crate) fn free() -> Result<Self, ProcessError> {
+        let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let held = [bind(), bind(), bind(), bind(), bind()];
+        let mut ports = [0; 5];
+        for (port, listener) in ports.iter_mut().zip(held) {
+            let address = listener.and_then(|listener| listener.local_addr());
+            *port = address.map_err(|source| ProcessError::Port { source })?.port();
+        }
+        let [rpc, electrum, p2p, zmq, metrics] = ports;
+        Ok(Self { rpc, electrum, p2p, zmq, metrics })
+    }
+
+    /// Where the index serves.
+    pub(crate) fn electrum_address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.electrum).into()
+    }
+}
+
+impl Process {
+    /// Starts `launch`; whatever it prints goes to `log`.
+    pub(crate) fn start(launch: Launch, port: u16, log: &Path) -> Result<Self, ProcessError> {
+        let log_error = |source| ProcessError::Log { path: log.to_owned(), source };
+        let out = File::create(log).map_err(log_error)?;
+        let err = out.try_clone().map_err(log_error)?;
+        let program = launch.program.to_string_lossy().into_owned();
+        let words = launch
+            .env
+            .iter()
+            .map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()));
+        let command = words.chain(std::iter::once(program.clone())).collect::<Vec<_>>();
+        let child = Command::new(&launch.program)
+            .args(&launch.args)
+            .envs(launch.env)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .map_err(|source| ProcessError::Spawn { program: program.clone(), source })?;
+        let args = launch.args.iter().map(|arg| arg.to_string_lossy().into_owned());
+        Ok(Self {
+            child,
+            log: log.to_owned(),
+            node_log: launch.node_log,
+            cookie: launch.cookie,
+            port,
+            command: command.into_iter().chain(args).collect(),
+        })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn command(&self) -> &[String] {
+        &self.command
+    }
+
+    /// Waits until a node over a fresh data folder answers, and returns its credentials.
+    pub(crate) fn wait_ready(&mut self) -> Result<String, ProcessError> {
+        let (cookie, info) = self.wait_answer(Duration::from_millis(20))?;
+        if info.blocks == 0 && info.chain.ends_with("regtest") {
+            return Ok(cookie);
+        }
+        Err(ProcessError::NotFresh { chain: info.chain, blocks: info.blocks })
+    }
+
+    /// Waits until the node answers, asking once every `pause`; returns its credentials and its first answer.
+    pub(crate) fn wait_answer(
+        &mut self,
+        pause: Duration,
+    ) -> Result<(String, ChainInfo), ProcessError> {
+        let start = Instant::now();
+        let mut last = "no cookie file yet".to_owned();
+        while start.elapsed() < READY_TIMEOUT {
+            if let Some(status) = self.exit_status() {
+                return Err(self.exited(status));
+            }
+            // After a kill an old cookie may still lie there: the node refuses it until it has written its own.
+            if let Ok(cookie) = fs::read_to_string(&self.cookie)
+                && cookie.contains(':')
+            {
+                let cookie = cookie.trim().to_owned();
+                match chain_info(&Client::new(self.port, &cookie)) {
+                    Ok(info) => return Ok((cookie, info)),
+                    Err(error) => last = error.to_string(),
+                }
+            }
+            thread::sleep(pause);
+        }
+        let (seconds, log_tail) = (READY_TIMEOUT.as_secs(), self.log_tail());
+        Err(ProcessError::NotReady { seconds, last, log_tail })
+    }
+
+    /// Waits until an index answers on its port and has a tip.
+    pub(crate) fn wait_electrum(&mut self, address: SocketAddr) -> Result<(), ProcessError> {
+        let start = Instant::now();
+        let mut last = String::new();
+        while start.elapsed() < READY_TIMEOUT {
+            if let Some(status) = self.exit_status() {
+                return Err(self.exited(status));
+            }
+            let answer = electrum::Client::connect(address, Duration::from_secs(5))
+                .and_then(|mut client| client.hello().and_then(|_| client.subscribe_headers()));
+            match answer {
+                Ok(_) => return Ok(()),
+                Err(error) => last = error.to_string(),
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let (seconds, log_tail) = (READY_TIMEOUT.as_secs(), self.log_tail());
+        Err(ProcessError::NotReady { seconds, last, log_tail })
+    }
+
+    /// Tells a program that has no `stop` request to end, by signal, and waits for that; returns how long it took.
+    pub(crate) fn stop_by_signal(mut self) -> Result<Duration, ProcessError> {
+        let start = Instant::now();
+        self.terminate();
+        while start.elapsed() < STOP_TIMEOUT {
+            if let Some(status) = self.exit_status() {
+                // A program that does not handle the signal ends by it, which is an end as well.
+                let by_signal = status.signal() == Some(rustix::process::Signal::TERM.as_raw());
+                let is_end = status.success() || by_signal || status.code() == Some(143);
+                return if is_end { Ok(start.elapsed()) } else { Err(self.exited(status)) };
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Err(ProcessError::NotStopped { seconds: STOP_TIMEOUT.as_secs() })
+    }
+
+    /// The file that takes what it prints.
+    pub(crate) fn stdout(&self) -> &Path {
+        &self.log
+    }
+
+    /// Whether it ended, and how.
+    pub(crate) fn ended(&mut self) -> Option<Result<(), ProcessError>> {
+        let status = self.exit_status()?;
+        Some(if status.success() { Ok(()) } else { Err(self.exited(status)) })
+    }
+
+    /// A new connection.
+    pub(crate) fn client(&self, credentials: &str) -> Client {
+        Client::new(self.port, credentials)
+    }
+
+    /// Asks the node to stop and waits for its end; returns how long that took.
+    pub(crate) fn stop(mut self, client: &Client) -> Result<Duration, ProcessError> {
+        let start = Instant::now();
+        // A node that dies of the request has stopped as well; the wait below decides.
+        let answer = client.call::<serde::de::IgnoredAny>("stop", "[]");
+        if answer.is_err_and(|error| error.is_answer()) {
+            self.terminate();
+        }
+        while start.elapsed() < STOP_TIMEOUT {
+            if let Some(status) = self.exit_status() {
+                let elapsed = start.elapsed();
+                return if status.success() { Ok(elapsed) } else { Err(self.exited(status)) };
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Err(ProcessError::NotStopped { seconds: STOP_TIMEOUT.as_secs() })
+    }
+
+    /// Asks by signal where the request by RPC was refused.
+    fn terminate(&self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid {
+            // A process that is already gone needs no signal.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+    }
+
+    /// After a failed call: whether the process is the reason.
+    pub(crate) fn death(&mut self, error: &RpcError) -> Option<ProcessError> {
+        if error.is_answer() { None } else { self.end_soon() }
+    }
+
+    /// After a broken connection: how the process ended, if it did.
+    pub(crate) fn end_soon(&mut self) -> Option<ProcessError> {
+        let start = Instant::now();
+        while start.elapsed() < DEATH_NOTICE {
+            if let Some(status) = self.exit_status() {
+                return Some(self.exited(status));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        None
+    }
+
+    /// The end of everything the target wrote.
+    pub(crate) fn log_tail(&self) -> String {
+        let paths = std::iter::once(&self.log).chain(&self.node_log);
+        let tails: Vec<String> = paths.map(|path| tail(path)).filter(|t| !t.is_empty()).collect();
+        if tails.is_empty() { "(its logs are empty)".to_owned() } else { tails.join("\n") }
+    }
+
+    fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    fn exited(&self, status: ExitStatus) -> ProcessError {
+        let (code, log_tail) = (status.code(), self.log_tail());
+        ProcessError::Exited { status: status.to_string(), code, log_tail }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        // Both fail only when the process is gone, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Chain and height; nodes of before 0.9.2 tell of the height alone.
+fn chain_info(client: &Client) -> Result<ChainInfo, RpcError> {
+    match client.call("getblockchaininfo", "[]") {
+        Err(RpcError::Node { code: METHOD_NOT_FOUND, .. }) => {
+            let blocks = client.call("getblockcount", "[]")?;
+            Ok(ChainInfo { chain: "regtest".to_owned(), blocks })
+        }
+        answer => answer,
+    }
+}
+
+/// The last lines of a file; empty when it cannot be read.
+pub(crate) fn tail(path: &Path) -> String {
+    let read = || -> io::Result<String> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let text = read().unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tails() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("log");
+        assert_eq!(tail(&path), "");
+        let text: Vec<String> = (0..1000).map(|line| format!("line {line}")).collect();
+        fs::write(&path, text.join("\n")).expect("writable");
+        let end = tail(&path);
+        assert_eq!(end.lines().count(), TAIL_LINES);
+        assert!(end.ends_with("line 999"));
+    }
+
+    #[test]
+    fn missing_program_is_named() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let launch = Launch {
+            program: "/nonexistent/bitcoind".into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cookie: folder.path().join(".cookie"),
+            node_log: None,
+        };
+        let error = Process::start(launch, 1, &folder.path().join("log")).expect_err("no program");
+        assert_eq!(error.to_string(), "cannot start /nonexistent/bitcoind");
+    }
+
+    #[test]
+    fn early_end_is_told_with_last_words() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let launch = Launch {
+            program: "sh".into(),
+            args: ["-c", "echo no space left; exit 3"].map(Into::into).to_vec(),
+            env: Vec::new(),
+            cookie: folder.path().join(".cookie"),
+            node_log: None,
+        };
+        let mut process =
+            Process::start(launch, 1, &folder.path().join("log")).expect("there is a shell");
+        let error = process.wait_ready().expect_err("it ends").to_string();
+        assert!(error.contains("exit status: 3") && error.contains("no space left"), "{error}");
+    }
+}

@@ -1,0 +1,194 @@
+//! Samples a process from outside: CPU, memory, disk, threads.
+//!
+//! Ten times a second one thread reads three small files under `/proc`; that costs some tens of
+//! microseconds each time. What a system does not offer stays empty and is printed as unavailable.
+
+use std::fs;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::clock::Clock;
+
+/// Resources over time, as columns of equal length.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Samples {
+    /// Time between samples.
+    pub period_s: f64,
+    /// Time of each sample.
+    pub time_s: Vec<f64>,
+    /// User and system time so far.
+    pub cpu_s: Vec<Option<f64>>,
+    /// Resident memory.
+    pub rss_bytes: Vec<Option<u64>>,
+    /// Bytes read from disk so far.
+    pub read_bytes: Vec<Option<u64>>,
+    /// Bytes written to disk so far.
+    pub write_bytes: Vec<Option<u64>>,
+    /// Threads.
+    pub threads: Vec<Option<u64>>,
+    /// Highest resident memory, as the kernel keeps it.
+    pub rss_peak_bytes: Option<u64>,
+}
+
+/// Time between samples.
+pub(crate) const PERIOD: Duration = Duration::from_millis(100);
+
+/// One look at a process.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Look {
+    /// User and system time so far, in seconds.
+    pub(crate) cpu_s: Option<f64>,
+    pub(crate) rss_bytes: Option<u64>,
+    pub(crate) rss_peak_bytes: Option<u64>,
+    /// Bytes that really went to and came from the disk, not the page cache.
+    pub(crate) read_bytes: Option<u64>,
+    pub(crate) write_bytes: Option<u64>,
+    pub(crate) threads: Option<u64>,
+}
+
+/// Looks at a process now. A process that is gone gives an empty look.
+pub(crate) fn look(pid: u32) -> Look {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let status = read("status");
+    let io = read("io");
+    Look {
+        cpu_s: cpu_seconds(&read("stat")),
+        rss_bytes: kib(&status, "VmRSS:"),
+        rss_peak_bytes: kib(&status, "VmHWM:"),
+        read_bytes: number(&io, "read_bytes:"),
+        write_bytes: number(&io, "write_bytes:"),
+        threads: number(&status, "Threads:"),
+    }
+}
+
+/// CPU time so far, in seconds.
+pub(crate) fn cpu_s(pid: u32) -> Option<f64> {
+    cpu_seconds(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The same with all children that ended and were waited for.
+pub(crate) fn cpu_with_children_s(pid: u32) -> Option<f64> {
+    ticks_s(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 4)
+}
+
+/// `utime + stime`, fields 14 and 15 of `/proc/<pid>/stat`. The second field is the program's name
+/// in brackets, which may itself hold spaces and brackets, so counting starts after the last one.
+pub(crate) fn cpu_seconds(stat: &str) -> Option<f64> {
+    ticks_s(stat, 2)
+}
+
+/// Whether the line is that of a thread of the kernel: a child of number 2, `kthreadd`.
+pub(crate) fn is_kernel_thread(stat: &str) -> bool {
+    let after_name = stat.rsplit_once(')').map(|(_, fields)| fields);
+    after_name.and_then(|fields| fields.split_ascii_whitespace().nth(1)) == Some("2")
+}
+
+/// The sum of so many fields from `utime` on: user and system time of the process, then of its children.
+fn ticks_s(stat: &str, fields: usize) -> Option<f64> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut values = after_name.split_ascii_whitespace().skip(11);
+    let mut ticks = 0;
+    for _ in 0..fields {
+        ticks += values.next()?.parse::<u64>().ok()?;
+    }
+    Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+fn number(text: &str, key: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
+}
+
+fn kib(text: &str, key: &str) -> Option<u64> {
+    number(text, key).map(|kib| kib * 1024)
+}
+
+/// A thread that samples one process until told to stop.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    stop: Sender<()>,
+    thread: JoinHandle<Samples>,
+}
+
+impl Sampler {
+    /// Starts sampling process `pid` on the run's clock.
+    pub(crate) fn start(pid: u32, clock: Clock) -> Self {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let thread = thread::spawn(move || {
+            let mut samples = Samples { period_s: PERIOD.as_secs_f64(), ..Samples::default() };
+            loop {
+                push(&mut samples, clock.now_s(), &look(pid));
+                match stopped.recv_timeout(PERIOD) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Ok(()) | Err(RecvTimeoutError::Disconnected) => return samples,
+                }
+            }
+        });
+        Self { stop, thread }
+    }
+
+    /// Stops and returns what was sampled.
+    pub(crate) fn finish(self) -> Samples {
+        // A sampler that already ended has nothing to be told.
+        let _ = self.stop.send(());
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn push(samples: &mut Samples, time_s: f64, look: &Look) {
+    if *look == Look::default() {
+        return;
+    }
+    samples.time_s.push(round_ms(time_s));
+    samples.cpu_s.push(look.cpu_s);
+    samples.rss_bytes.push(look.rss_bytes);
+    samples.read_bytes.push(look.read_bytes);
+    samples.write_bytes.push(look.write_bytes);
+    samples.threads.push(look.threads);
+    samples.rss_peak_bytes = samples.rss_peak_bytes.max(look.rss_peak_bytes).max(look.rss_bytes);
+}
+
+fn round_ms(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_with_brackets_in_the_name() {
+        let stat = "7 (a) (b) x) S 1 7 7 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 4 0 100 1 2";
+        assert_eq!(cpu_seconds(stat), Some(2.0));
+        assert!(!is_kernel_thread(stat) && is_kernel_thread("9 (kworker/0:1) I 2 0 0 0"));
+        assert_eq!(ticks_s(stat, 4), Some(2.0));
+        assert_eq!(cpu_seconds("garbage"), None);
+        assert_eq!(cpu_seconds("7 (x) S 1"), None);
+    }
+
+    #[test]
+    fn looks_at_itself() {
+        let own = look(std::process::id());
+        if own == Look::default() {
+            eprintln!("skipped: no /proc");
+            return;
+        }
+        assert!(own.rss_bytes.is_some_and(|bytes| bytes > 100_000));
+        assert!(own.threads.is_some_and(|threads| threads >= 1));
+    }
+
+    #[test]
+    fn sampler_stops_at_once() {
+        let sampler = Sampler::start(std::process::id(), Clock::start());
+        let samples = sampler.finish();
+        assert_eq!(samples.time_s.len(), samples.rss_bytes.len());
+    }
+
+    #[test]
+    fn gone_process_is_an_empty_look() {
+        assert_eq!(look(u32::MAX), Look::default());
+    }
+}

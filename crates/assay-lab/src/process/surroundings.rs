@@ -1,0 +1,314 @@
+//! Whether something else used the machine during a run.
+//!
+//! The control load before and after a run cannot see a neighbour that comes and goes in between. So all along each run the
+//! system's own counters are read, and a short fixed computation is timed on every core. What counts as a disturbance is fixed
+//! beforehand: [`crate::results::disturbance`].
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use super::measured::cores;
+use super::sample;
+use crate::machine::control::mix;
+
+/// Time between two probes of a core.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// Rounds of the control load in a probe: some 40 µs on a machine of 2025, two thousandths of a core.
+const PROBE_ROUNDS: u32 = 20_000;
+
+/// The machine during one run. Counters cover the cores that the laboratory and its targets may use.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// Length of the run, seconds.
+    pub wall_s: f64,
+    /// Cores that the laboratory and its targets may use.
+    pub cores: usize,
+    /// CPU time of everything on these cores, seconds (`/proc/stat`: all but idle, iowait and steal).
+    pub busy_s: Option<f64>,
+    /// CPU time of the laboratory, all it started, and the threads of the kernel, seconds.
+    pub own_s: Option<f64>,
+    /// CPU time that the host gave to others, seconds (`/proc/stat`: steal); 0 where the host does not report it.
+    pub steal_s: Option<f64>,
+    /// Time in which some task waited for a core, seconds (`/proc/pressure/cpu`). A target with more threads than cores causes it
+    /// too.
+    pub pressure_s: Option<f64>,
+    /// Times of the probe, core by core.
+    pub probes: Vec<CoreProbe>,
+}
+
+/// CPU time of a fixed computation of one thread that is bound to a core, again and again during a run. Waiting for the core is
+/// not part of it; a lower clock, and a host that takes the core away, are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CoreProbe {
+    /// Number of the core.
+    pub core: usize,
+    /// How often it was timed.
+    pub count: usize,
+    /// Tenth percentile, µs.
+    pub low_us: f64,
+    /// Median, µs.
+    pub median_us: f64,
+    /// Ninetieth percentile, µs.
+    pub high_us: f64,
+}
+
+impl Surroundings {
+    /// CPU time of other programs, seconds.
+    pub fn foreign_s(&self) -> Option<f64> {
+        self.busy_s.zip(self.own_s).map(|(busy, own)| (busy - own).max(0.0))
+    }
+
+    /// CPU time that there was, seconds.
+    pub fn capacity_s(&self) -> f64 {
+        self.wall_s * self.cores as f64
+    }
+}
+
+/// Counters as they stand, in seconds.
+#[derive(Debug, Clone, Default)]
+struct Counters {
+    busy: Option<f64>,
+    steal: Option<f64>,
+    pressure: Option<f64>,
+    own: Option<f64>,
+    /// CPU time of each thread of the kernel, by number.
+    kernel: HashMap<u32, f64>,
+}
+
+impl Counters {
+    fn read(allowed: &[usize]) -> Self {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let (busy, steal) = of_cores(&stat, allowed).unzip();
+        Self {
+            busy,
+            steal,
+            pressure: pressure_s(&fs::read_to_string("/proc/pressure/cpu").unwrap_or_default()),
+            own: sample::cpu_with_children_s(std::process::id()),
+            kernel: kernel_threads(),
+        }
+    }
+}
+
+/// CPU time of the threads of the kernel, which write and send for whoever asked.
+fn kernel_threads() -> HashMap<u32, f64> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let of_kernel = |entry: fs::DirEntry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        sample::is_kernel_thread(&stat).then_some((pid, sample::cpu_seconds(&stat)?))
+    };
+    processes.filter_map(of_kernel).collect()
+}
+
+/// CPU time between two looks. What a thread used that ended in between is lost.
+fn growth_s(before: &HashMap<u32, f64>, after: &HashMap<u32, f64>) -> f64 {
+    let grown = |(pid, after_s): (&u32, &f64)| {
+        after_s - before.get(pid).filter(|before_s| *before_s <= after_s).unwrap_or(&0.0)
+    };
+    after.iter().map(grown).sum()
+}
+
+/// Busy and stolen time of these cores, from `/proc/stat` (proc(5): user, nice, system, idle, iowait, irq, softirq, steal).
+fn of_cores(stat: &str, allowed: &[usize]) -> Option<(f64, f64)> {
+    let per_s = rustix::param::clock_ticks_per_second() as f64;
+    let (mut busy, mut steal, mut found) = (0, 0, 0);
+    for line in stat.lines().filter_map(|line| line.strip_prefix("cpu")) {
+        let mut fields = line.split(' ');
+        let Some(core) = fields.next().and_then(|number| number.parse::<usize>().ok()) else {
+            continue;
+        };
+        if !allowed.contains(&core) {
+            continue;
+        }
+        let ticks: Vec<u64> = fields.map_while(|ticks| ticks.parse().ok()).collect();
+        let &[user, nice, system, _idle, _iowait, irq, softirq, stolen, ..] = ticks.as_slice()
+        else {
+            return None;
+        };
+        busy += user + nice + system + irq + softirq;
+        steal += stolen;
+        found += 1;
+    }
+    (found > 0).then_some((busy as f64 / per_s, steal as f64 / per_s))
+}
+
+/// The total of the line `some`, which is in microseconds.
+fn pressure_s(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    let micros: f64 = line.rsplit_once("total=")?.1.trim().parse().ok()?;
+    Some(micros / 1e6)
+}
+
+/// Watches the machine until [`finish`](Self::finish).
+#[derive(Debug)]
+pub struct Watch {
+    start: Instant,
+    allowed: Vec<usize>,
+    before: Counters,
+    stop: Arc<Stop>,
+    probes: Vec<JoinHandle<CoreProbe>>,
+}
+
+impl Watch {
+    /// Begins.
+    #[must_use]
+    pub fn start() -> Self {
+        let allowed = cores::allowed().unwrap_or_default();
+        let stop = Arc::new(Stop::default());
+        let probe = |&core: &usize| {
+            let stop = Arc::clone(&stop);
+            thread::Builder::new()
+                .name(format!("probe {core}"))
+                .spawn(move || probe(core, &stop))
+                .ok()
+        };
+        let probes = allowed.iter().filter_map(probe).collect();
+        let before = Counters::read(&allowed);
+        Self { start: Instant::now(), before, allowed, stop, probes }
+    }
+
+    /// Ends. What the laboratory started meanwhile must have ended, or it counts as foreign.
+    pub fn finish(self) -> Surroundings {
+        let after = Counters::read(&self.allowed);
+        let wall_s = self.start.elapsed().as_secs_f64();
+        self.stop.set();
+        let probes = self.probes.into_iter().filter_map(|thread| thread.join().ok());
+        let between = |counter: fn(&Counters) -> Option<f64>| {
+            counter(&after).zip(counter(&self.before)).map(|(after, before)| after - before)
+        };
+        Surroundings {
+            wall_s,
+            cores: self.allowed.len(),
+            busy_s: between(|counters| counters.busy),
+            own_s: between(|counters| counters.own)
+                .map(|own_s| own_s + growth_s(&self.before.kernel, &after.kernel)),
+            steal_s: between(|counters| counters.steal),
+            pressure_s: between(|counters| counters.pressure),
+            probes: probes.filter(|probe| probe.count > 0).collect(),
+        }
+    }
+}
+
+/// Ends the probes at once.
+#[derive(Debug, Default)]
+struct Stop {
+    is_set: AtomicBool,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Stop {
+    fn set(&self) {
+        let _held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_set.store(true, Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    /// Whether it was set within `PERIOD`.
+    fn wait(&self) -> bool {
+        let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_set.load(Ordering::Acquire) {
+            let _held =
+                self.changed.wait_timeout(held, PERIOD).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.is_set.load(Ordering::Acquire)
+    }
+}
+
+fn probe(core: usize, stop: &Stop) -> CoreProbe {
+    let mut times_us = Vec::new();
+    // A core that went offline has no probe.
+    let _ = cores::on(&[core], || {
+        while !stop.wait() {
+            let start_s = cpu_time_s();
+            std::hint::black_box(mix(std::hint::black_box(PROBE_ROUNDS)));
+            times_us.push((cpu_time_s() - start_s) * 1e6);
+        }
+    });
+    times_us.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        let last = times_us.len().saturating_sub(1);
+        times_us.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
+    };
+    CoreProbe { core, count: times_us.len(), low_us: at(0.1), median_us: at(0.5), high_us: at(0.9) }
+}
+
+/// CPU time of this thread, seconds.
+fn cpu_time_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::disturbance::disturbance;
+
+    #[test]
+    fn counters_of_the_chosen_cores() {
+        let stat = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 100 10 20 900 5 1 2 30 0 0\ncpu1 1 1 1 1 1 1 1 1 0 0\nintr 7\n";
+        assert_eq!(of_cores(stat, &[0]), Some((1.33, 0.3)));
+        assert_eq!(of_cores(stat, &[5]), None);
+        assert_eq!(of_cores("", &[0]), None);
+        assert_eq!(
+            pressure_s("some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\nfull …\n"),
+            Some(1.5)
+        );
+        assert_eq!(pressure_s(""), None);
+    }
+
+    /// A program that uses a core until it is dropped.
+    struct Neighbour(std::process::Child);
+
+    impl Neighbour {
+        fn start() -> Self {
+            let mut shell = std::process::Command::new("sh");
+            Self(shell.args(["-c", "while :; do :; done"]).spawn().expect("a shell"))
+        }
+    }
+
+    impl Drop for Neighbour {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_neighbour_in_mid_run_is_found() {
+        let watch = Watch::start();
+        thread::sleep(Duration::from_millis(300));
+        let neighbours: Vec<Neighbour> = watch.allowed.iter().map(|_| Neighbour::start()).collect();
+        thread::sleep(Duration::from_millis(1200));
+        let seen = watch.finish();
+        // Until here the neighbours are not waited for, and so are nobody's.
+        drop(neighbours);
+        if seen.busy_s.is_none() {
+            return eprintln!("skipped: no /proc");
+        }
+        let reason = disturbance(&seen, &[&seen]).expect("most of the time is theirs");
+        assert!(reason.starts_with("other programs used "), "{reason}");
+    }
+
+    #[test]
+    fn own_work_is_not_foreign() {
+        let watch = Watch::start();
+        let start_s = cpu_time_s();
+        while cpu_time_s() - start_s < 0.3 {
+            std::hint::black_box(mix(1000));
+        }
+        let seen = watch.finish();
+        let Some(own_s) = seen.own_s else { return eprintln!("skipped: no /proc") };
+        assert!(own_s >= 0.2, "{seen:?}");
+        assert!(seen.probes.iter().all(|probe| probe.low_us <= probe.median_us), "{seen:?}");
+        assert!(!seen.probes.is_empty(), "{seen:?}");
+    }
+}

@@ -1,0 +1,146 @@
+//! What counts as a disturbance. The limits are fixed here, before any run, and are the same for all targets.
+//!
+//! A disturbed run is left out of rates and comparisons by what the machine did, never by what the target did: leaving out slow
+//! runs because they are slow would bias the result. Unequal CPU time for equal work is a caveat only.
+
+use super::{Run, Status};
+use crate::process::surroundings::{CoreProbe, Surroundings};
+
+/// CPU time of other programs, as a share of what there was.
+pub const FOREIGN_LIMIT: f64 = 0.05;
+
+/// CPU time that the host gave to others, as a share of what there was.
+pub const STEAL_LIMIT: f64 = 0.03;
+
+/// How much longer the probe may take, in the median of a core, than in the run of the same work in which it was shortest.
+pub const PROBE_LIMIT: f64 = 0.25;
+
+/// How much more CPU time a target may take than in the run of the same work in which it took least, before that is a caveat.
+pub const WORK_LIMIT: f64 = 0.2;
+
+/// CPU time below which nothing is called a disturbance, seconds: the system counts in hundredths, on every core.
+pub const LEAST_S: f64 = 0.15;
+
+/// Why a run was disturbed; `same_work` are all runs of the same target, chain and pre-relayed share.
+pub fn disturbance(seen: &Surroundings, same_work: &[&Surroundings]) -> Option<String> {
+    let capacity_s = seen.capacity_s();
+    let exceeds = |seconds: Option<f64>, limit: f64| {
+        let seconds = seconds.filter(|seconds| *seconds > LEAST_S && capacity_s > 0.0)?;
+        let share = seconds / capacity_s;
+        (share > limit).then_some((share * 100.0, limit * 100.0))
+    };
+    if let Some((share, limit)) = exceeds(seen.foreign_s(), FOREIGN_LIMIT) {
+        return Some(format!(
+            "other programs used {share:.0} % of the CPU time (limit {limit:.0} %)"
+        ));
+    }
+    if let Some((share, limit)) = exceeds(seen.steal_s, STEAL_LIMIT) {
+        return Some(format!(
+            "the host gave {share:.0} % of the CPU time to others (limit {limit:.0} %)"
+        ));
+    }
+    let (core, above) = slowest_core(seen, same_work)?;
+    (above > PROBE_LIMIT).then(|| {
+        format!(
+            "core {core} was {:.0} % slower than in another run of the same work (limit {:.0} %)",
+            above * 100.0,
+            PROBE_LIMIT * 100.0
+        )
+    })
+}
+
+/// The core whose probe took longest against its shortest median, and by how much more.
+fn slowest_core(seen: &Surroundings, same_work: &[&Surroundings]) -> Option<(usize, f64)> {
+    let shortest = |core: usize| {
+        let probes = same_work.iter().flat_map(|other| &other.probes);
+        let medians = probes.filter(|probe| probe.core == core).map(|probe| probe.median_us);
+        medians.min_by(f64::total_cmp).filter(|shortest| *shortest > 0.0)
+    };
+    let above =
+        |probe: &CoreProbe| Some((probe.core, probe.median_us / shortest(probe.core)? - 1.0));
+    seen.probes.iter().filter_map(above).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Marks the disturbed ones of the valid runs of the same target, chain and pre-relayed share. Where all were disturbed they stay
+/// valid, and the reason stays with them: there is nothing better.
+pub(crate) fn mark(same_work: &mut [Run]) {
+    let reasons: Vec<Option<String>> = {
+        let valid = same_work.iter().filter(|run| run.status == Status::Valid);
+        let all: Vec<&Surroundings> = valid.filter_map(|run| run.surroundings.as_ref()).collect();
+        let of_run = |run: &Run| {
+            let seen = run.surroundings.as_ref().filter(|_| run.status == Status::Valid)?;
+            disturbance(seen, &all)
+        };
+        same_work.iter().map(of_run).collect()
+    };
+    let is_quiet =
+        |(run, reason): (&Run, &Option<String>)| run.status == Status::Valid && reason.is_none();
+    let any_quiet = same_work.iter().zip(&reasons).any(is_quiet);
+    for (run, reason) in same_work.iter_mut().zip(reasons) {
+        if reason.is_some() && any_quiet {
+            run.status = Status::Disturbed;
+        }
+        run.disturbance = reason;
+    }
+}
+
+/// What to say where a target took unequal CPU time for equal work.
+pub(crate) fn unequal_work(name: &str, same_work: &[&Run]) -> Option<String> {
+    let times =
+        same_work.iter().filter_map(|run| run.samples.cpu_s.iter().copied().flatten().next_back());
+    let (mut least, mut most) = (f64::MAX, 0.0_f64);
+    for time in times {
+        (least, most) = (least.min(time), most.max(time));
+    }
+    (most - least > LEAST_S && most > least * (1.0 + WORK_LIMIT)).then(|| {
+        format!(
+            "{name}: equal work took {least:.1} s of CPU in one run and {most:.1} s in another; the machine did not run at the same \
+             speed throughout"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quiet() -> Surroundings {
+        let probe =
+            |core| CoreProbe { core, count: 100, low_us: 40.0, median_us: 42.0, high_us: 50.0 };
+        Surroundings {
+            wall_s: 10.0,
+            cores: 2,
+            busy_s: Some(15.3),
+            own_s: Some(15.0),
+            steal_s: Some(0.1),
+            pressure_s: Some(3.0),
+            probes: vec![probe(0), probe(1)],
+        }
+    }
+
+    #[test]
+    fn quiet_runs_raise_no_alarm() {
+        let (a, mut b) = (quiet(), quiet());
+        b.probes[0].median_us = 46.0;
+        assert_eq!(disturbance(&a, &[&a, &b]), None);
+        assert_eq!(disturbance(&b, &[&a, &b]), None);
+        assert_eq!(disturbance(&Surroundings::default(), &[]), None);
+        let short = Surroundings { wall_s: 0.5, busy_s: Some(0.62), own_s: Some(0.5), ..quiet() };
+        assert_eq!(disturbance(&short, &[]), None, "0.12 s may be the clock's resolution");
+    }
+
+    #[test]
+    fn each_kind_is_found() {
+        let quiet = quiet();
+        let neighbour = Surroundings { busy_s: Some(18.0), ..quiet.clone() };
+        let text = disturbance(&neighbour, &[&quiet]).expect("15 %");
+        assert_eq!(text, "other programs used 15 % of the CPU time (limit 5 %)");
+        let stolen = Surroundings { steal_s: Some(2.0), ..quiet.clone() };
+        assert!(disturbance(&stolen, &[&quiet]).expect("10 %").starts_with("the host gave 10 %"));
+        let mut slow = quiet.clone();
+        slow.probes[1].median_us *= 1.6;
+        let text = disturbance(&slow, &[&quiet, &slow]).expect("a slower core");
+        assert!(text.starts_with("core 1 was 60 % slower"), "{text}");
+        assert_eq!(disturbance(&slow, &[&slow]), None, "nothing to compare with");
+    }
+}

@@ -1,0 +1,161 @@
+//! Block files put in place before a node reads them at its own pace.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use assay_report::atomic_file::{self, WriteError};
+
+use super::one::{RunFault, RunJob};
+use super::prepare;
+use crate::chain::block_files;
+use crate::process::{Ports, Process};
+use crate::target::{SyncLaunch, Way};
+
+/// The first block of regtest (Core's `kernel/chainparams.cpp`), which forged files begin after. A node that finds its own
+/// files must find it there too: without it no other block has a place.
+const GENESIS: &str = "\
+0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b27ac72c3e6776\
+8f617fc81bc3888a51323a9fb8aa4b1e5e4adae5494dffff7f20020000000101000000010000000000000000000000000000\
+000000000000000000000000000000000000ffffffff4d04ffff001d0104455468652054696d65732030332f4a616e2f3230\
+3039204368616e63656c6c6f72206f6e206272696e6b206f66207365636f6e64206261696c6f757420666f722062616e6b73\
+ffffffff0100f2052a01000000434104678afdb0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb649f6\
+bc3f4cef38c4f35504e51ec112de5c384df7ba0b8d578a4c702b6bf11d5fac00000000";
+
+/// Time between two questions for the height of a node whose time does not count.
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl RunJob<'_> {
+    /// Gives a node's data folder the block files that the plan says it has.
+    pub(crate) fn place_blocks(&self, datadir: &Path) -> Result<(), RunFault> {
+        match self.way {
+            Way::Reindex => self.copy_files(datadir),
+            Way::ReindexChainstate => {
+                let whole = self.whole_folder()?;
+                prepare::copy(&whole, datadir)?;
+                Ok(())
+            }
+            Way::Rpc | Way::Peer | Way::Files | Way::LoadBlock => Ok(()),
+        }
+    }
+
+    /// Copies, not links: nodes append to the last file.
+    fn copy_files(&self, datadir: &Path) -> Result<(), RunFault> {
+        let (from, to) = (self.chain.dir.join("blocks"), datadir.join("regtest").join("blocks"));
+        let at = |path: &Path| {
+            let path = path.to_owned();
+            move |source| WriteError { path, source }
+        };
+        atomic_file::create_folder(&to)?;
+        for (number, file) in block_files(&from).map_err(at(&from))?.iter().enumerate() {
+            let copy = to.join(file.file_name().unwrap_or_default());
+            if number == 0 {
+                copy_behind_genesis(file, &copy).map_err(at(&copy))?;
+            } else {
+                fs::copy(file, &copy).map_err(at(&copy))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A data folder of this target that has the whole chain: made once for all its runs, and not timed.
+    fn whole_folder(&self) -> Result<std::path::PathBuf, RunFault> {
+        let work = self.out_dir.join("work");
+        let folder = work.join(format!("whole-{}", self.target.name));
+        // What the folder holds, and which program made it.
+        let mark = work.join(format!("whole-{}.txt", self.target.name));
+        let what = format!("{} {:?}", self.chain.tip.hash, self.target.fingerprint);
+        if folder.is_dir() && fs::read_to_string(&mark).is_ok_and(|text| text == what) {
+            return Ok(folder);
+        }
+        if folder.exists() {
+            let failed = |source| WriteError { path: folder.clone(), source };
+            fs::remove_dir_all(&folder).map_err(failed)?;
+        }
+        atomic_file::create_folder(&folder)?;
+        let folder = folder.canonicalize().unwrap_or(folder);
+        self.copy_files(&folder)?;
+        self.index_files(&folder)?;
+        atomic_file::write(&mark, what.as_bytes())?;
+        Ok(folder)
+    }
+
+    /// Has the target read the block files in `folder`, to the tip.
+    fn index_files(&self, folder: &Path) -> Result<(), RunFault> {
+        let ports = Ports::free()?;
+        let with = SyncLaunch {
+            chain: &self.chain.header.chain,
+            plan: self.plan,
+            datadir: folder,
+            ports: &ports,
+            source: 0,
+            blocks: folder,
+        };
+        let launch = self.target.launch_sync(Way::Reindex, &with);
+        self.target
+            .write_credentials(&launch, folder)
+            .map_err(|source| WriteError { path: folder.to_owned(), source })?;
+        let log = self.out_dir.join("logs").join(format!("whole-{}.log", self.target.name));
+        let mut process = Process::start(launch, ports.rpc, &log)?;
+        let (credentials, info) = process.wait_answer(PAUSE)?;
+        let client = process.client(&credentials);
+        let (mut height, mut since) = (info.blocks, Instant::now());
+        while height < u64::from(self.chain.tip.height) {
+            if self.reporter.wants_stop() {
+                return Err(RunFault::Interrupted { height: height as u32 });
+            }
+            let seconds = self.plan.feed.block_timeout_s;
+            if since.elapsed().as_secs() > seconds {
+                let (height, log_tail) = (height as u32, process.log_tail());
+                return Err(RunFault::Stalled { height, seconds, log_tail });
+            }
+            thread::sleep(PAUSE);
+            let now: u64 = client
+                .call("getblockcount", "[]")
+                .map_err(|source| RunFault::Height { height: height as u32, source })?;
+            if now > height {
+                (height, since) = (now, Instant::now());
+            }
+        }
+        process.stop(&client)?;
+        Ok(())
+    }
+}
+
+/// A block file with the first block before all others.
+fn copy_behind_genesis(from: &Path, to: &Path) -> io::Result<()> {
+    let mut genesis = [0; GENESIS.len() / 2];
+    faster_hex::hex_decode(GENESIS.as_bytes(), &mut genesis).map_err(io::Error::other)?;
+    let mut source = File::open(from)?;
+    // Every record begins with the magic bytes of the network and its length.
+    let mut magic = [0; 4];
+    source.read_exact(&mut magic)?;
+    source.rewind()?;
+    let mut copy = File::create(to)?;
+    copy.write_all(&magic)?;
+    copy.write_all(&(genesis.len() as u32).to_le_bytes())?;
+    copy.write_all(&genesis)?;
+    io::copy(&mut source, &mut copy)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_block_comes_first() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::write(&from, [0xfa, 0xbf, 0xb5, 0xda, 2, 0, 0, 0, 7, 7]).expect("writable");
+        copy_behind_genesis(&from, &to).expect("copied");
+        let copy = fs::read(&to).expect("readable");
+        let (genesis, rest) = copy.split_at(8 + 285);
+        assert_eq!(genesis[..8], [0xfa, 0xbf, 0xb5, 0xda, 0x1d, 1, 0, 0]);
+        assert_eq!(rest, fs::read(&from).expect("readable"));
+        fs::write(&from, [1, 2]).expect("writable");
+        assert!(copy_behind_genesis(&from, &to).is_err(), "no record fits");
+    }
+}

@@ -1,0 +1,595 @@
+//! Runs a plan from the forge to the report.
+
+mod block_files;
+mod flame;
+mod index;
+mod journal;
+mod one;
+mod prepare;
+mod profile;
+mod source;
+mod sync;
+mod verify;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use assay_report::atomic_file::{self, WriteError};
+use assay_report::number::in_percent;
+
+use self::journal::{Journal, Settings, run_id};
+use self::one::{RunFault, RunJob};
+use self::source::Source;
+use crate::chain::Chain;
+use crate::forge::scripts::{ScriptsError, ScriptsJob};
+use crate::forge::{ForgeError, ForgeJob};
+use crate::machine::clock::{iso8601, unix_ms};
+use crate::machine::yardstick::{self, YardstickError};
+use crate::machine::{self, Machine, Software, Yardstick};
+use crate::plan::{Keys, Plan, TargetSpec, check_scale};
+use crate::progress::{Event, Reporter};
+use crate::report;
+use crate::results::{
+    ChainSummary, IndexInfo, Profile, Results, Run, SCHEMA, TargetResults, disturbance,
+};
+use crate::target::{Target, TargetError, Way};
+
+/// How to run a plan.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// Where results go. Created if missing.
+    pub out_dir: PathBuf,
+    /// Where the chain is, or goes; `out_dir/chain` if not given. The second of two chains has `-distinct` behind its name.
+    pub chain_dir: Option<PathBuf>,
+    /// Scale instead of the plan's.
+    pub scale: Option<f64>,
+    /// Seed instead of the plan's.
+    pub seed: Option<u64>,
+    /// Targets instead of the plan's.
+    pub targets: Vec<TargetSpec>,
+    /// Keep finished runs of an earlier execution with the same settings.
+    pub resume: bool,
+    /// Leave the nodes' data folders under `out_dir/work`.
+    pub keep_datadirs: bool,
+    /// Whether each target is run once more under `perf`.
+    pub profile: bool,
+    /// How to call the forge; recipe, `--seed`, `--scale` and `--out` are added.
+    pub forge_command: Vec<OsString>,
+    /// How to have a script ledger made of a chain; its folder, `--sample`, `--seed` and `--out` are added. Empty if the
+    /// answers of indexes are not to be compared.
+    pub scripts_command: Vec<OsString>,
+    /// How to call our node; `--chain`, `--datadir` and `--rpc` are added.
+    pub node_command: Vec<OsString>,
+    /// How to measure the reference signature library; empty if it is not to be measured. The
+    /// command prints a JSON object with `ecdsa_verify_per_s` and the like, for one thread.
+    pub yardstick_command: Vec<OsString>,
+    /// Version of the program that calls.
+    pub assay_version: String,
+    /// The compiler it was built with.
+    pub rustc_version: String,
+    /// The command line that makes these results again.
+    pub rerun: String,
+}
+
+/// Why a plan could not be run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The scale on the command line is impossible.
+    #[error("scale {scale}: {rule}")]
+    Scale {
+        /// The scale.
+        scale: f64,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
+    /// Something in the output folder cannot be written; finished runs are kept.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// Another laboratory works in this folder.
+    #[error("{} is in use by another run", path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// There is no chain.
+    #[error(transparent)]
+    Forge(#[from] ForgeError),
+    /// There is no script ledger.
+    #[error(transparent)]
+    Scripts(#[from] ScriptsError),
+    /// A target cannot be used.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// There is no yardstick.
+    #[error(transparent)]
+    Yardstick(#[from] YardstickError),
+    /// Our node could not be filled with the chain, for others to fetch it.
+    #[error("cannot fill the source of blocks")]
+    Source {
+        /// What happened.
+        source: Box<RunFault>,
+    },
+    /// A run is void because its target failed. Earlier runs are kept.
+    #[error("run {id} is void; finished runs are kept in {}, go on with --resume", kept.display())]
+    Void {
+        /// The run.
+        id: String,
+        /// Where the finished runs are.
+        kept: PathBuf,
+        /// What happened.
+        source: Box<RunFault>,
+    },
+}
+
+/// Runs a plan: forges the chain, measures every target, writes the report.
+///
+/// Runs whose end state differs from the ledger are in the results, marked void; ask
+/// [`Results::void_runs`] before calling the whole a success.
+///
+/// # Errors
+/// When something cannot be written or started, or when a target fails in mid-run. Finished runs
+/// are on disk, and a later call with `resume` takes them.
+pub fn run(
+    mut plan: Plan,
+    options: &RunOptions,
+    reporter: &dyn Reporter,
+) -> Result<Results, LabError> {
+    if let Some(scale) = options.scale {
+        check_scale(scale).map_err(|rule| LabError::Scale { scale, rule })?;
+        plan.chain.scale = scale;
+    }
+    plan.chain.seed = options.seed.unwrap_or(plan.chain.seed);
+    atomic_file::create_folder(&options.out_dir)?;
+    let _lock = lock(&options.out_dir)?;
+    let targets = detect(&plan, options, reporter)?;
+    for target in &targets {
+        target.way(plan.feed.by)?;
+    }
+    let mut chains = Vec::new();
+    for keys in plan.chain.keys() {
+        let (chain, forge_s) = forge(&plan, keys, options, reporter)?;
+        for target in &targets {
+            target.check_chain(&chain.header.chain)?;
+        }
+        let source = make_source(&plan, keys, &chain, &targets, options, reporter)?;
+        let summary = summarise(&chain, forge_s);
+        chains.push(Forged { keys, summary, chain, scripts: None, source });
+    }
+    let has_index = targets.iter().any(|target| target.index.is_some());
+    if has_index && !options.scripts_command.is_empty() {
+        for forged in &mut chains {
+            reporter.event(&Event::ScriptLedger);
+            forged.scripts = Some(make_scripts(&plan, forged, options)?);
+        }
+    }
+    let machine = machine::record(&options.out_dir);
+    let session = Session {
+        plan: &plan,
+        options,
+        chains: &chains,
+        targets: &targets,
+        machine,
+        journal: Journal::open(&options.out_dir, options.resume, plan.runs.repeat)?,
+        reporter,
+    };
+    let results = session.run()?;
+    // Large, and made again in seconds; after a failure it stays to be looked into.
+    for scripts in chains.iter().filter_map(|forged| forged.scripts.as_ref()) {
+        if results.void_runs().next().is_none() {
+            let _ = std::fs::remove_file(scripts);
+        }
+    }
+    Ok(results)
+}
+
+/// A chain that is there.
+struct Forged {
+    keys: Keys,
+    chain: Chain,
+    summary: ChainSummary,
+    /// Its script ledger.
+    scripts: Option<PathBuf>,
+    /// The node that gives it to peers.
+    source: Option<Source>,
+}
+
+impl Forged {
+    /// Puts it apart from another chain of the same plan.
+    fn suffix(&self, plan: &Plan) -> &'static str {
+        suffix(plan, self.keys)
+    }
+}
+
+/// What names of files and targets end with, where a plan has two chains.
+fn suffix(plan: &Plan, keys: Keys) -> &'static str {
+    if keys == Keys::Distinct && plan.chain.keys().len() > 1 { "-distinct" } else { "" }
+}
+
+/// One execution of a plan, with everything that stays the same during it.
+struct Session<'a> {
+    plan: &'a Plan,
+    options: &'a RunOptions,
+    chains: &'a [Forged],
+    targets: &'a [Target],
+    machine: Machine,
+    journal: Journal,
+    reporter: &'a dyn Reporter,
+}
+
+/// One entry of the schedule.
+#[derive(Clone, Copy)]
+struct Slot {
+    chain: usize,
+    target: usize,
+    seen: f64,
+    repeat: u32,
+}
+
+impl Session<'_> {
+    fn run(&self) -> Result<Results, LabError> {
+        let mut yardsticks = Vec::new();
+        self.measure_yardstick(&mut yardsticks)?;
+        let mut runs: BTreeMap<(usize, usize), Vec<Run>> = BTreeMap::new();
+        let schedule = self.schedule();
+        let mut warm = vec![false; self.targets.len()];
+        for (index, slot) in schedule.iter().enumerate() {
+            let target = &self.targets[slot.target];
+            let forged = &self.chains[slot.chain];
+            let name = format!("{}{}", target.name, forged.suffix(self.plan));
+            let id = run_id(&name, slot.seen, slot.repeat, self.plan.runs.repeat);
+            let settings = Settings::new(
+                self.plan,
+                &forged.summary,
+                &self.machine,
+                &self.options.assay_version,
+                target,
+                (slot.seen, slot.repeat),
+            );
+            let finished =
+                if self.options.resume { self.journal.finished(&id, &settings) } else { None };
+            if let Some(run) = finished {
+                self.reporter.event(&Event::RunSkipped { run: &run });
+                runs.entry((slot.target, slot.chain)).or_default().push(run);
+                continue;
+            }
+            if !std::mem::replace(&mut warm[slot.target], true) {
+                self.warm_up(*slot, target)?;
+            }
+            let (number, of) = (index + 1, schedule.len());
+            let (run, fault) = self.execute(*slot, target, &id, (number, of), None);
+            self.journal.record(&settings, &run)?;
+            self.reporter.event(&Event::RunFinished { run: &run });
+            runs.entry((slot.target, slot.chain)).or_default().push(run);
+            if let Some(fault) = fault {
+                // What there is makes a report; the fault is what the caller must hear of.
+                let _ = self.finish(runs, yardsticks, Vec::new());
+                return Err(self.void(id, fault));
+            }
+        }
+        self.measure_yardstick(&mut yardsticks)?;
+        let profiles = if self.options.profile { self.profiles()? } else { Vec::new() };
+        self.finish(runs, yardsticks, profiles)
+    }
+
+    /// Runs each target once more, under a profiler.
+    fn profiles(&self) -> Result<Vec<Profile>, LabError> {
+        let folder = self.options.out_dir.join(profile::FOLDER);
+        atomic_file::create_folder(&folder)?;
+        let seen = self.plan.feed.seen.first().copied().unwrap_or_default();
+        let mut profiles = Vec::new();
+        for (index, target) in self.targets.iter().enumerate() {
+            let name = target.name.clone();
+            if !profile::is_there() {
+                let missing =
+                    Some("there is no program `perf`: install it (Debian: linux-perf)".to_owned());
+                profiles.push(Profile { target: name, missing, ..Profile::default() });
+                continue;
+            }
+            let id = format!("{name}-profile");
+            let data = self.options.out_dir.join("logs").join(format!("{id}.perf"));
+            let slot = Slot { chain: 0, target: index, seen, repeat: 0 };
+            let (_, fault) =
+                self.execute(slot, target, &id, (index + 1, self.targets.len()), Some(&data));
+            profiles.push(match fault {
+                Some(RunFault::Interrupted { .. }) => break,
+                Some(fault) => {
+                    // A profiler that is refused is no reason to lose the runs that count.
+                    let missing = Some(one::whole_story(&fault));
+                    Profile { target: name, missing, ..Profile::default() }
+                }
+                None => {
+                    let title = format!("{name} ({}): {}", target.version, self.plan.title);
+                    profile::evaluate(&name, &title, &data, &folder)
+                }
+            });
+        }
+        Ok(profiles)
+    }
+
+    /// Shares and targets in the order of the plan, so that targets stand next to each other; backwards in every second
+    /// round, so that slow drift of the machine does not always charge the same one.
+    fn schedule(&self) -> Vec<Slot> {
+        let mut schedule = Vec::new();
+        for repeat in 0..self.plan.runs.repeat {
+            let chains = 0..self.chains.len();
+            let mut round: Vec<Slot> = chains
+                .flat_map(|chain| self.plan.feed.seen.iter().map(move |&seen| (chain, seen)))
+                .flat_map(|(chain, seen)| {
+                    let targets = 0..self.targets.len();
+                    targets.map(move |target| Slot { chain, target, seen, repeat })
+                })
+                .collect();
+            if repeat % 2 == 1 {
+                round.reverse();
+            }
+            schedule.extend(round);
+        }
+        schedule
+    }
+
+    /// The way of a target, where it is not that of the plan.
+    fn delivery(&self, target: &Target) -> Option<String> {
+        let is_files = target.way(self.plan.feed.by).ok() == Some(Way::Files);
+        is_files.then(|| "files".to_owned())
+    }
+
+    fn warm_up(&self, slot: Slot, target: &Target) -> Result<(), LabError> {
+        for number in 1..=self.plan.runs.warmup {
+            let id = format!("{}-warmup-{number}", target.name);
+            let of = self.plan.runs.warmup as usize;
+            let (_, fault) = self.execute(slot, target, &id, (number as usize, of), None);
+            if let Some(fault) = fault {
+                return Err(self.void(id, fault));
+            }
+        }
+        Ok(())
+    }
+
+    fn execute(
+        &self,
+        slot: Slot,
+        target: &Target,
+        id: &str,
+        (number, of): (usize, usize),
+        profile: Option<&Path>,
+    ) -> (Run, Option<RunFault>) {
+        let forged = &self.chains[slot.chain];
+        let blocks = forged.chain.blocks.len();
+        self.reporter.event(&Event::RunStarted { id, number, of, blocks });
+        let job = RunJob {
+            plan: self.plan,
+            chain: &forged.chain,
+            target,
+            way: target.way(self.plan.feed.by).unwrap_or(Way::Rpc),
+            source: forged.source.as_ref(),
+            seen: slot.seen,
+            repeat: slot.repeat,
+            id,
+            out_dir: &self.options.out_dir,
+            keep_datadir: self.options.keep_datadirs,
+            profile,
+            scripts: forged.scripts.as_deref(),
+            reporter: self.reporter,
+        };
+        job.execute()
+    }
+
+    fn void(&self, id: String, fault: RunFault) -> LabError {
+        let kept = self.options.out_dir.join("runs");
+        LabError::Void { id, kept, source: Box::new(fault) }
+    }
+
+    fn measure_yardstick(&self, yardsticks: &mut Vec<Yardstick>) -> Result<(), LabError> {
+        if !self.options.yardstick_command.is_empty() {
+            self.reporter.event(&Event::Yardstick);
+        }
+        yardsticks.extend(yardstick::measure(&self.options.yardstick_command)?);
+        Ok(())
+    }
+
+    /// Puts the results together and writes the report.
+    fn finish(
+        &self,
+        mut runs: BTreeMap<(usize, usize), Vec<Run>>,
+        yardsticks: Vec<Yardstick>,
+        profiles: Vec<Profile>,
+    ) -> Result<Results, LabError> {
+        let mut of_target = |target_index: usize, chain_index: usize| {
+            let (target, forged) = (&self.targets[target_index], &self.chains[chain_index]);
+            let mut runs = runs.remove(&(target_index, chain_index)).unwrap_or_default();
+            runs.sort_by(|a, b| {
+                a.seen_requested.total_cmp(&b.seen_requested).then(a.repeat.cmp(&b.repeat))
+            });
+            mark_disturbed(&mut runs);
+            TargetResults {
+                name: format!("{}{}", target.name, forged.suffix(self.plan)),
+                family: target.family.as_str().to_owned(),
+                version: target.version.clone(),
+                distinct_keys: forged.summary.distinct_keys,
+                index: target
+                    .index
+                    .as_ref()
+                    .map(|index| IndexInfo { kind: index.kind, version: index.version.clone() }),
+                delivery: self.delivery(target),
+                runs,
+            }
+        };
+        let pairs = (0..self.chains.len())
+            .flat_map(|chain| (0..self.targets.len()).map(move |target| (target, chain)));
+        let targets = pairs.map(|(target, chain)| of_target(target, chain)).collect();
+        let summaries: Vec<_> = self.chains.iter().map(|forged| forged.summary.clone()).collect();
+        let (chain, more_chains) = match summaries.split_first() {
+            Some((first, others)) => (first.clone(), others.to_vec()),
+            None => unreachable!("a plan has at least one chain"),
+        };
+        let results = Results {
+            schema: SCHEMA,
+            created: iso8601(unix_ms()),
+            plan: self.plan.clone(),
+            chain,
+            more_chains,
+            machine: self.machine.clone(),
+            software: Software {
+                assay: self.options.assay_version.clone(),
+                rustc: self.options.rustc_version.clone(),
+                profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+            },
+            yardsticks,
+            targets,
+            rerun: self.options.rerun.clone(),
+            pairs_planned: Some(self.journal.planned()),
+            profiles,
+        };
+        report::write_all(&results, &self.options.out_dir)?;
+        self.reporter.event(&Event::ReportWritten { dir: &self.options.out_dir });
+        Ok(results)
+    }
+}
+
+/// Marks the disturbed of all runs of a target with one chain.
+fn mark_disturbed(runs: &mut [Run]) {
+    for same_work in
+        runs.chunk_by_mut(|a, b| in_percent(a.seen_requested) == in_percent(b.seen_requested))
+    {
+        disturbance::mark(same_work);
+    }
+}
+
+/// Holds the output folder until dropped.
+fn lock(out_dir: &Path) -> Result<File, LabError> {
+    let path = out_dir.join(".lock");
+    let write_error = |source| WriteError { path: path.clone(), source };
+    let file = File::create(&path).map_err(write_error)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(LabError::Busy { path: out_dir.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(write_error(source).into()),
+    }
+}
+
+/// Finds the targets. What the plan names and the caller does not may be missing where it is searched for.
+fn detect(
+    plan: &Plan,
+    options: &RunOptions,
+    reporter: &dyn Reporter,
+) -> Result<Vec<Target>, LabError> {
+    let of_plan = || plan.targets().unwrap_or_default();
+    let specs = if options.targets.is_empty() { of_plan() } else { options.targets.clone() };
+    let mut targets: Vec<Target> = Vec::with_capacity(specs.len());
+    for spec in &specs {
+        let found = Target::detect(spec, &options.node_command, &options.assay_version);
+        let mut target = match found {
+            Err(why @ TargetError::Kernel(_)) if options.targets.is_empty() => {
+                reporter.event(&Event::TargetLeftOut { target: spec, why: &why });
+                continue;
+            }
+            found => found?,
+        };
+        let base = target.name.clone();
+        let mut number = 2;
+        while targets.iter().any(|other| other.name == target.name) {
+            target.name = format!("{base}-{number}");
+            number += 1;
+        }
+        targets.push(target);
+    }
+    Ok(targets)
+}
+
+fn forge(
+    plan: &Plan,
+    keys: Keys,
+    options: &RunOptions,
+    reporter: &dyn Reporter,
+) -> Result<(Chain, Option<f64>), LabError> {
+    let end = suffix(plan, keys);
+    let dir = match &options.chain_dir {
+        None => options.out_dir.join(format!("chain{end}")),
+        Some(dir) => {
+            let mut name = dir.as_os_str().to_owned();
+            name.push(end);
+            name.into()
+        }
+    };
+    let logs = options.out_dir.join("logs");
+    atomic_file::create_folder(&logs)?;
+    let mut plan = plan.clone();
+    plan.chain.distinct_keys = keys == Keys::Distinct;
+    let job = ForgeJob {
+        plan: &plan,
+        dir: &dir,
+        own_dir: options.chain_dir.is_none(),
+        command: &options.forge_command,
+        assay_version: &options.assay_version,
+        log: &logs.join("forge.log"),
+        reporter,
+    };
+    Ok(job.chain()?)
+}
+
+/// Fills the node that peers fetch blocks from, where there are any.
+fn make_source(
+    plan: &Plan,
+    keys: Keys,
+    chain: &Chain,
+    targets: &[Target],
+    options: &RunOptions,
+    reporter: &dyn Reporter,
+) -> Result<Option<Source>, LabError> {
+    let is_peer = |target: &Target| target.way(plan.feed.by).ok() == Some(Way::Peer);
+    if !targets.iter().any(is_peer) {
+        return Ok(None);
+    }
+    let name = format!("source{}", suffix(plan, keys));
+    let log = options.out_dir.join("logs").join(format!("{name}.log"));
+    let dir = options.out_dir.join(&name);
+    let command = &options.node_command;
+    Source::prepare(&dir, chain, command, &plan.feed, &log, reporter)
+        .map(Some)
+        .map_err(|source| LabError::Source { source: Box::new(source) })
+}
+
+/// Has the script ledger of a chain made.
+fn make_scripts(
+    plan: &Plan,
+    forged: &Forged,
+    options: &RunOptions,
+) -> Result<PathBuf, ScriptsError> {
+    let path = options.out_dir.join(format!("scripts{}.jsonl", forged.suffix(plan)));
+    let job = ScriptsJob {
+        chain_dir: &forged.chain.dir,
+        command: &options.scripts_command,
+        check: &plan.index,
+        out: &path,
+        log: &options.out_dir.join("logs").join("scripts.log"),
+    };
+    job.make()?;
+    Ok(path)
+}
+
+fn summarise(chain: &Chain, forge_s: Option<f64>) -> ChainSummary {
+    let (header, tip) = (chain.header.clone(), chain.tip.clone());
+    ChainSummary {
+        recipe: header.recipe,
+        chain: header.chain,
+        seed: header.seed,
+        scale: header.scale,
+        variant: header.variant,
+        distinct_keys: header.distinct_keys,
+        assay_version: header.assay_version,
+        recipe_sha256: header.recipe_sha256,
+        height: tip.height,
+        tip: tip.hash,
+        utxo_count: tip.utxo_count,
+        utxo_amount: tip.utxo_amount,
+        utxo_muhash: tip.utxo_muhash,
+        txs: tip.txs,
+        inputs: tip.inputs,
+        outputs: tip.outputs,
+        bytes: tip.bytes,
+        signatures: tip.signatures,
+        forge_s,
+    }
+}

@@ -1,0 +1,453 @@
+//! One run: one fresh node, one seen share, the whole chain.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assay_report::atomic_file::{self, WriteError};
+
+use super::index::{self, IndexSide, RunningNode};
+use super::source::Source;
+use super::verify::{self, EndState};
+use super::{prepare, profile};
+use crate::chain::Chain;
+use crate::electrum::ElectrumError;
+use crate::electrum::check::CheckError;
+use crate::feed::tip_watch::TipWatch;
+use crate::feed::{FeedError, FeedJob, Feeder};
+use crate::machine::clock::{Clock, iso8601};
+use crate::machine::control::time_control_load_ns;
+use crate::plan::Plan;
+use crate::process::rpc::{Client, RpcError};
+use crate::process::sample::{self, Sampler, Samples};
+use crate::process::surroundings::Watch;
+use crate::process::{Launch, Ports, Process, ProcessError};
+use crate::progress::{Event, Reporter};
+use crate::results::{
+    BlockRecord, Check, IndexRun, PhaseResult, Preparation, Run, Status, aggregate,
+};
+use crate::target::{Target, Way};
+
+/// Why a run is void.
+#[derive(Debug, thiserror::Error)]
+pub enum RunFault {
+    /// Its folders cannot be made.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The target did not start or stop as it should.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// The target ended in mid-run.
+    #[error("at block {height} of {of} ({phase})")]
+    Died {
+        /// The block that was being fed.
+        height: u32,
+        /// Height of the chain.
+        of: u32,
+        /// Its phase.
+        phase: String,
+        /// How it ended.
+        source: ProcessError,
+    },
+    /// The caller ended the run.
+    #[error("interrupted at block {height}")]
+    Interrupted {
+        /// The block that would have been next, or was being fed.
+        height: u32,
+    },
+    /// A block could not be fed.
+    #[error(transparent)]
+    Feed(#[from] FeedError),
+    /// The end state could not be asked for.
+    #[error("the end state could not be read")]
+    EndState {
+        /// Why not.
+        source: RpcError,
+    },
+    /// The index could not be started, or ended.
+    #[error("the index")]
+    IndexProcess {
+        /// What happened.
+        source: ProcessError,
+    },
+    /// The index could not be asked.
+    #[error("the index failed when {doing}")]
+    Index {
+        /// What was going on.
+        doing: &'static str,
+        /// How.
+        source: ElectrumError,
+    },
+    /// The index did not reach the tip.
+    #[error("the index is at height {at}, {seconds} s after the node reached {height}")]
+    IndexBehind {
+        /// Its height.
+        at: u32,
+        /// The node's.
+        height: u32,
+        /// How long it was given.
+        seconds: u64,
+    },
+    /// The index could not be compared with the chain.
+    #[error("the answers of the index could not be compared")]
+    IndexCheck {
+        /// Why not.
+        #[from]
+        source: CheckError,
+    },
+    /// The node that has the blocks did not do its part.
+    #[error("the source of blocks")]
+    Source {
+        /// What happened.
+        source: ProcessError,
+    },
+    /// The target made no progress.
+    #[error("no block after height {height} in {seconds} s; the target's last words:\n{log_tail}")]
+    Stalled {
+        /// Its height.
+        height: u32,
+        /// How long it was given.
+        seconds: u64,
+        /// End of its log.
+        log_tail: String,
+    },
+    /// The target could not be asked for its height.
+    #[error("after height {height}")]
+    Height {
+        /// The height seen last.
+        height: u32,
+        /// Why not.
+        source: RpcError,
+    },
+    /// What the target printed at its end is not what it should be.
+    #[error("the target printed no such JSON as expected")]
+    Output {
+        /// What the JSON library says; absent where nothing was printed.
+        source: Option<serde_json::Error>,
+    },
+    /// The target ended while its end state was compared.
+    #[error("while the end state was compared")]
+    DiedAtEnd {
+        /// How it ended.
+        source: ProcessError,
+    },
+}
+
+impl From<serde_json::Error> for RunFault {
+    fn from(source: serde_json::Error) -> Self {
+        Self::Output { source: Some(source) }
+    }
+}
+
+/// What to run.
+#[derive(Clone, Copy)]
+pub(crate) struct RunJob<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) chain: &'a Chain,
+    pub(crate) target: &'a Target,
+    /// How blocks come to it.
+    pub(crate) way: Way,
+    /// The node that peers fetch blocks from.
+    pub(crate) source: Option<&'a Source>,
+    pub(crate) seen: f64,
+    pub(crate) repeat: u32,
+    pub(crate) id: &'a str,
+    pub(crate) out_dir: &'a Path,
+    pub(crate) keep_datadir: bool,
+    /// Where `perf` writes what it sees of the run; without it the run is not profiled.
+    pub(crate) profile: Option<&'a Path>,
+    /// The script ledger, where answers of an index are to be compared.
+    pub(crate) scripts: Option<&'a Path>,
+    pub(crate) reporter: &'a dyn Reporter,
+}
+
+/// What is known so far about a run; whatever happens, this is kept.
+#[derive(Default)]
+pub(crate) struct Findings {
+    pub(crate) command: Vec<String>,
+    pub(crate) blocks: Vec<BlockRecord>,
+    tx_errors: BTreeMap<String, u64>,
+    pub(crate) end: EndState,
+    pub(crate) startup_s: Option<f64>,
+    pub(crate) shutdown_s: Option<f64>,
+    pub(crate) samples: Samples,
+    index: Option<IndexRun>,
+    preparation: Preparation,
+}
+
+/// Where a run's processes find their data, logs and ports.
+pub(crate) struct Place<'a> {
+    pub(crate) datadir: &'a Path,
+    pub(crate) log: &'a Path,
+    pub(crate) ports: Ports,
+}
+
+impl RunJob<'_> {
+    /// Makes the run. A run with a fault is void, and so is one that differs from the ledger.
+    pub(crate) fn execute(&self) -> (Run, Option<RunFault>) {
+        let mut control_ns = vec![time_control_load_ns()];
+        let clock = Clock::start();
+        let mut findings = Findings::default();
+        let watch = Watch::start();
+        let own_cpu_s = || sample::cpu_s(std::process::id());
+        let cpu_before_s = own_cpu_s();
+        let fault = self.with_folders(clock, &mut findings).err();
+        let surroundings = Some(watch.finish());
+        let lab_cpu_s = own_cpu_s().zip(cpu_before_s).map(|(after, before)| after - before);
+        control_ns.push(time_control_load_ns());
+        let void_reason = match &fault {
+            Some(fault) => Some(whole_story(fault)),
+            None => difference(&findings.end.checks),
+        };
+        let total = aggregate::total(self.plan, &findings.blocks);
+        let run = Run {
+            id: self.id.to_owned(),
+            status: if void_reason.is_some() { Status::Void } else { Status::Valid },
+            void_reason,
+            disturbance: None,
+            seen_requested: self.seen,
+            seen_measured: total.seen_measured,
+            repeat: self.repeat,
+            started: iso8601(clock.start_unix_ms()),
+            tip: findings.end.tip,
+            utxo_muhash: findings.end.utxo_muhash,
+            command: findings.command,
+            phases: aggregate::phases(&findings.blocks),
+            total: PhaseResult { name: "total".to_owned(), ..total },
+            blocks: findings.blocks,
+            checks: findings.end.checks,
+            tx_errors: findings.tx_errors,
+            startup_s: findings.startup_s,
+            shutdown_s: findings.shutdown_s,
+            samples: findings.samples,
+            lab_cpu_s,
+            control_ns,
+            surroundings,
+            index: findings.index,
+            preparation: findings.preparation,
+        };
+        (run, fault)
+    }
+
+    /// The same program, under a profiler where that is wanted.
+    pub(crate) fn profiled(&self, launch: Launch) -> Launch {
+        match self.profile {
+            Some(data) => profile::wrapped(launch, data),
+            None => launch,
+        }
+    }
+
+    /// Makes the folders, runs, and leaves only the logs.
+    fn with_folders(&self, clock: Clock, findings: &mut Findings) -> Result<(), RunFault> {
+        let datadir = self.out_dir.join("work").join(self.id);
+        let logs = self.out_dir.join("logs");
+        remove_folder(&datadir)?;
+        atomic_file::create_folder(&datadir)?;
+        atomic_file::create_folder(&logs)?;
+        self.place_blocks(&datadir)?;
+        findings.preparation = prepare::prepare(self.plan, &self.chain.dir, &datadir)?;
+        let log = logs.join(format!("{}.log", self.id));
+        let result = self.with_target(clock, &datadir, &log, findings);
+        if !self.keep_datadir {
+            remove_folder(&datadir)?;
+        }
+        result
+    }
+
+    fn with_target(
+        &self,
+        clock: Clock,
+        datadir: &Path,
+        log: &Path,
+        findings: &mut Findings,
+    ) -> Result<(), RunFault> {
+        let ports = Ports::free()?;
+        let chain = &self.chain.header.chain;
+        // A node that changes its working folder must still find its data.
+        let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
+        if self.way != Way::Rpc {
+            return self.sync(&Place { datadir: &datadir, log, ports }, findings);
+        }
+        let launch = self.target.launch(chain, &datadir, &ports, &self.plan.target);
+        let launch = self.profiled(launch);
+        let node_log = launch.node_log.clone();
+        let start_s = clock.now_s();
+        let mut process = Process::start(launch, ports.rpc, log)?;
+        process.command().clone_into(&mut findings.command);
+        let sampler = Sampler::start(process.pid(), clock);
+        let place = Place { datadir: &datadir, log, ports };
+        let outcome = self.feed_and_compare(clock, start_s, &mut process, &place, findings);
+        let stopped = outcome.and_then(|client| {
+            self.reporter.event(&Event::Stopping);
+            process.stop(&client).map_err(RunFault::Process)
+        });
+        findings.samples = sampler.finish();
+        if let Some(index) = &mut findings.index {
+            index::measure_disk(self.target, &datadir, index);
+        }
+        if let Some(node_log) = node_log {
+            // A node that wrote no log, or a full disk: the run stands without the copy.
+            let _ = fs::copy(node_log, log.with_extension("debug.log"));
+        }
+        findings.shutdown_s = Some(stopped?.as_secs_f64());
+        Ok(())
+    }
+
+    /// Starts what stands beside the node, feeds the chain and compares the end state; gives back the connection.
+    fn feed_and_compare(
+        &self,
+        clock: Clock,
+        start_s: f64,
+        process: &mut Process,
+        place: &Place<'_>,
+        findings: &mut Findings,
+    ) -> Result<Client, RunFault> {
+        let credentials = process.wait_ready()?;
+        let startup_s = clock.now_s() - start_s;
+        findings.startup_s = Some(startup_s);
+        let mut node = RunningNode { process, credentials: &credentials, datadir: place.datadir };
+        let mut index = IndexSide::start(self, &mut node, place.ports, clock, place.log)?;
+        self.reporter.event(&Event::TargetReady { seconds: startup_s });
+        let mut outcome = self.feed(clock, process, &credentials, findings);
+        if let (Some(index), Ok(_)) = (&mut index, &outcome) {
+            let compared = index
+                .catch_up(self, process, &mut findings.blocks)
+                .and_then(|()| index.check(self, &mut findings.end.checks));
+            outcome = outcome.and_then(|client| compared.map(|()| client));
+        }
+        if let Some(index) = index {
+            let (run, ended) = index.finish(outcome.is_ok());
+            findings.index = Some(run);
+            outcome = outcome.and_then(|client| {
+                ended.map(|()| client).map_err(|source| RunFault::IndexProcess { source })
+            });
+        }
+        let client = outcome?;
+        self.reporter.event(&Event::Verifying);
+        let end = verify::end_state(&client, self.chain).map_err(|error| {
+            match process.death(&error) {
+                Some(source) => RunFault::DiedAtEnd { source },
+                None => RunFault::EndState { source: error },
+            }
+        })?;
+        let of_index = std::mem::replace(&mut findings.end, end).checks;
+        findings.end.checks.extend(of_index);
+        Ok(client)
+    }
+
+    /// Feeds the chain; gives back the connection.
+    fn feed(
+        &self,
+        clock: Clock,
+        process: &mut Process,
+        credentials: &str,
+        findings: &mut Findings,
+    ) -> Result<Client, RunFault> {
+        let watch = TipWatch::start(process.client(credentials), clock);
+        let job = FeedJob {
+            chain: self.chain,
+            plan: &self.plan.feed,
+            share: self.seen,
+            reporter: self.reporter,
+        };
+        let client = process.client(credentials);
+        let mut feeder = Feeder::new(job, clock, client, watch, process.pid());
+        findings.blocks.reserve(self.chain.blocks.len());
+        for block in &self.chain.blocks {
+            if self.reporter.wants_stop() {
+                return Err(RunFault::Interrupted { height: block.height });
+            }
+            match feeder.feed(block) {
+                Ok(record) => {
+                    let phase = self.plan.phase_title(&record.phase);
+                    self.reporter.event(&Event::Block { block: &record, phase });
+                    findings.blocks.push(record);
+                }
+                Err(error) => {
+                    findings.tx_errors = feeder.finish().1;
+                    return Err(self.explain(error, block.height, &block.phase, process));
+                }
+            }
+        }
+        let (client, tx_errors) = feeder.finish();
+        findings.tx_errors = tx_errors;
+        Ok(client)
+    }
+
+    /// A broken connection is often the end of the process; then that is what happened.
+    fn explain(
+        &self,
+        error: FeedError,
+        height: u32,
+        phase: &str,
+        process: &mut Process,
+    ) -> RunFault {
+        if self.reporter.wants_stop() {
+            // The same signal may have ended the target too; that is no fault of the target.
+            return RunFault::Interrupted { height };
+        }
+        if let FeedError::Rpc { source, .. } = &error
+            && let Some(source) = process.death(source)
+        {
+            let of = self.chain.tip.height;
+            return RunFault::Died { height, of, phase: phase.to_owned(), source };
+        }
+        RunFault::Feed(error)
+    }
+}
+
+/// The first contradiction to the ledger.
+fn difference(checks: &[Check]) -> Option<String> {
+    let check = checks.iter().find(|check| check.differs())?;
+    let found = check.found.as_deref().unwrap_or_default();
+    Some(format!("{} is {found}, the ledger says {}", check.what, check.expected))
+}
+
+/// An error with everything that caused it.
+pub(crate) fn whole_story(error: &dyn Error) -> String {
+    let mut story = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let text = source.to_string();
+        if !story.ends_with(&text) {
+            story.push_str(": ");
+            story.push_str(&text);
+        }
+        cause = source.source();
+    }
+    story
+}
+
+fn remove_folder(path: &PathBuf) -> Result<(), WriteError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(WriteError { path: path.clone(), source: error })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stories_hold_every_cause() {
+        let source = RpcError::Status { method: "submitblock".to_owned(), status: 413 };
+        let error = RunFault::Feed(FeedError::Rpc { height: 7, source });
+        assert_eq!(whole_story(&error), "block 7: submitblock: HTTP status 413");
+    }
+
+    #[test]
+    fn differences_are_told() {
+        let check = |found: Option<&str>| Check {
+            what: "tip".to_owned(),
+            expected: "aa".to_owned(),
+            found: found.map(str::to_owned),
+        };
+        assert_eq!(difference(&[check(None), check(Some("aa"))]), None);
+        let told = difference(&[check(Some("aa")), check(Some("bb"))]);
+        assert_eq!(told.as_deref(), Some("tip is bb, the ledger says aa"));
+    }
+}

@@ -1,0 +1,154 @@
+//! The source of syncs: our own node with the whole chain, which gives blocks to peers.
+//!
+//! Its data folder is filled once per chain, over RPC, and used again by every run after that.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use assay_report::atomic_file;
+
+use super::one::RunFault;
+use crate::chain::Chain;
+use crate::feed::tip_watch::TipWatch;
+use crate::feed::{FeedJob, Feeder};
+use crate::machine::clock::Clock;
+use crate::plan::FeedPlan;
+use crate::process::rpc::Client;
+use crate::process::{Launch, Ports, Process, ProcessError};
+use crate::progress::{Event, Reporter, Silent};
+
+/// The file that says which chain the folder holds whole.
+const FILLED: &str = "filled";
+/// Longest wait until the node takes connections of peers.
+const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A data folder of our node.
+#[derive(Debug)]
+pub(crate) struct Source {
+    dir: PathBuf,
+    /// How to call our node.
+    command: Vec<OsString>,
+    chain: String,
+    tip: u32,
+}
+
+/// A node that gives blocks.
+pub(crate) struct RunningSource {
+    process: Process,
+    client: Client,
+    /// Where peers connect.
+    pub(crate) port: u16,
+}
+
+impl Source {
+    /// The folder `dir` with all of `chain`, filled unless that was done before.
+    pub(crate) fn prepare(
+        dir: &Path,
+        chain: &Chain,
+        command: &[OsString],
+        feed: &FeedPlan,
+        log: &Path,
+        reporter: &dyn Reporter,
+    ) -> Result<Self, RunFault> {
+        let source = Self {
+            dir: dir.to_owned(),
+            command: command.to_vec(),
+            chain: chain.header.chain.clone(),
+            tip: chain.tip.height,
+        };
+        let mark = dir.join(FILLED);
+        if fs::read_to_string(&mark).is_ok_and(|tip| tip.trim() == chain.tip.hash) {
+            return Ok(source);
+        }
+        reporter.event(&Event::SourceFills { blocks: chain.blocks.len() });
+        let remove = fs::remove_dir_all(dir);
+        if let Err(error) = remove
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(atomic_file::WriteError { path: dir.to_owned(), source: error }.into());
+        }
+        atomic_file::create_folder(dir)?;
+        source.fill(chain, feed, log, reporter)?;
+        atomic_file::write(&mark, chain.tip.hash.as_bytes())?;
+        Ok(source)
+    }
+
+    fn fill(
+        &self,
+        chain: &Chain,
+        feed: &FeedPlan,
+        log: &Path,
+        reporter: &dyn Reporter,
+    ) -> Result<(), RunFault> {
+        let ports = Ports::free()?;
+        let mut process = Process::start(self.launch(&ports, &[]), ports.rpc, log)?;
+        let credentials = process.wait_ready()?;
+        let clock = Clock::start();
+        let watch = TipWatch::start(process.client(&credentials), clock);
+        let job = FeedJob { chain, plan: feed, share: 0.0, reporter: &Silent };
+        let client = process.client(&credentials);
+        let mut feeder = Feeder::new(job, clock, client, watch, process.pid());
+        for block in &chain.blocks {
+            if reporter.wants_stop() {
+                return Err(RunFault::Interrupted { height: block.height });
+            }
+            feeder.feed(block)?;
+        }
+        let (client, _) = feeder.finish();
+        process.stop(&client)?;
+        Ok(())
+    }
+
+    /// Starts the node, and waits until it has its blocks and takes peers.
+    pub(crate) fn start(
+        &self,
+        rate_mb_s: Option<f64>,
+        log: &Path,
+    ) -> Result<RunningSource, ProcessError> {
+        let ports = Ports::free()?;
+        let mut peers = vec!["--p2p".to_owned(), format!("127.0.0.1:{}", ports.p2p)];
+        if let Some(rate) = rate_mb_s {
+            peers.extend(["--p2p-rate".to_owned(), rate.to_string()]);
+        }
+        let mut process = Process::start(self.launch(&ports, &peers), ports.rpc, log)?;
+        let (credentials, info) = process.wait_answer(Duration::from_millis(20))?;
+        if info.blocks != u64::from(self.tip) {
+            return Err(ProcessError::NotFresh { chain: info.chain, blocks: info.blocks });
+        }
+        let start = Instant::now();
+        while let Err(error) = TcpStream::connect((Ipv4Addr::LOCALHOST, ports.p2p)) {
+            if start.elapsed() > PEERS_TIMEOUT {
+                let (seconds, log_tail) = (PEERS_TIMEOUT.as_secs(), process.log_tail());
+                return Err(ProcessError::NotReady { seconds, last: error.to_string(), log_tail });
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let client = process.client(&credentials);
+        Ok(RunningSource { process, client, port: ports.p2p })
+    }
+
+    fn launch(&self, ports: &Ports, more: &[String]) -> Launch {
+        let (program, first) = match self.command.split_first() {
+            Some((program, args)) => (program.clone(), args.to_vec()),
+            None => (OsString::new(), Vec::new()),
+        };
+        let mut args = first;
+        args.extend(["--chain".into(), self.chain.as_str().into(), "--datadir".into()]);
+        args.extend([self.dir.as_os_str().to_owned(), "--rpc".into()]);
+        args.push(format!("127.0.0.1:{}", ports.rpc).into());
+        args.extend(more.iter().map(OsString::from));
+        let folder = self.dir.join("regtest");
+        let (cookie, log) = (folder.join(".cookie"), folder.join("debug.log"));
+        Launch { program, args, env: Vec::new(), cookie, node_log: Some(log) }
+    }
+}
+
+impl RunningSource {
+    /// Ends it in good order.
+    pub(crate) fn stop(self) -> Result<(), ProcessError> {
+        self.process.stop(&self.client).map(|_| ())
+    }
+}

@@ -1,0 +1,390 @@
+//! One run of a sync: a target that takes the chain at its own pace, seen from outside.
+//!
+//! The clock of the first block starts with the process. A target that fetches blocks is asked for its height every few
+//! milliseconds; one that reads block files prints heights, which are stamped when they are read. Where one look shows several
+//! new blocks, they share the time and the CPU time since the look that showed their predecessor.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use assay_report::atomic_file::WriteError;
+use serde::Deserialize;
+
+use super::one::{Findings, Place, RunFault, RunJob};
+use super::source::RunningSource;
+use super::verify::{self, EndState};
+use crate::chain::Chain;
+use crate::machine::clock::Clock;
+use crate::process::Process;
+use crate::process::rpc::{Client, RpcError};
+use crate::process::sample::{self, Sampler};
+use crate::progress::Event;
+use crate::results::{BlockRecord, Check};
+use crate::sync::{CoinsLine, HeightLine, ValidateOutput};
+use crate::target::{Family, SyncLaunch, Way};
+
+/// Turns heights that were seen into records of blocks.
+struct Progress<'a, 'b> {
+    job: &'a RunJob<'b>,
+    clock: Clock,
+    pid: u32,
+    /// When the last height was first seen; the start of the process before that.
+    last_at_s: f64,
+    last_cpu_s: Option<f64>,
+}
+
+impl<'a, 'b> Progress<'a, 'b> {
+    const fn new(job: &'a RunJob<'b>, clock: Clock, pid: u32, start_s: f64) -> Self {
+        Self { job, clock, pid, last_at_s: start_s, last_cpu_s: Some(0.0) }
+    }
+
+    /// Notes that the target is at `height`; returns whether that is the tip.
+    fn seen(&mut self, height: u64, blocks: &mut Vec<BlockRecord>) -> bool {
+        let chain = self.job.chain;
+        let now_s = self.clock.now_s();
+        let height = usize::try_from(height).unwrap_or(usize::MAX).min(chain.blocks.len());
+        let cpu_s = sample::cpu_s(self.pid);
+        if height > blocks.len() {
+            let new = &chain.blocks[blocks.len()..height];
+            let share = |time_s: f64| round_us(time_s / new.len() as f64);
+            let service_s = share(now_s - self.last_at_s);
+            let cpu = cpu_s.zip(self.last_cpu_s).map(|(now, last)| share((now - last).max(0.0)));
+            for entry in new {
+                let record = BlockRecord {
+                    height: entry.height,
+                    phase: entry.phase.clone(),
+                    txs: entry.txs,
+                    inputs: entry.inputs,
+                    outputs: entry.outputs,
+                    bytes: entry.bytes,
+                    signatures: entry.signatures,
+                    txs_sent: 0,
+                    txs_accepted: 0,
+                    txs_sent_bytes: 0,
+                    txs_in_mempool: 0,
+                    first_tx_at_s: None,
+                    last_tx_at_s: None,
+                    send_at_s: round_us(self.last_at_s),
+                    reply_at_s: round_us(self.last_at_s + service_s),
+                    tip_at_s: round_us(now_s),
+                    service_s,
+                    queue_s: 0.0,
+                    cpu_s: cpu,
+                    index: None,
+                };
+                let phase = self.job.plan.phase_title(&record.phase);
+                self.job.reporter.event(&Event::Block { block: &record, phase });
+                blocks.push(record);
+            }
+            self.last_at_s = now_s;
+            self.last_cpu_s = cpu_s;
+        }
+        blocks.len() == chain.blocks.len()
+    }
+
+    /// What ends a run that is not at the tip.
+    fn check(&self, blocks: &[BlockRecord], process: &Process) -> Result<(), RunFault> {
+        let height = blocks.last().map_or(0, |block| block.height);
+        if self.job.reporter.wants_stop() {
+            return Err(RunFault::Interrupted { height });
+        }
+        let seconds = self.job.plan.feed.block_timeout_s;
+        if self.clock.now_s() - self.last_at_s > seconds as f64 {
+            return Err(RunFault::Stalled { height, seconds, log_tail: process.log_tail() });
+        }
+        Ok(())
+    }
+
+    fn pause(&self) {
+        thread::sleep(Duration::from_millis(self.job.plan.sync.poll_ms));
+    }
+}
+
+impl RunJob<'_> {
+    /// Makes a run in which the target takes the chain at its own pace.
+    pub(crate) fn sync(&self, place: &Place<'_>, findings: &mut Findings) -> Result<(), RunFault> {
+        let source = match self.source {
+            Some(source) if self.way == Way::Peer => {
+                let log = place.log.with_extension("source.log");
+                let started = source.start(self.plan.sync.rate_mb_s, &log);
+                Some(started.map_err(|source| RunFault::Source { source })?)
+            }
+            _ => None,
+        };
+        let result = self.sync_from(place, source.as_ref(), findings);
+        let stopped = source.map_or(Ok(()), RunningSource::stop);
+        result.and(stopped.map_err(|source| RunFault::Source { source }))
+    }
+
+    fn sync_from(
+        &self,
+        place: &Place<'_>,
+        source: Option<&RunningSource>,
+        findings: &mut Findings,
+    ) -> Result<(), RunFault> {
+        let blocks = self.chain.dir.join("blocks");
+        let launch = self.target.launch_sync(
+            self.way,
+            &SyncLaunch {
+                chain: &self.chain.header.chain,
+                plan: self.plan,
+                datadir: place.datadir,
+                ports: &place.ports,
+                source: source.map_or(0, |source| source.port),
+                blocks: &blocks.canonicalize().unwrap_or(blocks),
+            },
+        );
+        self.target
+            .write_credentials(&launch, place.datadir)
+            .map_err(|source| WriteError { path: place.datadir.to_owned(), source })?;
+        let launch = self.profiled(launch);
+        let node_log = launch.node_log.clone();
+        // What was prepared before, the source among it, is not the target's time.
+        let clock = Clock::start();
+        let start_s = clock.now_s();
+        let mut process = Process::start(launch, place.ports.rpc, place.log)?;
+        process.command().clone_into(&mut findings.command);
+        let sampler = Sampler::start(process.pid(), clock);
+        let progress = Progress::new(self, clock, process.pid(), start_s);
+        let outcome = match self.way {
+            Way::Files => self.read_files(progress, process, place, findings),
+            _ => self
+                .fetch(progress, start_s, &mut process, findings)
+                .and_then(|client| self.stop(process, &client)),
+        };
+        findings.samples = sampler.finish();
+        if let Some(node_log) = node_log {
+            // A node that wrote no log, or a full disk: the run stands without the copy.
+            let _ = fs::copy(node_log, place.log.with_extension("debug.log"));
+        }
+        findings.shutdown_s = Some(outcome?);
+        Ok(())
+    }
+
+    fn stop(&self, process: Process, client: &Client) -> Result<f64, RunFault> {
+        self.reporter.event(&Event::Stopping);
+        Ok(process.stop(client)?.as_secs_f64())
+    }
+
+    /// Asks a node for its height until it is at the tip, then for its end state.
+    fn fetch(
+        &self,
+        mut progress: Progress<'_, '_>,
+        start_s: f64,
+        process: &mut Process,
+        findings: &mut Findings,
+    ) -> Result<Client, RunFault> {
+        let (credentials, info) = process.wait_answer(Duration::from_millis(5))?;
+        let startup_s = progress.clock.now_s() - start_s;
+        findings.startup_s = Some(startup_s);
+        self.reporter.event(&Event::TargetReady { seconds: startup_s });
+        let client = process.client(&credentials);
+        let mut height = info.blocks;
+        while !progress.seen(height, &mut findings.blocks) {
+            progress.check(&findings.blocks, process)?;
+            progress.pause();
+            height = client
+                .call("getblockcount", "[]")
+                .map_err(|error| self.broken(error, &findings.blocks, process))?;
+        }
+        self.reporter.event(&Event::Verifying);
+        findings.end = verify::end_state(&client, self.chain).map_err(|error| {
+            match process.death(&error) {
+                Some(source) => RunFault::DiedAtEnd { source },
+                None => RunFault::EndState { source: error },
+            }
+        })?;
+        Ok(client)
+    }
+
+    fn broken(&self, error: RpcError, blocks: &[BlockRecord], process: &mut Process) -> RunFault {
+        let height = blocks.last().map_or(0, |block| block.height);
+        if self.reporter.wants_stop() {
+            return RunFault::Interrupted { height };
+        }
+        match process.death(&error) {
+            Some(source) => self.died(height, source),
+            None => RunFault::Height { height, source: error },
+        }
+    }
+
+    fn died(&self, height: u32, source: crate::process::ProcessError) -> RunFault {
+        let next = self.chain.blocks.get(height as usize);
+        let phase = next.map_or("after the last", |block| block.phase.as_str()).to_owned();
+        RunFault::Died { height: height + 1, of: self.chain.tip.height, phase, source }
+    }
+
+    /// Follows a program that reads the block files, to its end; returns how long it worked on after the tip.
+    fn read_files(
+        &self,
+        mut progress: Progress<'_, '_>,
+        mut process: Process,
+        place: &Place<'_>,
+        findings: &mut Findings,
+    ) -> Result<f64, RunFault> {
+        let mut output = Output::new(process.stdout());
+        let mut hash_s = 0.0;
+        loop {
+            // Whether it has ended is asked first, so that what it printed last is read.
+            let ended = process.ended();
+            for line in output.lines(ended.is_some()) {
+                let Ok(line) = serde_json::from_str::<HeightLine>(&line) else { continue };
+                if matches!(line.kind.as_str(), "height" | "end") {
+                    progress.seen(line.height.into(), &mut findings.blocks);
+                }
+            }
+            match ended {
+                Some(Ok(())) => break,
+                Some(Err(source)) => {
+                    let height = findings.blocks.last().map_or(0, |block| block.height);
+                    if self.reporter.wants_stop() {
+                        return Err(RunFault::Interrupted { height });
+                    }
+                    return Err(self.died(height, source));
+                }
+                None => {
+                    progress.check(&findings.blocks, &process)?;
+                    progress.pause();
+                }
+            }
+        }
+        let end_s = progress.clock.now_s();
+        self.reporter.event(&Event::Verifying);
+        if self.target.family == Family::Kernel {
+            findings.end = self.kernel_end(&output, place)?;
+        } else {
+            let report: ValidateOutput = output.report()?;
+            hash_s = report.hash_s;
+            findings.end = our_end(&report, self.chain);
+            // A build that prints no heights: all its blocks share the whole time.
+            progress.clock = progress.clock.shifted_back(hash_s);
+            progress.seen(report.tip_height.into(), &mut findings.blocks);
+        }
+        Ok((end_s - progress.last_at_s - hash_s).max(0.0))
+    }
+
+    /// The kernel keeps its coins in a database of its own, which a second process reads once it has ended.
+    fn kernel_end(&self, output: &Output, place: &Place<'_>) -> Result<EndState, RunFault> {
+        let end = output.last_line().ok_or(RunFault::Output { source: None })?;
+        let end: HeightLine = serde_json::from_str(end)?;
+        let coins = Command::new(self.target.program())
+            .args(["coins", "--datadir"])
+            .arg(place.datadir)
+            .arg("--json")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|source| WriteError { path: PathBuf::from(self.target.program()), source })?;
+        let coins: CoinsLine = serde_json::from_slice(&coins.stdout)?;
+        let mut state = end_of(self.chain, &end.hash, end.height);
+        state.checks.push(check("block of its coins", &self.chain.tip.hash, &coins.best_block));
+        add_coins(&mut state, self.chain, (coins.coins, coins.amount_sat, coins.muhash));
+        Ok(state)
+    }
+}
+
+fn our_end(report: &ValidateOutput, chain: &Chain) -> EndState {
+    let mut state = end_of(chain, &report.tip_hash, report.tip_height);
+    state.checks.push(check("end", "complete", &report.end));
+    if let Some(coins) = &report.utxo {
+        add_coins(&mut state, chain, (coins.txouts, coins.amount_sat, coins.muhash.clone()));
+    }
+    state
+}
+
+fn end_of(chain: &Chain, tip: &str, height: u32) -> EndState {
+    let checks = vec![
+        check("tip", &chain.tip.hash, tip),
+        check("height", &chain.tip.height.to_string(), &height.to_string()),
+    ];
+    EndState { tip: Some(tip.to_owned()), utxo_muhash: None, checks }
+}
+
+fn add_coins(state: &mut EndState, chain: &Chain, (count, amount, muhash): (u64, u64, String)) {
+    let tip = &chain.tip;
+    state.checks.extend([
+        check("UTXO MuHash", &tip.utxo_muhash, &muhash),
+        check("UTXO count", &tip.utxo_count.to_string(), &count.to_string()),
+        check("UTXO amount, satoshi", &tip.utxo_amount.to_string(), &amount.to_string()),
+    ]);
+    state.utxo_muhash = Some(muhash);
+}
+
+fn check(what: &str, expected: &str, found: &str) -> Check {
+    Check { what: what.to_owned(), expected: expected.to_owned(), found: Some(found.to_owned()) }
+}
+
+/// What a program prints, read while it works.
+struct Output {
+    path: PathBuf,
+    read: u64,
+    text: String,
+    /// Where the first line begins that has not been given away.
+    next: usize,
+}
+
+impl Output {
+    fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), read: 0, text: String::new(), next: 0 }
+    }
+
+    /// The lines that are new; those without an end only when nothing can follow.
+    fn lines(&mut self, is_end: bool) -> Vec<String> {
+        // What cannot be read now is read later; in the end the report is missing, which is told.
+        let _ = self.read_more();
+        let fresh = &self.text[self.next..];
+        let end = if is_end { fresh.len() } else { fresh.rfind('\n').map_or(0, |at| at + 1) };
+        self.next += end;
+        fresh[..end].lines().map(str::to_owned).collect()
+    }
+
+    fn read_more(&mut self) -> io::Result<()> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.read))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        // A character may be torn at the end; everything that counts here is ASCII.
+        self.read += bytes.len() as u64;
+        self.text.push_str(&String::from_utf8_lossy(&bytes));
+        Ok(())
+    }
+
+    fn last_line(&self) -> Option<&str> {
+        self.text.lines().rfind(|line| line.starts_with('{'))
+    }
+
+    /// What follows the lines with heights.
+    fn report<'a, T: Deserialize<'a>>(&'a self) -> Result<T, RunFault> {
+        let start = self.text.rfind("\n{\n").map_or(0, |at| at + 1);
+        Ok(serde_json::from_str(&self.text[start..])?)
+    }
+}
+
+fn round_us(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_read_line_by_line() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("out");
+        let mut output = Output::new(&path);
+        assert!(output.lines(false).is_empty(), "no file yet");
+        fs::write(&path, "{\"kind\":\"height\",\"height\":1}\n{\"kind\":").expect("writable");
+        assert_eq!(output.lines(false), ["{\"kind\":\"height\",\"height\":1}"]);
+        let text = "{\"kind\":\"height\",\"height\":1}\n{\"kind\":\"height\",\"height\":2}\n{\n  \"x\": 7\n}\n";
+        fs::write(&path, text).expect("writable");
+        let lines = output.lines(true);
+        assert_eq!(lines[0], "{\"kind\":\"height\",\"height\":2}");
+        let report: std::collections::BTreeMap<String, u32> = output.report().expect("JSON");
+        assert_eq!(report["x"], 7);
+        assert_eq!(output.last_line(), Some("{"));
+    }
+}

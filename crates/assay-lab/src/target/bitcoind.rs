@@ -1,0 +1,176 @@
+//! Programs of the Bitcoin Core family: Bitcoin Core, Bitcoin Knots, Bitcoin Cash Node.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::program::{
+    datadir_arg, fingerprint, first_line, options_in_help, output_of, version_number,
+};
+use super::way::{SyncLaunch, Way};
+use super::{Family, Target, TargetError};
+use crate::chain::block_files;
+use crate::plan::TargetsPlan;
+use crate::process::Ports;
+
+pub(super) const CHAINSTATE: &str = "-reindex-chainstate";
+
+/// For programs of the Bitcoin Core family, given only to those whose help lists them: older and newer ones refuse what they do
+/// not know. A regtest node checks its whole mempool and block index after every change unless told otherwise; BCHN refuses to
+/// serve after its expiry date unless told otherwise.
+const QUIET: [&str; 10] = [
+    "-disablewallet",
+    "-logtimemicros=1",
+    "-listenonion=0",
+    "-dnsseed=0",
+    "-fixedseeds=0",
+    "-discover=0",
+    "-checkmempool=0",
+    "-checkblockindex=0",
+    "-checkblockreads=0",
+    "-expire=0",
+];
+
+impl Family {
+    /// Reads what a program of the Bitcoin Core family calls itself.
+    pub(super) fn of_banner(banner: &str) -> Option<Self> {
+        let small = banner.to_ascii_lowercase();
+        if small.contains("bitcoin cash node") {
+            Some(Self::Bchn)
+        } else if small.contains("knots") {
+            Some(Self::BitcoinKnots)
+        } else if small.contains("bitcoin core") || small.starts_with("bitcoin version") {
+            // Before 0.9 the program was called by the name of the network.
+            Some(Self::BitcoinCore)
+        } else {
+            None
+        }
+    }
+}
+
+impl Target {
+    pub(super) fn detect_bitcoind(program: &Path) -> Result<Self, TargetError> {
+        // Programs of before 0.9 know no `-version`, and begin to work when asked for it. All know `-?`, and pass over what they
+        // do not know beside it; the first line is their name and version.
+        let help = output_of(program, &["-?", "-help-debug"])?;
+        let banner = first_line(&help);
+        let Some(family) = Family::of_banner(&banner) else {
+            return Err(TargetError::UnknownFamily { program: program.to_owned(), banner });
+        };
+        let number = version_number(&banner);
+        Ok(Self {
+            name: format!("{}-{number}", family.as_str()).trim_end_matches('-').to_owned(),
+            family,
+            version: banner,
+            command: vec![program.as_os_str().to_owned()],
+            fingerprint: fingerprint(program.as_os_str()),
+            options: options_in_help(&help),
+            extra: Vec::new(),
+            index: None,
+        })
+    }
+
+    pub(super) fn bitcoind_args(
+        &self,
+        datadir: &Path,
+        ports: &Ports,
+        plan: &TargetsPlan,
+    ) -> Vec<OsString> {
+        let mut args = vec!["-regtest".into(), datadir_arg("-datadir=", datadir)];
+        let (for_index, listens) =
+            self.index.as_ref().map_or_else(Default::default, |index| index.needs(ports));
+        let listen =
+            if listens { format!("-bind=127.0.0.1:{}", ports.p2p) } else { "-listen=0".to_owned() };
+        let must = [
+            listen,
+            "-connect=0".to_owned(),
+            format!("-dbcache={}", plan.bitcoind.dbcache_mib),
+            format!("-maxmempool={}", plan.bitcoind.maxmempool_mb),
+        ];
+        args.extend(rpc_args(ports).map(OsString::from));
+        args.extend(must.map(OsString::from));
+        if listens {
+            // Without it a node that connects to nobody does not listen either.
+            args.push("-listen=1".into());
+        }
+        args.extend(for_index.iter().filter(|arg| self.knows(arg)).map(OsString::from));
+        let may = [
+            "-maxtipage=3153600000",
+            "-persistmempool=0",
+            "-rpcthreads=8",
+            "-rpcworkqueue=64",
+            "-rpcservertimeout=86400",
+        ];
+        args.extend(self.known(&QUIET));
+        args.extend(self.known(&may));
+        if self.family == Family::Bchn {
+            // The smallest it takes: zero is refused.
+            args.push("-minrelaytxfee=0.00000001".into());
+            if let Some(bytes) = plan.bitcoind.excessive_block_bytes {
+                args.push(format!("-excessiveblocksize={bytes}").into());
+            }
+        }
+        args.extend(plan.bitcoind.args.iter().map(OsString::from));
+        args
+    }
+
+    pub(super) fn bitcoind_sync_args(&self, way: Way, with: &SyncLaunch<'_>) -> Vec<OsString> {
+        let sync = &with.plan.sync;
+        let mut args = vec!["-regtest".into(), datadir_arg("-datadir=", with.datadir)];
+        args.extend(rpc_args(with.ports).map(OsString::from));
+        let must = ["-listen=0".to_owned(), format!("-dbcache={}", sync.dbcache_mib)];
+        args.extend(must.map(OsString::from));
+        match way {
+            Way::Peer => args.push(format!("-connect=127.0.0.1:{}", with.source).into()),
+            // To nobody.
+            _ => args.push("-connect=0".into()),
+        }
+        match way {
+            Way::LoadBlock => {
+                let files = block_files(with.blocks).unwrap_or_default();
+                args.extend(files.iter().map(|file| datadir_arg("-loadblock=", file)));
+            }
+            Way::Reindex => args.push("-reindex".into()),
+            Way::ReindexChainstate => args.push(CHAINSTATE.into()),
+            Way::Rpc | Way::Peer | Way::Files => {}
+        }
+        args.extend(self.known(&QUIET));
+        // The source speaks the first transport alone; asking for the other costs a connection.
+        args.extend(self.known(&["-blocksonly=1", "-v2transport=0", "-rpcservertimeout=86400"]));
+        if !sync.assumevalid {
+            // Below 0.14 checkpoints alone spare scripts, and regtest has none.
+            args.extend(self.known(&["-assumevalid=0", "-checkpoints=0"]));
+        }
+        if let Some(threads) = sync.threads.filter(|_| self.knows("-par")) {
+            args.push(format!("-par={threads}").into());
+        }
+        if let Some(bytes) = with.plan.target.bitcoind.excessive_block_bytes
+            && self.family == Family::Bchn
+        {
+            args.push(format!("-excessiveblocksize={bytes}").into());
+        }
+        args.extend(with.plan.target.bitcoind.args.iter().map(OsString::from));
+        args
+    }
+
+    /// Whether it is a version of Bitcoin Core, or of Knots, before `major.minor`. BCHN counts on its own.
+    pub(super) fn is_older_than(&self, wanted: (u32, u32)) -> bool {
+        if !matches!(self.family, Family::BitcoinCore | Family::BitcoinKnots) {
+            return false;
+        }
+        let number = version_number(&self.version);
+        let mut parts = number.split('.').map_while(|part| part.parse::<u32>().ok());
+        let found = (parts.next(), parts.next().unwrap_or(0));
+        found.0.is_some_and(|major| (major, found.1) < wanted)
+    }
+}
+
+/// How a program of the Bitcoin Core family is to serve RPC.
+fn rpc_args(ports: &Ports) -> [String; 5] {
+    [
+        "-server".to_owned(),
+        format!("-rpcport={}", ports.rpc),
+        "-rpcbind=127.0.0.1".to_owned(),
+        "-rpcallowip=127.0.0.1".to_owned(),
+        "-printtoconsole=0".to_owned(),
+    ]
+}

@@ -1,0 +1,38 @@
+//! electrs beside a node.
+
+use std::path::Path;
+
+use super::NodeOfIndex;
+use crate::plan::{IndexPlan, Setting};
+use crate::process::Ports;
+
+/// `internal/config_specification.toml` of electrs says what each means. Credentials go by the node's cookie file.
+pub(super) fn config(
+    node: &NodeOfIndex<'_>,
+    dir: &Path,
+    ports: &Ports,
+    plan: &IndexPlan,
+) -> String {
+    let quoted = |path: &Path| toml::Value::String(path.display().to_string()).to_string();
+    let cookie = node.datadir.join("regtest").join(".cookie");
+    let mut lines = vec![
+        "network = \"regtest\"".to_owned(),
+        format!("db_dir = {}", quoted(&dir.join("db"))),
+        format!("daemon_dir = {}", quoted(node.datadir)),
+        format!("cookie_file = {}", quoted(&cookie)),
+        format!("daemon_rpc_addr = \"127.0.0.1:{}\"", ports.rpc),
+        format!("daemon_p2p_addr = \"127.0.0.1:{}\"", ports.p2p),
+        format!("electrum_rpc_addr = \"127.0.0.1:{}\"", ports.electrum),
+        format!("monitoring_addr = \"127.0.0.1:{}\"", ports.metrics),
+        "skip_block_download_wait = true".to_owned(),
+        "log_filters = \"INFO\"".to_owned(),
+    ];
+    for (name, value) in &plan.config {
+        let value = match value {
+            Setting::Text(text) => toml::Value::String(text.clone()).to_string(),
+            value => value.to_string(),
+        };
+        lines.push(format!("{name} = {value}"));
+    }
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,280 @@
+//! Indexes beside a node: how each kind is named, recognised and started.
+//!
+//! Our own index is a part of our node and is switched on by its flags. The others are programs that ask a node: each gets a
+//! folder of its own, is told about the node in its own way, and serves on one port of the loopback interface.
+
+mod electrs;
+mod electrumx;
+mod fulcrum;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use assay_report::atomic_file::{self, WriteError};
+
+use super::program::{Fingerprint, fingerprint, version_number};
+use super::{Family, TargetError};
+use crate::plan::{IndexKind, IndexPlan, IndexSpec, TargetsPlan};
+use crate::process::{Launch, Ports};
+
+/// An index that was found.
+#[derive(Debug, Clone)]
+pub(crate) struct IndexTarget {
+    pub(crate) kind: IndexKind,
+    /// What the program says of its version; empty where it says nothing without being started.
+    pub(crate) version: String,
+    program: PathBuf,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+/// The node that an index stands beside.
+pub(crate) struct NodeOfIndex<'a> {
+    pub(crate) chain: &'a str,
+    pub(crate) family: Family,
+    pub(crate) datadir: &'a Path,
+    pub(crate) credentials: &'a str,
+}
+
+impl IndexTarget {
+    /// Finds out what `spec` is.
+    pub(crate) fn detect(spec: &IndexSpec) -> Result<Self, TargetError> {
+        match spec {
+            IndexSpec::Own => Ok(Self {
+                kind: IndexKind::Own,
+                version: String::new(),
+                program: PathBuf::new(),
+                fingerprint: Fingerprint::default(),
+            }),
+            IndexSpec::Program(kind, program) => Ok(Self {
+                kind: *kind,
+                version: version_of(*kind, program)?,
+                program: program.clone(),
+                fingerprint: fingerprint(program.as_os_str()),
+            }),
+        }
+    }
+
+    /// The part of the target's name that follows the node's.
+    pub(crate) fn name(&self) -> String {
+        let number = version_number(&self.version);
+        format!("{}-{number}", self.kind.as_str()).trim_end_matches('-').to_owned()
+    }
+
+    /// Refuses chains that the program does not know.
+    pub(crate) fn check_chain(&self, chain: &str) -> Result<(), TargetError> {
+        if self.kind.takes(chain) {
+            return Ok(());
+        }
+        let (name, family) = (self.name(), self.kind.as_str());
+        Err(TargetError::WrongChain { name, family, chain: chain.to_owned() })
+    }
+
+    /// What the plan says of this kind.
+    pub(crate) fn plan<'a>(&self, plan: &'a TargetsPlan) -> Option<&'a IndexPlan> {
+        match self.kind {
+            IndexKind::Own => None,
+            IndexKind::Fulcrum => Some(&plan.fulcrum),
+            IndexKind::Electrs => Some(&plan.electrs),
+            IndexKind::ElectrumX => Some(&plan.electrumx),
+        }
+    }
+
+    /// Options that the node needs so that this index can work beside it, given where its help lists them; the second
+    /// value says whether the node must listen for peers.
+    pub(crate) fn needs(&self, ports: &Ports) -> (Vec<String>, bool) {
+        let zmq = format!("-zmqpubhashblock=tcp://127.0.0.1:{}", ports.zmq);
+        match self.kind {
+            IndexKind::Own => (Vec::new(), false),
+            IndexKind::Fulcrum => (vec!["-txindex=1".to_owned(), zmq], false),
+            IndexKind::Electrs => (vec!["-rest=1".to_owned()], true),
+            IndexKind::ElectrumX => (vec!["-txindex=1".to_owned()], false),
+        }
+    }
+
+    /// Writes the program's configuration into `dir` and says how to start it; `None` for our own, which has no process.
+    pub(crate) fn launch(
+        &self,
+        node: &NodeOfIndex<'_>,
+        dir: &Path,
+        ports: &Ports,
+        plan: &TargetsPlan,
+    ) -> Result<Option<Launch>, WriteError> {
+        let Some(plan) = self.plan(plan) else { return Ok(None) };
+        let mut launch = Launch {
+            program: self.program.as_os_str().to_owned(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cookie: PathBuf::new(),
+            node_log: None,
+        };
+        match self.kind {
+            IndexKind::Own => return Ok(None),
+            IndexKind::Fulcrum => {
+                let path = dir.join("fulcrum.conf");
+                write_config(&path, &fulcrum::config(node, dir, ports, plan))?;
+                launch.args.push(path.into());
+            }
+            IndexKind::Electrs => {
+                let path = dir.join("electrs.toml");
+                write_config(&path, &electrs::config(node, dir, ports, plan))?;
+                launch.args.extend(["--skip-default-conf-files".into(), "--conf".into()]);
+                launch.args.push(path.into());
+            }
+            IndexKind::ElectrumX => launch.env = electrumx::env(node, dir, ports, plan),
+        }
+        launch.args.extend(plan.args.iter().map(OsString::from));
+        Ok(Some(launch))
+    }
+}
+
+fn write_config(path: &Path, text: &str) -> Result<(), WriteError> {
+    atomic_file::write(path, text.as_bytes())
+}
+
+/// What a program says of its version; `ElectrumX` takes no arguments and starts at once, so it is asked when it runs.
+fn version_of(kind: IndexKind, program: &Path) -> Result<String, TargetError> {
+    let failed = |source| TargetError::Run { program: program.to_owned(), source };
+    if kind == IndexKind::ElectrumX {
+        std::fs::metadata(program).map_err(failed)?;
+        return Ok("ElectrumX".to_owned());
+    }
+    let output =
+        Command::new(program).arg("--version").stdin(Stdio::null()).output().map_err(failed)?;
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let banner = out.lines().chain(err.lines()).map(str::trim).find(|line| !line.is_empty());
+    let banner = banner.unwrap_or_default();
+    // electrs prints the number alone.
+    let name = match kind {
+        IndexKind::Electrs if !banner.contains("electrs") => format!("electrs {banner}"),
+        _ => banner.to_owned(),
+    };
+    if name.to_ascii_lowercase().contains(kind.as_str()) {
+        return Ok(name);
+    }
+    Err(TargetError::UnknownFamily { program: program.to_owned(), banner: name })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::plan::{Plan, Setting};
+
+    fn example(kind: IndexKind) -> IndexTarget {
+        IndexTarget {
+            kind,
+            version: format!("{} 2.1.1 (Release abc)", kind.as_str()),
+            program: "/opt/program".into(),
+            fingerprint: Fingerprint::default(),
+        }
+    }
+
+    fn configured(kind: IndexKind, chain: &str) -> String {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let mut plan = Plan::builtin("bch-scaling").expect("valid").target;
+        for index in [&mut plan.fulcrum, &mut plan.electrs, &mut plan.electrumx] {
+            index.config = [
+                ("cache".to_owned(), Setting::Integer(7)),
+                ("name".to_owned(), Setting::Text("a b".to_owned())),
+            ]
+            .into();
+            index.args = vec!["--extra".to_owned()];
+        }
+        let node = NodeOfIndex {
+            chain,
+            family: Family::Bchn,
+            datadir: Path::new("/node"),
+            credentials: "user:pass",
+        };
+        let ports = Ports { rpc: 1, electrum: 2, p2p: 3, zmq: 4, metrics: 5 };
+        let launch = example(kind).launch(&node, dir.path(), &ports, &plan);
+        let launch = launch.expect("writable").expect("a program");
+        let mut text = String::new();
+        for arg in &launch.args {
+            let path = Path::new(arg);
+            if path.is_absolute() {
+                text.push_str(&std::fs::read_to_string(path).expect("written"));
+            } else {
+                writeln!(text, "{}", arg.display()).expect("a string");
+            }
+        }
+        for (name, value) in &launch.env {
+            writeln!(text, "{}={}", name.display(), value.display()).expect("a string");
+        }
+        text.replace(&dir.path().display().to_string(), "DIR")
+    }
+
+    #[test]
+    fn each_program_is_told_about_the_node() {
+        insta::assert_snapshot!(configured(IndexKind::Fulcrum, "bch-regtest"), @"
+        datadir = DIR
+        bitcoind = 127.0.0.1:1
+        rpcuser = user
+        rpcpassword = pass
+        tcp = 127.0.0.1:2
+        peering = false
+        announce = false
+        polltime = 0.5
+        ts_format = utc
+        subnets_to_exclude_from_per_ip_limits = 127.0.0.1/32
+        cache = 7
+        name = a b
+        --extra
+        ");
+        insta::assert_snapshot!(configured(IndexKind::Electrs, "regtest"), @r#"
+        --skip-default-conf-files
+        --conf
+        network = "regtest"
+        db_dir = "DIR/db"
+        daemon_dir = "/node"
+        cookie_file = "/node/regtest/.cookie"
+        daemon_rpc_addr = "127.0.0.1:1"
+        daemon_p2p_addr = "127.0.0.1:3"
+        electrum_rpc_addr = "127.0.0.1:2"
+        monitoring_addr = "127.0.0.1:5"
+        skip_block_download_wait = true
+        log_filters = "INFO"
+        cache = 7
+        name = "a b"
+        --extra
+        "#);
+        insta::assert_snapshot!(configured(IndexKind::ElectrumX, "bch-regtest"), @"
+        --extra
+        COIN=BitcoinCash
+        NET=regtest
+        DAEMON_URL=http://user:pass@127.0.0.1:1/
+        DB_ENGINE=leveldb
+        SERVICES=tcp://127.0.0.1:2
+        PEER_DISCOVERY=off
+        PEER_ANNOUNCE=
+        COST_SOFT_LIMIT=0
+        COST_HARD_LIMIT=0
+        MAX_SEND=1000000000
+        REQUEST_TIMEOUT=3600
+        ALLOW_ROOT=1
+        DB_DIRECTORY=DIR
+        cache=7
+        name=a b
+        ");
+    }
+
+    #[test]
+    fn chains_and_kinds() {
+        assert!(example(IndexKind::Fulcrum).check_chain("bch-regtest").is_ok());
+        assert!(example(IndexKind::Electrs).check_chain("regtest").is_ok());
+        let error = example(IndexKind::Electrs).check_chain("bch-regtest").expect_err("refused");
+        assert_eq!(error.to_string(), "electrs-2.1.1 (electrs) cannot take chain bch-regtest");
+    }
+
+    #[test]
+    fn programs_that_are_something_else_are_refused() {
+        let spec = IndexSpec::Program(IndexKind::Fulcrum, "/bin/echo".into());
+        let error = IndexTarget::detect(&spec).expect_err("echo is no Fulcrum");
+        assert!(matches!(error, TargetError::UnknownFamily { .. }), "{error}");
+        let spec = IndexSpec::Program(IndexKind::ElectrumX, "/nonexistent".into());
+        assert!(matches!(IndexTarget::detect(&spec), Err(TargetError::Run { .. })));
+    }
+}

@@ -1,0 +1,315 @@
+//! Targets: how each kind of node is recognised, named and started; a file for each program.
+
+mod assay;
+mod bitcoind;
+mod btcd;
+pub(crate) mod index;
+pub mod kernel;
+mod program;
+mod way;
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use self::index::IndexTarget;
+use self::kernel::KernelNotFound;
+use crate::plan::{IndexKind, NodeSpec, TargetSpec, TargetsPlan};
+use crate::process::{Launch, Ports};
+
+pub(crate) use self::program::Fingerprint;
+pub(crate) use self::way::{SyncLaunch, Way};
+
+/// Why a target cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The program cannot be run.
+    #[error("cannot run {}", program.display())]
+    Run {
+        /// The program.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The program does not say that it belongs to a known family.
+    #[error("{} is of no known family; it calls itself {banner:?}", program.display())]
+    UnknownFamily {
+        /// The program.
+        program: PathBuf,
+        /// First line of what it says of its version.
+        banner: String,
+    },
+    /// The program around the kernel is not there.
+    #[error(transparent)]
+    Kernel(#[from] KernelNotFound),
+    /// The version is too old for what is asked of it.
+    #[error("{name}: {what} needs version {needed} or later")]
+    TooOld {
+        /// The target.
+        name: String,
+        /// What is asked of it.
+        what: &'static str,
+        /// The first version that can do it.
+        needed: &'static str,
+    },
+    /// It cannot be measured in the way that the plan asks for.
+    #[error("{name} cannot take blocks as the plan asks: {why}")]
+    Delivery {
+        /// The target.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// The family does not speak the rules of the chain.
+    #[error("{name} ({family}) cannot take chain {chain}")]
+    WrongChain {
+        /// The target.
+        name: String,
+        /// Its family.
+        family: &'static str,
+        /// The chain.
+        chain: String,
+    },
+}
+
+/// What a target is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// Our own node.
+    Assay,
+    /// Bitcoin Core.
+    BitcoinCore,
+    /// Bitcoin Knots.
+    BitcoinKnots,
+    /// Bitcoin Cash Node.
+    Bchn,
+    /// btcd.
+    Btcd,
+    /// Bitcoin Core's kernel in a program of ours.
+    Kernel,
+}
+
+impl Family {
+    /// The name used in results.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Assay => "assay",
+            Self::BitcoinCore => "bitcoin-core",
+            Self::BitcoinKnots => "bitcoin-knots",
+            Self::Bchn => "bchn",
+            Self::Btcd => "btcd",
+            Self::Kernel => "kernel",
+        }
+    }
+
+    fn takes(self, chain: &str) -> bool {
+        match self {
+            Self::Assay => true,
+            Self::Bchn => chain == "bch-regtest",
+            Self::BitcoinCore | Self::BitcoinKnots | Self::Btcd | Self::Kernel => {
+                chain == "regtest"
+            }
+        }
+    }
+}
+
+/// A target that was found and asked for its version.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) family: Family,
+    pub(crate) version: String,
+    /// Program and the arguments that always come first.
+    command: Vec<OsString>,
+    /// Size and time of the program file, so that a rebuilt program is measured anew.
+    pub(crate) fingerprint: Fingerprint,
+    /// Options that the program lists in its help.
+    options: BTreeSet<String>,
+    /// Arguments that its user gave it, behind all others.
+    extra: Vec<String>,
+    /// The index beside it.
+    pub(crate) index: Option<IndexTarget>,
+}
+
+impl Target {
+    /// Finds out what `spec` is. `node_command` is how to call our own node.
+    pub(crate) fn detect(
+        spec: &TargetSpec,
+        node_command: &[OsString],
+        assay_version: &str,
+    ) -> Result<Self, TargetError> {
+        let mut target = match &spec.node {
+            NodeSpec::Assay => {
+                Self::ours("assay".to_owned(), assay_version, node_command.to_vec(), None)
+            }
+            NodeSpec::AssayAt(program) => Self::detect_assay(program)?,
+            NodeSpec::Bitcoind(program) => Self::detect_bitcoind(program)?,
+            NodeSpec::Btcd(program) => Self::detect_btcd(program)?,
+            NodeSpec::Kernel(program) => Self::detect_kernel(program.as_deref())?,
+        };
+        target.extra.clone_from(&spec.args);
+        if let Some(spec) = &spec.index {
+            let mut index = IndexTarget::detect(spec)?;
+            if index.kind == IndexKind::Own {
+                index.version.clone_from(&target.version);
+                target.name.push_str("+index");
+            } else {
+                target.name = format!("{}+{}", target.name, index.name());
+            }
+            target.index = Some(index);
+        }
+        if let Some(name) = &spec.name {
+            target.name.clone_from(name);
+        }
+        Ok(target)
+    }
+
+    /// The program alone.
+    pub(crate) fn program(&self) -> &OsStr {
+        self.command.first().map_or(OsStr::new(""), |program| program)
+    }
+
+    /// Refuses chains that the family does not know.
+    pub(crate) fn check_chain(&self, chain: &str) -> Result<(), TargetError> {
+        if self.family.takes(chain) {
+            return self.index.as_ref().map_or(Ok(()), |index| index.check_chain(chain));
+        }
+        Err(TargetError::WrongChain {
+            name: self.name.clone(),
+            family: self.family.as_str(),
+            chain: chain.to_owned(),
+        })
+    }
+
+    /// The command line of the node for a fresh `datadir` and these ports.
+    pub(crate) fn launch(
+        &self,
+        chain: &str,
+        datadir: &Path,
+        ports: &Ports,
+        plan: &TargetsPlan,
+    ) -> Launch {
+        let (program, first_args) = match self.command.split_first() {
+            Some((program, args)) => (program.clone(), args.to_vec()),
+            None => (OsString::new(), Vec::new()),
+        };
+        let mut args = first_args;
+        let subfolder = datadir.join("regtest");
+        match self.family {
+            Family::Assay => args.extend(self.assay_args(chain, datadir, ports, plan)),
+            Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn => {
+                args.extend(self.bitcoind_args(datadir, ports, plan));
+            }
+            // They take no blocks over RPC: [`Self::way`] refuses them.
+            Family::Btcd | Family::Kernel => {}
+        }
+        args.extend(self.extra.iter().map(OsString::from));
+        let (cookie, log) = (subfolder.join(".cookie"), subfolder.join("debug.log"));
+        Launch { program, args, env: Vec::new(), cookie, node_log: Some(log) }
+    }
+
+    /// Those of the arguments that the program lists in its help.
+    fn known<'a>(&self, args: &'a [&'a str]) -> impl Iterator<Item = OsString> + use<'a, '_> {
+        args.iter().filter(|arg| self.knows(arg)).map(OsString::from)
+    }
+
+    fn knows(&self, arg: &str) -> bool {
+        let name = arg.trim_start_matches('-').split('=').next().unwrap_or_default();
+        self.options.contains(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::program::{options_in_help, version_number};
+    use super::*;
+
+    #[test]
+    fn families() {
+        let cases = [
+            ("Bitcoin Core daemon version v31.99.0-unk bitcoind", Some(Family::BitcoinCore)),
+            ("Bitcoin Core version v0.21.1", Some(Family::BitcoinCore)),
+            ("Bitcoin Knots daemon version v29.1.knots20250903", Some(Family::BitcoinKnots)),
+            ("Bitcoin Core version v0.21.1.knots20210629", Some(Family::BitcoinKnots)),
+            ("Bitcoin Cash Node Daemon version v28.0.1-631badbf6", Some(Family::Bchn)),
+            ("Bitcoin version v0.8.6-beta", Some(Family::BitcoinCore)),
+            ("btcd version 0.24", None),
+        ];
+        for (banner, family) in cases {
+            assert_eq!(Family::of_banner(banner), family, "{banner}");
+        }
+        assert_eq!(version_number(cases[0].0), "31.99.0");
+        assert_eq!(version_number(cases[4].0), "28.0.1");
+    }
+
+    fn example(family: Family, help: &str) -> Target {
+        Target {
+            name: "example".to_owned(),
+            family,
+            version: String::new(),
+            command: vec!["bitcoind".into()],
+            fingerprint: Fingerprint::default(),
+            options: options_in_help(help),
+            extra: Vec::new(),
+            index: None,
+        }
+    }
+
+    fn line(target: &Target, chain: &str) -> String {
+        let plan = crate::plan::Plan::builtin("bch-scaling").expect("valid").target;
+        let ports =
+            Ports { rpc: 18_443, electrum: 50_001, p2p: 18_444, zmq: 28_332, metrics: 4224 };
+        let launch = target.launch(chain, Path::new("data"), &ports, &plan);
+        let args: Vec<_> = launch.args.iter().map(|arg| arg.to_string_lossy()).collect();
+        args.join("\n")
+    }
+
+    #[test]
+    fn command_lines() {
+        let help =
+            "Options:\n\n  -expire\n  -checkmempool=<n>\n       -maxtipage is no option here\n";
+        let bchn = example(Family::Bchn, help);
+        insta::assert_snapshot!(line(&bchn, "bch-regtest"), @r#"
+        -regtest
+        -datadir=data
+        -server
+        -rpcport=18443
+        -rpcbind=127.0.0.1
+        -rpcallowip=127.0.0.1
+        -printtoconsole=0
+        -listen=0
+        -connect=0
+        -dbcache=2048
+        -maxmempool=4000
+        -checkmempool=0
+        -expire=0
+        -minrelaytxfee=0.00000001
+        -excessiveblocksize=256000000
+        "#);
+        let assay = Target { command: vec!["assay".into(), "node".into()], ..bchn };
+        let assay = Target { family: Family::Assay, ..assay };
+        insta::assert_snapshot!(line(&assay, "bch-regtest"), @r#"
+        node
+        --chain
+        bch-regtest
+        --datadir
+        data
+        --rpc
+        127.0.0.1:18443
+        --db-cache
+        2048
+        "#);
+    }
+
+    #[test]
+    fn chains_and_families() {
+        assert!(example(Family::Bchn, "").check_chain("bch-regtest").is_ok());
+        assert!(example(Family::Bchn, "").check_chain("regtest").is_err());
+        assert!(example(Family::BitcoinCore, "").check_chain("regtest").is_ok());
+        assert!(example(Family::Assay, "").check_chain("bch-regtest").is_ok());
+    }
+}

@@ -1,0 +1,204 @@
+//! How blocks come to a target, and how targets are started for a sync.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::{fs, io};
+
+use super::bitcoind::CHAINSTATE;
+use super::{Family, Target, TargetError, btcd, kernel};
+use crate::plan::{Delivery, Plan};
+use crate::process::{Launch, Ports};
+
+/// The way in which blocks come to a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By `submitblock`, one at a time.
+    Rpc,
+    /// From our node, over the peer-to-peer protocol.
+    Peer,
+    /// From the block files of the chain, which it validates and keeps no node's data of.
+    Files,
+    /// A node imports the block files of the chain: `-loadblock`.
+    LoadBlock,
+    /// A node finds block files in its data folder: `-reindex`.
+    Reindex,
+    /// A node has block files and their index, and makes the coins anew: `-reindex-chainstate`.
+    ReindexChainstate,
+}
+
+/// What a target is started with.
+#[derive(Clone, Copy)]
+pub(crate) struct SyncLaunch<'a> {
+    pub(crate) chain: &'a str,
+    pub(crate) plan: &'a Plan,
+    pub(crate) datadir: &'a Path,
+    pub(crate) ports: &'a Ports,
+    /// Port of the node that has the blocks.
+    pub(crate) source: u16,
+    /// Folder of the chain's block files.
+    pub(crate) blocks: &'a Path,
+}
+
+impl Target {
+    /// How blocks come to this target where the plan says `by`.
+    pub(crate) fn way(&self, by: Delivery) -> Result<Way, TargetError> {
+        let refuse = |why| Err(TargetError::Delivery { name: self.name.clone(), why });
+        let is_bitcoind =
+            matches!(self.family, Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn);
+        match (by.is_sync(), self.family) {
+            (false, Family::Btcd | Family::Kernel) => {
+                refuse("it is a target of syncs alone, such as core-evolution")
+            }
+            (false, _) => Ok(Way::Rpc),
+            (true, _) if self.index.is_some() => refuse("an index cannot be measured in a sync"),
+            (true, Family::Assay | Family::Kernel) => Ok(Way::Files),
+            (true, _) if is_bitcoind && self.is_older_than((0, 8)) => {
+                let (name, what) = (self.name.clone(), "-regtest");
+                Err(TargetError::TooOld { name, what, needed: "0.8" })
+            }
+            (true, Family::Btcd) if by != Delivery::Peer => refuse("btcd takes blocks from peers"),
+            (true, _) if by == Delivery::ReindexChainstate && !self.knows(CHAINSTATE) => {
+                refuse("its help lists no -reindex-chainstate")
+            }
+            (true, _) => Ok(match by {
+                Delivery::Rpc => Way::Rpc,
+                Delivery::Peer => Way::Peer,
+                Delivery::LoadBlock => Way::LoadBlock,
+                Delivery::Reindex => Way::Reindex,
+                Delivery::ReindexChainstate => Way::ReindexChainstate,
+            }),
+        }
+    }
+
+    /// The command line for a sync.
+    pub(crate) fn launch_sync(&self, way: Way, with: &SyncLaunch<'_>) -> Launch {
+        let program = self.command.first().cloned().unwrap_or_default();
+        let mut env = Vec::new();
+        let folder = with.datadir.join("regtest");
+        let mut node_log = None;
+        let mut args = match (way, self.family) {
+            (_, Family::Kernel) => kernel::sync_args(with),
+            (_, Family::Btcd) => {
+                let threads = with.plan.sync.threads;
+                env.extend(threads.map(|count| ("GOMAXPROCS".into(), count.to_string().into())));
+                node_log = Some(with.datadir.join("logs").join("regtest").join("btcd.log"));
+                self.btcd_args(with)
+            }
+            (_, Family::Assay) => self.validate_args(with),
+            (_, Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn) => {
+                node_log = Some(folder.join("debug.log"));
+                self.bitcoind_sync_args(way, with)
+            }
+        };
+        args.extend(self.extra.iter().map(OsString::from));
+        Launch { program, args, env, cookie: folder.join(".cookie"), node_log }
+    }
+
+    /// Writes down user and password where the program makes no cookie of its own, and where others look for a cookie.
+    pub(crate) fn write_credentials(&self, launch: &Launch, datadir: &Path) -> io::Result<()> {
+        let is_btcd = self.family == Family::Btcd;
+        if !is_btcd && !self.is_older_than((0, 12)) {
+            return Ok(());
+        }
+        let password = password()?;
+        if let Some(folder) = launch.cookie.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&launch.cookie, format!("assay:{password}"))?;
+        if is_btcd {
+            let text = format!("[Application Options]\nrpcuser=assay\nrpcpass={password}\n");
+            fs::write(datadir.join(btcd::SETTINGS), text)
+        } else {
+            let text = format!("rpcuser=assay\nrpcpassword={password}\n");
+            fs::write(datadir.join("bitcoin.conf"), text)
+        }
+    }
+}
+
+/// Sixteen bytes that nobody guesses, in hexadecimal.
+fn password() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Fingerprint;
+
+    fn example(family: Family, version: &str, help: &str) -> Target {
+        let options = match family {
+            Family::Btcd | Family::Assay => crate::target::program::long_options_in_help(help),
+            _ => crate::target::program::options_in_help(help),
+        };
+        Target {
+            name: "example".to_owned(),
+            family,
+            version: version.to_owned(),
+            command: vec!["program".into(), "node".into()],
+            fingerprint: Fingerprint::default(),
+            options,
+            extra: vec!["-extra".to_owned()],
+            index: None,
+        }
+    }
+
+    fn line(target: &Target) -> String {
+        line_by(Delivery::Peer, target)
+    }
+
+    fn line_by(by: Delivery, target: &Target) -> String {
+        let mut plan = Plan::builtin("bitcoin-scaling").expect("valid");
+        plan.sync.threads = Some(2);
+        let with = SyncLaunch {
+            chain: "regtest",
+            plan: &plan,
+            datadir: Path::new("data"),
+            ports: &Ports { rpc: 1, ..Ports::default() },
+            source: 2,
+            blocks: Path::new("chain/blocks"),
+        };
+        let way = target.way(by).expect("it can");
+        let launch = target.launch_sync(way, &with);
+        let env = launch
+            .env
+            .iter()
+            .map(|(name, value)| format!("{}={} ", name.display(), value.display()));
+        let args = launch.args.iter().map(|arg| format!("{} ", arg.display()));
+        env.chain(args).collect::<String>().trim_end().to_owned()
+    }
+
+    #[test]
+    fn command_lines() {
+        let old = "Bitcoin version v0.8.6-beta\n\nOptions:\n  -dbcache=<n>           Set cache\n  -par=<n>\n  -checkpoints\n";
+        let new = "Options:\n\n  -assumevalid=<hex>\n       text\n\n  -blocksonly\n  -disablewallet\n  -v2transport\n";
+        let btcd = "      --addcheckpoint=   Add\n  -a, --addpeer=  Add\n      --notls\n      --nocfilters  Disable\n      --utxocachemaxsize=  The\n";
+        let lines = [
+            line(&example(Family::BitcoinCore, "Bitcoin version v0.8.6-beta", old)),
+            line(&example(Family::BitcoinCore, "Bitcoin Core daemon version v31.99.0", new)),
+            line(&example(Family::Btcd, "btcd version 0.24.2-beta", btcd)),
+            line(&example(Family::Kernel, "assay-peer-kernel 0.1.0", "")),
+            line(&example(Family::Assay, "Assay 0.1.0", "      --progress  Print\n")),
+            line(&example(Family::Assay, "Assay 0.0.9", "      --json  Print\n")),
+            line_by(Delivery::Reindex, &example(Family::Bchn, "Bitcoin Cash Node v28.0.1", "")),
+        ];
+        insta::assert_snapshot!(lines.join("\n---\n"));
+    }
+
+    #[test]
+    fn versions_and_ways() {
+        let core = |version: &str| example(Family::BitcoinCore, version, "");
+        assert!(core("Bitcoin version v0.11.2").is_older_than((0, 12)));
+        assert!(!core("Bitcoin Core version v0.12.0").is_older_than((0, 12)));
+        assert!(!core("Bitcoin Core daemon version v31.99.0-unk").is_older_than((0, 12)));
+        let error = core("Bitcoin version v0.7.2").way(Delivery::Peer).expect_err("no regtest");
+        assert_eq!(error.to_string(), "example: -regtest needs version 0.8 or later");
+        let btcd = example(Family::Btcd, "btcd version 0.24.2", "");
+        assert_eq!(btcd.way(Delivery::Peer).expect("it can"), Way::Peer);
+        assert!(btcd.way(Delivery::Rpc).is_err() && btcd.way(Delivery::Reindex).is_err());
+        let error = core("Bitcoin Core v0.10").way(Delivery::ReindexChainstate).expect_err("old");
+        assert!(error.to_string().contains("no -reindex-chainstate"), "{error}");
+        assert_eq!(core("Bitcoin Core v30.0").way(Delivery::Rpc).expect("it can"), Way::Rpc);
+    }
+}

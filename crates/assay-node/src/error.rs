@@ -1,0 +1,98 @@
+//! Why a node does not start, or stops badly.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use assay_engine::{EngineError, OpenError};
+
+use crate::http::{AuthError, BindError};
+use crate::log::LogError;
+
+/// Why a node could not start, or did not stop cleanly.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The chain's folder cannot be made.
+    #[error("cannot make the folder {}: {source}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another node uses the folder.
+    #[error("cannot lock {}: another node is probably running on it", path.display())]
+    AlreadyRunning {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file that marks the running node cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Marker {
+        /// The lock file or the file with the process id.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// No threads for the RPC server, or no signals.
+    #[error("cannot set up the RPC server's threads: {0}")]
+    Runtime(io::Error),
+    /// The RPC server would be reachable from other machines though nobody asked for it.
+    #[error(
+        "refusing to serve RPC on {address}, which other machines can reach, unless the addresses allowed to connect are given"
+    )]
+    Exposed {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Peers on other machines could connect though nobody asked for it.
+    #[error(
+        "refusing to serve peers on {address}, which other machines can reach, unless that is asked for"
+    )]
+    P2pExposed {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Peers cannot be listened for.
+    #[error("cannot listen on {address} for peers: {source}")]
+    P2pBind {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The credentials cannot be set up.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The RPC server cannot listen.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The engine cannot open.
+    #[error(
+        "cannot open the chain in {}: {source}{}{}",
+        path.display(),
+        if source.advice().is_some() { "; " } else { "" },
+        source.advice().unwrap_or("")
+    )]
+    Open {
+        /// The folder.
+        path: PathBuf,
+        /// What the engine said.
+        source: OpenError,
+    },
+    /// The index cannot open.
+    #[error("cannot open the index: {0}")]
+    Index(#[from] assay_electrum::index::OpenError),
+    /// The Electrum server cannot start.
+    #[error(transparent)]
+    Electrum(#[from] assay_electrum::server::StartError),
+    /// The index cannot follow the chain.
+    #[error("cannot follow the chain with the index: {0}")]
+    Follow(#[from] assay_electrum::follow::FollowError),
+    /// The engine could not write everything out.
+    #[error("could not write everything out: {0}")]
+    Flush(#[from] EngineError),
+}

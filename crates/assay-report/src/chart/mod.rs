@@ -1,0 +1,513 @@
+//! Charts as SVG that takes its colours from the page.
+//!
+//! The plotting library writes fixed colours. It is given a palette of marker colours that occur
+//! nowhere else, and each marker is then replaced by the style variable it stands for, so that one
+//! drawing serves a light and a dark page.
+
+mod ratio_chart;
+mod standalone;
+
+use std::error::Error;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::escape::escape;
+pub use ratio_chart::{RatioBar, RatioChart};
+
+type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn Error>>;
+
+/// Stands for `currentColor`.
+const INK: RGBColor = RGBColor(1, 2, 3);
+/// Colours of series the page defines as `--series-0` and so on.
+pub(crate) const SERIES_COLOURS: usize = 8;
+/// Width and height of a drawing; the page scales it.
+const SIZE: (u32, u32) = (560, 340);
+const FONT: &str = "sans-serif";
+const FONT_SIZE: i32 = 14;
+/// Around the plot of a [`LineChart`]: margins, and room for labels.
+const MARGIN: i32 = 6;
+const MARGIN_RIGHT: i32 = 14;
+const Y_LABELS_WIDTH: i32 = 66;
+/// Names of bands: a letter is at most so wide, on narrow screens too, and a line so high.
+const NAME_LETTER_WIDTH: f64 = 7.0;
+const NAME_LINE_HEIGHT: i32 = 13;
+
+/// A drawing with what stands around it; [`LineChart`] and [`BarChart`] make it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chart {
+    pub(crate) title: String,
+    pub(crate) svg: String,
+    pub(crate) legend: Vec<Key>,
+    pub(crate) has_bars: bool,
+}
+
+impl Chart {
+    /// What it shows.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+}
+
+/// One entry of a legend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) label: String,
+    pub(crate) look: Look,
+}
+
+/// How a series looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Number of the colour; `None` is the colour of text, for figures that are not ours.
+    pub colour: Option<usize>,
+    /// Whether its lines are broken.
+    pub dashed: bool,
+}
+
+impl Look {
+    fn rgb(self) -> RGBColor {
+        self.colour.map_or(INK, |number| RGBColor(250, 251, (number % SERIES_COLOURS) as u8))
+    }
+
+    /// How solid a bar is. Figures that are not ours stand back; dashed ones a little less.
+    pub(crate) fn solidity(self) -> f64 {
+        match (self.colour, self.dashed) {
+            (None, false) => 0.25,
+            (None, true) => 0.5,
+            (Some(_), _) => 0.9,
+        }
+    }
+
+    /// The style variable of the page.
+    pub(crate) fn css(self) -> String {
+        match self.colour {
+            None => "currentColor".to_owned(),
+            Some(number) => format!("var(--series-{})", number % SERIES_COLOURS),
+        }
+    }
+}
+
+/// Lines over a common axis.
+#[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is about how an axis looks")]
+pub struct LineChart {
+    /// What it shows.
+    pub title: String,
+    /// What the x axis counts, with its unit.
+    pub x_label: String,
+    /// What the y axis counts, with its unit.
+    pub y_label: String,
+    /// Whether the x axis counts things, so that nothing is written between whole numbers.
+    pub whole_x: bool,
+    /// Whether the x axis is logarithmic; points at or below zero then have no place on it.
+    pub logarithmic_x: bool,
+    /// The same for the y axis.
+    pub logarithmic: bool,
+    /// Whether the y axis begins near the smallest value and not at zero: for ratios around 1.
+    pub tight_y: bool,
+    /// What is drawn.
+    pub series: Vec<Line>,
+    /// What stands behind it, thin and without a place in the legend: single runs behind the one in the middle.
+    pub background: Vec<Line>,
+    /// Named parts of the x axis.
+    pub bands: Vec<Band>,
+}
+
+/// One series of lines; each piece is drawn by itself.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Its name in the legend.
+    pub label: String,
+    /// How it looks.
+    pub look: Look,
+    /// Its pieces, each a list of points.
+    pub pieces: Vec<Vec<(f64, f64)>>,
+    /// Whether points are marked.
+    pub points: bool,
+}
+
+/// A named part of the x axis.
+#[derive(Debug, Clone)]
+pub struct Band {
+    /// Its name.
+    pub name: String,
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+}
+
+/// Bars in groups.
+#[derive(Debug, Clone, Default)]
+pub struct BarChart {
+    /// What it shows.
+    pub title: String,
+    /// What the y axis counts, with its unit.
+    pub y_label: String,
+    /// Names of the groups.
+    pub groups: Vec<String>,
+    /// The bars, one of each in every group.
+    pub series: Vec<Bars>,
+}
+
+/// One bar per group.
+#[derive(Debug, Clone)]
+pub struct Bars {
+    /// Their name in the legend.
+    pub label: String,
+    /// How they look.
+    pub look: Look,
+    /// Their heights, one for each group; a gap where there is none.
+    pub values: Vec<Option<f64>>,
+}
+
+impl LineChart {
+    /// Draws; a chart without a point above zero is left out.
+    pub fn draw(&self) -> Option<Chart> {
+        let lines = || self.background.iter().chain(&self.series);
+        let points = || lines().flat_map(|line| line.pieces.iter().flatten());
+        let has_place = |x: &f64| !self.logarithmic_x || *x > 0.0;
+        let (x_min, x_max) = range(points().map(|point| point.0).filter(has_place))?;
+        let positive = points().map(|point| point.1).filter(|y| !self.logarithmic || *y > 0.0);
+        let (y_min, y_max) = range(positive).filter(|(_, y_max)| *y_max > 0.0)?;
+        let x_min = self.bands.iter().map(|band| band.from).fold(x_min, f64::min);
+        let x_max = self.bands.iter().map(|band| band.to).fold(x_max, f64::max);
+        let x = x_min..x_max.max(x_min + 1e-3);
+        let drawing = |canvas: &Canvas<'_>| {
+            let mut builder = ChartBuilder::on(canvas);
+            let names = self.places_of_names(&x);
+            let lines = names.iter().map(|(_, line)| line + 1).max().unwrap_or(0);
+            builder.margin(MARGIN).margin_top(10 + lines * NAME_LINE_HEIGHT);
+            builder.margin_right(MARGIN_RIGHT).x_label_area_size(42);
+            builder.y_label_area_size(Y_LABELS_WIDTH);
+            let y_log = || ((y_min / 1.5)..(y_max * 1.5)).log_scale();
+            let room = (y_max - y_min).max(0.02) * 0.08;
+            let y = if self.tight_y { y_min - room..y_max + room } else { 0.0..headroom(y_max) };
+            let x_log = || ((x_min / 1.3)..(x_max * 1.3)).log_scale();
+            match (self.logarithmic_x, self.logarithmic) {
+                (false, false) => {
+                    self.draw_on(canvas, &names, builder.build_cartesian_2d(x.clone(), y)?)
+                }
+                (false, true) => {
+                    self.draw_on(canvas, &names, builder.build_cartesian_2d(x.clone(), y_log())?)
+                }
+                (true, false) => {
+                    self.draw_on(canvas, &names, builder.build_cartesian_2d(x_log(), y)?)
+                }
+                (true, true) => {
+                    self.draw_on(canvas, &names, builder.build_cartesian_2d(x_log(), y_log())?)
+                }
+            }
+        };
+        // What has no point has no place in the legend either.
+        let has_points = |line: &&Line| line.pieces.iter().any(|piece| !piece.is_empty());
+        let keys = self.series.iter().filter(has_points).map(|line| (&line.label, line.look));
+        finish(&self.title, keys, false, SIZE, drawing)
+    }
+
+    /// Where names of bands stand: the pixel of their middle, and their line, counted upwards from the plot. No name runs into
+    /// another or over the edge, however narrow the bands are.
+    fn places_of_names(&self, x: &std::ops::Range<f64>) -> Vec<(i32, i32)> {
+        let (left, right) = (MARGIN + Y_LABELS_WIDTH, SIZE.0 as i32 - MARGIN_RIGHT);
+        let plot_width = f64::from(right - left);
+        let mut line_ends: Vec<f64> = Vec::new();
+        let place = |band: &Band| {
+            let share = (f64::midpoint(band.from, band.to) - x.start) / (x.end - x.start);
+            let width = band.name.chars().count() as f64 * NAME_LETTER_WIDTH;
+            let last = f64::from(SIZE.0) - width / 2.0 - 1.0;
+            let middle = (f64::from(left) + share * plot_width).min(last).max(width / 2.0);
+            let (from, to) = (middle - width / 2.0, middle + width / 2.0);
+            let line = line_ends.iter().position(|end| *end < from).unwrap_or(line_ends.len());
+            if line == line_ends.len() {
+                line_ends.push(to);
+            } else {
+                line_ends[line] = to;
+            }
+            (middle as i32, line as i32)
+        };
+        self.bands.iter().map(place).collect()
+    }
+
+    fn draw_on<X, Y>(
+        &self,
+        canvas: &Canvas<'_>,
+        names: &[(i32, i32)],
+        mut chart: ChartContext<'_, SVGBackend<'_>, Cartesian2d<X, Y>>,
+    ) -> Drawn
+    where
+        X: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
+        Y: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
+    {
+        chart
+            .configure_mesh()
+            .x_desc(&self.x_label)
+            .y_desc(&self.y_label)
+            .axis_style(INK.mix(0.5))
+            .bold_line_style(INK.mix(0.12))
+            .light_line_style(TRANSPARENT)
+            .label_style(text())
+            .axis_desc_style(text())
+            // A logarithmic axis of less than a decade would otherwise label every digit.
+            .y_labels(if self.logarithmic { 5 } else { 10 })
+            .x_label_formatter(&|x| {
+                let is_between = self.whole_x && (x - x.round()).abs() > 1e-9;
+                if is_between { String::new() } else { tick(*x) }
+            })
+            .y_label_formatter(&|y| tick(*y))
+            .draw()?;
+        let area = chart.plotting_area();
+        let (top, bottom) = ends(&area.get_y_axis_pixel_range());
+        let y_start = area.get_y_range().start;
+        let pixel = |x: f64| area.map_coordinate(&(x, y_start)).0;
+        for (number, (band, (middle, line))) in self.bands.iter().zip(names).enumerate() {
+            let (from, to) = (pixel(band.from), pixel(band.to));
+            if number % 2 == 1 {
+                let shade = INK.mix(0.05).filled();
+                canvas.draw(&Rectangle::new([(from, top), (to, bottom)], shade))?;
+            }
+            let style = small().pos(Pos::new(HPos::Center, VPos::Bottom));
+            let lift = 2 + line * NAME_LINE_HEIGHT;
+            canvas.draw(&Text::new(band.name.clone(), (*middle, top - lift), style))?;
+        }
+        for line in &self.background {
+            let style = line.look.rgb().mix(0.35).stroke_width(1);
+            for piece in &line.pieces {
+                let points =
+                    piece.iter().copied().filter(|point| !self.logarithmic_x || point.0 > 0.0);
+                chart.draw_series(LineSeries::new(points, style))?;
+            }
+        }
+        for line in &self.series {
+            let style = line.look.rgb().stroke_width(2);
+            for piece in &line.pieces {
+                let points =
+                    piece.iter().copied().filter(|point| !self.logarithmic_x || point.0 > 0.0);
+                if line.look.dashed {
+                    chart.draw_series(DashedLineSeries::new(points.clone(), 6, 4, style))?;
+                } else {
+                    chart.draw_series(LineSeries::new(points.clone(), style))?;
+                }
+                if line.points {
+                    let dot = |point: &(f64, f64)| Circle::new(*point, 3, style.filled());
+                    chart.draw_series(points.map(|point| dot(&point)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Both ends of a pixel range, the smaller first: vertical ranges run upwards.
+fn ends(range: &std::ops::Range<i32>) -> (i32, i32) {
+    (range.start.min(range.end), range.start.max(range.end))
+}
+
+impl BarChart {
+    /// Draws; a chart without a bar above zero is left out.
+    pub fn draw(&self) -> Option<Chart> {
+        let values = self.series.iter().flat_map(|bars| bars.values.iter().flatten().copied());
+        let (_, y_max) = range(values).filter(|(_, y_max)| *y_max > 0.0)?;
+        let drawing = |canvas: &Canvas<'_>| {
+            let mut builder = ChartBuilder::on(canvas);
+            builder.margin(6).margin_top(10).margin_right(14);
+            builder.x_label_area_size(30).y_label_area_size(66);
+            let x = 0.0..self.groups.len() as f64;
+            let mut chart = builder.build_cartesian_2d(x, 0.0..headroom(y_max))?;
+            chart
+                .configure_mesh()
+                .disable_x_mesh()
+                .x_labels(0)
+                .y_desc(&self.y_label)
+                .axis_style(INK.mix(0.5))
+                .bold_line_style(INK.mix(0.12))
+                .light_line_style(TRANSPARENT)
+                .label_style(text())
+                .axis_desc_style(text())
+                .y_label_formatter(&|y| tick(*y))
+                .draw()?;
+            for (number, bars) in self.series.iter().enumerate() {
+                chart.draw_series(self.bars_of(number, bars))?;
+            }
+            for (number, group) in self.groups.iter().enumerate() {
+                let middle = chart.plotting_area().map_coordinate(&(number as f64 + 0.5, 0.0));
+                let style = small().pos(Pos::new(HPos::Center, VPos::Top));
+                canvas.draw(&Text::new(group.clone(), (middle.0, middle.1 + 8), style))?;
+            }
+            Ok(())
+        };
+        let keys = self.series.iter().map(|bars| (&bars.label, bars.look));
+        finish(&self.title, keys, true, SIZE, drawing)
+    }
+
+    fn bars_of(&self, number: usize, bars: &Bars) -> Vec<Rectangle<(f64, f64)>> {
+        let width = 0.84 / self.series.len() as f64;
+        let style = bars.look.rgb().mix(bars.look.solidity()).filled();
+        let bar = |(group, value): (usize, &Option<f64>)| {
+            let left = group as f64 + 0.08 + width * number as f64;
+            value.map(|value| Rectangle::new([(left, 0.0), (left + width * 0.92, value)], style))
+        };
+        bars.values.iter().enumerate().filter_map(bar).collect()
+    }
+}
+
+/// Draws into a string and hands the colours over to the page.
+fn finish<'k>(
+    title: &str,
+    keys: impl Iterator<Item = (&'k String, Look)>,
+    has_bars: bool,
+    (width, height): (u32, u32),
+    drawing: impl FnOnce(&Canvas<'_>) -> Drawn,
+) -> Option<Chart> {
+    let mut svg = String::new();
+    {
+        let canvas = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
+        // Drawing into a string fails only on impossible ranges; then the chart is left out.
+        drawing(&canvas).ok()?;
+        canvas.present().ok()?;
+    }
+    let head = format!("<svg width=\"{width}\" height=\"{height}\"");
+    let mut svg = svg.replacen(&head, "<svg role=\"img\"", 1);
+    if let Some(end) = svg.find('>') {
+        svg.insert_str(end + 1, &format!("<title>{}</title>", escape(title)));
+    }
+    svg = svg.replace("#010203", "currentColor");
+    for number in 0..SERIES_COLOURS {
+        svg = svg.replace(&format!("#FAFB{number:02X}"), &format!("var(--series-{number})"));
+    }
+    let legend = keys.map(|(label, look)| Key { label: label.clone(), look }).collect();
+    Some(Chart { title: title.to_owned(), svg, legend, has_bars })
+}
+
+/// The colour of text.
+const fn ink() -> RGBColor {
+    INK
+}
+
+fn text() -> TextStyle<'static> {
+    (FONT, FONT_SIZE).into_font().color(&INK.mix(0.85))
+}
+
+fn small() -> TextStyle<'static> {
+    (FONT, FONT_SIZE - 2).into_font().color(&INK.mix(0.85))
+}
+
+/// Smallest and largest value; `None` of nothing or of values that are no numbers.
+fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let ends = values.fold(None, |ends: Option<(f64, f64)>, value| {
+        let (low, high) = ends.unwrap_or((value, value));
+        Some((low.min(value), high.max(value)))
+    });
+    ends.filter(|(low, high)| low.is_finite() && high.is_finite())
+}
+
+fn headroom(largest: f64) -> f64 {
+    largest * 1.08
+}
+
+/// An axis label: short, and exact where it can be.
+fn tick(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        size if size >= 1e9 => format!("{}G", plain(value / 1e9)),
+        size if size >= 1e6 => format!("{}M", plain(value / 1e6)),
+        size if size >= 1e4 => format!("{}k", plain(value / 1e3)),
+        _ => plain(value),
+    }
+}
+
+fn plain(value: f64) -> String {
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text.is_empty() || text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(look: Look) -> Line {
+        let pieces = vec![vec![(1.0, 10.0), (2.0, 1000.0)], vec![(3.0, 5.0)]];
+        Line { label: "a & b".to_owned(), look, pieces, points: true }
+    }
+
+    #[test]
+    fn things_are_counted_in_whole_numbers() {
+        let look = Look { colour: Some(0), dashed: false };
+        let labels = |whole_x: bool| {
+            let series = vec![line(look)];
+            let chart = LineChart { whole_x, series, ..LineChart::default() };
+            chart.draw().expect("there are points").svg.matches("\n2.4\n").count()
+        };
+        assert_eq!((labels(false), labels(true)), (1, 0));
+    }
+
+    #[test]
+    fn names_of_narrow_bands_do_not_meet() {
+        let band = |number: u32| Band {
+            name: "Steady state".to_owned(),
+            from: 100.0 + f64::from(number),
+            to: 101.0 + f64::from(number),
+        };
+        let chart = LineChart { bands: (0..6).map(band).collect(), ..LineChart::default() };
+        let places = chart.places_of_names(&(0.0..106.0));
+        let half = 12.0 * NAME_LETTER_WIDTH / 2.0;
+        for (index, (middle, line)) in places.iter().enumerate() {
+            assert!(f64::from(*middle) + half <= f64::from(SIZE.0), "cut at the edge");
+            for (other, other_line) in &places[..index] {
+                let apart = f64::from((middle - other).abs()) >= 2.0 * half - 1.0;
+                assert!(apart || line != other_line, "{places:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn colours_come_from_the_page() {
+        for logarithmic in [false, true] {
+            let look = Look { colour: Some(1), dashed: logarithmic };
+            let chart = LineChart {
+                title: "Rate".to_owned(),
+                logarithmic,
+                series: vec![line(look), line(Look { colour: None, dashed: false })],
+                bands: vec![Band { name: "one".to_owned(), from: 0.5, to: 3.5 }],
+                ..LineChart::default()
+            };
+            let svg = chart.draw().expect("there are points").svg;
+            assert!(svg.contains("var(--series-1)") && svg.contains("currentColor"));
+            assert!(!svg.contains("=\"#"), "a fixed colour is left");
+            assert!(!svg.contains("width=\"560\" height"), "the page sets the size");
+        }
+    }
+
+    #[test]
+    fn bars_with_gaps() {
+        let look = Look { colour: Some(0), dashed: false };
+        let values = vec![Some(5.0), None];
+        let chart = BarChart {
+            groups: vec!["x".to_owned(), "y".to_owned()],
+            series: vec![Bars { label: "a".to_owned(), look, values }],
+            ..BarChart::default()
+        };
+        let svg = chart.draw().expect("there is a bar").svg;
+        assert_eq!(svg.matches("var(--series-0)").count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_left_out() {
+        assert!(LineChart::default().draw().is_none());
+        assert!(BarChart::default().draw().is_none());
+        let look = Look { colour: Some(0), dashed: false };
+        let zero =
+            Line { label: String::new(), look, pieces: vec![vec![(1.0, 0.0)]], points: false };
+        let chart = LineChart { series: vec![zero], logarithmic: true, ..LineChart::default() };
+        assert!(chart.draw().is_none(), "zero has no place on a logarithmic axis");
+    }
+
+    #[test]
+    fn ticks() {
+        let shown = [0.0, 0.05, 12.5, 9000.0, 25_000.0, 1_500_000.0, 2e9].map(tick);
+        assert_eq!(shown, ["0", "0.05", "12.5", "9000", "25k", "1.5M", "2G"]);
+    }
+}

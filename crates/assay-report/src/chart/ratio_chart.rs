@@ -1,0 +1,134 @@
+//! Ratios as bars from 1, with their intervals, on a logarithmic axis.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::{Canvas, Chart, Look, finish, ink, small, text, tick};
+
+/// Ratios under each other.
+#[derive(Debug, Clone, Default)]
+pub struct RatioChart {
+    /// What it shows.
+    pub title: String,
+    /// What a ratio is of.
+    pub x_label: String,
+    /// The ratios, from the top.
+    pub ratios: Vec<RatioBar>,
+}
+
+/// One ratio.
+#[derive(Debug, Clone)]
+pub struct RatioBar {
+    /// What it is of.
+    pub label: String,
+    /// How it looks.
+    pub look: Look,
+    /// Where the bar ends.
+    pub median: f64,
+    /// Where its interval begins.
+    pub low: f64,
+    /// Where its interval ends.
+    pub high: f64,
+}
+
+/// Width of a drawing; the page scales it.
+const WIDTH: u32 = 560;
+/// Height of a ratio, and of everything else.
+const ROW_HEIGHT: u32 = 24;
+const FRAME_HEIGHT: u32 = 66;
+/// Room for labels, and how many letters fit.
+const LABELS_WIDTH: u32 = 236;
+const LABEL_LETTERS: usize = 30;
+
+impl RatioChart {
+    /// Draws; without a ratio above zero there is no chart. Ratios that are no numbers are left out.
+    pub fn draw(&self) -> Option<Chart> {
+        let is_drawable = |bar: &&RatioBar| bar.low > 0.0 && bar.high.is_finite();
+        let bars: Vec<&RatioBar> = self.ratios.iter().filter(is_drawable).collect();
+        let low = bars.iter().map(|bar| bar.low).reduce(f64::min)?.min(1.0) / 1.1;
+        let high = bars.iter().map(|bar| bar.high).reduce(f64::max)?.max(1.0) * 1.1;
+        let height = FRAME_HEIGHT + ROW_HEIGHT * bars.len() as u32;
+        let drawing = |canvas: &Canvas<'_>| {
+            let mut builder = ChartBuilder::on(canvas);
+            builder.margin(6).margin_right(14).x_label_area_size(42);
+            builder.y_label_area_size(LABELS_WIDTH);
+            let rows = bars.len() as f64;
+            let mut chart = builder.build_cartesian_2d((low..high).log_scale(), 0.0..rows)?;
+            chart
+                .configure_mesh()
+                .disable_y_mesh()
+                .y_labels(0)
+                .x_labels(6)
+                .x_desc(&self.x_label)
+                .axis_style(ink().mix(0.5))
+                .bold_line_style(ink().mix(0.12))
+                .light_line_style(TRANSPARENT)
+                .label_style(text())
+                .axis_desc_style(text())
+                .x_label_formatter(&|x| tick(*x))
+                .draw()?;
+            for (number, bar) in bars.iter().enumerate() {
+                let middle = rows - number as f64 - 0.5;
+                let fill = bar.look.rgb().mix(0.75).filled();
+                let (from, to) = (bar.median.min(1.0), bar.median.max(1.0));
+                let corners = [(from, middle - 0.32), (to, middle + 0.32)];
+                let line = ink().mix(0.8).stroke_width(2);
+                let whisker = PathElement::new(vec![(bar.low, middle), (bar.high, middle)], line);
+                chart.draw_series([Rectangle::new(corners, fill)])?;
+                chart.draw_series([whisker])?;
+                let place = chart.plotting_area().map_coordinate(&(low, middle));
+                let style = small().pos(Pos::new(HPos::Right, VPos::Center));
+                let words = format!("{}  {:.2}", shortened(&bar.label), bar.median);
+                canvas.draw(&Text::new(words, (place.0 - 8, place.1), style))?;
+            }
+            let one = PathElement::new(vec![(1.0, 0.0), (1.0, rows)], ink().mix(0.6));
+            chart.draw_series([one])?;
+            Ok(())
+        };
+        finish(&self.title, std::iter::empty(), true, (WIDTH, height), drawing)
+    }
+}
+
+/// The end of a label says more than its beginning.
+fn shortened(label: &str) -> String {
+    let letters = label.chars().count();
+    if letters <= LABEL_LETTERS {
+        return label.to_owned();
+    }
+    let rest: String = label.chars().skip(letters + 1 - LABEL_LETTERS).collect();
+    format!("…{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_begin_at_one() {
+        let bar = |label: &str, median: f64| RatioBar {
+            label: label.to_owned(),
+            look: Look { colour: Some(2), dashed: false },
+            median,
+            low: median * 0.9,
+            high: median * 1.1,
+        };
+        let mut chart = RatioChart {
+            title: "a < b".to_owned(),
+            ratios: vec![bar("faster", 3.0), bar("slower", 0.5), bar("nothing", 0.0)],
+            ..RatioChart::default()
+        };
+        let svg = chart.draw().expect("there are ratios").svg;
+        assert!(svg.contains("faster") && svg.contains("slower") && !svg.contains("nothing"));
+        assert!(svg.contains("var(--series-2)") && svg.contains("a &lt; b"));
+        assert!(!svg.contains("=\"#"), "a fixed colour is left");
+        chart.ratios.truncate(0);
+        assert!(chart.draw().is_none());
+    }
+
+    #[test]
+    fn labels_that_are_too_long() {
+        assert_eq!(shortened("short"), "short");
+        let long = shortened(&"x".repeat(99));
+        assert!(long.chars().count() == LABEL_LETTERS && long.starts_with('…'), "{long}");
+    }
+}

@@ -1,0 +1,34 @@
+//! What prints, draws and counts: shared by the laboratory, the benchmarks and the command line.
+//!
+//! A report is a [`Page`] of [`Section`]s with text, [`Table`]s and [`Chart`]s; it has an HTML form
+//! that needs nothing but itself, and a Markdown form. [`stats`] holds the statistics of few, long
+//! measurements: medians, ratios of pairs with intervals, Student's t test, and the one rule by
+//! which two things count as different.
+//!
+//! ```
+//! use assay_report::{Page, Section, Table};
+//!
+//! let mut table = Table::new("Rates", &["Phase", "tx/s"], 1);
+//! table.push(["steady".to_owned(), assay_report::number::rate(5833.4)]);
+//! let section = Section { title: "Throughput".to_owned(), tables: vec![table], ..Section::default() };
+//! let page = Page { title: "Report".to_owned(), sections: vec![section], ..Page::default() };
+//! assert!(page.markdown().contains("| steady | 5,833.4 |"));
+//! ```
+//!
+//! Deliberately absent: what is measured and how. This crate knows no plan, no target and no
+//! results file, and depends on nothing of the workspace.
+
+pub mod atomic_file;
+mod chart;
+pub mod csv;
+mod escape;
+pub mod number;
+mod page;
+pub mod stats;
+mod style;
+mod table;
+
+pub use chart::{Band, BarChart, Bars, Chart, Line, LineChart, Look, RatioBar, RatioChart};
+pub use escape::escape;
+pub use page::{Page, Section};
+pub use table::Table;

@@ -1,0 +1,83 @@
+//! When two things count as different: one rule for micro-benchmarks and for whole runs.
+
+use serde::{Deserialize, Serialize};
+
+use super::ratio::Ratio;
+
+/// Coverage of the intervals that verdicts on micro-benchmarks are based on. With 95 % one of twenty comparisons of a thing
+/// with itself would be called a difference, floor aside.
+pub const COVERAGE: f64 = 0.99;
+
+/// Smallest floor: where code happens to lie in memory makes that much.
+pub const FLOOR_MIN: f64 = 0.01;
+
+/// What a ratio of the other's time over ours says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Ours is faster.
+    Faster,
+    /// Ours is slower.
+    Slower,
+    /// Any difference is shown to be smaller than what was agreed beforehand to matter.
+    Equivalent,
+    /// No difference is shown, which does not say that there is none.
+    NotShown,
+}
+
+impl Verdict {
+    /// A difference is shown when the interval has [`COVERAGE`] and excludes 1, and the median is further from 1 than
+    /// `floor`, a share: 0.01 is one percent.
+    pub fn of(ratio: &Ratio, floor: f64) -> Self {
+        Self::of_covered(ratio, floor, COVERAGE)
+    }
+
+    /// The same for intervals of another coverage.
+    pub fn of_covered(ratio: &Ratio, floor: f64, wanted: f64) -> Self {
+        let is_sure = ratio.coverage >= wanted;
+        if is_sure && ratio.low > 1.0 && ratio.median > 1.0 + floor {
+            Self::Faster
+        } else if is_sure && ratio.high < 1.0 && ratio.median < 1.0 / (1.0 + floor) {
+            Self::Slower
+        } else {
+            Self::NotShown
+        }
+    }
+
+    /// Whether it says that there is a difference.
+    pub const fn is_difference(self) -> bool {
+        matches!(self, Self::Faster | Self::Slower)
+    }
+
+    /// For tables.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Equivalent => "equivalent",
+            Self::NotShown => "no difference shown",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shows_a_difference() {
+        let ratio = |low, median, high| Ratio { median, low, high, coverage: 0.99, pairs: 15 };
+        for (ratio, verdict) in [
+            (ratio(1.02, 1.03, 1.04), Verdict::Faster),
+            (ratio(0.96, 0.97, 0.98), Verdict::Slower),
+            (ratio(0.99, 1.03, 1.05), Verdict::NotShown),
+            (ratio(1.001, 1.005, 1.009), Verdict::NotShown),
+            (ratio(0.991, 0.995, 0.999), Verdict::NotShown),
+            (Ratio { coverage: 0.9, ..ratio(1.2, 1.3, 1.4) }, Verdict::NotShown),
+        ] {
+            assert_eq!(Verdict::of(&ratio, FLOOR_MIN), verdict, "{ratio:?}");
+        }
+        let few = Ratio { coverage: 0.96, ..ratio(1.02, 1.03, 1.04) };
+        assert_eq!(Verdict::of_covered(&few, FLOOR_MIN, 0.95), Verdict::Faster);
+    }
+}

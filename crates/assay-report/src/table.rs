@@ -1,0 +1,149 @@
+//! A table, and its three forms: HTML, Markdown, plain text.
+
+use std::fmt::Write;
+
+use crate::escape::escape;
+
+/// Words of more bytes may take several lines on a page.
+const LONG_CELL: usize = 28;
+/// Longer words behind the comma of a heading are no unit.
+const LONG_UNIT: usize = 5;
+
+/// A table of text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Table {
+    /// What it shows.
+    pub caption: String,
+    /// Headings of the columns.
+    pub head: Vec<String>,
+    /// Cells, as many in each row as there are headings.
+    pub rows: Vec<Vec<String>>,
+    /// Columns from the left that hold words; the others hold numbers and stand to the right.
+    pub word_columns: usize,
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(caption: &str, head: &[&str], word_columns: usize) -> Self {
+        let head = head.iter().map(|cell| (*cell).to_owned()).collect();
+        Self { caption: caption.to_owned(), head, rows: Vec::new(), word_columns }
+    }
+
+    /// Adds a row.
+    pub fn push<const N: usize>(&mut self, row: [String; N]) {
+        self.rows.push(row.into());
+    }
+
+    /// Appends it as HTML.
+    pub fn html(&self, out: &mut String) {
+        out.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<caption><span>");
+        out.push_str(&escape(&self.caption));
+        out.push_str("</span></caption>\n<thead><tr>");
+        self.html_cells(&self.head, "th scope=\"col\"", "th", out);
+        out.push_str("</tr></thead>\n<tbody>\n");
+        for row in &self.rows {
+            out.push_str("<tr>");
+            self.html_cells(row, "td", "td", out);
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</tbody></table></div>\n");
+    }
+
+    fn html_cells(&self, cells: &[String], open: &str, close: &str, out: &mut String) {
+        for (column, cell) in cells.iter().enumerate() {
+            let class = match column < self.word_columns {
+                true if cell.len() > LONG_CELL => " class=\"word long\"",
+                true => " class=\"word\"",
+                false => "",
+            };
+            let mut text = escape(cell);
+            // A unit stays with what stands before it.
+            if close == "th"
+                && let Some((what, unit)) = text.rsplit_once(", ")
+                && unit.len() <= LONG_UNIT
+            {
+                text = format!("{what},&nbsp;{unit}");
+            }
+            // Writing to a string cannot fail.
+            let _ = write!(out, "<{open}{class}>{text}</{close}>");
+        }
+    }
+
+    /// Appends it as Markdown.
+    pub fn markdown(&self, out: &mut String) {
+        let row = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        // Writing to a string cannot fail.
+        let _ = write!(out, "**{}**\n\n{}|", self.caption, row(&self.head));
+        for column in 0..self.head.len() {
+            out.push_str(if column < self.word_columns { " --- |" } else { " ---: |" });
+        }
+        out.push('\n');
+        self.rows.iter().for_each(|cells| out.push_str(&row(cells)));
+        out.push('\n');
+    }
+
+    /// Appends it as plain text, columns aligned.
+    pub fn text(&self, out: &mut String) {
+        let all = || std::iter::once(&self.head).chain(&self.rows);
+        let width = |column: usize| {
+            all().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+        };
+        let widths: Vec<usize> =
+            (0..self.head.len()).map(|column| width(column).unwrap_or(0)).collect();
+        out.push_str(&self.caption);
+        out.push('\n');
+        for row in all() {
+            let mut line = String::from(" ");
+            for (column, cell) in row.iter().enumerate() {
+                let pad = " ".repeat(widths[column].saturating_sub(cell.chars().count()));
+                let (before, after) =
+                    if column < self.word_columns { ("", pad.as_str()) } else { (&*pad, "") };
+                // Writing to a string cannot fail.
+                let _ = write!(line, " {before}{cell}{after} ");
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_forms() {
+        let mut table = Table::new("Rates", &["Phase", "tx/s"], 1);
+        table.push(["Fan-out <1>".to_owned(), "5".to_owned()]);
+        table.push(["a|b".to_owned(), "1,234".to_owned()]);
+        let (mut html, mut markdown, mut text) = (String::new(), String::new(), String::new());
+        table.html(&mut html);
+        table.markdown(&mut markdown);
+        table.text(&mut text);
+        insta::assert_snapshot!(format!("{html}\n{markdown}\n{text}"), @r#"
+        <div class="scroll" tabindex="0"><table>
+        <caption><span>Rates</span></caption>
+        <thead><tr><th scope="col" class="word">Phase</th><th scope="col">tx/s</th></tr></thead>
+        <tbody>
+        <tr><td class="word">Fan-out &lt;1&gt;</td><td>5</td></tr>
+        <tr><td class="word">a|b</td><td>1,234</td></tr>
+        </tbody></table></div>
+
+        **Rates**
+
+        | Phase | tx/s |
+        | --- | ---: |
+        | Fan-out <1> | 5 |
+        | a\|b | 1,234 |
+
+
+        Rates
+          Phase         tx/s
+          Fan-out <1>      5
+          a|b          1,234
+        "#);
+    }
+}
