@@ -15,7 +15,6 @@ usage: cargo xtask <command>
   ci     [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass;
          only by name: package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation)
   fuzz   [--seconds N] [TARGET…]: each fuzz target, or those named, for N seconds (60)
-  tidy   allowed crate edges, files with unsafe code, file length, forbidden words in code and in text for users, documents";
   tidy   allowed and used crate edges, import cycles, files with unsafe code, file length, forbidden words, documents";
 
 fn main() -> ExitCode {
