@@ -69,7 +69,7 @@ fn a_plan_measures_node_and_index_and_any_server_can_be_compared() {
 
     // The folder of a run is that of a node, and its index can be asked again.
     let (rpc, electrum) = (free_address().to_string(), free_address().to_string());
-    let datadir = out.join("work/assay+index-0");
+    let datadir = out.join("work/assay+index-0-1");
     let node = assay()
         .args(["node", "--chain", "bch-regtest", "--rpc", &rpc, "--electrum", &electrum])
         .args(["--electrum-rate", "0", "--datadir"])
