@@ -30,5 +30,5 @@ mod table;
 
 pub use chart::{Band, BarChart, Bars, Chart, Line, LineChart, Look, RatioBar, RatioChart};
 pub use escape::escape;
-pub use page::{Page, Section};
+pub use page::{Figure, Front, Page, Section};
 pub use table::Table;

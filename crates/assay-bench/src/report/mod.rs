@@ -10,7 +10,7 @@ use std::{fs, io};
 
 use assay_lab::machine;
 use assay_report::atomic_file::{self, WriteError};
-use assay_report::{Page, Section, Table};
+use assay_report::{Front, Page, Section, Table};
 
 use crate::results::{BenchResults, Measured, SCHEMA};
 use crate::table;
@@ -107,7 +107,20 @@ fn page(results: &BenchResults) -> Page {
         title: plan.map_or("Benchmarks", |plan| &plan.title).to_owned(),
         summary: plan.map_or("", |plan| &plan.summary).to_owned(),
         created: results.created.clone(),
+        front: Some(front(results)),
         sections: sections(results),
+    }
+}
+
+/// The first screen: how many alternatives are faster, and the ratios of the first group.
+fn front(results: &BenchResults) -> Front {
+    let first = groups(&results.benchmarks).into_iter().next();
+    Front {
+        answer: prose::counts(results),
+        chart: first
+            .and_then(|(group, measured)| charts::ratios(group, &measured).into_iter().next()),
+        caveats: prose::caveats(results),
+        ..Front::default()
     }
 }
 
@@ -117,7 +130,7 @@ fn sections(results: &BenchResults) -> Vec<Section> {
         title: title.to_owned(),
         prose,
         tables,
-        charts: Vec::new(),
+        ..Section::default()
     };
     let mut all = vec![
         section("summary", "Summary", prose::summary(results), tables::summary(results)),
@@ -144,6 +157,7 @@ fn sections(results: &BenchResults) -> Vec<Section> {
             prose: Vec::new(),
             tables: vec![table::measured(group, measured.iter().copied())],
             charts: charts::of_group(group, &measured),
+            ..Section::default()
         });
     }
     if !results.builds.is_empty() {

@@ -27,24 +27,36 @@ pub(super) fn summary(results: &BenchResults) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let questions = results.plan.iter().flat_map(|plan| &plan.questions);
     all.extend(questions.map(|question| format!("- {question}")));
+    all.push(counts(results));
+    all.extend(caveats(results).into_iter().map(|caveat| format!("- {caveat}")));
+    all
+}
+
+/// How many alternatives are faster, slower, neither.
+pub(super) fn counts(results: &BenchResults) -> String {
     let comparisons: Vec<&Comparison> =
         results.benchmarks.iter().flat_map(|measured| &measured.comparisons).collect();
     let count = |verdict| comparisons.iter().filter(|found| found.verdict == verdict).count();
-    all.push(format!(
+    format!(
         "{} benchmarks; of {} alternatives compared with a baseline, {} are faster, {} are slower, and for {} no difference is shown.",
         results.benchmarks.len(),
         comparisons.len(),
         count(Verdict::Faster),
         count(Verdict::Slower),
         count(Verdict::NotShown)
-    ));
+    )
+}
+
+/// What limits the results.
+pub(super) fn caveats(results: &BenchResults) -> Vec<String> {
+    let mut all = Vec::new();
     if !results.is_complete {
-        all.push("The run was stopped before its end: not everything was measured.".to_owned());
+        all.push("the run was stopped before its end: not everything was measured".to_owned());
     }
     if !results.failures.is_empty() {
-        all.push(format!("{} have no figures: see the end.", results.failures.len()));
+        all.push(format!("{} have no figures: see the end", results.failures.len()));
     }
-    all.extend(results.conditions.warnings.iter().map(|warning| format!("- warning: {warning}")));
+    all.extend(results.conditions.warnings.iter().cloned());
     all
 }
 

@@ -24,7 +24,7 @@ pub(super) fn page(history: &History) -> Page {
             "A series holds the same work (tip and UTXO set), by the same kind of target, on the same machine.".to_owned(),
         ],
         tables: vec![changes(history)],
-        charts: Vec::new(),
+        ..Section::default()
     }];
     for (number, series) in history.series.iter().enumerate() {
         sections.push(Section {
@@ -33,6 +33,7 @@ pub(super) fn page(history: &History) -> Page {
             prose: Vec::new(),
             tables: vec![points(series)],
             charts: chart(series).draw().into_iter().collect(),
+            ..Section::default()
         });
     }
     Page {
@@ -40,6 +41,7 @@ pub(super) fn page(history: &History) -> Page {
         summary: "Times of runs in order of time, and where they changed.".to_owned(),
         created: utc_now(),
         sections,
+        ..Page::default()
     }
 }
 

@@ -103,6 +103,7 @@ pub fn html(files: &[(FileSummary, Charted)], read: &Throughput) -> String {
         prose,
         tables,
         charts,
+        ..Section::default()
     };
     let clock = "Time is the log's own clock, counted from the program's first line, or from its \
                  first progress where that line is missing. Time between sessions, when the program \
@@ -122,6 +123,7 @@ pub fn html(files: &[(FileSummary, Charted)], read: &Throughput) -> String {
                 Vec::new(),
             ),
         ],
+        ..Page::default()
     };
     page.html()
 }

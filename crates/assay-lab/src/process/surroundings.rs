@@ -31,7 +31,8 @@ pub struct Surroundings {
     pub wall_s: f64,
     /// Cores that the laboratory and its targets may use.
     pub cores: usize,
-    /// CPU time of everything on these cores, seconds (`/proc/stat`: all but idle, iowait and steal).
+    /// CPU time of all programs on these cores, seconds (`/proc/stat`: user, nice, system). Interrupts are no program's: loopback
+    /// traffic of the run itself causes them.
     pub busy_s: Option<f64>,
     /// CPU time of the laboratory, all it started, and the threads of the kernel, seconds.
     pub own_s: Option<f64>,
@@ -129,11 +130,11 @@ fn of_cores(stat: &str, allowed: &[usize]) -> Option<(f64, f64)> {
             continue;
         }
         let ticks: Vec<u64> = fields.map_while(|ticks| ticks.parse().ok()).collect();
-        let &[user, nice, system, _idle, _iowait, irq, softirq, stolen, ..] = ticks.as_slice()
+        let &[user, nice, system, _idle, _iowait, _irq, _softirq, stolen, ..] = ticks.as_slice()
         else {
             return None;
         };
-        busy += user + nice + system + irq + softirq;
+        busy += user + nice + system;
         steal += stolen;
         found += 1;
     }
@@ -255,7 +256,7 @@ mod tests {
     #[test]
     fn counters_of_the_chosen_cores() {
         let stat = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 100 10 20 900 5 1 2 30 0 0\ncpu1 1 1 1 1 1 1 1 1 0 0\nintr 7\n";
-        assert_eq!(of_cores(stat, &[0]), Some((1.33, 0.3)));
+        assert_eq!(of_cores(stat, &[0]), Some((1.3, 0.3)));
         assert_eq!(of_cores(stat, &[5]), None);
         assert_eq!(of_cores("", &[0]), None);
         assert_eq!(

@@ -39,6 +39,11 @@ pub(super) fn per_phase(results: &Results) -> Vec<Chart> {
         .collect()
 }
 
+/// The one of these for the first screen.
+pub(super) fn inputs_per_phase(results: &Results) -> Option<Chart> {
+    phase_bars(results, "Inputs per second", "inputs/s", |phase| phase.inputs_per_s, None)
+}
+
 fn phase_bars(
     results: &Results,
     title: &str,

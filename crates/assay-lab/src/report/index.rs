@@ -9,7 +9,7 @@ use assay_report::number::{
 use assay_report::stats::{median, spread};
 
 use super::series::{self, measured_phases, published};
-use super::tables::{NONE, quotient};
+use super::tables::NONE;
 use crate::plan::{Figure, FigureKind};
 use crate::results::{IndexPhase, PhaseResult, Results, Run, Status, TargetResults};
 
@@ -69,10 +69,8 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
              having it, with blocks sent one after the other, so that they include the queue. The \
              version measured also dropped its connection to the node during large replies and began \
              again, which decides its figures from the first steady state on; later versions do not. \
-             A ratio to them shows progress since then, and nothing about today's programs: compare \
-             one with ours by `--target bitcoind=PATH+fulcrum=PATH`. In the row \"with node\" our \
-             figure contains the node's work and the published one does not, so that its ratio is a \
-             lower bound."
+             That is other work than ours, so no ratio is printed; `--target bitcoind=PATH+fulcrum=PATH` \
+             measures the two side by side."
                 .to_owned(),
         );
     }
@@ -116,7 +114,7 @@ pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
     for seen in &shares {
         head.push(format!("{} seen", whole_percent(*seen)));
         if is_published {
-            head.extend(["published".to_owned(), "ratio".to_owned()]);
+            head.push("published".to_owned());
         }
     }
     let caption = format!("{}: index, service rate per phase", target.name);
@@ -140,7 +138,6 @@ pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
                     let figure = published(results, FigureKind::Index, name, *seen);
                     let figure = figure.and_then(metric.published).filter(|value| *value > 0.0);
                     row.push(figure.map_or_else(|| NONE.to_owned(), rate));
-                    row.push(quotient(value, figure));
                 }
             }
             table.rows.push(row);
@@ -307,6 +304,11 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
         }
     }
     out
+}
+
+/// Inputs per second of node and index together, over all measured phases.
+pub(super) fn with_node_inputs_per_s(runs: &[&Run]) -> Option<f64> {
+    middle(runs, "total", |phase| phase.pair_inputs_per_s)
 }
 
 /// Whether a run with an index counts.

@@ -5,6 +5,7 @@
 
 mod charts;
 mod csv;
+mod front;
 mod index;
 mod profiles;
 mod prose;
@@ -21,6 +22,7 @@ use std::path::Path;
 use assay_report::atomic_file::{self, WriteError};
 use assay_report::{Chart, Page, Section, Table};
 
+use crate::compare::{CompareError, Comparison};
 use crate::results::Results;
 
 /// The files of a report.
@@ -56,7 +58,7 @@ pub fn write_all(results: &Results, dir: &Path) -> Result<(), WriteError> {
     atomic_file::write(&dir.join(FILES[3]), page.html().as_bytes())
 }
 
-/// What a terminal prints at the end: the phase tables and the comparison with the yardstick.
+/// What a terminal prints at the end: the phase tables, then the answer, its figures and caveats.
 pub fn terminal(results: &Results) -> String {
     let mut out = String::new();
     for table in scaling::by_width(results) {
@@ -79,8 +81,13 @@ pub fn terminal(results: &Results) -> String {
             out.push('\n');
         }
     }
-    let verdict = verdict::of(results).map(|verdict| verdict::sentences(results, &verdict));
-    for line in prose::headlines(results).into_iter().chain(verdict.into_iter().flatten()) {
+    let verdict = verdict::of(results);
+    if let Some(front) = front::of(results, verdict.as_ref()) {
+        front.text(&mut out);
+    }
+    // The first is the answer.
+    let sentences = verdict.as_ref().map(|verdict| verdict::sentences(results, verdict));
+    for line in sentences.into_iter().flatten().skip(1) {
         out.push_str(&line);
         out.push('\n');
     }
@@ -105,11 +112,13 @@ fn index_tables(results: &Results) -> Vec<Table> {
 }
 
 fn page(results: &Results) -> Page {
+    let verdict = verdict::of(results);
     Page {
         title: results.plan.title.clone(),
         summary: results.plan.summary.clone(),
         created: results.created.clone(),
-        sections: sections(results),
+        front: front::of(results, verdict.as_ref()),
+        sections: sections(results, verdict.as_ref()),
     }
 }
 
@@ -120,20 +129,23 @@ fn section(
     tables: Vec<Table>,
     charts: Vec<Chart>,
 ) -> Section {
-    Section { id: id.to_owned(), title: title.to_owned(), prose, tables, charts }
+    Section { id: id.to_owned(), title: title.to_owned(), prose, tables, charts, is_folded: false }
 }
 
-fn sections(results: &Results) -> Vec<Section> {
+/// A part that most readers pass over.
+fn folded(id: &str, title: &str, prose: Vec<String>, tables: Vec<Table>) -> Section {
+    Section { is_folded: true, ..section(id, title, prose, tables, Vec::new()) }
+}
+
+fn sections(results: &Results, verdict: Option<&Result<Comparison, CompareError>>) -> Vec<Section> {
     let is_sync = sync::is_one(results);
-    let verdict = verdict::of(results);
     let mut summary = prose::summary(results);
-    if let Some(verdict) = &verdict {
+    if let Some(verdict) = verdict {
         // Under the sentences that say what was done and where, above the figures.
         let at = summary.len().min(2);
         summary.splice(at..at, verdict::sentences(results, verdict));
     }
-    let mut all =
-        vec![section("summary", "Summary", summary, tables::outcome(results), Vec::new())];
+    let mut all = vec![section("summary", "Runs", summary, tables::outcome(results), Vec::new())];
     if scaling::is_there(results) {
         all.push(section(
             "scaling",
@@ -144,8 +156,8 @@ fn sections(results: &Results) -> Vec<Section> {
         ));
     }
     all.extend(if is_sync { sync_sections(results) } else { block_sections(results) });
-    if let Some(verdict) = &verdict {
-        let prose = verdict.as_ref().map(crate::compare::Comparison::notes).unwrap_or_default();
+    if let Some(verdict) = verdict {
+        let prose = verdict.as_ref().map(Comparison::notes).unwrap_or_default();
         let prose = prose.into_iter().map(|note| format!("- {note}")).collect();
         all.push(section("verdict", "Verdict in detail", prose, verdict::tables(verdict), vec![]));
     }
@@ -222,19 +234,17 @@ fn common_sections(results: &Results, is_sync: bool) -> Vec<Section> {
             vec![tables::resources(results)],
             charts::resources(results),
         ),
-        section(
+        folded(
             "verification",
             "Verification",
             vec![prose::VERIFICATION.to_owned()],
             vec![tables::verification(results)],
-            vec![],
         ),
-        section(
+        folded(
             "published",
             "Published figures",
             prose::published(results),
             tables::published(results),
-            vec![],
         ),
         section(
             "machine",
@@ -243,7 +253,7 @@ fn common_sections(results: &Results, is_sync: bool) -> Vec<Section> {
             machine_tables(results),
             vec![],
         ),
-        section("method", "Method", method, vec![], vec![]),
-        section("limitations", "Limitations", prose::limitations(results), vec![], vec![]),
+        folded("method", "Method", method, vec![]),
+        folded("limitations", "Limitations", prose::limitations(results), vec![]),
     ]
 }

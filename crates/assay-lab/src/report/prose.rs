@@ -4,6 +4,7 @@ use assay_report::number::{count, percent, rate, ratio, seconds, whole_percent};
 use assay_report::stats::{median, rate as divide};
 
 use super::series;
+use crate::machine::Yardstick;
 use crate::plan::SeenMode;
 use crate::results::{Results, Run, Status, disturbance};
 
@@ -48,17 +49,13 @@ pub(super) fn summary(results: &Results) -> Vec<String> {
         chain.recipe,
         chain.scale,
         chain.seed,
-        results.targets.iter().map(|target| target.version.as_str()).collect::<Vec<_>>().join(", "),
+        versions(results).join(", "),
         match results.runs().count() {
             1 => "one run".to_owned(),
             runs => format!("{runs} runs"),
         },
     )];
     out.push(machine_in_short(&results.machine));
-    for run in results.void_runs() {
-        let reason = run.void_reason.as_deref().unwrap_or("no reason was kept");
-        out.push(format!("VOID: {} counts for nothing: {reason}", run.id));
-    }
     out.extend(headlines(results).into_iter().map(|line| format!("- {line}")));
     out
 }
@@ -107,22 +104,51 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
     out.extend(super::scaling::headlines(results));
     out.extend(super::index::headlines(results));
     out.extend(yardstick(results));
-    out.extend(noise(results));
+    out.extend(noise(results).map(|(line, _)| line));
+    out
+}
+
+/// What limits the results, whatever the plan.
+pub(super) fn caveats(results: &Results) -> Vec<String> {
+    let mut out = Vec::new();
+    for run in results.void_runs() {
+        let reason = run.void_reason.as_deref().unwrap_or("no reason was kept");
+        out.push(format!("{} is discarded: {reason}", run.id));
+    }
     out.extend(disturbances(results));
+    out.extend(noise(results).filter(|(_, is_unrest)| *is_unrest).map(|(line, _)| line));
     out.extend(super::verdict::ran_once(results));
     out
 }
 
+/// What was measured, each once.
+fn versions(results: &Results) -> Vec<&str> {
+    let mut versions: Vec<&str> = Vec::new();
+    for target in &results.targets {
+        if !versions.contains(&target.version.as_str()) {
+            versions.push(&target.version);
+        }
+    }
+    versions
+}
+
+/// ECDSA verifications per second of the reference library, one thread, times the cores.
+pub(super) fn reference_per_s(results: &Results) -> Option<f64> {
+    mean(results, |rates| rates.ecdsa_verify_per_s)
+        .map(|verify| verify * results.machine.cores as f64)
+}
+
+fn mean(results: &Results, rate: fn(&Yardstick) -> Option<f64>) -> Option<f64> {
+    let rates: Vec<f64> = results.yardsticks.iter().filter_map(rate).collect();
+    (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+}
+
 /// Signatures per second beside what the reference library does on all cores.
 fn yardstick(results: &Results) -> Vec<String> {
-    let mean = |rate: fn(&crate::machine::Yardstick) -> Option<f64>| {
-        let rates: Vec<f64> = results.yardsticks.iter().filter_map(rate).collect();
-        (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
-    };
     let cores = results.machine.cores;
     let mut out = Vec::new();
-    if let Some(verify) = mean(|yardstick| yardstick.ecdsa_verify_per_s) {
-        let all = verify * cores as f64;
+    if let Some(all) = reference_per_s(results) {
+        let verify = all / cores as f64;
         let library = results.yardsticks.iter().find_map(|yardstick| yardstick.library.as_deref());
         out.push(format!(
             "reference library ({}), one thread: {} ECDSA verifications/s; times {cores} cores: {}",
@@ -145,7 +171,7 @@ fn yardstick(results: &Results) -> Vec<String> {
         }
     }
     let forged = results.chain.forge_s.filter(|seconds| *seconds > 0.0);
-    if let Some((sign, forge_s)) = mean(|yardstick| yardstick.ecdsa_sign_per_s).zip(forged) {
+    if let Some((sign, forge_s)) = mean(results, |rates| rates.ecdsa_sign_per_s).zip(forged) {
         let ours = results.chain.signatures as f64 / forge_s;
         let all = sign * cores as f64;
         out.push(format!(
@@ -159,8 +185,8 @@ fn yardstick(results: &Results) -> Vec<String> {
     out
 }
 
-/// What the control load says about the machine.
-fn noise(results: &Results) -> Option<String> {
+/// What the control load says about the machine, and whether that is a caveat.
+fn noise(results: &Results) -> Option<(String, bool)> {
     let times: Vec<f64> =
         results.runs().flat_map(|run| &run.control_ns).map(|ns| *ns as f64).collect();
     let spread = assay_report::stats::spread(&times)?;
@@ -170,10 +196,11 @@ fn noise(results: &Results) -> Option<String> {
     } else {
         ""
     };
-    Some(format!(
+    let line = format!(
         "machine noise: the control load took {ms:.1} ms (median of {times}), with a spread of {}{unrest}",
         percent(spread)
-    ))
+    );
+    Some((line, spread > UNREST))
 }
 
 /// Runs during which something else used the machine, and unequal CPU time for equal work.
@@ -204,10 +231,14 @@ pub(super) fn throughput(results: &Results) -> Vec<String> {
             .to_owned(),
     ];
     if let Some(published) = &results.plan.published {
+        let ratios = if super::tables::is_full_size(results) {
+            "Ratio is our figure divided by the published one; it compares two machines and two clocks, \
+             and is no comparison of programs."
+        } else {
+            "Published figures are of the full size (scale 1) and ours are not: no ratio is printed."
+        };
         out.push(format!(
-            "Published: {} ({}), measured on: {}. Ratio is our figure divided by the published one; \
-             it compares two machines, two clocks and two sizes of blocks, and is no comparison of \
-             programs.",
+            "Published: {} ({}), measured on: {}. {ratios}",
             published.title, published.source, published.machine
         ));
     }

@@ -64,6 +64,10 @@ fn is_like_for_like(results: &Results) -> bool {
 
 /// Who was first, and by how much.
 pub(super) fn standing(results: &Results) -> Option<String> {
+    if !is_like_for_like(results) {
+        // Ranks of unlike work mislead: the caveat says how the paths differ.
+        return None;
+    }
     let ends = ends(results);
     let (first, others) = ends.split_first().filter(|(_, others)| !others.is_empty())?;
     let of = |(name, time_s): &(String, f64)| format!("{name} took {}", ratio(time_s / first.1));
@@ -106,7 +110,7 @@ pub(super) fn doubts(results: &Results) -> Vec<String> {
     }
     if let Some((name, time_s)) = ends(results).first().filter(|(_, time_s)| *time_s < SHORT_S) {
         out.push(format!(
-            "short: {name} took {} s, in which starting and chance weigh much; a larger `--scale` says more of programs",
+            "run too short ({name}: {} s): start-up and noise dominate; use a larger `--scale`",
             seconds(*time_s)
         ));
     }
@@ -120,8 +124,7 @@ pub(super) fn doubts(results: &Results) -> Vec<String> {
     }
     if !rare.is_empty() {
         out.push(format!(
-            "few observations: seen to advance were {}; ends are measured, but blocks between two observations share their time \
-             evenly, in curves, ranges and phases",
+            "few progress samples ({}): ends are measured, curves, ranges and phases are interpolated",
             rare.join(", ")
         ));
     }
@@ -700,7 +703,12 @@ mod tests {
     #[test]
     fn first_screen_says_who_was_first_and_what_to_doubt() {
         let mut results = fixture::syncs();
-        let standing_of = |results: &Results| standing(results).expect("two targets");
+        assert_eq!(standing(&results), None, "one fetches, one reads files: not ranked");
+        let standing_of = |results: &Results| {
+            let mut alike = results.clone();
+            alike.targets.iter_mut().for_each(|target| target.delivery = None);
+            standing(&alike).expect("two targets")
+        };
         assert_eq!(
             standing_of(&results),
             "shortest from start to tip: bchn-28.0.1; assay took 1.31× as long"
@@ -710,7 +718,7 @@ mod tests {
         };
         let unlike = doubts_of(&results, "not the same").expect("one fetches, one reads files");
         assert!(unlike.contains("bchn-28.0.1: from block files"), "{unlike}");
-        assert!(doubts_of(&results, "short").is_some(), "two seconds are short");
+        assert!(doubts_of(&results, "run too short").is_some(), "two seconds are short");
         assert_eq!(doubts_of(&results, "few"), None, "every block was seen");
         results.plan.runs.repeat = 1;
         assert!(standing_of(&results).ends_with("nothing is known of chance"));
@@ -718,7 +726,7 @@ mod tests {
             block.tip_at_s = 60.0;
         }
         let few = doubts_of(&results, "few").expect("one observation");
-        assert!(few.contains("were assay once; ends"), "{few}");
+        assert!(few.contains("(assay once): ends"), "{few}");
         assert_eq!(outcome(&results).rows[0][3], "60.000");
         let ranges = &differences(&results)[0];
         assert!(ranges.rows.iter().all(|row| !row[4].contains("00.0 %")), "nothing absurd");

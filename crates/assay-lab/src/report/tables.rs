@@ -33,11 +33,15 @@ const METRICS: [Metric; 4] = [
 pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
     let shares = target.seen_shares();
     let is_published = results.plan.published.is_some() && !target.distinct_keys;
+    let has_ratio = is_published && is_full_size(results);
     let mut head = vec!["Phase".to_owned(), "Per second".to_owned()];
     for seen in &shares {
         head.push(format!("{} seen", whole_percent(*seen)));
         if is_published {
-            head.extend(["published".to_owned(), "ratio".to_owned()]);
+            head.push("published".to_owned());
+        }
+        if has_ratio {
+            head.push("ratio".to_owned());
         }
     }
     let ends = shares.first().zip(shares.last()).filter(|_| shares.len() > 1);
@@ -58,7 +62,11 @@ pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
                 row.push(with_spread(target, *seen, name, metric));
                 if is_published {
                     let figure = published_figure(results, FigureKind::Node, name, *seen);
-                    row.extend(beside(figure, metric, value));
+                    let figure = figure.and_then(metric.published);
+                    row.push(figure.map_or_else(|| NONE.to_owned(), rate));
+                    if has_ratio {
+                        row.push(quotient(value, figure));
+                    }
                 }
             }
             if let Some((first, last)) = ends {
@@ -80,12 +88,9 @@ fn with_spread(target: &TargetResults, seen: f64, phase: &str, metric: &Metric) 
     }
 }
 
-/// The published figure, and ours relative to it.
-fn beside(figure: Option<&Figure>, metric: &Metric, ours: Option<f64>) -> [String; 2] {
-    match figure.and_then(metric.published) {
-        Some(published) => [rate(published), quotient(ours, Some(published))],
-        None => [NONE.to_owned(), NONE.to_owned()],
-    }
+/// Whether the chain is of the size that published figures are of.
+pub(super) fn is_full_size(results: &Results) -> bool {
+    (results.chain.scale - 1.0).abs() < 1e-9
 }
 
 pub(super) fn quotient(above: Option<f64>, below: Option<f64>) -> String {
@@ -95,10 +100,12 @@ pub(super) fn quotient(above: Option<f64>, below: Option<f64>) -> String {
     }
 }
 
-/// Several targets on the same chain; nothing when there is only one.
+/// Several targets on the first chain; nothing when there is only one.
 pub(super) fn between_targets(results: &Results) -> Option<Table> {
-    let targets: Vec<&TargetResults> =
-        results.targets.iter().filter(|target| has_valid(target)).collect();
+    let is_distinct = results.targets.first()?.distinct_keys;
+    let on_first =
+        |target: &&TargetResults| target.distinct_keys == is_distinct && has_valid(target);
+    let targets: Vec<&TargetResults> = results.targets.iter().filter(on_first).collect();
     let (first, others) = targets.split_first().filter(|(_, others)| !others.is_empty())?;
     let mut head = vec!["Phase".to_owned(), "Seen".to_owned(), first.name.clone()];
     for other in others {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{Page, Section};
+use super::{Figure, Front, Page, Section};
 use crate::chart::{Chart, Look};
 use crate::escape::escape;
 use crate::style::STYLE;
@@ -19,7 +19,18 @@ pub(super) fn page(page: &Page) -> String {
         format_args!("<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"),
     );
     put(&mut out, format_args!("<header>\n<h1>{title}</h1>\n"));
-    put(&mut out, format_args!("<p>{}</p>\n", escape(page.summary.trim())));
+    if let Some(front) = &page.front {
+        front_html(front, &mut out);
+        put(
+            &mut out,
+            format_args!(
+                "<details><summary>What was run</summary><p>{}</p></details>\n",
+                escape(page.summary.trim())
+            ),
+        );
+    } else {
+        put(&mut out, format_args!("<p>{}</p>\n", escape(page.summary.trim())));
+    }
     put(&mut out, format_args!("<p class=\"quiet\">{}</p>\n", escape(&page.created)));
     out.push_str("<nav>");
     for section in &page.sections {
@@ -41,18 +52,47 @@ fn put(out: &mut String, text: fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
 
+fn front_html(front: &Front, out: &mut String) {
+    put(out, format_args!("<p class=\"answer\">{}</p>\n", inline(&front.answer)));
+    if !front.figures.is_empty() {
+        out.push_str("<dl class=\"figures\">\n");
+        for Figure { value, unit, of } in &front.figures {
+            let (value, unit, of) = (escape(value), escape(unit), escape(of));
+            put(
+                out,
+                format_args!(
+                    "<div><dt>{of}</dt><dd><span class=\"value\">{value}</span> {unit}</dd></div>\n"
+                ),
+            );
+        }
+        out.push_str("</dl>\n");
+    }
+    front.chart.iter().for_each(|chart| chart_html(chart, out));
+    if !front.caveats.is_empty() {
+        out.push_str("<p class=\"caveats\">Caveats</p>\n<ul>\n");
+        for caveat in &front.caveats {
+            put(out, format_args!("<li>{}</li>\n", inline(caveat)));
+        }
+        out.push_str("</ul>\n");
+    }
+}
+
 fn section_html(section: &Section, out: &mut String) {
-    put(out, format_args!("<section id=\"{}\">\n<h2>", escape(&section.id)));
-    out.push_str(&escape(&section.title));
-    out.push_str("</h2>\n");
+    put(out, format_args!("<section id=\"{}\">\n", escape(&section.id)));
+    let title = escape(&section.title);
+    if section.is_folded {
+        put(out, format_args!("<details><summary><h2>{title}</h2></summary>\n"));
+    } else {
+        put(out, format_args!("<h2>{title}</h2>\n"));
+    }
     prose(&section.prose, out);
-    section.tables.iter().for_each(|table| table.html(out));
     if !section.charts.is_empty() {
         out.push_str("<div class=\"charts\">\n");
         section.charts.iter().for_each(|chart| chart_html(chart, out));
         out.push_str("</div>\n");
     }
-    out.push_str("</section>\n");
+    section.tables.iter().for_each(|table| table.html(out));
+    out.push_str(if section.is_folded { "</details>\n</section>\n" } else { "</section>\n" });
 }
 
 /// Paragraphs and lists. Text between backquotes is code.

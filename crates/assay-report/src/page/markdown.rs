@@ -1,10 +1,16 @@
 //! `report.md`.
 
-use super::Page;
+use super::{Front, Page};
+use crate::table::Table;
 
 /// The whole page. Charts are in the HTML report only.
 pub(super) fn page(page: &Page) -> String {
-    let mut out = format!("# {}\n\n{}\n\n", page.title, page.summary.trim());
+    let mut out = format!("# {}\n\n", page.title);
+    if let Some(front) = &page.front {
+        front_markdown(front, &mut out);
+    }
+    out.push_str(page.summary.trim());
+    out.push_str("\n\n");
     for section in &page.sections {
         out.push_str("## ");
         out.push_str(&section.title);
@@ -21,4 +27,26 @@ pub(super) fn page(page: &Page) -> String {
         section.tables.iter().for_each(|table| table.markdown(&mut out));
     }
     out
+}
+
+fn front_markdown(front: &Front, out: &mut String) {
+    out.push_str("**");
+    out.push_str(&front.answer);
+    out.push_str("**\n\n");
+    if !front.figures.is_empty() {
+        let mut table = Table::new("Figures", &["Figure", "Value", "Unit"], 1);
+        for figure in &front.figures {
+            table.push([figure.of.clone(), figure.value.clone(), figure.unit.clone()]);
+        }
+        table.markdown(out);
+    }
+    if !front.caveats.is_empty() {
+        out.push_str("Caveats:\n\n");
+        for caveat in &front.caveats {
+            out.push_str("- ");
+            out.push_str(caveat);
+            out.push('\n');
+        }
+        out.push('\n');
+    }
 }

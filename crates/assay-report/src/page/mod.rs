@@ -15,6 +15,8 @@ pub struct Page {
     pub summary: String,
     /// When it was made; only the HTML form tells.
     pub created: String,
+    /// The first screen, where the page answers a question.
+    pub front: Option<Front>,
     /// Its parts.
     pub sections: Vec<Section>,
 }
@@ -31,6 +33,54 @@ impl Page {
     }
 }
 
+/// The first screen: the answer, and what it rests on.
+#[derive(Debug, Clone, Default)]
+pub struct Front {
+    /// The answer to the question of the page, a sentence.
+    pub answer: String,
+    /// At most six.
+    pub figures: Vec<Figure>,
+    /// The chart that shows it.
+    pub chart: Option<Chart>,
+    /// What limits the answer, a sentence each.
+    pub caveats: Vec<String>,
+}
+
+/// A number on the first screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figure {
+    /// The number.
+    pub value: String,
+    /// Its unit.
+    pub unit: String,
+    /// What it is of.
+    pub of: String,
+}
+
+impl Front {
+    /// For a terminal.
+    pub fn text(&self, out: &mut String) {
+        out.push_str(&self.answer);
+        out.push('\n');
+        let width =
+            |part: fn(&Figure) -> usize| self.figures.iter().map(part).max().unwrap_or_default();
+        let (value, unit) = (
+            width(|figure| figure.value.chars().count()),
+            width(|figure| figure.unit.chars().count()),
+        );
+        for figure in &self.figures {
+            let line = format!("  {:>value$} {:<unit$}  {}", figure.value, figure.unit, figure.of);
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        for caveat in &self.caveats {
+            out.push_str("caveat: ");
+            out.push_str(caveat);
+            out.push('\n');
+        }
+    }
+}
+
 /// A part of a report.
 #[derive(Debug, Clone, Default)]
 pub struct Section {
@@ -42,6 +92,8 @@ pub struct Section {
     pub prose: Vec<String>,
     /// Tables under them.
     pub tables: Vec<Table>,
-    /// Charts under those.
+    /// Charts above the tables.
     pub charts: Vec<Chart>,
+    /// Whether the HTML form shows only its heading until it is opened.
+    pub is_folded: bool,
 }

@@ -46,6 +46,7 @@ pub(super) fn page(report: &Report) -> Page {
         ),
         created: utc_now(),
         sections,
+        ..Page::default()
     }
 }
 
