@@ -280,7 +280,8 @@ fn other_utxo_set(folder: &Path) {
     let reason = results.targets[0].runs[0].void_reason.clone().expect("a reason");
     assert!(reason.starts_with("UTXO MuHash is eeee"), "{reason}");
     let page = fs::read_to_string(folder.join("out/report.md")).expect("a report");
-    assert!(page.contains("VOID: assay-0 counts for nothing"));
+    assert!(page.starts_with("# ") && page.contains("**No run is valid: nothing was measured.**"));
+    assert!(page.contains("- assay-0 is discarded: UTXO MuHash is eeee"), "{page}");
 }
 
 fn no_muhash(folder: &Path) {

@@ -8,13 +8,16 @@ use super::{charts, index, prose, scaling, sync, verdict};
 use crate::compare::{CompareError, Comparison};
 use crate::results::Results;
 
-/// The front of a report; nothing where no run is valid.
-pub(super) fn of(
-    results: &Results,
-    verdict: Option<&Result<Comparison, CompareError>>,
-) -> Option<Front> {
+/// The front of a report.
+pub(super) fn of(results: &Results, verdict: Option<&Result<Comparison, CompareError>>) -> Front {
     let all = series::all(results);
-    let first = all.first()?;
+    let Some(first) = all.first() else {
+        return Front {
+            answer: "No run is valid: nothing was measured.".to_owned(),
+            caveats: prose::caveats(results),
+            ..Front::default()
+        };
+    };
     let sentences = verdict.map(|verdict| verdict::sentences(results, verdict)).unwrap_or_default();
     let mut front = if sync::is_one(results) {
         of_sync(results)
@@ -32,7 +35,7 @@ pub(super) fn of(
         front.answer = sentence;
     }
     front.caveats.extend(prose::caveats(results));
-    Some(front)
+    front
 }
 
 fn of_sync(results: &Results) -> Front {

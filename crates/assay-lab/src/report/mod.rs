@@ -82,9 +82,7 @@ pub fn terminal(results: &Results) -> String {
         }
     }
     let verdict = verdict::of(results);
-    if let Some(front) = front::of(results, verdict.as_ref()) {
-        front.text(&mut out);
-    }
+    front::of(results, verdict.as_ref()).text(&mut out);
     // The first is the answer.
     let sentences = verdict.as_ref().map(|verdict| verdict::sentences(results, verdict));
     for line in sentences.into_iter().flatten().skip(1) {
@@ -117,7 +115,7 @@ fn page(results: &Results) -> Page {
         title: results.plan.title.clone(),
         summary: results.plan.summary.clone(),
         created: results.created.clone(),
-        front: front::of(results, verdict.as_ref()),
+        front: Some(front::of(results, verdict.as_ref())),
         sections: sections(results, verdict.as_ref()),
     }
 }
