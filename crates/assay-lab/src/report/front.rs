@@ -67,10 +67,11 @@ fn of_blocks(results: &Results, all: &[Series<'_>], first: &Series<'_>) -> Front
     let verified = first.phase("total", |phase| phase.signatures_per_s).unwrap_or_default();
     let library = prose::reference_per_s(results).filter(|all| *all > 0.0 && first.seen <= 0.0);
     if let Some(library) = library {
-        answer.push_str(&format!(
-            "; the first is {} the rate at which the reference library verifies signatures on all cores",
-            ratio(verified / library)
-        ));
+        let times = ratio(verified / library);
+        answer.push_str("; the first is ");
+        answer.push_str(&times);
+        answer
+            .push_str(" the rate at which the reference library verifies signatures on all cores");
     }
     answer.push('.');
     Front {
