@@ -46,7 +46,7 @@ impl Sample {
     }
 
     /// What another process measured by its own clock.
-    pub fn told(ops: u64, wall_ns: u64, cpu_ns: u64) -> Self {
+    pub fn timed(ops: u64, wall_ns: u64, cpu_ns: u64) -> Self {
         Self { ops, wall_ns, cpu_ns, counts: Counts::default() }
     }
 
@@ -64,7 +64,7 @@ impl std::iter::Sum for Sample {
             cpu_ns: sum.cpu_ns + sample.cpu_ns,
             counts: sum.counts.and(sample.counts),
         };
-        samples.reduce(add).unwrap_or_else(|| Self::told(0, 0, 0))
+        samples.reduce(add).unwrap_or_else(|| Self::timed(0, 0, 0))
     }
 }
 
@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn patience_ends_after_the_least_rounds() {
         let mut alternatives =
-            [Alternative::fallible("slow", || Ok(Sample::told(1, 1_000_000, 1_000_000)))];
+            [Alternative::fallible("slow", || Ok(Sample::timed(1, 1_000_000, 1_000_000)))];
         let rounds = Rounds { count: 15, warm_up: 1 };
         let mut steps = 0;
         let none = Some(Duration::ZERO);
@@ -461,7 +461,7 @@ mod tests {
             move || {
                 order.borrow_mut().push(name);
                 let wall_ns = if name == 'a' { 20 } else { 10 };
-                Sample::told(2, wall_ns, 2 * wall_ns)
+                Sample::timed(2, wall_ns, 2 * wall_ns)
             }
         };
         let mut steps = 0;
@@ -491,7 +491,7 @@ mod tests {
 
     #[test]
     fn epochs_are_long_enough() {
-        let sample = |wall_ns, ops| Sample::told(ops, wall_ns, 0);
+        let sample = |wall_ns, ops| Sample::timed(ops, wall_ns, 0);
         assert_eq!(repeats(sample(EPOCH_NS * 3, 1)), 1);
         assert_eq!(repeats(sample(EPOCH_NS, 10)), 10);
         assert_eq!(repeats(sample(0, 0)), REPEATS_MAX);
@@ -528,10 +528,10 @@ mod tests {
 
     #[test]
     fn epochs_can_be_counted_too() {
-        let mut alternative = Alternative::new("epoch", || Sample::told(10, 100, 90));
-        assert_eq!(alternative.run(25).expect("no failure"), Sample::told(30, 300, 270));
+        let mut alternative = Alternative::new("epoch", || Sample::timed(10, 100, 90));
+        assert_eq!(alternative.run(25).expect("no failure"), Sample::timed(30, 300, 270));
         let counts = Counts { instructions: Some(50), ..Counts::default() };
-        let sample = Sample { counts, ..Sample::told(10, 100, 100) };
+        let sample = Sample { counts, ..Sample::timed(10, 100, 100) };
         let figures = Figures::new("x", &[sample, sample]);
         assert_eq!((figures.instructions_per_op, figures.cycles_per_op), (Some(5.0), None));
         // Two threads worked, one was counted.

@@ -61,7 +61,7 @@ impl KernelPeer {
     ) -> Result<Sample, BenchError> {
         let order = json!({ "do": "run", "name": name, "stage": stage, "times": times });
         let Answer { wall_ns, cpu_ns, .. } = self.order(&order)?;
-        Ok(Sample::told(times, wall_ns, cpu_ns))
+        Ok(Sample::timed(times, wall_ns, cpu_ns))
     }
 
     /// Gives it a transaction with what its inputs spend.
@@ -91,7 +91,7 @@ impl KernelPeer {
     ) -> Result<Sample, BenchError> {
         let order = json!({ "do": "verify-input", "name": name, "input": input, "times": times });
         let Answer { wall_ns, cpu_ns, .. } = self.order(&order)?;
-        Ok(Sample::told(times, wall_ns, cpu_ns))
+        Ok(Sample::timed(times, wall_ns, cpu_ns))
     }
 
     /// Has it open an empty chain.
@@ -110,7 +110,7 @@ impl KernelPeer {
     pub(crate) fn submit(&mut self, block: &Path) -> Result<(Sample, String), BenchError> {
         let order = json!({ "do": "submit", "block": absolute(block)? });
         let Answer { wall_ns, cpu_ns, tip, .. } = self.order(&order)?;
-        Ok((Sample::told(1, wall_ns, cpu_ns), tip.unwrap_or_default()))
+        Ok((Sample::timed(1, wall_ns, cpu_ns), tip.unwrap_or_default()))
     }
 
     fn order(&mut self, order: &Value) -> Result<Answer, BenchError> {

@@ -1,5 +1,5 @@
-//! Published figures as data: `plans/published/NAME.toml` beside each built-in plan of benchmarks, with the source, the machine
-//! and the date of every figure.
+//! Published figures as data: `plans/published/NAME.toml` for each built-in plan of benchmarks, with the source, machine and
+//! date of every figure.
 
 use serde::Deserialize;
 

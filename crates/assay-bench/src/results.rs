@@ -232,7 +232,7 @@ pub(crate) mod fixture {
             let mut turn = 0;
             move || {
                 turn += 1;
-                Sample::told(10, base_ns * scale * 10 + turn % 3, base_ns * 10)
+                Sample::timed(10, base_ns * scale * 10 + turn % 3, base_ns * 10)
             }
         };
         let name = size.map_or_else(|| format!("g/{series}"), |size| format!("g/{series}/{size}"));

@@ -135,7 +135,7 @@ mod tests {
                 // Pareto with exponent 1.5: its variance is infinite.
                 factor *= 1.0 + 0.02 * self.uniform().max(1e-9).powf(-1.0 / 1.5);
             }
-            Sample::told(1000, (true_ns * factor.max(0.1) * 1000.0) as u64, 0)
+            Sample::timed(1000, (true_ns * factor.max(0.1) * 1000.0) as u64, 0)
         }
     }
 

@@ -139,7 +139,7 @@ fn timed(times: u64, offers: &[Transaction], holds: impl Fn(&Transaction) -> boo
 /// one, timed alone, is taken off and the other put in its place: each side checks once.
 fn with_other_check(path: Sample, own: Sample, other: Sample) -> Sample {
     let replaced = |path: u64, own: u64, other: u64| path.saturating_sub(own) + other;
-    Sample::told(
+    Sample::timed(
         path.ops,
         replaced(path.wall_ns, own.wall_ns, other.wall_ns),
         replaced(path.cpu_ns, own.cpu_ns, other.cpu_ns),
@@ -222,7 +222,7 @@ mod tests {
     /// A check that takes twice as long as the engine's must not be diluted by a second one.
     #[test]
     fn another_check_takes_the_place_of_the_engines_own() {
-        let sample = |ns: u64| Sample::told(10, ns, ns);
+        let sample = |ns: u64| Sample::timed(10, ns, ns);
         let found = with_other_check(sample(1_000), sample(100), sample(200));
         assert_eq!((found.ops, found.wall_ns, found.cpu_ns), (10, 1_100, 1_100));
         // The noise of three times must not make a negative one.

@@ -92,7 +92,7 @@ impl Scale {
         self.epochs(name, epoch)
     }
 
-    /// An alternative that is told how often to do its work, and times that itself.
+    /// An alternative that takes the number of iterations and times itself.
     pub(super) fn epochs<'a>(
         self,
         name: &str,

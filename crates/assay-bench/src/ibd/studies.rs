@@ -36,8 +36,8 @@ const fn pair(
     Pair { what, benchmark, before, after, reason }
 }
 
-const BATCH_OVERHEAD: &str = "starting a batch costs little beside what is done for each of its coins, and few batches make up the cache";
-const LITTLE_XOR: &str = "the bytes are few beside the calls to the system and the decoding";
+const BATCH_OVERHEAD: &str = "starting a batch costs little compared with the work for each of its coins, and a cache holds few batches";
+const LITTLE_XOR: &str = "the bytes are few compared with the system calls and the decoding";
 const SAME_CODE: &str =
     "the compiler makes the same of both: a slice of one known byte is stored as a byte";
 const NO_LOADS: &str = "four operations on constants run while the txid is loaded; the rounds depend on each other and take the time";

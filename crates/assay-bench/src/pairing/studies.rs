@@ -426,7 +426,7 @@ mod tests {
     /// A benchmark in which each library takes the same time in every round.
     fn row(name: &str, libraries: &[(&str, u64)]) -> Row {
         let alternative =
-            |&(name, ns): &(&str, u64)| Alternative::new(name, move || Sample::told(1, ns, ns));
+            |&(name, ns): &(&str, u64)| Alternative::new(name, move || Sample::timed(1, ns, ns));
         let mut alternatives: Vec<_> = libraries.iter().map(alternative).collect();
         let rounds = Rounds { count: 9, warm_up: 0 };
         compare(name, &mut alternatives, rounds, &mut || {}).expect("no failure")
@@ -503,7 +503,7 @@ mod tests {
         let fastest_of = |subjects: &[(&str, u64)]| {
             let subject = |(name, ns): &(&str, u64)| {
                 let ns = *ns;
-                Alternative::new(name, move || Sample::told(10, ns * 10, ns * 10))
+                Alternative::new(name, move || Sample::timed(10, ns * 10, ns * 10))
             };
             let mut all: Vec<_> = subjects.iter().map(subject).collect();
             let rounds = Rounds { count: 15, warm_up: 0 };

@@ -148,7 +148,7 @@ impl Subject {
             Worker::Own(own) => Ok(own.time(iterations)),
             Worker::Process(talk) => {
                 let times: Times = talk.ask(&json!({ "do": "time", "iterations": iterations }))?;
-                Ok(Sample::told(iterations, times.wall_ns, times.cpu_ns))
+                Ok(Sample::timed(iterations, times.wall_ns, times.cpu_ns))
             }
         }
     }

@@ -98,7 +98,7 @@ impl Counters {
     }
 }
 
-/// CPU time of the threads of the kernel, which write and send for whoever asked.
+/// CPU time of kernel threads, which write and send on behalf of all processes.
 fn kernel_threads() -> HashMap<u32, f64> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let of_kernel = |entry: fs::DirEntry| {
@@ -290,7 +290,7 @@ mod tests {
         let neighbours: Vec<Neighbour> = watch.allowed.iter().map(|_| Neighbour::start()).collect();
         thread::sleep(Duration::from_millis(1200));
         let seen = watch.finish();
-        // Until here the neighbours are not waited for, and so are nobody's.
+        // Not waited for until here, so their CPU time is not counted as ours.
         drop(neighbours);
         if seen.busy_s.is_none() {
             return eprintln!("skipped: no /proc");

@@ -13,7 +13,7 @@ pub struct Page {
     pub title: String,
     /// The paragraph under it.
     pub summary: String,
-    /// When it was made; only the HTML form tells.
+    /// When it was made; shown in the HTML form only.
     pub created: String,
     /// The first screen, where the page answers a question.
     pub front: Option<Front>,

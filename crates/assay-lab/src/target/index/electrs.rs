@@ -1,4 +1,4 @@
-//! electrs beside a node.
+//! electrs, an index that runs next to a node.
 
 use std::path::Path;
 

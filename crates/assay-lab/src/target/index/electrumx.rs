@@ -1,4 +1,4 @@
-//! `ElectrumX` beside a node.
+//! `ElectrumX`, an index that runs next to a node.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Fulcrum beside a node.
+//! Fulcrum, an index that runs next to a node.
 
 use std::fmt::Write as _;
 use std::path::Path;
