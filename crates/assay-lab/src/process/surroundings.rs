@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn own_work_is_not_foreign() {
+    fn own_work_is_counted_as_own() {
         let watch = Watch::start();
         let start_s = cpu_time_s();
         while cpu_time_s() - start_s < 0.3 {

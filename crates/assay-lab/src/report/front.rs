@@ -1,7 +1,7 @@
 //! The first screen: the answer to the plan's question, what it rests on, and what limits it.
 
 use assay_report::number::{count, percent, rate, ratio, whole_percent};
-use assay_report::{Chart, Figure, Front};
+use assay_report::{Figure, Front};
 
 use super::series::{self, Series};
 use super::{charts, index, prose, scaling, sync, verdict};
@@ -77,7 +77,7 @@ fn of_blocks(results: &Results, all: &[Series<'_>], first: &Series<'_>) -> Front
     Front {
         answer,
         figures: figures(results, all, first),
-        chart: chart(results),
+        chart: charts::inputs_per_phase(results),
         caveats: size(results),
     }
 }
@@ -107,11 +107,6 @@ fn figures(results: &Results, all: &[Series<'_>], first: &Series<'_>) -> Vec<Fig
         ));
     }
     out
-}
-
-/// Inputs per second of each phase.
-fn chart(results: &Results) -> Option<Chart> {
-    charts::inputs_per_phase(results)
 }
 
 /// What the size of the chain says about published figures, and what was pre-relayed in fact.

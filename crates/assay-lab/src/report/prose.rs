@@ -76,7 +76,7 @@ fn machine_in_short(machine: &crate::machine::Machine) -> String {
     format!("Measured on {}.", parts.join(", "))
 }
 
-/// The few lines that say it all; also printed at the end of a run.
+/// The figures of each series, the index and the reference rate in words, for the section on runs.
 pub(super) fn headlines(results: &Results) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let is_sync = super::sync::is_one(results);
