@@ -21,7 +21,7 @@ const SYSROOT: &str = "/usr/aarch64-linux-gnu";
 const EMULATORS: [&str; 2] = ["qemu-aarch64", "qemu-aarch64-static"];
 
 /// Crates whose tests run.
-const TESTED: [&str; 10] = [
+const TESTED: [&str; 11] = [
     "assay-hash",
     "assay-secp",
     "assay-secp-c",
@@ -32,6 +32,7 @@ const TESTED: [&str; 10] = [
     "assay-forge",
     "assay-stats",
     "assay-node",
+    "assay-json",
 ];
 
 const STARTS_ITSELF: &str = "it starts itself, and the kernel does not run a program of another processor without the emulator";
@@ -50,13 +51,14 @@ const LEFT_OUT: [(&str, &str); 6] = [
 ];
 
 /// Crates that are built with their tests, which do not run, each with the reason.
-const ONLY_BUILT: [(&str, &str); 5] = [
+const ONLY_BUILT: [(&str, &str); 6] = [
     (
         "assay",
         "its tests start the program `assay`, which the kernel does not run without the emulator",
     ),
     ("assay-lab", "its tests start nodes, and measure"),
     ("assay-bench", "its tests measure, and count instructions"),
+    ("assay-studies", "its tests measure"),
     (
         "assay-electrum",
         "its tests limit clients by what they ask for in a second, which emulation does not keep",
@@ -123,7 +125,7 @@ impl Test {
         command.args(["-L", SYSROOT]).arg(&self.executable).arg("--quiet");
         // One word each: tests with a `main` of their own take every other word for a name of what to run.
         command.args(LEFT_OUT.map(|(test, _)| format!("--skip={test}")));
-        crate::ci::finish(with_tools(&mut command, emulator).current_dir(&self.folder))
+        crate::command::finish(with_tools(&mut command, emulator).current_dir(&self.folder))
     }
 }
 
@@ -132,7 +134,7 @@ fn build(emulator: &str) -> anyhow::Result<Vec<Test>> {
     let mut command = Command::new("cargo");
     command.args(["test", "--workspace", "--no-run", "--locked", "--target", TARGET]);
     command.arg("--message-format=json-render-diagnostics");
-    crate::ci::forget_xtask(&mut command);
+    crate::command::forget_xtask(&mut command);
     let output = with_tools(&mut command, emulator)
         .stderr(Stdio::inherit())
         .output()

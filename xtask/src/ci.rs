@@ -5,6 +5,8 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
+use crate::command::finish;
+
 /// Runs the stages of these names, or all that are not optional; stops at the first that fails.
 pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
     let all = || STAGES.iter().chain(&OPTIONAL);
@@ -56,26 +58,6 @@ fn package() -> anyhow::Result<()> {
 
 fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     finish(Command::new("cargo").args(arguments))
-}
-
-/// Removes from the environment what `cargo xtask` says about itself: build scripts that read it (ring's) would run again, and
-/// all that needs them be built again, when cargo is called directly next.
-pub(crate) fn forget_xtask(command: &mut Command) {
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy();
-        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-            command.env_remove(name.as_ref());
-        }
-    }
-}
-
-pub(crate) fn finish(command: &mut Command) -> anyhow::Result<()> {
-    forget_xtask(command);
-    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
-    if !status.success() {
-        bail!("{command:?} ended with {status}");
-    }
-    Ok(())
 }
 
 /// `cargo-deny` is a tool, not a dependency: where it is missing the stage says so and passes, and `.ci/run` installs it.

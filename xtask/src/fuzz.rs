@@ -8,6 +8,8 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
+use crate::command::finish;
+
 /// What `cargo fuzz run --sanitizer none` passes as well: counters and comparisons for libFuzzer.
 const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -32,7 +34,7 @@ pub(crate) fn run(seconds: u32, names: &[String]) -> anyhow::Result<()> {
     };
     let mut command = cargo("run", "target/seeds");
     command.args(["--example", "seeds", "--"]).arg(fuzz.join("corpus"));
-    finish(&mut command, "making seeds")?;
+    finish(&mut command).context("making seeds")?;
 
     let host = host_triple()?;
     let mut command = cargo("build", "target");
@@ -40,7 +42,7 @@ pub(crate) fn run(seconds: u32, names: &[String]) -> anyhow::Result<()> {
     for target in &targets {
         command.args(["--bin", target]);
     }
-    finish(&mut command, "building the targets")?;
+    finish(&mut command).context("building the targets")?;
 
     println!("{:<14}{:>12}{:>10}{:>10}", "target", "executions", "per s", "findings");
     let binaries = fuzz.join("target").join(&host).join("release");
@@ -112,12 +114,4 @@ fn host_triple() -> anyhow::Result<String> {
         .lines()
         .find_map(|line| line.strip_prefix("host: ").map(str::to_owned))
         .context("rustc does not say what machine it is for")
-}
-
-fn finish(command: &mut Command, what: &str) -> anyhow::Result<()> {
-    let status = command.status().with_context(|| format!("{what}: cannot start cargo"))?;
-    if !status.success() {
-        bail!("{what} ended with {status}");
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 
 mod aarch64;
 mod ci;
+mod command;
 mod fuzz;
 mod tidy;
 mod words;

@@ -76,10 +76,11 @@ enum Kind {
 }
 
 impl Kind {
-    /// Decisions and the change log are history, whose words stay.
+    /// Decisions, results and the change log are history, whose words stay.
     fn of(path: &Path) -> Option<Self> {
         let name = path.to_str()?;
-        let is_history = name.starts_with("docs/adr/") || name == "CHANGELOG.md";
+        let is_history =
+            name.starts_with("docs/adr/") || name.starts_with("reports/") || name == "CHANGELOG.md";
         match path.extension()?.to_str()? {
             "md" => (!is_history).then_some(Self::Document),
             "snap" => Some(Self::Snapshot),
@@ -160,7 +161,13 @@ mod tests {
 
     #[test]
     fn history_and_code_keep_their_words() {
-        for name in ["docs/adr/0001-x.md", "CHANGELOG.md", "xtask/src/words.rs", "plans/x.toml"] {
+        for name in [
+            "docs/adr/0001-x.md",
+            "reports/a/b/report.md",
+            "CHANGELOG.md",
+            "xtask/src/words.rs",
+            "plans/x.toml",
+        ] {
             assert!(Kind::of(Path::new(name)).is_none(), "{name}");
         }
     }

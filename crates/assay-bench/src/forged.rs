@@ -3,23 +3,24 @@
 
 use std::ops::Range;
 
-use assay_consensus::commitment::witness_commitment;
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::TxContext;
-use assay_hash::{hash160, merkle_root, sha256, sha256d};
+use assay_hash::{hash160, sha256, sha256d};
 use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, TxOut, Txid, Wtxid, encode};
 use rayon::prelude::*;
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 
+use crate::block_builder::{Coinbase, mined};
+
 /// Inputs and outputs of a transaction.
-pub(crate) const INPUTS: usize = 5;
+pub const INPUTS: usize = 5;
 
 /// Blocks before the first coinbase can be spent.
 const MATURITY: u32 = 100;
 
 /// What the inputs of a block are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// P2WPKH.
     Ecdsa,
     /// P2TR, spent by the key path.
@@ -29,9 +30,11 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 3] = [Self::Ecdsa, Self::Schnorr, Self::Mixed];
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Ecdsa, Self::Schnorr, Self::Mixed];
 
-    pub(crate) const fn name(self) -> &'static str {
+    /// Its name in benchmarks.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Ecdsa => "ecdsa",
             Self::Schnorr => "schnorr",
@@ -51,20 +54,21 @@ impl Kind {
 
 /// A block.
 #[derive(Clone)]
-pub(crate) struct ForgedBlock {
-    pub(crate) height: u32,
-    pub(crate) raw: Vec<u8>,
+pub struct ForgedBlock {
+    /// Its height.
+    pub height: u32,
+    /// As it is stored and sent.
+    pub raw: Vec<u8>,
     /// The outputs that it spends, as `assay block verify` takes them.
-    pub(crate) prevouts: Vec<u8>,
+    pub prevouts: Vec<u8>,
 }
 
 /// Makes a regtest chain: first what has to come before, then as many blocks of each kind as are wanted.
-pub(crate) struct Forge {
+pub struct Forge {
     seed: u64,
     height: u32,
     tip: BlockHash,
     time: u32,
-    bits: u32,
     keys_used: u64,
     /// What the next transaction of each kind spends.
     ends: Vec<Vec<Spend>>,
@@ -111,7 +115,7 @@ const FEE_SAT: i64 = 40;
 
 impl Forge {
     /// The chain up to where the first block of a kind can come, with those blocks.
-    pub(crate) fn new(seed: u64) -> (Self, Vec<ForgedBlock>) {
+    pub fn new(seed: u64) -> (Self, Vec<ForgedBlock>) {
         let params = ChainParams::by_name("regtest").expect("a known chain");
         let genesis = params.genesis.block();
         let header: &[u8; 80] = genesis.first_chunk().expect("a block begins with its header");
@@ -121,7 +125,6 @@ impl Forge {
             height: 0,
             tip: header.hash(),
             time: header.time,
-            bits: header.bits,
             keys_used: 0,
             ends: Vec::new(),
         };
@@ -148,7 +151,7 @@ impl Forge {
     }
 
     /// The next block, of `txs` transactions of a kind.
-    pub(crate) fn next(&mut self, kind: Kind, txs: usize) -> ForgedBlock {
+    pub fn next(&mut self, kind: Kind, txs: usize) -> ForgedBlock {
         let index = Kind::ALL.iter().position(|other| *other == kind).expect("it is one of all");
         let mut end = self.ends[index].clone();
         let mut unsigned = Vec::with_capacity(txs);
@@ -164,7 +167,7 @@ impl Forge {
     }
 
     /// Transactions that all spend the same, what the next block of the kind would begin with: each is valid without the others.
-    pub(crate) fn rivals(&mut self, kind: Kind, count: usize) -> Vec<Vec<u8>> {
+    pub fn rivals(&mut self, kind: Kind, count: usize) -> Vec<Vec<u8>> {
         let index = Kind::ALL.iter().position(|other| *other == kind).expect("it is one of all");
         let mut keys = self.keys(count * INPUTS, kind.taproots()).into_iter();
         let mut pay_all = || pay(self.ends[index].clone(), keys.by_ref().take(INPUTS).collect()).0;
@@ -174,7 +177,7 @@ impl Forge {
 
     /// The next two blocks for one large transaction without witnesses: the second has only that, with so many P2PKH
     /// inputs, which spend outputs of the first, and half as many outputs.
-    pub(crate) fn next_large(&mut self, inputs: usize) -> [ForgedBlock; 2] {
+    pub fn next_large(&mut self, inputs: usize) -> [ForgedBlock; 2] {
         let end = self.ends[0].clone();
         let mut keys = self.keys(INPUTS, 0);
         keys.extend(self.keys_locked(inputs, |_| Lock::P2pkh));
@@ -224,24 +227,16 @@ impl Forge {
         let mut txids: Vec<[u8; 32]> = signed.par_iter().map(txid).collect();
         let mut wtxids: Vec<Wtxid> = signed.iter().map(|raw| Wtxid(sha256d(raw))).collect();
         wtxids.insert(0, Wtxid::default());
-        let (base, coinbase) = coinbase(self.height, &key, &wtxids);
-        txids.insert(0, sha256d(&base));
-        let mut header = Header {
-            version: 0x2000_0000,
-            prev_block: self.tip,
-            merkle_root: merkle_root(txids.clone()).0,
-            time: self.time,
-            bits: self.bits,
-            nonce: 0,
-        };
-        // Half of all hashes are below regtest's target; those with a smaller first byte surely are.
-        while header.hash().0[31] >= 0x7f {
-            header.nonce += 1;
-        }
+        let pays = (COINBASE_SAT, &key.script_pubkey[..]);
+        // The second push keeps the script above its least length.
+        let coinbase = Coinbase::new(self.height, &[0], pays, Some(&wtxids));
+        txids.insert(0, sha256d(&coinbase.base));
+        let coin = Txid(txids[0]);
+        let header = mined(self.tip, self.time, txids);
         self.tip = header.hash();
         let mut raw = header.to_bytes().to_vec();
         encode::compact_size(&mut raw, 1 + signed.len() as u64);
-        raw.extend_from_slice(&coinbase);
+        raw.extend_from_slice(&coinbase.full);
         for tx in &signed {
             raw.extend_from_slice(tx);
         }
@@ -252,7 +247,7 @@ impl Forge {
             prevouts.extend_from_slice(&(script.len() as u32).to_le_bytes());
             prevouts.extend_from_slice(script);
         }
-        let prevout = OutPoint { txid: Txid(txids[0]), vout: 0 };
+        let prevout = OutPoint { txid: coin, vout: 0 };
         let spend = Spend { prevout, value: COINBASE_SAT, key };
         (ForgedBlock { height: self.height, raw, prevouts }, spend)
     }
@@ -390,39 +385,6 @@ impl Spend {
 
 fn p2pkh(hash: &[u8]) -> Vec<u8> {
     [&[0x76, 0xa9, 0x14][..], hash, &[0x88, 0xac]].concat()
-}
-
-/// A coinbase that pays to `key`, without and with witness.
-fn coinbase(height: u32, key: &Key, wtxids: &[Wtxid]) -> (Vec<u8>, Vec<u8>) {
-    let reserved = [0; 32];
-    let commitment = witness_commitment(wtxids, &reserved);
-    let mut body = vec![1];
-    body.extend_from_slice(&OutPoint::NULL.to_bytes());
-    // BIP-0034: the height as a script pushes it; a second push keeps the script above its least length.
-    let mut script_sig = if height <= 16 {
-        vec![0x50 + height as u8]
-    } else {
-        let len = match height {
-            0..0x80 => 1,
-            0x80..0x8000 => 2,
-            _ => 3,
-        };
-        [&[len as u8][..], &height.to_le_bytes()[..len]].concat()
-    };
-    script_sig.push(0);
-    encode::var_bytes(&mut body, &script_sig);
-    body.extend_from_slice(&[0xff; 4]);
-    body.push(2);
-    body.extend_from_slice(&COINBASE_SAT.to_le_bytes());
-    encode::var_bytes(&mut body, &key.script_pubkey);
-    body.extend_from_slice(&0i64.to_le_bytes());
-    let output = [&[0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed][..], &commitment].concat();
-    encode::var_bytes(&mut body, &output);
-    let version = 2i32.to_le_bytes();
-    let base = [&version[..], &body, &[0; 4]].concat();
-    let witness = [&[1, 32][..], &reserved].concat();
-    let full = [&version[..], &[0, 1], &body, &witness, &[0; 4]].concat();
-    (base, full)
 }
 
 #[cfg(test)]

@@ -17,22 +17,23 @@
 //!
 //! Deliberately absent: whole nodes. They are measured as processes, by `assay-lab`.
 
+pub mod block_builder;
 pub mod blocks;
 mod builds;
 pub mod compare;
 pub mod conditions;
 pub mod counters;
-mod forged;
+pub mod forged;
 pub mod harness;
-pub mod ibd;
 pub mod instructions;
 mod journal;
 pub mod mempool;
+pub mod overview;
 pub mod p2p;
-pub mod pairing;
-mod peer;
+pub mod peer;
 pub mod plan;
-mod published;
+pub mod published;
+pub mod random;
 pub mod registry;
 pub mod report;
 pub mod results;
@@ -40,10 +41,9 @@ pub mod run;
 pub mod selfcheck;
 pub mod serve;
 pub mod signatures;
-pub mod stack;
 pub mod suite;
 pub mod table;
-mod talk;
+pub mod talk;
 
 use std::io;
 use std::path::PathBuf;
@@ -148,9 +148,9 @@ pub enum BenchError {
         /// The name.
         name: String,
     },
-    /// A script template makes no sense.
+    /// A setting of a suite makes no sense.
     #[error(transparent)]
-    Template(#[from] stack::TemplateError),
+    Setting(Box<dyn std::error::Error + Send + Sync>),
     /// A parameter makes no sense.
     #[error("{what}: give {wanted}")]
     Parameter {
@@ -169,11 +169,10 @@ pub trait Progress {
     fn step(&self);
 }
 
-/// Tells nobody how it goes.
-#[cfg(test)]
-pub(crate) struct Silent;
+/// Reports nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Silent;
 
-#[cfg(test)]
 impl Progress for Silent {
     fn begin(&self, _: &str, _: u64) {}
     fn step(&self) {}

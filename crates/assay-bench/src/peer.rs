@@ -1,10 +1,10 @@
 //! The kernel peer as a process that works when it is told to: `assay-peer-kernel bench`.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use assay_consensus::script::Flags;
 use assay_wire::{Tx, TxOut};
+use faster_hex::hex_string;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -24,21 +24,30 @@ struct Answer {
 
 /// The running peer; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct KernelPeer(Talk);
+pub struct KernelPeer(Talk);
 
 impl KernelPeer {
     /// Starts it.
-    pub(crate) fn start(program: &Path) -> Result<Self, BenchError> {
+    ///
+    /// # Errors
+    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    pub fn start(program: &Path) -> Result<Self, BenchError> {
         Talk::start(program, &["bench".to_owned()]).map(Self)
     }
 
     /// What it is.
-    pub(crate) fn versions(&mut self) -> Result<String, BenchError> {
+    ///
+    /// # Errors
+    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    pub fn versions(&mut self) -> Result<String, BenchError> {
         Ok(self.order(&json!({ "do": "versions" }))?.versions.unwrap_or_default())
     }
 
     /// Has it read a block; returns the number of inputs whose spent outputs it has.
-    pub(crate) fn load(
+    ///
+    /// # Errors
+    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    pub fn load(
         &mut self,
         name: &str,
         (chain, height): (&str, u32),
@@ -53,19 +62,20 @@ impl KernelPeer {
     }
 
     /// Has it do a stage of a block so many times.
-    pub(crate) fn run(
-        &mut self,
-        name: &str,
-        stage: &str,
-        times: u64,
-    ) -> Result<Sample, BenchError> {
+    ///
+    /// # Errors
+    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    pub fn run(&mut self, name: &str, stage: &str, times: u64) -> Result<Sample, BenchError> {
         let order = json!({ "do": "run", "name": name, "stage": stage, "times": times });
         let Answer { wall_ns, cpu_ns, .. } = self.order(&order)?;
         Ok(Sample::timed(times, wall_ns, cpu_ns))
     }
 
     /// Gives it a transaction with what its inputs spend.
-    pub(crate) fn load_spend(
+    ///
+    /// # Errors
+    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    pub fn load_spend(
         &mut self,
         name: &str,
         tx: Tx<'_>,
@@ -74,16 +84,19 @@ impl KernelPeer {
     ) -> Result<(), BenchError> {
         let spent: Vec<Value> = spent
             .iter()
-            .map(|output| json!({ "value": output.value, "script": hex(output.script_pubkey) }))
+            .map(|output| json!({ "value": output.value, "script": hex_string(output.script_pubkey) }))
             .collect();
         let order = json!({
-            "do": "load-spend", "name": name, "tx": hex(tx.raw()), "spent": spent, "flags": flags.bits(),
+            "do": "load-spend", "name": name, "tx": hex_string(tx.raw()), "spent": spent, "flags": flags.bits(),
         });
         self.order(&order).map(drop)
     }
 
     /// Has it verify an input of that transaction so many times.
-    pub(crate) fn verify_input(
+    ///
+    /// # Errors
+    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    pub fn verify_input(
         &mut self,
         name: &str,
         input: usize,
@@ -95,19 +108,20 @@ impl KernelPeer {
     }
 
     /// Has it open an empty chain.
-    pub(crate) fn open(
-        &mut self,
-        chain: &str,
-        dir: &Path,
-        workers: usize,
-    ) -> Result<(), BenchError> {
+    ///
+    /// # Errors
+    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    pub fn open(&mut self, chain: &str, dir: &Path, workers: usize) -> Result<(), BenchError> {
         let order =
             json!({ "do": "open", "chain": chain, "datadir": absolute(dir)?, "workers": workers });
         self.order(&order).map(drop)
     }
 
     /// Gives its chain a block, which must become the tip; returns the tip's hash too.
-    pub(crate) fn submit(&mut self, block: &Path) -> Result<(Sample, String), BenchError> {
+    ///
+    /// # Errors
+    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    pub fn submit(&mut self, block: &Path) -> Result<(Sample, String), BenchError> {
         let order = json!({ "do": "submit", "block": absolute(block)? });
         let Answer { wall_ns, cpu_ns, tip, .. } = self.order(&order)?;
         Ok((Sample::timed(1, wall_ns, cpu_ns), tip.unwrap_or_default()))
@@ -116,13 +130,6 @@ impl KernelPeer {
     fn order(&mut self, order: &Value) -> Result<Answer, BenchError> {
         self.0.ask(order)
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = fmt::Write::write_fmt(&mut text, format_args!("{byte:02x}"));
-        text
-    })
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, BenchError> {

@@ -11,12 +11,12 @@ const FORMAT: u32 = 1;
 /// A file of published figures.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PublishedFile {
+pub struct PublishedFile {
     format: u32,
     #[serde(default, rename = "source")]
     sets: Vec<FigureSet>,
     /// Whole synchronisations before and after each of several optimisations.
-    pub(crate) syncs: Option<Syncs>,
+    pub syncs: Option<Syncs>,
 }
 
 /// Figures that one source has for one subject on one machine.
@@ -54,33 +54,33 @@ struct Figure {
 /// Whole synchronisations, one optimisation after the other.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Syncs {
+pub struct Syncs {
     /// Who synchronised, and to where.
-    pub(crate) subject: String,
+    pub subject: String,
     /// On what.
-    pub(crate) machine: String,
+    pub machine: String,
     /// Where that can be read.
-    pub(crate) source: String,
+    pub source: String,
     /// When it was published, as precisely as is known.
-    pub(crate) date: String,
+    pub date: String,
     /// Each step begins where the one before it ended.
-    pub(crate) steps: Vec<SyncStep>,
+    pub steps: Vec<SyncStep>,
 }
 
 /// What one optimisation made of the time.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SyncStep {
+pub struct SyncStep {
     /// The optimisation.
-    pub(crate) optimisation: String,
+    pub optimisation: String,
     /// The commit that has it.
-    pub(crate) commit: String,
+    pub commit: String,
     /// Seconds before.
-    pub(crate) before_s: f64,
+    pub before_s: f64,
     /// Seconds after.
-    pub(crate) after_s: f64,
+    pub after_s: f64,
     /// Benchmarks of ours that come nearest.
-    pub(crate) benchmarks: Vec<String>,
+    pub benchmarks: Vec<String>,
 }
 
 impl PublishedFile {
@@ -88,14 +88,14 @@ impl PublishedFile {
     ///
     /// # Panics
     /// When it is malformed, which is a defect of this program.
-    pub(crate) fn built_in(text: &str) -> Self {
+    pub fn built_in(text: &str) -> Self {
         let file: Self = toml::from_str(text).expect("a test reads each file of published figures");
         assert_eq!(file.format, FORMAT, "format of a file of published figures");
         file
     }
 
     /// Its figures, in the order of the file.
-    pub(crate) fn figures(&self) -> Vec<Published> {
+    pub fn figures(&self) -> Vec<Published> {
         let of_set = |set: &FigureSet| -> Vec<Published> {
             set.figures.iter().map(|figure| figure.of(set)).collect()
         };

@@ -1,10 +1,7 @@
-//! Every benchmark there is, and how some of them are chosen by name.
+//! Suites under the names of their sections, and how some of their benchmarks are chosen by name.
 
 use crate::BenchError;
-use crate::ibd::{IbdSettings, IbdSuite};
-use crate::pairing::{PairingSettings, PairingSuite};
 use crate::selfcheck::SelfCheckSuite;
-use crate::stack::{StackSettings, StackSuite};
 use crate::suite::{Benchmark, Extent, Suite};
 
 /// A suite, and the name of its section in a plan.
@@ -22,27 +19,10 @@ impl std::fmt::Debug for Section {
 }
 
 impl Section {
-    pub(crate) fn stack(settings: StackSettings) -> Self {
-        Self { name: "stack", suite: Box::new(StackSuite::new(settings)) }
+    /// The harness itself.
+    pub fn harness() -> Self {
+        Self { name: "harness", suite: Box::new(SelfCheckSuite) }
     }
-
-    pub(crate) fn ibd(settings: IbdSettings) -> Self {
-        Self { name: "ibd", suite: Box::new(IbdSuite::new(settings)) }
-    }
-
-    pub(crate) fn pairing(settings: PairingSettings) -> Self {
-        Self { name: "pairing", suite: Box::new(PairingSuite::new(settings)) }
-    }
-}
-
-/// All suites with their default settings, the harness's own among them.
-pub fn sections() -> Vec<Section> {
-    vec![
-        Section::stack(StackSettings::default()),
-        Section::ibd(IbdSettings::default()),
-        Section::pairing(PairingSettings::default()),
-        Section { name: "harness", suite: Box::new(SelfCheckSuite) },
-    ]
 }
 
 /// Benchmarks of these sections that a filter lets through, each with the name of its section.

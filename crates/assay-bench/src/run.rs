@@ -297,38 +297,3 @@ fn warn_of_unsteady(results: &mut BenchResults) {
         ));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Silent;
-    use crate::registry::sections;
-
-    impl Watch for Silent {
-        fn benchmark(&self, _: &str, _: usize, _: usize) {}
-        fn note(&self, text: &str) {
-            eprintln!("{text}");
-        }
-    }
-
-    /// Every benchmark of every suite, as small as it can be: all answers are checked.
-    #[test]
-    fn every_benchmark_answers_rightly() {
-        let options = RunOptions {
-            plan: None,
-            extent: Extent::Smoke,
-            rounds: None,
-            filter: Filter::default(),
-            out_dir: None,
-            resume: false,
-            rerun: String::new(),
-            software: Software::default(),
-            counter: None,
-            plan_source: String::new(),
-        };
-        let results = run(&sections(), &options, &Silent).expect("suites with their defaults");
-        assert!(results.failures.is_empty(), "{:#?}", results.failures);
-        let text = serde_json::to_string(&results).expect("results are JSON");
-        assert_eq!(serde_json::from_str::<BenchResults>(&text).expect("and back"), results);
-    }
-}

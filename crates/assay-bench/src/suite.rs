@@ -22,6 +22,11 @@ pub trait Watch: Progress {
     }
 }
 
+impl Watch for crate::Silent {
+    fn benchmark(&self, _: &str, _: usize, _: usize) {}
+    fn note(&self, _: &str) {}
+}
+
 /// Makes the alternatives of a benchmark, with everything that they need already prepared and their answers compared.
 type Make<'a> = dyn Fn() -> Result<Vec<Alternative<'a>>, BenchError> + 'a;
 

@@ -13,7 +13,7 @@ use crate::BenchError;
 
 /// The running program; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Talk {
+pub struct Talk {
     program: PathBuf,
     child: Child,
     /// Absent once it has been told to end.
@@ -23,7 +23,10 @@ pub(crate) struct Talk {
 
 impl Talk {
     /// Starts it.
-    pub(crate) fn start(program: &Path, arguments: &[String]) -> Result<Self, BenchError> {
+    ///
+    /// # Errors
+    /// When the process cannot be spoken to.
+    pub fn start(program: &Path, arguments: &[String]) -> Result<Self, BenchError> {
         let fail = |source| BenchError::Peer { program: program.to_owned(), source };
         let mut child = Command::new(program)
             .args(arguments)
@@ -38,10 +41,10 @@ impl Talk {
     }
 
     /// Tells it something and waits for its answer; an answer with `error` is one.
-    pub(crate) fn ask<T: DeserializeOwned>(
-        &mut self,
-        order: &impl Serialize,
-    ) -> Result<T, BenchError> {
+    ///
+    /// # Errors
+    /// When the process cannot be spoken to.
+    pub fn ask<T: DeserializeOwned>(&mut self, order: &impl Serialize) -> Result<T, BenchError> {
         self.exchange(order)
             .map_err(|source| BenchError::Peer { program: self.program.clone(), source })
             .and_then(|answer| match answer.get("error").and_then(Value::as_str) {
@@ -54,7 +57,7 @@ impl Talk {
     }
 
     /// What to say when its answers make no sense.
-    pub(crate) fn failed(&self, detail: &str) -> BenchError {
+    pub fn failed(&self, detail: &str) -> BenchError {
         BenchError::PeerFailed { program: self.program.clone(), detail: detail.to_owned() }
     }
 

@@ -69,7 +69,7 @@ pub fn height_prefix(height: u32) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::TxBuilder;
+    use assay_testkit::chain::TxBuilder;
 
     #[test]
     fn heights_as_scripts_push_them() {

@@ -37,8 +37,6 @@ pub mod script;
 pub mod signet;
 pub mod sigops;
 pub mod subsidy;
-#[cfg(test)]
-mod testing;
 pub mod tx;
 pub mod uint256;
 

@@ -108,7 +108,7 @@ impl SequenceLocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::TxBuilder;
+    use assay_testkit::chain::TxBuilder;
 
     #[test]
     fn absolute_lock_times() {

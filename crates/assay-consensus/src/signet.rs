@@ -11,7 +11,7 @@ use crate::block::BlockError;
 use crate::commitment::witness_commitment_index;
 use crate::params::ChainParams;
 use crate::script::opcode::{Instructions, op};
-use crate::script::{Flags, SignatureChecker, TxContext, verify_input};
+use crate::script::{Flags, SignatureChecker, TxContext, asm, verify_input};
 
 /// Marks the push that holds the solution.
 const SIGNET_HEADER: [u8; 4] = [0xec, 0xc7, 0xda, 0xa2];
@@ -84,29 +84,12 @@ fn take_solution(script: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
         match instruction.data.strip_prefix(&SIGNET_HEADER) {
             Some(found) if solution.is_none() && !found.is_empty() => {
                 solution = Some(found.to_vec());
-                push_data(&mut rewritten, &SIGNET_HEADER);
+                asm::push(&mut rewritten, &SIGNET_HEADER);
             }
-            _ => push_data(&mut rewritten, instruction.data),
+            _ => asm::push(&mut rewritten, instruction.data),
         }
     }
     if solution.is_some() { (rewritten, solution) } else { (script.to_vec(), None) }
-}
-
-/// Appends the push of `data` by length alone: never as a small number.
-fn push_data(script: &mut Vec<u8>, data: &[u8]) {
-    match data.len() {
-        length @ 0..0x4c => script.push(length as u8),
-        length @ 0x4c..0x100 => script.extend_from_slice(&[op::PUSHDATA1, length as u8]),
-        length @ 0x100..0x1_0000 => {
-            script.push(op::PUSHDATA2);
-            script.extend_from_slice(&(length as u16).to_le_bytes());
-        }
-        length => {
-            script.push(op::PUSHDATA4);
-            script.extend_from_slice(&(length as u32).to_le_bytes());
-        }
-    }
-    script.extend_from_slice(data);
 }
 
 /// Serialises `tx` without witnesses and with another script at `output`.
@@ -130,7 +113,7 @@ fn with_output_script(tx: Tx<'_>, output: usize, script: &[u8]) -> Vec<u8> {
 /// The transaction whose output is locked by the challenge, serialised.
 fn spendable_transaction(block_data: &[u8], challenge: &[u8]) -> Vec<u8> {
     let mut script_sig = vec![0];
-    push_data(&mut script_sig, block_data);
+    asm::push(&mut script_sig, block_data);
     let mut tx = vec![0; 4];
     tx.push(1);
     tx.extend_from_slice(&OutPoint::NULL.to_bytes());

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_wire::{
-    Block, BlockHash, Coin, Encoding, Header, OutPoint, Script, Transaction, Txid, encode,
-};
+use assay_testkit::chain::{TxBuilder, block_bytes};
+use assay_wire::{Block, BlockHash, Coin, Encoding, Header, OutPoint, Script, Transaction, Txid};
 use parking_lot::Mutex;
 
 use crate::chain::{
@@ -20,20 +19,10 @@ use crate::server::Confirmed;
 
 /// A transaction that spends `inputs` and pays `outputs`; `tag` makes it unlike others.
 pub(crate) fn tx(inputs: &[OutPoint], outputs: &[(i64, &[u8])], tag: u32) -> Transaction {
-    let mut bytes = 2u32.to_le_bytes().to_vec();
-    encode::compact_size(&mut bytes, inputs.len() as u64);
-    for input in inputs {
-        bytes.extend_from_slice(&input.to_bytes());
-        encode::var_bytes(&mut bytes, &tag.to_le_bytes());
-        bytes.extend_from_slice(&[0xff; 4]);
-    }
-    encode::compact_size(&mut bytes, outputs.len() as u64);
-    for (value, script) in outputs {
-        bytes.extend_from_slice(&value.to_le_bytes());
-        encode::var_bytes(&mut bytes, script);
-    }
-    bytes.extend_from_slice(&[0; 4]);
-    Transaction::parse(bytes, Encoding::Segwit).expect("a well-formed transaction")
+    let tag = tag.to_le_bytes();
+    let spend = |tx: TxBuilder, input: &OutPoint| tx.spend(*input, &tag, u32::MAX);
+    let tx = inputs.iter().fold(TxBuilder::new(2), spend);
+    outputs.iter().fold(tx, |tx, (value, script)| tx.output(*value, script)).build()
 }
 
 /// A coinbase that pays `outputs`.
@@ -80,15 +69,16 @@ pub(crate) struct LedgerBlock {
 
 impl LedgerBlock {
     pub(crate) fn new(prev_block: BlockHash, txs: Vec<Transaction>, nonce: u32) -> Self {
-        let ids = txs.iter().map(|tx| tx.view().txid().0).collect();
-        let (merkle_root, _) = assay_hash::merkle_root(ids);
-        let header =
-            Header { version: 1, prev_block, merkle_root, time: 1_700_000_000, bits: 1, nonce };
-        let mut bytes = header.to_bytes().to_vec();
-        encode::compact_size(&mut bytes, txs.len() as u64);
-        for tx in &txs {
-            bytes.extend_from_slice(tx.bytes());
-        }
+        let header = Header {
+            version: 1,
+            prev_block,
+            merkle_root: [0; 32],
+            time: 1_700_000_000,
+            bits: 1,
+            nonce,
+        };
+        let bytes = block_bytes(header, &txs);
+        let header = Header::parse(bytes[..80].as_array().expect("a header"));
         Self { bytes, header, hash: header.hash(), txs }
     }
 

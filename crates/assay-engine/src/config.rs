@@ -7,7 +7,10 @@ use std::time::Duration;
 use assay_consensus::params::ChainParams;
 
 use crate::budget::default_cache_bytes;
-use crate::deferred::{EXACT_NEAR_TIP_DEFAULT, SAMPLE_SIGNATURES_DEFAULT, default_script_batch};
+use crate::deferred::{
+    EXACT_NEAR_TIP_DEFAULT, SAMPLE_SIGNATURES_DEFAULT, Schnorr, default_script_batch,
+};
+use crate::flush::ENGINE_INTERVAL;
 
 /// Everything an engine needs to know before it opens.
 #[derive(Clone, Debug)]
@@ -32,6 +35,8 @@ pub struct Config {
     /// One of so many signatures that vectors find valid is verified again with libsecp256k1, and the process ends where they
     /// differ; 0 for none. A setting of the whole process: the engine opened last decides.
     pub sample_signatures: u32,
+    /// How BIP340 signatures are verified where vectors verify them; likewise a setting of the whole process.
+    pub schnorr: Schnorr,
     /// Number of blocks below the best known header, that one included, for which libsecp256k1 alone decides about signatures,
     /// if they are less than a day old and of no more than 25,000 inputs; 0 for none. Lists of transactions likewise.
     pub exact_near_tip: u32,
@@ -48,7 +53,7 @@ pub struct Config {
     /// Whether somebody follows the chain and the mempool: connected blocks then stay in memory until they are taken
     /// (128 MiB, or a single block), and changes of the mempool are kept (35 MB).
     pub is_followed: bool,
-    /// Whether [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. Reading it again is up to whoever opens the
+    /// Whether [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. Reading it again is up to the owner of the
     /// engine: [`Engine::load_mempool`](crate::Engine::load_mempool).
     pub persist_mempool: bool,
 }
@@ -62,10 +67,6 @@ const CORE_CLUSTER_COUNT: usize = 64;
 /// Core's `-limitclustersize` (`policy/policy.h`, `DEFAULT_CLUSTER_SIZE_LIMIT_KVB`).
 const CORE_CLUSTER_VSIZE: u64 = 101_000;
 
-/// Connecting an archived block again needs no scripts, so half an hour of work takes a few minutes after a crash; writing
-/// out a cache of 4 GiB this often costs about one hundredth of the time. Core flushes every hour or so.
-const FLUSH_INTERVAL: Duration = Duration::from_mins(30);
-
 /// Core's `-prevoutfetchthreads`: reads wait for the disk rather than for a core.
 pub(crate) const READ_THREADS: usize = 8;
 
@@ -76,12 +77,13 @@ impl Config {
         Self {
             datadir: datadir.into(),
             cache_bytes_max: default_cache_bytes(),
-            flush_interval: FLUSH_INTERVAL,
+            flush_interval: ENGINE_INTERVAL,
             block_file_bytes_max: 128 << 20,
             read_threads: READ_THREADS,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             script_batch: default_script_batch(),
             sample_signatures: SAMPLE_SIGNATURES_DEFAULT,
+            schnorr: Schnorr::default(),
             exact_near_tip: EXACT_NEAR_TIP_DEFAULT,
             mempool_bytes_max: if is_cash { 4096 << 20 } else { 300_000_000 },
             min_relay_fee_sat_per_kvb: if is_cash { 1000 } else { 100 },

@@ -1,40 +1,18 @@
-//! Connecting a block to the tip, and taking it off again.
+//! Connecting a block to the coins, and disconnecting it.
 
 use std::sync::Arc;
 
 use assay_consensus::block::{BlockError, BlockRules, check_coinbase_amount};
 use assay_consensus::chain::Ancestors;
-use assay_store::defect::{Point, point};
 use assay_store::{BlockFileError, CoinError, CoinStore, IndexError, decode_undo};
-use assay_wire::{Block, BlockHash, Coin, OutPoint, Txid, Wtxid};
+use assay_wire::{BlockHash, Coin, OutPoint};
 
 use crate::apply::{
     Applier, ApplyError, CoinbaseLog, Moved, UnwindError, first_overwrite, unapply,
 };
-use crate::deferred::{Place, is_exact};
-use crate::engine::{Engine, State, unix_time_s};
-use crate::pipeline::InFlight;
+use crate::error::EngineError;
+use crate::prepared::Prepared;
 use crate::scripts::{BlockScripts, ScriptQueue};
-use crate::tree::{BlockTree, NodeId};
-use crate::types::EngineError;
-
-/// A parsed block with the hashes that everything after parsing needs.
-pub(crate) struct Prepared {
-    pub(crate) block: Block,
-    pub(crate) hash: BlockHash,
-    pub(crate) txids: Vec<Txid>,
-    /// Absent where no transaction has a witness: there they equal the txids.
-    pub(crate) wtxids: Option<Vec<Wtxid>>,
-}
-
-impl Prepared {
-    pub(crate) fn wtxid(&self, tx_index: usize) -> Wtxid {
-        match &self.wtxids {
-            Some(wtxids) => wtxids[tx_index],
-            None => Wtxid(self.txids[tx_index].0),
-        }
-    }
-}
 
 /// Why a block was not connected.
 #[derive(Debug)]
@@ -69,129 +47,39 @@ impl From<IndexError> for ConnectError {
     }
 }
 
-impl Engine {
-    /// Moves the coins of a block whose parent is the block they are at, and hands its scripts over.
-    ///
-    /// Leaves everything as it was when the block breaks a rule; that its scripts are good is not known yet.
-    pub(crate) fn move_coins(
-        &self,
-        state: &mut State,
-        id: NodeId,
-        prepared: &Arc<Prepared>,
-    ) -> Result<InFlight<NodeId>, ConnectError> {
-        let node = state.tree.get(id);
-        let was_valid = node.is_valid();
-        let parent = node.parent.expect("the genesis block is never connected");
-        let State { tree, coins, mempool, verdicts, coinbases, .. } = state;
-        let branch = tree.ancestors(parent);
-        let rules = BlockRules::new(&self.params, &branch, prepared.block.header(), &prepared.hash);
-        coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
-        let mut queue = ScriptQueue::new(&self.verifier, Arc::clone(prepared), rules);
-        if self.is_exact(tree, id, prepared) {
-            queue.verify_at_once();
+/// A block whose coins have moved.
+pub(crate) struct Connected {
+    /// Its scripts, which are being verified.
+    pub(crate) scripts: Arc<BlockScripts>,
+    /// The coins it spent, encoded.
+    pub(crate) undo: Vec<u8>,
+}
+
+/// Moves the coins of the block that `queue` was made for, whose parent is the block they are at. `verify` gets each
+/// transaction with the coins it spends, in block order, to hand them to the queue.
+///
+/// Leaves everything as it was when the block breaks a rule; that its scripts are good is not known yet.
+pub(crate) fn connect<A: Ancestors>(
+    mut queue: ScriptQueue<'_>,
+    (coins, coinbases, ancestors): (&mut CoinStore, &mut CoinbaseLog, &A),
+    read_threads: usize,
+    mut verify: impl FnMut(&mut ScriptQueue<'_>, usize, &mut Vec<Coin>),
+) -> Result<Connected, ConnectError> {
+    let (prepared, rules) = queue.block();
+    coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
+    let moved = move_coins(
+        (&prepared, &rules, read_threads),
+        (coins, coinbases, ancestors),
+        &mut |tx_index, spent| verify(&mut queue, tx_index, spent),
+    );
+    // Also when the block is rejected: what was handed over holds on to it.
+    let scripts = queue.finish();
+    match moved {
+        Ok(undo) => Ok(Connected { scripts, undo }),
+        Err(error) => {
+            coinbases.disconnect(&prepared.txids[0]);
+            Err(error)
         }
-        let mut on_spend = |tx_index: usize, spent: &mut Vec<Coin>| {
-            // The coinbase spends nothing; a block that has been validated before is not verified again.
-            if tx_index == 0 || was_valid {
-                return;
-            }
-            let wtxid = prepared.wtxid(tx_index);
-            let known = (!mempool.is_empty())
-                .then(|| mempool.get(&prepared.txids[tx_index]))
-                .flatten()
-                .filter(|entry| entry.verified.contains(rules.flags) && entry.wtxid == wtxid)
-                .map(|entry| entry.sigchecks)
-                .or_else(|| verdicts.get(&wtxid, rules.flags));
-            match known {
-                Some(sigchecks) => queue.add_known(sigchecks),
-                None => queue.push(tx_index, spent),
-            }
-        };
-        let moved = move_block(
-            (prepared, &rules, self.config.read_threads),
-            (coins, coinbases, &branch),
-            &mut on_spend,
-        );
-        // Also when the block is refused: what was handed over holds on to it.
-        let scripts = queue.finish();
-        point(Point::Connect);
-        match moved {
-            Ok(undo) => Ok(InFlight { scripts, undo, note: id }),
-            Err(error) => {
-                coinbases.disconnect(&prepared.txids[0]);
-                Err(error)
-            }
-        }
-    }
-
-    /// Whether libsecp256k1 alone decides about the signatures of a block.
-    fn is_exact(&self, tree: &BlockTree, id: NodeId, prepared: &Prepared) -> bool {
-        let place = Place {
-            height: tree.get(id).height,
-            best_height: tree.get(tree.best_header()).height,
-            time_s: prepared.block.header().time,
-            now_s: unix_time_s(),
-        };
-        is_exact(self.config.exact_near_tip, &place, || {
-            prepared.block.txs().map(|tx| tx.input_count()).sum()
-        })
-    }
-
-    /// Makes a block the tip whose scripts have all passed.
-    pub(crate) fn land(
-        &self,
-        state: &mut State,
-        block: InFlight<NodeId>,
-    ) -> Result<Arc<BlockScripts>, EngineError> {
-        let InFlight { scripts, undo, note: id } = block;
-        let node = state.tree.get(id);
-        // A block spends the same coins whenever it is connected, so what was written before is as good. It is better:
-        // it may have been synced, and the coins on disk may be on a branch that only it leads back from.
-        if !node.is_valid() || node.undo.is_none() {
-            let undo_pos = self.blocks.append_undo(&scripts.prepared.hash, &undo)?;
-            state.tree.set_valid(id, undo_pos);
-            self.index.put(&[state.tree.get(id).to_record()])?;
-        }
-        state.tree.extend_active(id);
-        point(Point::Connected);
-        self.hand_over(state.tree.get(id).height, &scripts.prepared, undo);
-        state.remove_confirmed(&scripts.prepared);
-        Ok(scripts)
-    }
-
-    /// Takes the tip off: coins back as they were before it.
-    pub(crate) fn disconnect_tip(&self, state: &mut State) -> Result<Prepared, EngineError> {
-        let id = state.tree.tip();
-        let prepared = self.load(state, id)?;
-        let node = state.tree.get(id);
-        let (hash, height) = (node.hash, node.height);
-        let missing = EngineError::MissingData { hash, height, what: "undo data" };
-        let undo_pos = node.undo.ok_or(missing)?;
-        let undo = self.blocks.read_undo(undo_pos, &hash)?;
-        let spent = decode_undo(&undo).map_err(|source| EngineError::Undo { hash, source })?;
-        let outputs = prepared.block.txs().zip(&prepared.txids).flat_map(|(tx, &txid)| {
-            (0..tx.output_count() as u32).map(move |vout| OutPoint { txid, vout })
-        });
-        state.coins.load(outputs, self.config.read_threads)?;
-        let moved = Moved { txs_added: prepared.block.tx_count(), spent };
-        let outputs_first = self.params.cash.is_some();
-        unapply(&prepared.block, &prepared.txids, outputs_first, moved, &mut state.coins)
-            .map_err(|cause| doubt(hash, cause))?;
-        point(Point::Disconnect);
-        state.coinbases.disconnect(&prepared.txids[0]);
-        state.tree.shrink_active();
-        Ok(prepared)
-    }
-
-    /// Reads an archived block and computes its hashes.
-    pub(crate) fn load(&self, state: &State, id: NodeId) -> Result<Prepared, EngineError> {
-        let node = state.tree.get(id);
-        let (hash, height) = (node.hash, node.height);
-        let missing = EngineError::MissingData { hash, height, what: "block" };
-        let raw = self.blocks.read_block(node.block.ok_or(missing)?)?;
-        let block = Block::parse(raw, self.params.encoding)
-            .map_err(|source| EngineError::StoredBlock { hash, source })?;
-        Ok(self.prepare(block, hash))
     }
 }
 
@@ -199,7 +87,7 @@ impl Engine {
 ///
 /// Amounts come last and before scripts, as Core reports them (`validation.cpp`, `ConnectBlock`). When a rule is broken the
 /// coins are as before.
-pub(crate) fn move_block<A: Ancestors>(
+fn move_coins<A: Ancestors>(
     (prepared, rules, read_threads): (&Prepared, &BlockRules, usize),
     (coins, coinbases, ancestors): (&mut CoinStore, &CoinbaseLog, &A),
     on_spend: &mut dyn FnMut(usize, &mut Vec<Coin>),
@@ -230,8 +118,40 @@ pub(crate) fn overwrite_or(
     Ok(overwrite.unwrap_or(error))
 }
 
+/// Takes the block off that the coins are at: what it spent comes back by its undo data, what it created goes.
+///
+/// `outputs_first` says in which order coins moved (Bitcoin Cash).
+pub(crate) fn disconnect(
+    prepared: &Prepared,
+    undo: &[u8],
+    outputs_first: bool,
+    (coins, coinbases): (&mut CoinStore, &mut CoinbaseLog),
+) -> Result<(), EngineError> {
+    let Prepared { block, hash, txids, .. } = prepared;
+    let unapplied = decode_undo(undo).map_err(UnwindError::Undo).and_then(|spent| {
+        let moved = Moved { txs_added: block.tx_count(), spent };
+        unapply(block, txids, outputs_first, moved, coins)
+    });
+    unapplied.map_err(|cause| doubt(*hash, cause))?;
+    coinbases.disconnect(&txids[0]);
+    Ok(())
+}
+
+/// Reads the outputs of a block that is to be disconnected, many at once: those that only the disk has.
+pub(crate) fn load_outputs(
+    prepared: &Prepared,
+    coins: &mut CoinStore,
+    read_threads: usize,
+) -> Result<(), CoinError> {
+    let outputs = prepared.block.txs().zip(&prepared.txids).flat_map(|(tx, &txid)| {
+        (0..tx.output_count() as u32).map(move |vout| OutPoint { txid, vout })
+    });
+    coins.load(outputs, read_threads)?;
+    Ok(())
+}
+
 /// A failure to take coins back leaves memory in doubt.
-pub(crate) fn doubt(hash: BlockHash, cause: UnwindError) -> EngineError {
+fn doubt(hash: BlockHash, cause: UnwindError) -> EngineError {
     match cause {
         UnwindError::Coin(error) => error.into(),
         UnwindError::Undo(source) => EngineError::Undo { hash, source },

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use assay_consensus::params::ChainParams;
 
-use crate::engine::unix_time_s;
+use crate::clock::unix_time_s;
 use crate::types::{Tip, big_endian};
 
 /// Core's default of `-maxtipage`.

@@ -18,27 +18,27 @@
 //!
 //! Deliberately absent: sockets. Whoever has blocks, from peers, users or files, hands their bytes over.
 
-mod activate;
-mod advice;
 mod apply;
 mod budget;
+mod chainstate;
 mod checker;
+mod clock;
 mod config;
 mod connect;
-mod control;
 mod deferred;
 mod engine;
-mod follow;
+mod error;
+mod flush;
 mod ibd;
 mod log;
 mod mempool;
+mod news;
 mod pipeline;
+mod prepared;
 mod scripts;
-mod serve;
 #[cfg(feature = "slowed")]
 mod slowed;
 mod stats;
-mod submit;
 mod tree;
 mod types;
 mod validate;
@@ -54,21 +54,24 @@ pub use assay_store::defect;
 pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
 pub use checker::ImmediateChecker;
+pub use clock::iso_time;
 pub use config::Config;
 pub use deferred::{
     Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
-    backend_name, default_script_batch,
+    Schnorr, backend_name, default_script_batch,
 };
-pub use engine::{Engine, UNCONFIRMED_HEIGHT};
-pub use follow::{ConnectedBlock, MempoolDelta, UnconfirmedTx};
-pub use log::iso_time;
+pub use engine::{ArchivedBlock, Engine};
+pub use error::{ControlError, EngineError, OpenError};
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
-pub use mempool::{MempoolFileDamage, MempoolFileError, MempoolLoad};
-pub use serve::ArchivedBlock;
+pub use mempool::{
+    MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolLoad, UNCONFIRMED_HEIGHT,
+    UnconfirmedTx,
+};
+pub use news::ConnectedBlock;
 pub use types::{
-    BlockEntry, ChainTip, ChainTipStatus, ControlError, EngineError, MempoolEntryInfo, MempoolInfo,
-    OpenError, SubmitOutcome, TestAccept, Tip, TxReject, TxRejectCode, UtxoStats,
+    BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, SubmitOutcome, TestAccept,
+    Tip, TxReject, TxRejectCode, UtxoStats,
 };
 pub use validate::{
     ConnectState, DatadirError, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray,

@@ -2,15 +2,16 @@
 
 use assay_consensus::params::ChainParams;
 use assay_consensus::uint256::U256;
-use assay_store::{CoinUsage, FlushStats};
+use assay_store::{CoinStore, CoinUsage, FlushStats};
 
-use crate::engine::{State, unix_time_s};
-use crate::tree::NodeId;
+use crate::clock::{iso_time, unix_time_s};
+use crate::tree::{BlockTree, NodeId};
 use crate::types::{Tip, big_endian};
 
 /// Logs the new tip as Core does (`validation.cpp`, `UpdateTipLog`), under the target `updatetip`.
-pub(crate) fn update_tip(tip: &Tip, state: &State, params: &ChainParams) {
-    let version = state.tree.tip_node().header.version;
+pub(crate) fn update_tip(tree: &BlockTree, coins: &CoinStore, params: &ChainParams) {
+    let tip = tree.tip_facts();
+    let version = tree.tip_node().header.version;
     let genesis_time = params.genesis.time;
     tracing::info!(
         target: "updatetip",
@@ -21,16 +22,16 @@ pub(crate) fn update_tip(tip: &Tip, state: &State, params: &ChainParams) {
         log2(tip.chain_work),
         tip.chain_txs,
         iso_time(u64::from(tip.time)),
-        progress(tip, genesis_time),
-        mib(state.coins.cache_bytes() as u64),
-        state.coins.cached_coins(),
+        progress(&tip, genesis_time),
+        mib(coins.cache_bytes() as u64),
+        coins.cached_coins(),
     );
 }
 
 /// Logs a branch that failed as Core does (`validation.cpp`, `InvalidChainFound`).
-pub(crate) fn invalid_chain_found(state: &State, id: NodeId) {
-    for (what, at) in [("invalid block", id), ("current best", state.tree.tip())] {
-        let node = state.tree.get(at);
+pub(crate) fn invalid_chain_found(tree: &BlockTree, id: NodeId) {
+    for (what, at) in [("invalid block", id), ("current best", tree.tip())] {
+        let node = tree.get(at);
         tracing::info!(
             "InvalidChainFound: {what}={} height={} log2_work={:.6} date={}",
             node.hash,
@@ -96,35 +97,9 @@ fn progress(tip: &Tip, genesis_time: u32) -> f64 {
     so_far_s / (so_far_s + to_come_s)
 }
 
-/// `1970-01-01T00:00:00Z` form of seconds since 1970 (days to civil date as in H. Hinnant, "chrono-Compatible Low-Level
-/// Date Algorithms").
-pub fn iso_time(unix_s: u64) -> String {
-    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_print_as_core_prints_them() {
-        assert_eq!(iso_time(0), "1970-01-01T00:00:00Z");
-        assert_eq!(iso_time(1_296_688_602), "2011-02-02T23:16:42Z");
-        assert_eq!(iso_time(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(iso_time(4_102_444_799), "2099-12-31T23:59:59Z");
-    }
 
     #[test]
     fn work_is_printed_as_a_logarithm() {

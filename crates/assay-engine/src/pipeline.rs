@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use assay_consensus::block::BlockError;
-use assay_store::{CoinStore, decode_undo};
+use assay_store::CoinStore;
 
-use crate::apply::{CoinbaseLog, Moved, UnwindError, unapply};
-use crate::connect::{doubt, overwrite_or};
+use crate::apply::CoinbaseLog;
+use crate::connect::{Connected, disconnect, overwrite_or};
+use crate::error::EngineError;
 use crate::scripts::{BlockScripts, Verifier};
-use crate::types::EngineError;
 
 /// The bytes of blocks, and of what they spend, that may wait for their scripts.
 const BYTES_MAX: usize = 64 << 20;
@@ -22,36 +22,17 @@ const BYTES_MAX: usize = 64 << 20;
 /// Blocks that may wait: each bears a few hundred bytes however small it is.
 const BLOCKS_MAX: usize = 16 << 10;
 
-/// A block whose coins have moved.
+/// A block whose coins have moved, with what its owner keeps of it.
 pub(crate) struct InFlight<T> {
-    pub(crate) scripts: Arc<BlockScripts>,
-    /// The coins it spent, encoded.
-    pub(crate) undo: Vec<u8>,
-    /// What its owner keeps with it.
+    pub(crate) block: Connected,
     pub(crate) note: T,
 }
 
 impl<T> InFlight<T> {
     fn bytes(&self) -> usize {
+        let Connected { scripts, undo } = &self.block;
         // What is spent is also there decoded, until its scripts are verified.
-        self.scripts.prepared.block.bytes().len() + 4 * self.undo.len()
-    }
-
-    /// Takes the block's coins back.
-    fn unwind(
-        &self,
-        coins: &mut CoinStore,
-        coinbases: &mut CoinbaseLog,
-    ) -> Result<(), EngineError> {
-        let prepared = &*self.scripts.prepared;
-        let outputs_first = self.scripts.rules.cash.is_some();
-        let unwound = decode_undo(&self.undo).map_err(UnwindError::Undo).and_then(|spent| {
-            let moved = Moved { txs_added: prepared.block.tx_count(), spent };
-            unapply(&prepared.block, &prepared.txids, outputs_first, moved, coins)
-        });
-        unwound.map_err(|cause| doubt(prepared.hash, cause))?;
-        coinbases.disconnect(&prepared.txids[0]);
-        Ok(())
+        scripts.prepared.block.bytes().len() + 4 * undo.len()
     }
 }
 
@@ -68,12 +49,14 @@ impl<T> Refuted<T> {
         coins: &mut CoinStore,
         coinbases: &mut CoinbaseLog,
     ) -> Result<(T, BlockError), EngineError> {
-        while let Some(block) = self.blocks.pop_back() {
-            block.unwind(coins, coinbases)?;
+        while let Some(InFlight { block: Connected { scripts, undo }, note }) =
+            self.blocks.pop_back()
+        {
+            let BlockScripts { prepared, rules, .. } = &*scripts;
+            disconnect(prepared, &undo, rules.cash.is_some(), (coins, coinbases))?;
             if self.blocks.is_empty() {
-                let BlockScripts { prepared, rules, .. } = &*block.scripts;
                 let error = overwrite_or(self.error, prepared, rules, coins)?;
-                return Ok((block.note, error));
+                return Ok((note, error));
             }
         }
         unreachable!("there is an invalid block")
@@ -104,20 +87,20 @@ impl<T> Pipeline<T> {
         self.blocks.push_back(block);
     }
 
-    /// Whether a block is known to be invalid: then no more should come, and [`Pipeline::settle`] says which one is.
+    /// Whether a block is known to be invalid: then no more should come, and [`Pipeline::drain`] says which one is.
     pub(crate) fn has_failure(&self) -> bool {
         self.is_refuted || self.verifier.has_failure()
     }
 
-    /// Waits until another block may come; `landed` gets each block that the watermark passes.
-    pub(crate) fn make_room(&mut self, mut landed: impl FnMut(InFlight<T>)) {
+    /// Waits until another block may come; `passed` gets each block that the watermark passes.
+    pub(crate) fn make_room(&mut self, mut passed: impl FnMut(InFlight<T>)) {
         loop {
-            self.advance(&mut landed);
+            self.advance(&mut passed);
             if !self.is_full() || self.has_failure() {
                 return;
             }
             let Some(first) = self.blocks.front() else { return };
-            let first = Arc::clone(&first.scripts);
+            let first = Arc::clone(&first.block.scripts);
             self.verifier.wait_until(|| first.is_decided() || self.verifier.has_failure());
             if !first.is_decided() && !self.has_failure() {
                 // Nothing is running, so its last signatures wait for others to make up a batch.
@@ -126,10 +109,10 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// Waits for all scripts: afterwards all blocks have landed, or the rest is refuted.
-    pub(crate) fn settle(&mut self, landed: impl FnMut(InFlight<T>)) -> Result<(), Refuted<T>> {
+    /// Waits for all scripts: afterwards all blocks have passed, or the rest is refuted.
+    pub(crate) fn drain(&mut self, passed: impl FnMut(InFlight<T>)) -> Result<(), Refuted<T>> {
         self.verifier.drain();
-        let error = self.advance(landed);
+        let error = self.advance(passed);
         self.verifier.forget_failure();
         (self.bytes, self.is_refuted) = (0, false);
         let blocks = std::mem::take(&mut self.blocks);
@@ -141,18 +124,18 @@ impl<T> Pipeline<T> {
     }
 
     /// Moves the watermark up to the first block that is undecided, or invalid: then gives the reason.
-    fn advance(&mut self, mut landed: impl FnMut(InFlight<T>)) -> Option<BlockError> {
+    fn advance(&mut self, mut passed: impl FnMut(InFlight<T>)) -> Option<BlockError> {
         while let Some(first) = self.blocks.front() {
-            if !first.scripts.is_decided() {
+            if !first.block.scripts.is_decided() {
                 return None;
             }
-            if let Err(error) = first.scripts.verdict() {
+            if let Err(error) = first.block.scripts.verdict() {
                 self.is_refuted = true;
                 return Some(error);
             }
             let first = self.blocks.pop_front()?;
             self.bytes -= first.bytes();
-            landed(first);
+            passed(first);
         }
         None
     }

@@ -1,4 +1,4 @@
-//! Figures over the whole UTXO set, computed on all cores while the engine goes on.
+//! Figures over the whole UTXO set, computed on all cores while the engine goes on (Core `kernel/coinstats.cpp`).
 
 use assay_hash::MuHash3072;
 use assay_store::{CoinError, CoinRef, CoinSnapshot};
@@ -6,8 +6,7 @@ use assay_wire::{BlockHash, OutPoint, Txid, encode};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use crate::engine::Engine;
-use crate::types::{EngineError, UtxoStats};
+use crate::types::UtxoStats;
 
 /// Shards for each thread: enough that uneven ones do not leave a core idle.
 const SHARDS_PER_THREAD: u32 = 8;
@@ -19,25 +18,6 @@ struct Partial {
     total_amount_sat: u64,
     bogosize: u64,
     muhash: Option<MuHash3072>,
-}
-
-impl Engine {
-    /// Counts the UTXO set as it is now, and hashes it when asked to (Core `kernel/coinstats.cpp`).
-    ///
-    /// # Errors
-    /// When coins cannot be read.
-    pub fn utxo_stats(&self, with_muhash: bool) -> Result<UtxoStats, EngineError> {
-        let (snapshot, height, hash) = {
-            let mut state = self.lock();
-            // A snapshot copies the changes, so many of them are written out first, as Core does with all.
-            if !state.coins.usage().has_room_for_snapshot() {
-                self.flush_state(&mut state)?;
-            }
-            let node = state.tree.tip_node();
-            (state.coins.snapshot()?, node.height, node.hash)
-        };
-        snapshot_stats(&snapshot, &self.pool, height, hash, with_muhash).map_err(EngineError::from)
-    }
 }
 
 /// Counts the coins of a snapshot, which belongs to the block at `height`, and hashes them when asked to.

@@ -1,8 +1,9 @@
 //! What the engine answers: plain data, no references into its state.
 
 use assay_consensus::uint256::U256;
-use assay_store::{BlockFileError, CoinError, CommitError, IndexError, UndoError};
-use assay_wire::{BlockHash, Header, OutPoint, ParseError, Txid, Wtxid};
+use assay_wire::{BlockHash, Header, ParseError, Txid, Wtxid};
+
+use crate::error::EngineError;
 
 /// The highest block of the active branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub enum SubmitOutcome {
     Rejected {
         /// The reference node's reject reason.
         reason: String,
-        /// Where and why, for people.
+        /// Where and why, human-readable.
         debug: String,
     },
     /// The bytes are not a block.
@@ -151,20 +152,6 @@ pub enum ChainTipStatus {
     Invalid,
 }
 
-/// Why a decision about a block could not be carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum ControlError {
-    /// There is no such block.
-    #[error("block {hash} is not known")]
-    UnknownBlock {
-        /// The block that was named.
-        hash: BlockHash,
-    },
-    /// The engine failed.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-}
-
 /// Figures over the whole UTXO set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UtxoStats {
@@ -232,88 +219,6 @@ pub struct MempoolEntryInfo {
     pub depends: Vec<Txid>,
     /// Unconfirmed transactions that spend it.
     pub spent_by: Vec<Txid>,
-}
-
-/// What keeps the engine from doing its work; never the fault of a block or transaction.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// A coin could not be read or written.
-    #[error("coins: {0}")]
-    Coin(#[from] CoinError),
-    /// A block or undo file could not be read or written.
-    #[error("block files: {0}")]
-    BlockFile(#[from] BlockFileError),
-    /// The block index could not be written.
-    #[error("block index: {0}")]
-    Index(#[from] IndexError),
-    /// The coins could not be committed.
-    #[error("commit: {0}")]
-    Commit(#[from] CommitError),
-    /// Undo data is damaged.
-    #[error("undo data of block {hash}: {source}")]
-    Undo {
-        /// The block.
-        hash: BlockHash,
-        /// What is wrong with it.
-        source: UndoError,
-    },
-    /// Undo data holds too few or too many coins for its block.
-    #[error("undo data of block {hash} does not fit the block")]
-    UndoMismatch {
-        /// The block.
-        hash: BlockHash,
-    },
-    /// A block that the index says is stored is not what it was.
-    #[error("stored block {hash} no longer parses: {source}")]
-    StoredBlock {
-        /// The block.
-        hash: BlockHash,
-        /// What is wrong with it.
-        source: ParseError,
-    },
-    /// An output that an unconfirmed transaction spends is not there.
-    #[error("no coin for {outpoint}, which an unconfirmed transaction spends")]
-    NoCoin {
-        /// The output.
-        outpoint: OutPoint,
-    },
-    /// The index names a block without data or undo where both are needed.
-    #[error("block {hash} at height {height} has no {what} on disk")]
-    MissingData {
-        /// The block.
-        hash: BlockHash,
-        /// Its height.
-        height: u32,
-        /// What is missing.
-        what: &'static str,
-    },
-    /// An earlier failure left memory and disk in doubt.
-    #[error("the engine stopped after an earlier failure: {0}; restart it")]
-    Poisoned(String),
-}
-
-/// Why an engine did not open.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The store did not open.
-    #[error("cannot open the store: {0}")]
-    Store(#[from] assay_store::OpenError),
-    /// The coins belong to a block that the index does not know.
-    #[error(
-        "the coins belong to block {hash} at height {height}, which the block index does not hold"
-    )]
-    UnknownCoinTip {
-        /// The block.
-        hash: BlockHash,
-        /// Its height.
-        height: u32,
-    },
-    /// What was archived could not be connected.
-    #[error("cannot connect what is archived: {0}")]
-    Engine(#[from] EngineError),
-    /// No threads to verify scripts on.
-    #[error("cannot start threads: {0}")]
-    Threads(String),
 }
 
 pub(crate) fn big_endian(work: U256) -> [u8; 32] {

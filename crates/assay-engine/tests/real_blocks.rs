@@ -1,15 +1,15 @@
 //! Real blocks with the outputs they spend: all are valid, and hardly a bit of them can change.
 //!
-//! Needs the shared test data (`ASSAY_TEST_DATA`, or beside the checkout); says so where it is absent.
+//! Needs the test data (`ASSAY_TEST_DATA`); says so where it is absent.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use assay_consensus::block::BlockError;
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::opcode::Instructions;
 use assay_consensus::script::{Flags, ScriptError};
 use assay_engine::{BlockVerifier, VerifyBlockError, parse_prevouts, verify_tx_scripts};
+use assay_testkit::random::Random;
 use assay_wire::{Block, TxOut, encode};
 use rayon::prelude::*;
 
@@ -33,10 +33,7 @@ impl Case {
 }
 
 fn cases() -> Vec<Case> {
-    let root = std::env::var_os("ASSAY_TEST_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
+    let Some(root) = assay_testkit::data::folder() else { return Vec::new() };
     let Ok(entries) = std::fs::read_dir(root.join("blocks")) else { return Vec::new() };
     let mut cases = Vec::new();
     for path in entries.map(|entry| entry.unwrap().path()) {
@@ -109,20 +106,6 @@ struct Site {
     /// Offset in the block, or for what is spent in the file of spent outputs.
     offset: usize,
     in_block: bool,
-}
-
-/// Numbers that look random and repeat with the seed (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
-/// Generators").
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ mixed >> 31) % limit as u64) as usize
-    }
 }
 
 /// Everything in a block that a flip may hit, as ranges of bytes.

@@ -125,18 +125,20 @@ pub(crate) struct Mined {
 
 /// Finds the lowest nonce whose hash meets the target of regtest: on average the second.
 pub(crate) fn mine(network: Network, previous: &[u8; 32], root: &[u8; 32], time: u32) -> Mined {
+    // No retargeting on regtest: every block has the target of the first.
+    let bits = network.params().genesis.bits;
     let mut bytes = [0u8; 80];
     bytes[..4].copy_from_slice(&BLOCK_VERSION.to_le_bytes());
     bytes[4..36].copy_from_slice(previous);
     bytes[36..68].copy_from_slice(root);
     bytes[68..72].copy_from_slice(&time.to_le_bytes());
-    bytes[72..76].copy_from_slice(&network.bits().to_le_bytes());
+    bytes[72..76].copy_from_slice(&bits.to_le_bytes());
     for nonce in 0..=u32::MAX {
         bytes[76..].copy_from_slice(&nonce.to_le_bytes());
         let hash = sha256d(&bytes);
         // The target is 7fffff00…00: compare the three leading bytes of the number, and no hash ends in 29 zero bytes.
         let lead = u32::from_be_bytes([0, hash[31], hash[30], hash[29]]);
-        if lead < network.bits() & 0x00ff_ffff {
+        if lead < bits & 0x00ff_ffff {
             return Mined { bytes, hash };
         }
     }

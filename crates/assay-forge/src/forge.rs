@@ -2,91 +2,24 @@
 
 use std::{path::Path, time::Instant};
 
-use thiserror::Error;
+use faster_hex::hex_string;
 
 use crate::{
     coins::Coins,
-    ledger::{ChainLine, Ledger, Line, Phase},
+    error::ForgeError,
+    ledger::{ChainLine, Ledger, Line},
     lock::LockBook,
-    options::{ForgeOptions, OptionsError, Shape},
-    output::{Output, OutputError},
+    options::{ForgeOptions, OptionsError},
+    output::Output,
+    params::Params,
     progress::{Estimate, Progress},
     recipe::{Recipe, RecipeKind},
     scaling::Scaling,
+    shape::Shape,
+    summary::Summary,
     widths::{WidthShape, WidthWorks},
-    works::{Frame, Works, hex},
-    yardstick::Rates,
+    works::Works,
 };
-
-/// Why a chain could not be forged.
-#[derive(Debug, Error)]
-pub enum ForgeError {
-    /// The options do not suit the recipe.
-    #[error(transparent)]
-    Options(#[from] OptionsError),
-    /// The chain directory could not be written.
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    /// The threads could not be started.
-    #[error("cannot start {threads} threads")]
-    Threads {
-        /// How many.
-        threads: usize,
-        /// Why.
-        source: rayon::ThreadPoolBuildError,
-    },
-}
-
-/// What was forged, and how fast.
-#[derive(Clone, Debug)]
-pub struct Summary {
-    /// The ledger as written.
-    pub ledger: Ledger,
-    /// Threads that worked.
-    pub threads: usize,
-    /// Signatures made.
-    pub signatures: u64,
-    /// Those of them that are Schnorr signatures.
-    pub schnorr_signatures: u64,
-    /// Wall time of making blocks: planning, deriving keys, signing, ordering, writing. Only hashing the final UTXO set is left out.
-    pub making_seconds: f64,
-    /// Part of it in which signatures were made (with the hashes they cover).
-    pub signing_seconds: f64,
-    /// Wall time of hashing the final UTXO set.
-    pub utxo_seconds: f64,
-    /// Wall time of everything.
-    pub wall_seconds: f64,
-    /// Wall time and signatures of each phase.
-    pub phases: Vec<PhaseTime>,
-}
-
-impl Summary {
-    /// Signatures per second over the whole making of blocks.
-    pub fn signatures_per_second(&self) -> f64 {
-        self.signatures as f64 / self.making_seconds.max(f64::MIN_POSITIVE)
-    }
-
-    /// The time that libsecp256k1 alone would take for these signatures on all threads, at the given rates of one thread
-    /// ([`yardstick::sign_rate`](crate::yardstick::sign_rate)), over the time of making the blocks. 1 is perfect.
-    pub fn efficiency(&self, one_thread: &Rates) -> f64 {
-        let ecdsa = (self.signatures - self.schnorr_signatures) as f64 / one_thread.ecdsa_per_s;
-        let schnorr = self.schnorr_signatures as f64 / one_thread.schnorr_per_s;
-        (ecdsa + schnorr) / self.threads as f64 / self.making_seconds.max(f64::MIN_POSITIVE)
-    }
-}
-
-/// The cost of one phase.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PhaseTime {
-    /// Which.
-    pub phase: Phase,
-    /// Its blocks.
-    pub blocks: u32,
-    /// Its signatures.
-    pub signatures: u64,
-    /// Its wall time.
-    pub seconds: f64,
-}
 
 /// What [`forge`] would make, roughly.
 ///
@@ -113,20 +46,20 @@ pub fn forge(
 ) -> Result<Summary, ForgeError> {
     let begun = Instant::now();
     let making = Making::new(recipe, options)?;
-    let frame = making.frame();
+    let params = making.params();
     let threads = rayon::ThreadPoolBuilder::new()
-        .num_threads(frame.threads)
+        .num_threads(params.threads)
         .thread_name(|number| format!("forge-{number}"))
         .build()
-        .map_err(|source| ForgeError::Threads { threads: frame.threads, source })?;
-    let mut output = Output::create(dir, frame.network.magic())?;
-    let chain = chain_line(recipe, &frame, options);
+        .map_err(|source| ForgeError::Threads { threads: params.threads, source })?;
+    let mut output = Output::create(dir, params.network.params().disk_magic)?;
+    let chain = chain_line(recipe, &params, options);
     output.line(&Line::Chain(chain.clone()))?;
     progress.start(&making.estimate());
-    let locks = LockBook::new(frame.last_height, frame.distinct);
-    let previous = frame.network.genesis_hash();
+    let locks = LockBook::new(params.last_height, params.distinct);
+    let previous = params.network.params().genesis_hash.0;
     let mut works = Works {
-        frame,
+        params,
         threads,
         locks,
         coins: Coins::default(),
@@ -148,7 +81,7 @@ pub fn forge(
     works.output.line(&Line::Tip(tip.clone()))?;
     works.output.finish()?;
     Ok(Summary {
-        threads: works.frame.threads,
+        threads: works.params.threads,
         signatures: tip.signatures,
         schnorr_signatures: works.schnorr,
         making_seconds,
@@ -174,10 +107,10 @@ impl Making {
         })
     }
 
-    fn frame(&self) -> Frame {
+    fn params(&self) -> Params {
         match self {
-            Self::Scaling(shape) => shape.frame(),
-            Self::Widths(shape) => shape.frame.clone(),
+            Self::Scaling(shape) => shape.params(),
+            Self::Widths(shape) => shape.params.clone(),
         }
     }
 
@@ -189,19 +122,19 @@ impl Making {
     }
 }
 
-fn chain_line(recipe: &Recipe, frame: &Frame, options: &ForgeOptions) -> ChainLine {
+fn chain_line(recipe: &Recipe, params: &Params, options: &ForgeOptions) -> ChainLine {
     ChainLine {
         format: 1,
         recipe: recipe.name().to_owned(),
-        chain: frame.network.name().to_owned(),
-        seed: frame.seed,
-        scale: frame.scale,
+        chain: params.network.name().to_owned(),
+        seed: params.seed,
+        scale: params.scale,
         variant: options.variant.name().to_owned(),
-        distinct_keys: frame.distinct,
+        distinct_keys: params.distinct,
         stop_height: options.stop_height,
-        end_time: frame.end_time,
-        magic: hex(&frame.network.magic()),
+        end_time: params.end_time,
+        magic: hex_string(&params.network.params().disk_magic),
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
-        recipe_sha256: hex(&recipe.sha256()),
+        recipe_sha256: hex_string(&recipe.sha256()),
     }
 }

@@ -1,18 +1,10 @@
-//! What the caller chooses, and the concrete numbers that follow from it and the recipe.
+//! What the caller chooses.
 
 use std::num::NonZero;
 
 use thiserror::Error;
 
-use crate::{
-    kind::Bound,
-    ledger::Phase,
-    network::{BLOCK_SIGOPS_COST_MAX, HALVING_INTERVAL, Network},
-    phases::fan_out::{BLOCK_OVERHEAD_WEIGHT, SPLIT_FEE},
-    progress::Estimate,
-    recipe::RecipeFile,
-    works::Frame,
-};
+use crate::network::Network;
 
 /// Which generator to copy where report and published program differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,183 +114,6 @@ pub enum OptionsError {
     },
 }
 
-/// Recipe and options in concrete numbers.
-#[derive(Clone, Debug)]
-pub(crate) struct Shape {
-    pub(crate) recipe: RecipeFile,
-    pub(crate) seed: u64,
-    pub(crate) scale: f64,
-    pub(crate) variant: Variant,
-    pub(crate) distinct: bool,
-    pub(crate) threads: usize,
-    pub(crate) maturity: u32,
-    pub(crate) fan_out: u32,
-    pub(crate) steady_1: u32,
-    pub(crate) fan_in: u32,
-    pub(crate) steady_2: u32,
-    pub(crate) steady_3: u32,
-    /// Largest weight of a block.
-    pub(crate) weight_max: u64,
-    /// Largest signature-operation cost of a block.
-    pub(crate) sigops_max: u64,
-    pub(crate) stop_height: u32,
-    pub(crate) end_time: u32,
-}
-
-impl Shape {
-    pub(crate) fn new(file: &RecipeFile, options: &ForgeOptions) -> Result<Self, OptionsError> {
-        let file = file.clone();
-        let network = file.chain;
-        let full = match network {
-            Network::BchRegtest => 4 * file.block_bytes_max.expect("checked with the recipe"),
-            Network::Regtest => file.block_weight_max.expect("checked with the recipe"),
-        };
-        let max = if network.segwit() { BITCOIN_SCALE_MAX } else { 1.0 };
-        let min = scale_min(&file, full);
-        let scale = options.scale;
-        if !(min..=max).contains(&scale) {
-            return Err(OptionsError::Scale { scale, chain: network.name(), min, max });
-        }
-        let threads = threads(options.threads)?;
-        let times = |blocks: u32| (f64::from(blocks) * scale.max(1.0)).round() as u32;
-        let mut shape = Self {
-            seed: options.seed,
-            scale,
-            variant: options.variant,
-            distinct: options.distinct_keys,
-            threads,
-            maturity: file.maturity.blocks,
-            fan_out: times(file.fan_out.blocks),
-            steady_1: times(file.steady_1.blocks),
-            fan_in: times(file.fan_in.blocks),
-            steady_2: times(file.steady_2.blocks),
-            steady_3: times(file.steady_3.blocks),
-            weight_max: (full as f64 * scale.min(1.0)) as u64,
-            sigops_max: if network.segwit() { BLOCK_SIGOPS_COST_MAX } else { u64::MAX },
-            stop_height: 0,
-            end_time: options.end_time.unwrap_or(file.end_time),
-            recipe: file,
-        };
-        shape.check(options.stop_height)?;
-        Ok(shape)
-    }
-
-    fn check(&mut self, stop_height: Option<u32>) -> Result<(), OptionsError> {
-        let coinbases = self.fan_out + 1 + self.steady_3;
-        if coinbases >= HALVING_INTERVAL {
-            let available = HALVING_INTERVAL - 1;
-            return Err(OptionsError::Coinbases { scale: self.scale, coinbases, available });
-        }
-        let last = self.last_height();
-        self.stop_height = check_stop(stop_height, last)?;
-        check_end(self.end_time, self.network(), last, self.recipe.block_interval_s)
-    }
-
-    /// Height of the last block of the whole recipe.
-    pub(crate) fn last_height(&self) -> u32 {
-        PHASES.iter().map(|phase| self.blocks(*phase)).sum()
-    }
-
-    pub(crate) fn blocks(&self, phase: Phase) -> u32 {
-        match phase {
-            Phase::Maturity => self.maturity,
-            Phase::FanOut => self.fan_out,
-            Phase::Steady1 => self.steady_1,
-            Phase::FanIn => self.fan_in,
-            Phase::Steady2 => self.steady_2,
-            Phase::Steady3 => self.steady_3,
-            Phase::Width { .. } => 0,
-        }
-    }
-
-    /// Blocks of a phase that are made before the stop height.
-    pub(crate) fn blocks_made(&self, phase: Phase) -> u32 {
-        let made = (self.stop_height + 1).saturating_sub(self.first_height(phase));
-        self.blocks(phase).min(made)
-    }
-
-    /// Height of the first block of a phase.
-    pub(crate) fn first_height(&self, phase: Phase) -> u32 {
-        let before = PHASES.iter().take_while(|other| **other != phase);
-        1 + before.map(|other| self.blocks(*other)).sum::<u32>()
-    }
-
-    pub(crate) fn network(&self) -> Network {
-        self.recipe.chain
-    }
-
-    /// What it has in common with every other chain.
-    pub(crate) fn frame(&self) -> Frame {
-        Frame {
-            network: self.network(),
-            seed: self.seed,
-            scale: self.scale,
-            distinct: self.distinct,
-            threads: self.threads,
-            last_height: self.last_height(),
-            end_time: self.end_time,
-            block_interval_s: self.recipe.block_interval_s,
-        }
-    }
-
-    /// Fee of a transaction of this size.
-    pub(crate) fn fee(&self, bound: &Bound) -> u64 {
-        (bound.vsize() * self.recipe.fee_sat_per_kb).div_ceil(1_000)
-    }
-
-    /// The height of the coinbase that a steady-3 block splits; the fan-out phase took those before.
-    pub(crate) fn steady_3_coinbase(&self, block: u32) -> u32 {
-        self.fan_out + 2 + block
-    }
-
-    /// What will be made, roughly.
-    pub(crate) fn estimate(&self) -> Estimate {
-        let recipe = &self.recipe;
-        let segwit = self.network().segwit();
-        // Mean virtual bytes of an input and an output, measured on the built-in recipes, and signatures of an input.
-        let (input, output, signatures) =
-            if segwit { (84.0, 36.0, 1.05) } else { (147.5, 34.0, 1.0) };
-        let block = self.weight_max as f64 / 4.0;
-        let tx = |inputs: f64, outputs: f64| 10.0 + input * inputs + output * outputs;
-        let outputs = f64::from(recipe.fan_out.outputs);
-        let fan_out_tx = tx(1.0, outputs + 1.0);
-        let mean = recipe.fan_out.amount_min as f64 + f64::from(recipe.fan_out.amount_span) / 2.0;
-        let funded = self.network().subsidy(1) as f64 * self.scale / (outputs * mean + fan_out_tx);
-        let fan_out = (block / fan_out_tx).min(if segwit { f64::MAX } else { funded });
-        let all_fan_out = fan_out * f64::from(self.fan_out);
-        let share =
-            if self.steady_1 == 0 { 0.0 } else { all_fan_out / f64::from(2 * self.steady_1) };
-        let steady_1 = (block / tx(outputs, 2.0)).min(share);
-        let fan_in = 2.0 * steady_1 / f64::from(recipe.fan_in.inputs);
-        let steady_2 = match self.variant {
-            Variant::Intended => block / tx(1.0, 2.0),
-            Variant::Faithful => fan_in,
-        };
-        let steady_3 = block / tx(2.0, 2.0);
-        let fan_in_inputs = f64::from(recipe.fan_in.inputs);
-        let phases = [
-            (Phase::FanOut, fan_out, 1.0, outputs + 1.0),
-            (Phase::Steady1, steady_1, outputs, 2.0),
-            (Phase::FanIn, fan_in, fan_in_inputs, 1.0),
-            (Phase::Steady2, steady_2, 1.0, 2.0),
-            (Phase::Steady3, steady_3, 2.0, 2.0),
-        ];
-        let (mut signed, mut bytes) = (0.0, 0.0);
-        for (phase, txs, inputs, outputs) in phases {
-            let blocks = self.blocks_made(phase);
-            signed += f64::from(blocks) * txs * inputs * signatures;
-            bytes += f64::from(blocks) * txs * tx(inputs, outputs);
-        }
-        // Witness bytes count a quarter in virtual bytes.
-        let bytes = if segwit { bytes * 1.5 } else { bytes };
-        Estimate { blocks: self.stop_height, signatures: signed as u64, bytes: bytes as u64 }
-    }
-}
-
-/// The phases in order.
-pub(crate) const PHASES: [Phase; 6] =
-    [Phase::Maturity, Phase::FanOut, Phase::Steady1, Phase::FanIn, Phase::Steady2, Phase::Steady3];
-
 /// The height to stop at, within the chain.
 pub(crate) fn check_stop(stop_height: Option<u32>, last: u32) -> Result<u32, OptionsError> {
     let height = stop_height.unwrap_or(last);
@@ -316,7 +131,9 @@ pub(crate) fn check_end(
     last: u32,
     block_interval_s: u32,
 ) -> Result<(), OptionsError> {
-    let min = u64::from(network.genesis_time()) + u64::from(last) * u64::from(block_interval_s) + 1;
+    let min = u64::from(network.params().genesis.time)
+        + u64::from(last) * u64::from(block_interval_s)
+        + 1;
     if u64::from(end_time) < min {
         return Err(OptionsError::EndTime { end_time, min });
     }
@@ -331,33 +148,4 @@ pub(crate) fn threads(asked: usize) -> Result<usize, OptionsError> {
     Ok(if asked == 0 { cores() } else { asked })
 }
 
-/// The scale below which a block cannot hold one transaction of each phase, or a chain cannot pay its first.
-fn scale_min(recipe: &RecipeFile, full: u64) -> f64 {
-    let outputs = u64::from(recipe.fan_out.outputs);
-    let chains = u64::from(recipe.fan_out.chains.unwrap_or(1));
-    let fan_out = (170 + 43 * chains) + chains * (160 + 43 * (outputs + 1));
-    let steady_1 = 100 + 149 * outputs;
-    let fan_in = 60 + 149 * u64::from(recipe.fan_in.inputs);
-    let steady_3 = 170 + 43 * u64::from(recipe.steady_3.coinbase_outputs);
-    // Steady blocks take equal parts of the fan-out blocks: each part should have a transaction.
-    let parts = 2 * u64::from(recipe.steady_1.blocks.max(recipe.steady_2.blocks)).max(1) - 1;
-    let shared = parts * (57 + 36 * (outputs + 1));
-    let largest = fan_out.max(shared).max(steady_1).max(fan_in).max(steady_3);
-    let weight = BLOCK_OVERHEAD_WEIGHT + 4 * largest;
-    let funds = match recipe.fan_out.chains {
-        None => 0.0,
-        Some(chains) => {
-            let start = recipe.chain.subsidy(1) / u64::from(chains) - SPLIT_FEE;
-            let txs = parts.div_ceil(u64::from(chains));
-            (txs * recipe.fan_out_tx_max() + 1) as f64 / start as f64
-        }
-    };
-    let least = (weight as f64 / full as f64).max(funds);
-    (least * SCALE_STEPS).ceil() / SCALE_STEPS
-}
-
 const THREADS_MAX: usize = 1024;
-/// The smallest scale is rounded up to a multiple of one hundred-thousandth.
-const SCALE_STEPS: f64 = 100_000.0;
-/// Beyond this there are not enough coinbases before the first halving.
-const BITCOIN_SCALE_MAX: f64 = 7.0;

@@ -6,7 +6,7 @@ use rand_chacha::{
     rand_core::{Rng as _, SeedableRng as _},
 };
 
-use crate::{kind::Kind, options::Shape};
+use crate::{kind::Kind, recipe::Scripts};
 
 /// A stream of random numbers and script kinds.
 pub(crate) struct Stream {
@@ -16,16 +16,17 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(shape: &Shape, height: u32, chain: u32) -> Self {
+    /// A stream whose kinds are drawn by the weights of `scripts`.
+    pub(crate) fn new(seed: u64, scripts: Option<Scripts>, height: u32, chain: u32) -> Self {
         let mut total = 0;
-        let mix = shape.recipe.scripts.map_or(Vec::new(), |scripts| {
+        let mix = scripts.map_or(Vec::new(), |scripts| {
             let cumulate = scripts.weights().into_iter().map(|weight| {
                 total += weight;
                 total
             });
             cumulate.collect()
         });
-        Self { mix, ..Self::plain(shape.seed, height, chain) }
+        Self { mix, ..Self::plain(seed, height, chain) }
     }
 
     /// A stream where every output is P2PKH, or kinds are not drawn.

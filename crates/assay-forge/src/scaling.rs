@@ -3,20 +3,22 @@
 use std::time::Instant;
 
 use crate::{
-    forge::{ForgeError, PhaseTime},
+    error::ForgeError,
     kind::{Bound, Kind},
     ledger::Phase,
-    options::{PHASES, Shape},
+    limits::BLOCK_OVERHEAD_WEIGHT,
     phases::{
         Source, View,
         fan_in::FanIn,
-        fan_out::{self, BLOCK_OVERHEAD_WEIGHT, FanOutPlan},
+        fan_out::{self, FanOutPlan},
         steady_1::Steady1,
         steady_2::Steady2,
         steady_3::{Pool, Steady3},
     },
     plan::Plan,
+    shape::{PHASES, Shape},
     sign::{Signed, Strand, sign_range, sign_strands},
+    summary::PhaseTime,
     works::{Works, desk, want},
     writer::Spend,
 };
@@ -119,7 +121,7 @@ impl Scaling<'_, '_> {
         self.works.locks.prepare(&self.works.threads);
         let mut signed: Vec<_> = plans.iter().map(|_| Signed::new()).collect();
         let desk =
-            desk(&self.works.frame, &self.works.threads, &self.works.locks, &self.works.coins);
+            desk(&self.works.params, &self.works.threads, &self.works.locks, &self.works.coins);
         for (plan, signed) in plans.iter().zip(&mut signed) {
             sign_range(desk, plan, 1..plan.first_ordinary, signed, self.works.progress);
         }
@@ -140,19 +142,13 @@ impl Scaling<'_, '_> {
 
     /// What the first transaction of a strand spends: an output of a split, in this group of plans or in a finished block.
     fn strand_start(&self, plans: &[Plan], signed: &[Signed], number: usize, first: u32) -> Spend {
-        let coin = plans[number].inputs(first)[0];
+        let coin = plans[number].inputs_of(first)[0];
         let distinct = self.shape.distinct;
-        match plans.iter().position(|plan| plan.height == coin.height) {
+        match plans.iter().position(|plan| plan.outputs.height == coin.height) {
             None => self.works.coins.spend_of(distinct, coin),
             Some(at) => {
-                let paid = plans[at].pay(distinct, coin.tx, coin.vout);
-                Spend {
-                    txid: signed[at].txids[coin.tx as usize],
-                    vout: coin.vout,
-                    amount: paid.amount,
-                    kind: paid.kind,
-                    key: paid.key,
-                }
+                let txid = signed[at].txids[coin.tx as usize];
+                plans[at].outputs.spend(distinct, txid, coin.tx, coin.vout)
             }
         }
     }
@@ -195,7 +191,7 @@ impl Scaling<'_, '_> {
             want(&mut self.works.locks, self.shape.distinct, &plan, from);
             self.works.locks.prepare(&self.works.threads);
             let desk =
-                desk(&self.works.frame, &self.works.threads, &self.works.locks, &self.works.coins);
+                desk(&self.works.params, &self.works.threads, &self.works.locks, &self.works.coins);
             sign_range(desk, &plan, from..plan.len(), &mut signed, self.works.progress);
             self.works.signing_seconds += begun.elapsed().as_secs_f64();
         }

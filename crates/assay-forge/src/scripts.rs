@@ -15,6 +15,7 @@ use std::{
 
 use assay_hash::{SipHash13, sha256};
 use assay_wire::{Block, BlockHash, Encoding, OutPoint, ParseError, Txid};
+use faster_hex::hex_string;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -270,7 +271,7 @@ impl ScriptLedger {
             format: FORMAT,
             tip_height: self.tip_height,
             tip_hash: &self.tip_hash,
-            tip_header: hex(self.tip_header.iter()),
+            tip_header: hex_string(&self.tip_header),
             scripts: self.len() as u64,
             scripts_total: self.scripts_total,
             sample_seed: self.sample_seed(),
@@ -333,22 +334,17 @@ impl ScriptLine {
             value: coin.value,
             spent: coin.spent,
         };
+        // As the Electrum protocol prints it.
+        let mut script_hash = script.script_hash;
+        script_hash.reverse();
         Self {
             kind: "script",
-            script_hash: hex(script.script_hash.iter().rev()),
-            status: script.status().map(|status| hex(status.iter())),
+            script_hash: hex_string(&script_hash),
+            status: script.status().map(|status| hex_string(&status)),
             history: script.history.iter().map(|tx| (tx.height, tx.txid.to_string())).collect(),
             coins: script.coins.iter().map(coin).collect(),
         }
     }
-}
-
-fn hex<'a>(bytes: impl Iterator<Item = &'a u8>) -> String {
-    bytes.fold(String::new(), |mut text, byte| {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-        text
-    })
 }
 
 fn read_block(
@@ -538,4 +534,3 @@ const FORMAT: u32 = 1;
 const OP_RETURN: u8 = 0x6a;
 /// Longer scripts cannot be spent (`MAX_SCRIPT_SIZE` of Bitcoin Core's script.h).
 const SCRIPT_BYTES_MAX: usize = 10_000;
-const DIGITS: &[u8; 16] = b"0123456789abcdef";

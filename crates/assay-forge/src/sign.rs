@@ -118,7 +118,7 @@ fn cut(plan: &Plan, range: Range<u32>) -> Vec<Range<u32>> {
     let mut cuts = Vec::new();
     let (mut start, mut inputs) = (range.start, 0);
     for tx in range.clone() {
-        inputs += plan.inputs(tx).len();
+        inputs += plan.inputs_of(tx).len();
         if inputs >= CHUNK_INPUTS {
             cuts.push(start..tx + 1);
             (start, inputs) = (tx + 1, 0);
@@ -140,8 +140,10 @@ fn sign_chunk(desk: Desk<'_>, plan: &Plan, range: Range<u32>) -> Chunk {
     };
     for tx in range {
         spends.clear();
-        spends.extend(plan.inputs(tx).iter().map(|coin| desk.coins.spend_of(desk.distinct, *coin)));
-        plan.pays(desk.distinct, tx, &mut pays);
+        spends.extend(
+            plan.inputs_of(tx).iter().map(|coin| desk.coins.spend_of(desk.distinct, *coin)),
+        );
+        plan.outputs.pays(desk.distinct, tx, &mut pays);
         let written = writer.write(&spends, &pays, &mut chunk.bytes);
         debug_assert!(u64::from(written.weight) <= plan.bound(desk.coins, tx).weight());
         chunk.written.push((tx, written));
@@ -178,17 +180,10 @@ impl Strand {
             let spend = match self.chunk.written.last() {
                 None => self.start,
                 Some((parent, written)) => {
-                    let paid = plan.pay(desk.distinct, *parent, self.link);
-                    Spend {
-                        txid: written.txid,
-                        vout: self.link,
-                        amount: paid.amount,
-                        kind: paid.kind,
-                        key: paid.key,
-                    }
+                    plan.outputs.spend(desk.distinct, written.txid, *parent, self.link)
                 }
             };
-            plan.pays(desk.distinct, tx, &mut pays);
+            plan.outputs.pays(desk.distinct, tx, &mut pays);
             let written = writer.write(&[spend], &pays, &mut self.chunk.bytes);
             signatures += u64::from(written.signatures);
             self.chunk.written.push((tx, written));

@@ -54,7 +54,7 @@ fn cut(block: &BlockCoins) -> impl Iterator<Item = Range<u32>> + '_ {
     std::iter::from_fn(move || {
         let (first, mut outputs, mut end) = (start, 0, start);
         while end < block.tx_count() && outputs < CUT_OUTPUTS {
-            outputs += block.output_count(end);
+            outputs += block.outputs.count(end);
             end += 1;
         }
         start = end;
@@ -77,19 +77,21 @@ impl Partial {
         let mut part = Self::new();
         let mut bytes = Vec::with_capacity(96);
         for tx in txs {
-            for vout in 0..block.output_count(tx) {
+            for vout in 0..block.outputs.count(tx) {
                 if block.is_spent(tx, vout) {
                     continue;
                 }
-                let amount = block.amount(tx, vout);
+                let amount = block.outputs.amount(tx, vout);
                 // Bitcoin Core, kernel/coinstats.cpp, TxOutSer.
                 bytes.clear();
                 bytes.extend_from_slice(&block.txids[tx as usize]);
                 bytes.extend_from_slice(&vout.to_le_bytes());
-                bytes.extend_from_slice(&(block.height * 2 + u32::from(tx == 0)).to_le_bytes());
+                bytes.extend_from_slice(
+                    &(block.outputs.height * 2 + u32::from(tx == 0)).to_le_bytes(),
+                );
                 bytes.extend_from_slice(&amount.to_le_bytes());
-                let key = block.key(distinct, tx, vout);
-                locks.with(block.kind(tx, vout), &key, |lock| {
+                let key = block.outputs.key(distinct, tx, vout);
+                locks.with(block.outputs.kind(tx, vout), &key, |lock| {
                     bytes.push(lock.script().len() as u8);
                     bytes.extend_from_slice(lock.script());
                 });

@@ -1,47 +1,27 @@
 //! What every forge does alike, whatever its chain holds: signs planned blocks, completes and writes them, and keeps what is unspent.
 
 use assay_wire::BlockHash;
+use faster_hex::hex_string;
 use rayon::ThreadPool;
 
 use crate::{
     block::{self, Coinbase, CoinbaseParts},
     coins::{BlockCoins, Coins},
-    forge::ForgeError,
+    error::ForgeError,
     keys::KeyId,
     ledger::{BlockLine, Line, Phase, TipLine},
     lock::LockBook,
-    network::Network,
     output::Output,
+    params::Params,
     plan::Plan,
     progress::Progress,
     sign::{Desk, Signed},
     utxo,
 };
 
-/// What every chain has, whatever its phases.
-#[derive(Clone, Debug)]
-pub(crate) struct Frame {
-    pub(crate) network: Network,
-    pub(crate) seed: u64,
-    pub(crate) scale: f64,
-    pub(crate) distinct: bool,
-    pub(crate) threads: usize,
-    /// Height of the last block of the whole recipe.
-    pub(crate) last_height: u32,
-    pub(crate) end_time: u32,
-    pub(crate) block_interval_s: u32,
-}
-
-impl Frame {
-    /// Header time of a block.
-    fn time(&self, height: u32) -> u32 {
-        self.end_time - (self.last_height - height) * self.block_interval_s
-    }
-}
-
 /// Everything at hand while forging.
 pub(crate) struct Works<'p> {
-    pub(crate) frame: Frame,
+    pub(crate) params: Params,
     pub(crate) threads: ThreadPool,
     pub(crate) locks: LockBook,
     pub(crate) coins: Coins,
@@ -63,7 +43,7 @@ impl Works<'_> {
     /// The next block, with nothing but its coinbase yet.
     pub(crate) fn new_plan(&self) -> Plan {
         let height = self.coins.next_height();
-        let subsidy = self.frame.network.subsidy(height);
+        let subsidy = self.params.network.subsidy(height);
         Plan::new(height, subsidy, KeyId::published(height, subsidy))
     }
 
@@ -75,13 +55,13 @@ impl Works<'_> {
         mut signed: Signed,
     ) -> Result<(), ForgeError> {
         assert_eq!(signed.txids.len(), plan.len() as usize, "every planned transaction is signed");
-        let network = self.frame.network;
-        let height = plan.height;
+        let network = self.params.network;
+        let height = plan.outputs.height;
         let order = block::block_order(network, &signed.txids, &self.threads);
         let coinbase = self.coinbase(&plan, &signed, &order);
         signed.txids[0] = coinbase.txid;
         let root = block::root(&signed.txids, &order);
-        let time = self.frame.time(height);
+        let time = self.params.time(height);
         let mined = block::mine(network, &self.previous, &root, time);
         let count = block::count_bytes(order.len() as u64);
 
@@ -105,8 +85,8 @@ impl Works<'_> {
             bytes,
             weight: 4 * (80 + count.len() as u64) + coinbase.weight + signed.weight,
             txs: order.len() as u64,
-            inputs: plan.all_inputs().len() as u64,
-            outputs: plan.amounts.len() as u64 + u64::from(network.segwit()),
+            inputs: plan.inputs.len() as u64,
+            outputs: plan.outputs.len() as u64 + u64::from(network.segwit()),
             signatures: signed.signatures,
             time,
         };
@@ -120,8 +100,8 @@ impl Works<'_> {
     }
 
     fn coinbase(&mut self, plan: &Plan, signed: &Signed, order: &[u32]) -> Coinbase {
-        let network = self.frame.network;
-        let pay = plan.pay(self.frame.distinct, 0, 0);
+        let network = self.params.network;
+        let pay = plan.outputs.pay(self.params.distinct, 0, 0);
         self.locks.want(pay.kind, &pay.key);
         self.locks.prepare(&self.threads);
         // BIP141 takes the coinbase's own identifier as zero, as it is in `signed`.
@@ -130,8 +110,8 @@ impl Works<'_> {
         self.locks.with(pay.kind, &pay.key, |lock| {
             Coinbase::new(&CoinbaseParts {
                 network,
-                height: plan.height,
-                seed: self.frame.seed,
+                height: plan.outputs.height,
+                seed: self.params.seed,
                 amount: pay.amount,
                 script: lock.script(),
                 witness_root,
@@ -140,10 +120,9 @@ impl Works<'_> {
     }
 
     /// Keeps the block's outputs and marks what it spent.
-    fn remember(&mut self, mut plan: Plan, txids: Vec<[u8; 32]>, order: Vec<u32>) {
-        let inputs = plan.take_inputs();
-        self.coins.push(BlockCoins::new(plan, txids, order));
-        for coin in inputs {
+    fn remember(&mut self, plan: Plan, txids: Vec<[u8; 32]>, order: Vec<u32>) {
+        self.coins.push(BlockCoins::new(plan.outputs, plan.first_ordinary, txids, order));
+        for coin in plan.inputs {
             self.coins.spend(coin);
         }
     }
@@ -152,7 +131,7 @@ impl Works<'_> {
         let set = utxo::summarise(
             &self.coins,
             &self.locks,
-            self.frame.distinct,
+            self.params.distinct,
             &self.threads,
             self.progress,
         );
@@ -163,7 +142,7 @@ impl Works<'_> {
             hash: last.hash.clone(),
             utxo_count: set.count,
             utxo_amount: set.amount,
-            utxo_muhash: hex(&set.muhash),
+            utxo_muhash: hex_string(&set.muhash),
             txs: sum(|line| line.txs),
             inputs: sum(|line| line.inputs),
             outputs: sum(|line| line.outputs),
@@ -174,19 +153,19 @@ impl Works<'_> {
 }
 
 pub(crate) fn desk<'a>(
-    frame: &Frame,
+    params: &Params,
     threads: &'a ThreadPool,
     locks: &'a LockBook,
     coins: &'a Coins,
 ) -> Desk<'a> {
-    Desk { threads, network: frame.network, distinct: frame.distinct, locks, coins }
+    Desk { threads, network: params.network, distinct: params.distinct, locks, coins }
 }
 
 /// Announces the locks of all outputs from transaction `from` on.
 pub(crate) fn want(locks: &mut LockBook, distinct: bool, plan: &Plan, from: u32) {
     let mut pays = Vec::new();
     for tx in from..plan.len() {
-        plan.pays(distinct, tx, &mut pays);
+        plan.outputs.pays(distinct, tx, &mut pays);
         for pay in &pays {
             locks.want(pay.kind, &pay.key);
         }
@@ -202,12 +181,4 @@ fn order_records(signed: &Signed, offsets: &[u32]) -> Vec<u8> {
         records.extend_from_slice(&place.bytes.to_le_bytes());
     }
     records
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -13,7 +13,7 @@ use common::{Chain, SecpChecker, bch, bitcoin, forged, sighash};
 fn check(chain: &Chain) -> u64 {
     let network = Network::BchRegtest.name() == chain.ledger.chain.chain;
     let params = ChainParams::by_name(&chain.ledger.chain.chain).expect("the chain is known");
-    assert_eq!(common::hex(&[0xfa, 0xbf, 0xb5, 0xda]), chain.ledger.chain.magic);
+    assert_eq!(faster_hex::hex_string(&[0xfa, 0xbf, 0xb5, 0xda]), chain.ledger.chain.magic);
     let mut coins = common::Coins::default();
     let mut checker = SecpChecker::default();
     let mut verified = 0;
@@ -76,7 +76,7 @@ fn check_tip(ledger: &Ledger, coins: &common::Coins) {
     coins.for_each_serialised(|bytes| hash.insert(bytes));
     let mut digest = hash.finalize();
     digest.reverse();
-    assert_eq!(tip.utxo_muhash, common::hex(&digest));
+    assert_eq!(tip.utxo_muhash, faster_hex::hex_string(&digest));
     let sum =
         |count: fn(&assay_forge::BlockLine) -> u64| ledger.blocks.iter().map(count).sum::<u64>();
     assert_eq!(tip.txs, sum(|line| line.txs));

@@ -150,13 +150,13 @@ fn the_file_says_what_the_ledger_says() {
     assert_eq!(first["unspent"], chain.ledger.tip.utxo_count);
     let last = chain.ledger.blocks.last().expect("blocks");
     let header = chain.block(last).header().to_bytes();
-    assert_eq!(first["tip_header"], common::hex(&header).as_str());
+    assert_eq!(first["tip_header"], faster_hex::hex_string(&header).as_str());
     let scripts: Vec<ScriptRecord> = ledger.scripts().collect();
     for (line, script) in lines.zip(&scripts) {
         assert_eq!(line["script_hash"], Txid(script.script_hash).to_string().as_str());
         assert_eq!(line["history"].as_array().map(Vec::len), Some(script.history.len()));
         assert_eq!(line["coins"].as_array().map(Vec::len), Some(script.coins.len()));
-        let status = script.status().map(|status| common::hex(&status));
+        let status = script.status().map(|status| faster_hex::hex_string(&status));
         assert_eq!(line["status"].as_str(), status.as_deref());
     }
     assert_eq!(text.lines().count(), scripts.len() + 1);

@@ -7,56 +7,11 @@
 use core::cmp::Reverse;
 
 use crate::backend::Backend;
+use crate::backend::padded::Padded;
+use crate::ripemd160::ripemd160;
 
 /// Block counts above this share one bucket and are sorted by comparison.
 const BUCKETS: usize = 64;
-
-/// A message cut into blocks and padded, FIPS 180-4 section 5.1.1.
-pub(crate) struct Padded<'a> {
-    /// The blocks without padding.
-    whole: &'a [[u8; 64]],
-    /// The last bytes and the padding, in the first or in both.
-    tail: [[u8; 64]; 2],
-    blocks: usize,
-}
-
-impl<'a> Padded<'a> {
-    /// No message.
-    pub(crate) const NONE: Self = Self { whole: &[], tail: [[0; 64]; 2], blocks: 0 };
-
-    #[inline]
-    pub(crate) fn new(message: &'a [u8]) -> Self {
-        let (whole, rest) = message.as_chunks::<64>();
-        let mut tail = [[0; 64]; 2];
-        tail[0][..rest.len()].copy_from_slice(rest);
-        tail[0][rest.len()] = 0x80;
-        let last = usize::from(rest.len() >= 56);
-        tail[last][56..].copy_from_slice(&(message.len() as u64).wrapping_mul(8).to_be_bytes());
-        Self { whole, tail, blocks: whole.len() + 1 + last }
-    }
-
-    /// Blocks of a message of `length` bytes.
-    #[inline]
-    pub(crate) fn count(length: usize) -> usize {
-        // One byte of 0x80 and eight of length must fit behind the message.
-        length / 64 + 1 + usize::from(length % 64 >= 56)
-    }
-
-    /// How many blocks there are; at least one.
-    #[inline]
-    pub(crate) fn blocks(&self) -> usize {
-        self.blocks
-    }
-
-    /// Block `index`; past the end some block, for lanes that are done.
-    #[inline]
-    pub(crate) fn block(&self, index: usize) -> &[u8; 64] {
-        match self.whole.get(index) {
-            Some(block) => block,
-            None => &self.tail[(index - self.whole.len()).min(1)],
-        }
-    }
-}
 
 /// Double SHA-256 of each of many messages.
 ///
@@ -119,7 +74,13 @@ pub fn ripemd160_32_many_with(backend: Backend, messages: &[[u8; 32]], digests: 
     assert_eq!(messages.len(), digests.len(), "one digest per message");
     let groups = messages.chunks(Backend::GROUP_MAX);
     for (messages, digests) in groups.zip(digests.chunks_mut(Backend::GROUP_MAX)) {
-        backend.ripemd160_32(messages, digests);
+        // One message in many lanes takes longer than by itself, two are faster.
+        if messages.len() > 1 && backend.ripemd160_32(messages, digests) {
+            continue;
+        }
+        for (message, digest) in messages.iter().zip(digests) {
+            *digest = ripemd160(message);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `MuHash3072`: a hash of a set that grows and shrinks one element at a time.
 
 use crate::backend::Backend;
+use crate::many::hash_many;
 use crate::num3072::Num3072;
 use crate::sha256::Sha256;
 
@@ -42,13 +43,22 @@ impl MuHash3072 {
     /// Adds the element `data`.
     pub fn insert(&mut self, data: &[u8]) {
         let element = self.element(data);
-        self.numerator = self.numerator.mul(&element, self.backend);
+        self.numerator = self.backend.mul(&self.numerator, &element);
     }
 
     /// Adds many elements; faster than one by one where vectors multiply, from 32 elements on.
     pub fn insert_many(&mut self, elements: &[&[u8]]) {
-        let done = self.backend.multiply_elements(&mut self.numerator, elements);
-        for element in &elements[done..] {
+        let at_once = self.backend.elements_at_once();
+        let mut one_by_one = elements;
+        // Fewer are not worth a kernel of their own.
+        if at_once > 1 && elements.len() >= 2 * at_once {
+            let (many, rest) = elements.split_at(elements.len() - elements.len() % at_once);
+            let mut keys = vec![[0; 32]; many.len()];
+            hash_many::<false>(self.backend, many, &mut keys);
+            self.backend.multiply_elements(&mut self.numerator, &keys);
+            one_by_one = rest;
+        }
+        for element in one_by_one {
             self.insert(element);
         }
     }
@@ -56,18 +66,18 @@ impl MuHash3072 {
     /// Removes the element `data`; it may be removed before it is inserted.
     pub fn remove(&mut self, data: &[u8]) {
         let element = self.element(data);
-        self.denominator = self.denominator.mul(&element, self.backend);
+        self.denominator = self.backend.mul(&self.denominator, &element);
     }
 
     /// Adds all that `other` added and removes all that it removed.
     pub fn combine(&mut self, other: &Self) {
-        self.numerator = self.numerator.mul(&other.numerator, self.backend);
-        self.denominator = self.denominator.mul(&other.denominator, self.backend);
+        self.numerator = self.backend.mul(&self.numerator, &other.numerator);
+        self.denominator = self.backend.mul(&self.denominator, &other.denominator);
     }
 
     /// The SHA-256 of the quotient, written as 384 little-endian bytes.
     pub fn finalize(self) -> [u8; 32] {
-        let quotient = self.numerator.mul(&self.denominator.inverse(), self.backend);
+        let quotient = self.backend.mul(&self.numerator, &self.denominator.inverse());
         let mut hasher = Sha256::with_backend(self.backend);
         hasher.update(&quotient.normalised().to_bytes());
         hasher.finalize()

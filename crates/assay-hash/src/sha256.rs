@@ -1,11 +1,7 @@
 //! SHA-256 (FIPS 180-4), one message, streaming, double, and many 64-byte messages at a time.
 
 use crate::backend::Backend;
-
-/// The state before any block, FIPS 180-4 section 5.3.3.
-pub(crate) const INITIAL: [u32; 8] = [
-    0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
-];
+use crate::backend::portable::sha256::{INITIAL, to_bytes};
 
 /// An incremental SHA-256 computation.
 ///
@@ -130,58 +126,21 @@ impl Sha256 {
     fn finish(mut self) -> [u32; 8] {
         let used = (self.bytes % 64) as usize;
         self.buffer[used..].fill(0);
-        pad(self.backend, &mut self.state, &mut self.buffer, used, self.bytes);
+        self.backend.pad(&mut self.state, &mut self.buffer, used, self.bytes);
         self.state
     }
-}
-
-/// Absorbs the `used` last bytes of a message of `bytes`, which wait in `buffer` before zeros, and
-/// the padding.
-#[inline]
-fn pad(backend: Backend, state: &mut [u32; 8], buffer: &mut [u8; 64], used: usize, bytes: u64) {
-    buffer[used] = 0x80;
-    if used >= 56 {
-        backend.compress(state, core::slice::from_ref(buffer));
-        *buffer = [0; 64];
-    }
-    buffer[56..].copy_from_slice(&bytes.wrapping_mul(8).to_be_bytes());
-    backend.compress(state, core::slice::from_ref(buffer));
-}
-
-/// The state after all of `data` and its padding.
-#[inline]
-pub(crate) fn one_shot(backend: Backend, data: &[u8]) -> [u32; 8] {
-    let mut state = INITIAL;
-    let (blocks, rest) = data.as_chunks::<64>();
-    if !blocks.is_empty() {
-        backend.compress(&mut state, blocks);
-    }
-    let mut buffer = [0u8; 64];
-    buffer[..rest.len()].copy_from_slice(rest);
-    pad(backend, &mut state, &mut buffer, rest.len(), data.len() as u64);
-    state
-}
-
-/// The digest: state words in big-endian order.
-#[inline]
-pub(crate) fn to_bytes(state: [u32; 8]) -> [u8; 32] {
-    let mut out = [0u8; 32];
-    for (bytes, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(state) {
-        *bytes = word.to_be_bytes();
-    }
-    out
 }
 
 /// SHA-256 of `data`.
 #[inline]
 pub fn sha256(data: &[u8]) -> [u8; 32] {
-    to_bytes(one_shot(Backend::detect(), data))
+    to_bytes(Backend::detect().one_shot(data))
 }
 
 /// SHA-256 of the SHA-256 of `data`: txids, block hashes, checksums.
 pub fn sha256d(data: &[u8]) -> [u8; 32] {
     let backend = Backend::detect();
-    backend.rehash(&one_shot(backend, data))
+    backend.rehash(&backend.one_shot(data))
 }
 
 /// Double SHA-256 of each of many 64-byte messages.

@@ -1,7 +1,7 @@
 //! Tagged hashes of BIP-340: SHA-256(SHA-256(tag) || SHA-256(tag) || data).
 
-use crate::backend::portable::sha256::compress_words;
-use crate::sha256::{INITIAL, Sha256, sha256};
+use crate::backend::portable::sha256::{INITIAL, compress_words};
+use crate::sha256::{Sha256, sha256};
 
 /// The tagged hash of the concatenation of `data`.
 pub fn tagged_hash(tag: &str, data: &[&[u8]]) -> [u8; 32] {

@@ -59,7 +59,7 @@ pub enum Event<'a> {
         blocks: usize,
     },
     /// The reference signature library is being measured.
-    Yardstick,
+    ReferenceRate,
     /// A run begins.
     RunStarted {
         /// Its name; warm-up runs have one too.
@@ -277,7 +277,9 @@ impl Reporter for Terminal {
             Event::SourceFills { blocks } => {
                 self.spin(format!("filling the source with {blocks} blocks"));
             }
-            Event::Yardstick => self.spin("measuring the reference signature library".to_owned()),
+            Event::ReferenceRate => {
+                self.spin("measuring the reference signature library".to_owned());
+            }
             Event::RunStarted { id, number, of, blocks } => {
                 self.say(&format!("run {number}/{of}: {id}"));
                 self.with_bar(Some(*blocks as u64), |bar| bar.set_message("starting"));
@@ -337,7 +339,7 @@ fn finished(run: &Run) -> String {
     let total = &run.total;
     match run.status {
         Status::Valid | Status::Disturbed => format!(
-            "  {} valid: {:.0} tx/s, {:.2} MiB/s, {:.1} % seen",
+            "  {} valid: {:.0} tx/s, {:.2} MiB/s, {:.1} % pre-relayed",
             run.id,
             total.tx_per_s,
             total.mib_per_s,

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use assay_lab::logs::{
     self, Event, FileSummary, Format, Found, LINE_BYTES_MAX, Parser, ReadError, Row, Sessions,
@@ -249,19 +249,16 @@ fn steps_of_blocks() {
 /// Real logs of nodes on a regression-test chain.
 #[test]
 fn real_logs() {
-    let root = std::env::var_os("ASSAY_TEST_DATA").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
-        PathBuf::from,
-    );
+    let root = assay_testkit::data::folder();
     let log = |name: &str| {
-        let path = root.join("logs").join(name);
-        if path.exists() { Some(path) } else { None }
+        let path = root.as_ref()?.join("logs").join(name);
+        path.exists().then_some(path)
     };
     let (Some(core), Some(bchn)) = (
         log("bitcoin-core-31.99-reindex-chainstate-bench-micros.log"),
         log("bchn-28.0.1-regtest.log"),
     ) else {
-        return eprintln!("skipped: no logs in {}", root.display());
+        return eprintln!("skipped: no logs in ASSAY_TEST_DATA");
     };
     let (summary, rows) = read(&core);
     assert_eq!((summary.rows, summary.faults, summary.height_jumps), (223, 0, 0));

@@ -413,7 +413,7 @@ fn wrong_answer(folder: &Path) {
 fn refused_answer(folder: &Path) {
     let results = with_index(folder, &["--index-refuses"]).expect("the plan runs");
     let reason = results.targets[0].runs[0].void_reason.as_deref().expect("a reason");
-    assert!(reason.contains("5 refused") && reason.contains("history too large"), "{reason}");
+    assert!(reason.contains("5 rejected") && reason.contains("history too large"), "{reason}");
 }
 
 fn index_stays_behind(folder: &Path) {

@@ -3,7 +3,7 @@
 //! A report is a [`Page`] of [`Section`]s with text, [`Table`]s and [`Chart`]s; it has an HTML form
 //! that needs nothing but itself, and a Markdown form. [`stats`] holds the statistics of few, long
 //! measurements: medians, ratios of pairs with intervals, Student's t test, and the one rule by
-//! which two things count as different.
+//! which two things count as different. [`ResultsFile`] reads what any of them wrote.
 //!
 //! ```
 //! use assay_report::{Page, Section, Table};
@@ -22,13 +22,17 @@ pub mod atomic_file;
 mod chart;
 pub mod csv;
 mod escape;
+mod finding;
 pub mod number;
 mod page;
+mod results_file;
 pub mod stats;
 mod style;
 mod table;
 
 pub use chart::{Band, BarChart, Bars, Chart, Line, LineChart, Look, RatioBar, RatioChart};
 pub use escape::escape;
+pub use finding::{Finding, Question};
 pub use page::{Figure, Front, Page, Section};
+pub use results_file::{LoadError, ResultsFile};
 pub use table::Table;

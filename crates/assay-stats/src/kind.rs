@@ -1,8 +1,7 @@
-//! What kind of output a script makes (Core `script/solver.cpp`, `Solver`).
+//! The kinds of output that are counted.
 
-use assay_consensus::script::opcode::{
-    has_key_size, is_p2pkh, is_p2sh, multisig, op, witness_program,
-};
+use assay_consensus::script;
+use assay_consensus::script::opcode::op;
 use assay_wire::Encoding;
 use serde::Serialize;
 
@@ -60,31 +59,17 @@ impl OutputKind {
     }
 
     /// The kind of a locking script. Witness programs are none where there are no witnesses.
-    pub fn of(script: &[u8], encoding: Encoding) -> Self {
-        if is_p2pkh(script) {
-            return Self::P2pkh;
-        }
-        if is_p2sh(script) {
-            return Self::P2sh;
-        }
-        if let Some((version, program)) = witness_program(script)
-            && encoding == Encoding::Segwit
-        {
-            return match (version, program.len()) {
-                (0, 20) => Self::P2wpkh,
-                (0, 32) => Self::P2wsh,
-                (1, 32) => Self::P2tr,
-                _ => Self::Other,
-            };
-        }
-        match script {
-            [op::RETURN, ..] => Self::OpReturn,
-            [length @ (33 | 65), key @ .., op::CHECKSIG]
-                if key.len() == usize::from(*length) && has_key_size(key) =>
-            {
-                Self::P2pk
-            }
-            _ if multisig(script).is_some() => Self::Multisig,
+    pub fn of(script_pubkey: &[u8], encoding: Encoding) -> Self {
+        let is_cash = encoding == Encoding::Legacy;
+        match script::OutputKind::of(script_pubkey, is_cash) {
+            _ if script_pubkey.first() == Some(&op::RETURN) => Self::OpReturn,
+            script::OutputKind::PubKey(_) => Self::P2pk,
+            script::OutputKind::PubKeyHash(_) => Self::P2pkh,
+            script::OutputKind::ScriptHash(hash) if hash.len() == 20 => Self::P2sh,
+            script::OutputKind::WitnessKeyHash(_) => Self::P2wpkh,
+            script::OutputKind::WitnessScriptHash(_) => Self::P2wsh,
+            script::OutputKind::Taproot(_) => Self::P2tr,
+            script::OutputKind::Multisig { .. } => Self::Multisig,
             _ => Self::Other,
         }
     }

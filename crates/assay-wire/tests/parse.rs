@@ -179,14 +179,7 @@ fn a_transaction_without_inputs_parses_in_both_encodings() {
 
 #[test]
 fn real_blocks_parse() {
-    let dir = std::env::var_os("ASSAY_TEST_DATA").map_or_else(
-        || std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
-        std::path::PathBuf::from,
-    );
-    let Ok(raw) = std::fs::read(dir.join("blocks/testnet3-928831.blk")) else {
-        println!("skipped: real_blocks_parse (no shared test data)");
-        return;
-    };
+    let Some(raw) = assay_testkit::data::read("blocks/testnet3-928831.blk") else { return };
     let block = Block::parse(raw, Encoding::Segwit).unwrap();
     for first in [0, 1, 7, block.tx_count()] {
         let txids = block.txids(first..block.tx_count());

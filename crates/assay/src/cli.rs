@@ -23,7 +23,7 @@ pub(crate) use bench::{
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
 };
-pub(crate) use lab::{CompareArguments, HistoryArguments, MachineArguments};
+pub(crate) use lab::{CompareArguments, HistoryArguments, MachineArguments, PublishArguments};
 pub(crate) use load::{
     AttackArgument, LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument,
 };
@@ -66,6 +66,7 @@ pub(crate) enum Command {
     Validate(ValidateArguments),
     Block(BlockArguments),
     Report(ReportArguments),
+    Publish(PublishArguments),
     Compare(CompareArguments),
     History(HistoryArguments),
     Machine(MachineArguments),
@@ -659,8 +660,8 @@ pub(crate) struct BenchBlocksArguments {
     #[arg(long, value_name = "PATH", env = "ASSAY_PEER_KERNEL")]
     pub(crate) kernel: Option<PathBuf>,
     /// Folder with real blocks, NETWORK-HEIGHT.blk, and the outputs they spend,
-    /// NETWORK-HEIGHT.prevouts; or one that holds such a folder called blocks [default:
-    /// ../shared/data if it is there].
+    /// NETWORK-HEIGHT.prevouts; or one that holds such a folder called blocks. Without it no real
+    /// block is measured.
     #[arg(long, value_name = "DIR", env = "ASSAY_TEST_DATA")]
     pub(crate) data: Option<PathBuf>,
     /// Rounds of each stage.
@@ -706,7 +707,7 @@ pub(crate) struct BenchSyncArguments {
     pub(crate) kernel: Option<PathBuf>,
     /// Pairs of runs.
     #[arg(long, value_name = "N", default_value_t = 6)]
-    pub(crate) pairs: usize,
+    pub(crate) pairs: u32,
     /// Recipe of the chain, of a Bitcoin network.
     #[arg(long, value_name = "NAME", default_value = "bitcoin-scaling")]
     pub(crate) recipe: String,
@@ -722,8 +723,8 @@ pub(crate) struct BenchSyncArguments {
     /// An existing chain, instead of recipe, size and seed.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["recipe", "scale", "seed", "distinct_keys"])]
     pub(crate) chain: Option<PathBuf>,
-    /// Folder for the chain, which is kept and reused, and for the coins of each run, which are
-    /// removed.
+    /// Folder for the chain, which is kept and reused, for the report of the runs, and for the coins
+    /// of each run, which are removed.
     #[arg(long, value_name = "DIR", default_value = "results/bench-sync")]
     pub(crate) work: PathBuf,
     /// Cores that both may use, such as 0,1 [default: all that this process may use].

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Validate(arguments) => commands::validate::run(&arguments),
         Command::Block(arguments) => commands::block::run(&arguments),
         Command::Report(arguments) => commands::report::run(&arguments),
+        Command::Publish(arguments) => commands::publish::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::History(arguments) => commands::history::run(&arguments),
         Command::Machine(arguments) => commands::machine::run(&arguments),

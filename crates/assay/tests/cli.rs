@@ -55,6 +55,7 @@ fn help_texts() {
         ("load p2p", vec!["load", "p2p", "--help"]),
         ("logs", vec!["logs", "--help"]),
         ("compare", vec!["compare", "--help"]),
+        ("publish", vec!["publish", "--help"]),
         ("history", vec!["history", "--help"]),
         ("machine", vec!["machine", "--help"]),
     ] {

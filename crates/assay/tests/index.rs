@@ -56,7 +56,9 @@ fn a_plan_measures_node_and_index_and_any_server_can_be_compared() {
     let names: Vec<_> = targets.iter().map(|target| target["name"].as_str()).collect();
     assert_eq!(names, [Some("assay+index"), Some("assay+index-distinct")]);
     for run in targets.iter().flat_map(|target| target["runs"].as_array().expect("runs")) {
-        assert_eq!(run["status"], "valid", "{}", run["void_reason"]);
+        // A busy neighbour disturbs a run, and the verdict leaves it out; the run itself is whole.
+        let status = run["status"].as_str();
+        assert!(matches!(status, Some("valid" | "disturbed")), "{status:?} {}", run["void_reason"]);
         let ledger = &run["index"]["ledger"];
         assert_eq!((&ledger["differences"], &ledger["refused"]), (&0.into(), &0.into()));
         assert_eq!(ledger["other_order"], 0, "our own answers are in the order of the chain");

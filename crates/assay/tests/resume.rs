@@ -116,7 +116,9 @@ fn a_killed_laboratory_goes_on_where_it_was() {
         targets.iter().flat_map(|target| target["runs"].as_array().expect("runs")).collect();
     assert_eq!((targets.len(), runs.len()), (2, RUNS));
     for run in runs {
-        assert_eq!(run["status"], "valid");
+        // A busy neighbour disturbs a run, and the verdict leaves it out; the run itself is whole.
+        let status = run["status"].as_str();
+        assert!(matches!(status, Some("valid" | "disturbed")), "{status:?}");
         let name = run["id"].as_str().expect("a name");
         assert_eq!(run["started"], started(&after[name]), "{name} is that of the journal");
     }

@@ -214,10 +214,7 @@ fn stopping_and_killing_lose_nothing() {
 
 /// Real blocks with the outputs they spend, where the shared data is present.
 fn real_block() -> Option<(PathBuf, PathBuf)> {
-    let root = std::env::var_os("ASSAY_TEST_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
+    let root = assay_testkit::data::folder()?;
     let path = |name: &str| root.join("blocks").join(name);
     let (block, prevouts) = (path("testnet3-1087400.blk"), path("testnet3-1087400.prevouts"));
     (block.exists() && prevouts.exists()).then_some((block, prevouts))

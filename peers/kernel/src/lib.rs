@@ -1,7 +1,7 @@
 //! Puts Bitcoin Core's own validation, `libbitcoinkernel`, beside Assay's engine.
 //!
 //! Both get the same bytes and their verdicts are compared: of blocks ([`compare`]), of bit flips in real blocks ([`flips`]), of
-//! random scripts ([`scripts`]). [`validate`] runs the kernel alone over a folder of block files, as a yardstick.
+//! random scripts ([`scripts`]). [`validate`] runs the kernel alone over a folder of block files, to compare speeds.
 //!
 //! Nothing here is part of Assay itself; it is a workspace of its own because it needs a C++ compiler.
 

@@ -1,4 +1,4 @@
-//! The kernel alone over a folder of block files: a yardstick for speed and a judge of chains.
+//! The kernel alone over a folder of block files: a measure of speed and a judge of chains.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -39,6 +39,9 @@ struct Package {
     all: BTreeSet<String>,
 }
 
+/// The crate of what only tests need: a dev-dependency, whatever `edges.txt` allows.
+const TESTKIT: &str = "assay-testkit";
+
 /// Compares the manifests with `xtask/edges.txt`, and both with what sources use.
 pub(super) fn check(
     root: &Path,
@@ -123,6 +126,9 @@ fn compare(allowed: &Allowed, packages: &[Package], findings: &mut Vec<String>) 
             if is_shipped && ours.contains(target.as_str()) && !permitted.contains(target) {
                 findings.push(format!("the edge {name} <- {target} is not allowed"));
             }
+            if is_shipped && target == TESTKIT {
+                findings.push(format!("{name} ships {TESTKIT}, which is for tests alone"));
+            }
             let used =
                 if dependency.kind == Kind::Normal { &package.shipped } else { &package.all };
             if !used.contains(&dependency.word) {
@@ -193,6 +199,17 @@ mod tests {
             ]
         );
         assert_eq!(said("", &[hash()]), ["xtask/edges.txt does not list the crate a-hash"]);
+    }
+
+    #[test]
+    fn what_only_tests_need_is_not_shipped() {
+        let kit = || package(TESTKIT, &[], "");
+        let user = |kind| package("a-node", &[(TESTKIT, kind)], "use assay_testkit::hex;");
+        assert_eq!(said("assay-testkit <-\na-node <-\n", &[kit(), user(Kind::Dev)]), [""; 0]);
+        assert_eq!(
+            said("assay-testkit <-\na-node <- assay-testkit\n", &[kit(), user(Kind::Normal)]),
+            ["a-node ships assay-testkit, which is for tests alone"]
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! A regtest chain whose transactions need no signatures, so that coins are cheap to make and policy is what costs.
 
-use assay_consensus::commitment::height_prefix;
 use assay_consensus::params::ChainParams;
-use assay_hash::merkle_root;
-use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, encode};
+use assay_wire::{BlockHash, Encoding, OutPoint, Transaction, encode};
+
+use crate::block_builder::{Coinbase, mined};
 
 /// Pays to the hash of a script that is just true, which relay policy accepts.
 const P2SH_TRUE: [u8; 23] = [
@@ -81,24 +81,12 @@ impl Mint {
     fn block(&mut self, txs: &[Transaction], claim: i64) -> (MintedBlock, OutPoint) {
         self.height += 1;
         self.time += 60;
-        let mut script_sig = height_prefix(self.height);
-        script_sig.extend([1, 0]);
-        let coinbase = coinbase(&script_sig, claim);
+        let coinbase = Coinbase::new(self.height, &[1, 0], (claim, &P2SH_TRUE), None);
+        let coinbase = parse(coinbase.full);
         let outpoint = OutPoint { txid: coinbase.view().txid(), vout: 0 };
         let all = || std::iter::once(&coinbase).chain(txs);
         let leaves = all().map(|tx| tx.view().txid().0).collect();
-        let mut header = Header {
-            version: 0x2000_0000,
-            prev_block: self.tip,
-            merkle_root: merkle_root(leaves).0,
-            time: self.time,
-            bits: 0x207f_ffff,
-            nonce: 0,
-        };
-        // Half of all hashes are below regtest's target; those with a smaller first byte surely are.
-        while header.hash().0[31] >= 0x7f {
-            header.nonce += 1;
-        }
+        let header = mined(self.tip, self.time, leaves);
         self.tip = header.hash();
         let mut raw = header.to_bytes().to_vec();
         encode::compact_size(&mut raw, 1 + txs.len() as u64);
@@ -107,19 +95,6 @@ impl Mint {
         }
         (MintedBlock { height: self.height, hash: self.tip, raw }, outpoint)
     }
-}
-
-fn coinbase(script_sig: &[u8], claim: i64) -> Transaction {
-    let mut raw = 2i32.to_le_bytes().to_vec();
-    raw.push(1);
-    raw.extend(OutPoint::NULL.to_bytes());
-    encode::var_bytes(&mut raw, script_sig);
-    raw.extend(u32::MAX.to_le_bytes());
-    raw.push(1);
-    raw.extend(claim.to_le_bytes());
-    encode::var_bytes(&mut raw, &P2SH_TRUE);
-    raw.extend([0; 4]);
-    parse(raw)
 }
 
 /// A final transaction that spends such outputs and makes others.

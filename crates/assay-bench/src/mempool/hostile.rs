@@ -1,6 +1,6 @@
 //! What costs a mempool most: clusters as large and as tangled as policy allows, and replacements that pay but fail.
 
-use crate::ibd::calls::Random;
+use crate::random::Random;
 use assay_wire::{OutPoint, Transaction, Txid};
 
 use super::chain::{CoinOf, tx};

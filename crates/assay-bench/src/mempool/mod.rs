@@ -22,7 +22,7 @@ use self::chain::{CoinOf, Mint, MintedBlock};
 use self::hostile::{COINS_PER_CLUSTER, Cluster, VICTIMS, replacement, variant};
 pub use self::report::Report;
 use crate::conditions::Conditions;
-use crate::ibd::calls::Random;
+use crate::random::Random;
 use crate::{BenchError, Progress};
 
 /// Blocks of each kind before those that count.

@@ -29,7 +29,7 @@ pub(super) fn of_group(group: &str, measured: &[&Measured]) -> Vec<Chart> {
 }
 
 /// Time over size, a line for each alternative; nothing when there are not two sizes.
-fn over_size(series: &str, members: &[&Measured]) -> Option<Chart> {
+pub(super) fn over_size(series: &str, members: &[&Measured]) -> Option<Chart> {
     let mut sizes: Vec<u64> = members.iter().filter_map(|one| one.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -65,6 +65,15 @@ fn over_size(series: &str, members: &[&Measured]) -> Option<Chart> {
     chart.draw()
 }
 
+fn title(group: &str, part: &str) -> String {
+    let what = "baseline's time over this one's";
+    if group.is_empty() {
+        format!("Ratios: {what}{part}")
+    } else {
+        format!("{group}: {what}{part}")
+    }
+}
+
 /// Colours before they come again, dashed.
 const COLOURS: usize = 8;
 
@@ -94,7 +103,7 @@ pub(super) fn ratios(group: &str, measured: &[&Measured]) -> Vec<Chart> {
     let draw = |(number, ratios): (usize, &[RatioBar])| {
         let part = if parts > 1 { format!(", {} of {parts}", number + 1) } else { String::new() };
         let chart = RatioChart {
-            title: format!("{group}: baseline's time over this one's{part}"),
+            title: title(group, &part),
             x_label: "ratio: right of 1 is faster".to_owned(),
             ratios: ratios.to_vec(),
         };

@@ -2,50 +2,26 @@
 //! that it can be rebuilt from `results.json` at any time.
 
 mod charts;
+mod finding;
+mod front;
 mod prose;
 mod tables;
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::Path;
 
 use assay_lab::machine;
 use assay_report::atomic_file::{self, WriteError};
-use assay_report::{Front, Page, Section, Table};
+use assay_report::{Page, ResultsFile, Section, Table};
+
+pub use assay_report::LoadError;
 
 use crate::results::{BenchResults, Measured, SCHEMA};
 use crate::table;
 
+pub use self::finding::finding;
+
 /// The files of a report.
 pub const FILES: [&str; 4] = ["results.json", "results.csv", "report.md", "report.html"];
-
-/// Why results could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The file holds no results of benchmarks.
-    #[error("{} holds no results of benchmarks", path.display())]
-    Json {
-        /// The file.
-        path: PathBuf,
-        /// What the JSON library says.
-        source: serde_json::Error,
-    },
-    /// The file is of another schema version.
-    #[error("{}: schema {found}, this program knows schema {SCHEMA}", path.display())]
-    Schema {
-        /// The file.
-        path: PathBuf,
-        /// Its schema.
-        found: u64,
-    },
-}
 
 /// Writes the four files into `dir`, each whole or not at all; the results come first.
 ///
@@ -76,51 +52,31 @@ pub fn write_json(results: &BenchResults, path: &Path) -> Result<(), WriteError>
 /// When there are none, or they are of another schema version.
 pub fn load(path: &Path) -> Result<BenchResults, LoadError> {
     let path = if path.is_dir() { path.join(FILES[0]) } else { path.to_owned() };
-    let text = fs::read(&path).map_err(|source| LoadError::Read { path: path.clone(), source })?;
-    let json = |source| LoadError::Json { path: path.clone(), source };
-    // Kind and version are read first: another schema is no malformed file.
-    let value: serde_json::Value = serde_json::from_slice(&text).map_err(json)?;
-    let is_bench = value.get("kind").and_then(serde_json::Value::as_str) == Some("bench");
-    match value.get("schema").and_then(serde_json::Value::as_u64) {
-        Some(found) if is_bench && found != u64::from(SCHEMA) => {
-            Err(LoadError::Schema { path, found })
-        }
-        _ => serde_json::from_value(value).map_err(json),
-    }
+    parse(ResultsFile::read(&path)?)
 }
 
-/// Whether a folder holds results of benchmarks rather than of chains.
-pub fn is_in(dir: &Path) -> bool {
-    /// What tells them apart.
-    #[derive(serde::Deserialize)]
-    struct Head {
-        #[serde(default)]
-        kind: String,
+/// Results of a file that is read already.
+///
+/// # Errors
+/// When it is malformed or of another schema version.
+pub fn parse(file: ResultsFile) -> Result<BenchResults, LoadError> {
+    const WHAT: &str = "results of benchmarks";
+    // The schema versions of other kinds say nothing here.
+    if !file.is_of_benchmarks() {
+        return Err(file.error(WHAT));
     }
-    let text = fs::read(dir.join(FILES[0])).unwrap_or_default();
-    serde_json::from_slice::<Head>(&text).is_ok_and(|head| head.kind == "bench")
+    file.parse(WHAT, SCHEMA..=SCHEMA)
 }
 
-fn page(results: &BenchResults) -> Page {
+/// The report as a page.
+pub fn page(results: &BenchResults) -> Page {
     let plan = results.plan.as_ref();
     Page {
         title: plan.map_or("Benchmarks", |plan| &plan.title).to_owned(),
         summary: plan.map_or("", |plan| &plan.summary).to_owned(),
         created: results.created.clone(),
-        front: Some(front(results)),
+        front: Some(front::of(results)),
         sections: sections(results),
-    }
-}
-
-/// The first screen: how many alternatives are faster, and the ratios of the first group.
-fn front(results: &BenchResults) -> Front {
-    let first = groups(&results.benchmarks).into_iter().next();
-    Front {
-        answer: prose::counts(results),
-        chart: first
-            .and_then(|(group, measured)| charts::ratios(group, &measured).into_iter().next()),
-        caveats: prose::caveats(results),
-        ..Front::default()
     }
 }
 
@@ -213,6 +169,8 @@ fn identifier(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::results::fixture;
 
@@ -221,7 +179,6 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let results = fixture::results();
         write_all(&results, folder.path()).expect("writable");
-        assert!(is_in(folder.path()));
         let read = |file: &str| fs::read(folder.path().join(file)).expect("there");
         let first = FILES.map(read);
         let again = load(folder.path()).expect("results");
@@ -270,7 +227,7 @@ mod tests {
         assert!(matches!(load(folder.path()), Err(LoadError::Read { .. })));
         let path = folder.path().join(FILES[0]);
         fs::write(&path, b"{\"schema\":2}").expect("writable");
-        assert!(matches!(load(&path), Err(LoadError::Json { .. })) && !is_in(folder.path()));
+        assert!(matches!(load(&path), Err(LoadError::Json { .. })));
         fs::write(&path, b"{\"schema\":9,\"kind\":\"bench\"}").expect("writable");
         let error = load(&path).expect_err("another schema").to_string();
         assert!(error.ends_with("schema 9, this program knows schema 1"), "{error}");

@@ -28,7 +28,6 @@ pub(super) fn summary(results: &BenchResults) -> Vec<String> {
     let questions = results.plan.iter().flat_map(|plan| &plan.questions);
     all.extend(questions.map(|question| format!("- {question}")));
     all.push(counts(results));
-    all.extend(caveats(results).into_iter().map(|caveat| format!("- {caveat}")));
     all
 }
 

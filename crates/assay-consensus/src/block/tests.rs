@@ -2,8 +2,8 @@ use super::*;
 use crate::chain::{Ancestors, HeaderFacts};
 use crate::params::CashRules;
 use crate::script::{Flags, ScriptError};
-use crate::testing::{TxBuilder, block_of, coinbase, txids, wtxids};
 use crate::tx::{SpentCoin, TxError};
+use assay_testkit::chain::{TxBuilder, block_of, coinbase, txids, wtxids};
 use assay_wire::{BlockHash, Encoding, OutPoint};
 
 mod real;

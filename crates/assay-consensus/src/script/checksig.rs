@@ -430,7 +430,7 @@ mod tests {
     fn deletes_like_core() {
         // Only whole pushes at instruction boundaries.
         assert_eq!(delete(&[3, 2, 0xff, 3], &[0xff, 3]), [3, 2, 0xff, 3]);
-        assert_eq!(delete(&[2, 0xff, 3, 2, 0xff, 3], &[0xff, 3]), []);
+        assert_eq!(delete(&[2, 0xff, 3, 2, 0xff, 3], &[0xff, 3]), [0; 0]);
         assert_eq!(delete(&[op::PUSH1, 1, 7, op::PUSH1, 1, 7], &[7]), [op::PUSH1, op::PUSH1]);
         // The empty signature is a push of nothing.
         assert_eq!(delete(&[op::PUSH1, 0, 0, op::PUSH1], &[]), [op::PUSH1, op::PUSH1]);

@@ -77,7 +77,7 @@ mod tests {
     use crate::script::{
         Flags, Interpreter, ScriptError, SignatureChecker, TxContext, opcode::Instructions,
     };
-    use crate::testing::TxBuilder;
+    use assay_testkit::chain::TxBuilder;
 
     /// Nothing here is signed.
     struct Unasked;

@@ -8,6 +8,7 @@
 //! [`SignatureChecker`]: at once, or later in batches.
 
 mod ahead;
+pub mod asm;
 mod bch;
 mod checker;
 mod checksig;
@@ -22,6 +23,7 @@ mod limits;
 mod num;
 pub mod opcode;
 mod ops;
+mod output;
 mod shared;
 mod sighash;
 mod stack;
@@ -35,6 +37,7 @@ pub use flags::Flags;
 pub use interpreter::{InputStats, Interpreter, verify_input};
 pub use keys::{KeyHashes, KeyHashesOf};
 pub use limits::Limits;
+pub use output::OutputKind;
 pub use shared::SharedHashes;
 pub use sighash::{
     SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_FORKID, SIGHASH_NONE, SIGHASH_SINGLE, SINGLE_BUG,

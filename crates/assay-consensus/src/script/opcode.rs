@@ -193,7 +193,7 @@ pub fn is_p2pkh(script: &[u8]) -> bool {
 }
 
 /// The last item that a script of pushes leaves; `None` when it is cut off or does more than push.
-pub(crate) fn last_push(script_sig: &[u8]) -> Option<&[u8]> {
+pub fn last_push(script_sig: &[u8]) -> Option<&[u8]> {
     let mut last: &[u8] = &[];
     for instruction in Instructions::new(script_sig) {
         let instruction = instruction?;

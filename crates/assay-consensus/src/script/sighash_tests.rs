@@ -1,21 +1,16 @@
 //! Messages against published values and against messages serialised whole.
 
 use assay_hash::sha256d;
+use assay_testkit::hex;
 use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, Transaction, TxOut};
 
 use super::*;
 
-fn hex(text: &str) -> Vec<u8> {
-    (0..text.len() / 2)
-        .map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect("hex"))
-        .collect()
-}
-
 /// The native P2WPKH example of BIP-0143.
 #[test]
 fn bip143_example() {
-    let raw = hex(concat!(
+    let raw = hex::decode(concat!(
         "0100000002fff7f7881a8099afa6940d42d1e7f6362bec38171ea3edf433541db4e4ad969f0000000000eeffff",
         "ffef51e1b804cc89d182d279655c3aa89e815b1b309fe287d9b2b55d57b90ec68a0100000000ffffffff02202c",
         "b206000000001976a9148280b37df378db99f66f85c95a783a76ac7a6d5988ac9093510d000000001976a9143b",
@@ -24,10 +19,10 @@ fn bip143_example() {
     let tx = Transaction::parse(raw, Encoding::Segwit).expect("a transaction");
     let spent = [TxOut { value: 0, script_pubkey: &[] }; 2];
     let ctx = TxContext::new(tx.view(), &spent);
-    let code = hex("76a9141d0f172a0ecb48aee1be1f2687d2963ae33f71a188ac");
+    let code = hex::decode("76a9141d0f172a0ecb48aee1be1f2687d2963ae33f71a188ac");
     assert_eq!(
         ctx.sighash_segwit_v0(1, &code, 600_000_000, SIGHASH_ALL).to_vec(),
-        hex("c37af31116d1b27caf68aae9e3ac82f1477929014d5b917657d0eb49478cb670")
+        hex::decode("c37af31116d1b27caf68aae9e3ac82f1477929014d5b917657d0eb49478cb670")
     );
 }
 

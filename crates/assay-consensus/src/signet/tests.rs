@@ -1,6 +1,7 @@
 use super::*;
 use crate::commitment::WITNESS_COMMITMENT_HEADER;
-use crate::testing::{TxBuilder, block_of, coinbase, from_hex, txids};
+use assay_testkit::chain::{TxBuilder, block_of, coinbase, txids};
+use assay_testkit::hex;
 use assay_wire::BlockHash;
 
 /// Answers every check the same, and notes the messages.
@@ -59,7 +60,7 @@ fn solutions_are_parsed_to_the_last_byte() {
     let with = |solution: &[u8]| {
         let data = [&SIGNET_HEADER[..], solution].concat();
         let mut script = Vec::new();
-        push_data(&mut script, &data);
+        asm::push(&mut script, &data);
         trivially_solved(Some(&script))
     };
     assert!(with(&[]), "a header without data is no solution");
@@ -107,7 +108,7 @@ const BLOCK_1: &str = "\
 #[test]
 fn the_first_block_of_the_public_signet() {
     let params = ChainParams::by_name("signet").expect("signet is known");
-    let block = Block::parse(from_hex(BLOCK_1), Encoding::Segwit).expect("a real block parses");
+    let block = Block::parse(hex::decode(BLOCK_1), Encoding::Segwit).expect("a real block parses");
     let hash: BlockHash = "00000086d6b2636cb2a392d45edc4ec544a10024d30141c9adf4bfd9de533b53"
         .parse()
         .expect("64 digits");
@@ -121,7 +122,7 @@ fn the_first_block_of_the_public_signet() {
     assert_eq!(messages, [crate::hex::bytes(SIGNED_MESSAGE)]);
     assert!(!solved(&params, &block, false).0, "the signature decides");
 
-    let mut changed = from_hex(BLOCK_1);
+    let mut changed = hex::decode(BLOCK_1);
     changed[68] ^= 1;
     let other = Block::parse(changed, Encoding::Segwit).expect("only the time differs");
     assert_ne!(solved(&params, &other, true).1, messages, "the header is signed");

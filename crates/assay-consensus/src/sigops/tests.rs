@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::TxBuilder;
+use assay_testkit::chain::TxBuilder;
 
 const KEY: [u8; 33] = [2; 33];
 

@@ -108,7 +108,7 @@ fn check_null(tx: Tx<'_>) -> Result<(), TxError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::TxBuilder;
+    use assay_testkit::chain::TxBuilder;
     use assay_wire::Txid;
 
     fn check(prevouts: &[OutPoint], expected: &Result<(), TxError>) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::TxBuilder;
+use assay_testkit::chain::TxBuilder;
 
 fn reason(tx: &TxBuilder) -> &'static str {
     match check_transaction(tx.build().view()) {

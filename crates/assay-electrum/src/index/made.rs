@@ -4,24 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use assay_store::{CoinRef, UndoWriter};
+pub(crate) use assay_testkit::random::Random;
 use assay_wire::{Block, BlockHash, Encoding, OutPoint, Txid};
 
 use super::*;
 
 pub(crate) const LIMITS: Limits = Limits { entries_max: 100_000 };
-
-/// A repeatable source of choices.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ z >> 31) % bound as u64) as usize
-    }
-}
 
 /// A block, what it spends, and what a plain map knows after it.
 #[derive(Clone)]

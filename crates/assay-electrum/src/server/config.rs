@@ -27,8 +27,9 @@ pub struct Config {
     pub hosts: Vec<Host>,
     /// Virtual size of a block, for fee estimates.
     pub block_vsize: u64,
-    /// Addresses that many users share, such as those of a Tor daemon, a TLS proxy or a provider that has few: connections from there
-    /// are each an address of their own to the limits. By default 127.0.0.1 and `::1`.
+    /// Addresses that many users share, such as those of a Tor daemon, a TLS proxy or a provider
+    /// that has few: connections from there are each an address of their own to the limits. By
+    /// default 127.0.0.1 and `::1`.
     pub proxies: Vec<Subnet>,
     /// Threads that answer questions which read from disk.
     pub workers: usize,
@@ -67,7 +68,8 @@ pub enum Certificate {
         /// Its private key.
         key: PathBuf,
     },
-    /// `electrum-cert.pem` and `electrum-key.pem` in a directory; made at the first start, signed by itself.
+    /// `electrum-cert.pem` and `electrum-key.pem` in a directory; made at the first start, signed
+    /// by itself.
     Own {
         /// The directory.
         directory: PathBuf,
@@ -110,14 +112,17 @@ pub struct Limits {
     pub subscriptions_per_ip_max: usize,
     /// Subscriptions of all clients.
     pub subscriptions_total_max: usize,
-    /// What an address may use per second in the long run, over all its connections, in units: one per request, one per 100 µs of work, one per 4 KiB
-    /// received or sent. 0 switches the budget off.
+    /// What an address may use per second in the long run, over all its connections, in units: one
+    /// per request, one per 100 µs of work, one per 4 KiB received or sent. 0 switches the budget
+    /// off.
     pub units_per_second: u32,
     /// What an address may use at once.
     pub units_burst: u32,
-    /// How long a client that is over its budget is kept waiting at most; after that it gets errors.
+    /// How long a client that is over its budget is kept waiting at most; after that it gets
+    /// errors.
     pub throttle_max: Duration,
-    /// Errors of that kind, and lines that are no requests, in a row before the connection is closed.
+    /// Errors of that kind, and lines that are no requests, in a row before the connection is
+    /// closed.
     pub refusals_max: u32,
     /// Time from the connection to the first request, the TLS handshake included.
     pub first_request: Duration,
@@ -152,31 +157,7 @@ impl Default for Limits {
     }
 }
 
-/// Buffers of a connection that asks little: a reading buffer, a few answers, the session, and what TLS keeps.
-const IDLE_CONNECTION_BYTES: usize = (64 << 10) + super::outbox::SMALL;
-/// A subscription: its place with the client, with the script and in the set of watched scripts, each with what a hash map wastes.
-const SUBSCRIPTION_BYTES: usize = 768;
-/// What a worker holds while it answers, per entry: the entry itself and its place in a list or set beside it.
-const ENTRY_BYTES: usize = 128;
-
 impl Limits {
-    /// The most memory that clients can make a server with `workers` threads use, in bytes; index and mempool aside, which do
-    /// not depend on clients.
-    pub fn memory_bytes_max(&self, workers: usize) -> usize {
-        // A worker, and one more for modest clients, holds at most one answer in the making, and twice that while its buffer grows.
-        let answer = 2 * self.response_bytes_max + ENTRY_BYTES * self.entries_max;
-        let parts = [
-            self.connections_max.saturating_mul(IDLE_CONNECTION_BYTES),
-            self.request_bytes_total_max,
-            self.output_bytes_total_max,
-            self.subscriptions_total_max.saturating_mul(SUBSCRIPTION_BYTES),
-            (workers + 1).saturating_mul(answer),
-            super::merkle::CACHE_BYTES_MAX,
-            super::accounts::ABSENT_MAX * super::accounts::ABSENT_BYTES,
-        ];
-        parts.into_iter().fold(0, usize::saturating_add)
-    }
-
     /// Bytes that may wait for one client: two answers of the largest size.
     pub(super) fn output_bytes_max(&self) -> usize {
         2 * self.response_bytes_max + (64 << 10)

@@ -3,12 +3,13 @@
 
 use serde::de::IgnoredAny;
 
-use super::methods::table::METHODS;
+use super::protocol::methods::METHODS;
 use super::protocol::request::{self, Message, Request};
 use super::protocol::version::Offer;
 use super::protocol::{Out, Params};
 
-/// Takes a line apart and reads the parameters of every request as those of every method and as every type.
+/// Takes a line apart and reads the parameters of every request as those of every method and as
+/// every type.
 ///
 /// # Panics
 /// When a part of a request is not the JSON that it was taken for.

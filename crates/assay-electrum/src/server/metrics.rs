@@ -1,12 +1,11 @@
-//! Counters, and the text that Prometheus reads.
+//! Counters, and Prometheus' text format.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::methods::table::METHODS;
-use super::outbox::Ending;
-use super::shared::Shared;
+use super::disconnect::DisconnectReason;
+use super::protocol::methods::{METHODS, Method};
 
 /// Upper ends of the latency buckets, microseconds.
 const BUCKETS_US: [u64; 14] =
@@ -24,7 +23,7 @@ struct MethodMetrics {
 #[derive(Debug)]
 pub(super) struct Metrics {
     methods: Vec<MethodMetrics>,
-    endings: [AtomicU64; Ending::ALL.len()],
+    endings: [AtomicU64; DisconnectReason::ALL.len()],
     accepted: AtomicU64,
     turned_away: AtomicU64,
     bad_requests: AtomicU64,
@@ -91,8 +90,8 @@ impl Metrics {
         count(&self.turned_away, 1);
     }
 
-    pub(super) fn ended(&self, ending: Ending) {
-        if let Some(at) = Ending::ALL.iter().position(|known| *known == ending) {
+    pub(super) fn ended(&self, ending: DisconnectReason) {
+        if let Some(at) = DisconnectReason::ALL.iter().position(|known| *known == ending) {
             count(&self.endings[at], 1);
         }
     }
@@ -104,55 +103,51 @@ impl Metrics {
     pub(super) fn sent(&self, bytes: usize) {
         count(&self.sent, bytes as u64);
     }
-}
 
-/// Everything in Prometheus' text format.
-pub(super) fn render(shared: &Shared) -> String {
-    let mut text = Text(String::with_capacity(16 << 10));
-    let metrics = &shared.metrics;
-    render_methods(metrics, &mut text);
-    for (name, help, counter) in [
-        ("connections_total", "Connections accepted.", &metrics.accepted),
-        ("connections_turned_away_total", "Connections over a limit.", &metrics.turned_away),
-        (
-            "bad_requests_total",
-            "Lines that are no requests, and unknown methods.",
-            &metrics.bad_requests,
-        ),
-        (
-            "throttled_total",
-            "Requests that waited because their client was over its budget.",
-            &metrics.throttled,
-        ),
-        (
-            "refused_total",
-            "Requests refused because their client was over its budget.",
-            &metrics.refused,
-        ),
-        ("received_bytes_total", "Bytes from clients.", &metrics.received),
-        ("sent_bytes_total", "Bytes to clients.", &metrics.sent),
-    ] {
-        text.head(name, "counter", help);
-        text.line(name, "", read(counter));
+    /// Appends all counters in Prometheus' text format.
+    pub(super) fn render(&self, text: &mut Text) {
+        render_methods(self, text);
+        for (name, help, counter) in [
+            ("connections_total", "Connections accepted.", &self.accepted),
+            ("connections_turned_away_total", "Connections over a limit.", &self.turned_away),
+            (
+                "bad_requests_total",
+                "Lines that are no requests, and unknown methods.",
+                &self.bad_requests,
+            ),
+            (
+                "throttled_total",
+                "Requests that waited because their client was over its budget.",
+                &self.throttled,
+            ),
+            (
+                "refused_total",
+                "Requests refused because their client was over its budget.",
+                &self.refused,
+            ),
+            ("received_bytes_total", "Bytes from clients.", &self.received),
+            ("sent_bytes_total", "Bytes to clients.", &self.sent),
+        ] {
+            text.head(name, "counter", help);
+            text.line(name, "", read(counter));
+        }
+        let name = "disconnections_total";
+        text.head(name, "counter", "Connections that ended, by reason.");
+        for (ending, counter) in DisconnectReason::ALL.iter().zip(&self.endings) {
+            text.line(name, &format!("{{reason=\"{}\"}}", ending.name()), read(counter));
+        }
     }
-    let name = "disconnections_total";
-    text.head(name, "counter", "Connections that ended, by reason.");
-    for (ending, counter) in Ending::ALL.iter().zip(&metrics.endings) {
-        text.line(name, &format!("{{reason=\"{}\"}}", ending.name()), read(counter));
-    }
-    render_state(shared, &mut text);
-    text.0
 }
 
 fn render_methods(metrics: &Metrics, text: &mut Text) {
     let used =
         || METHODS.iter().zip(&metrics.methods).filter(|(_, method)| read(&method.count) > 0);
     let label = |at: usize| {
-        // A method that two versions call differently is told apart by the first of them.
+        // A method that two versions call differently is distinguished by the first of them.
         let method = &METHODS[at];
         format!("method=\"{}\",since=\"{}\"", method.name, method.since)
     };
-    let position = |name: *const super::methods::table::Method| {
+    let position = |name: *const Method| {
         METHODS.iter().position(|method| std::ptr::eq(method, name)).unwrap_or(0)
     };
     text.head("errors_total", "counter", "Calls answered with an error.");
@@ -178,62 +173,26 @@ fn render_methods(metrics: &Metrics, text: &mut Text) {
     }
 }
 
-fn render_state(shared: &Shared, text: &mut Text) {
-    let (express, ordinary) = shared.workers.waiting();
-    let (headers, outpoints) = shared.hub.counts();
-    let pool = shared.published.read(|moment, pool| {
-        (u64::from(moment.tip.height), pool.len() as u64, pool.fees().vsize())
-    });
-    let (height, txs, vsize) = pool.unwrap_or_default();
-    let load = |counter: &std::sync::atomic::AtomicUsize| counter.load(Ordering::Relaxed) as u64;
-    for (name, help, value) in [
-        ("clients", "Open connections.", shared.accounts.connections() as u64),
-        (
-            "subscriptions",
-            "Subscriptions to scripts and outpoints.",
-            load(&shared.hub.subscriptions),
-        ),
-        ("header_subscriptions", "Clients that subscribed to headers.", headers as u64),
-        (
-            "watched_scripts",
-            "Scripts that somebody subscribed to.",
-            shared.hub.watched().len() as u64,
-        ),
-        ("watched_outpoints", "Outpoints that somebody subscribed to.", outpoints as u64),
-        ("queue_express", "Requests of modest clients that wait for a worker.", express as u64),
-        ("queue_ordinary", "Requests of other clients that wait for a worker.", ordinary as u64),
-        (
-            "notification_backlog",
-            "Scripts and outpoints that changed and are still to be looked up.",
-            load(&shared.hub.backlog),
-        ),
-        ("accounts", "Addresses whose use is remembered.", shared.accounts.len() as u64),
-        ("output_bytes", "Bytes that wait to be read by clients.", shared.output.bytes() as u64),
-        ("index_height", "Height of the highest block that clients see.", height),
-        ("mempool_transactions", "Unconfirmed transactions.", txs),
-        ("mempool_vbytes", "Their virtual size.", vsize),
-    ] {
-        text.head(name, "gauge", help);
-        text.line(name, "", value);
-    }
-    let name = "lookups_total";
-    text.head(name, "counter", "Scripts and outpoints looked up because something changed.");
-    text.line(name, "", load(&shared.hub.lookups));
-    let name = "notifications_total";
-    text.head(name, "counter", "Notifications queued.");
-    text.line(name, "", load(&shared.hub.notifications));
-}
-
-struct Text(String);
+/// Metrics as text.
+pub(super) struct Text(String);
 
 impl Text {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
+    pub(super) fn new() -> Self {
+        Self(String::with_capacity(16 << 10))
+    }
+
+    pub(super) fn into_string(self) -> String {
+        self.0
+    }
+
+    /// What precedes the values of a metric.
+    pub(super) fn head(&mut self, name: &str, kind: &str, help: &str) {
         self.add(format_args!(
             "# HELP assay_electrum_{name} {help}\n# TYPE assay_electrum_{name} {kind}\n"
         ));
     }
 
-    fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+    pub(super) fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
         self.add(format_args!("assay_electrum_{name}{labels} {value}\n"));
     }
 

@@ -1,40 +1,28 @@
 //! The Electrum protocol over TCP and TLS.
 //!
-//! [`Server::start`] listens; [`Publisher`] is how the thread that follows the chain says what is new; everything else is between server and
-//! clients. Sockets are served by two small asynchronous runtimes (`networks`), questions that read from disk by a bounded number of
-//! threads ([`Config::workers`]), notifications by one thread more. A client can make none of them wait: answers and notifications are put
-//! into a queue of bounded size that only the client's own task empties.
+//! [`Server::start`] listens; [`Publisher`] is how the thread that follows the chain says what is
+//! new; everything else is between server and clients. Sockets are served by two small asynchronous
+//! runtimes (`runtimes`), questions that read from disk by a bounded number of threads
+//! ([`Config::workers`]), notifications by one thread more. A client can make none of them wait:
+//! answers and notifications are put into a queue of bounded size that only the client's own task
+//! empties.
 //!
 //! Methods, versions, limits and what is absent: `docs/electrum.md`.
 
-mod accounts;
-mod agenda;
-mod budget;
 mod config;
-mod confirmed;
 mod connection;
-mod hub;
-mod leaving;
-mod lines;
-mod listen;
-mod merkle;
+mod disconnect;
+mod limits;
+mod memory;
 mod methods;
 mod metrics;
-mod networks;
-mod outbox;
-mod outpoints;
-mod priority;
+mod net;
 mod protocol;
-mod publish;
-mod room;
-mod sending;
+mod schedule;
 mod session;
 mod shared;
-mod socket;
-mod tls;
-mod watch;
-mod work;
-mod workers;
+mod snapshot;
+mod subscriptions;
 
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
@@ -57,21 +45,24 @@ use tokio::task::JoinHandle as Task;
 use crate::chain::Chain;
 
 pub use config::{Certificate, Config, Host, Limits};
-pub use confirmed::Confirmed;
-pub use publish::Publisher;
-pub use tls::TlsError;
-pub use watch::Watched;
+pub use net::tls::TlsError;
+pub use snapshot::confirmed::Confirmed;
+pub use subscriptions::publisher::Publisher;
+pub use subscriptions::scripts::Watched;
 
-use accounts::Accounts;
-use hub::Hub;
-use networks::{Handles, Networks};
-use publish::Published;
-use room::Room;
-use shared::{INPUT_UNIT, Shared};
-use workers::{Lane, Workers};
+use connection::{accept, metrics_endpoint};
+use limits::accounts::Accounts;
+use net::line_reader::LONG_LINE_UNIT;
+use net::send_memory::SendMemory;
+use net::tls;
+use schedule::Priority;
+use schedule::runtimes::{RuntimeHandles, Runtimes};
+use schedule::workers::Workers;
+use shared::Shared;
+use snapshot::merkle;
+use snapshot::published::Published;
+use subscriptions::registry::Subscriptions;
 
-/// How the server calls itself.
-const SOFTWARE: &str = concat!("Assay ", env!("CARGO_PKG_VERSION"));
 /// Files that a node has open besides connections, generously.
 const OTHER_FILES: usize = 1024;
 /// How long a stop waits for clients to take their last answers.
@@ -112,9 +103,9 @@ pub struct Server {
     addresses: Addresses,
     stop: signal::Sender<bool>,
     tasks: Vec<Task<()>>,
-    /// Notifies clients, and gives up what those had that left.
-    hub_threads: Vec<JoinHandle<()>>,
-    networks: Networks,
+    /// Notifies clients, and removes the subscriptions of those that disconnected.
+    subscription_threads: Vec<JoinHandle<()>>,
+    runtimes: Runtimes,
 }
 
 /// Where a server can be reached; ports that were given as 0 are resolved.
@@ -129,7 +120,8 @@ pub struct Addresses {
 }
 
 impl Server {
-    /// Listens on the configured addresses and answers. Until something is published, questions about the chain get an error.
+    /// Listens on the configured addresses and answers. Until something is published, questions
+    /// about the chain get an error.
     ///
     /// # Errors
     /// When an address may not or cannot be listened on, or TLS or threads cannot be set up.
@@ -138,54 +130,56 @@ impl Server {
         raise_file_limit(config.limits.connections_max);
         let acceptor = if config.tls.is_empty() { None } else { Some(tls::acceptor(&config)?) };
         let failed = |source| StartError::Thread { source };
-        let (networks, handles) = Networks::start().map_err(failed)?;
-        // Nobody is modest before having been heard; metrics are for the operator.
-        let (modest, others) =
-            (handles.of(Lane::Express).clone(), handles.of(Lane::Ordinary).clone());
+        let (runtimes, handles) = Runtimes::start().map_err(failed)?;
+        // A client is not light before its first request; metrics are for the operator.
+        let (light, others) =
+            (handles.of(Priority::High).clone(), handles.of(Priority::Normal).clone());
         let (tcp, tls, metrics) = (config.tcp.clone(), config.tls.clone(), config.metrics);
         let shared = Arc::new(share(config, chain, handles)?);
         let (stop, stopping) = signal::channel(false);
         let mut server = Self {
             publisher: Arc::new(Publisher::new(
                 Arc::clone(&shared.published),
-                Arc::clone(&shared.hub),
+                Arc::clone(&shared.subscriptions),
             )),
             shared,
             addresses: Addresses::default(),
             stop,
             tasks: Vec::new(),
-            hub_threads: Vec::new(),
-            networks,
+            subscription_threads: Vec::new(),
+            runtimes,
         };
         for address in tcp {
             let (listener, bound) = others.block_on(bind(address))?;
             server.addresses.tcp.push(bound);
             let serving =
-                listen::clients(listener, None, Arc::clone(&server.shared), stopping.clone());
+                accept::clients(listener, None, Arc::clone(&server.shared), stopping.clone());
             server.tasks.push(others.spawn(serving));
         }
         for address in tls {
             let (listener, bound) = others.block_on(bind(address))?;
             server.addresses.tls.push(bound);
             let (acceptor, shared) = (acceptor.clone(), Arc::clone(&server.shared));
-            let serving = listen::clients(listener, acceptor, shared, stopping.clone());
+            let serving = accept::clients(listener, acceptor, shared, stopping.clone());
             server.tasks.push(others.spawn(serving));
         }
         if let Some(address) = metrics {
             let (listener, bound) = others.block_on(bind(address))?;
             server.addresses.metrics = Some(bound);
-            let serving = listen::metrics(listener, Arc::clone(&server.shared), stopping);
-            server.tasks.push(modest.spawn(serving));
+            let serving = metrics_endpoint::serve(listener, Arc::clone(&server.shared), stopping);
+            server.tasks.push(light.spawn(serving));
         }
-        let hub = Arc::clone(&server.shared.hub);
+        let subscriptions = Arc::clone(&server.shared.subscriptions);
         let notifier = thread::Builder::new().name("electrum-notify".to_owned());
-        server.hub_threads.push(notifier.spawn(move || whole(|| hub.run())).map_err(failed)?);
-        let (hub, departures) = (&server.shared.hub, &server.shared.departures);
-        let (hub, departures) = (Arc::clone(hub), Arc::clone(departures));
-        let leaving = thread::Builder::new().name("electrum-leave".to_owned());
         server
-            .hub_threads
-            .push(leaving.spawn(move || whole(|| departures.run(&hub))).map_err(failed)?);
+            .subscription_threads
+            .push(notifier.spawn(move || whole(|| subscriptions.run())).map_err(failed)?);
+        let (subscriptions, removals) = (&server.shared.subscriptions, &server.shared.removals);
+        let (subscriptions, removals) = (Arc::clone(subscriptions), Arc::clone(removals));
+        let remover = thread::Builder::new().name("electrum-leave".to_owned());
+        server
+            .subscription_threads
+            .push(remover.spawn(move || whole(|| removals.run(&subscriptions))).map_err(failed)?);
         Ok(server)
     }
 
@@ -194,14 +188,14 @@ impl Server {
         &self.addresses
     }
 
-    /// Through which the server learns what is new.
+    /// Publishes what is new to the server.
     pub fn publisher(&self) -> Arc<Publisher> {
         Arc::clone(&self.publisher)
     }
 
     /// The metrics as text, as they are served over HTTP.
     pub fn metrics(&self) -> String {
-        metrics::render(&self.shared)
+        metrics_endpoint::render(&self.shared)
     }
 
     /// Takes no more clients, sends what is queued, and ends.
@@ -210,10 +204,10 @@ impl Server {
     }
 
     fn shut_down(&mut self) {
-        let Some(network) = self.networks.take() else { return };
-        // Nobody listens for it where no address is served.
+        let Some(network) = self.runtimes.take() else { return };
+        // Without receiver if no address is served.
         let _ = self.stop.send(true);
-        self.shared.hub.stop();
+        self.shared.subscriptions.stop();
         let tasks = std::mem::take(&mut self.tasks);
         network.block_on(async {
             let all = async {
@@ -227,13 +221,13 @@ impl Server {
             }
         });
         self.shared.workers.stop();
-        self.shared.departures.stop();
-        for thread in self.hub_threads.drain(..) {
+        self.shared.removals.stop();
+        for thread in self.subscription_threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("A thread that serves subscriptions has failed; this is a defect");
             }
         }
-        self.networks.stop(STOP_TIME);
+        self.runtimes.stop(STOP_TIME);
     }
 }
 
@@ -243,24 +237,29 @@ impl Drop for Server {
     }
 }
 
-fn share(config: Config, chain: Arc<dyn Chain>, networks: Handles) -> Result<Shared, StartError> {
+fn share(
+    config: Config,
+    chain: Arc<dyn Chain>,
+    runtimes: RuntimeHandles,
+) -> Result<Shared, StartError> {
     let published = Arc::new(Published::default());
     let limits = &config.limits;
-    let hub = Hub::new(Arc::clone(&published), Arc::clone(&chain), limits.entries_max);
+    let subscriptions =
+        Subscriptions::new(Arc::clone(&published), Arc::clone(&chain), limits.entries_max);
     let workers = Workers::start(config.workers).map_err(|source| StartError::Thread { source })?;
     Ok(Shared {
         chain,
         published,
-        hub: Arc::new(hub),
+        subscriptions: Arc::new(subscriptions),
         header_tree: merkle::HeaderTree::default(),
         block_trees: merkle::BlockTrees::default(),
         workers,
-        networks,
+        runtimes,
         metrics: metrics::Metrics::default(),
-        input: Arc::new(Semaphore::new(limits.request_bytes_total_max / INPUT_UNIT)),
-        output: Arc::new(Room::new(limits.output_bytes_total_max)),
-        accounts: Accounts::new(&config),
-        departures: Arc::default(),
+        long_lines: Arc::new(Semaphore::new(limits.request_bytes_total_max / LONG_LINE_UNIT)),
+        send_memory: Arc::new(SendMemory::new(limits.output_bytes_total_max)),
+        accounts: Arc::new(Accounts::new(&config)),
+        removals: Arc::default(),
         next_client: AtomicU64::new(0),
         config,
     })
@@ -281,7 +280,8 @@ fn whole(work: impl FnOnce()) {
     work();
 }
 
-/// Every connection is an open file: takes as many as the system allows this process, and says when that is not enough.
+/// Every connection is an open file: takes as many as the system allows this process, and says when
+/// that is not enough.
 fn raise_file_limit(connections_max: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let wanted = (connections_max + OTHER_FILES) as u64;

@@ -9,15 +9,17 @@ use std::time::Duration;
 use assay_wire::OutPoint;
 use parking_lot::Mutex;
 
-use super::accounts::Account;
-use super::budget::Verdict;
-use super::leaving::Departure;
-use super::outbox::{Ending, Outbox};
-use super::outpoints::OutpointStatus;
+use super::disconnect::DisconnectReason;
+use super::limits::accounts::{Account, ConnectionSlot};
+use super::limits::rate_limit::Admission;
+use super::net::send_queue::SendQueue;
 use super::protocol::error::CallError;
 use super::protocol::{Code, RpcError, Version};
-use super::shared::{Connection, Shared};
-use super::watch::{Status, Subscriber};
+use super::shared::Shared;
+use super::snapshot::outpoint_status::OutpointStatus;
+use super::snapshot::script_status::Status;
+use super::subscriptions::removal::Removal;
+use super::subscriptions::subscribers::Subscriber;
 use crate::index::ScriptHash;
 
 /// A connection's state, apart from its socket.
@@ -26,8 +28,8 @@ pub(super) struct Session {
     /// Its number.
     pub(super) client: u64,
     pub(super) peer: SocketAddr,
-    pub(super) outbox: Arc<Outbox>,
-    connection: Arc<Connection>,
+    pub(super) send_queue: Arc<SendQueue>,
+    connection: Arc<ConnectionSlot>,
     state: Mutex<State>,
 }
 
@@ -35,29 +37,29 @@ pub(super) struct Session {
 struct State {
     /// The version agreed on, once it is.
     version: Option<Version>,
-    /// How the client calls itself.
+    /// The name that the client sent.
     name: String,
     scripts: HashSet<ScriptHash>,
     outpoints: HashSet<OutPoint>,
     headers: bool,
-    /// Refusals in a row.
-    refusals: u32,
-    /// Why the connection ends after the present answer.
-    ending: Option<Ending>,
-    /// Whether the connection has ended; a worker may still be at a request.
-    gone: bool,
+    /// Rejected requests in a row.
+    rejections: u32,
+    /// Why the connection ends after the current response.
+    disconnect: Option<DisconnectReason>,
+    /// Whether the connection has ended; a worker may still be processing a request.
+    disconnected: bool,
 }
 
 impl Session {
-    pub(super) fn new(shared: &Shared, peer: SocketAddr, connection: Arc<Connection>) -> Self {
+    pub(super) fn new(shared: &Shared, peer: SocketAddr, connection: Arc<ConnectionSlot>) -> Self {
         let limits = &shared.config.limits;
         let client = shared.next_client.fetch_add(1, Ordering::Relaxed);
         let account = Arc::clone(connection.account());
-        let room = Arc::clone(&shared.output);
+        let memory = Arc::clone(&shared.send_memory);
         Self {
             client,
             peer,
-            outbox: Outbox::new(client, account, limits.output_bytes_max(), room),
+            send_queue: SendQueue::new(client, account, limits.output_bytes_max(), memory),
             connection,
             state: Mutex::new(State {
                 version: None,
@@ -65,9 +67,9 @@ impl Session {
                 scripts: HashSet::new(),
                 outpoints: HashSet::new(),
                 headers: false,
-                refusals: 0,
-                ending: None,
-                gone: false,
+                rejections: 0,
+                disconnect: None,
+                disconnected: false,
             }),
         }
     }
@@ -77,7 +79,7 @@ impl Session {
         self.state.lock().version.unwrap_or(Version::MIN)
     }
 
-    /// Settles the version, unless that was done before.
+    /// Sets the version, unless that was done before; says whether it was not.
     pub(super) fn negotiate(&self, version: Version, name: String) -> bool {
         let mut state = self.state.lock();
         if state.version.is_some() {
@@ -89,42 +91,43 @@ impl Session {
         true
     }
 
-    /// Has the connection end when the present answer is queued.
-    pub(super) fn end_with(&self, ending: Ending) {
-        self.state.lock().ending.get_or_insert(ending);
+    /// Ends the connection after the current response.
+    pub(super) fn disconnect_after_response(&self, reason: DisconnectReason) {
+        self.state.lock().disconnect.get_or_insert(reason);
     }
 
-    pub(super) fn ending(&self) -> Option<Ending> {
-        self.state.lock().ending
+    /// Why the connection ends after the current response, if it does.
+    pub(super) fn disconnect(&self) -> Option<DisconnectReason> {
+        self.state.lock().disconnect
     }
 
-    /// What may be done with the next line.
-    pub(super) fn verdict(&self, throttle_max: Duration) -> Verdict {
-        self.account().verdict(throttle_max)
+    /// Whether and when the next line is answered.
+    pub(super) fn admit(&self, throttle_max: Duration) -> Admission {
+        self.account().admit(throttle_max)
     }
 
-    /// When the client will have been modest for long enough to be among those who are, if it asks for nothing until then.
-    pub(super) fn modest_in(&self) -> Duration {
-        self.account().modest_in()
+    /// Time until the client counts as light, if it sends nothing until then.
+    pub(super) fn light_in(&self) -> Duration {
+        self.account().light_in()
     }
 
-    /// Takes what a line has used.
+    /// Charges what a line has used.
     pub(super) fn spend(&self, units: f64) {
         self.account().spend(units);
     }
 
-    /// Counts a refusal, and ends the connection at `max` in a row.
-    pub(super) fn refuse(&self, max: u32) {
+    /// Counts a rejected request, and ends the connection at `max` in a row.
+    pub(super) fn count_rejection(&self, max: u32) {
         let mut state = self.state.lock();
-        state.refusals += 1;
-        if state.refusals >= max {
-            state.ending.get_or_insert(Ending::Refused);
+        state.rejections += 1;
+        if state.rejections >= max {
+            state.disconnect.get_or_insert(DisconnectReason::Refused);
         }
     }
 
     /// A request was understood.
-    pub(super) fn accept(&self) {
-        self.state.lock().refusals = 0;
+    pub(super) fn clear_rejections(&self) {
+        self.state.lock().rejections = 0;
     }
 
     fn account(&self) -> &Arc<Account> {
@@ -132,15 +135,15 @@ impl Session {
     }
 
     fn subscriber(&self, by_script: bool) -> Subscriber {
-        let (outbox, account) = (Arc::clone(&self.outbox), Arc::clone(self.account()));
-        Subscriber { client: self.client, outbox, account, by_script }
+        let (send_queue, account) = (Arc::clone(&self.send_queue), Arc::clone(self.account()));
+        Subscriber { client: self.client, send_queue, account, by_script }
     }
 
     pub(super) fn subscribe_headers(&self, shared: &Shared) {
         self.state.lock().headers = true;
-        shared.hub.subscribe_headers(self.client, &self.outbox);
-        if self.state.lock().gone {
-            shared.hub.unsubscribe_headers(self.client);
+        shared.subscriptions.subscribe_headers(self.client, &self.send_queue);
+        if self.state.lock().disconnected {
+            shared.subscriptions.unsubscribe_headers(self.client);
         }
     }
 
@@ -152,21 +155,21 @@ impl Session {
     ) -> Result<Status, CallError> {
         let new = {
             let mut state = self.state.lock();
-            state.stay()?;
+            state.check_connected()?;
             let count = state.scripts.len() + state.outpoints.len();
             !state.scripts.contains(script)
                 && self.reserve(shared, count)?
                 && state.scripts.insert(*script)
         };
-        let result = shared.hub.subscribe_script(script, self.subscriber(by_script));
+        let result = shared.subscriptions.subscribe_script(script, self.subscriber(by_script));
         let mut state = self.state.lock();
-        if state.gone {
-            // The connection ended meanwhile, and what it had was given up without this.
+        if state.disconnected {
+            // The connection ended meanwhile, and its subscriptions were removed without this one.
             drop(state);
-            shared.hub.unsubscribe_script(script, self.client);
+            shared.subscriptions.unsubscribe_script(script, self.client);
         } else if result.is_err() && new {
             state.scripts.remove(script);
-            shared.hub.release(self.account(), 1);
+            shared.subscriptions.release(self.account(), 1);
         }
         result
     }
@@ -174,8 +177,8 @@ impl Session {
     pub(super) fn unsubscribe_script(&self, shared: &Shared, script: &ScriptHash) -> bool {
         let had = self.state.lock().scripts.remove(script);
         if had {
-            shared.hub.unsubscribe_script(script, self.client);
-            shared.hub.release(self.account(), 1);
+            shared.subscriptions.unsubscribe_script(script, self.client);
+            shared.subscriptions.release(self.account(), 1);
         }
         had
     }
@@ -187,20 +190,20 @@ impl Session {
     ) -> Result<OutpointStatus, CallError> {
         let new = {
             let mut state = self.state.lock();
-            state.stay()?;
+            state.check_connected()?;
             let count = state.scripts.len() + state.outpoints.len();
             !state.outpoints.contains(outpoint)
                 && self.reserve(shared, count)?
                 && state.outpoints.insert(*outpoint)
         };
-        let result = shared.hub.subscribe_outpoint(outpoint, self.subscriber(true));
+        let result = shared.subscriptions.subscribe_outpoint(outpoint, self.subscriber(true));
         let mut state = self.state.lock();
-        if state.gone {
+        if state.disconnected {
             drop(state);
-            shared.hub.unsubscribe_outpoint(outpoint, self.client);
+            shared.subscriptions.unsubscribe_outpoint(outpoint, self.client);
         } else if result.is_err() && new {
             state.outpoints.remove(outpoint);
-            shared.hub.release(self.account(), 1);
+            shared.subscriptions.release(self.account(), 1);
         }
         result
     }
@@ -208,24 +211,24 @@ impl Session {
     pub(super) fn unsubscribe_outpoint(&self, shared: &Shared, outpoint: &OutPoint) -> bool {
         let had = self.state.lock().outpoints.remove(outpoint);
         if had {
-            shared.hub.unsubscribe_outpoint(outpoint, self.client);
-            shared.hub.release(self.account(), 1);
+            shared.subscriptions.unsubscribe_outpoint(outpoint, self.client);
+            shared.subscriptions.release(self.account(), 1);
         }
         had
     }
 
-    /// Ends all subscriptions, in the background.
-    pub(super) fn leave(&self, shared: &Shared) {
+    /// Marks the connection as ended and removes all subscriptions, in the background.
+    pub(super) fn end(&self, shared: &Shared) {
         let (scripts, outpoints) = {
             let mut state = self.state.lock();
-            state.gone = true;
+            state.disconnected = true;
             (std::mem::take(&mut state.scripts), std::mem::take(&mut state.outpoints))
         };
         if self.state.lock().headers {
-            shared.hub.unsubscribe_headers(self.client);
+            shared.subscriptions.unsubscribe_headers(self.client);
         }
         if !(scripts.is_empty() && outpoints.is_empty()) {
-            shared.departures.add(Departure {
+            shared.removals.add(Removal {
                 client: self.client,
                 scripts: scripts.into_iter(),
                 outpoints: outpoints.into_iter(),
@@ -234,30 +237,30 @@ impl Session {
         }
     }
 
-    /// Makes room for a subscription of a client that has `count`; always true, or an error.
+    /// Counts a subscription of a client that has `count`; always true, or an error.
     fn reserve(&self, shared: &Shared, count: usize) -> Result<bool, RpcError> {
         let limits = &shared.config.limits;
-        let refuse = |message: String| Err(RpcError::new(Code::Excessive, message));
+        let reject = |message: String| Err(RpcError::new(Code::Excessive, message));
         if count >= limits.subscriptions_max {
-            return refuse(format!("more than {} subscriptions", limits.subscriptions_max));
+            return reject(format!("more than {} subscriptions", limits.subscriptions_max));
         }
         let per_ip_max = limits.subscriptions_per_ip_max;
         if !self.account().reserve_subscription(per_ip_max) {
-            return refuse(format!("more than {per_ip_max} subscriptions of one address"));
+            return reject(format!("more than {per_ip_max} subscriptions of one address"));
         }
-        let all = &shared.hub.subscriptions;
+        let all = &shared.subscriptions.count;
         if all.fetch_add(1, Ordering::Relaxed) >= limits.subscriptions_total_max {
-            shared.hub.release(self.account(), 1);
-            return refuse("the server has no room for more subscriptions".to_owned());
+            shared.subscriptions.release(self.account(), 1);
+            return reject("the server has no room for more subscriptions".to_owned());
         }
         Ok(true)
     }
 }
 
 impl State {
-    /// Refuses what would outlast the connection; nobody will read it.
-    fn stay(&self) -> Result<(), RpcError> {
-        if self.gone {
+    /// An error after the connection has ended: a subscription would outlast it.
+    fn check_connected(&self) -> Result<(), RpcError> {
+        if self.disconnected {
             Err(RpcError::new(Code::Excessive, "the connection has ended"))
         } else {
             Ok(())

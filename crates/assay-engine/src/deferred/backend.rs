@@ -10,15 +10,11 @@ use std::sync::LazyLock;
 use assay_hash::cpu;
 use assay_secp::Backend;
 
+use super::settings;
+
 /// The backend that `ASSAY_BACKEND` names, or the fastest one on this machine.
 pub(super) static BACKEND: LazyLock<Backend> = LazyLock::new(|| {
-    if let Ok(name) = std::env::var("ASSAY_BACKEND") {
-        if let Some(backend) = Backend::by_name(&name) {
-            return backend;
-        }
-        tracing::warn!(%name, "ASSAY_BACKEND names no backend for signatures");
-    }
-    remembered().unwrap_or_else(|| {
+    settings::backend().or_else(remembered).unwrap_or_else(|| {
         let backend = Backend::fastest();
         remember(backend);
         backend

@@ -6,9 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use assay_secp::{Backend, Disagreement};
 use assay_store::defect;
+use faster_hex::hex_string;
 
-use super::second_look;
-use crate::engine::unix_time_s;
+use super::{second_look, settings};
+use crate::clock::unix_time_s;
 
 /// A defect of the vector code or of the machine under it.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ impl Evidence {
             ("library_again", found.library_again.to_string()),
         ];
         for (name, bytes) in &found.operands {
-            fields.push((name, hex(bytes)));
+            fields.push((name, hex_string(bytes)));
         }
         Self::new(found.to_string(), second_look::current_core(), fields)
     }
@@ -71,7 +72,7 @@ pub(super) fn stop_with_evidence(evidence: &Evidence) -> ! {
     let _first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
     let time_s = unix_time_s();
     let json = evidence.json(time_s);
-    let place = match second_look::evidence_dir().map(|dir| write(&dir, time_s, &json)) {
+    let place = match settings::current().evidence_dir.map(|dir| write(&dir, time_s, &json)) {
         Some(Ok(path)) => format!("; evidence: {}", path.display()),
         Some(Err(error)) => format!("; the evidence could not be written to a file: {error}"),
         None => String::new(),
@@ -102,13 +103,6 @@ fn processor() -> String {
     name.unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for char in text.chars() {
@@ -131,7 +125,7 @@ mod tests {
     #[test]
     fn evidence_is_json() {
         let evidence =
-            Evidence::new("a \"b\" \\\n".to_owned(), Some(3), vec![("x", hex(&[1, 0xab]))]);
+            Evidence::new("a \"b\" \\\n".to_owned(), Some(3), vec![("x", hex_string(&[1, 0xab]))]);
         let json: serde_json::Value = serde_json::from_str(&evidence.json(7)).unwrap();
         assert_eq!(json["defect"], "a \"b\" \\\n");
         assert_eq!((&json["time"], &json["core"]), (&7.into(), &"3".into()));

@@ -24,6 +24,7 @@ mod near_tip;
 mod planted;
 mod recorder;
 mod second_look;
+mod settings;
 
 use assay_consensus::script::{Flags, InputStats, Interpreter, Limits, ScriptError, TxContext};
 use rayon::prelude::*;
@@ -34,8 +35,8 @@ pub use check::{Batches, Check, Prove, default_script_batch};
 pub use near_tip::EXACT_NEAR_TIP_DEFAULT;
 pub(crate) use near_tip::{Place, is_exact};
 use recorder::Recorder;
-pub use second_look::SAMPLE_SIGNATURES_DEFAULT;
-pub(crate) use second_look::configure as configure_second_look;
+pub use settings::{SAMPLE_SIGNATURES_DEFAULT, Schnorr};
+pub(crate) use settings::{Settings, configure};
 
 /// Runs inputs now and verifies their signatures later.
 ///

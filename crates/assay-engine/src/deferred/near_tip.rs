@@ -66,7 +66,7 @@ mod tests {
                 "{blocks} {place:?} {inputs}"
             );
         }
-        // Where a chain is caught up with, nobody counts inputs.
+        // Where a chain is caught up with, inputs are not counted.
         assert!(!is_exact(6, &place(10, 0), || unreachable!()));
     }
 }

@@ -1,7 +1,7 @@
 //! Lanes that prove what is false, and a core that miscomputes: the process must end, with evidence.
 //!
 //! A process that ends cannot report to a test, so the test starts its own program again for one test, [`child`], which does
-//! nothing when it is not told what to do.
+//! nothing without instructions.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -115,7 +115,7 @@ impl Chain {
 /// Submits blocks with wrong signatures; gives how many are accepted before one is not.
 fn accepted(datadir: &Path, sample_signatures: u32, is_recent: bool) -> u32 {
     // Block by block to the present, or long ago.
-    let now_s = crate::engine::unix_time_s() as u32;
+    let now_s = crate::clock::unix_time_s() as u32;
     let mut chain = Chain::new(is_recent.then(|| now_s - 60 * (MATURITY + BLOCKS)));
     let mut config = Config::new(datadir, Arc::clone(&chain.params));
     config.threads = 2;
@@ -201,8 +201,8 @@ fn a_planted_wrong_lane_stops_the_engine() {
     assert!(count < BLOCKS as usize);
     let evidence = evidence(ended.datadir.path());
     assert_eq!((&evidence["check"], &evidence["proof"]), (&"ecdsa".into(), &"lane".into()));
-    assert_eq!(evidence["pubkey"], super::evidence::hex(&KEY));
-    assert_eq!(evidence["signature"], super::evidence::hex(&SIGNATURE[1..9]));
+    assert_eq!(evidence["pubkey"], faster_hex::hex_string(&KEY));
+    assert_eq!(evidence["signature"], faster_hex::hex_string(&SIGNATURE[1..9]));
     assert_eq!(evidence["message"].as_str().unwrap().len(), 64);
     assert_eq!(evidence["library_again"], "false");
     assert!(evidence["thread"].as_str().unwrap().starts_with("verify-"));

@@ -3,43 +3,25 @@
 //! - A secret sample of what lanes prove is asked again of libsecp256k1 ([`assay_secp::Sample`]).
 //! - The self-test of the lanes runs on every core that proves, when it first does and every few minutes.
 //!
-//! A difference ends the process ([`stop_with_evidence`]). Both are settings of the process, as the backend is: they judge the
-//! machine and not a chain.
+//! A difference ends the process ([`stop_with_evidence`]).
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use assay_secp::{BatchVerifier, Sample};
 
 use super::evidence::{Evidence, stop_with_evidence};
 
-/// One of so many proven checks is asked again of libsecp256k1, unless somebody says otherwise.
-pub const SAMPLE_SIGNATURES_DEFAULT: u32 = 256;
-
 /// Longest time for which a core proves without a self-test.
 const SELF_TEST_INTERVAL: Duration = Duration::from_mins(5);
 
-static ONE_OF: AtomicU32 = AtomicU32::new(SAMPLE_SIGNATURES_DEFAULT);
-static EVIDENCE_DIR: Mutex<Option<PathBuf>> = Mutex::new(None);
-
-/// Sets the sample of provers made from now on, and where evidence of a defect is written.
-pub(crate) fn configure(one_of: u32, evidence_dir: Option<PathBuf>) {
-    ONE_OF.store(one_of, Ordering::Relaxed);
-    *EVIDENCE_DIR.lock().unwrap_or_else(PoisonError::into_inner) = evidence_dir;
-}
-
-pub(super) fn evidence_dir() -> Option<PathBuf> {
-    EVIDENCE_DIR.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// A sample for a new prover.
-pub(super) fn sample() -> Option<Sample> {
-    Sample::new(ONE_OF.load(Ordering::Relaxed), next_key())
+/// A sample for a new prover: one of so many checks.
+pub(super) fn sample(one_of: u32) -> Option<Sample> {
+    Sample::new(one_of, next_key())
 }
 
 /// A key of its own for each prover, from the operating system's randomness.

@@ -9,36 +9,36 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use assay_consensus::script::Flags;
 use assay_wire::{Transaction, Txid, Wtxid};
 
-use super::admission::{Admitted, Candidate, Rules, Staged};
-use super::graph::ClusterId;
+use super::admission::{Admission, Rules, View};
+use super::candidate::{Admitted, Candidate, Staged};
+use super::cluster::Cluster;
+use super::graph::{ClusterId, Graph};
+use super::pool::Mempool;
 use super::replace::{Plan, Replacement};
-use super::turns::PolicyTurn;
-use crate::engine::{Engine, State};
 use crate::scripts::Cause;
 use crate::types::TxReject;
 
-/// Clusters whose order is improved between two looks at the engine's state.
+/// Clusters whose order is improved between two looks at the mempool.
 const SETTLED_AT_ONCE: usize = 16;
-/// Clusters whose order one submission improves at most; a block may leave more behind.
-const SETTLED_PER_TURN: usize = 128;
+/// How often one submission does so at most; a block may leave more behind.
+pub(crate) const SETTLING_ROUNDS: usize = 8;
 
 /// What transactions are submitted for.
 #[derive(Clone, Copy)]
-pub(super) struct Wish {
+pub(crate) struct Wish {
     /// Highest fee rate that the caller allows.
-    pub(super) fee_sat_per_kvb_max: Option<u64>,
+    pub(crate) fee_sat_per_kvb_max: Option<u64>,
     /// Whether only the verdicts are wanted.
-    pub(super) is_trial: bool,
+    pub(crate) is_trial: bool,
 }
 
 /// Answers.
 #[derive(Default)]
-pub(super) struct Ahead {
+pub(crate) struct Ahead {
     flags: Option<Flags>,
     /// Signature checks that were executed, or what failed.
     scripts: HashMap<Wtxid, Result<u64, Cause>>,
@@ -46,10 +46,16 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// What the scripts of a transaction came to under these flags.
+    /// The verdict on the scripts of a transaction under these flags.
     pub(super) fn scripts(&self, wtxid: &Wtxid, flags: Flags) -> Option<Result<u64, Cause>> {
         if self.flags == Some(flags) { self.scripts.get(wtxid).cloned() } else { None }
     }
+}
+
+/// What has to be known of transactions before they are admitted.
+pub(crate) struct Questions {
+    rules: Rules,
+    questions: Vec<Question>,
 }
 
 /// A transaction about which something has to be known.
@@ -59,36 +65,9 @@ struct Question {
     plan: Option<Plan>,
 }
 
-impl Engine {
-    /// Admits transactions, or tries them, in this order; also gives the work that ordering clusters took.
-    pub(super) fn admit_in_turn(
-        &self,
-        candidates: Vec<Result<Candidate, TxReject>>,
-        wish: Wish,
-    ) -> (Vec<Result<Admitted, TxReject>>, u64) {
-        let turn = self.turns.policy();
-        let work_before = self.mempool_work();
-        let mut ahead = self.look_ahead(&turn, &candidates, wish);
-        turn.pause();
-        let mut state = self.lock();
-        let mut rules = self.rules_of(&state, wish, candidates.len());
-        for (wtxid, ids, is_better) in std::mem::take(&mut ahead.diagrams) {
-            state.mempool.diagram_verdicts.put(wtxid, ids, is_better);
-        }
-        rules.ahead = ahead;
-        let verdicts = self.admit(&mut state, &rules, candidates);
-        if wish.is_trial {
-            let new = verdicts.iter().flatten().filter(|admitted| admitted.is_new);
-            let tried: Vec<Txid> = new.map(|admitted| admitted.txid).rev().collect();
-            state.mempool.remove_all(&tried);
-        }
-        drop(state);
-        self.settle_clusters(&turn);
-        (verdicts, self.mempool_work() - work_before)
-    }
-
-    fn rules_of(&self, state: &State, wish: Wish, count: usize) -> Rules {
-        let mut rules = self.rules(state, wish.fee_sat_per_kvb_max);
+impl Admission {
+    fn rules_of(&self, view: &View<'_>, wish: Wish, count: usize) -> Rules {
+        let mut rules = self.rules(view, wish.fee_sat_per_kvb_max);
         rules.is_trial = wish.is_trial;
         if wish.is_trial && rules.replacement == Replacement::Allowed {
             rules.replacement =
@@ -97,60 +76,43 @@ impl Engine {
         rules
     }
 
-    fn look_ahead(
+    /// Step 1, with the lock: finds out what would have to be known.
+    pub(crate) fn look_ahead(
         &self,
-        turn: &PolicyTurn<'_>,
+        view: &mut View<'_>,
         candidates: &[Result<Candidate, TxReject>],
         wish: Wish,
-    ) -> Ahead {
-        let mut state = self.lock();
-        let rules = self.rules_of(&state, wish, candidates.len());
-        self.load_coins(&mut state, candidates);
+    ) -> Questions {
+        let rules = self.rules_of(view, wish, candidates.len());
+        self.load_coins(view, candidates);
         let mut earlier = HashMap::new();
         let mut questions = Vec::new();
         for candidate in candidates.iter().flatten() {
-            questions.extend(self.question(&mut state, &rules, candidate, &earlier));
+            questions.extend(self.question(view, &rules, candidate, &earlier));
             if candidates.len() > 1 {
                 earlier.insert(candidate.txid(), Arc::clone(candidate.tx()));
             }
         }
-        drop(state);
-        let mut ahead = Ahead { flags: Some(rules.flags), ..Ahead::default() };
-        // What fails here for other reasons than scripts is not worth looking at them.
-        questions.retain(|question| {
-            let Some(plan) = &question.plan else { return true };
-            let (is_better, cost) = plan.judge(|| turn.pause());
-            self.note_policy_work(cost);
-            let wtxid = question.staged.wtxid();
-            ahead.diagrams.push((wtxid, plan.cluster_ids(), is_better));
-            is_better
-        });
-        let unverified = questions.iter().filter(|question| !question.is_verified);
-        let unverified: Vec<&Staged> = unverified.map(|question| &question.staged).collect();
-        turn.pause();
-        let outcomes = self.run_scripts(&rules, &unverified);
-        let wtxids = unverified.iter().map(|staged| staged.wtxid());
-        ahead.scripts = wtxids.zip(outcomes).collect();
-        ahead
+        Questions { rules, questions }
     }
 
     /// What has to be known of a transaction; `None` when it will be rejected without that, as things stand.
     fn question(
         &self,
-        state: &mut State,
+        view: &mut View<'_>,
         rules: &Rules,
         candidate: &Candidate,
         earlier: &HashMap<Txid, Arc<Transaction>>,
     ) -> Option<Question> {
-        let conflicts = candidate.conflicts(&state.mempool);
+        let conflicts = candidate.conflicts(view.mempool);
         let (staged, entry) =
-            self.check_all_but_scripts(state, rules, candidate, &conflicts, earlier).ok()??;
-        let is_verified = state.verdicts.get(&staged.wtxid(), rules.flags).is_some();
+            self.check_all_but_scripts(view, rules, candidate, &conflicts, earlier).ok()??;
+        let is_verified = view.mempool.verdicts.get(&staged.wtxid(), rules.flags).is_some();
         if conflicts.is_empty() {
             return (!is_verified).then_some(Question { staged, is_verified, plan: None });
         }
-        let plan = self.plan_replacement(&state.mempool, candidate, &entry, &conflicts).ok()?;
-        let plan = match state.mempool.diagram_verdicts.get(&staged.wtxid(), &plan) {
+        let plan = self.plan_replacement(view.mempool, candidate, &entry, &conflicts).ok()?;
+        let plan = match view.mempool.diagram_verdicts.get(&staged.wtxid(), &plan) {
             Some(false) => return None,
             Some(true) => None,
             None => Some(plan),
@@ -158,37 +120,86 @@ impl Engine {
         Some(Question { staged, is_verified, plan })
     }
 
-    /// Improves the order of clusters that have changed.
-    fn settle_clusters(&self, turn: &PolicyTurn<'_>) {
-        for _ in 0..SETTLED_PER_TURN / SETTLED_AT_ONCE {
-            let graph_is_settled = |state: &State| {
-                state.mempool.graph.as_ref().map(|graph| graph.unsettled(SETTLED_AT_ONCE))
-            };
-            let Some(unsettled) = graph_is_settled(&self.lock()) else { return };
-            if unsettled.is_empty() {
-                return;
-            }
-            let mut settled = Vec::with_capacity(unsettled.len());
-            for (id, cluster) in &unsettled {
-                turn.pause();
-                let (cluster, cost) = cluster.settled();
-                self.note_policy_work(cost);
-                settled.push((*id, cluster));
-            }
-            if let Some(graph) = &mut self.lock().mempool.graph {
-                for (id, cluster) in settled {
-                    graph.settle(id, cluster);
-                }
-            }
+    /// Step 2, without the lock: finds the answers; calls `pause` between costly steps.
+    pub(crate) fn answer(&self, questions: Questions, pause: impl Fn()) -> Ahead {
+        let Questions { rules, mut questions } = questions;
+        let mut ahead = Ahead { flags: Some(rules.flags), ..Ahead::default() };
+        // What fails here for other reasons than scripts is not worth looking at them.
+        questions.retain(|question| {
+            let Some(plan) = &question.plan else { return true };
+            let (is_better, cost) = plan.judge(&pause);
+            self.note_work(cost);
+            let wtxid = question.staged.wtxid();
+            ahead.diagrams.push((wtxid, plan.cluster_ids(), is_better));
+            is_better
+        });
+        let unverified = questions.iter().filter(|question| !question.is_verified);
+        let unverified: Vec<&Staged> = unverified.map(|question| &question.staged).collect();
+        pause();
+        let outcomes = self.run_scripts(&rules, &unverified);
+        let wtxids = unverified.iter().map(|staged| staged.wtxid());
+        ahead.scripts = wtxids.zip(outcomes).collect();
+        ahead
+    }
+
+    /// Step 3, with the lock: admits transactions, or tries them, in this order.
+    pub(crate) fn admit_with(
+        &self,
+        view: &mut View<'_>,
+        candidates: Vec<Result<Candidate, TxReject>>,
+        wish: Wish,
+        mut ahead: Ahead,
+    ) -> Vec<Result<Admitted, TxReject>> {
+        let mut rules = self.rules_of(view, wish, candidates.len());
+        for (wtxid, ids, is_better) in std::mem::take(&mut ahead.diagrams) {
+            view.mempool.diagram_verdicts.put(wtxid, ids, is_better);
         }
+        rules.ahead = ahead;
+        let verdicts = self.admit(view, &rules, candidates);
+        if wish.is_trial {
+            let new = verdicts.iter().flatten().filter(|admitted| admitted.is_new);
+            let tried: Vec<Txid> = new.map(|admitted| admitted.txid).rev().collect();
+            view.mempool.remove_all(&tried);
+        }
+        verdicts
     }
 
-    pub(super) fn note_policy_work(&self, cost: u64) {
-        self.policy_work.fetch_add(cost, Ordering::Relaxed);
+    /// Step 4, without the lock: finds better orders of clusters that have changed, [`Mempool::unsettled`]'s.
+    pub(crate) fn settle(&self, unsettled: Unsettled, pause: impl Fn()) -> Settled {
+        let settle = |(id, cluster): (ClusterId, Arc<Cluster>)| {
+            pause();
+            let (cluster, cost) = cluster.settled();
+            self.note_work(cost);
+            (id, cluster)
+        };
+        Settled(unsettled.0.into_iter().map(settle).collect())
+    }
+}
+
+/// Clusters whose order may not be the best.
+pub(crate) struct Unsettled(Vec<(ClusterId, Arc<Cluster>)>);
+
+impl Unsettled {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The same with the best orders that bounded work finds.
+pub(crate) struct Settled(Vec<(ClusterId, Cluster)>);
+
+impl Mempool {
+    /// Some clusters whose order may not be the best.
+    pub(crate) fn unsettled(&self) -> Unsettled {
+        let unsettled = |graph: &Graph| graph.unsettled(SETTLED_AT_ONCE);
+        Unsettled(self.graph.as_ref().map_or_else(Vec::new, unsettled))
     }
 
-    /// Work that ordering clusters of the mempool has taken since the engine was opened, in visits of transactions.
-    pub fn mempool_work(&self) -> u64 {
-        self.policy_work.load(Ordering::Relaxed)
+    /// Takes better orders, where the clusters are still there.
+    pub(crate) fn settle(&mut self, settled: Settled) {
+        let Some(graph) = &mut self.graph else { return };
+        for (id, cluster) in settled.0 {
+            graph.settle(id, cluster);
+        }
     }
 }

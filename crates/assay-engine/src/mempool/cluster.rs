@@ -1,6 +1,6 @@
 //! Connected transactions, in the order in which miners would take them.
 //!
-//! A cluster never changes: what happens to its transactions makes other clusters of them. So whoever holds one can work with
+//! A cluster never changes: what happens to its transactions makes other clusters of them. So a holder of one can work with
 //! it without the engine's lock, and whether it still stands is a question of its number.
 
 use assay_wire::Txid;

@@ -11,7 +11,7 @@ pub(super) fn cmp_diagrams(a: &[Rate], b: &[Rate]) -> Option<Ordering> {
     let (mut a, mut b) = (Cursor::new(a), Cursor::new(b));
     let mut outcome = Ordering::Equal;
     loop {
-        // Between two corners both lines are straight: whoever is ahead at both is ahead in between.
+        // Between two corners both lines are straight: the one ahead at both is ahead in between.
         let vsize = match (a.corner(), b.corner()) {
             (None, None) => return Some(outcome),
             (Some(one), Some(other)) => one.min(other),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use assay_wire::{OutPoint, Transaction, Txid, Wtxid};
 
 use super::pool::usage_bytes;
-use crate::connect::Prepared;
+use crate::prepared::Prepared;
 
 /// A transaction that was confirmed.
 pub(crate) struct Disconnected {
@@ -41,9 +41,13 @@ impl DisconnectedTxs {
         Self { bytes_max, bytes: 0, queue: BTreeMap::new(), places: HashMap::new(), next_place: 0 }
     }
 
-    /// Takes in a block that was disconnected after all those above it; `order` lists its transactions without the coinbase,
-    /// parents before children. Returns what is dropped for want of room.
-    pub(crate) fn add_block(&mut self, block: &Prepared, order: &[usize]) -> Vec<Disconnected> {
+    /// Takes in a block that was disconnected after all those above it. Returns what is dropped for want of room.
+    pub(crate) fn add_block(&mut self, block: &Prepared, is_cash: bool) -> Vec<Disconnected> {
+        self.add_in_order(block, &topological_order(block, is_cash))
+    }
+
+    /// The same; `order` lists the transactions without the coinbase, parents before children.
+    fn add_in_order(&mut self, block: &Prepared, order: &[usize]) -> Vec<Disconnected> {
         for tx_index in order.iter().rev().copied().chain([0]) {
             let tx = Arc::new(block.block.tx(tx_index).to_owned_transaction());
             let (txid, wtxid) = (block.txids[tx_index], block.wtxid(tx_index));
@@ -85,6 +89,40 @@ impl DisconnectedTxs {
     }
 }
 
+/// Indices of the transactions of a block, without the coinbase, parents before children; Bitcoin Cash orders blocks by txid
+/// (`is_cash`).
+fn topological_order(block: &Prepared, is_cash: bool) -> Vec<usize> {
+    let count = block.block.tx_count();
+    if !is_cash {
+        return (1..count).collect();
+    }
+    let index_of: HashMap<&Txid, usize> =
+        block.txids.iter().enumerate().skip(1).map(|(index, txid)| (txid, index)).collect();
+    let mut order = Vec::with_capacity(count);
+    let mut is_placed = vec![false; count];
+    for start in 1..count {
+        let mut open = vec![start];
+        while let Some(index) = open.last().copied() {
+            let parent = block
+                .block
+                .tx(index)
+                .inputs()
+                .filter_map(|input| index_of.get(&input.prevout.txid).copied())
+                .find(|parent| !is_placed[*parent]);
+            match parent {
+                Some(parent) if !is_placed[index] => open.push(parent),
+                _ => {
+                    open.pop();
+                    if !std::mem::replace(&mut is_placed[index], true) {
+                        order.push(index);
+                    }
+                }
+            }
+        }
+    }
+    order
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,16 +153,16 @@ mod tests {
     fn order_and_room() {
         let mut txs = DisconnectedTxs::new(u64::MAX);
         // The tip, then the block below it; in the lower one, 12 spends 13.
-        assert!(txs.add_block(&block(20, 2), &[1, 2]).is_empty());
-        assert!(txs.add_block(&block(10, 3), &[1, 3, 2]).is_empty());
+        assert!(txs.add_in_order(&block(20, 2), &[1, 2]).is_empty());
+        assert!(txs.add_in_order(&block(10, 3), &[1, 3, 2]).is_empty());
         let each = txs.bytes / 7;
         txs.remove_block(&[Txid([21; 32]), Txid([99; 32])]);
         assert_eq!(txs.bytes, 6 * each);
         assert_eq!(ids(txs.into_confirmation_order()), [10, 11, 13, 12, 20, 22]);
 
         let mut txs = DisconnectedTxs::new(4 * each);
-        assert!(txs.add_block(&block(20, 2), &[1, 2]).is_empty());
-        assert_eq!(ids(txs.add_block(&block(10, 2), &[1, 2])), [22, 21]);
+        assert!(txs.add_in_order(&block(20, 2), &[1, 2]).is_empty());
+        assert_eq!(ids(txs.add_in_order(&block(10, 2), &[1, 2])), [22, 21]);
         assert_eq!(ids(txs.into_confirmation_order()), [10, 11, 12, 20]);
     }
 }

@@ -38,6 +38,23 @@ pub struct MempoolFileDamage {
     pub kind: ParseErrorKind,
 }
 
+/// What became of the transactions of a mempool file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MempoolLoad {
+    /// Admitted.
+    pub admitted: u64,
+    /// Refused: their inputs are spent, say.
+    pub refused: u64,
+    /// Older than two weeks.
+    pub expired: u64,
+    /// In the mempool already.
+    pub known: u64,
+    /// Where the file is damaged; what comes before that was read.
+    pub damage: Option<MempoolFileDamage>,
+    /// Whether the engine closed before the end.
+    pub is_interrupted: bool,
+}
+
 /// What one transaction takes with it.
 pub(crate) struct Saved {
     pub(crate) tx: Transaction,

@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 
 use assay_wire::Txid;
 
+use super::admission::Admission;
 use super::linearize::Rate;
-use super::persist::EXPIRY_S;
-use super::pool::{Entry, Pool};
+use super::pool::{Entry, Mempool};
 use super::replace::INCREMENTAL_FEE_SAT_PER_KVB;
-use crate::engine::{Engine, State, unix_time_s};
+use crate::clock::unix_time_s;
 
 /// Clusters that are settled before something is evicted: enough for what a transaction has just changed.
 const SETTLED_MAX: usize = 4;
+/// Core's `-mempoolexpiry`: after two weeks a transaction is forgotten (`kernel/mempool_options.h`).
+pub(crate) const EXPIRY_S: i64 = 336 * 3600;
 /// How often transactions that are too old are looked for.
 const EXPIRY_PERIOD_S: u64 = 600;
 /// Bitcoin Cash Node's `MEMPOOL_FULL_FEE_INCREMENT` (`txmempool.h`).
@@ -70,9 +72,9 @@ impl RollingFee {
     }
 }
 
-impl Engine {
+impl Admission {
     /// Least fee rate that the mempool takes now for want of room; 0 while there is room.
-    pub(super) fn rolling_fee_sat_per_kvb(&self, pool: &mut Pool) -> u64 {
+    pub(super) fn rolling_fee_sat_per_kvb(&self, pool: &mut Mempool) -> u64 {
         let usage = pool.usage_bytes();
         let bytes_max = self.config.mempool_bytes_max;
         pool.rolling_fee.at(unix_time_s(), usage, bytes_max, self.fee_step_sat_per_kvb())
@@ -80,7 +82,7 @@ impl Engine {
 
     /// By how much the fee rate of what comes must be above that of what goes.
     fn fee_step_sat_per_kvb(&self) -> u64 {
-        if self.params.cash.is_some() {
+        if self.config.params.cash.is_some() {
             CASH_FEE_STEP_SAT_PER_KVB
         } else {
             INCREMENTAL_FEE_SAT_PER_KVB
@@ -88,13 +90,12 @@ impl Engine {
     }
 
     /// Whether the mempool has grown so far above its limit that it cannot wait for the end of a list.
-    pub(super) fn is_far_over_limit(&self, pool: &Pool) -> bool {
+    pub(super) fn is_far_over_limit(&self, pool: &Mempool) -> bool {
         pool.usage_bytes() > self.config.mempool_bytes_max + self.config.mempool_bytes_max / 8
     }
 
     /// Forgets what is too old, then what miners would take last, until the rest fits (Core `LimitMempoolSize`).
-    pub(super) fn limit_mempool(&self, state: &mut State) {
-        let pool = &mut state.mempool;
+    pub(super) fn limit(&self, pool: &mut Mempool) {
         expire(pool, unix_time_s());
         let bytes_max = self.config.mempool_bytes_max;
         if pool.usage_bytes() <= bytes_max {
@@ -104,7 +105,7 @@ impl Engine {
         let step = self.fee_step_sat_per_kvb();
         if let Some(graph) = &mut pool.graph {
             let cost = graph.settle_some(SETTLED_MAX);
-            self.note_policy_work(cost);
+            self.note_work(cost);
         }
         while pool.usage_bytes() > bytes_max
             && let Some((rate, worst)) = worst(pool)
@@ -122,7 +123,7 @@ impl Engine {
 
 /// What miners would take last. Where clusters have no limit each transaction stands for itself and takes along what builds
 /// on it, as in Bitcoin Cash Node.
-fn worst(pool: &mut Pool) -> Option<(Rate, Vec<Txid>)> {
+fn worst(pool: &mut Mempool) -> Option<(Rate, Vec<Txid>)> {
     if let Some(graph) = &pool.graph {
         return graph.worst();
     }
@@ -165,7 +166,7 @@ impl PartialOrd for Place {
 }
 
 impl Ranking {
-    fn of(pool: &Pool) -> Self {
+    fn of(pool: &Mempool) -> Self {
         Self { places: pool.iter().map(|(txid, entry)| Place::of(*txid, entry)).collect() }
     }
 
@@ -178,7 +179,7 @@ impl Ranking {
     }
 }
 
-fn expire(pool: &mut Pool, now_s: u64) {
+fn expire(pool: &mut Mempool, now_s: u64) {
     if now_s < pool.expired_s + EXPIRY_PERIOD_S {
         return;
     }

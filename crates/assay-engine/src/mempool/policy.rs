@@ -1,6 +1,7 @@
 //! What the reference nodes relay: stricter than what blocks may hold (Core `policy/policy.cpp`, BCHN `policy/policy.cpp`).
 
-use assay_consensus::script::opcode::witness_program;
+use assay_consensus::script::OutputKind;
+use assay_consensus::script::opcode::{is_push_only, last_push, witness_program};
 use assay_consensus::sigops::count_sigops;
 use assay_wire::{Coin, Tx, TxOut};
 
@@ -25,87 +26,8 @@ const P2WSH_STACK_ITEMS_MAX: usize = 100;
 /// Core's `MAX_STANDARD_P2WSH_STACK_ITEM_SIZE` and `MAX_STANDARD_TAPSCRIPT_STACK_ITEM_SIZE`.
 const STACK_ITEM_BYTES_MAX: usize = 80;
 
-/// The forms of output that wallets make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    PubKey,
-    PubKeyHash,
-    ScriptHash,
-    Multisig,
-    NullData,
-    WitnessKeyHash,
-    WitnessScriptHash,
-    Taproot,
-    Anchor,
-    WitnessUnknown,
-    NonStandard,
-}
-
-/// Core `script/solver.cpp`, `Solver`.
-fn kind(script: &[u8], is_cash: bool) -> Kind {
-    match script {
-        [0x76, 0xa9, 20, hash @ .., 0x88, 0xac] if hash.len() == 20 => return Kind::PubKeyHash,
-        [0xa9, 20, hash @ .., 0x87] if hash.len() == 20 => return Kind::ScriptHash,
-        // Pay to script hash with a 32-byte hash, Bitcoin Cash since May 2023.
-        [0xaa, 32, hash @ .., 0x87] if is_cash && hash.len() == 32 => return Kind::ScriptHash,
-        [33, 2 | 3, key @ .., 0xac] if key.len() == 32 => return Kind::PubKey,
-        [65, 4, key @ .., 0xac] if key.len() == 64 => return Kind::PubKey,
-        [0x6a, data @ ..] if is_push_only(data) => return Kind::NullData,
-        _ => {}
-    }
-    if let Some((version, program)) = witness_program(script).filter(|_| !is_cash) {
-        return match (version, program.len()) {
-            (0, 20) => Kind::WitnessKeyHash,
-            (0, 32) => Kind::WitnessScriptHash,
-            (0, _) => Kind::NonStandard,
-            (1, 32) => Kind::Taproot,
-            (1, 2) if program == [0x4e, 0x73] => Kind::Anchor,
-            _ => Kind::WitnessUnknown,
-        };
-    }
-    if is_multisig(script) { Kind::Multisig } else { Kind::NonStandard }
-}
-
-/// `m <keys> n CHECKMULTISIG` with at most three keys.
-fn is_multisig(script: &[u8]) -> bool {
-    let [needed @ 0x51..=0x53, keys @ .., total @ 0x51..=0x53, 0xae] = script else { return false };
-    let mut rest = keys;
-    let mut count = 0u8;
-    while let [length @ (33 | 65), tail @ ..] = rest {
-        let Some((_, after)) = tail.split_at_checked(usize::from(*length)) else { return false };
-        rest = after;
-        count += 1;
-    }
-    rest.is_empty() && 0x50 + count == *total && needed <= total
-}
-
-/// Whether a script only pushes data (Core `CScript::IsPushOnly`).
-pub(super) fn is_push_only(script: &[u8]) -> bool {
-    pushes(script).is_some()
-}
-
-/// The last push of a push-only script: the redeem script of a P2SH input.
-fn last_push(script: &[u8]) -> Option<&[u8]> {
-    pushes(script)
-}
-
-/// `None` unless the script only pushes; then its last push, numbers counting as empty.
-fn pushes(script: &[u8]) -> Option<&[u8]> {
-    let mut rest = script;
-    let mut last: &[u8] = &[];
-    while let [opcode, tail @ ..] = rest {
-        let (length, data) = match (opcode, tail) {
-            (0..=75, tail) => (usize::from(*opcode), tail),
-            (76, [length, tail @ ..]) => (usize::from(*length), tail),
-            (77, [low, high, tail @ ..]) => (usize::from(u16::from_le_bytes([*low, *high])), tail),
-            (78, [a, b, c, d, tail @ ..]) => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, tail),
-            (79..=96, tail) => (0, tail),
-            _ => return None,
-        };
-        (last, rest) = data.split_at_checked(length)?;
-    }
-    Some(last)
-}
+/// Keys of a bare multi-signature output that is relayed, at most.
+const MULTISIG_KEYS_RELAYED_MAX: usize = 3;
 
 /// Checks what needs no coins; the error is Core's reject reason (`IsStandardTx`).
 pub(super) fn check_tx(tx: Tx<'_>, is_cash: bool) -> Result<(), &'static str> {
@@ -135,9 +57,12 @@ fn check_outputs(tx: Tx<'_>, is_cash: bool) -> Result<(), &'static str> {
     let data_max = if is_cash { CASH_DATA_CARRIER_BYTES_MAX } else { DATA_CARRIER_BYTES_MAX };
     let mut data_bytes = 0;
     for output in tx.outputs() {
-        match kind(output.script_pubkey, is_cash) {
-            Kind::NonStandard => return Err("scriptpubkey"),
-            Kind::NullData => data_bytes += output.script_pubkey.len(),
+        match OutputKind::of(output.script_pubkey, is_cash) {
+            OutputKind::NonStandard => return Err("scriptpubkey"),
+            OutputKind::Multisig { keys, .. } if keys.len() > MULTISIG_KEYS_RELAYED_MAX => {
+                return Err("scriptpubkey");
+            }
+            OutputKind::NullData => data_bytes += output.script_pubkey.len(),
             _ => {}
         }
         if data_bytes > data_max {
@@ -167,12 +92,14 @@ fn is_dust(output: TxOut<'_>) -> bool {
 pub(super) fn check_inputs(tx: Tx<'_>, spent: &[Coin], is_cash: bool) -> Result<(), &'static str> {
     for (index, coin) in spent.iter().enumerate() {
         let script_pubkey: &[u8] = &coin.script_pubkey;
-        let kind = kind(script_pubkey, is_cash);
-        if matches!(kind, Kind::NonStandard | Kind::WitnessUnknown) {
+        let kind = OutputKind::of(script_pubkey, is_cash);
+        if matches!(kind, OutputKind::NonStandard | OutputKind::WitnessUnknown { .. }) {
             return Err("bad-txns-nonstandard-inputs");
         }
         let redeem_script = last_push(tx.input(index).script_sig).unwrap_or_default();
-        if kind == Kind::ScriptHash && count_sigops(redeem_script, true) > P2SH_SIGOPS_MAX {
+        if matches!(kind, OutputKind::ScriptHash(_))
+            && count_sigops(redeem_script, true) > P2SH_SIGOPS_MAX
+        {
             return Err("bad-txns-nonstandard-inputs");
         }
         if !is_cash && !is_witness_standard(tx, index, script_pubkey, redeem_script) {
@@ -192,18 +119,18 @@ fn is_witness_standard(
     if witness.is_empty() {
         return true;
     }
-    let is_wrapped = kind(script_pubkey, false) == Kind::ScriptHash;
+    let is_wrapped = matches!(OutputKind::of(script_pubkey, false), OutputKind::ScriptHash(_));
     let program_script = if is_wrapped { redeem_script } else { script_pubkey };
     let items: Vec<&[u8]> = witness.iter().collect();
-    match kind(program_script, false) {
-        Kind::WitnessKeyHash | Kind::WitnessUnknown => true,
-        Kind::WitnessScriptHash => {
+    match OutputKind::of(program_script, false) {
+        OutputKind::WitnessKeyHash(_) | OutputKind::WitnessUnknown { .. } => true,
+        OutputKind::WitnessScriptHash(_) => {
             let Some((script, stack)) = items.split_last() else { return true };
             script.len() <= P2WSH_SCRIPT_BYTES_MAX
                 && stack.len() <= P2WSH_STACK_ITEMS_MAX
                 && stack.iter().all(|item| item.len() <= STACK_ITEM_BYTES_MAX)
         }
-        Kind::Taproot if !is_wrapped => is_taproot_witness_standard(&items),
+        OutputKind::Taproot(_) if !is_wrapped => is_taproot_witness_standard(&items),
         // Core: a witness on anything else is unexpected; a wrapped taproot output is anyone's to spend and not relayed.
         _ => false,
     }
@@ -231,30 +158,28 @@ fn is_taproot_witness_standard(items: &[&[u8]]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use assay_wire::{Encoding, Script, Transaction};
+
     use super::*;
 
     #[test]
-    fn forms_of_output() {
-        let p2pkh = [&[0x76, 0xa9, 20][..], &[7; 20], &[0x88, 0xac]].concat();
-        assert_eq!(kind(&p2pkh, false), Kind::PubKeyHash);
-        let p2sh32 = [&[0xaa, 32][..], &[7; 32], &[0x87]].concat();
-        assert_eq!(kind(&p2sh32, true), Kind::ScriptHash);
-        assert_eq!(kind(&p2sh32, false), Kind::NonStandard);
-        let p2tr = [&[0x51, 32][..], &[7; 32]].concat();
-        assert_eq!(kind(&p2tr, false), Kind::Taproot);
-        assert_eq!(kind(&p2tr, true), Kind::NonStandard);
-        assert_eq!(kind(&[0x51, 2, 0x4e, 0x73], false), Kind::Anchor);
-        assert_eq!(kind(&[0x6a, 3, 1, 2, 3], false), Kind::NullData);
-        assert_eq!(kind(&[0x6a, 3, 1, 2], false), Kind::NonStandard);
-        let mut multisig = vec![0x51];
-        for _ in 0..2 {
-            multisig.push(33);
-            multisig.extend([2; 33]);
-        }
-        multisig.extend([0x52, 0xae]);
-        assert_eq!(kind(&multisig, false), Kind::Multisig);
-        multisig[0] = 0x53;
-        assert_eq!(kind(&multisig, false), Kind::NonStandard);
+    fn bare_multisig_is_relayed_up_to_three_keys_and_spent_beyond() {
+        let key = [&[2u8][..], &[7; 32]].concat();
+        let of = |total: u8| {
+            let keys = [&[33][..], &key].concat().repeat(usize::from(total));
+            [&[0x51][..], &keys, &[0x50 + total, 0xae]].concat()
+        };
+        let tx = |script: &[u8]| {
+            let output = [&[0, 0xe1, 0xf5, 5, 0, 0, 0, 0, script.len() as u8][..], script].concat();
+            let input = [&[0; 32][..], &[0; 4], &[0], &[0xff; 4]].concat();
+            let raw = [&[1, 0, 0, 0, 1][..], &input, &[1], &output, &[0; 4]].concat();
+            Transaction::parse(raw, Encoding::Segwit).unwrap()
+        };
+        assert_eq!(check_tx(tx(&of(3)).view(), false), Ok(()));
+        assert_eq!(check_tx(tx(&of(4)).view(), false), Err("scriptpubkey"));
+        let spent =
+            Coin { value: 1, height: 1, coinbase: false, script_pubkey: Script::from(&of(4)[..]) };
+        assert_eq!(check_inputs(tx(&of(3)).view(), &[spent], false), Ok(()));
     }
 
     #[test]
@@ -266,12 +191,5 @@ mod tests {
             assert!(!is_dust(TxOut { value: least, script_pubkey: script }));
         }
         assert!(!is_dust(TxOut { value: 0, script_pubkey: &[0x6a] }));
-    }
-
-    #[test]
-    fn pushes_are_told_from_operations() {
-        assert!(is_push_only(&[0, 0x51, 0x60, 1, 9, 76, 1, 9, 77, 1, 0, 9, 78, 1, 0, 0, 0, 9]));
-        assert!(!is_push_only(&[0x61]) && !is_push_only(&[2, 1]) && !is_push_only(&[76]));
-        assert_eq!(last_push(&[1, 8, 2, 9, 9]), Some(&[9, 9][..]));
     }
 }

@@ -15,9 +15,12 @@ use assay_wire::{BlockHash, Coin, OutPoint, Transaction, Txid, Wtxid};
 use super::cluster::Member;
 use super::disconnected::Disconnected;
 use super::graph::Graph;
+use super::journal::{Change, Journal};
 use super::limit::{Ranking, RollingFee};
 use super::replace::DiagramVerdicts;
-use crate::follow::{Change, Journal};
+use super::verdicts::Verdicts;
+use crate::news::Signal;
+use crate::prepared::Prepared;
 
 /// One unconfirmed transaction.
 #[derive(Clone, Debug)]
@@ -56,7 +59,7 @@ pub(crate) struct LockPoints {
 
 /// The unconfirmed transactions.
 #[derive(Default)]
-pub(crate) struct Pool {
+pub(crate) struct Mempool {
     entries: HashMap<Txid, Entry>,
     spends: HashMap<OutPoint, Txid>,
     vsize_total: u64,
@@ -69,9 +72,11 @@ pub(crate) struct Pool {
     pub(super) ranking: Option<Ranking>,
     /// Whether transactions return from blocks, so that some may have children here.
     pub(super) is_returning: bool,
+    /// Transactions whose scripts have passed lately, here or not.
+    pub(super) verdicts: Verdicts,
     pub(super) diagram_verdicts: DiagramVerdicts,
-    /// What happens, for whoever follows.
-    pub(crate) journal: Option<Journal>,
+    /// What happens, for a follower.
+    pub(super) journal: Option<Journal>,
     pub(super) rolling_fee: RollingFee,
     /// When transactions that are too old were last looked for, seconds since 1970.
     pub(super) expired_s: u64,
@@ -103,10 +108,11 @@ pub(super) fn output_of(tx: &Transaction, vout: u32, height: u32) -> Option<Coin
     })
 }
 
-impl Pool {
-    /// An empty one; `has_clusters` where their number of transactions is limited.
-    pub(crate) fn new(has_clusters: bool) -> Self {
-        Self { graph: has_clusters.then(Graph::default), ..Self::default() }
+impl Mempool {
+    /// An empty one; `has_clusters` where their number of transactions is limited. Its journal wakes `followed_by`.
+    pub(crate) fn new(has_clusters: bool, followed_by: Option<Arc<Signal>>) -> Self {
+        let (graph, journal) = (has_clusters.then(Graph::default), followed_by.map(Journal::new));
+        Self { graph, journal, ..Self::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -133,6 +139,17 @@ impl Pool {
         self.entries.get(txid)
     }
 
+    /// The signature checks of a transaction whose scripts are known to pass under these flags at least.
+    pub(crate) fn known_sigchecks(&self, txid: &Txid, wtxid: &Wtxid, flags: Flags) -> Option<u32> {
+        // Most blocks are connected while nothing is known.
+        (!self.is_empty())
+            .then(|| self.get(txid))
+            .flatten()
+            .filter(|entry| entry.verified.contains(flags) && entry.wtxid == *wtxid)
+            .map(|entry| entry.sigchecks)
+            .or_else(|| self.verdicts.get(wtxid, flags))
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Txid, &Entry)> {
         self.entries.iter()
     }
@@ -147,7 +164,7 @@ impl Pool {
         output_of(&self.entries.get(&outpoint.txid)?.tx, outpoint.vout, height)
     }
 
-    /// Adds a transaction whose inputs nobody else here spends.
+    /// Adds a transaction whose inputs no other here spends.
     pub(crate) fn insert(&mut self, txid: Txid, mut entry: Entry) {
         point(Point::MempoolAdd);
         entry.order = self.next_order;
@@ -267,6 +284,28 @@ impl Pool {
         let gone = self.with_descendants([*txid]);
         self.remove_all(&gone);
         gone.len()
+    }
+
+    /// Takes out what a block has confirmed and what now conflicts with it.
+    pub(crate) fn remove_confirmed(&mut self, prepared: &Prepared) {
+        self.rolling_fee.block_connected();
+        if self.is_empty() {
+            return;
+        }
+        let mut gone: Vec<Txid> = Vec::new();
+        let mut conflicts: HashSet<Txid> = HashSet::new();
+        for (tx_index, txid) in prepared.txids.iter().enumerate().skip(1) {
+            if self.get(txid).is_some() {
+                gone.push(*txid);
+                continue;
+            }
+            for input in prepared.block.tx(tx_index).inputs() {
+                conflicts.extend(self.spender(&input.prevout));
+            }
+        }
+        // Each goes once, and each cluster is made anew once, however much of it goes.
+        gone.extend(self.with_descendants(conflicts));
+        self.remove_all(&gone);
     }
 
     /// Takes out what spends outputs of a transaction that is gone, with everything that builds on it.

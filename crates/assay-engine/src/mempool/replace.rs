@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use assay_wire::{OutPoint, Txid, Wtxid};
 
-use super::admission::Candidate;
+use super::admission::Admission;
+use super::candidate::Candidate;
 use super::cluster::{Cluster, Member};
 use super::diagram;
 use super::graph::{ClusterId, Graph};
 use super::linearize::{CLUSTER_COUNT_MAX, Rate, members};
-use super::pool::{Entry, Pool};
-use crate::engine::Engine;
+use super::pool::{Entry, Mempool};
 use crate::types::TxReject;
 
 /// Whether unconfirmed transactions may be replaced.
@@ -34,7 +34,7 @@ const CLUSTERS_MAX: usize = 100;
 pub(super) const INCREMENTAL_FEE_SAT_PER_KVB: u64 = 100;
 
 /// The unconfirmed transactions that spend the same outputs, each once.
-pub(super) fn conflicts(pool: &Pool, prevouts: impl Iterator<Item = OutPoint>) -> Vec<Txid> {
+pub(super) fn conflicts(pool: &Mempool, prevouts: impl Iterator<Item = OutPoint>) -> Vec<Txid> {
     let mut seen = HashSet::new();
     prevouts
         .filter_map(|prevout| pool.spender(&prevout).copied())
@@ -126,7 +126,7 @@ impl Plan {
     }
 }
 
-/// What the comparison of diagrams came to for the latest replacements. As long as none of their clusters has changed, the same
+/// The verdicts of the diagram comparison for the latest replacements. As long as none of their clusters has changed, the same
 /// replacement need not be looked at again.
 #[derive(Default)]
 pub(super) struct DiagramVerdicts {
@@ -156,11 +156,11 @@ impl DiagramVerdicts {
     }
 }
 
-impl Engine {
+impl Admission {
     /// Checks all but the feerate diagram: whether `candidate` may replace `direct` and all that builds on them.
     pub(super) fn plan_replacement(
         &self,
-        pool: &Pool,
+        pool: &Mempool,
         candidate: &Candidate,
         entry: &Entry,
         direct: &[Txid],
@@ -181,7 +181,7 @@ impl Engine {
     /// Checks that `candidate` may replace `direct` and all that builds on them; returns what has to go.
     pub(super) fn check_replacement(
         &self,
-        pool: &mut Pool,
+        pool: &mut Mempool,
         candidate: &Candidate,
         entry: &Entry,
         direct: &[Txid],
@@ -189,7 +189,7 @@ impl Engine {
         let plan = self.plan_replacement(pool, candidate, entry, direct)?;
         let is_better = pool.diagram_verdicts.get(&entry.wtxid, &plan).unwrap_or_else(|| {
             let (is_better, cost) = plan.judge(|| ());
-            self.note_policy_work(cost);
+            self.note_work(cost);
             pool.diagram_verdicts.put(entry.wtxid, plan.cluster_ids(), is_better);
             is_better
         });

@@ -9,15 +9,15 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use assay_wire::Txid;
 
+use super::admission::Admission;
 use super::cluster::Cluster;
 use super::graph::Graph;
 use super::linearize::{CLUSTER_COUNT_MAX, Rate};
-use super::pool::Pool;
-use crate::engine::Engine;
+use super::pool::Mempool;
 
-impl Engine {
+impl Admission {
     /// Makes the clusters of transactions that have just returned fit the limits, and connects them with what spends from them.
-    pub(super) fn trim_clusters(&self, pool: &mut Pool, returned: &[Txid]) {
+    pub(super) fn trim_clusters(&self, pool: &mut Mempool, returned: &[Txid]) {
         let Some(count_max) = self.config.cluster_count_max else { return };
         let count_max = count_max.min(CLUSTER_COUNT_MAX);
         let vsize_max = self.config.cluster_vsize_max.unwrap_or(u64::MAX);
@@ -70,7 +70,7 @@ struct Trim {
 }
 
 impl Trim {
-    fn new(pool: &Pool, connected: &[Txid]) -> Self {
+    fn new(pool: &Mempool, connected: &[Txid]) -> Self {
         let entries = connected.iter().filter_map(|txid| Some((*txid, pool.get(txid)?)));
         let parents = entries.map(|(txid, entry)| (txid, pool.parents(entry))).collect();
         let mut members: Vec<Member> = Vec::with_capacity(connected.len());

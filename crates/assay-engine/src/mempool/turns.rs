@@ -60,7 +60,7 @@ impl Drop for BlockTurn<'_> {
 
 impl PolicyTurn<'_> {
     /// Waits while blocks are being judged. Not to be called with the engine's lock held.
-    pub(super) fn pause(&self) {
+    pub(crate) fn pause(&self) {
         if self.turns.blocks.load(Ordering::SeqCst) == 0 {
             return;
         }

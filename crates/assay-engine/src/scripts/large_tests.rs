@@ -211,7 +211,7 @@ fn prepared(spendings: &[Spending]) -> Arc<Prepared> {
     Arc::new(Prepared { block, hash, txids, wtxids: None })
 }
 
-/// What one transaction after the other comes to.
+/// The verdicts of one transaction after the other.
 fn serial(spendings: &[Spending], rules: &BlockRules) -> Result<u64, TxFailure> {
     let mut sum = 0;
     for (spending, tx_index) in spendings.iter().zip(1..) {

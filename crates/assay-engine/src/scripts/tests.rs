@@ -1,7 +1,5 @@
 //! Scripts of real blocks, some of them broken: the same finding however signatures are verified.
 
-use std::path::Path;
-
 use assay_consensus::params::ChainParams;
 use assay_wire::Block;
 
@@ -37,10 +35,7 @@ pub(super) fn judge(
 
 #[test]
 fn finds_the_lowest_failure_in_batches_of_any_size() {
-    let root = std::env::var_os("ASSAY_TEST_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        std::path::PathBuf::from,
-    );
+    let blocks = assay_testkit::data::folder().map(|root| root.join("blocks"));
     let mut seed = 1u64;
     let mut below = |limit: usize| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -50,8 +45,8 @@ fn finds_the_lowest_failure_in_batches_of_any_size() {
     for (chain, name, height) in
         [("main", "mainnet-300025", 300_025), ("test", "testnet3-1087400", 1_087_400)]
     {
-        let read = |kind| std::fs::read(root.join("blocks").join(name).with_extension(kind));
-        let (Ok(raw), Ok(prevouts)) = (read("blk"), read("prevouts")) else {
+        let read = |kind| std::fs::read(blocks.as_ref()?.join(name).with_extension(kind)).ok();
+        let (Some(raw), Some(prevouts)) = (read("blk"), read("prevouts")) else {
             println!("skipped: no block {name} in the test data");
             continue;
         };

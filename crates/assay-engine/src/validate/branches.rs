@@ -144,7 +144,7 @@ impl<'e> Branches<'e> {
     }
 
     /// For each block of a chain, whether a branch that does not hold it has as much work or more: only for such a branch
-    /// can the block ever be taken back. Blocks that proved invalid count here: whoever goes on later does not know it.
+    /// can the block ever be taken back. Blocks that proved invalid count here: a later run does not know it.
     fn rivals(&self, chain: &Chain<'_>) -> Vec<bool> {
         let dead = self.dead(&[&self.bad]);
         // Height of the last block that a branch has in common with the chain.
@@ -349,7 +349,7 @@ mod tests {
             assert_eq!(bad.error.reject_reason(), "time-too-old");
             let census = branches.census(&chain);
             assert_eq!((census.unconnected, census.stale_blocks), (0, 0));
-            assert!(!chain.has_rival(3), "nobody goes to a branch with a bad header");
+            assert!(!chain.has_rival(3), "a branch with a bad header is never taken");
         });
     }
 

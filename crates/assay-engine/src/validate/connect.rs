@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use assay_consensus::block::BlockError;
-use assay_store::{BlockFiles, BlockPlace, CoinStore, Room};
+use assay_store::{BlockFiles, BlockPlace, CoinStore};
 use assay_wire::{BlockHash, Coin};
 use rayon::ThreadPool;
 
-use super::datadir::{Datadir, DatadirError};
+use super::datadir::Datadir;
 use super::headers::Chain;
 use super::prefetch::{Fault, Prefetch, Ready, Refused};
 use super::{
@@ -18,21 +18,14 @@ use super::{
 };
 use crate::apply::CoinbaseLog;
 use crate::config::READ_THREADS;
-use crate::connect::{ConnectError, move_block};
+use crate::connect::{ConnectError, connect};
+use crate::flush::{FlushPolicy, VALIDATE_INTERVAL};
 use crate::pipeline::{InFlight, Pipeline, Refuted};
 use crate::scripts::{ScriptQueue, Verifier};
-use crate::stats::snapshot_stats;
 use crate::types::UtxoStats;
 
 /// Blocks read ahead may take this much memory.
 const AHEAD_BYTES_MAX: u64 = 64 << 20;
-
-/// Blocks at the end of a branch whose undo data are kept, so that files with a better branch can follow (Core keeps as many
-/// for its own reorganisations, `validation.h`, `MIN_BLOCKS_TO_KEEP`).
-const UNDO_BLOCKS: u32 = 288;
-
-/// How long coins may go without being written out where an interruption should not cost more.
-const FLUSH_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The coins at a height, and everything needed to go on from there.
 pub(crate) struct Connector<'a> {
@@ -40,25 +33,25 @@ pub(crate) struct Connector<'a> {
     pub(super) files: &'a BlockFiles,
     /// The branch that the coins are on, up to `height`.
     pub(super) chain: Arc<Chain<'a>>,
-    pool: &'a Arc<ThreadPool>,
+    pub(super) pool: &'a Arc<ThreadPool>,
     pub(super) datadir: Datadir,
     pub(super) coins: CoinStore,
     pub(super) coinbases: CoinbaseLog,
     pub(super) totals: Totals,
     pub(super) height: u32,
     /// The block on disk.
-    flushed: BlockHash,
-    last_flush: Instant,
+    pub(super) flushed: BlockHash,
+    pub(super) flushes: FlushPolicy,
     /// What has been counted already, and when the last script had passed.
-    stats: Option<UtxoStats>,
-    settled_at: Option<Instant>,
+    pub(super) stats: Option<UtxoStats>,
+    pub(super) settled_at: Option<Instant>,
     /// Start of this run, and the time that earlier ones took.
-    start: Instant,
-    earlier_ms: u64,
+    pub(super) start: Instant,
+    pub(super) earlier_ms: u64,
 }
 
 /// What is kept with a block while its scripts are verified.
-struct Moved {
+pub(super) struct Moved {
     /// Sums and height without it.
     totals_before: Totals,
     height_before: u32,
@@ -93,7 +86,7 @@ impl<'a> Connector<'a> {
             coinbases: CoinbaseLog::default(),
             totals,
             height,
-            last_flush: Instant::now(),
+            flushes: FlushPolicy::new(config.is_lasting.then_some(VALIDATE_INTERVAL)),
             stats: None,
             settled_at: None,
             start: Instant::now(),
@@ -176,13 +169,13 @@ impl<'a> Connector<'a> {
             }
             #[cfg(feature = "slowed")]
             let mut since = Instant::now();
-            let mut landed = |block: InFlight<Moved>| {
+            let mut passed = |InFlight { block, note }: InFlight<Moved>| {
                 #[cfg(feature = "slowed")]
                 {
                     crate::slowed::spin(since.elapsed());
                     since = Instant::now();
                 }
-                let Moved { totals, cache_bytes, .. } = block.note;
+                let Moved { totals, cache_bytes, .. } = note;
                 let height = block.scripts.rules.height;
                 // As in the sum of all: a copy may be longer or shorter.
                 bytes_done += chain.bytes(height..=height);
@@ -197,40 +190,22 @@ impl<'a> Connector<'a> {
             };
             let mut pipeline =
                 Pipeline::new(Verifier::new(Arc::clone(self.pool), self.config.script_batch));
-            // What ended the way, as far as it is about the next block or none.
-            let mut fault = None;
-            while self.height < last && !stop.load(Ordering::Relaxed) && !pipeline.has_failure() {
-                let height = self.height + 1;
-                let is_assumed = height <= assumed_height;
-                let moved =
-                    prefetch.next().and_then(|ready| self.move_coins(ready, is_assumed, &pipeline));
-                match moved {
-                    Ok(block) => {
-                        self.keep_undo(&block, is_assumed)?;
-                        pipeline.push(block);
-                    }
-                    Err(found) => {
-                        fault = Some(found);
-                        break;
-                    }
-                }
-                pipeline.make_room(&mut landed);
-                let is_due = self.config.is_lasting && self.last_flush.elapsed() > FLUSH_INTERVAL;
-                if self.coins.make_room() == Room::FlushDue || is_due {
-                    // Coins are written while the last scripts are verified; what is written counts when those have passed.
-                    let mut outcome = Ok(());
-                    self.flush_if(progress, || {
-                        outcome = pipeline.settle(&mut landed);
-                        outcome.is_ok()
-                    })?;
-                    if let Err(refuted) = outcome {
-                        return self.refute(refuted);
-                    }
-                }
-            }
+            let heights = (assumed_height, last);
+            let fault = match self.connect_all(
+                &prefetch,
+                &mut pipeline,
+                heights,
+                &mut passed,
+                (stop, progress),
+            )? {
+                Ok(fault) => fault,
+                Err(refuted) => return self.refute(refuted),
+            };
             // Of two invalid blocks the lower one counts.
             let is_last = fault.is_none() && self.height == last;
-            if let Err(refuted) = self.settle(&mut pipeline, &mut landed, is_last, progress)? {
+            if let Err(refuted) =
+                self.finish_scripts(&mut pipeline, &mut passed, is_last, progress)?
+            {
                 return self.refute(refuted);
             }
             if let Some(fault) = fault {
@@ -246,111 +221,40 @@ impl<'a> Connector<'a> {
         })
     }
 
-    /// Waits for all scripts. When no more blocks follow the coins are counted, hashed and written meanwhile, which keeps all
-    /// cores busy; what came of it stands if the scripts pass.
-    fn settle(
+    /// Connects the blocks that `prefetch` reads; `passed` gets each whose scripts have passed. Ends before one that cannot be
+    /// connected and gives that, or with one whose scripts fail.
+    fn connect_all(
         &mut self,
+        prefetch: &Prefetch<'_>,
         pipeline: &mut Pipeline<Moved>,
-        landed: impl FnMut(InFlight<Moved>),
-        is_last: bool,
-        progress: &dyn ValidateProgress,
-    ) -> Result<Result<(), Refuted<Moved>>, ValidateError> {
-        if !is_last {
-            return Ok(pipeline.settle(landed));
-        }
-        let (mut outcome, mut settled_at) = (Ok(()), None);
-        let height = self.height;
-        let stats = self.count_and_write(progress, || {
-            outcome = pipeline.settle(landed);
-            settled_at = Some(Instant::now());
-            if outcome.is_ok() {
-                progress.hashing(height);
-            }
-            outcome.is_ok()
-        })?;
-        if outcome.is_ok() {
-            (self.stats, self.settled_at) = (stats, settled_at);
-        }
-        Ok(outcome)
-    }
-
-    /// What remains after [`Connector::run`]: writes the coins out where the folder is kept, and counts and hashes them when
-    /// asked to. Gives that, and when the last script had passed if it was before.
-    pub(crate) fn finish(
-        &mut self,
-        with_stats: bool,
-        progress: &dyn ValidateProgress,
-    ) -> Result<(Option<UtxoStats>, Option<Instant>), ValidateError> {
-        if !with_stats {
-            if self.config.is_lasting {
-                self.flush(progress)?;
-            }
-            return Ok((None, None));
-        }
-        if self.stats.is_none() {
-            progress.hashing(self.height);
-            self.stats = self.count_and_write(progress, || true)?;
-        }
-        Ok((self.stats.take(), self.settled_at))
-    }
-
-    /// Counts and hashes the coins on all cores, and writes them out at the same time where the folder is kept. It counts
-    /// only if `may_commit` says so, which waits for the scripts of these coins: `None` otherwise.
-    fn count_and_write(
-        &mut self,
-        progress: &dyn ValidateProgress,
-        may_commit: impl FnOnce() -> bool,
-    ) -> Result<Option<UtxoStats>, ValidateError> {
-        let is_lasting = self.config.is_lasting;
-        let mut is_good = false;
-        let mut may_commit = Some(|| {
-            is_good = may_commit();
-            is_good
-        });
-        // A snapshot copies what is not written out.
-        if is_lasting && !self.coins.usage().has_room_for_snapshot() {
-            self.flush_if(progress, || may_commit.take().is_none_or(|may_commit| may_commit()))?;
-        }
-        let snapshot = self.coins.snapshot()?;
-        let (pool, height, hash) = (self.pool, self.height, self.hash());
-        let mut stats = std::thread::scope(|scope| {
-            let hasher = std::thread::Builder::new().name("hash-coins".to_owned());
-            let stats = || snapshot_stats(&snapshot, pool, height, hash, true);
-            let stats = hasher.spawn_scoped(scope, stats).map_err(|error| no_thread(&error))?;
-            let written = match may_commit.take() {
-                Some(may_commit) if is_lasting => self.flush_if(progress, may_commit),
-                Some(may_commit) => {
-                    may_commit();
-                    Ok(())
-                }
-                None => Ok(()),
+        (assumed_height, last): (u32, u32),
+        mut passed: impl FnMut(InFlight<Moved>),
+        (stop, progress): (&AtomicBool, &dyn ValidateProgress),
+    ) -> Result<Result<Option<Refused>, Refuted<Moved>>, ValidateError> {
+        while self.height < last && !stop.load(Ordering::Relaxed) && !pipeline.has_failure() {
+            let is_assumed = self.height < assumed_height;
+            let next = prefetch.next();
+            let block = match next.and_then(|ready| self.connect_block(ready, is_assumed, pipeline))
+            {
+                Ok(block) => block,
+                Err(fault) => return Ok(Ok(Some(fault))),
             };
-            let stats = stats.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            written.map(|()| stats).map_err(ValidateError::from)
-        })?;
-        stats.disk_size = self.coins.disk_bytes();
-        Ok(is_good.then_some(stats))
-    }
-
-    /// Height at which the branch ends, or validation is to stop.
-    fn last_height(&self) -> u32 {
-        self.chain.height().min(self.config.stop_height.unwrap_or(u32::MAX))
-    }
-
-    /// Whether the block at `height` may have to be taken back: for another branch of the files, or, in a folder that is
-    /// kept, for one that comes later.
-    fn wants_undo(&self, height: u32) -> bool {
-        let is_near_end = height.saturating_add(UNDO_BLOCKS) > self.last_height();
-        self.chain.has_rival(height) || self.config.is_lasting && is_near_end
-    }
-
-    /// Keeps the undo data of a block whose coins have moved. That its scripts are open does not matter: what it spent is
-    /// known.
-    fn keep_undo(&mut self, block: &InFlight<Moved>, is_assumed: bool) -> Result<(), DatadirError> {
-        if !self.wants_undo(block.scripts.rules.height) {
-            return Ok(());
+            self.keep_undo(&block, is_assumed)?;
+            pipeline.push(block);
+            pipeline.make_room(&mut passed);
+            if self.flushes.is_due(&mut self.coins) {
+                // Coins are written while the last scripts are verified; what is written counts when those have passed.
+                let mut outcome = Ok(());
+                self.flush_if(progress, || {
+                    outcome = pipeline.drain(&mut passed);
+                    outcome.is_ok()
+                })?;
+                if let Err(refuted) = outcome {
+                    return Ok(Err(refuted));
+                }
+            }
         }
-        self.datadir.keep_undo(&block.scripts.prepared.hash, &block.undo, is_assumed)
+        Ok(Ok(None))
     }
 
     /// Takes back the blocks from an invalid one on, which is the end of this branch.
@@ -361,38 +265,8 @@ impl<'a> Connector<'a> {
         Ok(self.invalid(rule(&error), &note.place, false))
     }
 
-    /// Writes the coins out.
-    pub(super) fn flush(&mut self, progress: &dyn ValidateProgress) -> Result<(), DatadirError> {
-        self.flush_if(progress, || true)
-    }
-
-    /// Writes the coins out if `may_commit` lets it, which is asked last.
-    fn flush_if(
-        &mut self,
-        progress: &dyn ValidateProgress,
-        may_commit: impl FnOnce() -> bool,
-    ) -> Result<(), DatadirError> {
-        let hash = self.hash();
-        if hash == self.flushed {
-            may_commit();
-            return Ok(());
-        }
-        progress.flushing(self.height);
-        self.totals.elapsed_ms = self.earlier_ms + self.start.elapsed().as_millis() as u64;
-        let block = (self.height, &hash);
-        if self.datadir.flush_if(&mut self.coins, &self.totals, block, may_commit)? {
-            self.flushed = hash;
-            self.last_flush = Instant::now();
-            // Where no rival has as much work, nobody goes back below this block.
-            if !self.wants_undo(self.height) {
-                self.datadir.clear_undo()?;
-            }
-        }
-        Ok(())
-    }
-
     /// Moves the coins of the next block and hands its scripts over; changes nothing when it breaks another rule.
-    fn move_coins(
+    fn connect_block(
         &mut self,
         ready: Ready,
         is_assumed: bool,
@@ -400,32 +274,25 @@ impl<'a> Connector<'a> {
     ) -> Result<InFlight<Moved>, Refused> {
         let Ready { prepared, rules, place } = ready;
         let prepared = Arc::new(prepared);
-        self.coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
         let view = self.chain.up_to(rules.height - 1);
-        let mut queue = ScriptQueue::new(pipeline.verifier(), Arc::clone(&prepared), rules);
-        let mut on_spend = |tx_index: usize, spent: &mut Vec<Coin>| {
+        let verify = |queue: &mut ScriptQueue<'_>, tx_index: usize, spent: &mut Vec<Coin>| {
             if tx_index > 0 && !is_assumed {
                 queue.push(tx_index, spent);
             }
         };
-        let moved = move_block(
-            (&prepared, &rules, READ_THREADS),
-            (&mut self.coins, &self.coinbases, &view),
-            &mut on_spend,
-        );
-        // Also when the block is refused: what was handed over holds on to it.
-        let scripts = queue.finish();
-        let undo = match moved {
-            Ok(undo) => undo,
-            Err(error) => {
-                self.coinbases.disconnect(&prepared.txids[0]);
-                let fault = match error {
-                    ConnectError::Rule(error) => Fault::Rule(error),
-                    ConnectError::Engine(error) => Fault::Engine(error),
-                };
-                return Err(Refused { fault, place, damaged: 0 });
-            }
-        };
+        let block = connect(
+            ScriptQueue::new(pipeline.verifier(), Arc::clone(&prepared), rules),
+            (&mut self.coins, &mut self.coinbases, &view),
+            READ_THREADS,
+            verify,
+        )
+        .map_err(|error| {
+            let fault = match error {
+                ConnectError::Rule(error) => Fault::Rule(error),
+                ConnectError::Engine(error) => Fault::Engine(error),
+            };
+            Refused { fault, place, damaged: 0 }
+        })?;
         let (totals_before, height_before) = (self.totals, self.height);
         self.totals.add(&prepared.block, is_assumed);
         self.totals.elapsed_ms = self.earlier_ms + self.start.elapsed().as_millis() as u64;
@@ -437,7 +304,7 @@ impl<'a> Connector<'a> {
             totals: self.totals,
             cache_bytes: self.coins.cache_bytes(),
         };
-        Ok(InFlight { scripts, undo, note })
+        Ok(InFlight { block, note })
     }
 
     /// The verdict on the block after the last connected one, where its coins were not moved.
@@ -484,7 +351,7 @@ fn rule(error: &BlockError) -> (String, String) {
     (reason.into_owned(), debug)
 }
 
-fn no_thread(error: &std::io::Error) -> ValidateError {
+pub(super) fn no_thread(error: &std::io::Error) -> ValidateError {
     ValidateError::Threads(error.to_string())
 }
 

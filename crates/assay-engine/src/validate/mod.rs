@@ -6,7 +6,7 @@
 //!    verify scripts, of many blocks at once ([`connect`]).
 //! 3. When a block of it proves invalid: mark it, choose again, go back to where the branches part and connect the other
 //!    one, until nothing better is left ([`rewind`]), as Core does after `-reindex` (`ActivateBestChain`).
-//! 4. Count and hash the coins, and write them out.
+//! 4. Count and hash the coins, and write them out ([`write_out`]).
 //!
 //! All branches are known beforehand, so undo data are kept only of blocks that one of them can replace ([`undo_log`]).
 
@@ -20,6 +20,7 @@ mod report;
 mod rewind;
 mod scan;
 mod undo_log;
+mod write_out;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,9 +36,10 @@ pub use report::{
     ConnectState, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray, Totals, Validation,
 };
 
-use crate::deferred::configure_second_look;
-use crate::engine::unix_time_s;
-use crate::types::{EngineError, big_endian};
+use crate::clock::unix_time_s;
+use crate::deferred::{self, Schnorr};
+use crate::error::EngineError;
+use crate::types::big_endian;
 use branches::Branches;
 use connect::Connector;
 use datadir::Datadir;
@@ -71,6 +73,10 @@ pub struct ValidateConfig {
     ///
     /// [`Config::sample_signatures`]: crate::Config::sample_signatures
     pub sample_signatures: u32,
+    /// How BIP340 signatures are verified where vectors verify them: [`Config::schnorr`].
+    ///
+    /// [`Config::schnorr`]: crate::Config::schnorr
+    pub schnorr: Schnorr,
 }
 
 /// Hears how a validation goes; called from several threads.
@@ -179,10 +185,11 @@ pub fn validate(
     progress: &dyn ValidateProgress,
 ) -> Result<Validation, ValidateError> {
     let params = &*config.params;
-    configure_second_look(
-        config.sample_signatures,
-        config.is_lasting.then(|| config.datadir.clone()),
-    );
+    deferred::configure(deferred::Settings {
+        sample_signatures: config.sample_signatures,
+        schnorr: config.schnorr,
+        evidence_dir: config.is_lasting.then(|| config.datadir.clone()),
+    });
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(config.threads.max(1))
         .thread_name(|index| format!("verify-{index}"))

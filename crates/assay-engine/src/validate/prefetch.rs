@@ -4,17 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use assay_consensus::block::{self, BlockError, BlockRules};
-use assay_consensus::header::check_header;
+use assay_consensus::block::{BlockError, BlockRules};
 use assay_consensus::params::ChainParams;
-use assay_consensus::signet::check_signet_solution;
 use assay_store::{BlockFiles, BlockFilesError, BlockPlace};
-use assay_wire::{Block, BlockHash, ParseError, Wtxid};
+use assay_wire::{Block, BlockHash, ParseError};
 
 use super::headers::{Chain, Entry};
-use crate::checker::ImmediateChecker;
-use crate::connect::Prepared;
-use crate::types::EngineError;
+use crate::error::EngineError;
+use crate::prepared::Prepared;
 
 /// Why a block of the chain cannot be connected.
 #[derive(Debug)]
@@ -207,7 +204,7 @@ impl<'a> Prefetch<'a> {
         let prepared = read_block(params, self.files, entry)?;
         let view = self.chain.up_to(height - 1);
         let rules = BlockRules::new(params, &view, prepared.block.header(), &entry.hash);
-        check(params, &prepared, &rules).map_err(Fault::Rule)?;
+        prepared.check(params, &rules).map_err(Fault::Rule)?;
         Ok(Ready { prepared, rules, place: entry.place })
     }
 }
@@ -231,7 +228,7 @@ pub(super) fn read_block(
     if hash != entry.hash {
         return Err(Fault::Changed { found: hash });
     }
-    Ok(prepare(block, hash))
+    Ok(Prepared::new(block, hash))
 }
 
 /// Lets the consumer know when a reading thread unwinds.
@@ -244,30 +241,4 @@ impl Drop for Guard<'_, '_> {
             self.0.arrived.notify_all();
         }
     }
-}
-
-fn prepare(block: Block, hash: BlockHash) -> Prepared {
-    let all = 0..block.tx_count();
-    let txids = block.txids(all.clone());
-    let has_witness = block.txs().any(|tx| tx.has_witness());
-    let wtxids = has_witness.then(|| block.wtxids(all, &txids));
-    Prepared { block, hash, txids, wtxids }
-}
-
-/// All rules but those about headers, which the whole chain has passed, and those about coins.
-fn check(params: &ChainParams, prepared: &Prepared, rules: &BlockRules) -> Result<(), BlockError> {
-    let Prepared { block, hash, txids, .. } = prepared;
-    check_header(params, block.header(), hash)?;
-    check_signet_solution(params, block, txids, &mut ImmediateChecker)?;
-    block::check_block(params, block, txids)?;
-    let own_wtxids;
-    let wtxids: &[Wtxid] = match &prepared.wtxids {
-        Some(wtxids) => wtxids,
-        None if block::needs_wtxids(rules, block) => {
-            own_wtxids = txids.iter().map(|txid| Wtxid(txid.0)).collect::<Vec<_>>();
-            &own_wtxids
-        }
-        None => &[],
-    };
-    block::contextual_check_block(rules, block, txids, wtxids)
 }

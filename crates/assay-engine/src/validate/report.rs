@@ -122,7 +122,7 @@ pub struct InvalidBlock {
     pub height: u32,
     /// The reference node's reject reason, or `unreadable-block` for bytes that are not the block that was found.
     pub reason: String,
-    /// Where and why, for people.
+    /// Where and why, human-readable.
     pub debug: String,
     /// Where it is.
     pub place: FilePlace,
@@ -137,7 +137,7 @@ pub enum End {
     Complete,
     /// It is valid up to the height asked for.
     StopHeight,
-    /// It was told to stop.
+    /// It was interrupted.
     Interrupted,
     /// The block above the tip is invalid, and no other branch has more work than the blocks below it, which are valid.
     Invalid(Box<InvalidBlock>),
@@ -159,7 +159,7 @@ pub struct Validation {
     pub totals: Totals,
     /// Sums of this run.
     pub run_totals: Totals,
-    /// The tip and its coins; absent when it was told to stop.
+    /// The tip and its coins; absent when it was interrupted.
     pub coins: Option<UtxoStats>,
     /// Height of the tip.
     pub height: u32,

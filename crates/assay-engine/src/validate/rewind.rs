@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use assay_consensus::block::check_merkle_root;
-use assay_store::{Room, decode_undo};
-use assay_wire::OutPoint;
 
 use super::connect::Connector;
 use super::headers::Chain;
 use super::prefetch::read_block;
 use super::{ValidateError, ValidateProgress};
-use crate::apply::{Moved, UnwindError, unapply};
 use crate::config::READ_THREADS;
-use crate::connect::{Prepared, doubt};
+use crate::connect::{disconnect, load_outputs};
+use crate::prepared::Prepared;
 
 impl<'a> Connector<'a> {
     /// Takes blocks back that are not on `chain`, from which connecting goes on then. Gives whether it got there: `stop` ends
@@ -40,8 +38,8 @@ impl<'a> Connector<'a> {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            self.step_back()?;
-            if self.coins.make_room() == Room::FlushDue {
+            self.disconnect_tip()?;
+            if self.flushes.is_due(&mut self.coins) {
                 self.flush(progress)?;
             }
         }
@@ -50,28 +48,18 @@ impl<'a> Connector<'a> {
     }
 
     /// Takes the last connected block back.
-    fn step_back(&mut self) -> Result<(), ValidateError> {
+    fn disconnect_tip(&mut self) -> Result<(), ValidateError> {
         let (hash, height) = (self.hash(), self.height);
         let prepared = self.read_connected(height)?;
-        let Prepared { block, txids, .. } = &prepared;
         let record = self.datadir.undo(&hash)?;
         let (coins, coins_height, fork) = (hash, height, height - 1);
         let missing = ValidateError::NoUndo { coins, coins_height, fork, height };
         let record = record.ok_or(missing)?;
-        let outputs = block.txs().zip(txids).flat_map(|(tx, &txid)| {
-            (0..tx.output_count() as u32).map(move |vout| OutPoint { txid, vout })
-        });
-        self.coins.load(outputs, READ_THREADS)?;
-        let spent = decode_undo(&record.undo).map_err(UnwindError::Undo);
+        load_outputs(&prepared, &mut self.coins, READ_THREADS)?;
         let outputs_first = self.config.params.cash.is_some();
-        spent
-            .and_then(|spent| {
-                let moved = Moved { txs_added: block.tx_count(), spent };
-                unapply(block, txids, outputs_first, moved, &mut self.coins)
-            })
-            .map_err(|cause| doubt(hash, cause))?;
-        self.coinbases.disconnect(&txids[0]);
-        self.totals.remove(block, record.is_assumed);
+        let coins = (&mut self.coins, &mut self.coinbases);
+        disconnect(&prepared, &record.undo, outputs_first, coins)?;
+        self.totals.remove(&prepared.block, record.is_assumed);
         self.height = height - 1;
         Ok(())
     }

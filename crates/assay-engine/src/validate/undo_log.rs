@@ -1,4 +1,4 @@
-//! Undo data of connected blocks that a better branch may make stale, in one file beside the coins.
+//! Undo data of connected blocks that a better branch may make stale, in one file next to the coins.
 //!
 //! The file only grows until nothing in it can be wanted any more, and then starts anew. A record that was cut off or rots
 //! ends the log: what is behind it is as good as never written. Layout: `docs/formats.md`.

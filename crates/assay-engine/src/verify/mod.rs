@@ -2,6 +2,7 @@
 
 mod block;
 mod prevouts;
+mod scripts;
 mod spend_type;
 
 pub use block::{BlockVerifier, SpendSums, VerifyBlockError};

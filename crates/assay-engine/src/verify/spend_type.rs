@@ -135,7 +135,7 @@ fn is_multisig(script: &[u8]) -> bool {
     count == usize::from(claimed) && required <= claimed
 }
 
-/// What the inputs of one type came to.
+/// The sums over the inputs of one type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TypeCount {
     /// Inputs.

@@ -6,13 +6,9 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine};
-use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction, encode};
+use assay_testkit::chain::{P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, block_bytes, coinbase_with};
+use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction};
 
-/// Pays to the hash of a script that is just true, which relay policy accepts.
-pub(crate) const P2SH_TRUE: [u8; 23] = [
-    0xa9, 20, 0xda, 0x17, 0x45, 0xe9, 0xb5, 0x49, 0xbd, 0x0b, 0xfa, 0x1a, 0x56, 0x99, 0x71, 0xc7,
-    0x7e, 0xba, 0x30, 0xcd, 0x5a, 0x4b, 0x87,
-];
 /// Pays for any of the transactions here.
 const FEE_SAT: i64 = 1000;
 /// Coinbases claim this much of the subsidy, which halves every 150 blocks; nothing once it is less.
@@ -87,22 +83,17 @@ impl Mint {
         let claim = if self.height < CLAIMING_HEIGHTS { CLAIM_SAT } else { 0 };
         let mut script_sig = assay_consensus::commitment::height_prefix(self.height);
         script_sig.extend([1, self.salt]);
-        let coinbase = coinbase(&script_sig, claim);
-        let mut raw = Header {
+        let coinbase = coinbase_with(&script_sig).output(claim, &P2SH_TRUE).build();
+        let header = Header {
             version: 0x2000_0000,
             prev_block: self.tip,
             merkle_root: [0; 32],
             time: self.time,
             bits: 0x207f_ffff,
             nonce: 0,
-        }
-        .to_bytes()
-        .to_vec();
-        encode::compact_size(&mut raw, txs.len() as u64 + 1);
-        raw.extend_from_slice(coinbase.bytes());
-        for tx in txs {
-            raw.extend_from_slice(tx.bytes());
-        }
+        };
+        let txs: Vec<&Transaction> = std::iter::once(&coinbase).chain(txs).collect();
+        let mut raw = block_bytes(header, txs);
         crate::chain::repair(&mut raw, &params());
         self.tip = Block::parse(raw.clone(), Encoding::Segwit).unwrap().hash();
         if claim > 0 {
@@ -123,33 +114,11 @@ impl Mint {
     }
 }
 
-fn coinbase(script_sig: &[u8], claim: i64) -> Transaction {
-    let mut raw = 2i32.to_le_bytes().to_vec();
-    raw.push(1);
-    raw.extend(OutPoint::NULL.to_bytes());
-    encode::var_bytes(&mut raw, script_sig);
-    raw.extend(u32::MAX.to_le_bytes());
-    raw.push(1);
-    raw.extend(claim.to_le_bytes());
-    encode::var_bytes(&mut raw, &P2SH_TRUE);
-    raw.extend([0; 4]);
-    Transaction::parse(raw, Encoding::Segwit).unwrap()
-}
-
 /// Spends outputs to [`P2SH_TRUE`], with a sequence number each.
 pub(crate) fn tx(inputs: &[(OutPoint, u32)], values: &[i64], lock_time: u32) -> Transaction {
-    let mut raw = 2i32.to_le_bytes().to_vec();
-    encode::compact_size(&mut raw, inputs.len() as u64);
+    let mut tx = TxBuilder::new(2).lock_time(lock_time);
     for (outpoint, sequence) in inputs {
-        raw.extend(outpoint.to_bytes());
-        encode::var_bytes(&mut raw, &[1, 0x51]);
-        raw.extend(sequence.to_le_bytes());
+        tx = tx.spend(*outpoint, &SPEND_P2SH_TRUE, *sequence);
     }
-    encode::compact_size(&mut raw, values.len() as u64);
-    for value in values {
-        raw.extend(value.to_le_bytes());
-        encode::var_bytes(&mut raw, &P2SH_TRUE);
-    }
-    raw.extend(lock_time.to_le_bytes());
-    Transaction::parse(raw, Encoding::Segwit).unwrap()
+    values.iter().fold(tx, |tx, value| tx.output(*value, &P2SH_TRUE)).build()
 }

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
-use assay_consensus::pow::check_proof_of_work;
 use assay_engine::{Config, Engine, SubmitOutcome};
-use assay_wire::{Encoding, Header, OutPoint, Transaction, Txid, encode};
+use assay_testkit::chain::{TxBuilder, mined_block_bytes};
+use assay_wire::{Header, OutPoint, Transaction, Txid};
 
 const ANYONE: &[u8] = &[0x51];
 
@@ -18,17 +18,10 @@ pub(crate) fn open(folder: &Path, params: &ChainParams) -> Engine {
 
 /// A transaction with one output that anyone can spend.
 pub(crate) fn transaction(inputs: &[(OutPoint, &[u8])], value: i64) -> Transaction {
-    let mut raw = vec![1, 0, 0, 0, inputs.len() as u8];
-    for (prevout, script_sig) in inputs {
-        raw.extend(prevout.to_bytes());
-        encode::var_bytes(&mut raw, script_sig);
-        raw.extend([0xff; 4]);
-    }
-    raw.push(1);
-    raw.extend(value.to_le_bytes());
-    encode::var_bytes(&mut raw, ANYONE);
-    raw.extend([0; 4]);
-    Transaction::parse(raw, Encoding::Legacy).expect("a transaction")
+    let spend = |tx: TxBuilder, (prevout, script_sig): &(OutPoint, &[u8])| {
+        tx.spend(*prevout, script_sig, u32::MAX)
+    };
+    inputs.iter().fold(TxBuilder::new(1), spend).output(value, ANYONE).build()
 }
 
 /// A coinbase of 83 bytes: as large as Bitcoin Cash wants it, without a height.
@@ -50,24 +43,15 @@ pub(crate) fn outpoint(txid: Txid) -> OutPoint {
 /// A block on top of the tip.
 fn block(engine: &Engine, txs: &[&Transaction]) -> Vec<u8> {
     let tip = engine.tip();
-    let leaves = txs.iter().map(|tx| tx.view().txid().0).collect();
-    let mut header = Header {
+    let header = Header {
         version: 4,
         prev_block: tip.hash,
-        merkle_root: assay_hash::merkle_root(leaves).0,
+        merkle_root: [0; 32],
         time: tip.time + 60,
         bits: tip.bits,
         nonce: 0,
     };
-    while !check_proof_of_work(&header.hash(), header.bits, &engine.params().pow) {
-        header.nonce += 1;
-    }
-    let mut raw = header.to_bytes().to_vec();
-    raw.push(txs.len() as u8);
-    for tx in txs {
-        raw.extend(tx.view().raw());
-    }
-    raw
+    mined_block_bytes(header, txs.iter().copied())
 }
 
 pub(crate) fn accept(engine: &Engine, txs: &[&Transaction]) {

@@ -6,12 +6,15 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use assay_engine::{BlockHash, Engine, SubmitOutcome, ValidateConfig, Validation, validate};
+use assay_engine::{
+    BlockHash, Engine, Schnorr, SubmitOutcome, ValidateConfig, Validation, validate,
+};
+use assay_testkit::random::Random;
 use assay_wire::{Block, Encoding};
 use proptest::prelude::*;
 
 use crate::chain::{printed, repair};
-use crate::files::{Part, Random, write};
+use crate::files::{Part, write};
 use crate::mint::{Mint, open, params};
 use crate::{End, Watch, muhash, run};
 
@@ -146,6 +149,7 @@ fn config(blocks: &Path, datadir: &Path) -> ValidateConfig {
         threads: 2,
         script_batch: Some(16),
         sample_signatures: 256,
+        schnorr: Schnorr::default(),
     }
 }
 
@@ -547,7 +551,7 @@ proptest! {
             let node = tree.add(parent.checked_sub(1), plan.wrong);
             tree.nodes[node].is_there = plan.copies.iter().any(|copy| COPIES[*copy].is_whole());
         }
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let mut order: Vec<usize> = (0..plans.len()).collect();
         random.shuffle(&mut order);
         let key = obfuscated.then_some(crate::KEY);

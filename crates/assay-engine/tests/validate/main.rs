@@ -16,12 +16,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use assay_engine::{
-    BlockHash, ConnectState, DatadirError, End, InvalidBlock, ScanReport, StrayKind,
+    BlockHash, ConnectState, DatadirError, End, InvalidBlock, ScanReport, Schnorr, StrayKind,
     ValidateConfig, ValidateError, ValidateProgress, Validation, validate,
 };
+use assay_testkit::random::Random;
 use assay_wire::{Block, Header};
 use chain::{Forged, accept, printed, repair};
-use files::{Part, Random, write};
+use files::{Part, write};
 
 const KEY: [u8; 8] = [0x9c, 0x01, 0x77, 0x00, 0xfe, 0x42, 0x13, 0x58];
 
@@ -67,6 +68,7 @@ fn config(forged: &Forged, blocks: &Path, datadir: &Path) -> ValidateConfig {
         threads: 2,
         script_batch: Some(256),
         sample_signatures: 256,
+        schnorr: Schnorr::default(),
     }
 }
 
@@ -151,7 +153,7 @@ fn a_forged_directory_as_it_is() {
 fn any_order_and_everything_between() {
     for seed in 1..=3 {
         let forged = Forged::new("bitcoin-scaling", 32, None);
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let mut blocks = parts(&forged, 1..=forged.height());
         blocks.push(Part::Block(forged.params().genesis_block()));
         blocks.extend(parts(&forged, 7..=9));
@@ -202,7 +204,7 @@ fn the_branch_with_more_work_is_taken() {
     let longer = branch(&forged, 10..=25);
     let mut blocks = parts(&forged, 1..=20);
     blocks.extend(longer.iter().cloned().map(Part::Block));
-    Random::new(5).shuffle(&mut blocks);
+    Random(5).shuffle(&mut blocks);
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), magic(&forged), None, &[blocks]);
     let validation = run_fresh(&forged, dir.path());
@@ -234,7 +236,7 @@ fn one_flipped_byte_is_found_and_costs_nothing_below() {
     let height = 104;
     let (before, with_it) = (muhash_at(&forged, height - 1), muhash_at(&forged, height));
     let raw = forged.block(height);
-    let mut random = Random::new(8);
+    let mut random = Random(8);
     // Magic, length, each field of the header, the count, and anywhere in the transactions.
     let mut bytes: Vec<i64> = vec![-8, -6, -4, -3, -1, 0, 3, 4, 30, 36, 60, 68, 72, 75, 76, 79, 80];
     bytes.extend((0..12).map(|_| 81 + random.below(raw.len() - 81) as i64));
@@ -306,7 +308,7 @@ fn a_bad_signature_is_reported_with_its_block() {
     let bad_hash = Block::parse(raw.clone(), params.encoding).unwrap().hash();
     let mut blocks = parts(&forged, 1..=height - 1);
     blocks.push(Part::Block(raw));
-    Random::new(1).shuffle(&mut blocks);
+    Random(1).shuffle(&mut blocks);
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), magic(&forged), Some(KEY), &[blocks]);
     let datadir = tempfile::tempdir().unwrap();

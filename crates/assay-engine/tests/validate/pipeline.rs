@@ -1,10 +1,11 @@
 //! Chains with several invalid blocks: whatever is found first, the lowest of them is reported and the coins are those below.
 
 use assay_engine::{Config, Engine, SubmitOutcome};
+use assay_testkit::random::Random;
 use assay_wire::{Block, Txid};
 
 use crate::chain::{Forged, repair};
-use crate::files::{Part, Random, write};
+use crate::files::{Part, write};
 use crate::{End, ValidateConfig, config, magic, moved, muhash, printed, run};
 
 /// Breaks a signature, in a witness or in an input script; the latter changes the txid, so that what spends it is missing.
@@ -124,7 +125,7 @@ fn check_engine(
 
 #[test]
 fn the_lowest_invalid_block_is_reported_whatever_is_found_first() {
-    let mut random = Random::new(41);
+    let mut random = Random(41);
     for (recipe, seed) in [("bitcoin-scaling", 41), ("bitcoin-scaling", 42), ("bch-scaling", 43)] {
         let forged = Forged::new(recipe, seed, None);
         for _ in 0..3 {

@@ -2,7 +2,9 @@
 //!
 //! The file comes with the package `schnorr_fun`.
 
-use crate::data::{self, hex};
+use assay_testkit::hex;
+
+use crate::data;
 use crate::outcome::{Outcome, Report};
 
 pub(crate) fn run(report: &mut Report) {
@@ -19,7 +21,7 @@ fn verify_rows(csv: &str, outcome: &mut Outcome) {
     for row in csv.lines().skip(1) {
         outcome.case(row, |log| {
             let columns: Vec<&str> = row.splitn(8, ',').collect();
-            let column = |index: usize| hex(columns[index].trim()).expect("hex");
+            let column = |index: usize| hex::decode(columns[index].trim());
             let key = column(2).try_into().expect("a key of 32 bytes");
             let sig = column(5).try_into().expect("a signature of 64 bytes");
             let expected = match columns[6].trim() {

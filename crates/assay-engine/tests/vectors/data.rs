@@ -9,15 +9,12 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::LazyLock;
 
+use assay_testkit::hex;
 use serde_json::Value;
 
 /// A file of the shared test data.
 pub(crate) fn shared(name: &str) -> Option<Vec<u8>> {
-    let root = std::env::var_os("ASSAY_TEST_DATA").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    std::fs::read(root.join(name)).ok()
+    std::fs::read(assay_testkit::data::folder()?.join(name)).ok()
 }
 
 /// A file of the shared test data as JSON.
@@ -72,17 +69,9 @@ pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("not a string: {value}"))
 }
 
-/// Decodes an even number of hex digits.
-pub(crate) fn hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
-}
-
 /// Bytes as a JSON string of hex digits.
 pub(crate) fn bytes(value: &Value) -> Vec<u8> {
-    hex(text(value)).unwrap_or_else(|| panic!("not hex: {value}"))
+    hex::decode(text(value))
 }
 
 /// 32 bytes as a JSON string of hex digits.

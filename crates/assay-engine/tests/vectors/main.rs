@@ -8,7 +8,6 @@
 
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 
-mod asm;
 mod bip340;
 mod bip341;
 mod blocks;

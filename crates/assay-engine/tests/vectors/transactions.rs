@@ -7,12 +7,13 @@
 use std::collections::HashMap;
 
 use assay_consensus::script::Flags;
+use assay_consensus::script::asm::assemble;
 use assay_consensus::tx::check_transaction;
+use assay_testkit::hex::try_decode;
 use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
 use serde_json::Value;
 
-use crate::asm::assemble;
-use crate::data::{self, array, hex, text};
+use crate::data::{self, array, text};
 use crate::flags::{self, FlagDice, all_core_flags, core_flags, fill, trim, without_each};
 use crate::outcome::{Outcome, Report};
 use crate::verify::verify_all;
@@ -39,10 +40,10 @@ impl TxCase {
             let txid = text(&prevout[0]).parse().ok()?;
             let vout = prevout[1].as_i64()? as u32;
             let value = prevout.get(3).map_or(Some(0), Value::as_i64)?;
-            let script = assemble(text(&prevout[2]))?;
+            let script = assemble(text(&prevout[2])).ok()?;
             prevouts.insert(OutPoint { txid, vout }, (value, script));
         }
-        let tx = Transaction::parse(hex(text(&case[1]))?, Encoding::Segwit).ok()?;
+        let tx = Transaction::parse(try_decode(text(&case[1]))?, Encoding::Segwit).ok()?;
         Some(Self { tx, prevouts, flags: text(&case[2]).to_owned() })
     }
 

@@ -18,10 +18,10 @@ impl FanIn {
         let source = view.coins.block(view.shape.first_height(Phase::Steady1) + block);
         let ordinary = source.order.iter().filter(|tx| **tx >= source.first_ordinary);
         let coins: Vec<_> = ordinary
-            .flat_map(|tx| (0..source.output_count(*tx)).map(move |vout| (*tx, vout)))
-            .map(|(tx, vout)| CoinRef { height: source.height, tx, vout })
+            .flat_map(|tx| (0..source.outputs.count(*tx)).map(move |vout| (*tx, vout)))
+            .map(|(tx, vout)| CoinRef { height: source.outputs.height, tx, vout })
             .collect();
-        let kinds = Stream::new(view.shape, view.coins.next_height(), BLOCK_STREAM);
+        let kinds = view.shape.stream(view.coins.next_height(), BLOCK_STREAM);
         Self { coins: coins.into_iter(), kinds }
     }
 }

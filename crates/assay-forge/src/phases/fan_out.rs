@@ -8,10 +8,11 @@ use crate::{
     coins::CoinRef,
     keys::KeyId,
     kind::{Bound, Kind},
-    network::{DUST, Network},
-    options::Shape,
+    limits::{BLOCK_OVERHEAD_WEIGHT, CHAIN_REST, DUST, SPLIT_FEE},
+    network::Network,
     plan::Plan,
     random::{BLOCK_STREAM, Stream},
+    shape::Shape,
 };
 
 /// The random choices of one chain.
@@ -65,14 +66,14 @@ pub(crate) fn plan_long_chains(shape: &Shape, block: u32) -> FanOutPlan {
     let start = subsidy / u64::from(chains) - SPLIT_FEE;
     let mut plan = Plan::new(height, network.subsidy(height), KeyId::published(coinbase, subsidy));
     plan.input(CoinRef { height: coinbase, tx: 0, vout: 0 });
-    (0..chains).for_each(|_| plan.funding_output(start, Kind::P2pkh));
+    (0..chains).for_each(|_| plan.outputs.push_funding(start, Kind::P2pkh));
     let split = plan.end_tx();
     plan.first_ordinary = split + 1;
     let starts: Vec<_> = (0..chains).map(|vout| CoinRef { height, tx: split, vout }).collect();
     let weight =
         (shape.weight_max - BLOCK_OVERHEAD_WEIGHT - split_weight(chains)) / u64::from(chains);
     let draws: Vec<_> = (0..chains)
-        .map(|chain| draw_long(shape, &mut Stream::new(shape, height, chain), start, weight))
+        .map(|chain| draw_long(shape, &mut shape.stream(height, chain), start, weight))
         .collect();
     let strands = interleave(shape, &mut plan, &starts, &draws, true);
     FanOutPlan { plan, strands }
@@ -161,7 +162,7 @@ fn plan_short_block(
     };
     let mut draws = Vec::new();
     loop {
-        let mut stream = Stream::new(shape, height, draws.len() as u32);
+        let mut stream = shape.stream(height, draws.len() as u32);
         let (draw, full) = draw_short(shape, &mut stream, &mut left);
         if !draw.fees.is_empty() {
             draws.push(draw);
@@ -181,12 +182,12 @@ fn plan_short_block(
 fn plan_split(shape: &Shape, plan: &mut Plan, block: u32, draws: &[Draw]) -> Bound {
     let coinbase = block + 1;
     plan.input(CoinRef { height: coinbase, tx: 0, vout: 0 });
-    let change_kind = Stream::new(shape, plan.height, BLOCK_STREAM).kind();
+    let change_kind = shape.stream(plan.outputs.height, BLOCK_STREAM).kind();
     let mut bound = Bound::default();
     bound.input(Kind::P2pkh);
     let mut total = 0;
     for draw in draws {
-        plan.output(draw.start, draw.start_kind);
+        plan.outputs.push(draw.start, draw.start_kind);
         bound.output(draw.start_kind);
         total += draw.start;
     }
@@ -195,7 +196,7 @@ fn plan_split(shape: &Shape, plan: &mut Plan, block: u32, draws: &[Draw]) -> Bou
     let change = subsidy
         .checked_sub(total + shape.fee(&bound))
         .expect("a block of chains spends less than half a coin");
-    plan.output(change, change_kind);
+    plan.outputs.push(change, change_kind);
     plan.end_tx();
     bound
 }
@@ -249,18 +250,18 @@ fn interleave(
             let Some(fee) = draw.fees.get(at) else { continue };
             plan.input(match strands[chain].last() {
                 None => starts[chain],
-                Some(tx) => CoinRef { height: plan.height, tx: *tx, vout: outputs as u32 },
+                Some(tx) => CoinRef { height: plan.outputs.height, tx: *tx, vout: outputs as u32 },
             });
             let amounts = &draw.amounts[at * outputs..(at + 1) * outputs];
             let kinds = &draw.kinds[at * (outputs + 1)..(at + 1) * (outputs + 1)];
             for (amount, kind) in amounts.iter().zip(kinds) {
-                plan.output(u64::from(*amount), *kind);
+                plan.outputs.push(u64::from(*amount), *kind);
             }
             change[chain] -= amounts.iter().copied().map(u64::from).sum::<u64>() + fee;
             if change_to_funding {
-                plan.funding_output(change[chain], kinds[outputs]);
+                plan.outputs.push_funding(change[chain], kinds[outputs]);
             } else {
-                plan.output(change[chain], kinds[outputs]);
+                plan.outputs.push(change[chain], kinds[outputs]);
             }
             strands[chain].push(plan.end_tx());
         }
@@ -272,10 +273,3 @@ fn interleave(
 pub(crate) fn short_chains(network: Network) -> bool {
     network == Network::Regtest
 }
-
-/// What the published split leaves for its fee, for each output.
-pub(crate) const SPLIT_FEE: u64 = 250;
-/// What a short chain leaves in its last change: enough for a later phase to split a few times.
-pub(crate) const CHAIN_REST: u64 = 20_000;
-/// Upper bound for header, transaction count and coinbase.
-pub(crate) const BLOCK_OVERHEAD_WEIGHT: u64 = 4 * (80 + 9 + 200);

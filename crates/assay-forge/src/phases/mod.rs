@@ -9,10 +9,10 @@ pub(crate) mod steady_3;
 use crate::{
     coins::{CoinRef, Coins},
     kind::Bound,
-    network::DUST,
-    options::Shape,
+    limits::DUST,
     plan::Plan,
     random::Stream,
+    shape::Shape,
 };
 
 /// What planning looks at.
@@ -42,8 +42,8 @@ pub(crate) fn pay_evenly(
     let mut total = 0;
     for coin in inputs {
         let block = view.coins.block(coin.height);
-        bound.input(block.kind(coin.tx, coin.vout));
-        total += block.amount(coin.tx, coin.vout);
+        bound.input(block.outputs.kind(coin.tx, coin.vout));
+        total += block.outputs.amount(coin.tx, coin.vout);
     }
     let paid: Vec<_> = (0..shares).map(|_| kinds.kind()).collect();
     bound.outputs(&paid);
@@ -59,7 +59,7 @@ pub(crate) fn pay_evenly(
     }
     let remainder = left - share * u64::from(shares);
     for (i, kind) in paid.into_iter().enumerate() {
-        plan.output(if i == 0 { share + remainder } else { share }, kind);
+        plan.outputs.push(if i == 0 { share + remainder } else { share }, kind);
     }
     plan.end_tx();
     true

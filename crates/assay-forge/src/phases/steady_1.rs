@@ -25,7 +25,7 @@ impl Steady1 {
         let heights = first..first + shape.fan_out;
         let evenly = shape.variant == Variant::Intended;
         let walk = Walk::new(view.coins, heights, block, 2 * shape.steady_1, evenly);
-        Self { walk, kinds: Stream::new(shape, view.coins.next_height(), BLOCK_STREAM) }
+        Self { walk, kinds: shape.stream(view.coins.next_height(), BLOCK_STREAM) }
     }
 }
 
@@ -37,15 +37,15 @@ impl Source for Steady1 {
         let mut total = 0;
         for vout in 0..view.shape.recipe.fan_out.outputs {
             plan.input(CoinRef { height, tx, vout });
-            bound.input(block.kind(tx, vout));
-            total += block.amount(tx, vout);
+            bound.input(block.outputs.kind(tx, vout));
+            total += block.outputs.amount(tx, vout);
         }
         let kinds = [self.kinds.kind(), self.kinds.kind()];
         bound.outputs(&kinds);
         let half = total / 2;
-        plan.output(half, kinds[0]);
+        plan.outputs.push(half, kinds[0]);
         // The recipe was checked to leave more than dust here.
-        plan.output(total - half - view.shape.fee(&bound), kinds[1]);
+        plan.outputs.push(total - half - view.shape.fee(&bound), kinds[1]);
         plan.end_tx();
         true
     }

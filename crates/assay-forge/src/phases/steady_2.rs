@@ -8,7 +8,7 @@ use super::{Source, View, Walk, pay_evenly};
 use crate::{
     coins::{BlockCoins, CoinRef},
     ledger::Phase,
-    network::DUST,
+    limits::DUST,
     options::Variant,
     plan::Plan,
     random::{BLOCK_STREAM, Stream},
@@ -35,7 +35,7 @@ impl Steady2 {
             Variant::Faithful => {
                 let source = coins.block(height - shape.fan_in.max(1));
                 let firsts = (source.first_ordinary..source.tx_count()).map(|tx| CoinRef {
-                    height: source.height,
+                    height: source.outputs.height,
                     tx,
                     vout: 0,
                 });
@@ -45,7 +45,8 @@ impl Steady2 {
                 let mut recent: Vec<_> = (first..height)
                     .flat_map(|height| {
                         let block = coins.block(height);
-                        unspent(block).filter(|coin| block.amount(coin.tx, coin.vout) >= 2 * DUST)
+                        unspent(block)
+                            .filter(|coin| block.outputs.amount(coin.tx, coin.vout) >= 2 * DUST)
                     })
                     .collect();
                 if block == 0 {
@@ -59,7 +60,7 @@ impl Steady2 {
                 (recent, Some(Walk::new(coins, heights, parts + block, 2 * parts, true)))
             }
         };
-        let kinds = Stream::new(shape, height, BLOCK_STREAM);
+        let kinds = shape.stream(height, BLOCK_STREAM);
         Self { recent: recent.into_iter(), walk, at: None, turn: false, kinds }
     }
 
@@ -81,14 +82,14 @@ impl Steady2 {
 /// All unspent outputs of ordinary transactions that pay keys of their own.
 fn unspent(block: &BlockCoins) -> impl Iterator<Item = CoinRef> + '_ {
     (block.first_ordinary..block.tx_count())
-        .flat_map(|tx| (0..block.output_count(tx)).map(move |vout| (tx, vout)))
-        .filter(|(tx, vout)| !block.is_spent(*tx, *vout) && !block.is_funding(*tx, *vout))
-        .map(|(tx, vout)| CoinRef { height: block.height, tx, vout })
+        .flat_map(|tx| (0..block.outputs.count(tx)).map(move |vout| (tx, vout)))
+        .filter(|(tx, vout)| !block.is_spent(*tx, *vout) && !block.outputs.is_funding(*tx, *vout))
+        .map(|(tx, vout)| CoinRef { height: block.outputs.height, tx, vout })
 }
 
 /// True for the last change of a fan-out chain.
 fn is_change(view: View<'_>, block: &BlockCoins, coin: &CoinRef) -> bool {
-    coin.vout == view.shape.recipe.fan_out.outputs && block.output_count(coin.tx) == coin.vout + 1
+    coin.vout == view.shape.recipe.fan_out.outputs && block.outputs.count(coin.tx) == coin.vout + 1
 }
 
 impl Source for Steady2 {
@@ -102,7 +103,7 @@ impl Source for Steady2 {
                 self.old(view).or_else(|| self.recent.next())
             };
             let Some(coin) = coin else { return false };
-            let amount = view.coins.block(coin.height).amount(coin.tx, coin.vout);
+            let amount = view.coins.block(coin.height).outputs.amount(coin.tx, coin.vout);
             // Most fan-out outputs are too small to split; this spares the closer look.
             if amount >= 2 * DUST && pay_evenly(view, plan, &mut self.kinds, &[coin], 2, 0) {
                 return true;

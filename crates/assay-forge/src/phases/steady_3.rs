@@ -10,7 +10,7 @@ use crate::{
     coins::{BlockCoins, CoinRef},
     kind::Bound,
     ledger::Phase,
-    network::DUST,
+    limits::DUST,
     plan::Plan,
     random::{BLOCK_STREAM, Stream},
 };
@@ -41,11 +41,12 @@ impl Pool {
             for tx in block.first_ordinary..block.tx_count() {
                 let txid = block.txids[tx as usize];
                 let tie = u32::from_le_bytes(txid[1..5].try_into().expect("four bytes"));
-                for vout in 0..block.output_count(tx) {
-                    if block.is_spent(tx, vout) || block.is_funding(tx, vout) {
+                for vout in 0..block.outputs.count(tx) {
+                    if block.is_spent(tx, vout) || block.outputs.is_funding(tx, vout) {
                         continue;
                     }
-                    let sort = u64::from(txid[0]) + u64::from(vout) * block.amount(tx, vout);
+                    let sort =
+                        u64::from(txid[0]) + u64::from(vout) * block.outputs.amount(tx, vout);
                     let key = sort.min(u64::from(u32::MAX)) << 32 | u64::from(tie);
                     coins.push(PoolCoin { key, tx, height: height as u16, vout: vout as u16 });
                 }
@@ -71,7 +72,7 @@ pub(crate) struct Steady3<'a> {
 
 impl<'a> Steady3<'a> {
     pub(crate) fn new(view: View<'_>, block: u32, pool: &'a mut Pool) -> Self {
-        let kinds = Stream::new(view.shape, view.coins.next_height(), BLOCK_STREAM);
+        let kinds = view.shape.stream(view.coins.next_height(), BLOCK_STREAM);
         Self { pool, kinds, coinbase: Some(view.shape.steady_3_coinbase(block)) }
     }
 }
@@ -85,7 +86,8 @@ impl Source for Steady3<'_> {
             assert!(paid, "a coinbase pays thousands of outputs");
             return true;
         }
-        let amount = |coin: CoinRef| view.coins.block(coin.height).amount(coin.tx, coin.vout);
+        let amount =
+            |coin: CoinRef| view.coins.block(coin.height).outputs.amount(coin.tx, coin.vout);
         let mut held = None;
         loop {
             let Some(first) = held.take().or_else(|| self.pool.next()) else { return false };
@@ -112,7 +114,7 @@ fn pay_pair(
 ) -> bool {
     let mut bound = Bound::default();
     for coin in pair {
-        bound.input(view.coins.block(coin.height).kind(coin.tx, coin.vout));
+        bound.input(view.coins.block(coin.height).outputs.kind(coin.tx, coin.vout));
     }
     let kinds = [kinds.kind(), kinds.kind()];
     bound.outputs(&kinds);
@@ -124,7 +126,7 @@ fn pay_pair(
         plan.input(coin);
     }
     for kind in kinds {
-        plan.output(share, kind);
+        plan.outputs.push(share, kind);
     }
     plan.end_tx();
     true

@@ -10,6 +10,7 @@ use assay_consensus::{
 };
 use assay_forge::{BlockLine, ForgeOptions, Ledger, Recipe, forge};
 use assay_wire::{Block, BlockHash, Coin, Encoding, OutPoint, Transaction, TxOut, Txid};
+use faster_hex::hex_string;
 use secp256k1::{Message, PublicKey, Scalar, XOnlyPublicKey, ecdsa, schnorr};
 
 /// What mempools demand beyond consensus of the scripts that are forged for Bitcoin.
@@ -62,7 +63,7 @@ impl Chain {
         let file = fs::read(self.path().join(&line.file)).expect("the block file is there");
         let at = line.offset as usize;
         assert_eq!(file[at - 4..at], (line.bytes as u32).to_le_bytes());
-        assert_eq!(hex(&file[at - 8..at - 4]), self.ledger.chain.magic);
+        assert_eq!(hex_string(&file[at - 8..at - 4]), self.ledger.chain.magic);
         let bytes = file[at..at + line.bytes as usize].to_vec();
         Block::parse(bytes, self.encoding()).expect("the block parses")
     }
@@ -88,14 +89,6 @@ pub(crate) fn parse_tx(raw: &[u8], encoding: Encoding) -> Transaction {
 pub(crate) fn genesis(params: &ChainParams) -> BlockHash {
     let block = Block::parse(params.genesis_block(), Encoding::Segwit);
     block.expect("the genesis block parses").hash()
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("strings take all");
-        text
-    })
 }
 
 /// A plain UTXO set.

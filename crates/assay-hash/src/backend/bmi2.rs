@@ -9,9 +9,8 @@ use core::arch::x86_64::{
     _mm_srli_epi32, _mm_srli_epi64, _mm_storeu_si128, _mm_xor_si128,
 };
 
-use super::portable::sha256::{K, step};
+use super::portable::sha256::{INITIAL, K, step, to_bytes};
 use crate::cpu::{CpuFeature, has};
-use crate::sha256::{INITIAL, to_bytes};
 
 /// Whether this CPU has what the kernels need.
 pub(super) fn available() -> bool {

@@ -10,11 +10,10 @@
     expect(dead_code, reason = "one message is all that is hashed at a time without vectors")
 )]
 
-use super::portable::sha256::{K, PADDING_64, place};
-use crate::many::Padded;
-use crate::ripemd160::{self, LEFT_ADD, LEFT_ROTATE, LEFT_WORD};
-use crate::ripemd160::{RIGHT_ADD, RIGHT_ROTATE, RIGHT_WORD};
-use crate::sha256::INITIAL;
+use super::padded::Padded;
+use super::portable::sha256::{INITIAL, K, PADDING_64, place};
+use super::ripemd160::{self, LEFT_ADD, LEFT_ROTATE, LEFT_WORD};
+use super::ripemd160::{RIGHT_ADD, RIGHT_ROTATE, RIGHT_WORD};
 
 /// The most lanes of any word type.
 pub(super) const LANES_MAX: usize = 16;

@@ -433,7 +433,7 @@ mod tests {
         for a in &cases {
             for b in &cases {
                 let [x, y] = [a, b].map(|n| Num3072::from_limbs(L::BITS, n.iter().copied()));
-                let expected = x.mul(&y, Backend::PORTABLE).normalised();
+                let expected = Backend::PORTABLE.mul(&x, &y).normalised();
                 let (product, largest) = multiply::<L>(a, b);
                 assert_eq!(product.normalised(), expected, "{a:?}\n{b:?}");
                 assert!(largest <= most, "{a:?}\n{b:?}");

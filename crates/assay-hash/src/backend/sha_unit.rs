@@ -5,9 +5,8 @@
 //! half of the unit idle; two interleaved messages fill it. As in [`lanes`](super::lanes) all is
 //! inlined into the kernels, which [`entries`] writes.
 
-use super::portable::sha256::{K, PADDING_64};
-use crate::many::Padded;
-use crate::sha256::INITIAL;
+use super::padded::Padded;
+use super::portable::sha256::{INITIAL, K, PADDING_64};
 
 /// The working variables of one message, and the instructions on them.
 pub(super) trait Unit: Copy {

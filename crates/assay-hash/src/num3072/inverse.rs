@@ -14,7 +14,7 @@
 //! jump adds at most p / 2 to the magnitude of d and e (see [`apply_modular`]), which therefore
 //! stays below 73 p; the 28 spare bits of 50 limbs of 62 bits hold that with room to spare.
 
-use super::{FOLD, LIMBS, Num3072, reduce};
+use super::{FOLD, LIMBS, Num3072};
 
 /// Bits per limb, and division steps per jump.
 const BITS: u32 = 62;
@@ -225,5 +225,5 @@ fn from_long(mut x: Long) -> Num3072 {
         wide[index] |= spread as u64;
         wide[index + 1] |= (spread >> 64) as u64;
     }
-    Num3072(reduce(&wide))
+    Num3072::from_wide(&wide)
 }

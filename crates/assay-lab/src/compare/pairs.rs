@@ -46,19 +46,19 @@ impl PairCount {
         }
         if self.missing > 0 {
             notes.push(format!(
-                "{seen} % seen: {} of {} planned pairs are missing",
+                "{seen} % pre-relayed: {} of {} planned pairs are missing",
                 self.missing, self.planned
             ));
         }
         if self.added > 0 {
             notes.push(format!(
-                "{seen} % seen: {} pairs beyond the {} planned are ignored: extra runs added after the fact would bias the result",
+                "{seen} % pre-relayed: {} pairs beyond the {} planned are ignored: extra runs added after the fact would bias the result",
                 self.added, self.planned
             ));
         }
         if self.counted < PAIRS_MIN {
             notes.push(format!(
-                "{seen} % seen: {} pairs cannot show a difference at 95 %, {PAIRS_MIN} can",
+                "{seen} % pre-relayed: {} pairs cannot show a difference at 95 %, {PAIRS_MIN} can",
                 self.counted
             ));
         }

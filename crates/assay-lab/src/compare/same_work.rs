@@ -93,6 +93,7 @@ fn settings(side: Side<'_>) -> Value {
             "sync": plan.feed.by.is_sync().then_some(&plan.sync),
             "warmup": plan.runs.warmup,
             "drop_caches": plan.runs.drop_caches,
+            "drop_blocks": plan.runs.drop_blocks,
             "start_from": plan.runs.start_from,
             "target": plan.target,
             "phases": plan.phases.iter().filter(|phase| phase.measured).map(|phase| &phase.name).collect::<Vec<_>>(),
@@ -100,7 +101,7 @@ fn settings(side: Side<'_>) -> Value {
         "delivery": side.target.delivery,
         "index": side.target.index.as_ref().map(|index| index.kind),
         "machine": {
-            "cpu": machine.cpu, "cores": machine.cores, "memory_gib": gib(machine.memory_bytes),
+            "cpu": machine.cpu, "cpu_model": machine.cpu_model, "cores": machine.cores, "memory_gib": gib(machine.memory_bytes),
             "kernel": machine.kernel, "governor": machine.governor,
             "transparent_huge_pages": machine.transparent_huge_pages, "filesystem": machine.filesystem,
         },

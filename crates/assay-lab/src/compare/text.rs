@@ -127,7 +127,11 @@ impl Comparison {
         if beside.is_aa && !beside.rows.is_empty() {
             lines.push(format!("false verdicts: {false_ones} of {} rows", beside.rows.len()));
             let floors = beside.rows.iter().filter(|row| row.is_total).map(|row| {
-                format!("{:.2} % ({} % seen)", row.ratio.reach() * 100.0, in_percent(row.seen))
+                format!(
+                    "{:.2} % ({} % pre-relayed)",
+                    row.ratio.reach() * 100.0,
+                    in_percent(row.seen)
+                )
             });
             lines.push(format!(
                 "floor of totals on this machine, from these pairs: {}",
@@ -141,7 +145,7 @@ impl Comparison {
     fn sentence(&self, beside: &Beside, row: &ComparedRow) -> String {
         let away = (row.ratio.median.max(1.0 / row.ratio.median) - 1.0) * 100.0;
         let interval = format!("ratio {:.4}, {}", row.ratio.median, interval(row));
-        let seen = format!("{} % seen", in_percent(row.seen));
+        let seen = format!("{} % pre-relayed", in_percent(row.seen));
         match row.verdict {
             Verdict::Faster | Verdict::Slower => format!(
                 "{seen}: {} is {} than {} by {away:.2} % ({interval}, floor {:.2} %)",
@@ -178,7 +182,7 @@ fn interval(row: &ComparedRow) -> String {
 fn table(beside: &Beside) -> Table {
     let pairs = beside.pairs.iter().map(|count| {
         format!(
-            "{} of {} planned pairs at {} % seen",
+            "{} of {} planned pairs at {} % pre-relayed",
             count.counted,
             count.planned,
             in_percent(count.seen)

@@ -62,7 +62,7 @@ impl LedgerCheck {
         );
         // Writing to a string cannot fail.
         if self.refused > 0 {
-            let _ = write!(text, ", {} refused", self.refused);
+            let _ = write!(text, ", {} rejected", self.refused);
         }
         if self.other_order > 0 {
             let _ = write!(text, ", {} in another order", self.other_order);

@@ -230,7 +230,7 @@ fn add_figures(
         let key = vec![
             results.plan.name.clone(),
             family.to_owned(),
-            format!("{} % seen", in_percent(seen)),
+            format!("{} % pre-relayed", in_percent(seen)),
             what.clone(),
             chain.tip.clone(),
             chain.utxo_muhash.clone(),
@@ -251,7 +251,7 @@ fn add_figures(
             Some(one) => one.points.push(point),
             None => series.push(Series {
                 name: format!(
-                    "{}, {family}, {} % seen, {what}",
+                    "{}, {family}, {} % pre-relayed, {what}",
                     results.plan.name,
                     in_percent(seen)
                 ),

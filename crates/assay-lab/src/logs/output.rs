@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use assay_report::csv::field;
 use serde_json::{Map, Value, json};
 
 use super::{Row, STEPS, Steps, Txs};
@@ -19,12 +20,12 @@ const MIB: f64 = 1_048_576.0;
 /// Appends a row as CSV, with its end.
 pub fn csv_row(file: &str, row: &Row, out: &mut String) {
     let progress = &row.progress;
-    quoted(file, out);
+    out.push_str(&field(file));
     // Writing to a string cannot fail.
     let _ = write!(out, ",{},{},", row.line, row.session);
-    quoted(progress.format.name(), out);
+    out.push_str(&field(progress.format.name()));
     let _ = write!(out, ",");
-    quoted(&progress.format.meaning().to_string(), out);
+    out.push_str(&field(&progress.format.meaning().to_string()));
     let _ = write!(out, ",{}", progress.height);
     for seconds in [row.elapsed_s, row.running_s, clock_s(row)] {
         cell(seconds.map(|seconds| format!("{seconds:.6}")), out);
@@ -112,13 +113,5 @@ fn cell(value: Option<impl std::fmt::Display>, out: &mut String) {
     out.push(',');
     if let Some(value) = value {
         let _ = write!(out, "{value}");
-    }
-}
-
-fn quoted(text: &str, out: &mut String) {
-    if text.contains([',', '"', '\n', '\r']) {
-        let _ = write!(out, "\"{}\"", text.replace('"', "\"\""));
-    } else {
-        out.push_str(text);
     }
 }

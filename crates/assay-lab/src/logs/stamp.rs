@@ -1,5 +1,7 @@
 //! The clocks of logs.
 
+use ::time::{Date, Month, UtcDateTime};
+
 /// A moment as a log has it.
 ///
 /// Zones are taken off where a stamp has one. btcd and Fulcrum write local time without a zone: such
@@ -147,17 +149,9 @@ fn zone_us(text: &[u8]) -> i64 {
 
 /// Days since 1970 of a date of the Gregorian calendar; `None` when there is no such date.
 fn civil_day(year: i64, month: i64, day: i64) -> Option<i64> {
-    const BEFORE: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
-    const LENGTH: [i64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let index = usize::try_from(month - 1).ok().filter(|index| *index < 12)?;
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let length = LENGTH[index] + i64::from(is_leap && month == 2);
-    ((1..=length).contains(&day)).then_some(())?;
-    let years = year - 1;
-    let leaps = years / 4 - years / 100 + years / 400;
-    // 719,162 days lie between 0001-01-01 and 1970-01-01.
-    let days = years * 365 + leaps + BEFORE[index] + i64::from(is_leap && month > 2);
-    Some(days + day - 1 - 719_162)
+    let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
+    let date = Date::from_calendar_date(i32::try_from(year).ok()?, month, u8::try_from(day).ok()?);
+    Some(i64::from(date.ok()?.to_julian_day() - UtcDateTime::UNIX_EPOCH.to_julian_day()))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use time::UtcDateTime;
+
 /// A monotonic clock with one wall-clock anchor, shared by every thread of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
@@ -40,24 +42,10 @@ pub(crate) fn unix_ms() -> u64 {
 
 /// A date and time in UTC, to the second, as ISO 8601.
 pub(crate) fn iso8601(unix_ms: u64) -> String {
-    let seconds = unix_ms / 1000;
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let at = UtcDateTime::from_unix_timestamp((unix_ms / 1000) as i64).unwrap_or(UtcDateTime::MAX);
+    let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
+    let (hour, minute, second) = (at.hour(), at.minute(), at.second());
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-/// Gregorian date of a day number since 1970, by counting in 400-year eras that start in March.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

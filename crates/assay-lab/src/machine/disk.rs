@@ -1,7 +1,7 @@
-//! How much is on disk.
+//! How much is on disk, and what the page cache holds of it.
 
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 /// Bytes of all files below a folder, as their lengths say; zero when there is none.
 pub(crate) fn folder_bytes(folder: &Path) -> u64 {
@@ -12,4 +12,27 @@ pub(crate) fn folder_bytes(folder: &Path) -> u64 {
         _ => 0,
     };
     entries.map(bytes).sum()
+}
+
+/// Takes a file out of the page cache, so that the next reader finds it on the disk.
+///
+/// # Errors
+/// When the system does not allow it.
+#[cfg(target_os = "linux")]
+pub(crate) fn forget_file(path: &Path) -> io::Result<()> {
+    use rustix::fs::{Advice, fadvise, fsync};
+    let file = fs::File::open(path)?;
+    // Only clean pages can be dropped.
+    fsync(&file)?;
+    fadvise(&file, 0, None, Advice::DontNeed)?;
+    Ok(())
+}
+
+/// Elsewhere there is no call for it.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn forget_file(_: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }

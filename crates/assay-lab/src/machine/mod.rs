@@ -3,23 +3,29 @@
 pub(crate) mod clock;
 pub(crate) mod control;
 pub(crate) mod disk;
+pub(crate) mod reference_rate;
 mod table;
-pub(crate) mod yardstick;
 
 use std::path::Path;
 use std::{fs, thread};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::reference_rate::ReferenceRate;
 pub use self::table::table;
 pub(crate) use self::table::table_of;
-pub use self::yardstick::Yardstick;
 
 /// The machine a run was made on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Processor model.
     pub cpu: Option<String>,
+    /// Family, model and stepping: names of processors are not unique. Absent where the system gives no numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_model: Option<String>,
+    /// What it has of the extensions that decide which kernels run, by Linux's names: `avx512ifma`, `sha_ni`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_features: Vec<String>,
     /// Cores available to this process.
     pub cores: usize,
     /// Main memory.
@@ -58,6 +64,8 @@ pub fn record(out_dir: &Path) -> Machine {
     let field = |name: &str| cpu_field(&cpuinfo, name).map(str::to_owned);
     Machine {
         cpu: field("model name").or_else(|| field("Model")),
+        cpu_model: cpu_model(&cpuinfo),
+        cpu_features: cpu_features(&cpuinfo),
         cores: thread::available_parallelism().map_or(1, std::num::NonZero::get),
         memory_bytes: kib_field(&meminfo, "MemTotal"),
         swap_bytes: kib_field(&meminfo, "SwapTotal"),
@@ -92,6 +100,33 @@ fn cpu_field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
+fn cpu_model(cpuinfo: &str) -> Option<String> {
+    let field = |name: &str| cpu_field(cpuinfo, name);
+    let (family, model) = field("cpu family").zip(field("model"))?;
+    Some(format!("family {family}, model {model}, stepping {}", field("stepping").unwrap_or("-")))
+}
+
+/// Extensions that kernels of hashes and signatures choose by.
+const FEATURES: [&str; 11] = [
+    "bmi2",
+    "adx",
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512vl",
+    "avx512ifma",
+    "avx_ifma",
+    "sha_ni",
+    "asimd",
+    "sha2",
+];
+
+fn cpu_features(cpuinfo: &str) -> Vec<String> {
+    let flags = cpu_field(cpuinfo, "flags").or_else(|| cpu_field(cpuinfo, "Features"));
+    let flags: Vec<&str> = flags.unwrap_or_default().split_whitespace().collect();
+    FEATURES.into_iter().filter(|name| flags.contains(name)).map(str::to_owned).collect()
+}
+
 fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
     let rest = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
@@ -118,7 +153,12 @@ mod tests {
 
     #[test]
     fn fields_of_proc() {
-        let cpuinfo = "processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: fpu hypervisor\n";
+        let cpuinfo = "processor\t: 0\ncpu family\t: 26\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n\
+                       stepping\t: 0\nflags\t\t: fpu sha_ni avx2 hypervisor\n";
+        assert_eq!(cpu_model(cpuinfo).as_deref(), Some("family 26, model 17, stepping 0"));
+        assert_eq!(cpu_features(cpuinfo), ["avx2", "sha_ni"]);
+        assert_eq!(cpu_model("Features: asimd\n"), None);
+        assert_eq!(cpu_features("Features: asimd\n"), ["asimd"]);
         assert_eq!(cpu_field(cpuinfo, "model name"), Some("AMD EPYC"));
         assert_eq!(cpu_field(cpuinfo, "Model"), None);
         assert_eq!(kib_field("MemTotal:       24 kB\n", "MemTotal"), Some(24 * 1024));

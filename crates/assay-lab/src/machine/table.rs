@@ -16,6 +16,8 @@ pub(crate) fn table_of(caption: &str, machine: &Machine) -> Table {
     let text = |value: &Option<String>| or_unavailable(value.clone(), |value| value);
     let rows = [
         ("Processor", text(&machine.cpu)),
+        ("Model", text(&machine.cpu_model)),
+        ("Extensions", or_unavailable(features(machine), |names| names)),
         ("Cores", count(machine.cores as u64)),
         ("Virtual machine", if machine.virtual_machine { "yes" } else { "not known" }.to_owned()),
         ("Memory, MiB", or_unavailable(machine.memory_bytes, mib)),
@@ -30,4 +32,8 @@ pub(crate) fn table_of(caption: &str, machine: &Machine) -> Table {
         table.push([what.to_owned(), value]);
     }
     table
+}
+
+fn features(machine: &Machine) -> Option<String> {
+    (!machine.cpu_features.is_empty()).then(|| machine.cpu_features.join(" "))
 }

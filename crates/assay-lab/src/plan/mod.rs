@@ -214,6 +214,9 @@ pub struct RunsPlan {
     /// Whether the page cache is emptied before each run, as far as that is permitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drop_caches: bool,
+    /// Whether the block files of the chain alone leave it before each run, which anyone may do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drop_blocks: bool,
     /// A folder that every run's data folder begins as a copy of; without it, empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_from: Option<PathBuf>,

@@ -60,6 +60,9 @@ pub struct TargetPlan {
     /// Arguments added behind all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
+    /// Cores that it is bound to; any if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<usize>,
 }
 
 impl TargetPlan {
@@ -73,6 +76,7 @@ impl TargetPlan {
             spec.name.clone_from(&self.name);
         }
         spec.args.extend(self.args.iter().cloned());
+        spec.cores.clone_from(&self.cores);
         Ok(spec)
     }
 }

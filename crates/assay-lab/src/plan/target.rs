@@ -17,6 +17,8 @@ pub struct TargetSpec {
     pub index: Option<IndexSpec>,
     /// Arguments of the node, behind all others.
     pub args: Vec<String>,
+    /// Cores that the node is bound to; any if empty. Plans and callers say so, the text does not.
+    pub cores: Vec<usize>,
 }
 
 /// A node as the command line and plans name it.
@@ -116,7 +118,7 @@ pub enum TargetSpecError {
 impl TargetSpec {
     /// A node without an index.
     pub const fn node(node: NodeSpec) -> Self {
-        Self { name: None, node, index: None, args: Vec::new() }
+        Self { name: None, node, index: None, args: Vec::new(), cores: Vec::new() }
     }
 }
 
@@ -158,7 +160,13 @@ impl FromStr for TargetSpec {
             }
             _ => {}
         }
-        Ok(Self { name: name.map(str::to_owned), node, index, args: args.to_vec() })
+        Ok(Self {
+            name: name.map(str::to_owned),
+            node,
+            index,
+            args: args.to_vec(),
+            cores: Vec::new(),
+        })
     }
 }
 

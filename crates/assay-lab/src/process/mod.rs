@@ -1,6 +1,7 @@
 //! A target as a process: started, awaited, stopped, and asked what happened when it dies.
 
-pub mod measured;
+mod child;
+pub mod cores;
 pub(crate) mod rpc;
 pub(crate) mod sample;
 pub mod surroundings;
@@ -11,14 +12,17 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
+use self::child::Supervised;
 use self::rpc::{Client, RpcError};
 use crate::electrum;
+
+pub use self::child::Usage;
 
 /// Longest wait for the first RPC answer.
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
@@ -40,6 +44,14 @@ pub enum ProcessError {
     Spawn {
         /// The program.
         program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It cannot run on the cores that were chosen for it.
+    #[error("cannot run on cores {cores:?}")]
+    Cores {
+        /// The cores.
+        cores: Vec<usize>,
         /// Why not.
         source: io::Error,
     },
@@ -103,12 +115,26 @@ pub(crate) struct Launch {
     pub(crate) cookie: PathBuf,
     /// The log the node writes itself, where it does.
     pub(crate) node_log: Option<PathBuf>,
+    /// Cores that the process is bound to; any if empty.
+    pub(crate) cores: Vec<usize>,
+}
+
+impl Launch {
+    /// The command line, as a shell would take it.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let text = |word: &OsString| word.to_string_lossy().into_owned();
+        let cores: Vec<String> = self.cores.iter().map(usize::to_string).collect();
+        let bound = (!cores.is_empty()).then(|| ["taskset".into(), "-c".into(), cores.join(",")]);
+        let env = self.env.iter().map(|(name, value)| format!("{}={}", text(name), text(value)));
+        let program = std::iter::once(&self.program).chain(&self.args).map(text);
+        env.chain(bound.into_iter().flatten()).chain(program).collect()
+    }
 }
 
 /// A running target. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Process {
-    child: Child,
+    child: Supervised,
     log: PathBuf,
     node_log: Option<PathBuf>,
     cookie: PathBuf,
@@ -164,28 +190,22 @@ impl Process {
         let log_error = |source| ProcessError::Log { path: log.to_owned(), source };
         let out = File::create(log).map_err(log_error)?;
         let err = out.try_clone().map_err(log_error)?;
-        let program = launch.program.to_string_lossy().into_owned();
-        let words = launch
-            .env
-            .iter()
-            .map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()));
-        let command = words.chain(std::iter::once(program.clone())).collect::<Vec<_>>();
-        let child = Command::new(&launch.program)
-            .args(&launch.args)
-            .envs(launch.env)
-            .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(err)
-            .spawn()
-            .map_err(|source| ProcessError::Spawn { program: program.clone(), source })?;
-        let args = launch.args.iter().map(|arg| arg.to_string_lossy().into_owned());
+        let command = launch.words();
+        let mut child = Command::new(&launch.program);
+        child.args(&launch.args).envs(launch.env).stdin(Stdio::null()).stdout(out).stderr(err);
+        let child = Supervised::spawn(&mut child, &launch.cores)
+            .map_err(|source| ProcessError::Cores { cores: launch.cores, source })?
+            .map_err(|source| ProcessError::Spawn {
+                program: launch.program.to_string_lossy().into_owned(),
+                source,
+            })?;
         Ok(Self {
             child,
             log: log.to_owned(),
             node_log: launch.node_log,
             cookie: launch.cookie,
             port,
-            command: command.into_iter().chain(args).collect(),
+            command,
         })
     }
 
@@ -256,7 +276,7 @@ impl Process {
     /// Tells a program that has no `stop` request to end, by signal, and waits for that; returns how long it took.
     pub(crate) fn stop_by_signal(mut self) -> Result<Duration, ProcessError> {
         let start = Instant::now();
-        self.terminate();
+        self.child.terminate();
         while start.elapsed() < STOP_TIMEOUT {
             if let Some(status) = self.exit_status() {
                 // A program that does not handle the signal ends by it, which is an end as well.
@@ -280,6 +300,16 @@ impl Process {
         Some(if status.success() { Ok(()) } else { Err(self.exited(status)) })
     }
 
+    /// Waits until it ends, at most so long.
+    pub(crate) fn wait(&self, at_most: Duration) {
+        self.child.wait(at_most);
+    }
+
+    /// What it took, once its end was seen.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        self.child.usage()
+    }
+
     /// A new connection.
     pub(crate) fn client(&self, credentials: &str) -> Client {
         Client::new(self.port, credentials)
@@ -291,7 +321,7 @@ impl Process {
         // A node that dies of the request has stopped as well; the wait below decides.
         let answer = client.call::<serde::de::IgnoredAny>("stop", "[]");
         if answer.is_err_and(|error| error.is_answer()) {
-            self.terminate();
+            self.child.terminate();
         }
         while start.elapsed() < STOP_TIMEOUT {
             if let Some(status) = self.exit_status() {
@@ -301,15 +331,6 @@ impl Process {
             thread::sleep(Duration::from_millis(2));
         }
         Err(ProcessError::NotStopped { seconds: STOP_TIMEOUT.as_secs() })
-    }
-
-    /// Asks by signal where the request by RPC was refused.
-    fn terminate(&self) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
-            // A process that is already gone needs no signal.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        }
     }
 
     /// After a failed call: whether the process is the reason.
@@ -337,23 +358,12 @@ impl Process {
     }
 
     fn exit_status(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        self.child.status()
     }
 
     fn exited(&self, status: ExitStatus) -> ProcessError {
         let (code, log_tail) = (status.code(), self.log_tail());
         ProcessError::Exited { status: status.to_string(), code, log_tail }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(Some(_))) {
-            return;
-        }
-        // Both fail only when the process is gone, which is what is wanted.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -408,6 +418,7 @@ mod tests {
             env: Vec::new(),
             cookie: folder.path().join(".cookie"),
             node_log: None,
+            cores: Vec::new(),
         };
         let error = Process::start(launch, 1, &folder.path().join("log")).expect_err("no program");
         assert_eq!(error.to_string(), "cannot start /nonexistent/bitcoind");
@@ -422,6 +433,7 @@ mod tests {
             env: Vec::new(),
             cookie: folder.path().join(".cookie"),
             node_log: None,
+            cores: Vec::new(),
         };
         let mut process =
             Process::start(launch, 1, &folder.path().join("log")).expect("there is a shell");

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use super::measured::cores;
-use super::sample;
+use super::{cores, sample};
 use crate::machine::control::mix;
 
 /// Time between two probes of a core.

@@ -71,7 +71,7 @@ fn phase_bars(
         };
         let values: Vec<Option<f64>> = phases.iter().map(value).collect();
         if values.iter().any(Option::is_some) {
-            let label = format!("published, {} seen", number::whole_percent(seen));
+            let label = format!("published, {} pre-relayed", number::whole_percent(seen));
             let look = Look { colour: None, dashed: in_percent(seen) > 0 };
             bars.push(Bars { label, look, values });
         }

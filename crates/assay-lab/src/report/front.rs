@@ -93,7 +93,7 @@ fn figures(results: &Results, all: &[Series<'_>], first: &Series<'_>) -> Vec<Fig
     }
     let bytes = first.phase("total", |phase| phase.mib_per_s).unwrap_or_default();
     out.push(figure(rate(bytes), "MiB/s", first.label.clone()));
-    if let Some(pair) = index::with_node_inputs_per_s(&first.runs) {
+    if let Some(pair) = index::with_node_inputs_per_s(&first.runs, "total") {
         out.push(figure(
             rate(pair),
             "inputs/s",

@@ -112,7 +112,7 @@ pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
     let is_published = results.plan.published.is_some() && !target.distinct_keys;
     let mut head = vec!["Phase".to_owned(), "Index, per second".to_owned()];
     for seen in &shares {
-        head.push(format!("{} seen", whole_percent(*seen)));
+        head.push(format!("{} pre-relayed", whole_percent(*seen)));
         if is_published {
             head.push("published".to_owned());
         }
@@ -282,7 +282,7 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
                 middle(&runs, "total", figure).map_or_else(|| NONE.to_owned(), rate)
             };
             let mut line = format!(
-                "{}, {} seen, index: {} inputs/s over {} s of service time, {} s of queue, {} s \
+                "{}, {} pre-relayed, index: {} inputs/s over {} s of service time, {} s of queue, {} s \
                  behind at the end; node and index together {} inputs/s",
                 target.name,
                 whole_percent(seen),
@@ -306,9 +306,9 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
     out
 }
 
-/// Inputs per second of node and index together, over all measured phases.
-pub(super) fn with_node_inputs_per_s(runs: &[&Run]) -> Option<f64> {
-    middle(runs, "total", |phase| phase.pair_inputs_per_s)
+/// Inputs per second of node and index together; the phase `total` is all measured ones.
+pub(super) fn with_node_inputs_per_s(runs: &[&Run], phase: &str) -> Option<f64> {
+    middle(runs, phase, |phase| phase.pair_inputs_per_s)
 }
 
 /// Whether a run with an index counts.

@@ -5,6 +5,7 @@
 
 mod charts;
 mod csv;
+mod finding;
 mod front;
 mod index;
 mod profiles;
@@ -24,6 +25,8 @@ use assay_report::{Chart, Page, Section, Table};
 
 use crate::compare::{CompareError, Comparison};
 use crate::results::Results;
+
+pub use self::finding::finding;
 
 /// The files of a report.
 pub const FILES: [&str; 4] = [crate::results::FILE, "blocks.csv", "report.md", "report.html"];
@@ -109,7 +112,8 @@ fn index_tables(results: &Results) -> Vec<Table> {
     tables
 }
 
-fn page(results: &Results) -> Page {
+/// The report as a page.
+pub fn page(results: &Results) -> Page {
     let verdict = verdict::of(results);
     Page {
         title: results.plan.title.clone(),

@@ -4,7 +4,7 @@ use assay_report::number::{count, percent, rate, ratio, seconds, whole_percent};
 use assay_report::stats::{median, rate as divide};
 
 use super::series;
-use crate::machine::Yardstick;
+use crate::machine::ReferenceRate;
 use crate::plan::SeenMode;
 use crate::results::{Results, Run, Status, disturbance};
 
@@ -103,7 +103,7 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
     }
     out.extend(super::scaling::headlines(results));
     out.extend(super::index::headlines(results));
-    out.extend(yardstick(results));
+    out.extend(reference_rate(results));
     out.extend(noise(results).map(|(line, _)| line));
     out
 }
@@ -138,18 +138,21 @@ pub(super) fn reference_per_s(results: &Results) -> Option<f64> {
         .map(|verify| verify * results.machine.cores as f64)
 }
 
-fn mean(results: &Results, rate: fn(&Yardstick) -> Option<f64>) -> Option<f64> {
-    let rates: Vec<f64> = results.yardsticks.iter().filter_map(rate).collect();
+fn mean(results: &Results, rate: fn(&ReferenceRate) -> Option<f64>) -> Option<f64> {
+    let rates: Vec<f64> = results.reference_rates.iter().filter_map(rate).collect();
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
 }
 
 /// Signatures per second beside what the reference library does on all cores.
-fn yardstick(results: &Results) -> Vec<String> {
+fn reference_rate(results: &Results) -> Vec<String> {
     let cores = results.machine.cores;
     let mut out = Vec::new();
     if let Some(all) = reference_per_s(results) {
         let verify = all / cores as f64;
-        let library = results.yardsticks.iter().find_map(|yardstick| yardstick.library.as_deref());
+        let library = results
+            .reference_rates
+            .iter()
+            .find_map(|reference_rate| reference_rate.library.as_deref());
         out.push(format!(
             "reference library ({}), one thread: {} ECDSA verifications/s; times {cores} cores: {}",
             library.unwrap_or("unnamed"),

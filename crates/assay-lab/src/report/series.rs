@@ -28,7 +28,7 @@ pub(super) fn all(results: &Results) -> Vec<Series<'_>> {
                 let label = if results.plan.feed.by.is_sync() {
                     target.name.clone()
                 } else {
-                    format!("{}, {} seen", target.name, number::whole_percent(seen))
+                    format!("{}, {} pre-relayed", target.name, number::whole_percent(seen))
                 };
                 series.push(Series { target: &target.name, seen, runs, label, look });
             }

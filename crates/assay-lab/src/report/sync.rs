@@ -72,16 +72,11 @@ pub(super) fn standing(results: &Results) -> Option<String> {
     let (first, others) = ends.split_first().filter(|(_, others)| !others.is_empty())?;
     let of = |(name, time_s): &(String, f64)| format!("{name} took {}", ratio(time_s / first.1));
     let others: Vec<String> = others.iter().map(of).collect();
-    let chance = if results.plan.runs.repeat < 2 {
-        "; each ran once, so nothing is known of chance"
-    } else {
-        ""
-    };
-    Some(format!("shortest from start to tip: {}; {} as long{chance}", first.0, others.join(", ")))
+    Some(format!("shortest from start to tip: {}; {} as long", first.0, others.join(", ")))
 }
 
 /// Targets with their times from start to tip, the shortest first.
-fn ends(results: &Results) -> Vec<(String, f64)> {
+pub(super) fn ends(results: &Results) -> Vec<(String, f64)> {
     let all = comparable(results);
     let end = |series: &Series<'_>| Some((series.label.clone(), end_s(series)?));
     let mut ends: Vec<(String, f64)> = all.iter().filter_map(end).collect();
@@ -720,8 +715,6 @@ mod tests {
         assert!(unlike.contains("bchn-28.0.1: from block files"), "{unlike}");
         assert!(doubts_of(&results, "run too short").is_some(), "two seconds are short");
         assert_eq!(doubts_of(&results, "few"), None, "every block was seen");
-        results.plan.runs.repeat = 1;
-        assert!(standing_of(&results).ends_with("nothing is known of chance"));
         for block in results.targets[0].runs.iter_mut().flat_map(|run| &mut run.blocks) {
             block.tip_at_s = 60.0;
         }

@@ -36,7 +36,7 @@ pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
     let has_ratio = is_published && is_full_size(results);
     let mut head = vec!["Phase".to_owned(), "Per second".to_owned()];
     for seen in &shares {
-        head.push(format!("{} seen", whole_percent(*seen)));
+        head.push(format!("{} pre-relayed", whole_percent(*seen)));
         if is_published {
             head.push("published".to_owned());
         }

@@ -31,10 +31,13 @@ fn bad_results_are_refused() {
     assert!(matches!(load(folder.path()), Err(LoadError::Read { .. })));
     fs::write(&path, b"{}").expect("writable");
     assert!(matches!(load(folder.path()), Err(LoadError::Json { .. })));
-    // Schema 1 had no indexes and one chain.
+    // Schema 1 had no indexes and one chain, and another name for the reference rates.
     let mut old = serde_json::to_value(fixture::node_results()).expect("results are JSON");
     old["schema"] = 1.into();
-    old.as_object_mut().expect("an object").remove("more_chains");
+    let fields = old.as_object_mut().expect("an object");
+    fields.remove("more_chains");
+    let rates = fields.remove("reference_rates").expect("reference rates");
+    fields.insert("yardsticks".to_owned(), rates);
     for target in old["targets"].as_array_mut().expect("targets") {
         let target = target.as_object_mut().expect("an object");
         target.remove("index");
@@ -51,7 +54,7 @@ fn bad_results_are_refused() {
     assert!(read == fixture::node_results(), "as one without indexes");
     fs::write(&path, b"{\"schema\":99}").expect("writable");
     let error = load(folder.path()).expect_err("another schema").to_string();
-    assert!(error.ends_with("schema 99, this program knows schema 2"), "{error}");
+    assert!(error.ends_with("schema 99, this program knows schema 3"), "{error}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(super) fn sentences(
 ) -> Vec<String> {
     // Of a sync nothing is sent beforehand.
     let is_sync = results.plan.feed.by.is_sync();
-    let told = |line: String| if is_sync { line.replace(" 0 % seen:", "") } else { line };
+    let told = |line: String| if is_sync { line.replace(" 0 % pre-relayed:", "") } else { line };
     match verdict {
         Ok(comparison) => comparison.verdicts().into_iter().map(told).collect(),
         Err(error) => vec![format!("no verdict: {error}")],

@@ -9,7 +9,7 @@ use super::{
     Results, Run, SCHEMA, Status, TargetResults, aggregate,
 };
 use crate::electrum::check::LedgerCheck;
-use crate::machine::{Machine, Software, Yardstick};
+use crate::machine::{Machine, ReferenceRate, Software};
 use crate::plan::{Delivery, IndexKind, Plan};
 use crate::process::sample::Samples;
 
@@ -149,7 +149,7 @@ pub(crate) fn node_results() -> Results {
         signatures: sum(|block| block.signatures),
         forge_s: Some(6.5),
     };
-    let yardstick = |rate: f64| Yardstick {
+    let reference_rate = |rate: f64| ReferenceRate {
         library: Some("libsecp256k1".to_owned()),
         ecdsa_verify_per_s: Some(rate),
         schnorr_verify_per_s: Some(rate),
@@ -174,7 +174,7 @@ pub(crate) fn node_results() -> Results {
             rustc: "rustc 1.95.0".to_owned(),
             profile: "release".to_owned(),
         },
-        yardsticks: vec![yardstick(38_000.0), yardstick(37_000.0)],
+        reference_rates: vec![reference_rate(38_000.0), reference_rate(37_000.0)],
         targets,
         rerun: "assay run bch-scaling --out results".to_owned(),
         pairs_planned: None,
@@ -220,6 +220,7 @@ fn run(plan: &Plan, target: &str, seen: f64, slowness: f64) -> Run {
         control_ns: vec![100_000_000, 101_500_000],
         index: None,
         preparation: Preparation::default(),
+        process: None,
     }
 }
 

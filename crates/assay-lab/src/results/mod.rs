@@ -1,7 +1,9 @@
-//! The results of a plan: `results.json`, schema version 2.
+//! The results of a plan: `results.json`, schema version 3.
 //!
 //! Schema 2 adds indexes (`index` of targets, runs and blocks), further chains (`more_chains`, `distinct_keys` of targets). A
 //! file of schema 1 is read as one without any of these.
+//!
+//! Schema 3 calls `reference_rates` what was `yardsticks`.
 //!
 //! Times are seconds; those ending in `_at_s` are on the run's own clock, which starts when the
 //! target is started. Sizes are bytes; MiB is 2^20 bytes. `txs` counts coinbases, `inputs` and
@@ -19,15 +21,16 @@ use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
 use crate::electrum::check::LedgerCheck;
-use crate::machine::{Machine, Software, Yardstick};
+use crate::machine::{Machine, ReferenceRate, Software};
 use crate::plan::{IndexKind, Plan};
+use crate::process::Usage;
 use crate::process::sample::Samples;
 use crate::process::surroundings::Surroundings;
 
-pub use self::file::{FILE, LoadError, load, load_file};
+pub use self::file::{FILE, LoadError, load, load_file, parse};
 
 /// The schema version of `results.json` and of the files under `runs/`.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 /// The oldest schema version that is still read.
 pub const SCHEMA_OLDEST: u32 = 1;
 
@@ -50,8 +53,8 @@ pub struct Results {
     /// The software of the laboratory.
     pub software: Software,
     /// Signature rates of one thread of the reference library, measured in the same execution.
-    #[serde(default)]
-    pub yardsticks: Vec<Yardstick>,
+    #[serde(default, alias = "yardsticks")]
+    pub reference_rates: Vec<ReferenceRate>,
     /// One entry per target and chain, in the order of the plan.
     pub targets: Vec<TargetResults>,
     /// The command line that makes these results again.
@@ -217,6 +220,23 @@ pub struct Run {
     /// What was done before it.
     #[serde(default)]
     pub preparation: Preparation,
+    /// Of a program that reads block files and ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<WholeProcess>,
+}
+
+/// A program that reads block files, from its start to its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WholeProcess {
+    /// As the system accounts for it.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Finding and connecting blocks up to the last script, by its own clock.
+    pub connect_s: f64,
+    /// Counting and hashing the coins at its end, by its own clock; absent where it does not.
+    pub hash_s: Option<f64>,
+    /// What it says of the versions in it, if anything.
+    pub versions: Option<String>,
 }
 
 /// What was done before a run, so that it began as the others did.

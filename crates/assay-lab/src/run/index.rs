@@ -159,7 +159,7 @@ impl IndexSide {
         let found = match &ledger.told[..] {
             [] => RIGHT.to_owned(),
             [first, ..] => format!(
-                "{} different, {} refused; first: {first}",
+                "{} different, {} rejected; first: {first}",
                 ledger.differences, ledger.refused
             ),
         };
@@ -209,7 +209,7 @@ pub(crate) fn measure_disk(target: &Target, datadir: &Path, run: &mut IndexRun) 
     }
 }
 
-const RIGHT: &str = "0 different, 0 refused";
+const RIGHT: &str = "0 different, 0 rejected";
 
 fn check_ledger(job: &RunJob<'_>, scripts: &Path, ports: Ports) -> Result<LedgerCheck, RunFault> {
     let file = ScriptsFile::open(scripts).map_err(CheckError::from)?;

@@ -35,6 +35,8 @@ pub(crate) struct Settings {
     #[serde(default)]
     drop_caches: bool,
     #[serde(default)]
+    drop_blocks: bool,
+    #[serde(default)]
     start_from: Option<PathBuf>,
 }
 
@@ -80,7 +82,6 @@ impl Settings {
             }
             _ => target.launch(&chain.chain, datadir, &ports, &plan.target),
         };
-        let words = std::iter::once(&launch.program).chain(&launch.args);
         Self {
             chain: ChainSummary { forge_s: None, ..chain.clone() },
             // How many shares a plan asks for does not change what one of them is.
@@ -88,7 +89,7 @@ impl Settings {
             family: target.family,
             version: target.version.clone(),
             program: target.fingerprint.clone(),
-            args: words.map(|word| word.to_string_lossy().into_owned()).collect(),
+            args: launch.words(),
             seen,
             repeat,
             lab: lab.to_owned(),
@@ -103,6 +104,7 @@ impl Settings {
                 check: plan.index.clone(),
             }),
             drop_caches: plan.runs.drop_caches,
+            drop_blocks: plan.runs.drop_blocks,
             start_from: plan.runs.start_from.clone(),
         }
     }

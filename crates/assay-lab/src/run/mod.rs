@@ -20,15 +20,15 @@ use assay_report::atomic_file::{self, WriteError};
 use assay_report::number::in_percent;
 
 use self::journal::{Journal, Settings, run_id};
-use self::one::{RunFault, RunJob};
+use self::one::RunJob;
 use self::source::Source;
 use crate::chain::Chain;
 use crate::forge::scripts::{ScriptsError, ScriptsJob};
 use crate::forge::{ForgeError, ForgeJob};
 use crate::machine::clock::{iso8601, unix_ms};
-use crate::machine::yardstick::{self, YardstickError};
-use crate::machine::{self, Machine, Software, Yardstick};
-use crate::plan::{Keys, Plan, TargetSpec, check_scale};
+use crate::machine::reference_rate::{self, ReferenceRateError};
+use crate::machine::{self, Machine, ReferenceRate, Software};
+use crate::plan::{ChainPlan, Keys, Plan, TargetSpec, Variant, check_scale};
 use crate::progress::{Event, Reporter};
 use crate::report;
 use crate::results::{
@@ -36,13 +36,18 @@ use crate::results::{
 };
 use crate::target::{Target, TargetError, Way};
 
+pub use self::one::RunFault;
+
 /// How to run a plan.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "settings, each on its own")]
 pub struct RunOptions {
     /// Where results go. Created if missing.
     pub out_dir: PathBuf,
     /// Where the chain is, or goes; `out_dir/chain` if not given. The second of two chains has `-distinct` behind its name.
     pub chain_dir: Option<PathBuf>,
+    /// Whether the chain in `chain_dir` is taken as it is, instead of one that the plan describes.
+    pub takes_any_chain: bool,
     /// Scale instead of the plan's.
     pub scale: Option<f64>,
     /// Seed instead of the plan's.
@@ -64,7 +69,7 @@ pub struct RunOptions {
     pub node_command: Vec<OsString>,
     /// How to measure the reference signature library; empty if it is not to be measured. The
     /// command prints a JSON object with `ecdsa_verify_per_s` and the like, for one thread.
-    pub yardstick_command: Vec<OsString>,
+    pub reference_rate_command: Vec<OsString>,
     /// Version of the program that calls.
     pub assay_version: String,
     /// The compiler it was built with.
@@ -102,9 +107,9 @@ pub enum LabError {
     /// A target cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// There is no yardstick.
+    /// There is no reference rate.
     #[error(transparent)]
-    Yardstick(#[from] YardstickError),
+    ReferenceRate(#[from] ReferenceRateError),
     /// Our node could not be filled with the chain, for others to fetch it.
     #[error("cannot fill the source of blocks")]
     Source {
@@ -141,6 +146,9 @@ pub fn run(
         plan.chain.scale = scale;
     }
     plan.chain.seed = options.seed.unwrap_or(plan.chain.seed);
+    if options.takes_any_chain {
+        describe_chain(&mut plan, options)?;
+    }
     atomic_file::create_folder(&options.out_dir)?;
     let _lock = lock(&options.out_dir)?;
     let targets = detect(&plan, options, reporter)?;
@@ -229,8 +237,8 @@ struct Slot {
 
 impl Session<'_> {
     fn run(&self) -> Result<Results, LabError> {
-        let mut yardsticks = Vec::new();
-        self.measure_yardstick(&mut yardsticks)?;
+        let mut reference_rates = Vec::new();
+        self.measure_reference_rate(&mut reference_rates)?;
         let mut runs: BTreeMap<(usize, usize), Vec<Run>> = BTreeMap::new();
         let schedule = self.schedule();
         let mut warm = vec![false; self.targets.len()];
@@ -264,13 +272,13 @@ impl Session<'_> {
             runs.entry((slot.target, slot.chain)).or_default().push(run);
             if let Some(fault) = fault {
                 // What there is makes a report; the fault is what the caller must hear of.
-                let _ = self.finish(runs, yardsticks, Vec::new());
+                let _ = self.finish(runs, reference_rates, Vec::new());
                 return Err(self.void(id, fault));
             }
         }
-        self.measure_yardstick(&mut yardsticks)?;
+        self.measure_reference_rate(&mut reference_rates)?;
         let profiles = if self.options.profile { self.profiles()? } else { Vec::new() };
-        self.finish(runs, yardsticks, profiles)
+        self.finish(runs, reference_rates, profiles)
     }
 
     /// Runs each target once more, under a profiler.
@@ -381,11 +389,14 @@ impl Session<'_> {
         LabError::Void { id, kept, source: Box::new(fault) }
     }
 
-    fn measure_yardstick(&self, yardsticks: &mut Vec<Yardstick>) -> Result<(), LabError> {
-        if !self.options.yardstick_command.is_empty() {
-            self.reporter.event(&Event::Yardstick);
+    fn measure_reference_rate(
+        &self,
+        reference_rates: &mut Vec<ReferenceRate>,
+    ) -> Result<(), LabError> {
+        if !self.options.reference_rate_command.is_empty() {
+            self.reporter.event(&Event::ReferenceRate);
         }
-        yardsticks.extend(yardstick::measure(&self.options.yardstick_command)?);
+        reference_rates.extend(reference_rate::measure(&self.options.reference_rate_command)?);
         Ok(())
     }
 
@@ -393,7 +404,7 @@ impl Session<'_> {
     fn finish(
         &self,
         mut runs: BTreeMap<(usize, usize), Vec<Run>>,
-        yardsticks: Vec<Yardstick>,
+        reference_rates: Vec<ReferenceRate>,
         profiles: Vec<Profile>,
     ) -> Result<Results, LabError> {
         let mut of_target = |target_index: usize, chain_index: usize| {
@@ -436,7 +447,7 @@ impl Session<'_> {
                 rustc: self.options.rustc_version.clone(),
                 profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
             },
-            yardsticks,
+            reference_rates,
             targets,
             rerun: self.options.rerun.clone(),
             pairs_planned: Some(self.journal.planned()),
@@ -455,6 +466,22 @@ fn mark_disturbed(runs: &mut [Run]) {
     {
         disturbance::mark(same_work);
     }
+}
+
+/// Has the plan say what the chain is that was given.
+fn describe_chain(plan: &mut Plan, options: &RunOptions) -> Result<(), ForgeError> {
+    let header = Chain::open(options.chain_dir.as_deref().unwrap_or(&options.out_dir))?.header;
+    let is_faithful = header.variant == Variant::Faithful.as_str();
+    plan.chain = ChainPlan {
+        recipe: header.recipe,
+        seed: header.seed,
+        scale: header.scale,
+        variant: if is_faithful { Variant::Faithful } else { Variant::Intended },
+        distinct_keys: header.distinct_keys,
+        keys: Vec::new(),
+        stop_height: header.stop_height,
+    };
+    Ok(())
 }
 
 /// Holds the output folder until dropped.
@@ -517,6 +544,11 @@ fn forge(
     atomic_file::create_folder(&logs)?;
     let mut plan = plan.clone();
     plan.chain.distinct_keys = keys == Keys::Distinct;
+    if options.takes_any_chain {
+        let chain = Chain::open(&dir).map_err(ForgeError::Chain)?;
+        reporter.event(&Event::ChainReused { dir: &dir, chain: &chain });
+        return Ok((chain, None));
+    }
     let job = ForgeJob {
         plan: &plan,
         dir: &dir,

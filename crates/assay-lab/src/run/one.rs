@@ -25,7 +25,7 @@ use crate::process::surroundings::Watch;
 use crate::process::{Launch, Ports, Process, ProcessError};
 use crate::progress::{Event, Reporter};
 use crate::results::{
-    BlockRecord, Check, IndexRun, PhaseResult, Preparation, Run, Status, aggregate,
+    BlockRecord, Check, IndexRun, PhaseResult, Preparation, Run, Status, WholeProcess, aggregate,
 };
 use crate::target::{Target, Way};
 
@@ -174,6 +174,7 @@ pub(crate) struct Findings {
     pub(crate) samples: Samples,
     index: Option<IndexRun>,
     preparation: Preparation,
+    pub(crate) process: Option<WholeProcess>,
 }
 
 /// Where a run's processes find their data, logs and ports.
@@ -226,6 +227,7 @@ impl RunJob<'_> {
             surroundings,
             index: findings.index,
             preparation: findings.preparation,
+            process: findings.process,
         };
         (run, fault)
     }

@@ -5,8 +5,8 @@ use std::{fs, io};
 
 use assay_report::atomic_file::WriteError;
 
+use crate::machine::disk::forget_file;
 use crate::plan::Plan;
-use crate::process::measured::forget_file;
 use crate::results::Preparation;
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
@@ -24,6 +24,8 @@ pub(crate) fn prepare(
     }
     if plan.runs.drop_caches {
         done.page_cache = Some(empty_page_cache(&[chain_dir, datadir]));
+    } else if plan.runs.drop_blocks {
+        done.page_cache = Some(drop_blocks(&chain_dir.join("blocks")));
     }
     Ok(done)
 }
@@ -50,6 +52,15 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<u64, WriteError> {
         }
     }
     Ok(bytes)
+}
+
+/// Takes the block files out of the page cache; says what was done.
+fn drop_blocks(blocks: &Path) -> String {
+    let mut entries = fs::read_dir(blocks).into_iter().flatten().flatten();
+    match entries.find_map(|entry| forget_file(&entry.path()).err()) {
+        None => "block files dropped from the page cache before each run".to_owned(),
+        Some(error) => format!("block files stayed in the page cache ({error})"),
+    }
 }
 
 /// Takes files out of the page cache: everything where the kernel lets us, else these folders' files. Says what was done.
@@ -120,5 +131,7 @@ mod tests {
         assert_eq!((dropped, refused), (2, 0));
         drop_files(&folder.path().join("none"), &mut dropped, &mut refused);
         assert_eq!(refused, 1, "what cannot be read is told");
+        let done = drop_blocks(&folder.path().join("regtest/blocks"));
+        assert_eq!(done, "block files dropped from the page cache before each run");
     }
 }

@@ -188,6 +188,7 @@ http loop 7
             env: Vec::new(),
             cookie: "cookie".into(),
             node_log: None,
+            cores: Vec::new(),
         };
         let launch = wrapped(launch, Path::new("data"));
         assert_eq!(launch.program, "perf");

@@ -142,7 +142,7 @@ impl Source {
         args.extend(more.iter().map(OsString::from));
         let folder = self.dir.join("regtest");
         let (cookie, log) = (folder.join(".cookie"), folder.join("debug.log"));
-        Launch { program, args, env: Vec::new(), cookie, node_log: Some(log) }
+        Launch { program, args, env: Vec::new(), cookie, node_log: Some(log), cores: Vec::new() }
     }
 }
 

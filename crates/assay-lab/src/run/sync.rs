@@ -23,9 +23,50 @@ use crate::process::Process;
 use crate::process::rpc::{Client, RpcError};
 use crate::process::sample::{self, Sampler};
 use crate::progress::Event;
-use crate::results::{BlockRecord, Check};
-use crate::sync::{CoinsLine, HeightLine, ValidateOutput};
+use crate::results::{BlockRecord, Check, WholeProcess};
 use crate::target::{Family, SyncLaunch, Way};
+
+/// What `assay validate --json` prints, as far as it is needed.
+#[derive(Deserialize)]
+struct ValidateOutput {
+    end: String,
+    tip_height: u32,
+    tip_hash: String,
+    utxo: Option<ValidateCoins>,
+    scan_s: f64,
+    connect_s: f64,
+    hash_s: f64,
+}
+
+#[derive(Deserialize)]
+struct ValidateCoins {
+    txouts: u64,
+    amount_sat: u64,
+    muhash: String,
+}
+
+/// A line of the kernel peer's `validate --json`, or of our `validate --json --progress`.
+#[derive(Deserialize)]
+struct HeightLine {
+    kind: String,
+    #[serde(default)]
+    versions: Option<String>,
+    #[serde(default)]
+    height: u32,
+    #[serde(default)]
+    hash: String,
+    #[serde(default)]
+    elapsed_s: f64,
+}
+
+/// What the kernel peer's `coins --json` prints.
+#[derive(Deserialize)]
+struct CoinsLine {
+    coins: u64,
+    amount_sat: u64,
+    muhash: String,
+    best_block: String,
+}
 
 /// Turns heights that were seen into records of blocks.
 struct Progress<'a, 'b> {
@@ -99,8 +140,8 @@ impl<'a, 'b> Progress<'a, 'b> {
         Ok(())
     }
 
-    fn pause(&self) {
-        thread::sleep(Duration::from_millis(self.job.plan.sync.poll_ms));
+    fn pause(&self) -> Duration {
+        Duration::from_millis(self.job.plan.sync.poll_ms)
     }
 }
 
@@ -186,7 +227,7 @@ impl RunJob<'_> {
         let mut height = info.blocks;
         while !progress.seen(height, &mut findings.blocks) {
             progress.check(&findings.blocks, process)?;
-            progress.pause();
+            thread::sleep(progress.pause());
             height = client
                 .call("getblockcount", "[]")
                 .map_err(|error| self.broken(error, &findings.blocks, process))?;
@@ -227,12 +268,13 @@ impl RunJob<'_> {
         findings: &mut Findings,
     ) -> Result<f64, RunFault> {
         let mut output = Output::new(process.stdout());
-        let mut hash_s = 0.0;
+        let mut versions = None;
         loop {
             // Whether it has ended is asked first, so that what it printed last is read.
             let ended = process.ended();
             for line in output.lines(ended.is_some()) {
                 let Ok(line) = serde_json::from_str::<HeightLine>(&line) else { continue };
+                versions = line.versions.or(versions);
                 if matches!(line.kind.as_str(), "height" | "end") {
                     progress.seen(line.height.into(), &mut findings.blocks);
                 }
@@ -248,27 +290,33 @@ impl RunJob<'_> {
                 }
                 None => {
                     progress.check(&findings.blocks, &process)?;
-                    progress.pause();
+                    // Its end is seen at once.
+                    process.wait(progress.pause());
                 }
             }
         }
         let end_s = progress.clock.now_s();
         self.reporter.event(&Event::Verifying);
-        if self.target.family == Family::Kernel {
-            findings.end = self.kernel_end(&output, place)?;
+        let (connect_s, hash_s) = if self.target.family == Family::Kernel {
+            let connect_s;
+            (findings.end, connect_s) = self.kernel_end(&output, place)?;
+            (connect_s, None)
         } else {
             let report: ValidateOutput = output.report()?;
-            hash_s = report.hash_s;
             findings.end = our_end(&report, self.chain);
             // A build that prints no heights: all its blocks share the whole time.
-            progress.clock = progress.clock.shifted_back(hash_s);
+            progress.clock = progress.clock.shifted_back(report.hash_s);
             progress.seen(report.tip_height.into(), &mut findings.blocks);
-        }
-        Ok((end_s - progress.last_at_s - hash_s).max(0.0))
+            (report.scan_s + report.connect_s, Some(report.hash_s))
+        };
+        let whole = |usage| WholeProcess { usage, connect_s, hash_s, versions };
+        findings.process = process.usage().map(whole);
+        Ok((end_s - progress.last_at_s - hash_s.unwrap_or_default()).max(0.0))
     }
 
-    /// The kernel keeps its coins in a database of its own, which a second process reads once it has ended.
-    fn kernel_end(&self, output: &Output, place: &Place<'_>) -> Result<EndState, RunFault> {
+    /// The kernel keeps its coins in a database of its own, which a second process reads once it has ended; and when the last
+    /// block was connected, by its own clock.
+    fn kernel_end(&self, output: &Output, place: &Place<'_>) -> Result<(EndState, f64), RunFault> {
         let end = output.last_line().ok_or(RunFault::Output { source: None })?;
         let end: HeightLine = serde_json::from_str(end)?;
         let coins = Command::new(self.target.program())
@@ -282,7 +330,7 @@ impl RunJob<'_> {
         let mut state = end_of(self.chain, &end.hash, end.height);
         state.checks.push(check("block of its coins", &self.chain.tip.hash, &coins.best_block));
         add_coins(&mut state, self.chain, (coins.coins, coins.amount_sat, coins.muhash));
-        Ok(state)
+        Ok((state, end.elapsed_s))
     }
 }
 

@@ -10,7 +10,7 @@ use assay_report::stats::ratio::Summary;
 use serde::Serialize;
 
 use super::effort::{Limit, Limits, Steps};
-use crate::process::measured::forget_file;
+use crate::machine::disk::forget_file;
 
 /// Written and synced, or read, at once.
 const PART: usize = 16 << 20;

@@ -1,34 +1,31 @@
-//! Full validation of one forged chain by our engine and by Bitcoin Core's kernel, process against process.
+//! `assay bench sync`: full validation of one forged chain by our engine and by Bitcoin Core's kernel, process against process.
 //!
-//! Both are given the same block files, the same cores and the same memory for coins, begin with an empty folder and verify
-//! every script. Runs come in pairs whose order turns (ABBA), as many as were asked for beforehand. After each run tip,
-//! coin count, amount and MuHash of the coins are compared with the ledger of the chain; the kernel's coins are read out of
-//! its database, outside the time that is measured.
+//! It is a plan like `core-evolution` with settings of its own, run as every plan is: both sides are given the same block files,
+//! the same cores and the same memory for coins, begin with an empty folder and verify every script. Runs come in pairs whose
+//! order alternates (ABBA), as many as were asked for beforehand. After each run tip, coin count, amount and `MuHash` of the
+//! coins are compared with the ledger of the chain. This module says what to run, and makes ratios of pairs of the results.
 
 mod results;
 mod text;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::{fs, io};
 
-use serde::Deserialize;
-
-use crate::chain::{Chain, ChainError};
-use crate::machine;
-use crate::process::measured::{self, MeasureError, Usage};
+use crate::plan::{Delivery, NodeSpec, Plan, PlanError, SyncPlan, TargetSpec};
+use crate::progress::Reporter;
+use crate::results::{Check, Results, Run};
+use crate::run::{self, LabError, RunFault, RunOptions};
 
 pub use self::results::{Side, SyncResults, SyncRun, SyncSettings};
 
 /// Memory for coins, MiB: the kernel's interface fixes its own to this.
 pub const DB_CACHE_MIB: u32 = 450;
 
+/// The plan whose settings are taken where this module sets none.
+const PLAN: &str = "core-evolution";
+
 /// What to compare, and how.
 #[derive(Debug, Clone)]
 pub struct SyncOptions {
-    /// Our own program.
-    pub assay: PathBuf,
     /// The program around the kernel.
     pub kernel: PathBuf,
     /// Recipe of the chain.
@@ -41,10 +38,8 @@ pub struct SyncOptions {
     pub distinct_keys: bool,
     /// A chain that is there already, instead of recipe, seed and scale.
     pub chain_dir: Option<PathBuf>,
-    /// Folder for the chain and for the coins of each run.
-    pub work_dir: PathBuf,
     /// Pairs of runs.
-    pub pairs: usize,
+    pub pairs: u32,
     /// Cores that both may use.
     pub cores: Vec<usize>,
     /// Threads that verify scripts.
@@ -58,47 +53,19 @@ pub struct SyncOptions {
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum SyncError {
-    /// The chain cannot be read.
+    /// The plan could not be run.
     #[error(transparent)]
-    Chain(#[from] ChainError),
-    /// The folder given holds another chain.
-    #[error(
-        "{} holds another chain ({found}, not {wanted}); name another --work folder or remove it", dir.display()
-    )]
-    OtherChain {
-        /// The folder.
-        dir: PathBuf,
-        /// What it holds.
-        found: String,
-        /// What was asked for.
-        wanted: String,
-    },
-    /// The kernel knows Bitcoin's chains only.
-    #[error(
-        "the kernel does not know the chain {chain}; take a recipe of a Bitcoin chain, such as bitcoin-scaling"
-    )]
-    UnknownToKernel {
-        /// The chain.
-        chain: String,
-    },
-    /// A process failed.
+    Lab(LabError),
+    /// The plan that this one begins with cannot be used.
     #[error(transparent)]
-    Measure(#[from] MeasureError),
-    /// A folder or file cannot be used.
-    #[error("cannot use {}", path.display())]
-    File {
-        /// The folder or file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A process printed something else than it should.
-    #[error("{program} printed no such JSON as expected")]
-    Output {
-        /// The program.
-        program: &'static str,
-        /// What the JSON library says.
-        source: serde_json::Error,
+    Plan(#[from] PlanError),
+    /// A run failed.
+    #[error("run {id} failed")]
+    Run {
+        /// The run.
+        id: String,
+        /// What happened.
+        source: Box<RunFault>,
     },
     /// Both must end with the same chain and coins.
     #[error("{side} ended with {what} {found}, the ledger of the chain says {expected}")]
@@ -106,11 +73,17 @@ pub enum SyncError {
         /// Which program.
         side: &'static str,
         /// What differs.
-        what: &'static str,
+        what: String,
         /// What it has.
         found: String,
         /// What it should be.
         expected: String,
+    },
+    /// The system gave no account of a process.
+    #[error("the system gave no account of {side}")]
+    NoAccount {
+        /// Which program.
+        side: &'static str,
     },
     /// One core cannot be compared with two where there is one.
     #[error("--cores-compare needs two cores")]
@@ -120,14 +93,13 @@ pub enum SyncError {
     Nothing,
 }
 
-/// Hears how it goes.
-pub trait SyncProgress {
-    /// The chain is there or is about to be forged.
-    fn chain(&self, dir: &Path, is_forged: bool);
-    /// Run number `done` of `total` begins.
-    fn run(&self, name: &str, done: usize, total: usize);
-    /// Everything has been measured.
-    fn end(&self);
+impl From<LabError> for SyncError {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Void { id, source, .. } => Self::Run { id, source },
+            other => Self::Lab(other),
+        }
+    }
 }
 
 /// Which process, and on what.
@@ -154,339 +126,169 @@ impl Subject {
             Self::Unsampled => "assay, not sampled",
         }
     }
+
+    /// It as a target of the plan.
+    fn target(self, options: &SyncOptions) -> TargetSpec {
+        let (cores, threads) = match self {
+            Self::OneCore => (1, 1),
+            Self::TwoCores => (2, 2),
+            _ => (options.cores.len(), options.threads),
+        };
+        let node = match self {
+            Self::Kernel => NodeSpec::Kernel(Some(options.kernel.clone())),
+            _ => NodeSpec::Assay,
+        };
+        // The kernel's submitting thread verifies too, as the workers do.
+        let mut args = match self {
+            Self::Kernel => vec!["--worker-threads".to_owned(), (threads - 1).to_string()],
+            _ => vec!["--par".to_owned(), threads.to_string()],
+        };
+        // Said in both cases, so that the environment decides neither.
+        match self {
+            Self::Sampled => args.extend(["--sample-signatures", "256"].map(str::to_owned)),
+            Self::Unsampled => args.extend(["--sample-signatures", "0"].map(str::to_owned)),
+            _ => {}
+        }
+        let name = Some(self.name().replace(", ", "-").replace(' ', "-"));
+        let cores = options.cores[..cores].to_vec();
+        TargetSpec { name, args, cores, ..TargetSpec::node(node) }
+    }
 }
 
-/// What `assay validate --json` prints, as far as it is needed.
-#[derive(Deserialize)]
-pub(crate) struct ValidateOutput {
-    pub(crate) end: String,
-    pub(crate) tip_height: u32,
-    pub(crate) tip_hash: String,
-    pub(crate) utxo: Option<ValidateCoins>,
-    scan_s: f64,
-    connect_s: f64,
-    pub(crate) hash_s: f64,
+/// The sides that are compared, those of a pair next to each other.
+fn subjects(options: &SyncOptions) -> Vec<Subject> {
+    let mut subjects = vec![Subject::Ours, Subject::Kernel];
+    if options.cores_compare {
+        subjects.extend([Subject::OneCore, Subject::TwoCores]);
+    }
+    if options.sample_compare {
+        subjects.extend([Subject::Sampled, Subject::Unsampled]);
+    }
+    subjects
 }
 
-#[derive(Deserialize)]
-pub(crate) struct ValidateCoins {
-    pub(crate) txouts: u64,
-    pub(crate) amount_sat: u64,
-    pub(crate) muhash: String,
-}
-
-/// A line of the kernel peer's `validate --json`, or of our `validate --json --progress`.
-#[derive(Deserialize)]
-pub(crate) struct HeightLine {
-    pub(crate) kind: String,
-    #[serde(default)]
-    versions: Option<String>,
-    #[serde(default)]
-    pub(crate) height: u32,
-    #[serde(default)]
-    pub(crate) hash: String,
-    #[serde(default)]
-    elapsed_s: f64,
-}
-
-/// What the kernel peer's `coins --json` prints.
-#[derive(Deserialize)]
-pub(crate) struct CoinsLine {
-    pub(crate) coins: u64,
-    pub(crate) amount_sat: u64,
-    pub(crate) muhash: String,
-    pub(crate) best_block: String,
-}
-
-/// Forges the chain unless it is there, and runs all pairs.
+/// Forges the chain unless it is there, and runs all pairs. `with` says where and with which programs; its targets and chain are
+/// set here.
 ///
 /// # Errors
 /// When something fails, or the two do not agree with the ledger: then no figure would mean anything.
-pub fn run(options: &SyncOptions, progress: &dyn SyncProgress) -> Result<SyncResults, SyncError> {
+pub fn run(
+    options: &SyncOptions,
+    with: RunOptions,
+    reporter: &dyn Reporter,
+) -> Result<SyncResults, SyncError> {
     if options.pairs == 0 || options.threads == 0 || options.cores.is_empty() {
         return Err(SyncError::Nothing);
     }
     if options.cores_compare && options.cores.len() < 2 {
         return Err(SyncError::OneCore);
     }
-    let chain = open_chain(options, progress)?;
-    if chain.header.chain.starts_with("bch") {
-        return Err(SyncError::UnknownToKernel { chain: chain.header.chain });
-    }
-    let order = order(options);
-    let mut bench = Bench { options, chain: &chain, versions: None, page_cache: None };
-    let mut runs = Vec::new();
-    for (number, (subject, pair)) in order.iter().enumerate() {
-        progress.run(subject.name(), number, order.len());
-        runs.push(bench.run(*subject, *pair)?);
-    }
-    progress.end();
+    let subjects = subjects(options);
+    let with = RunOptions {
+        chain_dir: Some(chain_dir(options, &with.out_dir)),
+        takes_any_chain: options.chain_dir.is_some(),
+        targets: subjects.iter().map(|subject| subject.target(options)).collect(),
+        ..with
+    };
+    let results = run::run(plan(options)?, &with, reporter)?;
+    let runs = in_order(&subjects, &results)?;
     let settings = SyncSettings {
         pairs: options.pairs,
         cores: options.cores.clone(),
         threads: options.threads,
         db_cache_mib: DB_CACHE_MIB,
-        recipe: chain.header.recipe.clone(),
-        seed: chain.header.seed,
-        scale: chain.header.scale,
-        distinct_keys: chain.header.distinct_keys,
-        page_cache: bench.page_cache.take().unwrap_or_default(),
+        recipe: results.chain.recipe.clone(),
+        seed: results.chain.seed,
+        scale: results.chain.scale,
+        distinct_keys: results.chain.distinct_keys,
+        page_cache: results
+            .runs()
+            .find_map(|run| run.preparation.page_cache.clone())
+            .unwrap_or_default(),
     };
-    let versions = bench.versions.take().unwrap_or_default();
-    let machine = machine::record(&options.work_dir);
-    Ok(SyncResults::new(&chain, settings, runs, versions, machine))
+    Ok(SyncResults::new(results, settings, runs))
 }
 
-/// Pairs whose order turns, and the pairs of one core and two after them.
-fn order(options: &SyncOptions) -> Vec<(Subject, usize)> {
-    let pairs = |first: Subject, second: Subject| {
-        (0..options.pairs).flat_map(move |pair| {
-            let both = if pair % 2 == 0 { [first, second] } else { [second, first] };
-            both.map(|subject| (subject, pair))
-        })
-    };
-    let mut order: Vec<_> = pairs(Subject::Ours, Subject::Kernel).collect();
-    if options.cores_compare {
-        order.extend(pairs(Subject::OneCore, Subject::TwoCores));
-    }
-    if options.sample_compare {
-        order.extend(pairs(Subject::Sampled, Subject::Unsampled));
-    }
-    order
+fn plan(options: &SyncOptions) -> Result<Plan, PlanError> {
+    let mut plan = Plan::builtin(PLAN)?;
+    "bench-sync".clone_into(&mut plan.name);
+    "Full validation: our engine and Bitcoin Core's kernel".clone_into(&mut plan.title);
+    plan.chain.recipe.clone_from(&options.recipe);
+    plan.chain.seed = options.seed;
+    plan.chain.scale = options.scale;
+    plan.chain.distinct_keys = options.distinct_keys;
+    plan.feed.by = Delivery::Peer;
+    plan.sync = SyncPlan { dbcache_mib: DB_CACHE_MIB, ..SyncPlan::default() };
+    plan.runs.repeat = options.pairs;
+    plan.runs.drop_blocks = true;
+    Ok(plan)
 }
 
-/// The chain asked for, forged by a process of its own when it is not there.
-fn open_chain(options: &SyncOptions, progress: &dyn SyncProgress) -> Result<Chain, SyncError> {
+/// Chains of different sizes lie next to each other, and are used again.
+fn chain_dir(options: &SyncOptions, work_dir: &Path) -> PathBuf {
     if let Some(dir) = &options.chain_dir {
-        progress.chain(dir, false);
-        return Ok(Chain::open(dir)?);
+        return dir.clone();
     }
     let SyncOptions { recipe, seed, scale, distinct_keys, .. } = options;
     let keys = if *distinct_keys { "-distinct" } else { "" };
     // A recipe may be a file, whose name inside is its own.
     let stem = Path::new(recipe).file_stem().unwrap_or_default().to_string_lossy();
-    let dir = options.work_dir.join(format!("chain-{stem}-{seed}-{scale}{keys}"));
-    if dir.join("ledger.jsonl").exists() {
-        let chain = Chain::open(&dir)?;
-        let describe = |seed: u64, scale: f64, distinct: bool| {
-            format!("seed {seed}, scale {scale}, distinct keys {distinct}")
-        };
-        let header = &chain.header;
-        let found = describe(header.seed, header.scale, header.distinct_keys);
-        let wanted = describe(*seed, *scale, *distinct_keys);
-        if found != wanted {
-            return Err(SyncError::OtherChain { dir, found, wanted });
+    work_dir.join(format!("chain-{stem}-{seed}-{scale}{keys}"))
+}
+
+/// The runs in the order in which they were made: every second round went backwards.
+fn in_order(subjects: &[Subject], results: &Results) -> Result<Vec<SyncRun>, SyncError> {
+    let rounds = results.targets.iter().map(|target| target.runs.len()).max().unwrap_or_default();
+    let mut runs = Vec::new();
+    for pair in 0..rounds {
+        let mut round: Vec<_> = subjects.iter().zip(&results.targets).collect();
+        if pair % 2 == 1 {
+            round.reverse();
         }
-        progress.chain(&dir, false);
-        return Ok(chain);
-    }
-    make_dir(&dir)?;
-    progress.chain(&dir, true);
-    let mut command = Command::new(&options.assay);
-    command.args(["chain", "forge", recipe, "--seed", &seed.to_string()]);
-    command.args(["--scale", &scale.to_string(), "--out"]).arg(&dir);
-    if *distinct_keys {
-        command.arg("--distinct-keys");
-    }
-    // Its progress bar goes to our standard error.
-    let program = || options.assay.display().to_string();
-    let status = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .status()
-        .map_err(|source| MeasureError::Spawn { program: program(), source })?;
-    if !status.success() {
-        let (program, status, log_tail) = (program(), status.to_string(), String::new());
-        return Err(MeasureError::Failed { program, status, log_tail }.into());
-    }
-    Ok(Chain::open(&dir)?)
-}
-
-fn make_dir(dir: &Path) -> Result<(), SyncError> {
-    fs::create_dir_all(dir).map_err(|source| SyncError::File { path: dir.to_owned(), source })
-}
-
-/// The runs of one comparison.
-struct Bench<'a> {
-    options: &'a SyncOptions,
-    chain: &'a Chain,
-    /// What the kernel peer says of itself.
-    versions: Option<String>,
-    /// What became of the wish for a cold page cache.
-    page_cache: Option<String>,
-}
-
-impl Bench<'_> {
-    /// One run from nothing to the end, checked.
-    fn run(&mut self, subject: Subject, pair: usize) -> Result<SyncRun, SyncError> {
-        let dir = self.options.work_dir.join("run");
-        if dir.exists() {
-            remove_dir(&dir)?;
-        }
-        make_dir(&dir)?;
-        self.forget_blocks();
-        let (cores, threads) = match subject {
-            Subject::Ours | Subject::Kernel | Subject::Sampled | Subject::Unsampled => {
-                (&self.options.cores[..], self.options.threads)
-            }
-            Subject::OneCore => (&self.options.cores[..1], 1),
-            Subject::TwoCores => (&self.options.cores[..2], 2),
-        };
-        let stdout = dir.join("stdout");
-        let command = self.command(subject, threads, &dir.join("data"));
-        let usage = measured::run(&command, cores, &stdout)?;
-        let text = fs::read_to_string(&stdout)
-            .map_err(|source| SyncError::File { path: stdout.clone(), source })?;
-        let run = match subject {
-            Subject::Kernel => self.kernel_run(pair, usage, &text, &dir)?,
-            _ => self.our_run(subject, pair, usage, &text)?,
-        };
-        remove_dir(&dir)?;
-        Ok(run)
-    }
-
-    fn command(&self, subject: Subject, threads: usize, datadir: &Path) -> Vec<OsString> {
-        let chain = &self.chain.header.chain;
-        let blocks = self.chain.dir.join("blocks");
-        let (program, last) = if subject == Subject::Kernel {
-            // Its submitting thread verifies too, beside the workers.
-            let workers = (threads - 1).to_string();
-            (&self.options.kernel, vec!["--worker-threads".to_owned(), workers])
-        } else {
-            let cache = ["--db-cache".to_owned(), DB_CACHE_MIB.to_string()];
-            let par = ["--par".to_owned(), threads.to_string()];
-            // Said in both cases, so that the environment decides neither.
-            let sample = match subject {
-                Subject::Sampled => vec!["--sample-signatures".to_owned(), "256".to_owned()],
-                Subject::Unsampled => vec!["--sample-signatures".to_owned(), "0".to_owned()],
-                _ => Vec::new(),
-            };
-            (&self.options.assay, [&cache[..], &par, &sample].concat())
-        };
-        let mut command: Vec<OsString> = vec![program.into(), "validate".into(), "--blocks".into()];
-        command.extend([blocks.into(), "--chain".into(), chain.into(), "--datadir".into()]);
-        command.extend([datadir.into(), OsString::from("--json")]);
-        command.extend(last.into_iter().map(OsString::from));
-        command
-    }
-
-    fn our_run(
-        &self,
-        subject: Subject,
-        pair: usize,
-        usage: Usage,
-        text: &str,
-    ) -> Result<SyncRun, SyncError> {
-        let output: ValidateOutput = serde_json::from_str(text)
-            .map_err(|source| SyncError::Output { program: "assay validate", source })?;
-        let tip = &self.chain.tip;
-        let check = Check("assay");
-        check.same("end", output.end.as_str(), "complete")?;
-        check.same("tip", &output.tip_hash, &tip.hash)?;
-        check.same("height", &output.tip_height, &tip.height)?;
-        let coins = output.utxo.as_ref();
-        check.same("coin count", &coins.map_or(0, |coins| coins.txouts), &tip.utxo_count)?;
-        check.same("amount", &coins.map_or(0, |coins| coins.amount_sat), &tip.utxo_amount)?;
-        check.same("MuHash", coins.map_or("", |coins| &coins.muhash), tip.utxo_muhash.as_str())?;
-        let connect_s = output.scan_s + output.connect_s;
-        let hash_s = Some(output.hash_s);
-        Ok(SyncRun { subject: subject.name().to_owned(), pair, usage, connect_s, hash_s })
-    }
-
-    /// The kernel keeps its coins in a database of its own, which a second process reads once it has ended.
-    fn kernel_run(
-        &mut self,
-        pair: usize,
-        usage: Usage,
-        text: &str,
-        dir: &Path,
-    ) -> Result<SyncRun, SyncError> {
-        let not_json = |source| SyncError::Output { program: "assay-peer-kernel validate", source };
-        let mut end = None;
-        for line in text.lines() {
-            let line: HeightLine = serde_json::from_str(line).map_err(not_json)?;
-            if line.versions.is_some() {
-                self.versions.clone_from(&line.versions);
-            }
-            if line.kind == "end" {
-                end = Some(line);
+        for (subject, target) in round {
+            if let Some(run) = target.runs.get(pair) {
+                runs.push(checked(*subject, pair, run)?);
             }
         }
-        let (tip, check) = (&self.chain.tip, Check("kernel"));
-        let end = end.ok_or_else(|| check.differs("end", "none", "complete"))?;
-        check.same("tip", &end.hash, &tip.hash)?;
-        check.same("height", &end.height, &tip.height)?;
-        let stdout = dir.join("coins");
-        let mut command: Vec<OsString> = vec![(&self.options.kernel).into(), "coins".into()];
-        command.extend(["--datadir".into(), dir.join("data").into(), OsString::from("--json")]);
-        measured::run(&command, &self.options.cores, &stdout)?;
-        let text = fs::read_to_string(&stdout)
-            .map_err(|source| SyncError::File { path: stdout.clone(), source })?;
-        let coins: CoinsLine = serde_json::from_str(&text)
-            .map_err(|source| SyncError::Output { program: "assay-peer-kernel coins", source })?;
-        check.same("block of its coins", &coins.best_block, &tip.hash)?;
-        check.same("coin count", &coins.coins, &tip.utxo_count)?;
-        check.same("amount", &coins.amount_sat, &tip.utxo_amount)?;
-        check.same("MuHash", &coins.muhash, &tip.utxo_muhash)?;
-        let subject = Subject::Kernel.name().to_owned();
-        Ok(SyncRun { subject, pair, usage, connect_s: end.elapsed_s, hash_s: None })
     }
-
-    /// Takes the block files out of the page cache where the system lets one.
-    fn forget_blocks(&mut self) {
-        let blocks = self.chain.dir.join("blocks");
-        let mut entries = fs::read_dir(&blocks).into_iter().flatten().flatten();
-        let trouble = entries.find_map(|entry| measured::forget_file(&entry.path()).err());
-        self.page_cache = Some(match trouble {
-            None => "block files dropped from the page cache before each run".to_owned(),
-            Some(error) => format!("block files stayed in the page cache ({error})"),
-        });
-    }
+    Ok(runs)
 }
 
-/// Compares what a program ended with.
-struct Check(&'static str);
-
-impl Check {
-    fn same<A, B>(&self, what: &'static str, found: &A, expected: &B) -> Result<(), SyncError>
-    where
-        A: ToString + PartialEq<B> + ?Sized,
-        B: ToString + ?Sized,
-    {
-        if found == expected {
-            return Ok(());
-        }
-        Err(self.differs(what, found, expected))
+/// A run of this comparison, which must have ended as the ledger says in everything.
+fn checked(subject: Subject, pair: usize, run: &Run) -> Result<SyncRun, SyncError> {
+    let side = subject.name();
+    let is_wrong = |check: &&Check| check.found.as_ref() != Some(&check.expected);
+    if let Some(check) = run.checks.iter().find(is_wrong) {
+        let (what, expected) = (check.what.clone(), check.expected.clone());
+        let found = check.found.clone().unwrap_or_else(|| "unknown".to_owned());
+        return Err(SyncError::Differs { side, what, found, expected });
     }
-
-    fn differs<A, B>(&self, what: &'static str, found: &A, expected: &B) -> SyncError
-    where
-        A: ToString + ?Sized,
-        B: ToString + ?Sized,
-    {
-        let (found, expected) = (found.to_string(), expected.to_string());
-        SyncError::Differs { side: self.0, what, found, expected }
-    }
-}
-
-fn remove_dir(dir: &Path) -> Result<(), SyncError> {
-    fs::remove_dir_all(dir).map_err(|source| SyncError::File { path: dir.to_owned(), source })
+    let process = run.process.as_ref().ok_or(SyncError::NoAccount { side })?;
+    Ok(SyncRun {
+        subject: side.to_owned(),
+        pair,
+        usage: process.usage,
+        connect_s: process.connect_s,
+        hash_s: process.hash_s,
+        is_disturbed: run.disturbance.is_some(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Usage;
+    use crate::progress::Silent;
+    use crate::results::{WholeProcess, fixture};
 
     fn options() -> SyncOptions {
         SyncOptions {
-            assay: "assay".into(),
             kernel: "assay-peer-kernel".into(),
             recipe: "bitcoin-scaling".to_owned(),
             seed: 1,
             scale: 2.0,
             distinct_keys: true,
             chain_dir: None,
-            work_dir: "work".into(),
             pairs: 3,
             cores: vec![0, 1],
             threads: 2,
@@ -496,35 +298,81 @@ mod tests {
     }
 
     #[test]
-    fn pairs_turn() {
-        use Subject::{Kernel, OneCore, Ours, Sampled, TwoCores, Unsampled};
-        let order = order(&options());
-        let subjects: Vec<Subject> = order.iter().map(|(subject, _)| *subject).collect();
-        assert_eq!(subjects[..6], [Ours, Kernel, Kernel, Ours, Ours, Kernel]);
-        assert_eq!(subjects[6..12], [OneCore, TwoCores, TwoCores, OneCore, OneCore, TwoCores]);
-        assert_eq!(subjects[12..], [Sampled, Unsampled, Unsampled, Sampled, Sampled, Unsampled]);
-        assert_eq!(order[5].1, 2);
+    fn every_side_says_cores_and_threads() {
+        let options = SyncOptions { cores: vec![4, 2, 3], threads: 3, ..options() };
+        let targets: Vec<String> = subjects(&options)
+            .iter()
+            .map(|subject| {
+                let target = subject.target(&options);
+                assert!(crate::plan::is_target_name(target.name.as_deref().unwrap_or_default()));
+                format!("{target} on {:?}", target.cores)
+            })
+            .collect();
+        assert_eq!(
+            targets,
+            [
+                "assay:assay --par 3 on [4, 2, 3]",
+                "kernel:kernel=assay-peer-kernel --worker-threads 2 on [4, 2, 3]",
+                "assay-on-one-core:assay --par 1 on [4]",
+                "assay-on-two-cores:assay --par 2 on [4, 2]",
+                "assay-sampled:assay --par 3 --sample-signatures 256 on [4, 2, 3]",
+                "assay-not-sampled:assay --par 3 --sample-signatures 0 on [4, 2, 3]",
+            ]
+        );
+        assert!(plan(&options).expect("built in").runs.drop_blocks);
+        assert_eq!(
+            chain_dir(&options, Path::new("work")),
+            Path::new("work/chain-bitcoin-scaling-1-2-distinct")
+        );
+    }
+
+    /// Results of two targets with three runs each, which ended as the ledger says.
+    fn results() -> Results {
+        let mut results = fixture::results();
+        let usage = Usage { wall_s: 1.0, user_s: 0.5, system_s: 0.5, rss_bytes_max: 1 };
+        let mut run = results.targets[0].runs[0].clone();
+        run.process = Some(WholeProcess { usage, connect_s: 0.5, hash_s: None, versions: None });
+        results.targets.truncate(1);
+        results.targets[0].runs = vec![run; 3];
+        results.targets.push(results.targets[0].clone());
+        results
+    }
+
+    #[test]
+    fn pairs_alternate() {
+        let runs = in_order(&[Subject::Ours, Subject::Kernel], &results()).expect("all agree");
+        let order: Vec<(&str, usize)> =
+            runs.iter().map(|run| (run.subject.as_str(), run.pair)).collect();
+        let expected =
+            [("assay", 0), ("kernel", 0), ("kernel", 1), ("assay", 1), ("assay", 2), ("kernel", 2)];
+        assert_eq!(order, expected);
     }
 
     #[test]
     fn both_sides_must_agree_with_the_ledger() {
-        let check = Check("kernel");
-        check.same("height", &7, &7).expect("they are the same");
-        let error = check.same("coin count", &6, &7).expect_err("they differ").to_string();
-        assert_eq!(error, "kernel ended with coin count 6, the ledger of the chain says 7");
+        let mut results = results();
+        let check = |found: Option<&str>| Check {
+            what: "UTXO count".to_owned(),
+            expected: "7".to_owned(),
+            found: found.map(str::to_owned),
+        };
+        for (found, text) in [(Some("6"), "6"), (None, "unknown")] {
+            results.targets[1].runs[2].checks = vec![check(found)];
+            let error = in_order(&[Subject::Ours, Subject::Kernel], &results)
+                .expect_err("they differ")
+                .to_string();
+            let expected =
+                format!("kernel ended with UTXO count {text}, the ledger of the chain says 7");
+            assert_eq!(error, expected);
+        }
     }
 
     #[test]
-    fn impossible_wishes_are_refused() {
-        struct Silent;
-        impl SyncProgress for Silent {
-            fn chain(&self, _: &Path, _: bool) {}
-            fn run(&self, _: &str, _: usize, _: usize) {}
-            fn end(&self) {}
-        }
+    fn impossible_wishes_are_rejected() {
+        let with = RunOptions::default;
         let none = SyncOptions { pairs: 0, ..options() };
-        assert!(matches!(run(&none, &Silent), Err(SyncError::Nothing)));
+        assert!(matches!(run(&none, with(), &Silent), Err(SyncError::Nothing)));
         let one = SyncOptions { cores: vec![1], ..options() };
-        assert!(matches!(run(&one, &Silent), Err(SyncError::OneCore)));
+        assert!(matches!(run(&one, with(), &Silent), Err(SyncError::OneCore)));
     }
 }

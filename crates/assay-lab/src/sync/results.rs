@@ -4,9 +4,9 @@ use assay_report::stats::ratio::{Ratio, Summary};
 use serde::{Deserialize, Serialize};
 
 use super::Subject;
-use crate::chain::Chain;
 use crate::machine::Machine;
-use crate::process::measured::Usage;
+use crate::process::Usage;
+use crate::results::{Results, Run};
 
 /// One process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ pub struct SyncRun {
     pub connect_s: f64,
     /// By its own clock: counting and hashing the coins at the end, which the kernel does not do.
     pub hash_s: Option<f64>,
+    /// Whether something else used the machine meanwhile, as the rules of the report have it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_disturbed: bool,
 }
 
 /// All runs of one of the two.
@@ -41,7 +44,7 @@ pub struct Side {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SyncSettings {
     /// Pairs of runs.
-    pub pairs: usize,
+    pub pairs: u32,
     /// Cores that both were bound to.
     pub cores: Vec<usize>,
     /// Threads that verified scripts, on both sides.
@@ -144,14 +147,11 @@ pub struct SyncResults {
 }
 
 impl SyncResults {
-    /// Adds up `runs`.
-    pub(super) fn new(
-        chain: &Chain,
-        settings: SyncSettings,
-        runs: Vec<SyncRun>,
-        kernel_version: String,
-        machine: Machine,
-    ) -> Self {
+    /// Adds up `runs`, which are those of `results`.
+    pub(super) fn new(results: Results, settings: SyncSettings, runs: Vec<SyncRun>) -> Self {
+        let versions = |run: &Run| run.process.as_ref()?.versions.clone();
+        let kernel_version = results.runs().find_map(versions).unwrap_or_default();
+        let Results { chain, machine, .. } = results;
         let of = |subject: Subject| in_pairs(&runs, subject);
         let ratio = |value: fn(&SyncRun) -> f64, above: Subject, below: Subject| {
             let values = |subject| of(subject).iter().map(|run| value(run)).collect::<Vec<f64>>();
@@ -168,7 +168,6 @@ impl SyncResults {
         let median = |ratio: &Option<Ratio>| ratio.map_or(0.0, |ratio| ratio.median);
         let optional =
             |subject| Some(of(subject)).filter(|runs| !runs.is_empty()).map(|runs| side(&runs));
-        let tip = &chain.tip;
         Self {
             schema: 1,
             kind: "sync".to_owned(),
@@ -186,15 +185,15 @@ impl SyncResults {
             rss_interval: rss,
             two_cores_interval: cores,
             two_cores_connect_interval: connect,
-            inputs: tip.inputs,
-            signatures: tip.signatures,
-            txs: tip.txs,
-            block_bytes: tip.bytes,
-            height: tip.height,
-            tip: tip.hash.clone(),
-            coins: tip.utxo_count,
-            amount_sat: tip.utxo_amount,
-            muhash: tip.utxo_muhash.clone(),
+            inputs: chain.inputs,
+            signatures: chain.signatures,
+            txs: chain.txs,
+            block_bytes: chain.bytes,
+            height: chain.height,
+            tip: chain.tip,
+            coins: chain.utxo_count,
+            amount_sat: chain.utxo_amount,
+            muhash: chain.utxo_muhash,
             assay: side(&of(ours)),
             kernel: side(&of(kernel)),
             one_core: optional(Subject::OneCore),
@@ -204,7 +203,7 @@ impl SyncResults {
             settings,
             kernel_version,
             machine,
-            notes: NOTES.map(str::to_owned).to_vec(),
+            notes: notes(&runs),
             runs,
         }
     }
@@ -216,6 +215,16 @@ const NOTES: [&str; 4] = [
     "The kernel takes blocks by its process_block and stores them with undo data; ours reads them where they are and stores coins only.",
     "Tip, coin count, amount and MuHash of both were compared with the ledger after each run; the kernel's coins were read out of its database, outside the time measured.",
 ];
+
+/// The notes, and how many runs were disturbed: they count, since the number of pairs was fixed beforehand.
+fn notes(runs: &[SyncRun]) -> Vec<String> {
+    let disturbed = runs.iter().filter(|run| run.is_disturbed).count();
+    let note = format!(
+        "Something else used the machine during {disturbed} of {} runs; they are included.",
+        runs.len()
+    );
+    NOTES.map(str::to_owned).into_iter().chain((disturbed > 0).then_some(note)).collect()
+}
 
 fn wall_s(run: &SyncRun) -> f64 {
     run.usage.wall_s

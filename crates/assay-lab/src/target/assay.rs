@@ -33,6 +33,7 @@ impl Target {
             fingerprint,
             options: options.unwrap_or_else(|| BTreeSet::from([PROGRESS.to_owned()])),
             extra: Vec::new(),
+            cores: Vec::new(),
             index: None,
         }
     }

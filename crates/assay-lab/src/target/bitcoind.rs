@@ -65,6 +65,7 @@ impl Target {
             fingerprint: fingerprint(program.as_os_str()),
             options: options_in_help(&help),
             extra: Vec::new(),
+            cores: Vec::new(),
             index: None,
         })
     }

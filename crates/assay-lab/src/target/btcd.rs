@@ -27,6 +27,7 @@ impl Target {
             fingerprint: fingerprint(program.as_os_str()),
             options,
             extra: Vec::new(),
+            cores: Vec::new(),
             index: None,
         })
     }

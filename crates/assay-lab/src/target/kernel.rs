@@ -80,6 +80,7 @@ impl Target {
             fingerprint: fingerprint(program.as_os_str()),
             options: BTreeSet::new(),
             extra: Vec::new(),
+            cores: Vec::new(),
             index: None,
         })
     }
@@ -88,7 +89,7 @@ impl Target {
 pub(super) fn sync_args(with: &SyncLaunch<'_>) -> Vec<OsString> {
     let mut args = files_args(with);
     if let Some(threads) = with.plan.sync.threads {
-        // Its submitting thread verifies too, beside the workers.
+        // Its submitting thread verifies too, as the workers do.
         let workers = threads.saturating_sub(1).to_string();
         args.extend(["--worker-threads".into(), workers.into()]);
     }

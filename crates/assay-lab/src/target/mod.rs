@@ -131,6 +131,8 @@ pub(crate) struct Target {
     options: BTreeSet<String>,
     /// Arguments that its user gave it, behind all others.
     extra: Vec<String>,
+    /// Cores that it is bound to; any if empty.
+    cores: Vec<usize>,
     /// The index beside it.
     pub(crate) index: Option<IndexTarget>,
 }
@@ -152,6 +154,7 @@ impl Target {
             NodeSpec::Kernel(program) => Self::detect_kernel(program.as_deref())?,
         };
         target.extra.clone_from(&spec.args);
+        target.cores.clone_from(&spec.cores);
         if let Some(spec) = &spec.index {
             let mut index = IndexTarget::detect(spec)?;
             if index.kind == IndexKind::Own {
@@ -209,7 +212,8 @@ impl Target {
         }
         args.extend(self.extra.iter().map(OsString::from));
         let (cookie, log) = (subfolder.join(".cookie"), subfolder.join("debug.log"));
-        Launch { program, args, env: Vec::new(), cookie, node_log: Some(log) }
+        let cores = self.cores.clone();
+        Launch { program, args, env: Vec::new(), cookie, node_log: Some(log), cores }
     }
 
     /// Those of the arguments that the program lists in its help.
@@ -255,6 +259,7 @@ mod tests {
             fingerprint: Fingerprint::default(),
             options: options_in_help(help),
             extra: Vec::new(),
+            cores: Vec::new(),
             index: None,
         }
     }

@@ -91,7 +91,8 @@ impl Target {
             }
         };
         args.extend(self.extra.iter().map(OsString::from));
-        Launch { program, args, env, cookie: folder.join(".cookie"), node_log }
+        let cores = self.cores.clone();
+        Launch { program, args, env, cookie: folder.join(".cookie"), node_log, cores }
     }
 
     /// Writes down user and password where the program makes no cookie of its own, and where others look for a cookie.
@@ -140,6 +141,7 @@ mod tests {
             fingerprint: Fingerprint::default(),
             options,
             extra: vec!["-extra".to_owned()],
+            cores: Vec::new(),
             index: None,
         }
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use faster_hex::hex_string;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -145,12 +146,8 @@ impl Client {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    faster_hex::hex_string(bytes)
-}
-
 fn reversed(hash: [u8; 32]) -> String {
-    hex(&hash.into_iter().rev().collect::<Vec<u8>>())
+    hex_string(&hash.into_iter().rev().collect::<Vec<u8>>())
 }
 
 fn answer(shared: &Shared, client: &Client, request: &Value) -> Value {
@@ -175,11 +172,12 @@ fn result(shared: &Shared, client: &Client, request: &Value) -> Option<Value> {
             client.headers.store(true, Ordering::SeqCst);
             tip(height)
         }
-        "blockchain.block.header" => json!(hex(&header(params[0].as_u64()? as u32))),
+        "blockchain.block.header" => json!(hex_string(&header(params[0].as_u64()? as u32))),
         "blockchain.block.headers" => {
             let start = params[0].as_u64()? as u32;
             let count = (params[1].as_u64()? as u32).min(height + 1 - start);
-            let headers: String = (start..start + count).map(|at| hex(&header(at))).collect();
+            let headers: String =
+                (start..start + count).map(|at| hex_string(&header(at))).collect();
             json!({"count": count, "hex": headers, "max": 2016})
         }
         "blockchain.scripthash.subscribe" => {
@@ -206,7 +204,7 @@ fn result(shared: &Shared, client: &Client, request: &Value) -> Option<Value> {
         "blockchain.scripthash.listunspent" | "mempool.get_fee_histogram" => json!([]),
         "blockchain.transaction.get" => {
             let at = (1..=height).find(|at| reversed(Tiny::txid(*at)) == text)?;
-            json!(hex(&Tiny::raw(at)))
+            json!(hex_string(&Tiny::raw(at)))
         }
         "blockchain.transaction.get_merkle" => {
             let at = params[1].as_u64()? as u32;
@@ -221,7 +219,7 @@ fn header(height: u32) -> [u8; 80] {
 }
 
 fn tip(height: u32) -> Value {
-    json!({"height": height, "hex": hex(&header(height))})
+    json!({"height": height, "hex": hex_string(&header(height))})
 }
 
 fn status(height: u32) -> Value {
@@ -232,7 +230,7 @@ fn status(height: u32) -> Value {
     for at in 1..=height {
         hasher.update(format!("{}:{at}:", reversed(Tiny::txid(at))));
     }
-    json!(hex(&hasher.finalize()))
+    json!(hex_string(&hasher.finalize()))
 }
 
 /// As much of a node as is needed to submit blocks to it.

@@ -47,7 +47,7 @@ struct Blob {
 impl Blob {
     fn write(&self, text: &mut Vec<u8>) {
         let start = text.len();
-        super::json::push_hex(text, &self.bytes);
+        assay_json::push_hex(text, &self.bytes);
         if self.upper {
             text[start..].make_ascii_uppercase();
         }

@@ -3,7 +3,6 @@
 
 pub(crate) mod error;
 pub(crate) mod intake;
-pub(crate) mod json;
 pub(crate) mod request;
 
 use std::sync::Arc;
@@ -11,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hyper::StatusCode;
 
+pub use assay_json::{Array, Json, Object};
+
 pub use self::error::{Code, RpcError};
-pub use self::json::{Array, Json, Object};
 pub use self::request::{Params, Value};
 
 use self::intake::Text;

@@ -142,29 +142,13 @@ const CASH_SCRIPT_HASH: u8 = 8;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use assay_testkit::{data, hex};
 
-    fn bytes(hex: &str) -> Vec<u8> {
-        let mut out = vec![0; hex.len() / 2];
-        faster_hex::hex_decode(hex.as_bytes(), &mut out).unwrap();
-        out
-    }
+    use super::*;
 
     /// One of Bitcoin Core's files of vectors, where the shared test data is present.
     fn vectors(name: &str) -> Option<Vec<serde_json::Value>> {
-        let root = std::env::var_os("ASSAY_TEST_DATA").map_or_else(
-            || {
-                std::path::PathBuf::from(concat!(
-                    env!("CARGO_MANIFEST_DIR"),
-                    "/../../../shared/data"
-                ))
-            },
-            std::path::PathBuf::from,
-        );
-        let Ok(text) = std::fs::read(root.join("vectors").join(name)) else {
-            println!("skipped: {name} is not among the test data");
-            return None;
-        };
+        let text = data::read(&format!("vectors/{name}"))?;
         Some(serde_json::from_slice(&text).unwrap())
     }
 
@@ -175,7 +159,7 @@ mod tests {
         let mut addresses = 0;
         for row in rows.iter().filter(|row| row[2]["isPrivkey"] == false) {
             let params = ChainParams::by_name(row[2]["chain"].as_str().unwrap()).unwrap();
-            let script = bytes(row[1].as_str().unwrap());
+            let script = hex::decode(row[1].as_str().unwrap());
             let destination = match &script[..] {
                 [0x76, 0xa9, 0x14, hash @ .., 0x88, 0xac] => Destination::PubkeyHash(hash),
                 [0xa9, 0x14, hash @ .., 0x87] => Destination::ScriptHash(hash),
@@ -194,7 +178,7 @@ mod tests {
     fn base58_file_of_bitcoin_core() {
         let Some(rows) = vectors("base58_encode_decode.json") else { return };
         for row in &rows {
-            assert_eq!(base58(&bytes(row[0].as_str().unwrap())), row[1].as_str().unwrap());
+            assert_eq!(base58(&hex::decode(row[0].as_str().unwrap())), row[1].as_str().unwrap());
         }
     }
 
@@ -213,13 +197,13 @@ mod tests {
             ("00000000000000000000", "1111111111"),
             ("ecac89cad93923c02321", "EJDM8drfXA6uyA"),
         ] {
-            assert_eq!(base58(&bytes(hex)), text);
+            assert_eq!(base58(&hex::decode(hex)), text);
         }
     }
 
     #[test]
     fn base58_addresses_of_the_genesis_key() {
-        let hash = bytes("62e907b15cbf27d5425399ebf6f0fb50ebb88f18");
+        let hash = hex::decode("62e907b15cbf27d5425399ebf6f0fb50ebb88f18");
         let main = ChainParams::by_name("main").unwrap();
         assert_eq!(
             encode(&main, Destination::PubkeyHash(&hash)),
@@ -250,20 +234,20 @@ mod tests {
             ),
             ("bc", 16, "751e", "bc1sw50qgdz25j"),
         ] {
-            assert_eq!(segwit(hrp, version, &bytes(program)), text);
+            assert_eq!(segwit(hrp, version, &hex::decode(program)), text);
         }
     }
 
     #[test]
     fn cash_address_vectors_of_the_specification() {
-        let hash = bytes("76a04053bda0a88bda5177b86a15c3b29f559873");
+        let hash = hex::decode("76a04053bda0a88bda5177b86a15c3b29f559873");
         for (kind, text) in [
             (CASH_PUBKEY_HASH, "bitcoincash:qpm2qsznhks23z7629mms6s4cwef74vcwvy22gdx6a"),
             (CASH_SCRIPT_HASH, "bitcoincash:ppm2qsznhks23z7629mms6s4cwef74vcwvn0h829pq"),
         ] {
             assert_eq!(cash("bitcoincash", kind, &hash), text);
         }
-        let long = bytes("3173ef6623c6b48ffd1a3dcc0cc6489b0a07bb47a37f47cfef4fe69de825c060");
+        let long = hex::decode("3173ef6623c6b48ffd1a3dcc0cc6489b0a07bb47a37f47cfef4fe69de825c060");
         for (prefix, kind, text) in [
             (
                 "bitcoincash",

@@ -4,40 +4,24 @@
 use std::fmt::Write as _;
 
 use assay_consensus::params::ChainParams;
-use assay_consensus::script::opcode::{
-    Instruction, Instructions, has_key_size, is_p2sh, is_push_only, multisig, op, witness_program,
-};
+use assay_consensus::script::OutputKind;
+use assay_consensus::script::asm::opcode_name;
+use assay_consensus::script::opcode::{Instruction, Instructions, op};
 
 use super::address::{self, CHARSET, Destination};
 use crate::jsonrpc::{Json, Object};
 
-/// What kind of output a script makes, with what identifies its owner.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind<'a> {
-    NonStandard,
-    Pubkey(&'a [u8]),
-    PubkeyHash(&'a [u8]),
-    ScriptHash(&'a [u8]),
-    Multisig { required: u8, keys: Vec<&'a [u8]> },
-    NullData,
-    Anchor(&'a [u8]),
-    WitnessKeyHash(&'a [u8]),
-    WitnessScriptHash(&'a [u8]),
-    Taproot(&'a [u8]),
-    WitnessUnknown { version: u8, program: &'a [u8] },
-}
-
 /// Writes the members of a `scriptPubKey` object into `object`.
 pub(crate) fn write_script_pubkey(params: &ChainParams, script: &[u8], object: &mut Object<'_>) {
-    let kind = classify(params, script);
-    let address = kind.destination().map(|destination| address::encode(params, destination));
+    let kind = OutputKind::of(script, params.cash.is_some());
+    let address = destination(&kind).map(|destination| address::encode(params, destination));
     object.key("asm").string(&asm(params, script, false));
     object.key("desc").string(&descriptor(&kind, address.as_deref(), script));
     object.key("hex").hex(script);
     if let Some(address) = &address {
         object.key("address").string(address);
     }
-    object.key("type").string(kind.name());
+    object.key("type").string(kind_name(&kind));
 }
 
 /// Writes a `scriptSig` object.
@@ -59,98 +43,58 @@ pub(crate) fn burns(params: &ChainParams, script: &[u8]) -> bool {
         })
 }
 
-/// Recognises the script templates.
-pub(crate) fn classify<'a>(params: &ChainParams, script: &'a [u8]) -> Kind<'a> {
-    if is_p2sh(script) {
-        return Kind::ScriptHash(&script[2..22]);
-    }
-    if params.cash.is_some() {
-        // Pay to a 32-byte script hash, on Bitcoin Cash since May 2023.
-        if let [op::HASH256, 32, hash @ .., op::EQUAL] = script
-            && hash.len() == 32
-        {
-            return Kind::ScriptHash(hash);
-        }
-    } else if let Some((version, program)) = witness_program(script) {
-        return match (version, program.len()) {
-            (0, 20) => Kind::WitnessKeyHash(program),
-            (0, 32) => Kind::WitnessScriptHash(program),
-            (0, _) => Kind::NonStandard,
-            (1, 32) => Kind::Taproot(program),
-            (1, 2) if program == ANCHOR_PROGRAM => Kind::Anchor(program),
-            _ => Kind::WitnessUnknown { version, program },
-        };
-    }
-    match script {
-        [op::RETURN, rest @ ..] if is_push_only(rest) => Kind::NullData,
-        [65 | 33, key @ .., op::CHECKSIG] if script.len() == usize::from(script[0]) + 2 => {
-            if has_key_size(key) {
-                Kind::Pubkey(key)
-            } else {
-                Kind::NonStandard
-            }
-        }
-        [op::DUP, op::HASH160, 20, hash @ .., op::EQUALVERIFY, op::CHECKSIG]
-            if hash.len() == 20 =>
-        {
-            Kind::PubkeyHash(hash)
-        }
-        _ => match multisig(script) {
-            Some((required, keys)) => Kind::Multisig { required, keys },
-            None => Kind::NonStandard,
-        },
+/// The name of a kind in JSON.
+fn kind_name(kind: &OutputKind<'_>) -> &'static str {
+    match kind {
+        OutputKind::NonStandard => "nonstandard",
+        OutputKind::PubKey(_) => "pubkey",
+        OutputKind::PubKeyHash(_) => "pubkeyhash",
+        OutputKind::ScriptHash(_) => "scripthash",
+        OutputKind::Multisig { .. } => "multisig",
+        OutputKind::NullData => "nulldata",
+        OutputKind::Anchor(_) => "anchor",
+        OutputKind::WitnessKeyHash(_) => "witness_v0_keyhash",
+        OutputKind::WitnessScriptHash(_) => "witness_v0_scripthash",
+        OutputKind::Taproot(_) => "witness_v1_taproot",
+        OutputKind::WitnessUnknown { .. } => "witness_unknown",
     }
 }
 
-impl<'a> Kind<'a> {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::NonStandard => "nonstandard",
-            Self::Pubkey(_) => "pubkey",
-            Self::PubkeyHash(_) => "pubkeyhash",
-            Self::ScriptHash(_) => "scripthash",
-            Self::Multisig { .. } => "multisig",
-            Self::NullData => "nulldata",
-            Self::Anchor(_) => "anchor",
-            Self::WitnessKeyHash(_) => "witness_v0_keyhash",
-            Self::WitnessScriptHash(_) => "witness_v0_scripthash",
-            Self::Taproot(_) => "witness_v1_taproot",
-            Self::WitnessUnknown { .. } => "witness_unknown",
+/// What an address of such an output says.
+fn destination<'a>(kind: &OutputKind<'a>) -> Option<Destination<'a>> {
+    Some(match *kind {
+        OutputKind::PubKeyHash(hash) => Destination::PubkeyHash(hash),
+        OutputKind::ScriptHash(hash) => Destination::ScriptHash(hash),
+        OutputKind::WitnessKeyHash(program) | OutputKind::WitnessScriptHash(program) => {
+            Destination::Witness { version: 0, program }
         }
-    }
-
-    fn destination(&self) -> Option<Destination<'a>> {
-        Some(match *self {
-            Self::PubkeyHash(hash) => Destination::PubkeyHash(hash),
-            Self::ScriptHash(hash) => Destination::ScriptHash(hash),
-            Self::WitnessKeyHash(program) | Self::WitnessScriptHash(program) => {
-                Destination::Witness { version: 0, program }
-            }
-            Self::Taproot(program) | Self::Anchor(program) => {
-                Destination::Witness { version: 1, program }
-            }
-            Self::WitnessUnknown { version, program } => Destination::Witness { version, program },
-            Self::NonStandard | Self::Pubkey(_) | Self::Multisig { .. } | Self::NullData => {
-                return None;
-            }
-        })
-    }
+        OutputKind::Taproot(program) | OutputKind::Anchor(program) => {
+            Destination::Witness { version: 1, program }
+        }
+        OutputKind::WitnessUnknown { version, program } => {
+            Destination::Witness { version, program }
+        }
+        OutputKind::NonStandard
+        | OutputKind::PubKey(_)
+        | OutputKind::Multisig { .. }
+        | OutputKind::NullData => return None,
+    })
 }
 
 /// The output descriptor that Bitcoin Core infers without knowing any keys, with its checksum.
 ///
 /// A taproot output key is taken to be a point of the curve; Bitcoin Core prints `addr(…)` where it
 /// is not, which nobody can spend.
-fn descriptor(kind: &Kind<'_>, address: Option<&str>, script: &[u8]) -> String {
+fn descriptor(kind: &OutputKind<'_>, address: Option<&str>, script: &[u8]) -> String {
     let plain = |key: &[u8]| matches!(key.first(), Some(2..=4));
     let hex = faster_hex::hex_string;
     let text = match (kind, address) {
-        (Kind::Pubkey(key), _) if plain(key) => format!("pk({})", hex(key)),
-        (Kind::Multisig { required, keys }, _) if keys.iter().all(|key| plain(key)) => {
+        (OutputKind::PubKey(key), _) if plain(key) => format!("pk({})", hex(key)),
+        (OutputKind::Multisig { required, keys }, _) if keys.iter().all(|key| plain(key)) => {
             let keys: Vec<_> = keys.iter().map(|key| hex(key)).collect();
             format!("multi({required},{})", keys.join(","))
         }
-        (Kind::Taproot(key), _) => format!("rawtr({})", hex(key)),
+        (OutputKind::Taproot(key), _) => format!("rawtr({})", hex(key)),
         (_, Some(address)) => format!("addr({address})"),
         (_, None) => format!("raw({})", hex(script)),
     };
@@ -285,34 +229,12 @@ fn push_opcode_name(opcode: u8, cash: bool, text: &mut String) {
         op::CHECKDATASIG if cash => "OP_CHECKDATASIG",
         op::CHECKDATASIGVERIFY if cash => "OP_CHECKDATASIGVERIFY",
         op::REVERSEBYTES if cash => "OP_REVERSEBYTES",
-        op::RESERVED..=op::CHECKSIGADD => NAMES[usize::from(opcode - op::RESERVED)],
         0xff => "OP_INVALIDOPCODE",
-        _ => "OP_UNKNOWN",
+        _ => opcode_name(opcode).unwrap_or("OP_UNKNOWN"),
     };
     text.push_str(name);
 }
 
-/// Names of the opcodes 0x50 to 0xba; the numbers 1 to 16 among them are printed as numbers.
-#[rustfmt::skip]
-const NAMES: [&str; 107] = [
-    "OP_RESERVED", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16",
-    "OP_NOP", "OP_VER", "OP_IF", "OP_NOTIF", "OP_VERIF", "OP_VERNOTIF", "OP_ELSE", "OP_ENDIF",
-    "OP_VERIFY", "OP_RETURN", "OP_TOALTSTACK", "OP_FROMALTSTACK", "OP_2DROP", "OP_2DUP", "OP_3DUP",
-    "OP_2OVER", "OP_2ROT", "OP_2SWAP", "OP_IFDUP", "OP_DEPTH", "OP_DROP", "OP_DUP", "OP_NIP",
-    "OP_OVER", "OP_PICK", "OP_ROLL", "OP_ROT", "OP_SWAP", "OP_TUCK", "OP_CAT", "OP_SUBSTR",
-    "OP_LEFT", "OP_RIGHT", "OP_SIZE", "OP_INVERT", "OP_AND", "OP_OR", "OP_XOR", "OP_EQUAL",
-    "OP_EQUALVERIFY", "OP_RESERVED1", "OP_RESERVED2", "OP_1ADD", "OP_1SUB", "OP_2MUL", "OP_2DIV",
-    "OP_NEGATE", "OP_ABS", "OP_NOT", "OP_0NOTEQUAL", "OP_ADD", "OP_SUB", "OP_MUL", "OP_DIV",
-    "OP_MOD", "OP_LSHIFT", "OP_RSHIFT", "OP_BOOLAND", "OP_BOOLOR", "OP_NUMEQUAL",
-    "OP_NUMEQUALVERIFY", "OP_NUMNOTEQUAL", "OP_LESSTHAN", "OP_GREATERTHAN", "OP_LESSTHANOREQUAL",
-    "OP_GREATERTHANOREQUAL", "OP_MIN", "OP_MAX", "OP_WITHIN", "OP_RIPEMD160", "OP_SHA1",
-    "OP_SHA256", "OP_HASH160", "OP_HASH256", "OP_CODESEPARATOR", "OP_CHECKSIG",
-    "OP_CHECKSIGVERIFY", "OP_CHECKMULTISIG", "OP_CHECKMULTISIGVERIFY", "OP_NOP1",
-    "OP_CHECKLOCKTIMEVERIFY", "OP_CHECKSEQUENCEVERIFY", "OP_NOP4", "OP_NOP5", "OP_NOP6",
-    "OP_NOP7", "OP_NOP8", "OP_NOP9", "OP_NOP10", "OP_CHECKSIGADD",
-];
-
-const ANCHOR_PROGRAM: [u8; 2] = [0x4e, 0x73];
 /// The last introspection opcode of Bitcoin Cash.
 const CASH_OPCODE_MAX: u8 = 0xd3;
 const SCRIPT_BYTES_MAX: usize = 10_000;
@@ -323,13 +245,9 @@ const CHECKSUM_GENERATOR: [u64; 5] =
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use assay_testkit::hex;
 
-    fn bytes(hex: &str) -> Vec<u8> {
-        let mut out = vec![0; hex.len() / 2];
-        faster_hex::hex_decode(hex.as_bytes(), &mut out).unwrap();
-        out
-    }
+    use super::*;
 
     /// A signature in strict DER.
     fn der() -> String {
@@ -340,7 +258,7 @@ mod tests {
         let params = ChainParams::by_name(chain).unwrap();
         let mut out = Vec::new();
         let mut object = Json::new(&mut out).object();
-        write_script_pubkey(&params, &bytes(script_hex), &mut object);
+        write_script_pubkey(&params, &hex::decode(script_hex), &mut object);
         object.end();
         String::from_utf8(out).unwrap()
     }
@@ -429,16 +347,22 @@ mod tests {
             (&format!("47{der}04"), true, format!("{der}04")),
             (&format!("6a47{der}01"), true, format!("OP_RETURN {der}01")),
         ] {
-            assert_eq!(asm(&main, &bytes(script), signatures), expected, "{script}");
+            assert_eq!(asm(&main, &hex::decode(script), signatures), expected, "{script}");
         }
         let cash = ChainParams::by_name("bch-regtest").unwrap();
-        assert_eq!(asm(&cash, &bytes(&format!("47{der}41")), true), format!("{der}[ALL|FORKID]"));
-        assert_eq!(asm(&cash, &bytes("7fbabc"), false), "OP_SPLIT OP_CHECKDATASIG OP_REVERSEBYTES");
+        assert_eq!(
+            asm(&cash, &hex::decode(&format!("47{der}41")), true),
+            format!("{der}[ALL|FORKID]")
+        );
+        assert_eq!(
+            asm(&cash, &hex::decode("7fbabc"), false),
+            "OP_SPLIT OP_CHECKDATASIG OP_REVERSEBYTES"
+        );
     }
 
     #[test]
     fn strict_der_refuses_what_bip66_refuses() {
-        let good = bytes(&der());
+        let good = hex::decode(&der());
         assert!(is_strict_der(&good));
         for index in [0, 1, 2, 3, 36, 37] {
             let mut bad = good.clone();
@@ -459,7 +383,7 @@ mod tests {
         for (script, burning) in
             [("6a", true), ("51", false), ("05", true), ("fe", true), ("ba", true), ("b9", false)]
         {
-            assert_eq!(burns(&main, &bytes(script)), burning, "{script}");
+            assert_eq!(burns(&main, &hex::decode(script)), burning, "{script}");
         }
         assert!(burns(&main, &[0x61; 10_001]) && !burns(&main, &[0x61; 10_000]));
     }

@@ -119,6 +119,7 @@ fn write_output(params: &ChainParams, index: usize, output: TxOut<'_>, json: Jso
 
 #[cfg(test)]
 mod tests {
+    use assay_testkit::hex;
     use assay_wire::{Encoding, Script, Transaction};
 
     use super::*;
@@ -126,10 +127,8 @@ mod tests {
     /// The first payment ever (block 170), as block explorers and Bitcoin Core decode it.
     const FIRST_PAYMENT: &str = "0100000001c997a5e56e104102fa209c6a852dd90660a20b2d9c352423edce25857fcd3704000000004847304402204e45e16932b8af514961a1d3a1a25fdf3f4f7732e9d624c6c61548ab5fb8cd410220181522ec8eca07de4860a4acdd12909d831cc56cbbac4622082221a8768d1d0901ffffffff0200ca9a3b00000000434104ae1a62fe09c5f51b13905f07f06b99a2f7159b2225f374cd378d71302fa28414e7aab37397f554a7df5f142c21c1b7303b8a0626f1baded5c72a704f7e6cd84cac00286bee0000000043410411db93e1dcdb8a016b49840f8c53bc1eb68a382e97b1482ecad7b148a6909a5cb2e0eaddfb84ccf9744464f82e160bfa9b8b64f9d4c03f999b8643f656b412a3ac00000000";
 
-    fn decoded(hex: &str, spent: Spent<'_>) -> serde_json::Value {
-        let mut raw = vec![0; hex.len() / 2];
-        faster_hex::hex_decode(hex.as_bytes(), &mut raw).unwrap();
-        let tx = Transaction::parse(raw, Encoding::Segwit).unwrap();
+    fn decoded(text: &str, spent: Spent<'_>) -> serde_json::Value {
+        let tx = Transaction::parse(hex::decode(text), Encoding::Segwit).unwrap();
         let params = ChainParams::by_name("main").unwrap();
         let mut out = Vec::new();
         let mut object = Json::new(&mut out).object();
@@ -173,9 +172,7 @@ mod tests {
 
     #[test]
     fn amounts_and_order_are_exact() {
-        let mut raw = vec![0; FIRST_PAYMENT.len() / 2];
-        faster_hex::hex_decode(FIRST_PAYMENT.as_bytes(), &mut raw).unwrap();
-        let tx = Transaction::parse(raw, Encoding::Segwit).unwrap();
+        let tx = Transaction::parse(hex::decode(FIRST_PAYMENT), Encoding::Segwit).unwrap();
         let mut out = Vec::new();
         let mut object = Json::new(&mut out).object();
         let params = ChainParams::by_name("main").unwrap();

@@ -5,9 +5,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use assay_wire::Block;
+use faster_hex::hex_string;
 use serde_json::{Value, json};
 
-use crate::chain::{SUBSIDY, block, hex};
+use crate::chain::{SUBSIDY, block};
 use crate::node::Fixture;
 
 fn hash(block: &Block) -> String {
@@ -21,7 +22,7 @@ fn invalidate_reconsider_and_prefer() {
         f.mine(&[]);
     }
     let side = block(&f.blocks[2], 3, &[f.spend_coinbase(1, &[1])]);
-    assert_eq!(f.call("submitblock", &json!([hex(side.bytes())])), "inconclusive");
+    assert_eq!(f.call("submitblock", &json!([hex_string(side.bytes())])), "inconclusive");
     let [second, third, tip] = [2, 3, 4].map(|height| hash(&f.blocks[height]));
     let tip_of = |hash: &str, height: u32, branchlen: u32, status: &str| json!({"height": height, "hash": hash, "branchlen": branchlen, "status": status});
     let side_hash = hash(&side);
@@ -42,9 +43,9 @@ fn invalidate_reconsider_and_prefer() {
     );
     assert_eq!(f.call("getblockchaininfo", &json!([]))["headers"], 2);
     let next = f.next_block(&[]);
-    assert_eq!(f.call("submitblock", &json!([hex(next.bytes())])), "bad-prevblk");
+    assert_eq!(f.call("submitblock", &json!([hex_string(next.bytes())])), "bad-prevblk");
     let reached = f.blocks[3].bytes().to_vec();
-    assert_eq!(f.call("submitblock", &json!([hex(&reached)])), "duplicate-invalid");
+    assert_eq!(f.call("submitblock", &json!([hex_string(&reached)])), "duplicate-invalid");
 
     let mut f = f.restart(|_| ());
     assert_eq!(f.call("getbestblockhash", &json!([])), second.as_str());
@@ -52,7 +53,7 @@ fn invalidate_reconsider_and_prefer() {
     assert_eq!(f.call("getbestblockhash", &json!([])), tip.as_str());
     let other = block(&f.blocks[3], 4, &[]);
     let rival = Block::parse(remined(&other), assay_wire::Encoding::Segwit).unwrap();
-    assert_eq!(f.call("submitblock", &json!([hex(rival.bytes())])), "inconclusive");
+    assert_eq!(f.call("submitblock", &json!([hex_string(rival.bytes())])), "inconclusive");
     assert_eq!(f.call("preciousblock", &json!([hash(&rival)])), Value::Null);
     assert_eq!(f.call("getbestblockhash", &json!([])), hash(&rival).as_str());
 
@@ -88,7 +89,7 @@ fn headers_before_blocks() {
     let first = f.next_block(&[]);
     f.blocks.push(first.clone());
     let second = f.next_block(&[]);
-    let head = |block: &Block| hex(&block.bytes()[..80]);
+    let head = |block: &Block| hex_string(&block.bytes()[..80]);
     let (code, text) = f.error("submitheader", &json!([head(&second)]));
     let first_hash = hash(&first);
     assert_eq!((code, text), (-25, format!("Must submit previous header ({first_hash}) first")));
@@ -96,7 +97,7 @@ fn headers_before_blocks() {
     assert_eq!(f.error("submitheader", &json!(["00"])), failed);
     let mut bad = first.bytes()[..80].to_vec();
     bad[72..76].copy_from_slice(&0x1d00_ffffu32.to_le_bytes());
-    assert_eq!(f.error("submitheader", &json!([hex(&bad)])), (-25, "high-hash".to_owned()));
+    assert_eq!(f.error("submitheader", &json!([hex_string(&bad)])), (-25, "high-hash".to_owned()));
     for block in [&first, &second, &second] {
         assert_eq!(f.call("submitheader", &json!([head(block)])), Value::Null);
     }
@@ -106,9 +107,9 @@ fn headers_before_blocks() {
     assert_eq!((&tips[0]["status"], &tips[0]["branchlen"]), (&json!("headers-only"), &json!(2)));
     let missing = (-1, "Block not available (not fully downloaded)".to_owned());
     assert_eq!(f.error("getblock", &json!([hash(&second)])), missing);
-    assert_eq!(f.call("submitblock", &json!([hex(second.bytes())])), "inconclusive");
-    assert_eq!(f.call("submitblock", &json!([hex(second.bytes())])), "duplicate");
-    assert_eq!(f.call("submitblock", &json!([hex(first.bytes())])), Value::Null);
+    assert_eq!(f.call("submitblock", &json!([hex_string(second.bytes())])), "inconclusive");
+    assert_eq!(f.call("submitblock", &json!([hex_string(second.bytes())])), "duplicate");
+    assert_eq!(f.call("submitblock", &json!([hex_string(first.bytes())])), Value::Null);
     assert_eq!(f.call("getblockcount", &json!([])), 2);
 }
 
@@ -123,7 +124,7 @@ fn the_mempool_is_kept() {
     let mut f = Fixture::new();
     f.mature();
     let tx = f.spend_coinbase(1, &[SUBSIDY - 1000]);
-    let txid = f.call("sendrawtransaction", &json!([hex(tx.bytes())]));
+    let txid = f.call("sendrawtransaction", &json!([hex_string(tx.bytes())]));
     let mut f = f.restart(|_| ());
     wait_until_loaded(&mut f);
     assert_eq!(f.call("getrawmempool", &json!([])), json!([txid]));

@@ -8,10 +8,11 @@ use std::thread;
 
 use assay_node::{Node, NodeConfig, NodeError};
 use assay_wire::{Block, Encoding, Transaction};
+use faster_hex::hex_string;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::chain::{SUBSIDY, block, hex, regtest_genesis, spend};
+use crate::chain::{SUBSIDY, block, regtest_genesis, spend};
 use crate::support::Client;
 
 pub(crate) struct Fixture {
@@ -66,7 +67,7 @@ impl Fixture {
 
     pub(crate) fn mine(&mut self, txs: &[Transaction]) {
         let next = self.next_block(txs);
-        assert_eq!(self.call("submitblock", &json!([hex(next.bytes())])), Value::Null);
+        assert_eq!(self.call("submitblock", &json!([hex_string(next.bytes())])), Value::Null);
         self.blocks.push(next);
     }
 
@@ -139,9 +140,9 @@ fn a_fresh_node_knows_the_genesis_block() {
     assert_eq!(f.error("getrawtransaction", &json!([root])).0, -5);
     assert_eq!(f.call("gettxout", &json!([root, 0])), Value::Null);
     let raw = f.call("getblock", &json!([hash, 0]));
-    assert_eq!(raw, hex(f.blocks[0].bytes()).as_str());
+    assert_eq!(raw, hex_string(f.blocks[0].bytes()).as_str());
     let header = f.call("getblockheader", &json!([hash, false]));
-    assert_eq!(header, hex(&f.blocks[0].bytes()[..80]).as_str());
+    assert_eq!(header, hex_string(&f.blocks[0].bytes()[..80]).as_str());
     let version = f.call("getnetworkinfo", &json!([]));
     assert!(version["subversion"].as_str().unwrap().starts_with("/Assay:"));
 }
@@ -151,11 +152,11 @@ fn blocks_are_taken_and_refused_as_bip22_says() {
     let mut f = Fixture::new();
     f.mine(&[]);
     f.mine(&[]);
-    let first = hex(f.blocks[1].bytes());
+    let first = hex_string(f.blocks[1].bytes());
     assert_eq!(f.call("submitblock", &json!([first])), "duplicate");
     // A second chain as long as the first.
     let branch = [block(&f.blocks[0], 1, &[f.spend_coinbase(1, &[1])])];
-    assert_ne!(f.call("submitblock", &json!([hex(branch[0].bytes())])), Value::Null);
+    assert_ne!(f.call("submitblock", &json!([hex_string(branch[0].bytes())])), Value::Null);
     let mut side = f.blocks[1].bytes().to_vec();
     side[68] ^= 1; // Another time, so another hash; mine it again.
     let side = loop {
@@ -165,7 +166,7 @@ fn blocks_are_taken_and_refused_as_bip22_says() {
         }
         side[76] += 1;
     };
-    assert_eq!(f.call("submitblock", &json!([hex(side.bytes())])), "inconclusive");
+    assert_eq!(f.call("submitblock", &json!([hex_string(side.bytes())])), "inconclusive");
     let unknown = f.call("getblockheader", &json!([side.hash().to_string()]));
     assert_eq!(unknown["confirmations"], -1);
     // A parent that nobody knows.
@@ -174,15 +175,15 @@ fn blocks_are_taken_and_refused_as_bip22_says() {
     while Block::parse(orphan.clone(), Encoding::Segwit).unwrap().hash().0[31] > 0x7f {
         orphan[76] += 1;
     }
-    assert_eq!(f.call("submitblock", &json!([hex(&orphan)])), "prev-blk-not-found");
+    assert_eq!(f.call("submitblock", &json!([hex_string(&orphan)])), "prev-blk-not-found");
     // Work that does not meet the target.
     let mut lazy = f.next_block(&[]).into_bytes();
     while Block::parse(lazy.clone(), Encoding::Segwit).unwrap().hash().0[31] <= 0x7f {
         lazy[76] += 1;
     }
-    assert_eq!(f.call("submitblock", &json!([hex(&lazy)])), "high-hash");
+    assert_eq!(f.call("submitblock", &json!([hex_string(&lazy)])), "high-hash");
     let decode_failed = (-22, "Block decode failed".to_owned());
-    let next = hex(f.next_block(&[]).bytes());
+    let next = hex_string(f.next_block(&[]).bytes());
     for bad in [&next[..next.len() - 2], &next[..next.len() - 1], "", "zz", "00"] {
         assert_eq!(f.error("submitblock", &json!([bad])), decode_failed);
     }
@@ -202,7 +203,7 @@ fn large_blocks_are_decoded_on_arrival() {
     let outputs = 20_000;
     let wide = f.spend_coinbase(1, &vec![SUBSIDY / outputs; outputs as usize]);
     let next = f.next_block(&[wide]);
-    let text = hex(next.bytes());
+    let text = hex_string(next.bytes());
     assert!(text.len() > 1 << 20);
     let decode_failed = (-22, "Block decode failed".to_owned());
     for bad in [&text[..text.len() - 1], &text[..text.len() - 2], &format!("{text}x")] {
@@ -226,18 +227,30 @@ fn transactions_go_from_the_mempool_into_a_block() {
     let parent_id = parent.view().txid();
     let child = spend(&[(parent_id, 0)], &[SUBSIDY / 2 - 500]);
     let child_id = child.view().txid();
-    let trial = f.call("testmempoolaccept", &json!([[hex(parent.bytes()), hex(child.bytes())]]));
+    let trial = f.call(
+        "testmempoolaccept",
+        &json!([[hex_string(parent.bytes()), hex_string(child.bytes())]]),
+    );
     assert_eq!(trial[0]["allowed"], true, "{trial}");
     assert_eq!(trial[0]["fees"]["base"], 0.00001);
     assert_eq!(trial[1]["txid"], child_id.to_string());
     assert_eq!(f.call("getrawmempool", &json!([])), json!([]));
-    let early = f.call("testmempoolaccept", &json!([[hex(child.bytes())]]));
+    let early = f.call("testmempoolaccept", &json!([[hex_string(child.bytes())]]));
     assert_eq!(early[0]["reject-reason"], "missing-inputs");
-    let error = f.error("sendrawtransaction", &json!([hex(child.bytes())]));
+    let error = f.error("sendrawtransaction", &json!([hex_string(child.bytes())]));
     assert_eq!(error, (-25, "bad-txns-inputs-missingorspent".to_owned()));
-    assert_eq!(f.call("sendrawtransaction", &json!([hex(parent.bytes())])), parent_id.to_string());
-    assert_eq!(f.call("sendrawtransaction", &json!([hex(parent.bytes())])), parent_id.to_string());
-    assert_eq!(f.call("sendrawtransaction", &json!([hex(child.bytes())])), child_id.to_string());
+    assert_eq!(
+        f.call("sendrawtransaction", &json!([hex_string(parent.bytes())])),
+        parent_id.to_string()
+    );
+    assert_eq!(
+        f.call("sendrawtransaction", &json!([hex_string(parent.bytes())])),
+        parent_id.to_string()
+    );
+    assert_eq!(
+        f.call("sendrawtransaction", &json!([hex_string(child.bytes())])),
+        child_id.to_string()
+    );
     let info = f.call("getmempoolinfo", &json!([]));
     assert_eq!((&info["size"], &info["total_fee"]), (&json!(2), &json!(0.000015)));
     let entry = f.call("getmempoolentry", &json!([parent_id.to_string()]));
@@ -250,7 +263,10 @@ fn transactions_go_from_the_mempool_into_a_block() {
     assert_eq!(f.call("gettxout", &json!([parent_id.to_string(), 0, false])), Value::Null);
     let unspent = f.call("gettxout", &json!([parent_id.to_string(), 1]));
     assert_eq!((&unspent["confirmations"], &unspent["value"]), (&json!(0), &json!(24.99999)));
-    assert_eq!(f.call("getrawtransaction", &json!([child_id.to_string()])), hex(child.bytes()));
+    assert_eq!(
+        f.call("getrawtransaction", &json!([child_id.to_string()])),
+        hex_string(child.bytes())
+    );
     assert_eq!(f.error("getrawtransaction", &json!([f.blocks[1].tx(0).txid().to_string()])).0, -5);
 
     f.mine(&[parent, child]);
@@ -295,31 +311,31 @@ fn transactions_are_refused_with_core_codes() {
     for (params, code, message) in [
         (json!(["zz"]), -22, decode_failed),
         (json!(["00"]), -22, decode_failed),
-        (json!([hex(&good.bytes()[1..])]), -22, decode_failed),
-        (json!([hex(rich.bytes())]), -25, too_costly),
-        (json!([hex(good.bytes()), 0.000_000_01]), -25, too_costly),
+        (json!([hex_string(&good.bytes()[1..])]), -22, decode_failed),
+        (json!([hex_string(rich.bytes())]), -25, too_costly),
+        (json!([hex_string(good.bytes()), 0.000_000_01]), -25, too_costly),
         (
-            json!([hex(good.bytes()), 1]),
+            json!([hex_string(good.bytes()), 1]),
             -8,
             "Fee rates larger than or equal to 1BTC/kvB are not accepted",
         ),
-        (json!([hex(good.bytes()), "x"]), -3, "Invalid amount"),
-        (json!([hex(good.bytes()), -1]), -3, "Amount out of range"),
-        (json!([hex(good.bytes()), true]), -3, "Amount is not a number or string"),
-        (json!([hex(&burning)]), -25, burns),
+        (json!([hex_string(good.bytes()), "x"]), -3, "Invalid amount"),
+        (json!([hex_string(good.bytes()), -1]), -3, "Amount out of range"),
+        (json!([hex_string(good.bytes()), true]), -3, "Amount is not a number or string"),
+        (json!([hex_string(&burning)]), -25, burns),
     ] {
         assert_eq!(f.error("sendrawtransaction", &params), (code, message.to_owned()), "{params}");
     }
     for (tx, reason) in
         [(&immature, "bad-txns-premature-spend-of-coinbase"), (&inflating, "bad-txns-in-belowout")]
     {
-        let (code, message) = f.error("sendrawtransaction", &json!([hex(tx.bytes())]));
+        let (code, message) = f.error("sendrawtransaction", &json!([hex_string(tx.bytes())]));
         assert!(code == -26 && message.starts_with(reason), "{message}");
-        let trial = f.call("testmempoolaccept", &json!([[hex(tx.bytes())]]));
+        let trial = f.call("testmempoolaccept", &json!([[hex_string(tx.bytes())]]));
         assert_eq!(trial[0]["allowed"], false);
         assert_eq!(trial[0]["reject-reason"], reason);
     }
-    let trial = f.call("testmempoolaccept", &json!([[hex(rich.bytes())]]));
+    let trial = f.call("testmempoolaccept", &json!([[hex_string(rich.bytes())]]));
     assert_eq!(trial[0]["reject-reason"], "max-fee-exceeded");
     assert_eq!(f.error("testmempoolaccept", &json!([[]])).0, -8);
     assert_eq!(f.error("testmempoolaccept", &json!([["00"]])).0, -22);
@@ -328,14 +344,14 @@ fn transactions_are_refused_with_core_codes() {
     f.mine(&[good]);
     let again = f.blocks[101].tx(1).to_owned_transaction();
     let in_chain = (-27, "Transaction outputs already in utxo set".to_owned());
-    assert_eq!(f.error("sendrawtransaction", &json!([hex(again.bytes())])), in_chain);
+    assert_eq!(f.error("sendrawtransaction", &json!([hex_string(again.bytes())])), in_chain);
     // The same coin twice in one block.
     let twice = f.spend_coinbase(2, &[1000]);
     let other = f.spend_coinbase(2, &[2000]);
     let double = f.next_block(&[twice, other]);
-    let verdict = f.call("submitblock", &json!([hex(double.bytes())]));
+    let verdict = f.call("submitblock", &json!([hex_string(double.bytes())]));
     assert_eq!(verdict, "bad-txns-inputs-missingorspent");
-    assert_eq!(f.call("submitblock", &json!([hex(double.bytes())])), "duplicate-invalid");
+    assert_eq!(f.call("submitblock", &json!([hex_string(double.bytes())])), "duplicate-invalid");
 }
 
 #[test]
@@ -348,10 +364,13 @@ fn a_batch_admits_a_chain_of_transactions_and_blames_the_right_ones() {
         chain.push(spend(&[(last.txid(), 0)], &[SUBSIDY - 1000 * (index + 1)]));
     }
     let call = |id: usize, params: &Value| json!({"jsonrpc": "2.0", "id": id, "method": "sendrawtransaction", "params": params});
-    let mut batch: Vec<Value> =
-        chain.iter().enumerate().map(|(id, tx)| call(id, &json!([hex(tx.bytes())]))).collect();
+    let mut batch: Vec<Value> = chain
+        .iter()
+        .enumerate()
+        .map(|(id, tx)| call(id, &json!([hex_string(tx.bytes())])))
+        .collect();
     batch.insert(5, call(100, &json!(["zz"])));
-    batch.push(call(101, &json!([hex(f.spend_coinbase(1, &[1]).bytes()), 0])));
+    batch.push(call(101, &json!([hex_string(f.spend_coinbase(1, &[1]).bytes()), 0])));
     let replies = f.client.post(&json!(batch).to_string()).json();
     for (id, tx) in chain.iter().enumerate() {
         let at = if id < 5 { id } else { id + 1 };

@@ -7,7 +7,9 @@ use std::thread;
 use assay_node::{LogConfig, Node, NodeConfig};
 use assay_wire::{Block, Encoding};
 
-use crate::chain::{block, hex, regtest_genesis};
+use faster_hex::hex_string;
+
+use crate::chain::{block, regtest_genesis};
 use crate::support::Client;
 
 #[test]
@@ -22,7 +24,7 @@ fn the_log_is_bitcoin_cores_and_sigterm_stops_the_node() {
     let mut client = Client::connect(node.rpc_addresses()[0], &cookie);
     let genesis = node.engine().read_block(&regtest_genesis()).unwrap().unwrap();
     let first = block(&Block::parse(genesis, Encoding::Segwit).unwrap(), 1, &[]);
-    let reply = client.call("submitblock", &format!("[\"{}\"]", hex(first.bytes())));
+    let reply = client.call("submitblock", &format!("[\"{}\"]", hex_string(first.bytes())));
     assert_eq!(reply.unwrap(), serde_json::Value::Null);
     let running = thread::spawn(move || node.wait());
     let pid = fs::read_to_string(chain_dir.join("assay.pid")).unwrap();

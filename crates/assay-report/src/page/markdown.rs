@@ -1,13 +1,16 @@
 //! `report.md`.
 
-use super::{Front, Page};
+use std::fmt::Write as _;
+
+use super::{FRONT, Front, Page, picture_name};
+use crate::chart::Chart;
 use crate::table::Table;
 
-/// The whole page. Charts are in the HTML report only.
-pub(super) fn page(page: &Page) -> String {
+/// The whole page; charts as links to pictures in a folder, or not at all.
+pub(super) fn page(page: &Page, pictures: Option<&str>) -> String {
     let mut out = format!("# {}\n\n", page.title);
     if let Some(front) = &page.front {
-        front_markdown(front, &mut out);
+        front_markdown(front, pictures, &mut out);
     }
     out.push_str(page.summary.trim());
     out.push_str("\n\n");
@@ -24,12 +27,23 @@ pub(super) fn page(page: &Page) -> String {
                 out.push('\n');
             }
         }
+        for (index, chart) in section.charts.iter().enumerate() {
+            picture(chart, &section.id, index, pictures, &mut out);
+        }
         section.tables.iter().for_each(|table| table.markdown(&mut out));
     }
     out
 }
 
-fn front_markdown(front: &Front, out: &mut String) {
+fn picture(chart: &Chart, id: &str, index: usize, folder: Option<&str>, out: &mut String) {
+    if let Some(folder) = folder {
+        let title = chart.title().replace(['[', ']'], "");
+        // Writing to a string cannot fail.
+        let _ = write!(out, "![{title}]({folder}/{})\n\n", picture_name(id, index));
+    }
+}
+
+fn front_markdown(front: &Front, pictures: Option<&str>, out: &mut String) {
     out.push_str("**");
     out.push_str(&front.answer);
     out.push_str("**\n\n");
@@ -40,6 +54,7 @@ fn front_markdown(front: &Front, out: &mut String) {
         }
         table.markdown(out);
     }
+    front.chart.iter().for_each(|chart| picture(chart, FRONT, 0, pictures, out));
     if !front.caveats.is_empty() {
         out.push_str("Caveats:\n\n");
         for caveat in &front.caveats {

@@ -29,8 +29,38 @@ impl Page {
 
     /// The same without charts.
     pub fn markdown(&self) -> String {
-        markdown::page(self)
+        markdown::page(self, None)
     }
+
+    /// Markdown with links to the pictures of [`Page::pictures`] in `folder`.
+    pub fn illustrated_markdown(&self, folder: &str) -> String {
+        markdown::page(self, Some(folder))
+    }
+
+    /// Each chart as an SVG file: its name, and its bytes.
+    pub fn pictures(&self) -> Vec<(String, String)> {
+        let front =
+            self.front.iter().flat_map(|front| front.chart.iter().map(|chart| (FRONT, 0, chart)));
+        let sections = self.sections.iter().flat_map(|section| {
+            section
+                .charts
+                .iter()
+                .enumerate()
+                .map(|(index, chart)| (section.id.as_str(), index, chart))
+        });
+        let picture = |(id, index, chart): (&str, usize, &Chart)| {
+            (picture_name(id, index), chart.standalone())
+        };
+        front.chain(sections).map(picture).collect()
+    }
+}
+
+/// Stands for the first screen in the names of pictures.
+const FRONT: &str = "front";
+
+/// The file of one chart of a section.
+fn picture_name(id: &str, index: usize) -> String {
+    format!("{id}-{}.svg", index + 1)
 }
 
 /// The first screen: the answer, and what it rests on.

@@ -85,6 +85,31 @@ pub(crate) struct HistoryArguments {
     pub(crate) markdown: bool,
 }
 
+/// Keep results in a folder for readers, and write its page.
+///
+/// Stores the results of each DIR (compressed), its report and the report's charts as SVG under
+/// INTO/MACHINE/PLAN, in place of earlier ones, and writes INTO/README.md: for each published
+/// report a table with question, published figure, figure measured, verdict and caveat. Without DIR
+/// reports and page are written again from the stored results.
+#[derive(Debug, Args)]
+pub(crate) struct PublishArguments {
+    /// Folders of `assay run`.
+    #[arg(value_name = "DIR", conflicts_with = "check")]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Folder of published results.
+    #[arg(long, value_name = "FOLDER", default_value = "reports")]
+    pub(crate) into: PathBuf,
+    /// Name of the machine's folder [default: its processor and cores].
+    #[arg(long, value_name = "NAME", requires = "dirs")]
+    pub(crate) machine: Option<String>,
+    /// Write nothing; exit status 1 when the page differs from the results.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Print the rows of all tables as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Describe this machine, measure its noise, and suggest what would reduce it.
 ///
 /// Prints processor, memory and disk, the noise of a fixed piece of work, a table of the signature

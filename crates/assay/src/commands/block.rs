@@ -9,6 +9,7 @@ use assay_engine::{
     Block, BlockError, BlockVerifier, SpendSums, SpendType, TxOut, TypeCounts, VerifyBlockError,
     defect, format_money, parse_prevouts,
 };
+use faster_hex::hex_string;
 use serde::Serialize;
 
 use super::chain;
@@ -184,10 +185,10 @@ impl Report {
                     prevout: source.prevout.to_string(),
                     script_error: source.error.to_string(),
                     value_sat: output.value,
-                    script_pubkey: hex(output.script_pubkey),
-                    script_sig: hex(input.script_sig),
+                    script_pubkey: hex_string(output.script_pubkey),
+                    script_sig: hex_string(input.script_sig),
                     sequence: input.sequence,
-                    witness: tx.witness(source.input).iter().map(hex).collect(),
+                    witness: tx.witness(source.input).iter().map(hex_string).collect(),
                 })
             }
             _ => None,
@@ -287,11 +288,4 @@ impl Reject {
             }
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

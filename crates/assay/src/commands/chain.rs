@@ -12,8 +12,8 @@ use std::io::{BufWriter, IsTerminal, Write as _};
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use assay_forge::reference_rate::Rates;
 use assay_forge::scripts::{ScriptChoice, ScriptLedger};
-use assay_forge::yardstick::Rates;
 use assay_forge::{BlockLine, Estimate, ForgeOptions, Progress, Recipe, Summary, Variant, forge};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;

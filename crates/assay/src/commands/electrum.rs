@@ -9,6 +9,7 @@ use assay_forge::scripts::{ScriptChoice, ScriptRecord};
 use assay_lab::electrum::check::{LedgerCheck, compare};
 use assay_lab::electrum::expected::{ExpectedCoin, ScriptExpectation};
 use assay_lab::electrum::{Client, ElectrumError, HeaderTip};
+use faster_hex::hex_string;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -47,7 +48,7 @@ fn check(arguments: &ElectrumCheckArguments) -> anyhow::Result<Outcome> {
     let ledger = read_scripts(&arguments.chain_dir, choice)?;
     let mut client = Client::connect(arguments.address, ANSWER_TIMEOUT)?;
     let server = client.hello()?;
-    let wanted = HeaderTip { hex: hex(&ledger.tip_header), height: ledger.tip_height };
+    let wanted = HeaderTip { hex: hex_string(&ledger.tip_header), height: ledger.tip_height };
     wait_for_tip(&mut client, &wanted, Duration::from_secs(arguments.wait))?;
     let bar = bar(ledger.len() as u64);
     let expected = ledger.scripts().map(|script| Ok(expectation(&script)));
@@ -110,11 +111,11 @@ fn expectation(script: &ScriptRecord) -> ScriptExpectation {
     let reversed = |hash: &[u8; 32]| {
         let mut bytes = *hash;
         bytes.reverse();
-        hex(&bytes)
+        hex_string(&bytes)
     };
     ScriptExpectation {
         script_hash: reversed(&script.script_hash),
-        status: script.status().map(|status| hex(&status)),
+        status: script.status().map(|status| hex_string(&status)),
         history: script.history.iter().map(|tx| (tx.height, tx.txid.to_string())).collect(),
         coins: script
             .coins
@@ -128,14 +129,6 @@ fn expectation(script: &ScriptRecord) -> ScriptExpectation {
             })
             .collect(),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn bar(length: u64) -> ProgressBar {

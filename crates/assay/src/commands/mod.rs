@@ -14,6 +14,7 @@ pub(crate) mod logs;
 pub(crate) mod machine;
 pub(crate) mod node;
 pub(crate) mod plan;
+pub(crate) mod publish;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod validate;

@@ -5,7 +5,7 @@ mod report;
 
 use anyhow::Context;
 use assay_engine::{
-    End, ValidateConfig, default_cache_bytes, default_script_batch, defect, validate,
+    End, Schnorr, ValidateConfig, default_cache_bytes, default_script_batch, defect, validate,
 };
 
 use super::{chain, mebibytes, stop_flag};
@@ -53,6 +53,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
         threads,
         script_batch: default_script_batch(),
         sample_signatures: arguments.sample_signatures,
+        schnorr: Schnorr::default(),
     };
     let progress = Progress::new(arguments.progress);
     let outcome = validate(&config, &stop, &progress);

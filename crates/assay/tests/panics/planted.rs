@@ -7,6 +7,7 @@ use std::fs;
 use assay_engine::default_script_batch;
 use assay_engine::defect::EXIT_STATUS;
 use assay_wire::{Block, Encoding, Header, Transaction};
+use faster_hex::hex_string;
 use serde_json::json;
 
 use crate::chain::forge;
@@ -30,10 +31,11 @@ fn wrong_proofs_end_the_node() {
     }
     let node = Node::start(&dir, &variables).expect("it starts");
     for block in &blocks[..at] {
-        let answer = node.get("submitblock", &json!([hex(block.bytes())])).expect("it lives");
+        let answer =
+            node.get("submitblock", &json!([hex_string(block.bytes())])).expect("it lives");
         assert!(answer.is_null(), "{answer}");
     }
-    let wrong = hex(with_wrong_signatures(&blocks[at]).bytes());
+    let wrong = hex_string(with_wrong_signatures(&blocks[at]).bytes());
     let lost = node.call("submitblock", &json!([wrong])).expect_err("no answer can be given");
     let exit = node.ended(lost);
     assert_eq!(exit.status, Some(EXIT_STATUS), "{}", exit.stderr);
@@ -92,8 +94,4 @@ fn with_wrong_signatures(block: &Block) -> Block {
     }
     let raw = [&header.to_bytes()[..], &raw].concat();
     Block::parse(raw, Encoding::Legacy).expect("it parses as the other did")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    faster_hex::hex_string(bytes)
 }

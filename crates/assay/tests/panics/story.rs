@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use assay_hash::sha256;
 use assay_wire::Block;
+use faster_hex::hex_string;
 use serde_json::{Value, json};
 
 use crate::chain::{forge, overpaying};
@@ -127,7 +128,7 @@ impl Story {
         let mut is_admitted = false;
         for tx in last.txs().skip(1) {
             // Not again where the story is told a second time and the block is there.
-            let raw = hex(tx.to_owned_transaction().bytes());
+            let raw = hex_string(tx.to_owned_transaction().bytes());
             is_admitted = node.call("sendrawtransaction", &json!([raw]))?.is_ok();
         }
         if is_admitted {
@@ -212,11 +213,7 @@ impl Told<'_> {
 }
 
 fn submit(node: &Node, block: &Block) -> Result<Value, Ended> {
-    node.get("submitblock", &json!([hex(block.bytes())]))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    faster_hex::hex_string(bytes)
+    node.get("submitblock", &json!([hex_string(block.bytes())]))
 }
 
 fn script_hash(script: &[u8]) -> String {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use assay_testkit::hex;
 use assay_wire::Transaction;
 use serde_json::{Value, json};
 
@@ -105,7 +106,7 @@ impl Node {
         entries.sort();
         let raw = |txid: &str| {
             let hex = self.rpc.must("getrawtransaction", &json!([txid]));
-            crate::miner::parse(unhex(hex.as_str().expect("a transaction in hexadecimal")))
+            crate::miner::parse(hex::decode(hex.as_str().expect("a transaction in hexadecimal")))
         };
         entries.iter().map(|(_, txid)| raw(txid)).collect()
     }
@@ -132,11 +133,4 @@ fn spawn(dir: &Path, rpc_port: u16, electrum_port: u16, tls_port: u16) -> Proces
         .args(["--rpc", &local(rpc_port), "--rpc-user", "user", "--rpc-password", "password"])
         .args(["--electrum", &local(electrum_port), "--electrum-tls", &local(tls_port)]);
     Process::start("the node", &mut command, &dir.join("stdout.log"))
-}
-
-/// The bytes of hexadecimal text.
-pub(crate) fn unhex(text: &str) -> Vec<u8> {
-    let mut bytes = vec![0; text.len() / 2];
-    faster_hex::hex_decode(text.as_bytes(), &mut bytes).expect("hexadecimal");
-    bytes
 }

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use assay_testkit::hex;
 use serde_json::{Value, json};
 
 use crate::miner::p2wpkh;
-use crate::node::unhex;
 use crate::process::{Process, Rpc, free_ports, wait_for};
 
 /// Names another program than the one in the path.
@@ -89,7 +89,7 @@ impl Wallet {
     pub(crate) fn unused_script(&self) -> Vec<u8> {
         let address = self.rpc.must("getunusedaddress", &json!({}));
         let keys = self.rpc.must("getpubkeys", &json!({"address": address}));
-        p2wpkh(&unhex(keys[0].as_str().expect("one key")))
+        p2wpkh(&hex::decode(keys[0].as_str().expect("one key")))
     }
 
     /// Signs a payment and sends it through the server; returns its txid.

@@ -1,7 +1,7 @@
 //! Real blocks of the main and test networks.
 
 use super::*;
-use crate::testing::test_data;
+use assay_testkit::data;
 
 struct Case {
     file: &'static str,
@@ -53,7 +53,7 @@ fn rules_at(params: &ChainParams, height: u32, header: &Header) -> BlockRules {
 #[test]
 fn real_blocks_obey_the_rules() {
     for case in &CASES {
-        let Some(bytes) = test_data(&format!("blocks/{}.blk", case.file)) else { continue };
+        let Some(bytes) = data::read(&format!("blocks/{}.blk", case.file)) else { continue };
         let params = params(case.chain);
         let block = Block::parse(bytes, params.encoding).expect("a real block parses");
         assert_eq!(block.tx_count(), case.txs, "{}", case.file);
@@ -70,7 +70,7 @@ fn real_blocks_obey_the_rules() {
         let expected = if case.commits { "bad-witness-merkle-match" } else { "ok" };
         assert_eq!(verdict, expected, "{}", case.file);
 
-        if let Some(prevouts) = test_data(&format!("blocks/{}.prevouts", case.file)) {
+        if let Some(prevouts) = data::read(&format!("blocks/{}.prevouts", case.file)) {
             check_amounts(case, &rules, &block, &parse_prevouts(&prevouts));
         }
     }

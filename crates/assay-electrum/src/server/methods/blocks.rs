@@ -1,11 +1,10 @@
 //! Headers.
 
 use super::Call;
-use crate::server::hub::write_tip;
-use crate::server::merkle::HeaderProof;
 use crate::server::protocol::error::CallError;
 use crate::server::protocol::{Out, RpcError, Version};
-use crate::server::publish::Moment;
+use crate::server::snapshot::merkle::HeaderProof;
+use crate::server::snapshot::published::{Snapshot, write_tip};
 
 /// Headers in one answer: a difficulty period, which clients ask for.
 const HEADERS_MAX: u32 = 2016;
@@ -14,14 +13,14 @@ const HEADERS_MAX: u32 = 2016;
 pub(super) fn header(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let height = call.params.number(0, "height")?;
     let cp_height = call.params.number_or(1, "cp_height", 0)?;
-    let moment = call.moment()?;
-    let header = moment.view.header(height)?.filter(|_| height <= moment.tip.height);
+    let snapshot = call.snapshot()?;
+    let header = snapshot.view.header(height)?.filter(|_| height <= snapshot.tip.height);
     let header = header.ok_or_else(|| RpcError::bad(format!("height {height} out of range")))?;
     if cp_height == 0 {
         out.hex(&header);
         return Ok(());
     }
-    let proof = proof(call, &moment, height, cp_height)?;
+    let proof = proof(call, &snapshot, height, cp_height)?;
     out.raw("{\"header\":").hex(&header);
     write_proof(out, &proof);
     out.raw("}");
@@ -33,16 +32,16 @@ pub(super) fn headers(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let start = call.params.number(0, "start_height")?;
     let count = call.params.number(1, "count")?;
     let cp_height = call.params.number_or(2, "cp_height", 0)?;
-    let moment = call.moment()?;
-    let available = (moment.tip.height + 1).saturating_sub(start);
+    let snapshot = call.snapshot()?;
+    let available = (snapshot.tip.height + 1).saturating_sub(start);
     let count = count.min(HEADERS_MAX).min(available);
     let headers = match count {
         0 => Vec::new(),
-        _ => moment.view.headers(start, count as usize)?,
+        _ => snapshot.view.headers(start, count as usize)?,
     };
     let proof = match (count, cp_height) {
         (0, _) | (_, 0) => None,
-        _ => Some(proof(call, &moment, start + count - 1, cp_height)?),
+        _ => Some(proof(call, &snapshot, start + count - 1, cp_height)?),
     };
     out.raw("{\"count\":").int(count);
     if call.version >= Version(1, 6, 0) {
@@ -62,21 +61,21 @@ pub(super) fn headers(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
 
 /// `blockchain.headers.subscribe`
 pub(super) fn subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    // Subscribed first: the tip may be told twice, but none is left out.
+    // Subscribed first: the tip may be sent twice, but none is missed.
     call.session.subscribe_headers(call.shared);
-    write_tip(out, &*call.moment()?);
+    write_tip(out, &*call.snapshot()?);
     Ok(())
 }
 
 fn proof(
     call: &Call<'_>,
-    moment: &Moment,
+    snapshot: &Snapshot,
     height: u32,
     cp_height: u32,
 ) -> Result<HeaderProof, CallError> {
-    let proof = call.shared.header_tree.proof(&*moment.view, height, cp_height)?;
+    let proof = call.shared.header_tree.proof(&*snapshot.view, height, cp_height)?;
     proof.ok_or_else(|| {
-        let tip = moment.tip.height;
+        let tip = snapshot.tip.height;
         let message = format!(
             "require header height {height} <= cp_height {cp_height} <= chain height {tip}"
         );

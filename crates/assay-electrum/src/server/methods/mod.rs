@@ -1,20 +1,19 @@
-//! What the methods answer.
+//! The responses of the methods.
 
 mod blocks;
 mod mempool;
 mod scripts;
 mod server;
-pub(super) mod table;
 mod transactions;
 
 use std::sync::Arc;
 
 use super::protocol::error::CallError;
+use super::protocol::methods::{Kind, Method};
 use super::protocol::{Code, Out, Params, RpcError, Version};
-use super::publish::Moment;
 use super::session::Session;
 use super::shared::Shared;
-use table::{Kind, Method};
+use super::snapshot::published::Snapshot;
 
 /// A call with what it needs to be answered.
 pub(super) struct Call<'a> {
@@ -26,8 +25,8 @@ pub(super) struct Call<'a> {
 
 impl Call<'_> {
     /// The confirmed part of what clients see now.
-    fn moment(&self) -> Result<Arc<Moment>, RpcError> {
-        self.shared.published.moment().ok_or_else(not_ready)
+    fn snapshot(&self) -> Result<Arc<Snapshot>, RpcError> {
+        self.shared.published.snapshot().ok_or_else(not_ready)
     }
 }
 
@@ -35,7 +34,8 @@ fn not_ready() -> RpcError {
     RpcError::daemon("the index is not ready yet")
 }
 
-/// Reads the parameters of a call to `method` and writes its result. What was written is worthless after an error.
+/// Reads the parameters of a call to `method` and writes its result. What was written is worthless
+/// after an error.
 pub(super) fn answer(
     shared: &Shared,
     session: &Session,
@@ -76,7 +76,7 @@ fn dispatch(call: &Call<'_>, kind: Kind, out: &mut Out) -> Result<(), CallError>
         Kind::ScriptSubscribe => scripts::subscribe(call, out),
         Kind::ScriptUnsubscribe => scripts::unsubscribe(call, out),
         Kind::OutpointSubscribe => scripts::outpoint_subscribe(call, out),
-        Kind::OutpointStatus => scripts::outpoint_status(call, out),
+        Kind::OutpointStatus => scripts::get_outpoint_status(call, out),
         Kind::OutpointUnsubscribe => scripts::outpoint_unsubscribe(call, out),
         Kind::Broadcast => transactions::broadcast(call, out),
         Kind::BroadcastPackage => transactions::broadcast_package(call, out),

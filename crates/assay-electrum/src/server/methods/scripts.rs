@@ -7,9 +7,10 @@ use assay_wire::OutPoint;
 use super::{Call, not_ready};
 use crate::index::{HistoryEntry, Limits, ScriptHash};
 use crate::mempool::{ScriptMempool, Unconfirmed};
-use crate::server::hub::write_status;
 use crate::server::protocol::error::CallError;
 use crate::server::protocol::{Out, RpcError, Version};
+use crate::server::snapshot::outpoint_status;
+use crate::server::snapshot::script_status::write_status;
 
 /// The script of a call, by its hash or, in protocol 1.7, as it is.
 fn script(call: &Call<'_>) -> Result<ScriptHash, RpcError> {
@@ -35,9 +36,9 @@ fn wrapped(call: &Call<'_>, name: &str, out: &mut Out, write: impl FnOnce(&mut O
 pub(super) fn balance(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
     let published = &call.shared.published;
-    let read = published.read(|moment, pool| (Arc::clone(moment), pool.balance_delta(&script)));
-    let (moment, delta) = read.ok_or_else(not_ready)?;
-    out.raw("{\"confirmed\":").int(moment.view.balance(&script)?);
+    let read = published.read(|snapshot, pool| (Arc::clone(snapshot), pool.balance_delta(&script)));
+    let (snapshot, delta) = read.ok_or_else(not_ready)?;
+    out.raw("{\"confirmed\":").int(snapshot.view.balance(&script)?);
     out.raw(",\"unconfirmed\":").int(delta).raw("}");
     Ok(())
 }
@@ -48,11 +49,11 @@ pub(super) fn history(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let entries_max = call.shared.config.limits.entries_max;
     let published = &call.shared.published;
     let read =
-        published.read(|moment, pool| (Arc::clone(moment), pool.history(&script, entries_max)));
-    let (moment, unconfirmed) = read.ok_or_else(not_ready)?;
+        published.read(|snapshot, pool| (Arc::clone(snapshot), pool.history(&script, entries_max)));
+    let (snapshot, unconfirmed) = read.ok_or_else(not_ready)?;
     let unconfirmed = unconfirmed?.sorted();
     let limits = Limits { entries_max: entries_max - unconfirmed.len() };
-    let confirmed = moment.view.history(&script, 0, limits)?;
+    let confirmed = snapshot.view.history(&script, 0, limits)?;
     wrapped(call, "history", out, |out| {
         let entries = confirmed.iter().map(Entry::Confirmed);
         out.array(entries.chain(unconfirmed.iter().map(Entry::Unconfirmed)), write_entry);
@@ -97,10 +98,10 @@ pub(super) fn unspent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let limits = Limits { entries_max: call.shared.config.limits.entries_max };
     let published = &call.shared.published;
     let read = published
-        .read(|moment, pool| (Arc::clone(moment), pool.touching(&script, limits.entries_max)));
-    let (moment, touching) = read.ok_or_else(not_ready)?;
+        .read(|snapshot, pool| (Arc::clone(snapshot), pool.touching(&script, limits.entries_max)));
+    let (snapshot, touching) = read.ok_or_else(not_ready)?;
     let unconfirmed = ScriptMempool::new(&script, &touching?);
-    let confirmed = moment.view.unspent(&script, limits)?;
+    let confirmed = snapshot.view.unspent(&script, limits)?;
     let kept = confirmed.iter().map(|output| {
         let outpoint = OutPoint { txid: output.txid, vout: output.vout };
         (outpoint, output.height, i128::from(output.value))
@@ -120,7 +121,7 @@ pub(super) fn unspent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
 /// `blockchain.scripthash.subscribe`
 pub(super) fn subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
-    call.moment()?;
+    call.snapshot()?;
     let status = call.session.subscribe_script(call.shared, &script, by_script(call))?;
     write_status(out, &status);
     Ok(())
@@ -146,17 +147,17 @@ fn check_hint(call: &Call<'_>) -> Result<(), RpcError> {
 pub(super) fn outpoint_subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let outpoint = outpoint(call)?;
     check_hint(call)?;
-    call.moment()?;
+    call.snapshot()?;
     call.session.subscribe_outpoint(call.shared, &outpoint)?.write(out);
     Ok(())
 }
 
 /// `blockchain.outpoint.get_status`
-pub(super) fn outpoint_status(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+pub(super) fn get_outpoint_status(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let outpoint = outpoint(call)?;
     check_hint(call)?;
-    call.moment()?;
-    call.shared.hub.outpoint_status(&outpoint)?.write(out);
+    call.snapshot()?;
+    outpoint_status::find(&call.shared.published, &*call.shared.chain, &outpoint)?.write(out);
     Ok(())
 }
 

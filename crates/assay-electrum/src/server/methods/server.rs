@@ -1,11 +1,10 @@
 //! The server about itself.
 
 use super::Call;
-use crate::server::SOFTWARE;
-use crate::server::outbox::Ending;
+use crate::server::disconnect::DisconnectReason;
 use crate::server::protocol::error::CallError;
 use crate::server::protocol::version::Offer;
-use crate::server::protocol::{Out, RpcError, Version};
+use crate::server::protocol::{Out, RpcError, SOFTWARE, Version};
 
 /// Bytes of a client's name that are kept.
 const NAME_BYTES_MAX: usize = 100;
@@ -27,7 +26,7 @@ pub(super) fn version(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
         None => Offer { min: Version::MIN, max: Version::MIN },
     };
     let Some(chosen) = offer.choose(Version::MAX) else {
-        call.session.end_with(Ending::Version);
+        call.session.disconnect_after_response(DisconnectReason::Version);
         let message = format!("unsupported protocol version: {} to {}", offer.min, offer.max);
         return Err(RpcError::bad(message).fatal().into());
     };
@@ -41,8 +40,8 @@ pub(super) fn version(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
 
 /// `server.features`
 pub(super) fn features(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let moment = call.moment()?;
-    let genesis = moment.view.block_hash(0)?;
+    let snapshot = call.snapshot()?;
+    let genesis = snapshot.view.block_hash(0)?;
     out.raw("{\"hosts\":{");
     for (index, host) in call.shared.config.hosts.iter().enumerate() {
         out.raw(if index > 0 { "," } else { "" }).string(&host.name).raw(":{");

@@ -7,9 +7,9 @@ use assay_wire::{Encoding, Header, Transaction, Tx, Txid};
 use super::{Call, not_ready};
 use crate::chain::{Refusal, TestVerdict};
 use crate::index::TxPosition;
-use crate::server::outpoints::confirmed_bytes;
 use crate::server::protocol::error::CallError;
 use crate::server::protocol::{Out, RpcError};
+use crate::server::snapshot::transaction::{confirmed_bytes, confirmed_transaction};
 
 /// Transactions in a package, as with Bitcoin Core (`policy/packages.h`).
 const PACKAGE_MAX: usize = 25;
@@ -23,8 +23,8 @@ pub(super) fn get(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let read = call
         .shared
         .published
-        .read(|moment, pool| (std::sync::Arc::clone(moment), pool.transaction(&txid)));
-    let (moment, unconfirmed) = read.ok_or_else(not_ready)?;
+        .read(|snapshot, pool| (std::sync::Arc::clone(snapshot), pool.transaction(&txid)));
+    let (snapshot, unconfirmed) = read.ok_or_else(not_ready)?;
     if let Some(tx) = unconfirmed {
         if verbose {
             describe(&tx, None, out);
@@ -33,22 +33,18 @@ pub(super) fn get(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
         }
         return Ok(());
     }
-    let Some(position) = moment.view.position(&txid)? else {
+    let Some(position) = snapshot.view.position(&txid)? else {
         return Err(RpcError::daemon("no such mempool or blockchain transaction").into());
     };
-    let bytes = confirmed_bytes(&*call.shared.chain, &position)?;
     if !verbose {
-        out.hex(&bytes);
+        out.hex(&confirmed_bytes(&*call.shared.chain, &position)?);
         return Ok(());
     }
-    let tx = Transaction::parse(bytes, call.shared.chain.encoding()).map_err(|error| {
-        tracing::error!("A stored transaction cannot be read: {error}");
-        RpcError::daemon("a stored transaction cannot be read")
-    })?;
-    let header = moment.view.header(position.height)?.unwrap_or([0; 80]);
+    let tx = confirmed_transaction(&*call.shared.chain, &position)?;
+    let header = snapshot.view.header(position.height)?.unwrap_or([0; 80]);
     let place = Place {
         time: Header::parse(&header).time,
-        confirmations: moment.tip.height.saturating_sub(position.height) + 1,
+        confirmations: snapshot.tip.height.saturating_sub(position.height) + 1,
         position,
     };
     describe(&tx, Some(&place), out);
@@ -62,7 +58,8 @@ struct Place {
     confirmations: u32,
 }
 
-/// Writes a transaction as a node's `getrawtransaction` does, apart from what needs a disassembler: `asm`, `type` and `address`.
+/// Writes a transaction as a node's `getrawtransaction` does, apart from what needs a disassembler:
+/// `asm`, `type` and `address`.
 fn describe(tx: &Transaction, place: Option<&Place>, out: &mut Out) {
     let view = tx.view();
     out.raw("{\"txid\":").hash(&view.txid().0).raw(",\"hash\":").hash(&view.wtxid().0);
@@ -106,11 +103,11 @@ fn write_input(view: &Tx<'_>, at: usize, out: &mut Out) {
 pub(super) fn merkle(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let txid = call.params.txid(0)?;
     let height = call.params.number(1, "height")?;
-    let moment = call.moment()?;
-    let position = moment.view.position(&txid)?.filter(|position| position.height == height);
+    let snapshot = call.snapshot()?;
+    let position = snapshot.view.position(&txid)?.filter(|position| position.height == height);
     let position = position
         .ok_or_else(|| RpcError::bad(format!("tx {txid} not in block at height {height}")))?;
-    let tree = call.shared.block_trees.get(&*moment.view, height)?.ok_or(CallError::Again)?;
+    let tree = call.shared.block_trees.get(&*snapshot.view, height)?.ok_or(CallError::Again)?;
     out.raw("{\"block_height\":").int(height);
     out.raw(",\"merkle\":").hashes(&tree.branch(position.index as usize));
     out.raw(",\"pos\":").int(position.index).raw("}");
@@ -122,8 +119,8 @@ pub(super) fn id_from_pos(call: &Call<'_>, out: &mut Out) -> Result<(), CallErro
     let height = call.params.number(0, "height")?;
     let index = call.params.number(1, "tx_pos")?;
     let merkle = call.params.flag(2, "merkle")?;
-    let moment = call.moment()?;
-    let txid = moment.view.txid_at(height, index)?;
+    let snapshot = call.snapshot()?;
+    let txid = snapshot.view.txid_at(height, index)?;
     let txid = txid.ok_or_else(|| {
         RpcError::bad(format!("no tx at position {index} in block at height {height}"))
     })?;
@@ -131,7 +128,7 @@ pub(super) fn id_from_pos(call: &Call<'_>, out: &mut Out) -> Result<(), CallErro
         out.hash(&txid.0);
         return Ok(());
     }
-    let tree = call.shared.block_trees.get(&*moment.view, height)?.ok_or(CallError::Again)?;
+    let tree = call.shared.block_trees.get(&*snapshot.view, height)?.ok_or(CallError::Again)?;
     out.raw("{\"tx_hash\":").hash(&txid.0);
     out.raw(",\"merkle\":").hashes(&tree.branch(index as usize)).raw("}");
     Ok(())
@@ -163,7 +160,8 @@ fn reason(refusal: &Refusal) -> String {
 
 /// `blockchain.transaction.broadcast_package`
 ///
-/// Each transaction has to be good enough for the mempool by itself: the engine has no rule by which a child pays for its parents.
+/// Each transaction has to be good enough for the mempool by itself: the engine has no rule by
+/// which a child pays for its parents.
 pub(super) fn broadcast_package(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let raws = call.params.hexes(0, "raw_txs", PACKAGE_MAX)?;
     let verbose = call.params.flag(1, "verbose")?;
@@ -193,8 +191,8 @@ pub(super) fn broadcast_package(call: &Call<'_>, out: &mut Out) -> Result<(), Ca
     Ok(())
 }
 
-/// Reads a child with its parents: sorted, no parent spends another, the child spends them all (`IsChildWithParents` in Bitcoin
-/// Core's `policy/packages.cpp`).
+/// Reads a child with its parents: sorted, no parent spends another, the child spends them all
+/// (`IsChildWithParents` in Bitcoin Core's `policy/packages.cpp`).
 fn read_package(raws: &[Vec<u8>], encoding: Encoding) -> Result<Vec<Transaction>, &'static str> {
     let parsed: Result<Vec<_>, _> =
         raws.iter().map(|raw| Transaction::parse(raw.as_slice(), encoding)).collect();

@@ -70,7 +70,8 @@ impl RpcError {
     }
 }
 
-/// Why a call could not be answered: what the client did wrong, or that the index has to be asked again.
+/// Why a call could not be answered: what the client did wrong, or that the index has to be asked
+/// again.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::server) enum CallError {
     #[error(transparent)]

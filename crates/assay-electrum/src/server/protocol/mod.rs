@@ -1,12 +1,15 @@
-//! The language: lines of JSON-RPC, versions, errors.
+//! Lines of JSON-RPC, methods, versions, errors.
 
 pub(super) mod error;
-pub(super) mod json;
+pub(super) mod methods;
 pub(super) mod params;
 pub(super) mod request;
 pub(super) mod version;
 
+pub(super) use assay_json::Out;
 pub(super) use error::{Code, RpcError};
-pub(super) use json::Out;
 pub(super) use params::Params;
 pub(super) use version::Version;
+
+/// The name of this server in the protocol.
+pub(super) const SOFTWARE: &str = concat!("Assay ", env!("CARGO_PKG_VERSION"));

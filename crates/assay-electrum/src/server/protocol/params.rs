@@ -18,8 +18,8 @@ pub(in crate::server) struct Params<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// Reads `text`, the member `params`, for a method with the parameters `names`, of which the first `required` must be given. `open` methods
-    /// ignore what they do not know.
+    /// Reads `text`, the member `params`, for a method with the parameters `names`, of which the
+    /// first `required` must be given. `open` methods ignore what they do not know.
     pub(in crate::server) fn read(
         text: Option<&'a str>,
         names: &[&str],

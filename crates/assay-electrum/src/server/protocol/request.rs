@@ -1,4 +1,4 @@
-//! Lines from clients taken apart: one request or a batch of them.
+//! Lines from clients, parsed: one request or a batch of them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -120,7 +120,8 @@ fn request(line: &[u8], raw: &RawValue) -> Request {
             return Request { id: None, method: Err(refusal(&error)), params: None };
         }
     };
-    // `"id": null` is read as absent by the derived code; JSON-RPC 2.0 discourages it, and a notification is the safe reading.
+    // `"id": null` is read as absent by the derived code; JSON-RPC 2.0 discourages it, and a
+    // notification is the safe reading.
     let id = match envelope.id {
         Some(id) if is_id(id.get()) => Some(place(line, id.get())),
         Some(_) => return wrong("the id must be a short string, a number or null"),

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::node::{ALICE, BOB, Client, Node, config, hash, hex, pay};
-use crate::server::methods::table::METHODS;
 use crate::server::protocol::Version;
+use crate::server::protocol::methods::METHODS;
 use crate::server::{Config, Host};
 use crate::testing::{coinbase, out, tx};
 
@@ -22,7 +22,7 @@ fn versions_are_negotiated() {
     ] {
         let mut client = node.client();
         let answer = client.call("server.version", &offer);
-        assert_eq!(answer, json!([super::super::SOFTWARE, agreed]), "{offer}");
+        assert_eq!(answer, json!([crate::server::protocol::SOFTWARE, agreed]), "{offer}");
         assert_eq!(client.error("server.version", &offer), 1);
         assert_eq!(client.call("server.banner", &json!([])), config().banner);
     }
@@ -516,7 +516,7 @@ fn the_server_tells_about_itself() {
     let expected = json!({
         "hosts": {"h\"x": {"tcp_port": 1, "ssl_port": 2}, "o": {}},
         "pruning": null,
-        "server_version": super::super::SOFTWARE,
+        "server_version": crate::server::protocol::SOFTWARE,
         "protocol_min": "1.4",
         "protocol_max": "1.7",
         "genesis_hash": node.ledger.blocks[0].hash.to_string(),

@@ -25,10 +25,7 @@ pub(super) fn hash(script: &[u8]) -> String {
     ScriptHash::of(script).to_string()
 }
 
-/// Bytes as digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    faster_hex::hex_string(bytes)
-}
+pub(super) use faster_hex::hex_string as hex;
 
 /// A node with a server.
 pub(super) struct Node {
@@ -94,7 +91,8 @@ impl Node {
         self.ledger.blocks[height].txs[0].clone()
     }
 
-    /// Puts a block on top that clients do not see yet; returns what it touches, as the follower would.
+    /// Puts a block on top that clients do not see yet; returns what it touches, as the follower
+    /// would.
     pub(super) fn extend(&mut self, txs: Vec<Transaction>) -> Touched {
         self.tag += 1;
         let first = coinbase(&[(50, ALICE)], self.tag);
@@ -187,7 +185,7 @@ impl Node {
 
     /// Waits until everybody has been notified of everything.
     pub(super) fn settle(&self) {
-        while !self.server.shared.hub.is_idle() {
+        while !self.server.shared.subscriptions.is_idle() {
             std::thread::yield_now();
         }
     }
@@ -287,7 +285,8 @@ impl Client<TcpStream> {
         Self::over(stream)
     }
 
-    /// Whether nothing comes for a moment. Only says something after an exchange that what might come would have preceded.
+    /// Whether nothing comes for a short time. Only says something after an exchange that what
+    /// might come would have preceded.
     pub(super) fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
         match self.stream.read_to_end(&mut rest) {

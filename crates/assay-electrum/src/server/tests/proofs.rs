@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::node::{Node, config};
 use crate::server::Confirmed as _;
-use crate::server::merkle::{HeaderTree, Tree};
+use crate::server::snapshot::merkle::{HeaderTree, Tree};
 use crate::testing::{coinbase, tx};
 
 /// Root that a branch leads to, with hashes as the protocol prints them.
@@ -87,7 +87,8 @@ fn transactions_are_proved_to_be_in_their_block() {
 fn headers_are_proved_at_every_checkpoint() {
     let mut node = Node::empty(config());
     let tree = HeaderTree::default();
-    // Past two levels above the groups of 32, so that complete and incomplete nodes of all kinds occur.
+    // Past two levels above the groups of 32, so that complete and incomplete nodes of all kinds
+    // occur.
     for count in 1..=200u32 {
         node.extend(Vec::new());
         let leaves: Vec<[u8; 32]> = node.ledger.blocks.iter().map(|block| block.hash.0).collect();

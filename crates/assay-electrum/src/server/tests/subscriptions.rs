@@ -31,7 +31,7 @@ fn statuses_are_those_of_the_specification() {
     node.accept(&second, 1);
     assert_eq!(client.notification()["params"], json!([hash(BOB), node.status(BOB)]));
     assert_eq!(client.call(subscribe, &json!([hash(CAROL)])), node.status(CAROL));
-    // The first is confirmed: the height of the second goes from -1 to 0, which is news for Carol too.
+    // The first is confirmed: the height of the second goes from -1 to 0, which concerns Carol too.
     node.mine(vec![first]);
     let told: Vec<Value> = (0..3).map(|_| client.notification()["params"].take()).collect();
     for script in [ALICE, BOB, CAROL] {
@@ -192,7 +192,8 @@ fn subscriptions_have_limits() {
     two.call(subscribe, &json!([hash(b"2")]));
 }
 
-/// Clients subscribe and leave while payments come; whoever stays ends with the status that the last answer or notification told.
+/// Clients subscribe and leave while payments come; those that stay end with the status that the
+/// last answer or notification said.
 #[test]
 fn the_last_word_is_the_truth_whatever_overlaps() {
     let mut node = Node::new();

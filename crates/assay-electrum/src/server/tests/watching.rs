@@ -1,4 +1,5 @@
-//! Outputs that clients watch: that they hear of every change and of nothing else, and what it costs others.
+//! Outputs that clients watch: that they hear of every change and of nothing else, and what it
+//! costs others.
 
 use std::collections::HashMap;
 use std::net::TcpStream;
@@ -60,8 +61,8 @@ fn a_change_looks_at_what_it_names_alone() {
                 node.accept(&other, 1);
                 node.settle();
             }
-            let hub = &node.server.shared.hub;
-            let before = hub.lookups.load(Ordering::Relaxed);
+            let subscriptions = &node.server.shared.subscriptions;
+            let before = subscriptions.lookups.load(Ordering::Relaxed);
             assert!(before >= count);
             node.accept(&paid, 1);
             let notified = [honest.notification(), honest.notification()];
@@ -69,7 +70,7 @@ fn a_change_looks_at_what_it_names_alone() {
             node.settle();
             node.mine(vec![paid]);
             node.settle();
-            lookups.push(node.server.shared.hub.lookups.load(Ordering::Relaxed) - before);
+            lookups.push(node.server.shared.subscriptions.lookups.load(Ordering::Relaxed) - before);
         }
         assert_eq!(lookups, [4; 3], "the script and the outpoint, twice");
     }
@@ -84,13 +85,13 @@ fn leaving_takes_no_longer_than_what_was_subscribed() {
     for (number, bad) in bads.iter_mut().enumerate() {
         watch_nothing(bad, number * EACH..(number + 1) * EACH, Some(b"mallory"));
     }
-    let hub = &node.server.shared.hub;
-    assert_eq!(hub.subscriptions.load(Ordering::Relaxed), 2 * EACH);
+    let subscriptions = &node.server.shared.subscriptions;
+    assert_eq!(subscriptions.count.load(Ordering::Relaxed), 2 * EACH);
     let mut honest = node.client_of("1.7");
     let start = Instant::now();
     drop(bads);
     let deadline = start + Duration::from_mins(1);
-    while hub.subscriptions.load(Ordering::Relaxed) > 0 {
+    while subscriptions.count.load(Ordering::Relaxed) > 0 {
         honest.call("blockchain.scriptpubkey.subscribe", &json!([hex(BOB)]));
         honest.call("blockchain.scriptpubkey.unsubscribe", &json!([hex(BOB)]));
         assert!(Instant::now() < deadline, "they take too long to leave");
@@ -100,8 +101,8 @@ fn leaving_takes_no_longer_than_what_was_subscribed() {
         assert!(Instant::now() < deadline);
         std::thread::yield_now();
     }
-    assert_eq!(hub.outpoints().len(), 0);
-    assert!(hub.outpoints().newcomers().is_empty(), "what has gone is not new");
+    assert_eq!(subscriptions.outpoints().len(), 0);
+    assert!(subscriptions.outpoints().take_new().is_empty(), "what has gone is not new");
 }
 
 /// What came and went between two changes is remembered by nobody.
@@ -114,7 +115,7 @@ fn coming_and_going_leaves_nothing_behind() {
         client.call("blockchain.scriptpubkey.subscribe", &json!([script]));
         client.call("blockchain.scriptpubkey.unsubscribe", &json!([script]));
     }
-    assert!(node.publisher.watched().newcomers().is_empty());
+    assert!(node.publisher.watched().take_new().is_empty());
 }
 
 /// Whoever watches little is notified before whoever watches much, whoever was there first.
@@ -129,13 +130,13 @@ fn after_a_reorganisation_everybody_hears_of_it() {
     let txid = paid.view().txid().to_string();
     assert_eq!(honest.call(SUBSCRIBE, &json!([txid, 0])), json!({"funder_height": 10}));
     honest.call("blockchain.scriptpubkey.subscribe", &json!([hex(BOB)]));
-    let before = node.server.shared.hub.lookups.load(Ordering::Relaxed);
+    let before = node.server.shared.subscriptions.lookups.load(Ordering::Relaxed);
     node.reorganise(1, Vec::new());
     let notified = [honest.notification(), honest.notification()];
     assert!(notified.iter().any(|line| line["params"] == json!([txid, 0, {}])), "{notified:?}");
     assert!(notified.iter().any(|line| line["params"] == json!([hash(BOB), null])), "{notified:?}");
     node.settle();
-    let lookups = node.server.shared.hub.lookups.load(Ordering::Relaxed) - before;
+    let lookups = node.server.shared.subscriptions.lookups.load(Ordering::Relaxed) - before;
     assert_eq!(lookups, 3_002, "each once");
 }
 
@@ -158,7 +159,8 @@ impl Watcher {
         assert_eq!(self.client.call("blockchain.outpoint.unsubscribe", &params), true);
     }
 
-    /// Everything that was notified is what has changed, once, and everything that has changed was notified: the oracle looks every output up.
+    /// Everything that was notified is what has changed, once, and everything that has changed was
+    /// notified: the oracle looks every output up.
     fn check(&mut self, seed: u64) {
         self.client.call("server.ping", &json!([]));
         let mut notified = HashMap::new();
@@ -178,8 +180,12 @@ impl Watcher {
         for (outpoint, known) in &mut self.known {
             let params = json!([outpoint.txid.to_string(), outpoint.vout]);
             let status = self.client.call("blockchain.outpoint.get_status", &params);
-            let news = (status != *known).then(|| status.clone());
-            assert_eq!(notified.remove(outpoint), news, "seed {seed}: {outpoint:?} was {known}");
+            let expected = (status != *known).then(|| status.clone());
+            assert_eq!(
+                notified.remove(outpoint),
+                expected,
+                "seed {seed}: {outpoint:?} was {known}"
+            );
             *known = status;
         }
         assert!(notified.is_empty(), "seed {seed}: {notified:?}");
@@ -253,7 +259,8 @@ fn happen(node: &mut Node, random: &mut Random, planned: &mut Vec<Transaction>, 
     }
 }
 
-/// Random histories of mempool, blocks and reorganisations, against an oracle that looks everything up after every change.
+/// Random histories of mempool, blocks and reorganisations, against an oracle that looks everything
+/// up after every change.
 #[test]
 fn notifications_are_those_of_looking_everything_up() {
     let mut notifications = 0;
@@ -288,7 +295,7 @@ fn notifications_are_those_of_looking_everything_up() {
             node.settle();
             watcher.check(seed);
         }
-        notifications += node.server.shared.hub.notifications.load(Ordering::Relaxed);
+        notifications += node.server.shared.subscriptions.notifications.load(Ordering::Relaxed);
     }
     println!("{notifications} notifications");
     assert!(notifications > 300, "{notifications}: little happened");

@@ -1,6 +1,9 @@
 //! SHA-256 compression in plain Rust: the oracle of the other backends.
 
-use crate::sha256::{INITIAL, to_bytes};
+/// The state before any block, FIPS 180-4 section 5.3.3.
+pub(crate) const INITIAL: [u32; 8] = [
+    0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
+];
 
 /// Round constants, FIPS 180-4 section 4.2.2.
 pub(crate) const K: [u32; 64] = [
@@ -34,6 +37,16 @@ const fn schedule(mut w: [u32; 16]) -> [u32; 64] {
         i += 1;
     }
     kw
+}
+
+/// The digest: state words in big-endian order.
+#[inline]
+pub(crate) fn to_bytes(state: [u32; 8]) -> [u8; 32] {
+    let mut out = [0u8; 32];
+    for (bytes, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(state) {
+        *bytes = word.to_be_bytes();
+    }
+    out
 }
 
 /// Absorbs whole blocks into `state`.

@@ -107,6 +107,7 @@ impl IndexTarget {
             env: Vec::new(),
             cookie: PathBuf::new(),
             node_log: None,
+            cores: Vec::new(),
         };
         match self.kind {
             IndexKind::Own => return Ok(None),

@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &BenchBlocksArguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// The folder with blocks that was named, or the usual one if it is there.
+/// The folder with blocks that was named.
 fn find_data(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     let places = |dir: &Path| [dir.join("blocks"), dir.to_owned()];
     let holds_blocks = |dir: &PathBuf| {
@@ -38,9 +38,9 @@ fn find_data(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
             .map(|entry| entry.path())
             .any(|path| path.extension().is_some_and(|ext| ext == "blk"))
     };
-    let usual = Path::new("..").join("shared").join("data");
-    let found = places(named.unwrap_or(&usual)).into_iter().find(holds_blocks);
-    if let (Some(named), None) = (named, &found) {
+    let Some(named) = named else { return Ok(None) };
+    let found = places(named).into_iter().find(holds_blocks);
+    if found.is_none() {
         anyhow::bail!("there are no NETWORK-HEIGHT.blk in {} or its blocks", named.display());
     }
     Ok(found)

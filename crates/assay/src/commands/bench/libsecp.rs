@@ -1,7 +1,7 @@
 //! `assay bench libsecp`.
 
 use assay_bench::signatures::LIBRARY;
-use assay_forge::yardstick;
+use assay_forge::reference_rate;
 use serde::Serialize;
 
 use crate::Outcome;
@@ -21,7 +21,7 @@ pub(crate) struct LibsecpRates {
 impl LibsecpRates {
     /// Measures; takes about half a second.
     pub(crate) fn measure() -> Self {
-        let (sign, verify) = (yardstick::sign_rate(), yardstick::verify_rate());
+        let (sign, verify) = (reference_rate::sign_rate(), reference_rate::verify_rate());
         Self {
             library: LIBRARY,
             threads: 1,

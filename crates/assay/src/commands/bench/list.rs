@@ -1,7 +1,8 @@
 //! `assay bench list`.
 
-use assay_bench::registry::{Filter, benchmarks, sections};
+use assay_bench::registry::{Filter, benchmarks};
 use assay_bench::suite::Benchmark;
+use assay_studies::sections;
 use serde::Serialize;
 
 use crate::Outcome;

@@ -1,9 +1,10 @@
 //! `assay bench FILTER`.
 
 use anyhow::bail;
-use assay_bench::registry::{Filter, sections};
+use assay_bench::registry::Filter;
 use assay_bench::run::{RunOptions, run as measure};
 use assay_bench::{report, table};
+use assay_studies::sections;
 
 use super::progress::RunBar;
 use crate::Outcome;

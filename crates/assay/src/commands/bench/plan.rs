@@ -8,6 +8,7 @@ use assay_bench::registry::Filter;
 use assay_bench::run::{RunOptions, run as measure};
 use assay_bench::suite::Extent;
 use assay_bench::{report, table};
+use assay_studies::sections_of;
 
 use super::progress::RunBar;
 use crate::Outcome;
@@ -39,7 +40,7 @@ pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<
     };
     let bar = RunBar::stopped_by(stop_flag()?);
     bar.warn();
-    let results = measure(&plan.sections(), &options, &bar)?;
+    let results = measure(&sections_of(plan), &options, &bar)?;
     drop(bar);
     report::write_all(&results, &out_dir)?;
     if arguments.json {

@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +9,6 @@ use std::time::{Duration, Instant};
 use assay_bench::Progress;
 use assay_bench::conditions::Conditions;
 use assay_bench::suite::Watch;
-use assay_lab::sync::SyncProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output;
@@ -59,30 +57,6 @@ impl Progress for Bar {
     fn step(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
-        }
-    }
-}
-
-impl SyncProgress for Bar {
-    fn chain(&self, dir: &Path, is_forged: bool) {
-        let doing = if is_forged { "forging the chain into" } else { "chain" };
-        self.say(&format!("{doing} {}", dir.display()));
-    }
-
-    fn run(&self, name: &str, done: usize, total: usize) {
-        let Some(bar) = &self.bar else {
-            return self.say(&format!("run {} of {total}: {name}", done + 1));
-        };
-        bar.set_message(name.to_owned());
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-        // A run takes seconds: the clock keeps moving meanwhile. A redraw a second costs next to nothing.
-        bar.enable_steady_tick(Duration::from_secs(1));
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
         }
     }
 }

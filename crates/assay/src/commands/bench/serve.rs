@@ -4,8 +4,9 @@ use std::io::{stdin, stdout};
 
 use anyhow::bail;
 use assay_bench::instructions::{Once, once};
-use assay_bench::registry::{Section, sections};
+use assay_bench::registry::Section;
 use assay_bench::serve::serve;
+use assay_studies::{sections, sections_of};
 
 use crate::Outcome;
 use crate::cli::{BenchOneArguments, BenchServeArguments};
@@ -34,7 +35,7 @@ fn find_sections(arguments: &BenchServeArguments) -> anyhow::Result<Vec<Section>
     match &arguments.plan {
         None => Ok(sections()),
         Some(name) => match find_bench_plan(name)? {
-            Some(plan) => Ok(plan.sections()),
+            Some(plan) => Ok(sections_of(&plan)),
             None => bail!("{name} is no plan of benchmarks"),
         },
     }

@@ -1,13 +1,17 @@
 //! `assay bench sync`.
 
 use anyhow::{Context, ensure};
-use assay_lab::process::measured::cores;
+use assay_lab::process::cores;
+use assay_lab::progress::Terminal;
+use assay_lab::run::RunOptions;
 use assay_lab::sync::{SyncOptions, SyncResults, run as measure};
 use assay_lab::target::kernel;
 
 use super::progress::Bar;
 use crate::Outcome;
 use crate::cli::{Against, BenchSyncArguments};
+use crate::commands::run::own_command;
+use crate::commands::stop_flag;
 
 pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
     let Against::Kernel = arguments.against;
@@ -21,26 +25,49 @@ pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
     distinct.sort_unstable();
     distinct.dedup();
     ensure!(distinct.len() == cores.len(), "--cores {cores:?}: a core is named twice");
-    // The chain is forged by another process: nothing of it is in this one's memory, which a child's peak would begin with.
     let options = SyncOptions {
-        assay: std::env::current_exe().context("cannot find the path of this program")?,
         kernel,
         recipe: arguments.recipe.clone(),
         seed: arguments.seed,
         scale: arguments.scale,
         distinct_keys: arguments.distinct_keys,
         chain_dir: arguments.chain.clone(),
-        work_dir: arguments.work.clone(),
         pairs: arguments.pairs,
         threads: arguments.threads.unwrap_or(cores.len()),
         cores,
         cores_compare: arguments.cores_compare,
         sample_compare: arguments.sample_compare,
     };
-    let bar = Bar::new();
-    bar.warn();
-    let results = measure(&options, &bar)?;
-    drop(bar);
+    // The chain is forged by another process: nothing of it is in this one's memory, which a child's peak would begin with.
+    let with = RunOptions {
+        out_dir: arguments.work.clone(),
+        forge_command: own_command(&["chain", "forge"])?,
+        node_command: own_command(&["node"])?,
+        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
+        rerun: rerun(arguments),
+        ..RunOptions::default()
+    };
+    Bar::new().warn();
+    let results = measure(&options, with, &Terminal::stopped_by(stop_flag()?))?;
     super::print(&results, arguments.json, SyncResults::text)?;
     Ok(Outcome::Good)
+}
+
+/// The command line that repeats the measurement; folders and cores are the reader's own choice.
+fn rerun(arguments: &BenchSyncArguments) -> String {
+    let BenchSyncArguments { recipe, scale, seed, pairs, .. } = arguments;
+    let mut words = vec!["assay bench sync --against kernel".to_owned()];
+    if arguments.chain.is_none() {
+        words.push(format!("--recipe {recipe} --scale {scale} --seed {seed}"));
+    }
+    words.push(format!("--pairs {pairs}"));
+    for (flag, is_given) in [
+        ("--distinct-keys", arguments.distinct_keys),
+        ("--cores-compare", arguments.cores_compare),
+        ("--sample-compare", arguments.sample_compare),
+    ] {
+        words.extend(is_given.then(|| flag.to_owned()));
+    }
+    words.join(" ")
 }

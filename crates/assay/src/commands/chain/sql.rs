@@ -11,6 +11,8 @@ use assay_stats::{
     Cell, Heights, Loaded, ReadOptions, Source, SqlError, describe_tables, list_tables, query,
 };
 
+use faster_hex::hex_string;
+
 use super::source;
 use crate::Outcome;
 use crate::bar::Bar;
@@ -224,7 +226,7 @@ fn shown(cell: &Cell) -> String {
         Cell::Int(value) => value.to_string(),
         Cell::Real(value) => value.to_string(),
         Cell::Text(text) => text.clone(),
-        Cell::Blob(bytes) => hex(bytes),
+        Cell::Blob(bytes) => hex_string(bytes),
     }
 }
 
@@ -256,16 +258,8 @@ fn json_cell(cell: &Cell) -> serde_json::Value {
         Cell::Int(value) => (*value).into(),
         Cell::Real(value) => (*value).into(),
         Cell::Text(text) => text.as_str().into(),
-        Cell::Blob(bytes) => hex(bytes).into(),
+        Cell::Blob(bytes) => hex_string(bytes).into(),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

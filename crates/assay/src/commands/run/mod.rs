@@ -103,6 +103,7 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let options = RunOptions {
         out_dir,
         chain_dir: arguments.chain.clone(),
+        takes_any_chain: false,
         scale: arguments.scale,
         seed: arguments.seed,
         targets: arguments.targets.clone(),
@@ -112,7 +113,7 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
         forge_command: own_command(&["chain", "forge"])?,
         scripts_command: own_command(&["chain", "scripts"])?,
         node_command: own_command(&["node"])?,
-        yardstick_command: own_command(&["bench", "libsecp", "--json"])?,
+        reference_rate_command: own_command(&["bench", "libsecp", "--json"])?,
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
         rerun: rerun(name, arguments),

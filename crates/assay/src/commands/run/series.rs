@@ -68,7 +68,7 @@ pub(super) fn run(
         options.chain_dir.get_or_insert_with(|| out_dir.join("chain"));
         options.out_dir = out_dir.join(&folder);
         if number > 1 {
-            options.yardstick_command.clear();
+            options.reference_rate_command.clear();
         }
         let results = run_plan(plan.clone(), &options, reporter)?;
         series.push(judged(folder, results)?);

@@ -1,0 +1,71 @@
+//! `plans/overview.toml`: the questions of the published reports, which the first screen of a report and the page of all
+//! results answer.
+
+use assay_report::Question;
+use serde::Deserialize;
+
+/// The format this program knows.
+const FORMAT: u32 = 1;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: u32,
+    report: Vec<Report>,
+}
+
+/// A published report.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// The plan that reruns it.
+    pub plan: String,
+    /// Its heading.
+    pub title: String,
+    /// Who published it, when, and where it can be read.
+    pub source: String,
+    /// The answer of the report in a sentence: `{0}` is the time that answers the first question, `{0.ratio}` the ratio to the
+    /// baseline, `{0.by}` the alternative.
+    pub answer: Option<String>,
+    /// What it asks.
+    #[serde(rename = "question")]
+    pub questions: Vec<Question>,
+}
+
+/// All reports, in the order of the file.
+///
+/// # Panics
+/// When the file is malformed, which is a defect of this program.
+pub fn reports() -> Vec<Report> {
+    let text = include_str!("../../../plans/overview.toml");
+    // A test reads it, so a malformed file never ships.
+    let file: File = toml::from_str(text).expect("a test reads the overview");
+    assert_eq!(file.format, FORMAT, "format of the overview");
+    file.report
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::plan::BenchPlan;
+
+    #[test]
+    fn every_report_names_a_plan_and_asks_something() {
+        let reports = reports();
+        let plans: BTreeSet<&str> = reports.iter().map(|report| report.plan.as_str()).collect();
+        assert_eq!(plans.len(), reports.len(), "a plan for each");
+        for report in &reports {
+            let name = report.plan.as_str();
+            let is_known = assay_lab::plan::Plan::builtin(name).is_ok()
+                || BenchPlan::builtin_names().any(|known| known == name);
+            assert!(is_known, "{name} is a built-in plan");
+            assert!(!report.questions.is_empty() && report.source.contains("20"), "{name}");
+            for question in &report.questions {
+                let both = question.benchmark.is_some() && question.phase.is_some();
+                assert!(!question.ask.is_empty() && !both, "{question:?}");
+            }
+        }
+    }
+}

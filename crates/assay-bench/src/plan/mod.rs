@@ -1,0 +1,231 @@
+//! Plans of benchmarks: TOML files of `kind = "bench"`.
+
+mod ibd;
+mod pairing;
+mod stack;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assay_lab::plan::PlanError;
+use serde::{Deserialize, Serialize};
+
+use crate::suite::Published;
+
+pub use self::ibd::IbdSettings;
+pub use self::pairing::{PairingSettings, SubjectSettings};
+pub use self::stack::{LimitSettings, StackSettings, Wrap};
+
+/// The format this program knows.
+const FORMAT: u32 = 1;
+
+/// Most rounds a plan may ask for.
+pub const ROUNDS_MAX: usize = 10_001;
+
+const BUILTIN: [(&str, &str); 3] = [
+    ("stack-element-size", include_str!("../../../../plans/stack-element-size.toml")),
+    ("ibd-tracking", include_str!("../../../../plans/ibd-tracking.toml")),
+    ("pairing-curves", include_str!("../../../../plans/pairing-curves.toml")),
+];
+
+/// What a plan is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Benchmarks.
+    Bench,
+}
+
+/// Which benchmarks to make, and what to set beside them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BenchPlan {
+    /// Version of this format: 1.
+    pub format: u32,
+    /// What it is of.
+    pub kind: Kind,
+    /// Short name: small letters, digits, `-`.
+    pub name: String,
+    /// Heading of the report.
+    pub title: String,
+    /// The paragraph under it.
+    pub summary: String,
+    /// What the report is to answer.
+    #[serde(default)]
+    pub questions: Vec<String>,
+    /// Rounds that count, instead of those of the extent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<usize>,
+    /// Stack element size: settings of its suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<StackSettings>,
+    /// Optimisations of the initial block download.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ibd: Option<IbdSettings>,
+    /// Pairing curves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairing: Option<PairingSettings>,
+    /// Published figures, besides those that the suites know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
+    /// Builds of this program to compare.
+    #[serde(default, rename = "build", skip_serializing_if = "Vec::is_empty")]
+    pub builds: Vec<Build>,
+}
+
+/// A build of this program: other compiler, other flags, other version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// Its name in the report.
+    pub name: String,
+    /// The program and arguments before the subcommand; a relative path with a `/` is taken from the plan's folder.
+    pub command: Vec<String>,
+    /// Benchmarks to compare, by parts of names or patterns; all if there are none.
+    #[serde(default)]
+    pub benchmarks: Vec<String>,
+}
+
+impl BenchPlan {
+    /// Names of the plans in the binary.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
+    }
+
+    /// The text of a plan from the binary.
+    pub fn builtin_text(name: &str) -> Option<&'static str> {
+        BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
+    }
+
+    /// Whether a text is a plan of this kind rather than one of the laboratory. What is no TOML is none: the laboratory
+    /// says what is wrong with it.
+    pub fn is_one(text: &str) -> bool {
+        let table = text.parse::<toml::Table>();
+        table.is_ok_and(|table| table.get("kind").and_then(toml::Value::as_str) == Some("bench"))
+    }
+
+    /// A plan from a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is not TOML, has an unknown key or an impossible value.
+    pub fn load(path: &Path) -> Result<Self, PlanError> {
+        let text = fs::read_to_string(path)
+            .map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
+        let mut plan = Self::parse(&text, &path.display().to_string())?;
+        for build in &mut plan.builds {
+            if let Some(program) = build.command.first_mut().filter(|name| name.contains('/')) {
+                let folder = path.parent().unwrap_or(Path::new(""));
+                *program = folder.join(PathBuf::from(&*program)).display().to_string();
+            }
+        }
+        Ok(plan)
+    }
+
+    /// A plan from text; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// As [`BenchPlan::load`].
+    pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
+        let plan: Self = toml::from_str(text)
+            .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
+        plan.check().map_err(|(key, value, rule)| PlanError::Value {
+            origin: origin.to_owned(),
+            key: key.to_owned(),
+            value,
+            rule,
+        })?;
+        Ok(plan)
+    }
+
+    /// Checks the values that TOML types cannot express: key, value and the rule it breaks.
+    fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
+        let is_name = |name: &str| {
+            let allowed =
+                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+            !name.is_empty() && name.len() <= 64 && name.chars().all(allowed)
+        };
+        if self.format != FORMAT {
+            return Err(("format", self.format.to_string(), "only format 1 is known"));
+        }
+        if !is_name(&self.name) || self.name.contains('.') {
+            return Err(("name", self.name.clone(), "use small letters, digits and '-'"));
+        }
+        if let Some(rounds) = self.rounds.filter(|rounds| !(1..=ROUNDS_MAX).contains(rounds)) {
+            return Err(("rounds", rounds.to_string(), "use 1 to 10001"));
+        }
+        if self.stack.is_none() && self.ibd.is_none() && self.pairing.is_none() {
+            return Err(("stack, ibd, pairing", "none".to_owned(), "name a section at least"));
+        }
+        for (index, build) in self.builds.iter().enumerate() {
+            if !is_name(&build.name) {
+                let rule = "use small letters, digits, '-' and '.'";
+                return Err(("build.name", build.name.clone(), rule));
+            }
+            if self.builds[..index].iter().any(|other| other.name == build.name) {
+                return Err(("build.name", build.name.clone(), "each build once"));
+            }
+            if build.command.first().is_none_or(String::is_empty) {
+                return Err(("build.command", "[]".to_owned(), "name a program"));
+            }
+        }
+        if let [build] = &self.builds[..] {
+            return Err(("build", build.name.clone(), "it takes two to compare"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: &str = "format = 1\nkind = \"bench\"\nname = \"mine\"\ntitle = \"T\"\nsummary = \"S\"\nrounds = 9\n\
+        [stack]\n[[build]]\nname = \"a\"\ncommand = [\"bin/assay\"]\n[[build]]\nname = \"b\"\ncommand = [\"assay\"]\n";
+
+    #[test]
+    fn builtin_plans_parse() {
+        for name in BenchPlan::builtin_names() {
+            let text = BenchPlan::builtin_text(name).expect("it is in the binary");
+            assert!(BenchPlan::is_one(text), "{name}");
+            let plan = BenchPlan::parse(text, name).expect("a built-in plan is valid");
+            assert_eq!(plan.name, name);
+            let json = serde_json::to_string(&plan).expect("a plan is JSON");
+            assert_eq!(serde_json::from_str::<BenchPlan>(&json).expect("and back"), plan);
+        }
+    }
+
+    #[test]
+    fn impossible_values_are_refused() {
+        assert!(BenchPlan::parse(PLAN, "plan.toml").is_ok());
+        for (from, to, said) in [
+            ("rounds = 9", "ronds = 9", "plan.toml, line 6, column 1: unknown field `ronds`"),
+            ("[stack]", "[stack]\nsise = 1", "line 8, column 1: unknown field `sise`"),
+            ("rounds = 9", "rounds = 0", "plan.toml: rounds = 0: use 1 to 10001"),
+            ("format = 1", "format = 2", "format = 2: only format 1 is known"),
+            ("kind = \"bench\"", "kind = \"chain\"", "unknown variant `chain`"),
+            ("\"mine\"", "\"../up\"", "name = ../up"),
+            ("[stack]", "", "name a section at least"),
+            ("name = \"b\"", "name = \"a\"", "build.name = a: each build once"),
+            ("[\"assay\"]", "[]", "name a program"),
+        ] {
+            assert!(PLAN.contains(from), "{from} is in the plan");
+            let text = PLAN.replacen(from, to, 1);
+            let error = BenchPlan::parse(&text, "plan.toml").expect_err(to).to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        let one = PLAN.split_at(PLAN.rfind("[[build]]").expect("two")).0;
+        let error = BenchPlan::parse(one, "plan.toml").expect_err("one build").to_string();
+        assert!(error.contains("it takes two"), "{error}");
+    }
+
+    #[test]
+    fn programs_are_taken_from_the_folder_of_the_plan() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("plan.toml");
+        fs::write(&path, PLAN).expect("writable");
+        let plan = BenchPlan::load(&path).expect("a plan");
+        assert_eq!(Path::new(&plan.builds[0].command[0]), folder.path().join("bin/assay"));
+        assert_eq!(plan.builds[1].command[0], "assay");
+        assert!(matches!(BenchPlan::load(folder.path()), Err(PlanError::Read { .. })));
+    }
+}

@@ -1,0 +1,76 @@
+//! The section `[pairing]` of a plan: curves, libraries and sizes.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The section `[pairing]` of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PairingSettings {
+    /// Curves and groups of protocols, in the order of the report.
+    pub curves: Vec<String>,
+    /// Points of a multi-scalar multiplication.
+    pub msm_points: Vec<usize>,
+    /// Signatures that are aggregated, or verified together.
+    pub signatures: Vec<usize>,
+    /// Blobs whose proofs are verified together.
+    pub blobs: Vec<usize>,
+    /// Pairs of points of a pairing check of the virtual machine.
+    pub pairs: Vec<usize>,
+    /// Where all inputs come from.
+    pub seed: u64,
+    /// The program `assay-peer-pairing`; without it `ASSAY_PEER_PAIRING`, or where Cargo puts it in this checkout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<PathBuf>,
+    /// The program of `peers/gnark`; without it `ASSAY_PEER_GNARK`, or where its build puts it in this checkout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gnark: Option<PathBuf>,
+    /// Subjects to leave out.
+    pub without: Vec<String>,
+    /// More subjects: other libraries, or other builds of one.
+    pub subjects: Vec<SubjectSettings>,
+    /// Clock of the processor, for cycles as well as times; estimated without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_ghz: Option<f64>,
+}
+
+/// A subject that a plan names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubjectSettings {
+    /// Its name in the report.
+    pub name: String,
+    /// The program and its arguments; it speaks the protocol of `peers/pairing/README.md`.
+    pub command: Vec<String>,
+}
+
+impl Default for PairingSettings {
+    fn default() -> Self {
+        let curves = [
+            "bn254",
+            "bls12-381",
+            "bls12-377",
+            "secp256k1",
+            "pallas",
+            "vesta",
+            "bls-signatures",
+            "kzg",
+            "evm",
+            "pool",
+        ];
+        Self {
+            curves: curves.map(str::to_owned).to_vec(),
+            msm_points: (1..=18).map(|bits| 1 << bits).collect(),
+            signatures: vec![2, 8, 32, 60, 128, 180],
+            blobs: vec![1, 2, 4, 8, 16, 32, 64],
+            pairs: (1..=8).collect(),
+            seed: 7,
+            peer: None,
+            gnark: None,
+            without: Vec::new(),
+            subjects: Vec::new(),
+            clock_ghz: None,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The section `[stack]` of a plan: sizes of stack elements.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The section `[stack]` of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StackSettings {
+    /// Bytes of `<data>`.
+    pub sizes: Vec<usize>,
+    /// Scripts: `<data>` in front is an element of the witness, `<push>` a push of the same data anywhere in the script.
+    pub templates: Vec<String>,
+    /// Also `<data> HASH OP_DROP OP_1` for each other hashing opcode.
+    pub hashing_opcodes: bool,
+    /// How outputs commit to the scripts.
+    pub wraps: Vec<Wrap>,
+    /// Limits under which they are run; the first one that lets a script pass is the one it is measured under.
+    pub limits: Vec<LimitSettings>,
+    /// The program around Bitcoin Core's kernel; if not given, where Cargo puts it.
+    pub kernel: Option<PathBuf>,
+    /// Folder with `script_tests.json`, `tx_valid.json` and `tx_invalid.json`; if not given, `$ASSAY_TEST_DATA/vectors`.
+    pub vectors: Option<PathBuf>,
+}
+
+/// Limits of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitSettings {
+    /// Most bytes of a stack element.
+    pub element_bytes_max: usize,
+    /// Most bytes of one that `OP_DUP` copies, if that is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dup_bytes_max: Option<usize>,
+}
+
+/// What the report asks for.
+impl Default for StackSettings {
+    fn default() -> Self {
+        let templates = ["<data> OP_SHA256 OP_DROP OP_1", "<data> OP_DUP OP_SHA256 OP_DROP OP_1"];
+        Self {
+            sizes: vec![1, 64, 65, 100, 520, 8000],
+            templates: templates.map(str::to_owned).to_vec(),
+            hashing_opcodes: true,
+            wraps: vec![Wrap::P2wsh, Wrap::Tapscript],
+            limits: vec![
+                LimitSettings { element_bytes_max: 520, dup_bytes_max: None },
+                LimitSettings { element_bytes_max: 8000, dup_bytes_max: Some(520) },
+                LimitSettings { element_bytes_max: 8000, dup_bytes_max: None },
+            ],
+            kernel: None,
+            vectors: None,
+        }
+    }
+}
+
+/// How an output commits to a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wrap {
+    /// Not at all: the output holds it, and it has no arguments.
+    Bare,
+    /// By its hash (BIP-0141, version 0).
+    P2wsh,
+    /// As the only leaf of a Taproot output.
+    Tapscript,
+}
+
+impl Wrap {
+    /// Name in benchmarks.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::P2wsh => "p2wsh",
+            Self::Tapscript => "tapscript",
+        }
+    }
+}

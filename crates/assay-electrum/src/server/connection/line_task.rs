@@ -1,0 +1,262 @@
+//! Answers a line, in steps short enough that other clients are served in between.
+
+use std::collections::VecDeque;
+use std::thread;
+use std::time::Instant;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::server::disconnect::DisconnectReason;
+use crate::server::limits::rate_limit::units;
+use crate::server::methods;
+use crate::server::protocol::error::CallError;
+use crate::server::protocol::methods::{METHODS, lookup};
+use crate::server::protocol::request::{self, Message, Request};
+use crate::server::protocol::{Code, Out, RpcError};
+use crate::server::schedule::SLICE;
+use crate::server::schedule::retry::{REQUEST_PAUSE, REQUEST_TRIES};
+use crate::server::session::Session;
+use crate::server::shared::Shared;
+
+/// Lines up to this length may be answered on the thread that received them.
+const IMMEDIATE_LINE_MAX: usize = 4096;
+/// What a line costs that is no request, in addition to what any costs.
+const BAD_REQUEST_UNITS: f64 = 20.0;
+
+/// Runs the first of `tasks` and then the next for a slice of time; those that are done are
+/// removed.
+pub(in crate::server) fn run_slice(
+    tasks: &mut VecDeque<LineTask>,
+    shared: &Shared,
+    session: &Session,
+) {
+    let start = Instant::now();
+    while let Some(task) = tasks.front_mut() {
+        if task.step(shared, session) {
+            tasks.pop_front();
+            if session.disconnect().is_some() {
+                return;
+            }
+        }
+        if start.elapsed() >= SLICE {
+            return;
+        }
+    }
+}
+
+/// A line with the part of the response that is written.
+pub(in crate::server) struct LineTask {
+    line: Vec<u8>,
+    /// Its share of the memory for long lines.
+    _memory: Option<OwnedSemaphorePermit>,
+    requests: Option<Requests>,
+    next: usize,
+    out: Out,
+    /// Whether all requests get an error because the client is over its budget.
+    rejected: bool,
+}
+
+struct Requests {
+    items: Vec<Request>,
+    batch: bool,
+}
+
+impl LineTask {
+    pub(in crate::server) fn new(
+        line: Vec<u8>,
+        memory: Option<OwnedSemaphorePermit>,
+        rejected: bool,
+    ) -> Self {
+        Self { line, _memory: memory, requests: None, next: 0, out: Out::new(), rejected }
+    }
+
+    /// Whether the line can be answered at once, without a worker.
+    pub(in crate::server) fn is_immediate(&mut self, shared: &Shared, session: &Session) -> bool {
+        if self.line.len() > IMMEDIATE_LINE_MAX {
+            return false;
+        }
+        let version = session.version();
+        let requests = self.requests(shared);
+        !requests.batch
+            && requests.items.iter().all(|request| match &request.method {
+                Ok(name) => {
+                    lookup(name, version).is_none_or(|method| METHODS[method].kind.is_immediate())
+                }
+                Err(_) => true,
+            })
+    }
+
+    /// Answers requests for a slice of time, and returns whether all are answered and the response
+    /// is queued.
+    pub(in crate::server) fn step(&mut self, shared: &Shared, session: &Session) -> bool {
+        let start = Instant::now();
+        let begun = (self.next, self.out.len());
+        self.requests(shared);
+        let Some(requests) = self.requests.take() else { return true };
+        if self.next == 0 && Self::subscribes(&requests, session) {
+            session.send_queue.hold_notifications();
+        }
+        while let Some(request) = requests.items.get(self.next) {
+            if self.next > begun.0 && start.elapsed() >= SLICE {
+                break;
+            }
+            self.answer(shared, session, request, requests.batch);
+            self.next += 1;
+        }
+        let written = self.out.len().saturating_sub(begun.1);
+        let received = if begun.0 == 0 { self.line.len() } else { 0 };
+        session.spend(units(self.next - begun.0, start.elapsed(), written + received));
+        if self.next < requests.items.len() {
+            self.requests = Some(requests);
+            return false;
+        }
+        self.finish(session, &requests);
+        true
+    }
+
+    fn requests(&mut self, shared: &Shared) -> &Requests {
+        let line = &self.line;
+        self.requests.get_or_insert_with(|| {
+            match request::parse(line, shared.config.limits.batch_max) {
+                Message::Single(request) => Requests { items: vec![request], batch: false },
+                Message::Batch(items) => Requests { items, batch: true },
+                Message::Bad(error) => {
+                    let request = Request { id: None, method: Err(error), params: None };
+                    Requests { items: vec![request], batch: false }
+                }
+            }
+        })
+    }
+
+    fn subscribes(requests: &Requests, session: &Session) -> bool {
+        let version = session.version();
+        requests.items.iter().any(|request| {
+            let name = request.method.as_ref().ok();
+            name.and_then(|name| lookup(name, version))
+                .is_some_and(|method| METHODS[method].kind.subscribes())
+        })
+    }
+
+    fn answer(&mut self, shared: &Shared, session: &Session, request: &Request, batch: bool) {
+        let error = match &request.method {
+            // A notification: the only one with a meaning, `server.ping`, asks for nothing.
+            Ok(_) if request.id.is_none() => return,
+            Ok(name) => self.call(shared, session, request, name, batch).err(),
+            Err(error) => {
+                shared.metrics.bad_request();
+                session.spend(BAD_REQUEST_UNITS);
+                session.count_rejection(shared.config.limits.refusals_max);
+                Some(error.clone())
+            }
+        };
+        if let Some(error) = error {
+            self.begin(request, batch);
+            self.out.raw("\"error\":{\"code\":").int(error.code.number());
+            self.out.raw(",\"message\":").string(&error.message).raw("}}");
+        }
+    }
+
+    fn call(
+        &mut self,
+        shared: &Shared,
+        session: &Session,
+        request: &Request,
+        name: &str,
+        batch: bool,
+    ) -> Result<(), RpcError> {
+        let limits = &shared.config.limits;
+        if self.rejected {
+            session.count_rejection(limits.refusals_max);
+            shared.metrics.refused();
+            return Err(RpcError::new(Code::Excessive, "excessive resource usage"));
+        }
+        session.clear_rejections();
+        let Some(number) = lookup(name, session.version()) else {
+            shared.metrics.bad_request();
+            return Err(RpcError::new(Code::MethodNotFound, "unknown method"));
+        };
+        let left = limits.response_bytes_max.saturating_sub(self.out.len());
+        if left == 0 {
+            return Err(RpcError::new(Code::Excessive, "the batch's answers are too large"));
+        }
+        let params =
+            request.params.clone().and_then(|range| std::str::from_utf8(&self.line[range]).ok());
+        let start = Instant::now();
+        let before = self.out.len();
+        write_begin(&mut self.out, &self.line, request, batch);
+        self.out.raw("\"result\":");
+        let body = self.out.len();
+        let mut result = Ok(());
+        for _ in 0..REQUEST_TRIES {
+            self.out.truncate(body);
+            result = methods::answer(shared, session, &METHODS[number], params, &mut self.out);
+            match result {
+                Err(CallError::Again) => thread::sleep(REQUEST_PAUSE),
+                _ => break,
+            }
+        }
+        let result = result.map_err(|error| match error {
+            CallError::Rpc(error) => error,
+            CallError::Again => RpcError::bad("the chain was reorganised meanwhile"),
+        });
+        let result = match result {
+            Ok(()) if batch && self.out.len() - before > left => {
+                Err(RpcError::new(Code::Excessive, "the batch's answers are too large"))
+            }
+            result => result,
+        };
+        shared.metrics.request(number, start.elapsed(), result.is_ok());
+        match result {
+            Ok(()) => {
+                self.out.raw("}");
+                Ok(())
+            }
+            Err(error) => {
+                self.out.truncate(before);
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(&mut self, request: &Request, batch: bool) {
+        write_begin(&mut self.out, &self.line, request, batch);
+    }
+
+    fn finish(&mut self, session: &Session, requests: &Requests) {
+        if !self.out.is_empty() {
+            let mut out = std::mem::take(&mut self.out);
+            if requests.batch {
+                out.raw("]");
+            }
+            out.raw("\n");
+            session.send_queue.respond(out.into_bytes());
+        }
+        session.send_queue.release_notifications();
+        if let Some(reason) = session.disconnect() {
+            session.send_queue.close(reason);
+        }
+    }
+}
+
+/// Begins a response up to its result or error.
+fn write_begin(out: &mut Out, line: &[u8], request: &Request, batch: bool) {
+    if batch {
+        out.raw(if out.is_empty() { "[" } else { "," });
+    }
+    out.raw("{\"jsonrpc\":\"2.0\",\"id\":");
+    match &request.id {
+        Some(id) => out.raw_bytes(&line[id.clone()]),
+        None => out.raw("null"),
+    };
+    out.raw(",");
+}
+
+/// Responds to a line that is too long to be received.
+pub(in crate::server) fn oversize(session: &Session, max: usize) -> DisconnectReason {
+    let mut out = Out::new();
+    out.raw("{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":").int(Code::Excessive.number());
+    let message = format!("a request may have {max} bytes");
+    out.raw(",\"message\":").string(&message).raw("}}\n");
+    session.send_queue.respond(out.into_bytes());
+    DisconnectReason::Oversize
+}

@@ -1,0 +1,6 @@
+//! A client from its connection to its end.
+
+pub(in crate::server) mod accept;
+pub(in crate::server) mod line_task;
+pub(in crate::server) mod metrics_endpoint;
+pub(in crate::server) mod serve;

@@ -1,0 +1,233 @@
+//! Reads the lines of a client and has them answered, until the connection ends.
+
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, split};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::line_task::{self, LineTask};
+use crate::server::disconnect::DisconnectReason;
+use crate::server::limits::rate_limit::Admission;
+use crate::server::net::line_reader::{Line, LineReader, Read};
+use crate::server::net::socket::Stream;
+use crate::server::net::writer::Writer;
+use crate::server::schedule::Priority;
+use crate::server::session::Session;
+use crate::server::shared::Shared;
+
+/// A client with more than this queued is not read until it has read: less while send memory is
+/// half used.
+const OUTPUT_LOW: usize = 1 << 20;
+const OUTPUT_LOW_HALF_USED: usize = 64 << 10;
+/// Longer lines never have priority.
+const HIGH_PRIORITY_LINE_MAX: usize = 64 << 10;
+/// Time to send what is queued when the connection ends.
+const DRAIN_TIME: Duration = Duration::from_secs(5);
+
+/// Serves a client until the connection ends; `deadline` is for its first request.
+///
+/// The socket is with the runtime for the client's priority
+/// ([`crate::server::schedule::runtimes`]).
+pub(in crate::server) async fn serve<S: Stream>(
+    mut stream: S,
+    session: Arc<Session>,
+    shared: Arc<Shared>,
+    deadline: Instant,
+    stop: watch::Receiver<bool>,
+) {
+    if stream.socket().part().is_err() {
+        return;
+    }
+    let limits = &shared.config.limits;
+    let lines = LineReader::new(limits.request_bytes_max, Arc::clone(&shared.long_lines));
+    let deadline = Some(deadline);
+    let (of_session, of_shared) = (Arc::clone(&session), Arc::clone(&shared));
+    let writer = Writer::new(limits.write_stall);
+    let mut client =
+        Client { session: of_session, shared: of_shared, deadline, stop, lines, writer };
+    let mut priority = Priority::Normal;
+    loop {
+        match shared.runtimes.of(priority).spawn(client.run(stream, priority)).await {
+            Ok(Some(moved)) => (client, stream) = moved,
+            Ok(None) => return,
+            Err(_) => {
+                // The task panicked or was cancelled: a defect of ours, or the end of the process.
+                session.send_queue.close(DisconnectReason::Defect);
+                session.end(&shared);
+                return shared.metrics.ended(DisconnectReason::Defect);
+            }
+        }
+        priority = priority.other();
+    }
+}
+
+/// A client without its socket.
+struct Client {
+    session: Arc<Session>,
+    shared: Arc<Shared>,
+    /// For the first request.
+    deadline: Option<Instant>,
+    stop: watch::Receiver<bool>,
+    lines: LineReader,
+    writer: Writer,
+}
+
+/// Why a runtime stops serving a client.
+enum Exit {
+    /// The other runtime takes over.
+    Move,
+    /// The connection ends.
+    Disconnect(DisconnectReason),
+}
+
+impl Client {
+    /// Serves the client with `priority`; returns it when the other runtime is to take over.
+    async fn run<S: Stream>(mut self, mut stream: S, priority: Priority) -> Option<(Self, S)> {
+        let joined = stream.socket().join();
+        let (mut reader, mut sink) = split(stream);
+        let session = Arc::clone(&self.session);
+        let is_over = {
+            let Self { shared, deadline, stop, lines, writer, .. } = &mut self;
+            let mut writing = pin!(writer.run(&mut sink, &session.send_queue, &shared.metrics));
+            let mut all_is_written = false;
+            let exit = if joined.is_err() {
+                Exit::Disconnect(DisconnectReason::Left)
+            } else {
+                tokio::select! {
+                    exit = read((&mut reader, lines), priority, &session, shared, deadline) => exit,
+                    reason = session.send_queue.wait_closed() => Exit::Disconnect(reason),
+                    () = &mut writing => {
+                        all_is_written = true;
+                        Exit::Disconnect(DisconnectReason::Left)
+                    }
+                    // An error means that the server is gone.
+                    _ = stop.wait_for(|stop| *stop) => Exit::Disconnect(DisconnectReason::Stopping),
+                }
+            };
+            if let Exit::Disconnect(reason) = exit {
+                // A client that only closed its sending side still gets its responses.
+                if end(reason, &session, shared) && !all_is_written {
+                    let _ = timeout(DRAIN_TIME, writing).await;
+                }
+                true
+            } else {
+                false
+            }
+        };
+        if is_over {
+            return None;
+        }
+        let mut stream = reader.unsplit(sink);
+        // A socket that cannot move is closed there.
+        let _ = stream.socket().part();
+        Some((self, stream))
+    }
+}
+
+/// Ends a connection; says whether what is queued is still to be sent.
+fn end(reason: DisconnectReason, session: &Session, shared: &Shared) -> bool {
+    session.send_queue.close(reason);
+    let reason = session.send_queue.closed().unwrap_or(reason);
+    session.end(shared);
+    shared.metrics.ended(reason);
+    !matches!(reason, DisconnectReason::SlowReader | DisconnectReason::OutputFull)
+}
+
+/// Reads and answers until the connection ends or the other runtime is to take over.
+async fn read<R: AsyncRead + Unpin>(
+    (reader, lines): (&mut R, &mut LineReader),
+    priority: Priority,
+    session: &Arc<Session>,
+    shared: &Arc<Shared>,
+    deadline: &mut Option<Instant>,
+) -> Exit {
+    let limits = &shared.config.limits;
+    let end = Exit::Disconnect;
+    loop {
+        let is_light = priority == Priority::High;
+        if is_light && session.admit(Duration::ZERO) != Admission::Now(Priority::High) {
+            return Exit::Move;
+        }
+        let low = if shared.send_memory.is_half_used() { OUTPUT_LOW_HALF_USED } else { OUTPUT_LOW };
+        session.send_queue.wait_below(low).await;
+        let now = Instant::now();
+        let until = deadline.unwrap_or_else(|| now + limits.idle);
+        let may_move = !is_light && !lines.is_long();
+        let wait = if may_move { until.min(now + session.light_in()) } else { until };
+        let line = match timeout_at(wait, lines.next(reader, is_light)).await {
+            Ok(Ok(Read::Line(line))) => line,
+            Ok(Ok(Read::Long)) => return Exit::Move,
+            Ok(Ok(Read::End)) => return end(DisconnectReason::Left),
+            Ok(Err(DisconnectReason::Oversize)) => {
+                return end(line_task::oversize(session, limits.request_bytes_max));
+            }
+            Ok(Err(reason)) => return end(reason),
+            Err(_) if wait < until && lines.is_long() => continue,
+            Err(_) if wait < until => return Exit::Move,
+            Err(_) if deadline.is_some() => return end(DisconnectReason::NoRequest),
+            Err(_) => return end(DisconnectReason::Idle),
+        };
+        *deadline = None;
+        let group = lines.group(line);
+        for line in &group {
+            shared.metrics.received(line.bytes.len() + 1);
+        }
+        if let Some(reason) = answer(group, session, shared).await {
+            return end(reason);
+        }
+    }
+}
+
+/// Answers lines. Those that the client sends meanwhile wait in its socket.
+async fn answer(
+    group: Vec<Line>,
+    session: &Arc<Session>,
+    shared: &Arc<Shared>,
+) -> Option<DisconnectReason> {
+    let admission = match session.admit(shared.config.limits.throttle_max) {
+        Admission::Delay(time) => {
+            shared.metrics.throttled();
+            sleep(time).await;
+            Admission::Now(Priority::Normal)
+        }
+        admission => admission,
+    };
+    let is_long = group.iter().any(|line| line.bytes.len() > HIGH_PRIORITY_LINE_MAX);
+    let mut tasks = VecDeque::new();
+    for line in group {
+        if line.bytes.iter().all(u8::is_ascii_whitespace) {
+            // Some clients keep a connection alive with empty lines.
+            session.spend(1.0);
+        } else {
+            tasks.push_back(LineTask::new(line.bytes, line.memory, admission == Admission::Reject));
+        }
+    }
+    if let [task] = tasks.make_contiguous()
+        && admission == Admission::Now(Priority::High)
+        && task.is_immediate(shared, session)
+    {
+        while !task.step(shared, session) {}
+        return session.disconnect();
+    }
+    loop {
+        // A batch may have used up what was left in the meantime.
+        let is_high = session.admit(Duration::ZERO) == Admission::Now(Priority::High) && !is_long;
+        let priority = if is_high { Priority::High } else { Priority::Normal };
+        let (session_, shared_) = (Arc::clone(session), Arc::clone(shared));
+        let slice = move || {
+            line_task::run_slice(&mut tasks, &shared_, &session_);
+            tasks
+        };
+        match shared.workers.run(priority, slice).await {
+            Some(rest) if rest.is_empty() || session.disconnect().is_some() => {
+                return session.disconnect();
+            }
+            Some(rest) => tasks = rest,
+            None => return Some(DisconnectReason::Defect),
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! What each address uses, over all its connections and across reconnects.
+//!
+//! After its last connection an address keeps its account until its budget is full again. Accounts
+//! of addresses without a connection are limited in number; beyond that the one closest to full is
+//! dropped first, so that a large debt cannot be erased by briefly connecting from many other
+//! addresses.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::rate_limit::{Admission, RateLimit};
+use crate::address::{Subnet, customer};
+use crate::server::config::{Config, Limits};
+
+/// Accounts that are kept of addresses without a connection.
+pub(in crate::server) const ABSENT_MAX: usize = 65_536;
+/// What such an account takes, with its places in a map and a set.
+pub(in crate::server) const ABSENT_BYTES: usize = 512;
+/// What a connection costs, apart from its requests.
+const CONNECTION_UNITS: f64 = 2.0;
+
+/// What an address uses, or a single connection of an address that many users share.
+#[derive(Debug)]
+pub(in crate::server) struct Account {
+    address: Option<IpAddr>,
+    budget: Mutex<RateLimit>,
+    subscriptions: AtomicUsize,
+    /// Bytes that are queued to be sent.
+    output_bytes: AtomicUsize,
+}
+
+impl Account {
+    pub(in crate::server) fn new(address: Option<IpAddr>, limits: &Limits, now: Instant) -> Self {
+        Self {
+            address,
+            budget: Mutex::new(RateLimit::new(limits, now)),
+            subscriptions: AtomicUsize::new(0),
+            output_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether and when the next line is answered.
+    pub(in crate::server) fn admit(&self, throttle_max: Duration) -> Admission {
+        self.budget.lock().admit(throttle_max, Instant::now())
+    }
+
+    /// Time until it counts as light, if nothing is charged until then.
+    pub(in crate::server) fn light_in(&self) -> Duration {
+        self.budget.lock().light_in(Instant::now())
+    }
+
+    /// Charges what a line has used.
+    pub(in crate::server) fn spend(&self, units: f64) {
+        self.budget.lock().spend(units, Instant::now());
+    }
+
+    pub(in crate::server) fn subscriptions(&self) -> usize {
+        self.subscriptions.load(Ordering::Relaxed)
+    }
+
+    /// Counts one more subscription, unless there are `max`.
+    pub(in crate::server) fn reserve_subscription(&self, max: usize) -> bool {
+        let more = |count: usize| (count < max).then_some(count + 1);
+        self.subscriptions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    pub(in crate::server) fn release_subscriptions(&self, count: usize) {
+        self.subscriptions.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    pub(in crate::server) fn output_bytes(&self) -> usize {
+        self.output_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::server) fn add_output(&self, bytes: usize) {
+        self.output_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(in crate::server) fn remove_output(&self, bytes: usize) {
+        self.output_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Why a connection is rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) enum ConnectError {
+    /// Too many connections.
+    Server,
+    /// Too many from one address.
+    Address,
+    /// The address has used so much that nothing would be answered.
+    Budget,
+}
+
+/// An open connection; dropping it allows another.
+#[derive(Debug)]
+pub(in crate::server) struct ConnectionSlot {
+    accounts: Arc<Accounts>,
+    account: Arc<Account>,
+}
+
+impl ConnectionSlot {
+    /// The account of its address.
+    pub(in crate::server) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        self.accounts.leave(&self.account, Instant::now());
+    }
+}
+
+/// All accounts, and the number of connections.
+#[derive(Debug)]
+pub(in crate::server) struct Accounts {
+    connections_max: usize,
+    per_address_max: usize,
+    throttle_max: Duration,
+    limits: Limits,
+    /// Addresses that many users share.
+    proxies: Vec<Subnet>,
+    connections: AtomicUsize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_address: HashMap<IpAddr, Entry>,
+    /// Those without a connection, by the time when their budget is full.
+    absent: BTreeSet<(Instant, IpAddr)>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    account: Arc<Account>,
+    connections: usize,
+    /// Its key among those without a connection.
+    full_at: Instant,
+}
+
+impl Accounts {
+    pub(in crate::server) fn new(config: &Config) -> Self {
+        let limits = config.limits.clone();
+        Self {
+            connections_max: limits.connections_max,
+            per_address_max: limits.connections_per_ip_max,
+            throttle_max: limits.throttle_max,
+            proxies: config.proxies.clone(),
+            connections: AtomicUsize::new(0),
+            table: Mutex::default(),
+            limits,
+        }
+    }
+
+    /// Open connections.
+    pub(in crate::server) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Addresses with an account.
+    pub(in crate::server) fn len(&self) -> usize {
+        self.table.lock().by_address.len()
+    }
+
+    /// Admits a connection of `peer`, unless a limit is reached.
+    pub(in crate::server) fn connect(
+        self: &Arc<Self>,
+        peer: IpAddr,
+    ) -> Result<ConnectionSlot, ConnectError> {
+        let account = self.enter(peer, Instant::now())?;
+        Ok(ConnectionSlot { accounts: Arc::clone(self), account })
+    }
+
+    /// Counts a connection; [`Accounts::leave`] is to be called with what is returned.
+    fn enter(&self, peer: IpAddr, now: Instant) -> Result<Arc<Account>, ConnectError> {
+        if self.connections.fetch_add(1, Ordering::Relaxed) >= self.connections_max {
+            self.connections.fetch_sub(1, Ordering::Relaxed);
+            return Err(ConnectError::Server);
+        }
+        if self.proxies.iter().any(|range| range.contains(peer)) {
+            return Ok(Arc::new(Account::new(None, &self.limits, now)));
+        }
+        self.enter_address(customer(peer), now).inspect_err(|_| {
+            self.connections.fetch_sub(1, Ordering::Relaxed);
+        })
+    }
+
+    fn enter_address(&self, address: IpAddr, now: Instant) -> Result<Arc<Account>, ConnectError> {
+        if self.per_address_max == 0 {
+            return Err(ConnectError::Address);
+        }
+        let mut table = self.table.lock();
+        let Table { by_address, absent } = &mut *table;
+        let entry = by_address.entry(address).or_insert_with(|| Entry {
+            account: Arc::new(Account::new(Some(address), &self.limits, now)),
+            connections: 0,
+            full_at: now,
+        });
+        if entry.connections >= self.per_address_max {
+            return Err(ConnectError::Address);
+        }
+        {
+            let mut budget = entry.account.budget.lock();
+            if budget.admit(self.throttle_max, now) == Admission::Reject {
+                return Err(ConnectError::Budget);
+            }
+            budget.spend(CONNECTION_UNITS, now);
+        }
+        if entry.connections == 0 {
+            absent.remove(&(entry.full_at, address));
+        }
+        entry.connections += 1;
+        Ok(Arc::clone(&entry.account))
+    }
+
+    /// A connection has ended.
+    fn leave(&self, account: &Account, now: Instant) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+        let Some(address) = account.address else { return };
+        let mut table = self.table.lock();
+        let Table { by_address, absent } = &mut *table;
+        let Some(entry) = by_address.get_mut(&address) else { return };
+        entry.connections -= 1;
+        if entry.connections == 0 {
+            entry.full_at = now + account.budget.lock().full_in(now);
+            absent.insert((entry.full_at, address));
+        }
+        while absent.len() > ABSENT_MAX
+            || absent.first().is_some_and(|(full_at, _)| *full_at <= now)
+        {
+            let Some((_, address)) = absent.pop_first() else { break };
+            by_address.remove(&address);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::schedule::Priority;
+
+    fn accounts(change: impl FnOnce(&mut Config)) -> Accounts {
+        let mut config = Config::default();
+        (config.limits.units_per_second, config.limits.units_burst) = (100, 1000);
+        config.limits.connections_per_ip_max = 2;
+        change(&mut config);
+        Accounts::new(&config)
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn addresses_have_a_limit_of_connections() {
+        let accounts = accounts(|config| config.limits.connections_max = 5);
+        let now = Instant::now();
+        let enter = |text: &str| accounts.enter(ip(text), now);
+        let first = enter("2001:db8::1").unwrap();
+        enter("2001:db8::2").unwrap();
+        assert_eq!(enter("2001:db8::3").unwrap_err(), ConnectError::Address);
+        enter("2001:db8:0:1::3").unwrap();
+        enter("127.0.0.1").unwrap();
+        enter("::ffff:127.0.0.1").unwrap();
+        assert_eq!(enter("127.0.0.1").unwrap_err(), ConnectError::Server);
+        accounts.leave(&first, now);
+        enter("2001:db8::3").unwrap();
+        assert_eq!(accounts.connections(), 5);
+    }
+
+    #[test]
+    fn reconnecting_does_not_fill_the_budget() {
+        let accounts = accounts(|_| {});
+        let now = Instant::now();
+        let account = accounts.enter(ip("203.0.113.9"), now).unwrap();
+        account.budget.lock().spend(1500.0, now);
+        accounts.leave(&account, now);
+        assert_eq!(accounts.enter(ip("203.0.113.9"), now).unwrap_err(), ConnectError::Budget);
+        assert!(accounts.enter(ip("203.0.113.8"), now).is_ok(), "others are not concerned");
+        // Five seconds are the longest wait: at 500 below zero it may reconnect, and is delayed.
+        let later = now + Duration::from_secs(3);
+        let same = accounts.enter(ip("203.0.113.9"), later).unwrap();
+        assert!(Arc::ptr_eq(&same, &account));
+        let admission = same.budget.lock().admit(Duration::from_secs(5), later);
+        assert!(matches!(admission, Admission::Delay(_)), "{admission:?}");
+    }
+
+    #[test]
+    fn an_account_is_dropped_when_its_budget_is_full() {
+        let accounts = accounts(|_| {});
+        let now = Instant::now();
+        let after = |seconds: u64| now + Duration::from_secs(seconds);
+        let account = accounts.enter(ip("203.0.113.9"), now).unwrap();
+        let other = accounts.enter(ip("203.0.113.8"), now).unwrap();
+        account.budget.lock().spend(700.0, now);
+        // 98 and 798 of 1,000 are there: the rest takes nine seconds and two.
+        accounts.leave(&account, now);
+        accounts.leave(&other, now);
+        assert_eq!(accounts.len(), 2);
+        let third = accounts.enter(ip("203.0.113.7"), after(5)).unwrap();
+        accounts.leave(&third, after(5));
+        assert_eq!(accounts.len(), 2, "the second has gone");
+        let fourth = accounts.enter(ip("203.0.113.6"), after(20)).unwrap();
+        accounts.leave(&fourth, after(20));
+        assert_eq!(accounts.len(), 1, "all but the last, which has just paid for its connection");
+    }
+
+    #[test]
+    fn of_too_many_accounts_the_least_debt_is_dropped_first() {
+        let accounts = accounts(|_| {});
+        let now = Instant::now();
+        let debtor = accounts.enter(ip("203.0.113.9"), now).unwrap();
+        debtor.budget.lock().spend(1500.0, now);
+        accounts.leave(&debtor, now);
+        for number in 0..ABSENT_MAX as u32 + 1000 {
+            let peer = IpAddr::V4((0x0b00_0000 + number).into());
+            let account = accounts.enter(peer, now).unwrap();
+            accounts.leave(&account, now);
+        }
+        assert_eq!(accounts.len(), ABSENT_MAX);
+        assert_eq!(accounts.enter(ip("203.0.113.9"), now).unwrap_err(), ConnectError::Budget);
+    }
+
+    #[test]
+    fn users_behind_a_proxy_have_an_account_for_each_connection() {
+        let accounts = accounts(|config| config.proxies.push("10.0.0.0/8".parse().unwrap()));
+        let now = Instant::now();
+        let all: Vec<_> = (0..10).map(|_| accounts.enter(ip("10.1.2.3"), now).unwrap()).collect();
+        all[0].budget.lock().spend(1e6, now);
+        assert_eq!(all[1].admit(Duration::ZERO), Admission::Now(Priority::High));
+        assert_eq!(accounts.len(), 0);
+        for account in &all {
+            accounts.leave(account, now);
+        }
+        assert_eq!(accounts.connections(), 0);
+        // Other addresses of loopback are as any other.
+        let account = accounts.enter(ip("127.66.0.1"), now).unwrap();
+        assert_eq!((account.address, accounts.len()), (Some(ip("127.66.0.1")), 1));
+    }
+
+    #[test]
+    fn subscriptions_have_a_limit() {
+        let account = Account::new(None, &Limits::default(), Instant::now());
+        assert!(account.reserve_subscription(2) && account.reserve_subscription(2));
+        assert!(!account.reserve_subscription(2));
+        account.release_subscriptions(1);
+        assert!(account.reserve_subscription(2));
+    }
+}

@@ -1,0 +1,4 @@
+//! What an address may use.
+
+pub(in crate::server) mod accounts;
+pub(in crate::server) mod rate_limit;

@@ -1,0 +1,361 @@
+//! The bounded queue of what is to be sent to a client. Adding to it never blocks.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use assay_store::defect::{Point, point};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::send_memory::{SendMemory, Victim};
+use crate::server::disconnect::DisconnectReason;
+use crate::server::limits::accounts::Account;
+
+/// Bytes that a client may always have queued: light use does not suffer from clients that exhaust
+/// the memory of all.
+pub(in crate::server) const ALWAYS_ALLOWED: usize = 16 << 10;
+
+/// Text that is sent: a response, or a notification that many clients get.
+#[derive(Clone, Debug)]
+pub(in crate::server) enum Chunk {
+    Own(Vec<u8>),
+    Shared(Arc<[u8]>),
+}
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+        }
+    }
+}
+
+/// The queue of one client.
+#[derive(Debug)]
+pub(in crate::server) struct SendQueue {
+    /// Number of the client.
+    client: u64,
+    account: Arc<Account>,
+    state: Mutex<State>,
+    /// Bytes that are queued, as [`SendMemory`] sees them.
+    queued_bytes: Arc<AtomicUsize>,
+    /// Something to send, or the connection is to end.
+    filled: Notify,
+    /// Something was sent, or the connection is to end.
+    drained: Notify,
+    /// The connection is to end.
+    closed: Notify,
+    max: usize,
+    memory: Arc<SendMemory>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Chunk>,
+    bytes: usize,
+    /// Notifications that wait until the response to a subscription is queued: an older status must
+    /// not follow a newer one.
+    held: Vec<Chunk>,
+    holding: bool,
+    closed: Option<DisconnectReason>,
+}
+
+impl SendQueue {
+    pub(in crate::server) fn new(
+        client: u64,
+        account: Arc<Account>,
+        max: usize,
+        memory: Arc<SendMemory>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|own: &Weak<Self>| {
+            let queued_bytes = Arc::default();
+            memory.register(client, &account, &queued_bytes, Weak::clone(own));
+            Self {
+                client,
+                account,
+                state: Mutex::default(),
+                queued_bytes,
+                filled: Notify::new(),
+                drained: Notify::new(),
+                closed: Notify::new(),
+                max,
+                memory,
+            }
+        })
+    }
+
+    /// Queues a response.
+    pub(in crate::server) fn respond(&self, bytes: Vec<u8>) {
+        self.push(bytes.len(), |state| state.queue.push_back(Chunk::Own(bytes)));
+    }
+
+    /// Queues a notification, behind the response to a subscription that is being answered.
+    pub(in crate::server) fn notify(&self, bytes: Arc<[u8]>) {
+        point(Point::ElectrumNotify);
+        self.push(bytes.len(), |state| {
+            let chunk = Chunk::Shared(bytes);
+            if state.holding { state.held.push(chunk) } else { state.queue.push_back(chunk) }
+        });
+    }
+
+    /// Queues `bytes` more with `push`, or ends the largest connection of the address that has most
+    /// queued.
+    fn push(&self, bytes: usize, push: impl FnOnce(&mut State)) {
+        loop {
+            {
+                let mut state = self.state.lock();
+                match self.admit(&mut state, bytes) {
+                    Some(true) => {
+                        push(&mut state);
+                        self.filled.notify_one();
+                        return;
+                    }
+                    Some(false) => return,
+                    None => {}
+                }
+            }
+            // Without a lock: never two send queues at once.
+            match self.memory.victim(self.client, &self.account, bytes) {
+                Victim::Other(other) => other.evict(),
+                Victim::Requester => return self.evict(),
+            }
+        }
+    }
+
+    /// Ends the connection and drops what is queued, whose memory others need. What was taken to be
+    /// sent is dropped with the connection's task.
+    fn evict(&self) {
+        let mut state = self.state.lock();
+        state.closed.get_or_insert(DisconnectReason::OutputFull);
+        let bytes = std::mem::take(&mut state.bytes);
+        let chunks = (std::mem::take(&mut state.queue), std::mem::take(&mut state.held));
+        self.release_memory(bytes);
+        drop(state);
+        self.wake();
+        drop(chunks);
+    }
+
+    /// Returns memory to the shared limit.
+    fn release_memory(&self, bytes: usize) {
+        self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.account.remove_output(bytes);
+        self.memory.remove(bytes);
+    }
+
+    /// Holds notifications back until [`SendQueue::release_notifications`].
+    pub(in crate::server) fn hold_notifications(&self) {
+        self.state.lock().holding = true;
+    }
+
+    /// Queues the notifications that were held back.
+    pub(in crate::server) fn release_notifications(&self) {
+        let mut state = self.state.lock();
+        state.holding = false;
+        if !state.held.is_empty() {
+            let held = std::mem::take(&mut state.held);
+            state.queue.extend(held);
+            self.filled.notify_one();
+        }
+    }
+
+    /// Ends the connection when what is in the queue has been sent; the first reason stands.
+    pub(in crate::server) fn close(&self, reason: DisconnectReason) {
+        let mut state = self.state.lock();
+        state.closed.get_or_insert(reason);
+        drop(state);
+        self.wake();
+    }
+
+    pub(in crate::server) fn closed(&self) -> Option<DisconnectReason> {
+        self.state.lock().closed
+    }
+
+    /// Waits until the connection is to end. For one task alone.
+    pub(in crate::server) async fn wait_closed(&self) -> DisconnectReason {
+        loop {
+            if let Some(reason) = self.closed() {
+                return reason;
+            }
+            self.closed.notified().await;
+        }
+    }
+
+    /// The limit that the queues of all clients share.
+    pub(in crate::server) fn memory(&self) -> &SendMemory {
+        &self.memory
+    }
+
+    /// Queued bytes.
+    #[cfg(test)]
+    pub(in crate::server) fn bytes(&self) -> usize {
+        self.state.lock().bytes
+    }
+
+    /// Waits for something to send, and takes all that is queued; `None` once the connection is to
+    /// end and nothing is left.
+    pub(in crate::server) async fn take(&self) -> Option<Vec<Chunk>> {
+        loop {
+            {
+                let mut state = self.state.lock();
+                if !state.queue.is_empty() {
+                    return Some(state.queue.drain(..).collect());
+                }
+                if state.closed.is_some() {
+                    return None;
+                }
+            }
+            self.filled.notified().await;
+        }
+    }
+
+    /// Bytes that were taken have been sent.
+    pub(in crate::server) fn sent(&self, bytes: usize) {
+        let mut state = self.state.lock();
+        // An eviction may have returned their memory already.
+        let bytes = bytes.min(state.bytes);
+        state.bytes -= bytes;
+        self.release_memory(bytes);
+        drop(state);
+        self.drained.notify_one();
+    }
+
+    /// Waits until fewer than `bytes` are queued, or the connection is to end.
+    pub(in crate::server) async fn wait_below(&self, bytes: usize) {
+        loop {
+            {
+                let state = self.state.lock();
+                if state.bytes < bytes || state.closed.is_some() {
+                    return;
+                }
+            }
+            self.drained.notified().await;
+        }
+    }
+
+    /// Accounts for `bytes` more, or ends the connection of a client that reads too slowly; says
+    /// which. `None` if all clients together have too much queued.
+    fn admit(&self, state: &mut State, bytes: usize) -> Option<bool> {
+        if state.closed.is_some() {
+            return Some(false);
+        }
+        if state.bytes + bytes > self.max {
+            state.closed = Some(DisconnectReason::SlowReader);
+            self.wake();
+            return Some(false);
+        }
+        if !self.memory.add(bytes) && state.bytes + bytes > ALWAYS_ALLOWED {
+            self.memory.remove(bytes);
+            return None;
+        }
+        state.bytes += bytes;
+        self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.account.add_output(bytes);
+        Some(true)
+    }
+
+    fn wake(&self) {
+        self.filled.notify_one();
+        self.drained.notify_one();
+        self.closed.notify_one();
+    }
+}
+
+impl Drop for SendQueue {
+    fn drop(&mut self) {
+        let bytes = self.state.get_mut().bytes;
+        self.release_memory(bytes);
+        self.memory.unregister(self.client);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::server::Limits;
+
+    fn text(send_queue: &SendQueue) -> String {
+        let chunks = {
+            let mut state = send_queue.state.lock();
+            state.queue.drain(..).collect::<Vec<_>>()
+        };
+        chunks.iter().map(|chunk| String::from_utf8_lossy(chunk.as_ref()).into_owned()).collect()
+    }
+
+    fn send_queue(
+        client: u64,
+        account: &Arc<Account>,
+        max: usize,
+        memory: &Arc<SendMemory>,
+    ) -> Arc<SendQueue> {
+        SendQueue::new(client, Arc::clone(account), max, Arc::clone(memory))
+    }
+
+    fn account() -> Arc<Account> {
+        Arc::new(Account::new(None, &Limits::default(), Instant::now()))
+    }
+
+    #[test]
+    fn notifications_wait_for_the_response_before_them() {
+        let send_queue = send_queue(1, &account(), 100, &Arc::new(SendMemory::new(1000)));
+        send_queue.notify(Arc::from(*b"1"));
+        send_queue.hold_notifications();
+        send_queue.notify(Arc::from(*b"3"));
+        send_queue.respond(b"2".to_vec());
+        send_queue.release_notifications();
+        send_queue.notify(Arc::from(*b"4"));
+        assert_eq!(text(&send_queue), "1234");
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_is_disconnected() {
+        let memory = Arc::new(SendMemory::new(150));
+        let slow = send_queue(1, &account(), 100, &memory);
+        slow.respond(vec![0; 90]);
+        slow.respond(vec![0; 11]);
+        assert_eq!(slow.closed(), Some(DisconnectReason::SlowReader));
+        slow.respond(vec![0; 1]);
+        assert_eq!((slow.bytes(), memory.bytes()), (90, 90));
+        assert!(memory.is_half_used());
+        let other = send_queue(2, &account(), 1 << 20, &memory);
+        other.respond(vec![0; ALWAYS_ALLOWED]);
+        assert_eq!(other.closed(), None);
+        other.respond(vec![0; 61]);
+        assert_eq!(other.closed(), Some(DisconnectReason::OutputFull));
+        drop((slow, other));
+        assert_eq!(memory.bytes(), 0);
+    }
+
+    #[test]
+    fn the_largest_connection_is_evicted() {
+        let memory = Arc::new(SendMemory::new(20 * ALWAYS_ALLOWED));
+        let (greedy, honest) = (account(), account());
+        let all: Vec<_> =
+            (0..6).map(|client| send_queue(client, &greedy, 1 << 20, &memory)).collect();
+        for greedy in &all {
+            greedy.respond(vec![0; 3 * ALWAYS_ALLOWED]);
+        }
+        all[4].respond(vec![0; ALWAYS_ALLOWED]);
+        let mine = send_queue(10, &honest, 1 << 20, &memory);
+        mine.respond(vec![0; 4 * ALWAYS_ALLOWED]);
+        assert_eq!(mine.closed(), None, "one connection has less than six of one address together");
+        let reasons: Vec<_> = all.iter().map(|send_queue| send_queue.closed()).collect();
+        assert_eq!(reasons[4], Some(DisconnectReason::OutputFull), "the largest of them");
+        assert_eq!(reasons.iter().flatten().count(), 1);
+        assert_eq!(
+            (honest.output_bytes(), greedy.output_bytes()),
+            (4 * ALWAYS_ALLOWED, 15 * ALWAYS_ALLOWED)
+        );
+        // What its task had taken may be sent after all, and is not given back twice.
+        all[4].sent(ALWAYS_ALLOWED);
+        assert_eq!(memory.bytes(), 19 * ALWAYS_ALLOWED);
+        // A client that would have more than all others is evicted itself.
+        mine.respond(vec![0; 13 * ALWAYS_ALLOWED]);
+        assert_eq!(mine.closed(), Some(DisconnectReason::OutputFull));
+        drop((all, mine));
+        assert_eq!((memory.bytes(), honest.output_bytes(), greedy.output_bytes()), (0, 0, 0));
+    }
+}

@@ -1,0 +1,122 @@
+//! Certificates and keys.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig, crypto};
+
+use crate::server::config::{Certificate, Config};
+
+const CERTIFICATE_FILE: &str = "electrum-cert.pem";
+const KEY_FILE: &str = "electrum-key.pem";
+
+/// TLS could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file is missing, unreadable, or cannot be written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{} does not hold {what} in PEM: {source}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What it should hold.
+        what: &'static str,
+        /// What is wrong.
+        source: pem::Error,
+    },
+    /// One of the two files is there without the other.
+    #[error("{} is missing, but its counterpart is there; remove that to have both made anew", path.display())]
+    Half {
+        /// The file that is missing.
+        path: PathBuf,
+    },
+    /// No certificate could be made.
+    #[error("cannot make a certificate: {0}")]
+    Make(#[from] rcgen::Error),
+    /// Certificate and key cannot be used.
+    #[error("cannot use certificate and key: {0}")]
+    Use(#[from] rustls::Error),
+}
+
+/// What accepts TLS connections, with certificate and key as configured; they are made if need be.
+pub(in crate::server) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsError> {
+    let (certificate, key) = match &config.certificate {
+        Certificate::Files { certificate, key } => (certificate.clone(), key.clone()),
+        Certificate::Own { directory } => own(directory, config)?,
+    };
+    let pem = |path: &Path, what| {
+        let path = path.to_owned();
+        move |source| match source {
+            pem::Error::Io(source) => TlsError::File { path, source },
+            source => TlsError::Pem { path, what, source },
+        }
+    };
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(&certificate)
+        .map_err(pem(&certificate, "certificates"))?
+        .collect::<Result<_, _>>()
+        .map_err(pem(&certificate, "certificates"))?;
+    let key = PrivateKeyDer::from_pem_file(&key).map_err(pem(&key, "a private key"))?;
+    let provider = Arc::new(crypto::ring::default_provider());
+    let server = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)?;
+    Ok(TlsAcceptor::from(Arc::new(server)))
+}
+
+/// Our own files; made at the first start. Clients remember a certificate that signs itself, so it
+/// is kept and does not expire.
+fn own(directory: &Path, config: &Config) -> Result<(PathBuf, PathBuf), TlsError> {
+    let certificate = directory.join(CERTIFICATE_FILE);
+    let key = directory.join(KEY_FILE);
+    match (certificate.exists(), key.exists()) {
+        (true, true) => return Ok((certificate, key)),
+        (true, false) => return Err(TlsError::Half { path: key }),
+        (false, true) => return Err(TlsError::Half { path: certificate }),
+        (false, false) => {}
+    }
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    names.extend(config.hosts.iter().map(|host| host.name.clone()));
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, "assay electrum");
+    let pair = KeyPair::generate()?;
+    let made = params.self_signed(&pair)?;
+    // The key first: a certificate without a key would be of no use to anybody.
+    write(&key, 0o600, pair.serialize_pem().as_bytes())?;
+    write(&certificate, 0o644, made.pem().as_bytes())?;
+    tracing::info!("Made a TLS certificate: {}", certificate.display());
+    Ok((certificate, key))
+}
+
+/// Writes a file that is either there as a whole or not at all.
+fn write(path: &Path, mode: u32, text: &[u8]) -> Result<(), TlsError> {
+    let temporary = path.with_extension("pem.new");
+    let written = || -> io::Result<()> {
+        match std::fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)?;
+        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    };
+    written().map_err(|source| TlsError::File { path: path.to_owned(), source })
+}

@@ -1,0 +1,76 @@
+//! Two asynchronous runtimes, whose threads read and write sockets.
+//!
+//! A client that sends much keeps the thread busy that receives it, and delays every other client
+//! of that thread. So light clients have threads of their own, which are never busy for long. A
+//! connection starts on the runtime of the others, moves to that of the light clients after a short
+//! time of light use, and back as soon as its use is not light. What that is worth:
+//! `docs/adr/0028`.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use super::Priority;
+use super::thread_priority::{wake_soon, yield_to_others};
+
+/// Threads for light clients.
+const LIGHT_THREADS: usize = 2;
+/// Threads for new and heavy clients.
+const OTHER_THREADS: usize = 1;
+
+/// Both runtimes.
+#[derive(Debug)]
+pub(in crate::server) struct Runtimes {
+    light: Option<Runtime>,
+    others: Option<Runtime>,
+    is_stopping: bool,
+}
+
+impl Runtimes {
+    /// Starts the threads.
+    pub(in crate::server) fn start() -> io::Result<(Self, RuntimeHandles)> {
+        let group = |threads, name: &str, on_start: fn()| {
+            let mut builder = Builder::new_multi_thread();
+            builder.worker_threads(threads).thread_name(name).on_thread_start(on_start);
+            builder.enable_all().build()
+        };
+        let light = group(LIGHT_THREADS, "electrum-net", wake_soon)?;
+        let others = group(OTHER_THREADS, "electrum-bulk", yield_to_others)?;
+        let handles =
+            RuntimeHandles { light: light.handle().clone(), others: others.handle().clone() };
+        Ok((Self { light: Some(light), others: Some(others), is_stopping: false }, handles))
+    }
+
+    /// A handle for the work of a shutdown; only the first call returns one.
+    pub(in crate::server) fn take(&mut self) -> Option<Handle> {
+        if std::mem::replace(&mut self.is_stopping, true) {
+            return None;
+        }
+        self.light.as_ref().map(|runtime| runtime.handle().clone())
+    }
+
+    /// Shuts both down; what still runs there has `time`.
+    pub(in crate::server) fn stop(&mut self, time: Duration) {
+        for runtime in [self.others.take(), self.light.take()].into_iter().flatten() {
+            runtime.shutdown_timeout(time);
+        }
+    }
+}
+
+/// Handles of both runtimes.
+#[derive(Clone, Debug)]
+pub(in crate::server) struct RuntimeHandles {
+    light: Handle,
+    others: Handle,
+}
+
+impl RuntimeHandles {
+    /// The runtime for clients of a priority.
+    pub(in crate::server) fn of(&self, priority: Priority) -> &Handle {
+        match priority {
+            Priority::High => &self.light,
+            Priority::Normal => &self.others,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What the server asks of the index: the queries of [`View`], as a trait so that tests can answer
+//! them from a list of blocks.
+
+use assay_wire::{BlockHash, OutPoint, Txid};
+
+use crate::chain::Tip;
+use crate::index::{
+    BlockTxs, HistoryEntry, Limits, QueryError, ScriptHash, Spender, TxPosition, Unspent, View,
+};
+
+/// The confirmed part of the chain at one time. See [`View`] for what each query means.
+#[expect(
+    missing_docs,
+    reason = "each is the method of the same name of `View`, which is documented"
+)]
+#[expect(clippy::missing_errors_doc, reason = "as those of `View`")]
+pub trait Confirmed: Send + Sync + 'static {
+    fn tip(&self) -> Option<Tip>;
+    fn header(&self, height: u32) -> Result<Option<[u8; 80]>, QueryError>;
+    fn headers(&self, start: u32, count: usize) -> Result<Vec<u8>, QueryError>;
+    fn block_hash(&self, height: u32) -> Result<Option<BlockHash>, QueryError>;
+    fn history(
+        &self,
+        script: &ScriptHash,
+        from: u32,
+        limits: Limits,
+    ) -> Result<Vec<HistoryEntry>, QueryError>;
+    fn balance(&self, script: &ScriptHash) -> Result<u64, QueryError>;
+    fn unspent(&self, script: &ScriptHash, limits: Limits) -> Result<Vec<Unspent>, QueryError>;
+    fn position(&self, txid: &Txid) -> Result<Option<TxPosition>, QueryError>;
+    fn block_txs(&self, height: u32) -> Result<Option<BlockTxs>, QueryError>;
+    fn txid_at(&self, height: u32, index: u32) -> Result<Option<Txid>, QueryError>;
+    fn spender(&self, outpoint: &OutPoint) -> Result<Option<Spender>, QueryError>;
+}
+
+impl Confirmed for View {
+    fn tip(&self) -> Option<Tip> {
+        self.tip()
+    }
+
+    fn header(&self, height: u32) -> Result<Option<[u8; 80]>, QueryError> {
+        self.header(height)
+    }
+
+    fn headers(&self, start: u32, count: usize) -> Result<Vec<u8>, QueryError> {
+        self.headers(start, count)
+    }
+
+    fn block_hash(&self, height: u32) -> Result<Option<BlockHash>, QueryError> {
+        self.block_hash(height)
+    }
+
+    fn history(
+        &self,
+        script: &ScriptHash,
+        from: u32,
+        limits: Limits,
+    ) -> Result<Vec<HistoryEntry>, QueryError> {
+        self.history(script, from, limits)
+    }
+
+    fn balance(&self, script: &ScriptHash) -> Result<u64, QueryError> {
+        self.balance(script)
+    }
+
+    fn unspent(&self, script: &ScriptHash, limits: Limits) -> Result<Vec<Unspent>, QueryError> {
+        self.unspent(script, limits)
+    }
+
+    fn position(&self, txid: &Txid) -> Result<Option<TxPosition>, QueryError> {
+        self.position(txid)
+    }
+
+    fn block_txs(&self, height: u32) -> Result<Option<BlockTxs>, QueryError> {
+        self.block_txs(height)
+    }
+
+    fn txid_at(&self, height: u32, index: u32) -> Result<Option<Txid>, QueryError> {
+        self.txid_at(height, index)
+    }
+
+    fn spender(&self, outpoint: &OutPoint) -> Result<Option<Spender>, QueryError> {
+        self.spender(outpoint)
+    }
+}

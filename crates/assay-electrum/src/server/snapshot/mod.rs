@@ -1,0 +1,8 @@
+//! What clients see: index and mempool at one time, and what is computed from them.
+
+pub(in crate::server) mod confirmed;
+pub(in crate::server) mod merkle;
+pub(in crate::server) mod outpoint_status;
+pub(in crate::server) mod published;
+pub(in crate::server) mod script_status;
+pub(in crate::server) mod transaction;

@@ -1,0 +1,113 @@
+//! What clients see: index and mempool together, at one time.
+
+use std::sync::Arc;
+
+use assay_wire::Txid;
+use parking_lot::{RwLock, RwLockWriteGuard};
+
+use super::confirmed::Confirmed;
+use crate::chain::Tip;
+use crate::mempool::{Affected, Batch, Mempool};
+use crate::server::protocol::Out;
+
+/// Transactions that come or go while readers are kept out: well below a millisecond of work unless
+/// they are huge.
+const STEPS: usize = 128;
+
+/// The confirmed part of what clients see.
+pub(in crate::server) struct Snapshot {
+    pub(in crate::server) view: Arc<dyn Confirmed>,
+    pub(in crate::server) tip: Tip,
+    /// Header of the tip.
+    pub(in crate::server) header: [u8; 80],
+    /// How often the chain was reorganised: what was computed under another number is invalid.
+    pub(in crate::server) reorganisations: u64,
+}
+
+/// The current snapshot and the mempool that belongs to it.
+#[derive(Default)]
+pub(in crate::server) struct Published {
+    state: RwLock<State>,
+}
+
+#[derive(Default)]
+struct State {
+    snapshot: Option<Arc<Snapshot>>,
+    pool: Mempool,
+}
+
+impl Published {
+    /// The current snapshot; `None` before the first.
+    pub(in crate::server) fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        self.state.read().snapshot.clone()
+    }
+
+    /// Reads mempool and index of the same time. `read` keeps the next snapshot from being
+    /// published: it should only collect what it needs of the mempool.
+    pub(in crate::server) fn read<R>(
+        &self,
+        read: impl FnOnce(&Arc<Snapshot>, &Mempool) -> R,
+    ) -> Option<R> {
+        let state = self.state.read();
+        let snapshot = state.snapshot.as_ref()?;
+        Some(read(snapshot, &state.pool))
+    }
+
+    /// Whether there are no unconfirmed transactions.
+    pub(in crate::server) fn pool_is_empty(&self) -> bool {
+        self.state.read().pool.is_empty()
+    }
+
+    /// Those of `txids` that are in the mempool.
+    pub(in crate::server) fn in_pool(&self, txids: Vec<Txid>) -> impl Iterator<Item = Txid> {
+        let state = self.state.read();
+        txids.into_iter().filter(move |txid| state.pool.contains(txid))
+    }
+
+    /// Publishes `snapshot` with the mempool of `batch` alone.
+    pub(in crate::server) fn replace(&self, batch: Batch, snapshot: Arc<Snapshot>) {
+        let epoch = self.state.read().pool.epoch();
+        let pool = Mempool::rebuilt(batch, epoch);
+        let mut state = self.state.write();
+        state.snapshot = Some(snapshot);
+        let old = std::mem::replace(&mut state.pool, pool);
+        drop(state);
+        // Freeing a large mempool takes its time: not while readers wait.
+        drop(old);
+    }
+
+    /// Publishes `snapshot` with the present mempool changed by `batch`; `affected` learns what
+    /// that concerns.
+    pub(in crate::server) fn change(
+        &self,
+        mut batch: Batch,
+        snapshot: Arc<Snapshot>,
+        affected: &mut dyn Affected,
+    ) {
+        let mut more = !batch.is_empty();
+        while more {
+            let mut state = self.state.write();
+            more = state.pool.stage(&mut batch, STEPS, affected);
+            RwLockWriteGuard::unlock_fair(state);
+        }
+        {
+            let mut state = self.state.write();
+            state.pool.turn();
+            state.snapshot = Some(snapshot);
+        }
+        loop {
+            let mut state = self.state.write();
+            let more = state.pool.purge(STEPS);
+            RwLockWriteGuard::unlock_fair(state);
+            if !more {
+                break;
+            }
+        }
+    }
+}
+
+/// Writes the tip as `blockchain.headers.subscribe` shows it.
+pub(in crate::server) fn write_tip(out: &mut Out, snapshot: &Snapshot) {
+    out.raw("{\"height\":").int(snapshot.tip.height);
+    out.raw(",\"hex\":").hex(&snapshot.header).raw("}");
+}

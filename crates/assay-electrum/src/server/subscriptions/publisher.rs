@@ -1,0 +1,206 @@
+//! Publishes what is new to clients, and has those notified whom it concerns.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use assay_wire::{OutPoint, Transaction, Tx, Txid};
+use parking_lot::Mutex;
+
+use super::outpoints::Outpoints;
+use super::registry::{Changes, Subscriptions};
+use super::scripts::Watched;
+use crate::chain::{self, MempoolChange, MempoolChanges};
+use crate::follow::{Listener, Touched, Update};
+use crate::index::{QueryError, ScriptHash};
+use crate::mempool::{Affected, Batch};
+use crate::server::snapshot::confirmed::Confirmed;
+use crate::server::snapshot::published::{Published, Snapshot};
+
+/// How the thread that follows the chain publishes what is new: the follower's [`Listener`].
+///
+/// One call of [`Publisher::publish`] is one change of what clients see. In between, nothing
+/// changes: a transaction that moves from the mempool into a block is always in exactly one of
+/// them.
+pub struct Publisher {
+    published: Arc<Published>,
+    subscriptions: Arc<Subscriptions>,
+    /// What was passed but not published yet. Its lock also serialises callers, although there
+    /// should only be one.
+    pending: Mutex<Pending>,
+}
+
+#[derive(Default)]
+struct Pending {
+    from_scratch: bool,
+    changes: Vec<MempoolChange>,
+    scripts: HashSet<ScriptHash>,
+    outpoints: HashSet<OutPoint>,
+    reorganised: bool,
+    /// What was new to us at the call before: blocks may be looked through for what is watched
+    /// while others are added.
+    new_scripts: Vec<ScriptHash>,
+    new_outpoints: Vec<OutPoint>,
+}
+
+/// Collects what is watched of that which a change of the mempool affects.
+struct Collector<'a> {
+    watched: &'a Watched,
+    outpoints: &'a Outpoints,
+    changes: &'a mut Changes,
+    found: Vec<OutPoint>,
+}
+
+impl Affected for Collector<'_> {
+    fn script(&mut self, script: &ScriptHash) {
+        if self.watched.is_watched(script) {
+            self.changes.scripts.insert(*script);
+        }
+    }
+
+    fn transaction(&mut self, txid: &Txid, tx: &Transaction) {
+        self.outpoints.add_named(txid, &tx.view(), &mut self.found);
+        self.changes.outpoints.extend(self.found.drain(..));
+    }
+}
+
+impl Publisher {
+    pub(in crate::server) fn new(
+        published: Arc<Published>,
+        subscriptions: Arc<Subscriptions>,
+    ) -> Self {
+        Self { published, subscriptions, pending: Mutex::default() }
+    }
+
+    /// The scripts that clients subscribed to.
+    pub fn watched(&self) -> &Arc<Watched> {
+        self.subscriptions.watched()
+    }
+
+    /// Makes `view` and the mempool after `mempool` what clients see from now on, and has
+    /// subscribers of what has changed notified.
+    ///
+    /// - `mempool`: the changes that lead to the time of `view`, or `None` where those are not
+    ///   known yet: then what the new blocks hold leaves the mempool, and the rest stays. A view
+    ///   without them that has lost blocks is not shown: what was in those would be nowhere.
+    /// - `touched`: scripts and outputs with transactions in blocks that were added since the last
+    ///   call; unwatched scripts are ignored.
+    /// - `reorganised`: whether blocks were taken away since the last call. Everything watched is
+    ///   looked up again then.
+    ///
+    /// Another thread notifies clients; this one continues at once. A view without blocks changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// When headers or txids of new blocks cannot be read. Nothing has changed then, and the next
+    /// call makes up for it.
+    pub fn publish(
+        &self,
+        view: impl Confirmed,
+        mempool: Option<MempoolChanges>,
+        touched: Touched,
+        reorganised: bool,
+    ) -> Result<(), QueryError> {
+        let mut pending = self.pending.lock();
+        let watched = self.watched();
+        let scripts = touched.scripts.into_iter().filter(|script| watched.is_watched(script));
+        pending.scripts.extend(scripts);
+        pending.outpoints.extend(touched.outpoints);
+        pending.reorganised |= reorganised;
+        let is_whole = mempool.is_some();
+        if let Some(mempool) = mempool {
+            if mempool.from_scratch {
+                pending.from_scratch = true;
+                pending.changes.clear();
+            }
+            pending.changes.extend(mempool.changes);
+        }
+        let Some(tip) = view.tip() else { return Ok(()) };
+        let before = self.published.snapshot();
+        if !is_whole && pending.reorganised && before.is_some() {
+            return Ok(());
+        }
+        let Some(header) = view.header(tip.height)? else { return Ok(()) };
+        if !is_whole && let Some(before) = &before {
+            let confirmed = self.confirmed(&view, before.tip.height + 1, tip.height)?;
+            pending.changes.extend(confirmed.into_iter().map(MempoolChange::Removed));
+        }
+        let reorganisations = before.as_ref().map_or(0, |snapshot| snapshot.reorganisations);
+        let pending = &mut *pending;
+        let snapshot = Arc::new(Snapshot {
+            view: Arc::new(view),
+            tip,
+            header,
+            reorganisations: reorganisations + u64::from(pending.reorganised),
+        });
+        let mut changes = Changes {
+            tip: before.is_none_or(|before| before.tip != tip),
+            all: std::mem::take(&mut pending.reorganised),
+            scripts: std::mem::take(&mut pending.scripts),
+            outpoints: std::mem::take(&mut pending.outpoints),
+        };
+        let batch = Batch::new(MempoolChanges {
+            moment: chain::Moment { tip, mempool: 0 },
+            from_scratch: std::mem::take(&mut pending.from_scratch),
+            changes: std::mem::take(&mut pending.changes),
+        });
+        if batch.is_from_scratch() {
+            changes.all = true;
+            self.published.replace(batch, snapshot);
+        } else {
+            let outpoints = self.subscriptions.outpoints();
+            let mut affected =
+                Collector { watched, outpoints, changes: &mut changes, found: Vec::new() };
+            self.published.change(batch, snapshot, &mut affected);
+        }
+        // A subscription that came while blocks were looked through may have been missed there:
+        // look those up as well.
+        changes.scripts.extend(pending.new_scripts.drain(..));
+        pending.new_scripts = watched.take_new();
+        changes.scripts.extend(&pending.new_scripts);
+        changes.outpoints.extend(pending.new_outpoints.drain(..));
+        pending.new_outpoints = self.subscriptions.outpoints().take_new();
+        changes.outpoints.extend(&pending.new_outpoints);
+        self.subscriptions.enqueue(changes);
+        Ok(())
+    }
+
+    /// The transactions of the mempool that blocks from height `from` to `to` hold.
+    fn confirmed(
+        &self,
+        view: &impl Confirmed,
+        from: u32,
+        to: u32,
+    ) -> Result<Vec<Txid>, QueryError> {
+        let mut confirmed = Vec::new();
+        for height in from..=to {
+            if self.published.pool_is_empty() {
+                break;
+            }
+            let Some(block) = view.block_txs(height)? else { break };
+            confirmed.extend(self.published.in_pool(block.txids));
+        }
+        Ok(confirmed)
+    }
+}
+
+impl Listener for Publisher {
+    fn wants_mempool(&self) -> bool {
+        true
+    }
+
+    fn is_watched(&self, script: &ScriptHash) -> bool {
+        self.watched().is_watched(script)
+    }
+
+    fn add_watched_outputs(&self, txid: &Txid, tx: &Tx<'_>, found: &mut Vec<OutPoint>) {
+        self.subscriptions.outpoints().add_named(txid, tx, found);
+    }
+
+    fn publish(&self, update: Update) {
+        let Update { view, mempool, touched, reorganised_to } = update;
+        let reorganised = reorganised_to.is_some();
+        if let Err(error) = Self::publish(self, view, mempool, touched, reorganised) {
+            tracing::error!("Electrum clients do not see the latest blocks: {error}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Accepting headers and blocks: checks against the branch they build on, and the archive.
+
+use assay_consensus::block::{BlockError, BlockRules};
+use assay_consensus::header::{HeaderError, check_header, contextual_check_header};
+use assay_wire::{BlockHash, Header};
+
+use super::{Chainstate, State};
+use crate::clock::unix_time_s;
+use crate::error::EngineError;
+use crate::prepared::Prepared;
+use crate::tree::NodeId;
+use crate::types::SubmitOutcome;
+
+/// Why a block or header did not get as far as being connected.
+pub(crate) enum AcceptError {
+    Rule(BlockError),
+    /// It is known already.
+    Known(SubmitOutcome),
+    Engine(EngineError),
+}
+
+impl From<BlockError> for AcceptError {
+    fn from(error: BlockError) -> Self {
+        Self::Rule(error)
+    }
+}
+
+impl From<HeaderError> for AcceptError {
+    fn from(error: HeaderError) -> Self {
+        Self::Rule(error.into())
+    }
+}
+
+impl From<EngineError> for AcceptError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl Chainstate {
+    /// Finds a header in the tree or adds it, in memory only (Core `validation.cpp`, `AcceptBlockHeader`).
+    pub(crate) fn accept_header(
+        &self,
+        state: &mut State,
+        header: &Header,
+        hash: &BlockHash,
+    ) -> Result<NodeId, AcceptError> {
+        if let Some(id) = state.tree.find(hash) {
+            if state.tree.get(id).is_failed() {
+                return Err(AcceptError::Known(SubmitOutcome::DuplicateInvalid));
+            }
+            return Ok(id);
+        }
+        check_header(self.params(), header, hash).map_err(BlockError::from)?;
+        let parent = state
+            .tree
+            .find(&header.prev_block)
+            .ok_or(HeaderError::ParentUnknown { parent: header.prev_block })?;
+        if state.tree.get(parent).is_failed() {
+            return Err(HeaderError::ParentInvalid { parent: header.prev_block }.into());
+        }
+        let branch = state.tree.ancestors(parent);
+        contextual_check_header(self.params(), &branch, header, unix_time_s() as i64)
+            .map_err(BlockError::from)?;
+        Ok(state.tree.insert(parent, *header))
+    }
+
+    /// Checks the block against the branch it builds on, archives it and adds it to the tree
+    /// (Core `validation.cpp`, `AcceptBlock`).
+    pub(crate) fn accept(
+        &self,
+        state: &mut State,
+        prepared: &Prepared,
+    ) -> Result<NodeId, AcceptError> {
+        let Prepared { block, hash, .. } = prepared;
+        let header = block.header();
+        let id = self.accept_header(state, header, hash)?;
+        let node = state.tree.get(id);
+        if node.has_data() {
+            let is_valid = node.is_valid();
+            return Err(AcceptError::Known(if is_valid {
+                SubmitOutcome::Duplicate
+            } else {
+                SubmitOutcome::DuplicateInconclusive
+            }));
+        }
+        let parent = node.parent.expect("the genesis block has data");
+        let verdict = {
+            let branch = state.tree.ancestors(parent);
+            let rules = BlockRules::new(self.params(), &branch, header, hash);
+            self.pool.install(|| prepared.check_context_in_parallel(&rules))
+        };
+        if let Err(error) = verdict {
+            // Other bytes with the same header may be valid, unless the header commits to what is wrong.
+            if error.is_mutation() {
+                self.put_records(state, &[id])?;
+            } else {
+                self.mark_failed(state, id)?;
+            }
+            return Err(error.into());
+        }
+        let pos = self.blocks.append_block(block.bytes()).map_err(EngineError::from)?;
+        let changed = state.tree.set_block(id, pos, block.tx_count() as u32);
+        self.put_records(state, &changed)?;
+        Ok(id)
+    }
+}

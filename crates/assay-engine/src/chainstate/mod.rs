@@ -1,0 +1,153 @@
+//! The chain's state and the ways it changes, by Core's verbs: accept, connect, disconnect, flush, activate.
+//!
+//! [`Chainstate`] holds what does not change, [`State`] what changes together; who locks it, and what is announced to others
+//! meanwhile, is the engine's business.
+
+mod accept;
+mod activate;
+mod tip;
+
+use std::sync::Arc;
+
+use assay_consensus::params::ChainParams;
+use assay_store::defect::{Point, point};
+use assay_store::{BlockIndex, BlockStore, CoinStore};
+use assay_wire::Block;
+use rayon::ThreadPool;
+
+use crate::apply::CoinbaseLog;
+use crate::config::Config;
+use crate::error::EngineError;
+use crate::flush::FlushPolicy;
+use crate::log;
+use crate::mempool::{Admission, Mempool, View};
+use crate::news::News;
+use crate::prepared::Prepared;
+use crate::scripts::Verifier;
+use crate::tree::{BlockTree, NodeId};
+pub(crate) use accept::AcceptError;
+
+/// Index records that are written as one group.
+const RECORDS_PER_GROUP: usize = 4096;
+
+/// What changes together, under one lock.
+pub(crate) struct State {
+    pub(crate) tree: BlockTree,
+    pub(crate) coins: CoinStore,
+    pub(crate) mempool: Mempool,
+    pub(crate) coinbases: CoinbaseLog,
+    pub(crate) flushes: FlushPolicy,
+    /// Why the engine refuses to go on.
+    pub(crate) poisoned: Option<String>,
+}
+
+impl State {
+    /// What admission to the mempool needs of it.
+    pub(crate) fn view(&mut self) -> View<'_> {
+        View { tree: &self.tree, coins: &mut self.coins, mempool: &mut self.mempool }
+    }
+
+    /// An error once the engine refuses to go on.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        match &self.poisoned {
+            Some(cause) => Err(EngineError::Poisoned(cause.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Passes an outcome on; after a failure the engine refuses to go on.
+    pub(crate) fn poison<T>(&mut self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
+        if let Err(error) = &outcome {
+            self.poisoned.get_or_insert_with(|| error.to_string());
+            let advice = error.advice().map_or_else(String::new, |advice| format!("; {advice}"));
+            tracing::error!("the engine stops: {error}{advice}");
+        }
+        outcome
+    }
+}
+
+/// What the state is changed with, and where it is kept.
+pub(crate) struct Chainstate {
+    pub(crate) config: Arc<Config>,
+    pub(crate) pool: Arc<ThreadPool>,
+    pub(crate) verifier: Arc<Verifier>,
+    pub(crate) blocks: BlockStore,
+    pub(crate) index: BlockIndex,
+    pub(crate) admission: Admission,
+    pub(crate) news: News,
+}
+
+impl Chainstate {
+    pub(crate) fn params(&self) -> &ChainParams {
+        &self.config.params
+    }
+
+    /// Reads an archived block and computes its hashes.
+    fn load(&self, state: &State, id: NodeId) -> Result<Prepared, EngineError> {
+        let node = state.tree.get(id);
+        let (hash, height) = (node.hash, node.height);
+        let missing = EngineError::MissingData { hash, height, what: "block" };
+        let raw = self.blocks.read_block(node.block.ok_or(missing)?)?;
+        let block = Block::parse(raw, self.params().encoding)
+            .map_err(|source| EngineError::StoredBlock { hash, source })?;
+        Ok(Prepared::in_parallel(block, hash, &self.pool))
+    }
+
+    /// Reads the coinbases of active blocks that did not have to begin with their height.
+    pub(crate) fn rebuild_coinbase_log(&self, state: &mut State) -> Result<(), EngineError> {
+        /// Header, count, and the largest coinbase that one read covers.
+        const PREFIX_BYTES: u32 = 4096;
+        let bip34 = self.params().activation.bip34;
+        let last = state.tree.tip_node().height.min(bip34.saturating_sub(1));
+        for height in 1..=last {
+            let Some(id) = state.tree.active_at(height) else { break };
+            let Some(pos) = state.tree.get(id).block else { continue };
+            let prefix = self.blocks.read_block_part(pos, 0, pos.size.min(PREFIX_BYTES))?;
+            let txid = match assay_wire::first_tx(&prefix, self.params().encoding) {
+                Some(txid) => txid,
+                None => self.load(state, id)?.txids[0],
+            };
+            state.coinbases.connect(txid, false);
+        }
+        Ok(())
+    }
+
+    /// Writes the coins of the tip out, with everything up to it.
+    pub(crate) fn flush(&self, state: &mut State) -> Result<(), EngineError> {
+        state.check()?;
+        let node = state.tree.tip_node();
+        let (height, hash) = (node.height, node.hash);
+        let committed =
+            assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash);
+        // Trying again might succeed without what the failed sync has dropped.
+        let stats = state.poison(committed.map_err(EngineError::from))?;
+        state.flushes.flushed();
+        log::flushed(height, &stats, &state.coins.usage());
+        Ok(())
+    }
+
+    /// Marks a block and all that build on it as failed, in memory and in the index.
+    pub(crate) fn mark_failed(&self, state: &mut State, id: NodeId) -> Result<(), EngineError> {
+        let changed = state.tree.set_failed(id);
+        point(Point::MarkInvalid);
+        self.put_records(state, &changed)?;
+        log::invalid_chain_found(&state.tree, id);
+        Ok(())
+    }
+
+    /// Writes the index records of blocks, in this order.
+    pub(crate) fn put_records(&self, state: &State, ids: &[NodeId]) -> Result<(), EngineError> {
+        for group in ids.chunks(RECORDS_PER_GROUP) {
+            let records: Vec<_> = group.iter().map(|id| state.tree.get(*id).to_record()).collect();
+            self.index.put(&records)?;
+        }
+        Ok(())
+    }
+
+    /// Makes blocks and index survive a power cut.
+    pub(crate) fn sync_records(&self) -> Result<(), EngineError> {
+        self.blocks.sync()?;
+        self.index.sync()?;
+        Ok(())
+    }
+}

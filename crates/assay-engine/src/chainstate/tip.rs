@@ -1,0 +1,123 @@
+//! Connecting a block to the tip, and disconnecting it.
+
+use std::sync::Arc;
+
+use assay_consensus::block::BlockRules;
+use assay_store::defect::{Point, point};
+use assay_wire::Coin;
+
+use super::{Chainstate, State};
+use crate::clock::unix_time_s;
+use crate::connect::{ConnectError, Connected, connect, disconnect, load_outputs};
+use crate::deferred::{Place, is_exact};
+use crate::error::EngineError;
+use crate::log;
+use crate::mempool::DisconnectedTxs;
+use crate::pipeline::InFlight;
+use crate::prepared::Prepared;
+use crate::scripts::{BlockScripts, ScriptQueue};
+use crate::tree::{BlockTree, NodeId};
+
+impl Chainstate {
+    /// Moves the coins of a block whose parent is the block they are at, and hands its scripts over, those apart that are
+    /// known to pass ([`connect`]).
+    pub(super) fn connect_block(
+        &self,
+        state: &mut State,
+        id: NodeId,
+        prepared: &Arc<Prepared>,
+    ) -> Result<InFlight<NodeId>, ConnectError> {
+        let node = state.tree.get(id);
+        let was_valid = node.is_valid();
+        let parent = node.parent.expect("the genesis block is never connected");
+        let State { tree, coins, mempool, coinbases, .. } = state;
+        let branch = tree.ancestors(parent);
+        let header = prepared.block.header();
+        let rules = BlockRules::new(self.params(), &branch, header, &prepared.hash);
+        let mut queue = ScriptQueue::new(&self.verifier, Arc::clone(prepared), rules);
+        if self.is_exact(tree, id, prepared) {
+            queue.verify_at_once();
+        }
+        let verify = |queue: &mut ScriptQueue<'_>, tx_index: usize, spent: &mut Vec<Coin>| {
+            // The coinbase spends nothing; a block that has been validated before is not verified again.
+            if tx_index == 0 || was_valid {
+                return;
+            }
+            let (txid, wtxid) = (&prepared.txids[tx_index], prepared.wtxid(tx_index));
+            match mempool.known_sigchecks(txid, &wtxid, rules.flags) {
+                Some(sigchecks) => queue.add_known(sigchecks),
+                None => queue.push(tx_index, spent),
+            }
+        };
+        let moved = connect(queue, (coins, coinbases, &branch), self.config.read_threads, verify);
+        point(Point::Connect);
+        Ok(InFlight { block: moved?, note: id })
+    }
+
+    /// Whether libsecp256k1 alone decides about the signatures of a block.
+    fn is_exact(&self, tree: &BlockTree, id: NodeId, prepared: &Prepared) -> bool {
+        let place = Place {
+            height: tree.get(id).height,
+            best_height: tree.get(tree.best_header()).height,
+            time_s: prepared.block.header().time,
+            now_s: unix_time_s(),
+        };
+        is_exact(self.config.exact_near_tip, &place, || {
+            prepared.block.txs().map(|tx| tx.input_count()).sum()
+        })
+    }
+
+    /// Makes a block the tip whose scripts have all passed (Core's `ConnectTip`).
+    pub(super) fn connect_tip(
+        &self,
+        state: &mut State,
+        block: InFlight<NodeId>,
+    ) -> Result<Arc<BlockScripts>, EngineError> {
+        let InFlight { block: Connected { scripts, undo }, note: id } = block;
+        let node = state.tree.get(id);
+        // A block spends the same coins whenever it is connected, so what was written before is as good. It is better:
+        // it may have been synced, and the coins on disk may be on a branch that only it leads back from.
+        if !node.is_valid() || node.undo.is_none() {
+            let undo_pos = self.blocks.append_undo(&scripts.prepared.hash, &undo)?;
+            state.tree.set_valid(id, undo_pos);
+            self.index.put(&[state.tree.get(id).to_record()])?;
+        }
+        state.tree.extend_active(id);
+        point(Point::Connected);
+        self.news.hand_over(state.tree.get(id).height, &scripts.prepared, undo);
+        state.mempool.remove_confirmed(&scripts.prepared);
+        log::update_tip(&state.tree, &state.coins, self.params());
+        Ok(scripts)
+    }
+
+    /// Takes the tip off, coins back as they were before it, and keeps its transactions in `disconnected`, as far as there
+    /// is room (Core's `DisconnectTip`).
+    pub(crate) fn disconnect_tip(
+        &self,
+        state: &mut State,
+        disconnected: &mut DisconnectedTxs,
+    ) -> Result<(), EngineError> {
+        let block = self.disconnect_block(state)?;
+        for left_out in disconnected.add_block(&block, self.params().cash.is_some()) {
+            state.mempool.remove_spenders(&left_out);
+        }
+        log::update_tip(&state.tree, &state.coins, self.params());
+        if state.flushes.is_due(&mut state.coins) { self.flush(state) } else { Ok(()) }
+    }
+
+    fn disconnect_block(&self, state: &mut State) -> Result<Prepared, EngineError> {
+        let id = state.tree.tip();
+        let prepared = self.load(state, id)?;
+        let node = state.tree.get(id);
+        let (hash, height) = (node.hash, node.height);
+        let missing = EngineError::MissingData { hash, height, what: "undo data" };
+        let undo_pos = node.undo.ok_or(missing)?;
+        let undo = self.blocks.read_undo(undo_pos, &hash)?;
+        load_outputs(&prepared, &mut state.coins, self.config.read_threads)?;
+        let outputs_first = self.params().cash.is_some();
+        disconnect(&prepared, &undo, outputs_first, (&mut state.coins, &mut state.coinbases))?;
+        point(Point::Disconnect);
+        state.tree.shrink_active();
+        Ok(prepared)
+    }
+}

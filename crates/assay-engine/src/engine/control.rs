@@ -1,0 +1,119 @@
+//! What the owner of a node may decide about branches, and what there is to decide about.
+
+use assay_store::defect::{Point, point};
+use assay_wire::BlockHash;
+
+use super::Engine;
+use crate::chainstate::State;
+use crate::error::{ControlError, EngineError};
+use crate::log;
+use crate::mempool::DisconnectedTxs;
+use crate::tree::{Node, NodeId};
+use crate::types::{ChainTip, ChainTipStatus};
+
+/// Blocks whose transactions go back to the mempool when a branch is declared invalid; with more it is futile (Core,
+/// `InvalidateBlock`).
+const READMITTED_BLOCKS_MAX: u32 = 10;
+
+impl Engine {
+    /// Declares a block invalid, as if it broke a rule, and all that build on it; holds until
+    /// [`Engine::reconsider_block`]. The genesis block cannot be declared invalid: nothing happens then, as in Core.
+    ///
+    /// # Errors
+    /// When the block is unknown or the engine fails.
+    pub fn invalidate_block(&self, hash: &BlockHash) -> Result<(), ControlError> {
+        let mut state = self.lock();
+        let id = find(&state, hash)?;
+        if id == NodeId::GENESIS {
+            return Ok(());
+        }
+        let outcome = self.invalidate(&mut state, id);
+        state.poison(outcome)?;
+        self.chain.activate(&mut state, None)?;
+        Ok(())
+    }
+
+    fn invalidate(&self, state: &mut State, id: NodeId) -> Result<(), EngineError> {
+        let changed = state.tree.set_failed(id);
+        point(Point::MarkInvalid);
+        // The mark comes before the coins move, so that no crash can bring the branch back.
+        self.chain.put_records(state, &changed)?;
+        self.chain.sync_records()?;
+        let mut count = 0;
+        while state.tree.tip_node().is_failed() {
+            let mut disconnected = DisconnectedTxs::new(self.chain.config.disconnected_bytes_max);
+            self.chain.disconnect_tip(state, &mut disconnected)?;
+            count += 1;
+            let is_worth_it = count <= READMITTED_BLOCKS_MAX;
+            self.chain.admission.readmit(&mut state.view(), disconnected, is_worth_it);
+        }
+        log::invalid_chain_found(&state.tree, id);
+        Ok(())
+    }
+
+    /// Takes back that a block failed, whatever the cause, for it, all that build on it and all that it builds on; then
+    /// makes the best branch active.
+    ///
+    /// # Errors
+    /// When the block is unknown or the engine fails.
+    pub fn reconsider_block(&self, hash: &BlockHash) -> Result<(), ControlError> {
+        let mut state = self.lock();
+        let id = find(&state, hash)?;
+        let changed = state.tree.clear_failed(id);
+        let outcome =
+            self.chain.put_records(&state, &changed).and_then(|()| self.chain.sync_records());
+        state.poison(outcome)?;
+        self.chain.activate(&mut state, None)?;
+        Ok(())
+    }
+
+    /// Prefers a block to all others of the same work, as if it had been the first; only until the engine closes.
+    ///
+    /// # Errors
+    /// When the block is unknown or the engine fails.
+    pub fn precious_block(&self, hash: &BlockHash) -> Result<(), ControlError> {
+        let mut state = self.lock();
+        let id = find(&state, hash)?;
+        state.tree.prefer(id);
+        self.chain.activate(&mut state, None)?;
+        Ok(())
+    }
+
+    /// The ends of all known branches, highest first; the tip is among them even when headers are known above it.
+    pub fn chain_tips(&self) -> Vec<ChainTip> {
+        let state = self.lock();
+        let tree = &state.tree;
+        let describe = |id: NodeId| {
+            let node = tree.get(id);
+            let fork = tree.get(tree.fork_with_active(id));
+            ChainTip {
+                height: node.height,
+                hash: node.hash,
+                branch_length: node.height - fork.height,
+                status: status(node, tree.is_active(id)),
+            }
+        };
+        tree.leaves().into_iter().map(describe).collect()
+    }
+}
+
+/// The block that a decision is about, unless nothing can be decided any more.
+fn find(state: &State, hash: &BlockHash) -> Result<NodeId, ControlError> {
+    state.check()?;
+    state.tree.find(hash).ok_or(ControlError::UnknownBlock { hash: *hash })
+}
+
+/// Core's `getchaintips`, in its order.
+fn status(node: &Node, is_active: bool) -> ChainTipStatus {
+    if is_active {
+        ChainTipStatus::Active
+    } else if node.is_failed() {
+        ChainTipStatus::Invalid
+    } else if !node.is_linked() {
+        ChainTipStatus::HeadersOnly
+    } else if node.is_valid() {
+        ChainTipStatus::ValidFork
+    } else {
+        ChainTipStatus::ValidHeaders
+    }
+}

@@ -1,0 +1,45 @@
+//! What a follower of the engine needs: an index of the chain, for one.
+
+use std::time::Duration;
+
+use assay_wire::BlockHash;
+
+use super::Engine;
+use crate::error::EngineError;
+use crate::mempool::MempoolDelta;
+use crate::news::ConnectedBlock;
+use crate::types::Tip;
+
+impl Engine {
+    /// The tip, and the number of the last change of the mempool.
+    ///
+    /// Only an engine with [`Config::is_followed`](crate::Config::is_followed) counts changes.
+    pub fn moment(&self) -> (Tip, u64) {
+        self.chain.news.moment()
+    }
+
+    /// Waits until tip or mempool differ from what was seen, the time is over, or the engine closes.
+    pub fn wait_for_news(&self, seen: (BlockHash, u64), timeout: Duration) -> (Tip, u64) {
+        self.chain.news.wait_for_news(seen, timeout)
+    }
+
+    /// Whether the engine is closing.
+    pub fn is_shutting_down(&self) -> bool {
+        self.chain.news.is_closing()
+    }
+
+    /// The block that was connected on top of `parent`, if it is still in memory; it is given once. It may have been
+    /// disconnected since. Never waits for a block that is being connected.
+    pub fn take_connected(&self, parent: &BlockHash) -> Option<ConnectedBlock> {
+        self.chain.news.take_connected(parent)
+    }
+
+    /// What has happened in the mempool since change number `since`; `None` asks for everything.
+    ///
+    /// # Errors
+    /// When a coin that a transaction spends cannot be read.
+    pub fn mempool_since(&self, since: Option<u64>) -> Result<MempoolDelta, EngineError> {
+        let state = self.lock();
+        state.mempool.changes_since(since, state.tree.tip_facts(), &state.coins)
+    }
+}

@@ -1,0 +1,178 @@
+//! Keeping the mempool through a restart.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use assay_store::defect::{Point, point};
+use assay_store::{ReplaceError, read_file, replace_file};
+
+use super::Engine;
+use crate::clock::unix_time_s;
+use crate::mempool::{
+    Candidate, EXPIRY_S, MempoolFileError, MempoolLoad, Reader, Saved, Wish, write,
+};
+
+/// Name of the file in the chain's folder.
+const FILE_NAME: &str = "mempool.dat";
+/// Transactions that are admitted while others wait.
+const BATCH_TXS: usize = 500;
+
+impl Engine {
+    /// The file in which the mempool is kept through a restart.
+    pub fn mempool_path(&self) -> PathBuf {
+        self.chain.config.datadir.join(FILE_NAME)
+    }
+
+    /// Whether the mempool file has been read, as far as it goes, or does not have to be.
+    pub fn is_mempool_loaded(&self) -> bool {
+        self.mempool_loaded.load(Ordering::Acquire)
+    }
+
+    /// Admits what the mempool held when it was last saved, in small steps, so that other work goes on meanwhile.
+    /// Before this has come to an end [`Engine::shutdown`] leaves the file alone.
+    ///
+    /// # Errors
+    /// When there is a file that cannot be read at all; the engine goes on without.
+    pub fn load_mempool(&self) -> Result<MempoolLoad, MempoolFileError> {
+        let path = self.mempool_path();
+        let outcome = match read_file(&*self.io, &path) {
+            Ok(None) => Ok(MempoolLoad::default()),
+            Ok(Some(bytes)) => self.load_from(&path, bytes, false),
+            Err(error) => Err(error.into()),
+        };
+        if !matches!(&outcome, Ok(load) if load.is_interrupted) {
+            self.mempool_loaded.store(true, Ordering::Release);
+        }
+        outcome
+    }
+
+    /// Admits what a mempool file holds; `use_current_time` makes all of it arrive now.
+    ///
+    /// # Errors
+    /// When the file cannot be read at all.
+    pub fn import_mempool(
+        &self,
+        path: &Path,
+        use_current_time: bool,
+    ) -> Result<MempoolLoad, MempoolFileError> {
+        // Not through the store's files: this one is somebody else's, and may be read-only.
+        let bytes = std::fs::read(path)
+            .map_err(|source| ReplaceError { path: path.to_path_buf(), source })?;
+        self.load_from(path, bytes, use_current_time)
+    }
+
+    fn load_from(
+        &self,
+        path: &Path,
+        bytes: Vec<u8>,
+        use_current_time: bool,
+    ) -> Result<MempoolLoad, MempoolFileError> {
+        let mut load = MempoolLoad::default();
+        match Reader::new(path, bytes, self.chain.params().encoding)? {
+            Ok(reader) => self.admit_saved(reader, use_current_time, &mut load),
+            Err(damage) => load.damage = Some(damage),
+        }
+        let MempoolLoad { admitted, refused, expired, known, damage, .. } = &load;
+        if let Some(damage) = damage {
+            tracing::warn!("{damage}; what comes before that is taken");
+        }
+        tracing::info!(
+            "Imported mempool transactions from file: {admitted} succeeded, {refused} failed, {expired} expired, \
+             {known} already there, 0 waiting for initial broadcast"
+        );
+        Ok(load)
+    }
+
+    fn admit_saved(&self, mut reader: Reader, use_current_time: bool, load: &mut MempoolLoad) {
+        tracing::info!("Loading {} mempool transactions from file...", reader.count);
+        let mut batch = Vec::with_capacity(BATCH_TXS);
+        loop {
+            let next = reader.next();
+            let is_end = next.is_none();
+            match next {
+                Some(Ok(Saved { tx, time })) => {
+                    let now = unix_time_s() as i64;
+                    let time = if use_current_time { now } else { time };
+                    if time > now - EXPIRY_S {
+                        batch.push((tx, time));
+                    } else {
+                        load.expired += 1;
+                    }
+                }
+                Some(Err(damage)) => load.damage = Some(damage),
+                None => {}
+            }
+            if batch.len() == BATCH_TXS || is_end {
+                if self.chain.news.is_closing() {
+                    load.is_interrupted = true;
+                    return;
+                }
+                self.admit_batch(&mut batch, load);
+            }
+            if is_end {
+                return;
+            }
+        }
+    }
+
+    fn admit_batch(&self, batch: &mut Vec<(assay_wire::Transaction, i64)>, load: &mut MempoolLoad) {
+        let mut txids = Vec::with_capacity(batch.len());
+        let mut candidates = Vec::with_capacity(batch.len());
+        for (tx, time) in batch.drain(..) {
+            let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
+            txids.push(txid);
+            let candidate = Candidate::new(Arc::new(tx), txid, wtxid).at(time as u64);
+            candidates.push(candidate.checked(self.chain.params()));
+        }
+        let wish = Wish { fee_sat_per_kvb_max: None, is_trial: false };
+        let (verdicts, _) = self.admit_in_turn(candidates, wish);
+        let state = self.lock();
+        for (txid, verdict) in txids.iter().zip(verdicts) {
+            match verdict {
+                Ok(admitted) if admitted.is_new => load.admitted += 1,
+                Ok(_) => load.known += 1,
+                Err(_) if state.mempool.get(txid).is_some() => load.known += 1,
+                Err(_) => load.refused += 1,
+            }
+        }
+    }
+
+    /// Writes the mempool file anew; after a crash at any moment it is the old one or the new one. Returns its path.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save_mempool(&self) -> Result<PathBuf, MempoolFileError> {
+        let start = Instant::now();
+        // One at a time, as they would write to the same file.
+        let _saving = self.saving_mempool.lock();
+        let txs = self.lock().mempool.in_topological_order();
+        point(Point::MempoolSave);
+        let copied = start.elapsed();
+        let path = self.mempool_path();
+        tracing::info!("Writing {} mempool transactions to file...", txs.len());
+        // No secret: the key keeps virus scanners from finding things in the file.
+        let key = RandomState::new().build_hasher().finish().to_le_bytes();
+        let key = self.chain.params().cash.is_none().then_some(key);
+        let bytes = replace_file(&*self.io, &path, write(txs, key))?;
+        tracing::info!(
+            "Dumped mempool: {:.3}s to copy, {:.3}s to dump, {bytes} bytes dumped to file",
+            copied.as_secs_f64(),
+            start.elapsed().saturating_sub(copied).as_secs_f64(),
+        );
+        Ok(path)
+    }
+
+    /// Saves the mempool at the end, if it is to be kept and was read at the beginning.
+    pub(crate) fn save_mempool_at_shutdown(&self) {
+        if self.chain.config.persist_mempool
+            && self.is_mempool_loaded()
+            && let Err(error) = self.save_mempool()
+        {
+            tracing::warn!("the mempool is not kept: {error}");
+        }
+    }
+}

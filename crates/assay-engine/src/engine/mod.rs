@@ -1,0 +1,257 @@
+//! The engine itself: what it holds, how it opens and closes, and all that can be asked of it.
+//!
+//! What the engine does is below it: it takes the locks and calls. Its methods are in the files of this folder alone.
+
+mod control;
+mod follow;
+mod mempool_file;
+mod query;
+mod serve;
+mod submit;
+mod transactions;
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use assay_consensus::params::ChainParams;
+use assay_store::defect::Whole;
+use assay_store::io::{Io, RealIo};
+use assay_store::{CoinTier, Store, StoreConfig};
+use assay_wire::{Block, BlockHash};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::apply::CoinbaseLog;
+use crate::chainstate::{Chainstate, State};
+use crate::config::Config;
+use crate::deferred;
+use crate::error::{EngineError, OpenError};
+use crate::flush::FlushPolicy;
+use crate::mempool::{Admission, Mempool, Turns};
+use crate::news::News;
+use crate::scripts::Verifier;
+use crate::tree::BlockTree;
+use crate::types::Tip;
+pub use serve::ArchivedBlock;
+
+/// A validating engine over one chain in one folder.
+///
+/// All methods take `&self` and may be called from any thread. Blocks and transactions are judged one after the other; the
+/// scripts of each are verified on all threads of the engine.
+pub struct Engine {
+    chain: Chainstate,
+    state: Mutex<State>,
+    turns: Turns,
+    io: Arc<dyn Io>,
+    mempool_loaded: AtomicBool,
+    saving_mempool: Mutex<()>,
+}
+
+/// The state, locked. Fields are dropped in order: a panic ends the process before another thread gets the lock.
+struct StateGuard<'a> {
+    _whole: Whole,
+    state: MutexGuard<'a, State>,
+}
+
+impl Deref for StateGuard<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for StateGuard<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Engine {
+    /// Opens the folder, makes it where it is missing, and connects what a crash left unconnected.
+    ///
+    /// # Errors
+    /// When the folder cannot be used or holds something else or something damaged.
+    pub fn open(config: Config) -> Result<Self, OpenError> {
+        let store = Store::open(&store_config(&config))?;
+        Self::over(config, store, Arc::new(RealIo))
+    }
+
+    /// [`Engine::open`] over another file system and another tier for the coins.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_with(
+        config: Config,
+        io: &Arc<dyn Io>,
+        tier: Box<dyn CoinTier>,
+    ) -> Result<Self, OpenError> {
+        let store = Store::open_with(&store_config(&config), io, tier)?;
+        Self::over(config, store, Arc::clone(io))
+    }
+
+    fn over(config: Config, store: Store, io: Arc<dyn Io>) -> Result<Self, OpenError> {
+        deferred::configure(deferred::Settings {
+            sample_signatures: config.sample_signatures,
+            schnorr: config.schnorr,
+            evidence_dir: Some(config.datadir.clone()),
+        });
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(config.threads.max(1))
+            .thread_name(|index| format!("verify-{index}"))
+            .build()
+            .map_err(|error| OpenError::Threads(error.to_string()))?;
+        let pool = Arc::new(pool);
+        let params = Arc::clone(&config.params);
+        let config = Arc::new(config);
+        let tree = block_tree(&params, &store)?;
+        let news = News::new(tree.tip_facts(), &params, config.is_followed);
+        let signal = config.is_followed.then(|| Arc::clone(news.signal()));
+        let mempool = Mempool::new(config.cluster_count_max.is_some(), signal);
+        let engine = Self {
+            mempool_loaded: AtomicBool::new(!config.persist_mempool),
+            state: Mutex::new(State {
+                tree,
+                coins: store.coins,
+                mempool,
+                coinbases: CoinbaseLog::default(),
+                flushes: FlushPolicy::new(Some(config.flush_interval)),
+                poisoned: None,
+            }),
+            chain: Chainstate {
+                verifier: Verifier::new(Arc::clone(&pool), config.script_batch),
+                blocks: store.blocks,
+                index: store.index,
+                admission: Admission::new(Arc::clone(&config), Arc::clone(&pool)),
+                news,
+                pool,
+                config,
+            },
+            turns: Turns::default(),
+            io,
+            saving_mempool: Mutex::new(()),
+        };
+        engine.recover(&store.recovery.unindexed)?;
+        engine.chain.news.download().log_start(&engine.tip(), &params);
+        Ok(engine)
+    }
+
+    /// Brings the coins from where they were last written to where the archived blocks go.
+    fn recover(&self, unindexed: &[assay_store::BlockPos]) -> Result<(), OpenError> {
+        let start = Instant::now();
+        let mut state = self.lock();
+        self.chain.rebuild_coinbase_log(&mut state)?;
+        let from = state.tree.tip_node().height;
+        self.chain.activate(&mut state, None)?;
+        let to = state.tree.tip_node().height;
+        drop(state);
+        for pos in unindexed {
+            let raw = self.chain.blocks.read_block(*pos).map_err(EngineError::from)?;
+            let outcome = self.submit_block(raw);
+            tracing::info!("archived block without index record at {pos:?}: {outcome:?}");
+        }
+        let blocks = to.abs_diff(from);
+        if blocks > 0 {
+            let elapsed_ms = start.elapsed().as_millis();
+            tracing::info!(
+                "recovered {blocks} blocks in {elapsed_ms} ms: the coins were at height {from}, the archived blocks go to {to}"
+            );
+        }
+        Ok(())
+    }
+
+    /// The state. A panic while it is held ends the process: no thread sees it half changed.
+    fn lock(&self) -> StateGuard<'_> {
+        StateGuard { _whole: Whole::begin("the chain's state"), state: self.state.lock() }
+    }
+
+    /// The chain's parameters.
+    pub fn params(&self) -> &ChainParams {
+        self.chain.params()
+    }
+
+    /// How the engine was set up.
+    pub fn config(&self) -> &Config {
+        &self.chain.config
+    }
+
+    /// The tip; never waits for a block that is being connected.
+    pub fn tip(&self) -> Tip {
+        self.chain.news.tip()
+    }
+
+    /// Height of the header with the most work that nothing speaks against; never waits either.
+    pub fn header_height(&self) -> u32 {
+        self.chain.news.header_height()
+    }
+
+    /// Waits until `is_reached` holds of the tip, the time is over, or the engine closes; returns the tip then.
+    pub fn wait_for(&self, timeout: Option<Duration>, is_reached: impl Fn(&Tip) -> bool) -> Tip {
+        self.chain.news.wait_for(timeout, is_reached)
+    }
+
+    /// Waits for a tip of at least this height.
+    pub fn wait_for_height(&self, height: u32, timeout: Option<Duration>) -> Tip {
+        self.wait_for(timeout, |tip| tip.height >= height)
+    }
+
+    /// Waits for another tip than `from`.
+    pub fn wait_for_tip_change(&self, from: BlockHash, timeout: Option<Duration>) -> Tip {
+        self.wait_for(timeout, |tip| tip.hash != from)
+    }
+
+    /// Whether the chain is still being caught up with: no tip since the start had the minimum chain work and was at most a
+    /// day old (Core `validation.cpp`, `IsInitialBlockDownload`).
+    pub fn is_initial_block_download(&self) -> bool {
+        self.chain.news.download().goes_on(&self.tip())
+    }
+
+    /// Writes everything out.
+    ///
+    /// # Errors
+    /// When the disk refuses; what was acknowledged before is still there after a restart.
+    pub fn flush(&self) -> Result<(), EngineError> {
+        self.chain.flush(&mut self.lock())
+    }
+
+    /// Writes everything out, the mempool included, and wakes all waiting threads; the engine takes nothing afterwards.
+    ///
+    /// # Errors
+    /// As [`Engine::flush`].
+    pub fn shutdown(&self) -> Result<(), EngineError> {
+        self.chain.news.close();
+        self.save_mempool_at_shutdown();
+        let mut state = self.lock();
+        let flushed = self.chain.flush(&mut state);
+        if state.poisoned.is_none() {
+            state.poisoned = Some("it is shut down".to_owned());
+        }
+        flushed
+    }
+}
+
+/// The tree of all blocks in the index, with the branch of the coins active.
+fn block_tree(params: &ChainParams, store: &Store) -> Result<BlockTree, OpenError> {
+    let genesis = Block::parse(params.genesis_block(), params.encoding)
+        .expect("the genesis block of known parameters parses");
+    let mut tree = BlockTree::new(*genesis.header());
+    let orphans = store.records.iter().filter(|record| !tree.restore(record)).count();
+    if orphans > 0 {
+        tracing::warn!("{orphans} index records name unknown parents and are left out");
+    }
+    if let Some(marker) = store.coins.tip() {
+        let id = tree
+            .find(&marker.hash)
+            .ok_or(OpenError::UnknownCoinTip { hash: marker.hash, height: marker.height })?;
+        tree.set_active(id);
+    }
+    Ok(tree)
+}
+
+fn store_config(config: &Config) -> StoreConfig {
+    let mut store = StoreConfig::new(&config.datadir, config.params.disk_magic)
+        .with_coin_memory(config.cache_bytes_max);
+    store.block_file_bytes_max = config.block_file_bytes_max;
+    store
+}

@@ -1,0 +1,202 @@
+//! What can be asked of the chain: blocks, coins, figures.
+
+use assay_consensus::params::ChainParams;
+use assay_store::{CoinUsage, decode_undo};
+use assay_wire::{Block, BlockHash, Coin, OutPoint, Transaction, Txid};
+
+use super::Engine;
+use crate::error::EngineError;
+use crate::mempool::UNCONFIRMED_HEIGHT;
+use crate::stats::snapshot_stats;
+use crate::tree::{BlockTree, NodeId};
+use crate::types::{BlockEntry, Tip, UtxoStats, big_endian};
+
+impl Engine {
+    /// Hash of the active block at `height`.
+    pub fn block_hash_at(&self, height: u32) -> Option<BlockHash> {
+        let state = self.lock();
+        state.tree.active_at(height).map(|id| state.tree.get(id).hash)
+    }
+
+    /// What is known of a block.
+    pub fn block_entry(&self, hash: &BlockHash) -> Option<BlockEntry> {
+        let state = self.lock();
+        state.tree.find(hash).map(|id| block_entry(&state.tree, id, self.chain.params()))
+    }
+
+    /// The serialised block, when it is stored.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_block(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
+        if *hash == self.chain.params().genesis_hash {
+            return Ok(Some(self.chain.params().genesis_block()));
+        }
+        let pos = {
+            let state = self.lock();
+            state.tree.find(hash).and_then(|id| state.tree.get(id).block)
+        };
+        pos.map(|pos| self.chain.blocks.read_block(pos).map_err(EngineError::from)).transpose()
+    }
+
+    /// The coins that a connected block spent, transaction by transaction, without the coinbase.
+    ///
+    /// # Errors
+    /// When block or undo data cannot be read.
+    pub fn read_spent(&self, hash: &BlockHash) -> Result<Option<Vec<Vec<Coin>>>, EngineError> {
+        let pos = {
+            let state = self.lock();
+            state.tree.find(hash).and_then(|id| state.tree.get(id).undo)
+        };
+        let (Some(pos), Some(raw)) = (pos, self.read_block(hash)?) else { return Ok(None) };
+        let undo = self.chain.blocks.read_undo(pos, hash)?;
+        let mut coins = decode_undo(&undo)
+            .map_err(|source| EngineError::Undo { hash: *hash, source })?
+            .into_iter();
+        let block = Block::parse(raw, self.chain.params().encoding)
+            .map_err(|source| EngineError::StoredBlock { hash: *hash, source })?;
+        let spent: Vec<Vec<Coin>> =
+            block.txs().skip(1).map(|tx| coins.by_ref().take(tx.input_count()).collect()).collect();
+        let is_whole = coins.next().is_none()
+            && spent
+                .iter()
+                .zip(block.txs().skip(1))
+                .all(|(coins, tx)| coins.len() == tx.input_count());
+        if is_whole { Ok(Some(spent)) } else { Err(EngineError::UndoMismatch { hash: *hash }) }
+    }
+
+    /// An unspent output and the tip it was looked up at. With `include_mempool`, outputs of unconfirmed transactions
+    /// count and outputs that they spend do not.
+    ///
+    /// # Errors
+    /// When the coins cannot be read.
+    pub fn coin(
+        &self,
+        outpoint: &OutPoint,
+        include_mempool: bool,
+    ) -> Result<Option<(Coin, Tip)>, EngineError> {
+        let state = self.lock();
+        let tip = state.tree.tip_facts();
+        if include_mempool {
+            if state.mempool.spender(outpoint).is_some() {
+                return Ok(None);
+            }
+            if let Some(coin) = state.mempool.output(outpoint, UNCONFIRMED_HEIGHT) {
+                return Ok(Some((coin, tip)));
+            }
+        }
+        Ok(state.coins.get(outpoint)?.map(|coin| (coin, tip)))
+    }
+
+    /// A transaction of a block, by its txid.
+    ///
+    /// # Errors
+    /// When the block cannot be read.
+    pub fn find_transaction(
+        &self,
+        txid: &Txid,
+        block: &BlockHash,
+    ) -> Result<Option<Transaction>, EngineError> {
+        let Some(raw) = self.read_block(block)? else { return Ok(None) };
+        let block = Block::parse(raw, self.chain.params().encoding)
+            .map_err(|source| EngineError::StoredBlock { hash: *block, source })?;
+        Ok(block.txs().find(|tx| tx.txid() == *txid).map(|tx| tx.to_owned_transaction()))
+    }
+
+    /// Coins in memory and the bytes they take.
+    pub fn cache(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.coins.cached_coins(), state.coins.cache_bytes())
+    }
+
+    /// What the coins take, in memory and on disk.
+    pub fn coin_usage(&self) -> CoinUsage {
+        self.lock().coins.usage()
+    }
+
+    /// Bytes that blocks, undo data and coins take on disk.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn disk_bytes(&self) -> Result<u64, EngineError> {
+        Ok(self.chain.blocks.disk_bytes()? + self.lock().coins.disk_bytes())
+    }
+
+    /// The undo data of a connected block, as it is stored.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
+        let pos = {
+            let state = self.lock();
+            state.tree.find(hash).and_then(|id| state.tree.get(id).undo)
+        };
+        pos.map(|pos| self.chain.blocks.read_undo(pos, hash).map_err(EngineError::from)).transpose()
+    }
+
+    /// `length` bytes from `offset` of a stored block, unchecked.
+    ///
+    /// # Errors
+    /// When they cannot be read, or the block is shorter.
+    pub fn read_block_part(
+        &self,
+        hash: &BlockHash,
+        offset: u32,
+        length: u32,
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        if *hash == self.chain.params().genesis_hash {
+            let block = self.chain.params().genesis_block();
+            let end = (offset as usize).checked_add(length as usize);
+            let part = end.and_then(|end| block.get(offset as usize..end));
+            return Ok(part.map(<[u8]>::to_vec));
+        }
+        let pos = {
+            let state = self.lock();
+            state.tree.find(hash).and_then(|id| state.tree.get(id).block)
+        };
+        let read = |pos| self.chain.blocks.read_block_part(pos, offset, length);
+        pos.map(|pos| read(pos).map_err(EngineError::from)).transpose()
+    }
+
+    /// Counts the UTXO set as it is now, and hashes it when asked to (Core `kernel/coinstats.cpp`).
+    ///
+    /// # Errors
+    /// When coins cannot be read.
+    pub fn utxo_stats(&self, with_muhash: bool) -> Result<UtxoStats, EngineError> {
+        let (snapshot, height, hash) = {
+            let mut state = self.lock();
+            // A snapshot copies the changes, so many of them are written out first, as Core does with all.
+            if state.flushes.is_due_for_snapshot(&state.coins) {
+                self.chain.flush(&mut state)?;
+            }
+            let node = state.tree.tip_node();
+            (state.coins.snapshot()?, node.height, node.hash)
+        };
+        snapshot_stats(&snapshot, &self.chain.pool, height, hash, with_muhash)
+            .map_err(EngineError::from)
+    }
+}
+
+fn block_entry(tree: &BlockTree, id: NodeId, params: &ChainParams) -> BlockEntry {
+    let node = tree.get(id);
+    let in_active_chain = tree.is_active(id);
+    let next = in_active_chain.then(|| tree.active_at(node.height + 1)).flatten();
+    let size = match node.block {
+        Some(pos) => pos.size,
+        None if node.height == 0 => params.genesis_block().len() as u32,
+        None => 0,
+    };
+    BlockEntry {
+        header: node.header,
+        hash: node.hash,
+        height: node.height,
+        chain_work: big_endian(node.chain_work),
+        tx_count: node.tx_count,
+        chain_txs: node.chain_tx_count,
+        in_active_chain,
+        next: next.map(|id| tree.get(id).hash),
+        median_time: node.median_time,
+        has_data: size > 0,
+        size,
+    }
+}

@@ -1,0 +1,117 @@
+//! What somebody needs who hands the chain on to others: where two chains part, headers above that, and blocks as they are
+//! archived.
+
+use assay_store::BlockPos;
+use assay_wire::{BlockHash, Header};
+
+use super::Engine;
+use crate::error::EngineError;
+use crate::tree::{BlockTree, NodeId};
+
+/// A block of the archive. Reading it takes no lock.
+#[derive(Clone, Copy, Debug)]
+pub struct ArchivedBlock {
+    hash: BlockHash,
+    height: u32,
+    size: u32,
+    /// The genesis block is nowhere: it is part of the parameters.
+    pos: Option<BlockPos>,
+}
+
+impl ArchivedBlock {
+    /// Its hash.
+    pub fn hash(&self) -> &BlockHash {
+        &self.hash
+    }
+
+    /// Its height.
+    pub fn height(&self) -> u32 {
+        self.height
+    }
+
+    /// Its serialised length, bytes.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+}
+
+impl Engine {
+    /// A block that is archived and was found valid at some time, on the active branch or off it.
+    pub fn archived_block(&self, hash: &BlockHash) -> Option<ArchivedBlock> {
+        let state = self.lock();
+        let node = state.tree.get(state.tree.find(hash)?);
+        if !node.is_valid() || node.is_failed() {
+            return None;
+        }
+        let (height, pos) = (node.height, node.block);
+        drop(state);
+        let size = match pos {
+            Some(pos) => pos.size,
+            None if height == 0 => self.chain.params().genesis_block().len() as u32,
+            None => return None,
+        };
+        Some(ArchivedBlock { hash: *hash, height, size, pos })
+    }
+
+    /// Fills `out` with the bytes of a block from `offset` on, unchecked.
+    ///
+    /// # Errors
+    /// When they cannot be read, or the block is shorter.
+    pub fn read_archived(
+        &self,
+        block: &ArchivedBlock,
+        offset: u32,
+        out: &mut [u8],
+    ) -> Result<(), EngineError> {
+        let Some(pos) = block.pos else {
+            let genesis = self.chain.params().genesis_block();
+            let end = (offset as usize).saturating_add(out.len());
+            let short = EngineError::MissingData { hash: block.hash, height: 0, what: "such part" };
+            out.copy_from_slice(genesis.get(offset as usize..end).ok_or(short)?);
+            return Ok(());
+        };
+        Ok(self.chain.blocks.read_block_into(pos, offset, out)?)
+    }
+
+    /// Headers of the active branch with their hashes: those above the first block of `locator` that is on it (above the
+    /// genesis block where none is), up to `stop` or, where that is not met, `max` of them (Core's `getheaders`).
+    ///
+    /// Without a locator, it is the block `stop` alone.
+    pub fn headers_after(
+        &self,
+        locator: &[BlockHash],
+        stop: &BlockHash,
+        max: usize,
+    ) -> Vec<(BlockHash, Header)> {
+        let state = self.lock();
+        let tree = &state.tree;
+        if locator.is_empty() {
+            let found = tree.find(stop).map(|id| tree.get(id));
+            return found.map(|node| (node.hash, node.header)).into_iter().collect();
+        }
+        let known = locator.iter().filter_map(|hash| tree.find(hash));
+        let fork = known.filter(|id| tree.is_active(*id)).map(|id| tree.get(id).height).next();
+        up_to(tree, fork.unwrap_or(0), stop, max)
+    }
+
+    /// Headers of the active branch above the point where the branch of `hash` leaves it; `None` for an unknown block. At
+    /// most `max`, the lowest ones.
+    pub fn headers_since(&self, hash: &BlockHash, max: usize) -> Option<Vec<(BlockHash, Header)>> {
+        let state = self.lock();
+        let tree = &state.tree;
+        let fork = tree.fork_with_active(tree.find(hash)?);
+        Some(up_to(tree, tree.get(fork).height, &BlockHash::ZERO, max))
+    }
+}
+
+fn up_to(tree: &BlockTree, below: u32, stop: &BlockHash, max: usize) -> Vec<(BlockHash, Header)> {
+    let ids = (below + 1..).map_while(|height| tree.active_at(height));
+    let mut out = Vec::new();
+    for node in ids.take(max).map(|id: NodeId| tree.get(id)) {
+        out.push((node.hash, node.header));
+        if node.hash == *stop {
+            break;
+        }
+    }
+    out
+}

@@ -1,0 +1,89 @@
+//! Taking blocks and headers in.
+
+use assay_consensus::block::BlockError;
+use assay_wire::{Block, Header};
+
+use super::Engine;
+use crate::chainstate::{AcceptError, State};
+use crate::prepared::Prepared;
+use crate::types::SubmitOutcome;
+
+impl Engine {
+    /// Judges a block and, when it is valid, keeps it.
+    ///
+    /// On return an accepted block survives the death of the process.
+    pub fn submit_block(&self, raw: Vec<u8>) -> SubmitOutcome {
+        #[cfg(feature = "slowed")]
+        crate::slowed::block_begins();
+        let _turn = self.turns.block();
+        let block = match Block::parse_prefix(raw, self.chain.params().encoding) {
+            Ok(block) => block,
+            Err(error) => return SubmitOutcome::Undecodable(error),
+        };
+        let hash = block.hash();
+        let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
+        // What the block says of itself comes first, as in Core's ProcessNewBlock: its reasons win over those of context,
+        // and nothing of it is remembered, since other bytes with the same header may be valid.
+        if let Err(error) =
+            self.chain.pool.install(|| prepared.check_in_parallel(self.chain.params()))
+        {
+            return rejected(&error);
+        }
+        let mut state = self.lock();
+        if let Err(error) = state.check() {
+            return SubmitOutcome::Failed(error);
+        }
+        let id = match self.chain.accept(&mut state, &prepared) {
+            Ok(id) => id,
+            Err(error) => return not_accepted(&mut state, error),
+        };
+        match self.chain.activate(&mut state, Some((id, prepared))) {
+            Ok(Some(Ok(()))) => SubmitOutcome::Accepted,
+            Ok(Some(Err(error))) => rejected(&error),
+            Ok(None) => SubmitOutcome::Inconclusive,
+            Err(error) => SubmitOutcome::Failed(error),
+        }
+    }
+
+    /// Judges a header and keeps it: its block may follow, in any order with those that build on it.
+    ///
+    /// [`SubmitOutcome::Duplicate`] for a header that is known and has not failed.
+    pub fn submit_header(&self, header: &Header) -> SubmitOutcome {
+        let hash = header.hash();
+        let mut state = self.lock();
+        if let Err(error) = state.check() {
+            return SubmitOutcome::Failed(error);
+        }
+        if state.tree.find(&hash).is_some_and(|id| !state.tree.get(id).is_failed()) {
+            return SubmitOutcome::Duplicate;
+        }
+        let accepted = self.chain.accept_header(&mut state, header, &hash).and_then(|id| {
+            self.chain.put_records(&state, &[id])?;
+            self.chain.news.announce(&state.tree);
+            Ok(())
+        });
+        match accepted {
+            Ok(()) => SubmitOutcome::Inconclusive,
+            Err(error) => not_accepted(&mut state, error),
+        }
+    }
+}
+
+fn not_accepted(state: &mut State, error: AcceptError) -> SubmitOutcome {
+    match error {
+        AcceptError::Rule(error) => rejected(&error),
+        AcceptError::Known(outcome) => outcome,
+        // The index may lack what the tree has: what builds on it could be lost in a restart.
+        AcceptError::Engine(error) => match state.poison::<()>(Err(error)) {
+            Ok(()) => unreachable!("an error stays one"),
+            Err(error) => SubmitOutcome::Failed(error),
+        },
+    }
+}
+
+fn rejected(error: &BlockError) -> SubmitOutcome {
+    SubmitOutcome::Rejected {
+        reason: error.reject_reason().into_owned(),
+        debug: error.debug_message().into_owned(),
+    }
+}

@@ -1,0 +1,116 @@
+//! Transactions for the mempool, and what can be asked of it.
+
+use std::sync::Arc;
+
+use assay_wire::{Transaction, Txid};
+
+use super::Engine;
+use crate::mempool::{Admitted, Candidate, SETTLING_ROUNDS, Wish, trial_verdict};
+use crate::types::{MempoolEntryInfo, MempoolInfo, TestAccept, TxReject};
+
+impl Engine {
+    /// Offers one transaction to the mempool.
+    ///
+    /// # Errors
+    /// Why it was not admitted.
+    pub fn submit_transaction(
+        &self,
+        raw: Vec<u8>,
+        fee_sat_per_kvb_max: Option<u64>,
+    ) -> Result<Txid, TxReject> {
+        let mut verdicts = self.submit_transactions(vec![raw], fee_sat_per_kvb_max);
+        verdicts.pop().expect("one transaction has one verdict")
+    }
+
+    /// Offers transactions to the mempool in this order; each gets a verdict of its own.
+    pub fn submit_transactions(
+        &self,
+        raws: Vec<Vec<u8>>,
+        fee_sat_per_kvb_max: Option<u64>,
+    ) -> Vec<Result<Txid, TxReject>> {
+        self.submit_transactions_with_work(raws, fee_sat_per_kvb_max).0
+    }
+
+    /// The same, and the work that it caused besides scripts, in the unit of [`Engine::mempool_work`]: what a server may charge
+    /// their sender.
+    pub fn submit_transactions_with_work(
+        &self,
+        raws: Vec<Vec<u8>>,
+        fee_sat_per_kvb_max: Option<u64>,
+    ) -> (Vec<Result<Txid, TxReject>>, u64) {
+        let candidates = self.chain.admission.parse_all(raws);
+        let wish = Wish { fee_sat_per_kvb_max, is_trial: false };
+        let (verdicts, work) = self.admit_in_turn(candidates, wish);
+        let verdicts = verdicts.into_iter().map(|verdict| verdict.map(|admitted| admitted.txid));
+        (verdicts.collect(), work)
+    }
+
+    /// What [`Engine::submit_transactions`] would answer; admits nothing.
+    pub fn test_accept(
+        &self,
+        raws: Vec<Vec<u8>>,
+        fee_sat_per_kvb_max: Option<u64>,
+    ) -> Vec<TestAccept> {
+        let candidates = self.chain.admission.parse_all(raws);
+        let wish = Wish { fee_sat_per_kvb_max, is_trial: true };
+        let (verdicts, _) = self.admit_in_turn(candidates, wish);
+        verdicts.into_iter().map(trial_verdict).collect()
+    }
+
+    /// Admits transactions, or tries them, in this order, in the four steps of `docs/mempool.md`; also gives the work that
+    /// ordering clusters took.
+    pub(super) fn admit_in_turn(
+        &self,
+        candidates: Vec<Result<Candidate, TxReject>>,
+        wish: Wish,
+    ) -> (Vec<Result<Admitted, TxReject>>, u64) {
+        let admission = &self.chain.admission;
+        let turn = self.turns.policy();
+        let work_before = admission.work();
+        let questions = admission.look_ahead(&mut self.lock().view(), &candidates, wish);
+        let ahead = admission.answer(questions, || turn.pause());
+        turn.pause();
+        let verdicts = admission.admit_with(&mut self.lock().view(), candidates, wish, ahead);
+        for _ in 0..SETTLING_ROUNDS {
+            let unsettled = self.lock().mempool.unsettled();
+            if unsettled.is_empty() {
+                break;
+            }
+            let settled = admission.settle(unsettled, || turn.pause());
+            self.lock().mempool.settle(settled);
+        }
+        (verdicts, admission.work() - work_before)
+    }
+
+    /// Work that ordering clusters of the mempool has taken since the engine was opened, in visits of transactions.
+    pub fn mempool_work(&self) -> u64 {
+        self.chain.admission.work()
+    }
+
+    /// State of the mempool.
+    pub fn mempool_info(&self) -> MempoolInfo {
+        let is_loaded = self.is_mempool_loaded();
+        self.chain.admission.info(&mut self.lock().mempool, is_loaded)
+    }
+
+    /// The txids of all unconfirmed transactions, in no particular order.
+    pub fn mempool_txids(&self) -> Vec<Txid> {
+        self.lock().mempool.iter().map(|(txid, _)| *txid).collect()
+    }
+
+    /// All unconfirmed transactions, in no particular order.
+    pub fn mempool_entries(&self) -> Vec<MempoolEntryInfo> {
+        let state = self.lock();
+        state.mempool.iter().filter_map(|(txid, _)| state.mempool.entry_info(txid)).collect()
+    }
+
+    /// One unconfirmed transaction.
+    pub fn mempool_entry(&self, txid: &Txid) -> Option<MempoolEntryInfo> {
+        self.lock().mempool.entry_info(txid)
+    }
+
+    /// An unconfirmed transaction.
+    pub fn mempool_tx(&self, txid: &Txid) -> Option<Arc<Transaction>> {
+        self.lock().mempool.get(txid).map(|entry| Arc::clone(&entry.tx))
+    }
+}

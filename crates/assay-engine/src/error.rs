@@ -1,0 +1,165 @@
+//! What keeps the engine from doing its work, and what to do about it in words for the node's operator.
+
+use assay_store::{BlockFileError, CoinError, CommitError, IndexError, UndoError};
+use assay_wire::{BlockHash, OutPoint, ParseError};
+
+/// What keeps the engine from doing its work; never the fault of a block or transaction.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A coin could not be read or written.
+    #[error("coins: {0}")]
+    Coin(#[from] CoinError),
+    /// A block or undo file could not be read or written.
+    #[error("block files: {0}")]
+    BlockFile(#[from] BlockFileError),
+    /// The block index could not be written.
+    #[error("block index: {0}")]
+    Index(#[from] IndexError),
+    /// The coins could not be committed.
+    #[error("commit: {0}")]
+    Commit(#[from] CommitError),
+    /// Undo data is damaged.
+    #[error("undo data of block {hash}: {source}")]
+    Undo {
+        /// The block.
+        hash: BlockHash,
+        /// What is wrong with it.
+        source: UndoError,
+    },
+    /// Undo data holds too few or too many coins for its block.
+    #[error("undo data of block {hash} does not fit the block")]
+    UndoMismatch {
+        /// The block.
+        hash: BlockHash,
+    },
+    /// A block that the index says is stored is not what it was.
+    #[error("stored block {hash} no longer parses: {source}")]
+    StoredBlock {
+        /// The block.
+        hash: BlockHash,
+        /// What is wrong with it.
+        source: ParseError,
+    },
+    /// An output that an unconfirmed transaction spends is not there.
+    #[error("no coin for {outpoint}, which an unconfirmed transaction spends")]
+    NoCoin {
+        /// The output.
+        outpoint: OutPoint,
+    },
+    /// The index names a block without data or undo where both are needed.
+    #[error("block {hash} at height {height} has no {what} on disk")]
+    MissingData {
+        /// The block.
+        hash: BlockHash,
+        /// Its height.
+        height: u32,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// An earlier failure left memory and disk in doubt.
+    #[error("the engine stopped after an earlier failure: {0}; restart it")]
+    Poisoned(String),
+}
+
+/// Why an engine did not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The store did not open.
+    #[error("cannot open the store: {0}")]
+    Store(#[from] assay_store::OpenError),
+    /// The coins belong to a block that the index does not know.
+    #[error(
+        "the coins belong to block {hash} at height {height}, which the block index does not hold"
+    )]
+    UnknownCoinTip {
+        /// The block.
+        hash: BlockHash,
+        /// Its height.
+        height: u32,
+    },
+    /// What was archived could not be connected.
+    #[error("cannot connect what is archived: {0}")]
+    Engine(#[from] EngineError),
+    /// No threads to verify scripts on.
+    #[error("cannot start threads: {0}")]
+    Threads(String),
+}
+
+/// Why a decision about a block could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// There is no such block.
+    #[error("block {hash} is not known")]
+    UnknownBlock {
+        /// The block that was named.
+        hash: BlockHash,
+    },
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+const COINS: &str = "the coins can be made again from the archived blocks: check the disk, move the folder `coins` away and \
+     start again";
+
+const FILES: &str = "check the disk; then restore the file from a copy, or have the block files validated into a new \
+     folder (assay validate --blocks)";
+
+const FULL_OR_FAILING: &str =
+    "check the disk and its free space, then start again: nothing that was acknowledged is lost";
+
+impl OpenError {
+    /// What helps, where something is known to.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Store(assay_store::OpenError::Tier(error)) => error.place.as_ref().map(|_| COINS),
+            Self::Store(assay_store::OpenError::Coins(error)) => of_coins(error),
+            Self::Store(assay_store::OpenError::Blocks(error)) => Some(of_files(error)),
+            Self::Store(assay_store::OpenError::Index(error)) => of_index(error),
+            Self::UnknownCoinTip { .. } => Some(FILES),
+            Self::Engine(error) => error.advice(),
+            Self::Threads(_) => None,
+        }
+    }
+}
+
+impl EngineError {
+    /// What helps, where something is known to.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Coin(error) | Self::Commit(CommitError::Coins(error)) => of_coins(error),
+            Self::BlockFile(error) | Self::Commit(CommitError::Blocks(error)) => {
+                Some(of_files(error))
+            }
+            Self::Index(error) | Self::Commit(CommitError::Index(error)) => of_index(error),
+            Self::Undo { .. }
+            | Self::UndoMismatch { .. }
+            | Self::StoredBlock { .. }
+            | Self::MissingData { .. } => Some(FILES),
+            _ => None,
+        }
+    }
+}
+
+fn of_coins(error: &CoinError) -> Option<&'static str> {
+    match error {
+        CoinError::Tier(error) if error.place.is_none() => Some(FULL_OR_FAILING),
+        CoinError::Tier(_)
+        | CoinError::Damaged { .. }
+        | CoinError::UnknownEntry { .. }
+        | CoinError::Marker { .. } => Some(COINS),
+        _ => None,
+    }
+}
+
+fn of_files(error: &BlockFileError) -> &'static str {
+    if error.is_damage() { FILES } else { FULL_OR_FAILING }
+}
+
+fn of_index(error: &IndexError) -> Option<&'static str> {
+    match error {
+        IndexError::Io { .. } => Some(FULL_OR_FAILING),
+        IndexError::Damaged { .. } => Some(FILES),
+        _ => None,
+    }
+}

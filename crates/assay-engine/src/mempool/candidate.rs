@@ -1,0 +1,226 @@
+//! A transaction on its way into the mempool: well formed, then staged, then admitted or not.
+
+use std::sync::Arc;
+
+use assay_consensus::block::ScriptFailure;
+use assay_consensus::params::ChainParams;
+use assay_consensus::tx::{TxError, check_transaction};
+use assay_store::CoinError;
+use assay_wire::{Coin, Transaction, Tx, TxOut, Txid, Wtxid};
+
+use super::policy;
+use super::pool::Mempool;
+use super::replace::conflicts;
+use crate::scripts::Cause;
+use crate::types::{TestAccept, TxReject, TxRejectCode};
+
+/// A transaction that is well formed; nothing is known of what it spends.
+#[derive(Clone)]
+pub(crate) struct Candidate {
+    tx: Arc<Transaction>,
+    txid: Txid,
+    wtxid: Wtxid,
+    time: Option<u64>,
+}
+
+impl Candidate {
+    pub(crate) fn parse(raw: Vec<u8>, params: &ChainParams) -> Result<Self, TxReject> {
+        let tx = Transaction::parse(raw, params.encoding).map_err(|error| TxReject {
+            code: TxRejectCode::Decode,
+            reason: "TX decode failed".to_owned(),
+            debug: error.to_string(),
+            txid: None,
+            wtxid: None,
+        })?;
+        let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
+        Self::new(Arc::new(tx), txid, wtxid).checked(params)
+    }
+
+    /// The same when it passes what follows from it alone.
+    pub(crate) fn checked(self, params: &ChainParams) -> Result<Self, TxReject> {
+        let view = self.tx.view();
+        check_transaction(view).map_err(|error| self.broken_rule(&error))?;
+        if view.is_coinbase() {
+            return Err(self.rejected("coinbase"));
+        }
+        policy::check_tx(view, params.cash.is_some()).map_err(|reason| self.rejected(reason))?;
+        Ok(self)
+    }
+
+    pub(crate) fn new(tx: Arc<Transaction>, txid: Txid, wtxid: Wtxid) -> Self {
+        Self { tx, txid, wtxid, time: None }
+    }
+
+    /// The same, first admitted at another time.
+    pub(crate) fn at(self, time: u64) -> Self {
+        Self { time: Some(time), ..self }
+    }
+
+    /// The unconfirmed transactions that spend the same outputs; not the same transaction with other witnesses.
+    pub(super) fn conflicts(&self, pool: &Mempool) -> Vec<Txid> {
+        if pool.is_empty() || pool.get(&self.txid).is_some() {
+            return Vec::new();
+        }
+        conflicts(pool, self.tx.view().inputs().map(|input| input.prevout))
+    }
+
+    pub(super) fn txid(&self) -> Txid {
+        self.txid
+    }
+
+    /// When it was first admitted, seconds since 1970; `None` for now.
+    pub(super) fn time(&self) -> Option<u64> {
+        self.time
+    }
+
+    pub(super) fn wtxid(&self) -> Wtxid {
+        self.wtxid
+    }
+
+    pub(super) const fn tx(&self) -> &Arc<Transaction> {
+        &self.tx
+    }
+
+    /// Not admitted, for a reason with evidence.
+    pub(super) fn refused(&self, reason: &str, debug: impl Into<String>) -> TxReject {
+        self.reject(TxRejectCode::Rejected, reason, debug)
+    }
+
+    pub(super) fn reject(
+        &self,
+        code: TxRejectCode,
+        reason: impl Into<String>,
+        debug: impl Into<String>,
+    ) -> TxReject {
+        let (txid, wtxid) = (Some(self.txid), Some(self.wtxid));
+        TxReject { code, reason: reason.into(), debug: debug.into(), txid, wtxid }
+    }
+
+    pub(super) fn rejected(&self, reason: impl Into<String>) -> TxReject {
+        self.reject(TxRejectCode::Rejected, reason, "")
+    }
+
+    pub(super) fn broken_rule(&self, error: &TxError) -> TxReject {
+        self.reject(TxRejectCode::Rejected, error.reject_reason(), error.debug_message())
+    }
+
+    pub(super) fn missing_inputs(&self) -> TxReject {
+        self.reject(TxRejectCode::MissingInputs, "bad-txns-inputs-missingorspent", "")
+    }
+
+    pub(super) fn coin_error(&self, error: &CoinError) -> TxReject {
+        self.reject(TxRejectCode::Failed, "internal error", error.to_string())
+    }
+}
+
+/// A transaction of which all is known but its scripts.
+pub(super) struct Staged {
+    candidate: Candidate,
+    coins: Vec<Coin>,
+    fee_sat: i64,
+    vsize: u32,
+}
+
+/// Why the scripts of a transaction do not pass.
+pub(super) enum ScriptFailureOrLimit {
+    Script(Box<ScriptFailure>),
+    Limit(TxError),
+}
+
+impl Candidate {
+    pub(super) fn failed(&self, failure: ScriptFailureOrLimit) -> TxReject {
+        match failure {
+            ScriptFailureOrLimit::Limit(error) => self.broken_rule(&error),
+            ScriptFailureOrLimit::Script(failure) => self.reject(
+                TxRejectCode::Rejected,
+                failure.mempool_reject_reason(),
+                failure.debug_message(),
+            ),
+        }
+    }
+}
+
+impl Staged {
+    pub(super) fn new(candidate: &Candidate, coins: Vec<Coin>, fee_sat: i64, vsize: u32) -> Self {
+        Self { candidate: candidate.clone(), coins, fee_sat, vsize }
+    }
+
+    pub(super) fn candidate(&self) -> &Candidate {
+        &self.candidate
+    }
+
+    pub(super) fn txid(&self) -> Txid {
+        self.candidate.txid
+    }
+
+    pub(super) fn input_count(&self) -> usize {
+        self.coins.len()
+    }
+
+    pub(super) const fn wtxid(&self) -> Wtxid {
+        self.candidate.wtxid
+    }
+
+    pub(super) fn spending(&self) -> (Tx<'_>, Vec<TxOut<'_>>) {
+        (self.candidate.tx.view(), self.coins.iter().map(Coin::as_tx_out).collect())
+    }
+
+    pub(super) fn failure(&self, cause: Cause) -> ScriptFailureOrLimit {
+        match cause {
+            Cause::SigChecks(error) => ScriptFailureOrLimit::Limit(error),
+            Cause::Script { input, error } => {
+                let Candidate { tx, txid, wtxid, .. } = &self.candidate;
+                let input = input as usize;
+                let prevout = tx.view().input(input).prevout;
+                let failure = ScriptFailure { txid: *txid, wtxid: *wtxid, input, prevout, error };
+                ScriptFailureOrLimit::Script(Box::new(failure))
+            }
+        }
+    }
+}
+
+/// A transaction that is in the pool now.
+pub(crate) struct Admitted {
+    pub(crate) txid: Txid,
+    wtxid: Wtxid,
+    vsize: u32,
+    fee_sat: i64,
+    pub(crate) is_new: bool,
+}
+
+impl Admitted {
+    pub(super) fn of(staged: &Staged) -> Self {
+        let Staged { candidate, fee_sat, vsize, .. } = staged;
+        let (txid, wtxid) = (candidate.txid, candidate.wtxid);
+        Self { txid, wtxid, vsize: *vsize, fee_sat: *fee_sat, is_new: true }
+    }
+
+    pub(super) fn known(mempool: &Mempool, txid: Txid) -> Self {
+        let entry = mempool.get(&txid).expect("what is known is in the pool");
+        let (wtxid, vsize, fee_sat) = (entry.wtxid, entry.vsize, entry.fee_sat);
+        Self { txid, wtxid, vsize, fee_sat, is_new: false }
+    }
+}
+
+/// The answer to a trial.
+pub(crate) fn trial_verdict(verdict: Result<Admitted, TxReject>) -> TestAccept {
+    match verdict {
+        Ok(Admitted { txid, wtxid, vsize, fee_sat, is_new }) => {
+            let reject = (!is_new).then(|| TxReject {
+                code: TxRejectCode::Rejected,
+                reason: "txn-already-in-mempool".to_owned(),
+                debug: String::new(),
+                txid: Some(txid),
+                wtxid: Some(wtxid),
+            });
+            TestAccept { txid: Some(txid), wtxid: Some(wtxid), vsize, fee_sat, reject }
+        }
+        Err(reject) => TestAccept {
+            txid: reject.txid,
+            wtxid: reject.wtxid,
+            vsize: 0,
+            fee_sat: 0,
+            reject: Some(reject),
+        },
+    }
+}

@@ -1,0 +1,199 @@
+//! The checks of admission but those of scripts and replacements, in Core's order (`validation.cpp`, `PreChecks`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use assay_consensus::block::TxSpend;
+use assay_consensus::chain::Ancestors;
+use assay_consensus::locktime::has_sequence_locks;
+use assay_consensus::script::Flags;
+use assay_consensus::tx::SpentCoin;
+use assay_wire::{Coin, OutPoint, Transaction, Txid};
+
+use super::admission::{Admission, Rules, View};
+use super::candidate::{Candidate, Staged};
+use super::linearize::CLUSTER_COUNT_MAX;
+use super::policy;
+use super::pool::{CLUSTER_OVERHEAD_BYTES, Entry, Mempool, output_of, usage_bytes};
+use super::reorg::lock_points;
+use crate::clock::unix_time_s;
+use crate::types::{TxReject, TxRejectCode};
+
+/// Core's `MAX_STANDARD_TX_SIGOPS_COST`.
+const SIGOP_COST_MAX: u64 = 16_000;
+
+impl Admission {
+    /// All checks but those of scripts and replacements, `None` for what is in the pool already. Outputs of the transactions
+    /// `earlier` may be spent too.
+    pub(super) fn check_all_but_scripts(
+        &self,
+        view: &mut View<'_>,
+        rules: &Rules,
+        candidate: &Candidate,
+        conflicts: &[Txid],
+        earlier: &HashMap<Txid, Arc<Transaction>>,
+    ) -> Result<Option<(Staged, Entry)>, TxReject> {
+        let tx = candidate.tx().view();
+        rules.block.check_tx(tx).map_err(|error| candidate.broken_rule(&error))?;
+        if let Some(known) = view.mempool.get(&candidate.txid()) {
+            if known.wtxid == candidate.wtxid() {
+                return Ok(None);
+            }
+            return Err(candidate.rejected("txn-same-nonwitness-data-in-mempool"));
+        }
+        rules.check_conflicts(candidate, conflicts)?;
+        let coins = resolve(view, rules, candidate, earlier)?;
+        let entry = self.check_coins(view, rules, candidate, &coins)?;
+        if conflicts.is_empty() {
+            self.check_room(view.mempool, candidate, entry.vsize)?;
+        }
+        let staged = Staged::new(candidate, coins, entry.fee_sat, entry.vsize);
+        Ok(Some((staged, entry)))
+    }
+
+    /// The checks that need to know what is spent.
+    fn check_coins(
+        &self,
+        view: &mut View<'_>,
+        rules: &Rules,
+        candidate: &Candidate,
+        coins: &[Coin],
+    ) -> Result<Entry, TxReject> {
+        let tx = candidate.tx().view();
+        let branch = view.tree.ancestors(view.tree.tip());
+        let TxSpend { fee, sigop_cost } = rules
+            .block
+            .check_spends(tx, coins.iter().map(SpentCoin::from), |height| {
+                branch.median_time_past_at(height)
+            })
+            .map_err(|error| candidate.broken_rule(&error))?;
+        policy::check_inputs(tx, coins, rules.is_cash)
+            .map_err(|reason| candidate.rejected(reason))?;
+        if sigop_cost > SIGOP_COST_MAX {
+            let debug = format!("{sigop_cost}");
+            return Err(candidate.reject(
+                TxRejectCode::Rejected,
+                "bad-txns-too-many-sigops",
+                debug,
+            ));
+        }
+        let vsize = vsize(tx.weight(), sigop_cost);
+        self.check_fee(view.mempool, rules, candidate, fee, vsize)?;
+        let depends_on_height =
+            tx.lock_time() != 0 || has_sequence_locks(tx) || coins.iter().any(|coin| coin.coinbase);
+        let cluster_bytes = view.mempool.graph.as_ref().map_or(0, |_| CLUSTER_OVERHEAD_BYTES);
+        Ok(Entry {
+            tx: Arc::clone(candidate.tx()),
+            wtxid: candidate.wtxid(),
+            fee_sat: fee,
+            weight: tx.weight() as u32,
+            vsize,
+            time: candidate.time().unwrap_or_else(unix_time_s),
+            height: rules.block.height - 1,
+            verified: Flags::NONE,
+            sigchecks: 0,
+            order: 0,
+            usage_bytes: usage_bytes(candidate.tx()) + cluster_bytes,
+            depends_on_height,
+            lock_points: lock_points(view.tree, tx, coins, rules.block.height),
+        })
+    }
+
+    fn check_fee(
+        &self,
+        mempool: &mut Mempool,
+        rules: &Rules,
+        candidate: &Candidate,
+        fee: i64,
+        vsize: u32,
+    ) -> Result<(), TxReject> {
+        // Core rounds up, Bitcoin Cash Node down (`CFeeRate::GetFee`).
+        let fee_at = |rate: u64| {
+            let millis = u128::from(rate) * u128::from(vsize);
+            (if rules.is_cash { millis / 1000 } else { millis.div_ceil(1000) }) as i64
+        };
+        let rolling = self.rolling_fee_sat_per_kvb(mempool);
+        for (rate, reason) in [
+            (rolling, "mempool min fee not met"),
+            (self.config.min_relay_fee_sat_per_kvb, "min relay fee not met"),
+        ] {
+            let least = fee_at(rate);
+            if fee < least && !rules.bypass_limits {
+                return Err(candidate.refused(reason, format!("{fee} < {least}")));
+            }
+        }
+        if rules.fee_sat_per_kvb_max.is_some_and(|rate| rate > 0 && fee > fee_at(rate)) {
+            return Err(candidate.reject(TxRejectCode::MaxFeeExceeded, "max-fee-exceeded", ""));
+        }
+        Ok(())
+    }
+
+    /// Limits that keep work bounded.
+    fn check_room(
+        &self,
+        mempool: &Mempool,
+        candidate: &Candidate,
+        vsize: u32,
+    ) -> Result<(), TxReject> {
+        let (Some(count_max), Some(graph)) = (self.config.cluster_count_max, &mempool.graph) else {
+            return Ok(());
+        };
+        let inputs = candidate.tx().view().inputs();
+        let spent: Vec<Txid> = inputs.map(|input| input.prevout.txid).collect();
+        let (count, vsize_sum) = graph.extent(&spent);
+        let is_too_heavy = self
+            .config
+            .cluster_vsize_max
+            .is_some_and(|vsize_max| vsize_sum + u64::from(vsize) > vsize_max);
+        if count + 1 > count_max.min(CLUSTER_COUNT_MAX) || is_too_heavy {
+            return Err(candidate.rejected("too-large-cluster"));
+        }
+        Ok(())
+    }
+}
+
+/// What a transaction spends, confirmed or not.
+fn resolve(
+    view: &View<'_>,
+    rules: &Rules,
+    candidate: &Candidate,
+    earlier: &HashMap<Txid, Arc<Transaction>>,
+) -> Result<Vec<Coin>, TxReject> {
+    let tx = candidate.tx().view();
+    let mut coins = Vec::with_capacity(tx.input_count());
+    for input in tx.inputs() {
+        // An unconfirmed output counts as created in the next block.
+        let unconfirmed = view.mempool.output(&input.prevout, rules.block.height).or_else(|| {
+            let tx = earlier.get(&input.prevout.txid)?;
+            output_of(tx, input.prevout.vout, rules.block.height)
+        });
+        let coin = match unconfirmed {
+            Some(coin) => Some(coin),
+            None => view.coins.get(&input.prevout).map_err(|error| candidate.coin_error(&error))?,
+        };
+        let Some(coin) = coin else {
+            return Err(missing_or_confirmed(view, candidate));
+        };
+        coins.push(coin);
+    }
+    Ok(coins)
+}
+
+/// Missing inputs may mean that the transaction itself has been confirmed.
+fn missing_or_confirmed(view: &View<'_>, candidate: &Candidate) -> TxReject {
+    for vout in 0..candidate.tx().view().output_count() as u32 {
+        match view.coins.have(&OutPoint { txid: candidate.txid(), vout }) {
+            Ok(true) => {
+                return candidate.reject(TxRejectCode::AlreadyInChain, "txn-already-known", "");
+            }
+            Ok(false) => {}
+            Err(error) => return candidate.coin_error(&error),
+        }
+    }
+    candidate.missing_inputs()
+}
+
+/// Virtual size with signature operations counted at 20 bytes each (Core `GetVirtualTransactionSize`).
+fn vsize(weight: usize, sigop_cost: u64) -> u32 {
+    (weight as u64).max(sigop_cost * 20).div_ceil(4) as u32
+}

@@ -1,0 +1,229 @@
+//! What the engine announces: the tip, that something has changed, and blocks that have just been connected.
+//!
+//! All of it is apart from the chain's state, so that asking for the tip never waits for a block. A follower, an index for
+//! one, goes its own way from block to block and reads what it needs from the archive; nothing here makes the engine wait for
+//! it. That it usually need not read is a favour: connected blocks stay in memory until it takes them, as far as there is
+//! room.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use assay_consensus::params::ChainParams;
+use assay_wire::{Block, BlockHash, Txid};
+use parking_lot::{Condvar, Mutex};
+
+use crate::ibd::InitialDownload;
+use crate::prepared::Prepared;
+use crate::tree::BlockTree;
+use crate::types::Tip;
+
+/// A block that has just been connected.
+pub struct ConnectedBlock {
+    height: u32,
+    prepared: Arc<Prepared>,
+    undo: Vec<u8>,
+}
+
+impl ConnectedBlock {
+    /// The block.
+    pub fn block(&self) -> &Block {
+        &self.prepared.block
+    }
+
+    /// Its txids, in order.
+    pub fn txids(&self) -> &[Txid] {
+        &self.prepared.txids
+    }
+
+    /// The coins that it spent, encoded as undo data.
+    pub fn undo(&self) -> &[u8] {
+        &self.undo
+    }
+
+    fn bytes(&self) -> usize {
+        self.prepared.block.bytes().len() + 32 * self.prepared.txids.len() + self.undo.len()
+    }
+}
+
+/// Wakes a follower.
+#[derive(Default)]
+pub(crate) struct Signal {
+    /// Number of the last change of the mempool.
+    sequence: AtomicU64,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Signal {
+    /// A change of the mempool has this number.
+    pub(crate) fn mempool_changed(&self, sequence: u64) {
+        self.sequence.store(sequence, Ordering::Release);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        drop(self.lock.lock());
+        self.changed.notify_all();
+    }
+}
+
+/// Connected blocks that have not been taken yet.
+#[derive(Default)]
+pub(crate) struct Handover {
+    blocks: VecDeque<ConnectedBlock>,
+    bytes: usize,
+}
+
+impl Handover {
+    fn push(&mut self, block: ConnectedBlock) {
+        let bytes = self.bytes + block.bytes();
+        // What does not fit is read from the archive; the first ones are wanted first.
+        if self.blocks.is_empty() || bytes <= HANDOVER_BYTES_MAX {
+            self.bytes = bytes;
+            self.blocks.push_back(block);
+        }
+    }
+
+    /// Gives the block after `parent`, and drops those at its height and below: the follower has passed them, or they
+    /// are stale.
+    fn take(&mut self, parent: &BlockHash) -> Option<ConnectedBlock> {
+        let is_next = |block: &ConnectedBlock| block.block().header().prev_block == *parent;
+        let at = self.blocks.iter().position(is_next)?;
+        let taken = self.blocks.remove(at)?;
+        self.blocks.retain(|block| block.height > taken.height);
+        self.bytes = self.blocks.iter().map(ConnectedBlock::bytes).sum();
+        Some(taken)
+    }
+}
+
+/// The tip as it was last announced.
+struct Announced {
+    tip: Tip,
+    header_height: u32,
+    is_closing: bool,
+}
+
+/// What those who wait or follow look at.
+pub(crate) struct News {
+    announced: Mutex<Announced>,
+    changed: Condvar,
+    download: InitialDownload,
+    signal: Arc<Signal>,
+    /// Absent without a follower.
+    handover: Option<Mutex<Handover>>,
+}
+
+impl News {
+    /// Of a chain at this tip.
+    pub(crate) fn new(tip: Tip, params: &ChainParams, is_followed: bool) -> Self {
+        Self {
+            announced: Mutex::new(Announced { tip, header_height: tip.height, is_closing: false }),
+            changed: Condvar::new(),
+            download: InitialDownload::new(params),
+            signal: Arc::default(),
+            handover: is_followed.then(Mutex::default),
+        }
+    }
+
+    /// What wakes followers, for the mempool's journal.
+    pub(crate) fn signal(&self) -> &Arc<Signal> {
+        &self.signal
+    }
+
+    /// Lets waiting threads see the tip.
+    pub(crate) fn announce(&self, tree: &BlockTree) {
+        let header_height = tree.get(tree.best_header()).height;
+        let tip = tree.tip_facts();
+        self.download.goes_on(&tip);
+        let mut announced = self.announced.lock();
+        (announced.tip, announced.header_height) = (tip, header_height);
+        drop(announced);
+        self.wake();
+    }
+
+    /// Wakes all who wait: nothing more will come.
+    pub(crate) fn close(&self) {
+        self.announced.lock().is_closing = true;
+        self.wake();
+    }
+
+    fn wake(&self) {
+        self.changed.notify_all();
+        self.signal.wake();
+    }
+
+    pub(crate) fn tip(&self) -> Tip {
+        self.announced.lock().tip
+    }
+
+    pub(crate) fn header_height(&self) -> u32 {
+        self.announced.lock().header_height
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.announced.lock().is_closing
+    }
+
+    pub(crate) fn download(&self) -> &InitialDownload {
+        &self.download
+    }
+
+    /// Waits until `is_reached` holds of the tip, the time is over, or the engine closes; gives the tip then.
+    pub(crate) fn wait_for(
+        &self,
+        timeout: Option<Duration>,
+        is_reached: impl Fn(&Tip) -> bool,
+    ) -> Tip {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut announced = self.announced.lock();
+        while !is_reached(&announced.tip) && !announced.is_closing {
+            match deadline {
+                None => self.changed.wait(&mut announced),
+                Some(deadline) => {
+                    if self.changed.wait_until(&mut announced, deadline).timed_out() {
+                        break;
+                    }
+                }
+            }
+        }
+        announced.tip
+    }
+
+    /// The tip, and the number of the last change of the mempool.
+    pub(crate) fn moment(&self) -> (Tip, u64) {
+        (self.tip(), self.signal.sequence.load(Ordering::Acquire))
+    }
+
+    /// Waits until tip or mempool differ from what was seen, the time is over, or the engine closes.
+    pub(crate) fn wait_for_news(&self, seen: (BlockHash, u64), timeout: Duration) -> (Tip, u64) {
+        let deadline = Instant::now() + timeout;
+        let mut guard = self.signal.lock.lock();
+        loop {
+            let now = self.moment();
+            if (now.0.hash, now.1) != seen || self.is_closing() {
+                return now;
+            }
+            if self.signal.changed.wait_until(&mut guard, deadline).timed_out() {
+                return self.moment();
+            }
+        }
+    }
+
+    /// Leaves a block for a follower, if there is one.
+    pub(crate) fn hand_over(&self, height: u32, prepared: &Arc<Prepared>, undo: Vec<u8>) {
+        if let Some(handover) = &self.handover {
+            let prepared = Arc::clone(prepared);
+            handover.lock().push(ConnectedBlock { height, prepared, undo });
+        }
+    }
+
+    /// The block that was connected on top of `parent`, if it is still in memory.
+    pub(crate) fn take_connected(&self, parent: &BlockHash) -> Option<ConnectedBlock> {
+        self.handover.as_ref()?.lock().take(parent)
+    }
+}
+
+/// Bytes of connected blocks that wait in memory; a single block may go beyond.
+const HANDOVER_BYTES_MAX: usize = 128 << 20;

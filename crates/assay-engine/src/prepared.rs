@@ -1,0 +1,122 @@
+//! A parsed block with its hashes, and the checks that need no coins: on all cores for a block by itself, on one thread where
+//! many blocks are checked at once.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use assay_consensus::block::{self, BlockError, BlockRules};
+use assay_consensus::header::check_header;
+use assay_consensus::params::ChainParams;
+use assay_consensus::signet::check_signet_solution;
+use assay_store::defect::{Point, point};
+use assay_wire::{Block, BlockHash, Txid, Wtxid};
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+use crate::checker::ImmediateChecker;
+
+/// Transactions that one thread hashes or checks at a time.
+const TXS_PER_TASK: usize = 256;
+
+/// A parsed block with the hashes that everything after parsing needs.
+pub(crate) struct Prepared {
+    pub(crate) block: Block,
+    pub(crate) hash: BlockHash,
+    pub(crate) txids: Vec<Txid>,
+    /// Absent where no transaction has a witness: there they equal the txids.
+    pub(crate) wtxids: Option<Vec<Wtxid>>,
+}
+
+impl Prepared {
+    /// Computes the hashes of all transactions on this thread.
+    pub(crate) fn new(block: Block, hash: BlockHash) -> Self {
+        let all = 0..block.tx_count();
+        let txids = block.txids(all.clone());
+        let has_witness = block.txs().any(|tx| tx.has_witness());
+        let wtxids = has_witness.then(|| block.wtxids(all, &txids));
+        Self { block, hash, txids, wtxids }
+    }
+
+    /// Computes the hashes of all transactions on the threads of a pool.
+    pub(crate) fn in_parallel(block: Block, hash: BlockHash, pool: &ThreadPool) -> Self {
+        let ranges = task_ranges(block.tx_count());
+        let (txids, wtxids) = pool.install(|| {
+            let hash_range = |range: &Range<usize>| {
+                point(Point::HashTask);
+                block.txids(range.clone())
+            };
+            let txids: Vec<_> = ranges.par_iter().flat_map_iter(hash_range).collect();
+            let has_witness = block.txs().any(|tx| tx.has_witness());
+            let wtxids = has_witness.then(|| {
+                ranges
+                    .par_iter()
+                    .flat_map_iter(|range| block.wtxids(range.clone(), &txids[range.clone()]))
+                    .collect()
+            });
+            (txids, wtxids)
+        });
+        Self { block, hash, txids, wtxids }
+    }
+
+    pub(crate) fn wtxid(&self, tx_index: usize) -> Wtxid {
+        match &self.wtxids {
+            Some(wtxids) => wtxids[tx_index],
+            None => Wtxid(self.txids[tx_index].0),
+        }
+    }
+
+    /// Everything that follows from the block alone, in Core's order (`validation.cpp`, `CheckBlock`), on the threads of the
+    /// rayon pool that this is called in.
+    pub(crate) fn check_in_parallel(&self, params: &ChainParams) -> Result<(), BlockError> {
+        let Self { block, hash, txids, .. } = self;
+        check_header(params, block.header(), hash)?;
+        check_signet_solution(params, block, txids, &mut ImmediateChecker)?;
+        block::check_merkle_root(block.header(), txids)?;
+        block::check_shape(params, block)?;
+        let sigops: Vec<Result<u64, BlockError>> = task_ranges(block.tx_count())
+            .into_par_iter()
+            .map(|range| block::check_transactions(block, txids, range))
+            .collect();
+        // In order, so that of several broken rules the one in the lowest transaction is reported.
+        let total = sigops.into_iter().sum::<Result<u64, _>>()?;
+        block::check_legacy_sigops(params, total)
+    }
+
+    /// Core `validation.cpp`, `ContextualCheckBlock`, likewise.
+    pub(crate) fn check_context_in_parallel(&self, rules: &BlockRules) -> Result<(), BlockError> {
+        let Self { block, txids, .. } = self;
+        let verdicts: Vec<Result<(), BlockError>> = task_ranges(block.tx_count())
+            .into_par_iter()
+            .map(|range| block::check_order_and_locks(rules, block, txids, range))
+            .collect();
+        verdicts.into_iter().collect::<Result<(), _>>()?;
+        block::check_coinbase_height(rules, block)?;
+        block::check_witnesses(rules, block, &self.wtxids_if_needed(rules))?;
+        block::check_weight(rules, block)
+    }
+
+    /// Both on this thread: all rules but those about the header's place in its branch, and those about coins.
+    pub(crate) fn check(&self, params: &ChainParams, rules: &BlockRules) -> Result<(), BlockError> {
+        let Self { block, hash, txids, .. } = self;
+        check_header(params, block.header(), hash)?;
+        check_signet_solution(params, block, txids, &mut ImmediateChecker)?;
+        block::check_block(params, block, txids)?;
+        block::contextual_check_block(rules, block, txids, &self.wtxids_if_needed(rules))
+    }
+
+    /// The wtxids; none where neither a witness nor a rule asks for them.
+    fn wtxids_if_needed(&self, rules: &BlockRules) -> Cow<'_, [Wtxid]> {
+        match &self.wtxids {
+            Some(wtxids) => Cow::Borrowed(wtxids),
+            None if block::needs_wtxids(rules, &self.block) => {
+                self.txids.iter().map(|txid| Wtxid(txid.0)).collect()
+            }
+            None => Cow::Borrowed(&[]),
+        }
+    }
+}
+
+/// Ranges of transactions for parallel tasks.
+fn task_ranges(count: usize) -> Vec<Range<usize>> {
+    (0..count).step_by(TXS_PER_TASK).map(|start| start..(start + TXS_PER_TASK).min(count)).collect()
+}

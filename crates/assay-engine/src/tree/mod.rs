@@ -1,0 +1,392 @@
+//! The tree of known blocks, the branch of it that is active, and the choice of the branch that should be.
+//!
+//! Every block that is neither active nor on a failed branch lies in one of two ordered sets, by whether it and all blocks
+//! below it are archived. So the best block is always the last of a set, and no event costs more than the logarithm of the
+//! number of blocks for every block that it changes.
+
+mod branch;
+mod node;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use assay_consensus::pow::block_work;
+use assay_consensus::uint256::U256;
+use assay_store::{BlockPos, BlockRecord, UndoPos};
+use assay_wire::{BlockHash, Header};
+
+use crate::types::{Tip, big_endian};
+pub(crate) use node::{Node, NodeId};
+use node::{STATUS_FAILED, STATUS_VALID};
+
+/// Which of two blocks is the better tip: more work, then the lower rank (Core's `CBlockIndexWorkComparator`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Score {
+    work: U256,
+    rank: Reverse<i64>,
+    id: Reverse<NodeId>,
+}
+
+/// All known blocks.
+pub(crate) struct BlockTree {
+    nodes: Vec<Node>,
+    by_hash: HashMap<BlockHash, NodeId>,
+    /// The active branch by height. Blocks at its top may have failed, until they are disconnected.
+    active: Vec<NodeId>,
+    /// Linked, neither active nor failed.
+    candidates: BTreeSet<Score>,
+    /// Not linked and not failed.
+    unlinked: BTreeSet<Score>,
+    next_sequence: u64,
+    /// Work of the tip when a block was last preferred, and the rank that it got.
+    preferred: (U256, i64),
+}
+
+impl BlockTree {
+    /// A tree that holds the genesis block alone.
+    pub(crate) fn new(genesis: Header) -> Self {
+        let hash = genesis.hash();
+        let root = Node {
+            header: genesis,
+            hash,
+            height: 0,
+            parent: None,
+            jump: NodeId::GENESIS,
+            first_child: None,
+            next_sibling: None,
+            chain_work: block_work(genesis.bits),
+            tx_count: 1,
+            chain_tx_count: 1,
+            median_time: genesis.time,
+            sequence: 0,
+            rank: 0,
+            block: None,
+            undo: None,
+            status: STATUS_VALID,
+        };
+        Self {
+            nodes: vec![root],
+            by_hash: HashMap::from([(hash, NodeId::GENESIS)]),
+            active: vec![NodeId::GENESIS],
+            candidates: BTreeSet::new(),
+            unlinked: BTreeSet::new(),
+            next_sequence: 1,
+            preferred: (U256::default(), 0),
+        }
+    }
+
+    pub(crate) fn get(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    fn get_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id.0 as usize]
+    }
+
+    pub(crate) fn find(&self, hash: &BlockHash) -> Option<NodeId> {
+        self.by_hash.get(hash).copied()
+    }
+
+    pub(crate) fn tip(&self) -> NodeId {
+        self.active[self.active.len() - 1]
+    }
+
+    pub(crate) fn tip_node(&self) -> &Node {
+        self.get(self.tip())
+    }
+
+    /// The tip, as it is announced.
+    pub(crate) fn tip_facts(&self) -> Tip {
+        let node = self.tip_node();
+        Tip {
+            height: node.height,
+            hash: node.hash,
+            time: node.header.time,
+            median_time: node.median_time,
+            bits: node.header.bits,
+            chain_work: big_endian(node.chain_work),
+            chain_txs: node.chain_tx_count,
+        }
+    }
+
+    pub(crate) fn active_at(&self, height: u32) -> Option<NodeId> {
+        self.active.get(height as usize).copied()
+    }
+
+    pub(crate) fn is_active(&self, id: NodeId) -> bool {
+        self.active_at(self.get(id).height) == Some(id)
+    }
+
+    /// Every block, genesis first, parents before children.
+    fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::successors(self.get(id).first_child, |child| self.get(*child).next_sibling)
+    }
+
+    /// Adds a header below `parent`.
+    ///
+    /// # Panics
+    /// When the header does not name `parent`, or is already known: both are mistakes of the caller.
+    pub(crate) fn insert(&mut self, parent: NodeId, header: Header) -> NodeId {
+        let hash = header.hash();
+        let above = self.get(parent);
+        assert_eq!(above.hash, header.prev_block, "a header goes below its parent");
+        let id = NodeId(self.nodes.len() as u32);
+        let node = Node {
+            header,
+            hash,
+            height: above.height + 1,
+            parent: Some(parent),
+            jump: self.jump_above(parent),
+            first_child: None,
+            next_sibling: above.first_child,
+            chain_work: above.chain_work.wrapping_add(block_work(header.bits)),
+            tx_count: 0,
+            chain_tx_count: 0,
+            median_time: self.median_time_with(parent, header.time),
+            sequence: self.next_sequence,
+            rank: self.next_sequence as i64,
+            block: None,
+            undo: None,
+            status: above.status & STATUS_FAILED,
+        };
+        self.next_sequence += 1;
+        self.nodes.push(node);
+        self.get_mut(parent).first_child = Some(id);
+        let known = self.by_hash.insert(hash, id);
+        assert!(known.is_none(), "a header is inserted once");
+        self.file(id);
+        id
+    }
+
+    /// Puts back what the store kept, parents before children; `false` when the parent is unknown.
+    pub(crate) fn restore(&mut self, record: &BlockRecord) -> bool {
+        let hash = record.header.hash();
+        let id = match self.find(&hash) {
+            Some(id) => id,
+            None => match self.find(&record.header.prev_block) {
+                Some(parent) => self.insert(parent, record.header),
+                None => return false,
+            },
+        };
+        self.unfile(id);
+        self.next_sequence = self.next_sequence.max(record.sequence + 1);
+        let linked_below = self.get(id).parent.map_or(0, |parent| self.get(parent).chain_tx_count);
+        let node = self.get_mut(id);
+        node.sequence = record.sequence;
+        node.rank = record.sequence as i64;
+        node.status |= record.status;
+        node.tx_count = record.tx_count;
+        node.block = record.block;
+        node.undo = record.undo;
+        if node.block.is_some() && linked_below > 0 {
+            node.chain_tx_count = linked_below + u64::from(node.tx_count);
+        }
+        self.file(id);
+        true
+    }
+
+    /// Notes where a block is archived. Returns the blocks whose records have changed: this one, and those above it whose
+    /// data came earlier and that can be connected from now on.
+    pub(crate) fn set_block(&mut self, id: NodeId, pos: BlockPos, tx_count: u32) -> Vec<NodeId> {
+        self.unfile(id);
+        let sequence = self.take_sequence();
+        let node = self.get_mut(id);
+        node.block = Some(pos);
+        node.tx_count = tx_count;
+        (node.sequence, node.rank) = (sequence, sequence as i64);
+        let parent = node.parent.expect("the genesis block is archived from the beginning");
+        if !self.get(parent).is_linked() {
+            self.file(id);
+            return vec![id];
+        }
+        let mut linked = Vec::new();
+        let mut open = VecDeque::from([id]);
+        while let Some(next) = open.pop_front() {
+            self.link(next);
+            linked.push(next);
+            let mut above: Vec<NodeId> =
+                self.children(next).filter(|child| self.get(*child).has_data()).collect();
+            above.sort_unstable_by_key(|child| self.get(*child).sequence);
+            open.extend(above);
+        }
+        linked
+    }
+
+    /// Core assigns the sequence when a block becomes connectable (`ReceivedBlockTransactions`).
+    fn link(&mut self, id: NodeId) {
+        self.unfile(id);
+        let sequence = self.take_sequence();
+        let below = self.get(id).parent.map_or(0, |parent| self.get(parent).chain_tx_count);
+        let node = self.get_mut(id);
+        node.chain_tx_count = below + u64::from(node.tx_count);
+        (node.sequence, node.rank) = (sequence, sequence as i64);
+        self.file(id);
+    }
+
+    fn take_sequence(&mut self) -> u64 {
+        self.next_sequence += 1;
+        self.next_sequence - 1
+    }
+
+    pub(crate) fn set_valid(&mut self, id: NodeId, undo: UndoPos) {
+        let node = self.get_mut(id);
+        node.undo = Some(undo);
+        node.status |= STATUS_VALID;
+    }
+
+    /// Marks a block and all that build on it as failed. Returns those that were not marked before, parents first.
+    ///
+    /// # Panics
+    /// For the genesis block, which is valid by definition.
+    pub(crate) fn set_failed(&mut self, id: NodeId) -> Vec<NodeId> {
+        assert_ne!(id, NodeId::GENESIS, "the genesis block never fails");
+        let mut changed = Vec::new();
+        let mut open = vec![id];
+        while let Some(next) = open.pop() {
+            // Everything above a failed block is marked already.
+            if self.get(next).is_failed() {
+                continue;
+            }
+            self.unfile(next);
+            self.get_mut(next).status |= STATUS_FAILED;
+            changed.push(next);
+            open.extend(self.children(next));
+        }
+        changed
+    }
+
+    /// Takes the mark off a block, all that build on it, and all that it builds on (Core's `ResetBlockFailureFlags`).
+    /// Returns those that were marked.
+    pub(crate) fn clear_failed(&mut self, id: NodeId) -> Vec<NodeId> {
+        let mut changed = Vec::new();
+        let mut below = self.get(id).parent;
+        while let Some(next) = below.filter(|next| self.get(*next).is_failed()) {
+            changed.push(next);
+            below = self.get(next).parent;
+        }
+        let mut open = vec![id];
+        while let Some(next) = open.pop() {
+            if self.get(next).is_failed() {
+                changed.push(next);
+            }
+            open.extend(self.children(next));
+        }
+        for id in &changed {
+            self.get_mut(*id).status &= !STATUS_FAILED;
+            self.file(*id);
+        }
+        changed
+    }
+
+    /// Prefers a block to all others of the same work (Core's `PreciousBlock`); only as long as the process lives.
+    pub(crate) fn prefer(&mut self, id: NodeId) {
+        let tip_work = self.tip_node().chain_work;
+        if self.get(id).chain_work < tip_work {
+            return;
+        }
+        let (work, rank) = self.preferred;
+        // Once the chain has grown, earlier preferences are settled.
+        let rank = if tip_work > work { -1 } else { rank.saturating_sub(1) };
+        self.preferred = (tip_work, rank);
+        self.unfile(id);
+        self.get_mut(id).rank = rank;
+        self.file(id);
+    }
+
+    /// Makes `id`, a child of the tip, the tip.
+    pub(crate) fn extend_active(&mut self, id: NodeId) {
+        assert_eq!(self.get(id).parent, Some(self.tip()), "only a child extends the tip");
+        self.unfile(id);
+        self.active.push(id);
+    }
+
+    /// Takes the tip off the active branch.
+    pub(crate) fn shrink_active(&mut self) {
+        assert!(self.active.len() > 1, "the genesis block stays");
+        let tip = self.active.pop().expect("the genesis block is left");
+        self.file(tip);
+    }
+
+    /// Makes the branch that ends in `id` the active one, without connecting anything: for opening a store. What was the
+    /// tip when the coins were written stays so against branches of equal work, as in Core's `LoadChainTip`.
+    pub(crate) fn set_active(&mut self, id: NodeId) {
+        let fork = self.fork_with_active(id);
+        let mut branch = self.path(fork, id);
+        while self.tip() != fork {
+            self.shrink_active();
+        }
+        while let Some(next) = branch.pop() {
+            self.extend_active(next);
+        }
+        for index in 0..self.active.len() {
+            let id = self.active[index];
+            self.get_mut(id).rank = 0;
+        }
+    }
+
+    /// The block that chain selection wants as tip: most work, then lowest rank, with all data and nothing failed below.
+    pub(crate) fn best_candidate(&self) -> NodeId {
+        let sound = self.last_sound_active();
+        match self.candidates.last() {
+            Some(best) if *best > self.score(sound) => best.id.0,
+            _ => sound,
+        }
+    }
+
+    /// The header with the most work that nothing speaks against, whether its block is known or not.
+    pub(crate) fn best_header(&self) -> NodeId {
+        let best = self.best_candidate();
+        match self.unlinked.last() {
+            Some(header) if header.work > self.get(best).chain_work => header.id.0,
+            _ => best,
+        }
+    }
+
+    /// The highest active block that has not failed.
+    fn last_sound_active(&self) -> NodeId {
+        if !self.tip_node().is_failed() {
+            return self.tip();
+        }
+        self.active[self.active.partition_point(|id| !self.get(*id).is_failed()) - 1]
+    }
+
+    /// The tip and every block off the active branch that nothing builds on; highest first.
+    pub(crate) fn leaves(&self) -> Vec<NodeId> {
+        let is_leaf = |id: &NodeId| self.get(*id).first_child.is_none() && !self.is_active(*id);
+        let mut leaves: Vec<NodeId> = self.ids().filter(is_leaf).collect();
+        leaves.push(self.tip());
+        leaves.sort_by_key(|id| (Reverse(self.get(*id).height), *id));
+        leaves
+    }
+
+    fn score(&self, id: NodeId) -> Score {
+        let node = self.get(id);
+        Score { work: node.chain_work, rank: Reverse(node.rank), id: Reverse(id) }
+    }
+
+    /// Puts a block into the set it belongs to; call after any change of what decides that.
+    fn file(&mut self, id: NodeId) {
+        let node = self.get(id);
+        let (is_failed, is_linked) = (node.is_failed(), node.is_linked());
+        if is_failed || self.is_active(id) {
+            return;
+        }
+        let score = self.score(id);
+        let set = if is_linked { &mut self.candidates } else { &mut self.unlinked };
+        set.insert(score);
+    }
+
+    /// Takes a block out of the set it is in; call before any change of what decides that.
+    fn unfile(&mut self, id: NodeId) {
+        let score = self.score(id);
+        let is_linked = self.get(id).is_linked();
+        let set = if is_linked { &mut self.candidates } else { &mut self.unlinked };
+        set.remove(&score);
+    }
+}

@@ -1,0 +1,83 @@
+//! A block of the tree.
+
+use assay_consensus::uint256::U256;
+use assay_store::{BlockPos, BlockRecord, UndoPos};
+use assay_wire::{BlockHash, Header};
+
+/// Index of a block in the tree; stable for the life of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeId(pub(super) u32);
+
+impl NodeId {
+    /// The genesis block.
+    pub(crate) const GENESIS: Self = Self(0);
+}
+
+/// Every rule has been checked, scripts included.
+pub(super) const STATUS_VALID: u32 = 1;
+/// A rule was broken by this block or by one that it builds on, or its owner declared it invalid (Core's
+/// `BLOCK_FAILED_VALID`, which has covered descendants too since 30.0).
+pub(super) const STATUS_FAILED: u32 = 2;
+
+/// What is known of one block.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) header: Header,
+    pub(crate) hash: BlockHash,
+    pub(crate) height: u32,
+    pub(crate) parent: Option<NodeId>,
+    /// A block further down that makes walks to any height logarithmic (E. Myers, "An applicative random-access stack").
+    pub(super) jump: NodeId,
+    pub(super) first_child: Option<NodeId>,
+    pub(super) next_sibling: Option<NodeId>,
+    /// Work of the whole branch up to and including this block.
+    pub(crate) chain_work: U256,
+    /// Transactions in it; 0 as long as only the header is known.
+    pub(crate) tx_count: u32,
+    /// Transactions of the whole branch up to and including this block; 0 unless all of its blocks are archived.
+    pub(crate) chain_tx_count: u64,
+    /// Median of the last eleven times up to and including this block (BIP113).
+    pub(crate) median_time: u32,
+    /// Order in which blocks became connectable.
+    pub(crate) sequence: u64,
+    /// Of two branches with equal work the one of lower rank is active: the sequence, unless somebody chose otherwise.
+    pub(super) rank: i64,
+    pub(crate) block: Option<BlockPos>,
+    pub(crate) undo: Option<UndoPos>,
+    pub(super) status: u32,
+}
+
+impl Node {
+    pub(crate) fn is_valid(&self) -> bool {
+        self.status & STATUS_VALID != 0
+    }
+
+    pub(crate) fn is_failed(&self) -> bool {
+        self.status & STATUS_FAILED != 0
+    }
+
+    /// Whether this block itself can be read.
+    pub(crate) fn has_data(&self) -> bool {
+        // The genesis block is part of the parameters.
+        self.block.is_some() || self.height == 0
+    }
+
+    /// Whether it and all blocks below it are archived (Core's `HaveNumChainTxs`).
+    pub(crate) fn is_linked(&self) -> bool {
+        self.chain_tx_count > 0
+    }
+
+    /// What the store keeps of it.
+    pub(crate) fn to_record(&self) -> BlockRecord {
+        BlockRecord {
+            header: self.header,
+            height: self.height,
+            status: self.status,
+            tx_count: self.tx_count,
+            chain_tx_count: self.chain_tx_count,
+            sequence: self.sequence,
+            block: self.block,
+            undo: self.undo,
+        }
+    }
+}

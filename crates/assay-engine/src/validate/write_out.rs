@@ -1,0 +1,160 @@
+//! Writing the coins of a validation out, with the undo data that lead back from them, and counting them at the end.
+
+use std::time::Instant;
+
+use super::connect::{Connector, Moved, no_thread};
+use super::datadir::DatadirError;
+use super::{ValidateError, ValidateProgress};
+use crate::connect::Connected;
+use crate::pipeline::{InFlight, Pipeline, Refuted};
+use crate::stats::snapshot_stats;
+use crate::types::UtxoStats;
+
+/// Blocks at the end of a branch whose undo data are kept, so that files with a better branch can follow (Core keeps as many
+/// for its own reorganisations, `validation.h`, `MIN_BLOCKS_TO_KEEP`).
+const UNDO_BLOCKS: u32 = 288;
+
+impl Connector<'_> {
+    /// Waits for all scripts. When no more blocks follow the coins are counted, hashed and written meanwhile, which keeps all
+    /// cores busy; what came of it stands if the scripts pass.
+    pub(super) fn finish_scripts(
+        &mut self,
+        pipeline: &mut Pipeline<Moved>,
+        passed: impl FnMut(InFlight<Moved>),
+        is_last: bool,
+        progress: &dyn ValidateProgress,
+    ) -> Result<Result<(), Refuted<Moved>>, ValidateError> {
+        if !is_last {
+            return Ok(pipeline.drain(passed));
+        }
+        let (mut outcome, mut settled_at) = (Ok(()), None);
+        let height = self.height;
+        let stats = self.count_and_write(progress, || {
+            outcome = pipeline.drain(passed);
+            settled_at = Some(Instant::now());
+            if outcome.is_ok() {
+                progress.hashing(height);
+            }
+            outcome.is_ok()
+        })?;
+        if outcome.is_ok() {
+            (self.stats, self.settled_at) = (stats, settled_at);
+        }
+        Ok(outcome)
+    }
+
+    /// What remains after [`Connector::run`]: writes the coins out where the folder is kept, and counts and hashes them when
+    /// asked to. Gives that, and when the last script had passed if it was before.
+    pub(crate) fn finish(
+        &mut self,
+        with_stats: bool,
+        progress: &dyn ValidateProgress,
+    ) -> Result<(Option<UtxoStats>, Option<Instant>), ValidateError> {
+        if !with_stats {
+            if self.flushes.is_due_at_end() {
+                self.flush(progress)?;
+            }
+            return Ok((None, None));
+        }
+        if self.stats.is_none() {
+            progress.hashing(self.height);
+            self.stats = self.count_and_write(progress, || true)?;
+        }
+        Ok((self.stats.take(), self.settled_at))
+    }
+
+    /// Counts and hashes the coins on all cores, and writes them out at the same time where the folder is kept. It counts
+    /// only if `may_commit` says so, which waits for the scripts of these coins: `None` otherwise.
+    fn count_and_write(
+        &mut self,
+        progress: &dyn ValidateProgress,
+        may_commit: impl FnOnce() -> bool,
+    ) -> Result<Option<UtxoStats>, ValidateError> {
+        let mut is_good = false;
+        let mut may_commit = Some(|| {
+            is_good = may_commit();
+            is_good
+        });
+        // A snapshot copies what is not written out.
+        if self.flushes.is_due_for_snapshot(&self.coins) {
+            self.flush_if(progress, || may_commit.take().is_none_or(|may_commit| may_commit()))?;
+        }
+        let snapshot = self.coins.snapshot()?;
+        let (pool, height, hash) = (self.pool, self.height, self.hash());
+        let mut stats = std::thread::scope(|scope| {
+            let hasher = std::thread::Builder::new().name("hash-coins".to_owned());
+            let stats = || snapshot_stats(&snapshot, pool, height, hash, true);
+            let stats = hasher.spawn_scoped(scope, stats).map_err(|error| no_thread(&error))?;
+            let written = match may_commit.take() {
+                Some(may_commit) if self.flushes.is_due_at_end() => {
+                    self.flush_if(progress, may_commit)
+                }
+                Some(may_commit) => {
+                    may_commit();
+                    Ok(())
+                }
+                None => Ok(()),
+            };
+            let stats = stats.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            written.map(|()| stats).map_err(ValidateError::from)
+        })?;
+        stats.disk_size = self.coins.disk_bytes();
+        Ok(is_good.then_some(stats))
+    }
+
+    /// Height at which the branch ends, or validation is to stop.
+    pub(super) fn last_height(&self) -> u32 {
+        self.chain.height().min(self.config.stop_height.unwrap_or(u32::MAX))
+    }
+
+    /// Whether the block at `height` may have to be taken back: for another branch of the files, or, in a folder that is
+    /// kept, for one that comes later.
+    fn wants_undo(&self, height: u32) -> bool {
+        let is_near_end = height.saturating_add(UNDO_BLOCKS) > self.last_height();
+        self.chain.has_rival(height) || self.config.is_lasting && is_near_end
+    }
+
+    /// Keeps the undo data of a block whose coins have moved. That its scripts are open does not matter: what it spent is
+    /// known.
+    pub(super) fn keep_undo(
+        &mut self,
+        block: &InFlight<Moved>,
+        is_assumed: bool,
+    ) -> Result<(), DatadirError> {
+        let Connected { scripts, undo } = &block.block;
+        if !self.wants_undo(scripts.rules.height) {
+            return Ok(());
+        }
+        self.datadir.keep_undo(&scripts.prepared.hash, undo, is_assumed)
+    }
+
+    /// Writes the coins out.
+    pub(super) fn flush(&mut self, progress: &dyn ValidateProgress) -> Result<(), DatadirError> {
+        self.flush_if(progress, || true)
+    }
+
+    /// Writes the coins out if `may_commit` lets it, which is asked last.
+    pub(super) fn flush_if(
+        &mut self,
+        progress: &dyn ValidateProgress,
+        may_commit: impl FnOnce() -> bool,
+    ) -> Result<(), DatadirError> {
+        let hash = self.hash();
+        if hash == self.flushed {
+            may_commit();
+            return Ok(());
+        }
+        progress.flushing(self.height);
+        self.totals.elapsed_ms = self.earlier_ms + self.start.elapsed().as_millis() as u64;
+        let block = (self.height, &hash);
+        if self.datadir.flush_if(&mut self.coins, &self.totals, block, may_commit)? {
+            self.flushed = hash;
+            self.flushes.flushed();
+            // Where no rival has as much work, no branch leads back below this block.
+            if !self.wants_undo(self.height) {
+                self.datadir.clear_undo()?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! What the transactions of one block pay, in flat tables: shared by blocks that are planned and blocks that are made.
+
+use crate::{
+    keys::KeyId,
+    kind::{Bound, FUNDING, Kind},
+    writer::{Pay, Spend},
+};
+
+/// The outputs of one block: transactions in generation order, the coinbase first.
+pub(crate) struct Outputs {
+    pub(crate) height: u32,
+    /// Key of the coinbase that funds the block, for outputs flagged [`FUNDING`].
+    funding: KeyId,
+    /// Where the outputs of each transaction begin, and where the last one's end.
+    first: Vec<u32>,
+    amounts: Vec<u64>,
+    kinds: Vec<u8>,
+}
+
+impl Outputs {
+    /// No transactions. Flagged outputs will pay the key of `funding`.
+    pub(crate) fn new(height: u32, funding: KeyId) -> Self {
+        Self { height, funding, first: vec![0], amounts: Vec::new(), kinds: Vec::new() }
+    }
+
+    /// Adds an output to the transaction being planned.
+    pub(crate) fn push(&mut self, amount: u64, kind: Kind) {
+        self.amounts.push(amount);
+        self.kinds.push(kind as u8);
+    }
+
+    /// Adds an output that pays the key of the funding coinbase.
+    pub(crate) fn push_funding(&mut self, amount: u64, kind: Kind) {
+        self.amounts.push(amount);
+        self.kinds.push(kind as u8 | FUNDING);
+    }
+
+    /// Ends the transaction being planned.
+    pub(crate) fn end_tx(&mut self) {
+        self.first.push(self.amounts.len() as u32);
+    }
+
+    /// Takes the outputs of the last transaction out again.
+    pub(crate) fn take_last(&mut self) -> HeldOutputs {
+        self.first.pop();
+        let start = *self.first.last().expect("the coinbase stays") as usize;
+        HeldOutputs { amounts: self.amounts.split_off(start), kinds: self.kinds.split_off(start) }
+    }
+
+    /// Adds the outputs that [`take_last`](Self::take_last) took to the transaction being planned.
+    pub(crate) fn put_back(&mut self, held: HeldOutputs) {
+        self.amounts.extend(held.amounts);
+        self.kinds.extend(held.kinds);
+    }
+
+    /// Outputs of all transactions.
+    pub(crate) fn len(&self) -> usize {
+        self.amounts.len()
+    }
+
+    /// Outputs of transaction `tx`.
+    pub(crate) fn count(&self, tx: u32) -> u32 {
+        self.first[tx as usize + 1] - self.first[tx as usize]
+    }
+
+    /// Index of an output among those of the block.
+    pub(crate) fn at(&self, tx: u32, vout: u32) -> usize {
+        debug_assert!(vout < self.count(tx));
+        (self.first[tx as usize] + vout) as usize
+    }
+
+    pub(crate) fn amount(&self, tx: u32, vout: u32) -> u64 {
+        self.amounts[self.at(tx, vout)]
+    }
+
+    pub(crate) fn kind(&self, tx: u32, vout: u32) -> Kind {
+        Kind::from_stored(self.kinds[self.at(tx, vout)])
+    }
+
+    /// True where the output pays the key of the coinbase that funded the block.
+    pub(crate) fn is_funding(&self, tx: u32, vout: u32) -> bool {
+        self.kinds[self.at(tx, vout)] & FUNDING != 0
+    }
+
+    /// Whose key an output pays.
+    pub(crate) fn key(&self, distinct: bool, tx: u32, vout: u32) -> KeyId {
+        let amount = self.amount(tx, vout);
+        if distinct {
+            KeyId { height: self.height, amount, index: tx, vout }
+        } else if self.is_funding(tx, vout) {
+            self.funding
+        } else {
+            KeyId::published(self.height, amount)
+        }
+    }
+
+    /// What output `vout` of transaction `tx` pays.
+    pub(crate) fn pay(&self, distinct: bool, tx: u32, vout: u32) -> Pay {
+        Pay {
+            amount: self.amount(tx, vout),
+            kind: self.kind(tx, vout),
+            key: self.key(distinct, tx, vout),
+        }
+    }
+
+    /// Replaces `pays` by the outputs of transaction `tx`.
+    pub(crate) fn pays(&self, distinct: bool, tx: u32, pays: &mut Vec<Pay>) {
+        pays.clear();
+        pays.extend((0..self.count(tx)).map(|vout| self.pay(distinct, tx, vout)));
+    }
+
+    /// Everything that an input needs which spends output `vout` of transaction `tx`.
+    pub(crate) fn spend(&self, distinct: bool, txid: [u8; 32], tx: u32, vout: u32) -> Spend {
+        let Pay { amount, kind, key } = self.pay(distinct, tx, vout);
+        Spend { txid, vout, amount, kind, key }
+    }
+
+    /// Adds the outputs of `tx` to `bound`.
+    pub(crate) fn bound(&self, tx: u32, bound: &mut Bound) {
+        (0..self.count(tx)).for_each(|vout| bound.output(self.kind(tx, vout)));
+    }
+}
+
+/// The outputs of a planned transaction that did not fit yet.
+pub(crate) struct HeldOutputs {
+    amounts: Vec<u64>,
+    kinds: Vec<u8>,
+}

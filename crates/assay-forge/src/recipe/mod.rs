@@ -1,0 +1,227 @@
+//! Recipes: what a chain is made of, as TOML.
+
+mod scaling;
+mod widths;
+
+use std::{fmt, ops::RangeInclusive};
+
+use serde::Deserialize;
+use thiserror::Error;
+
+pub(crate) use self::scaling::{ScalingFile, Scripts};
+pub(crate) use self::widths::{WidthsFile, bound};
+use crate::network::Network;
+
+/// A checked recipe.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    pub(crate) kind: RecipeKind,
+    sha256: [u8; 32],
+}
+
+/// Recipes by what they make.
+#[derive(Clone, Debug)]
+pub(crate) enum RecipeKind {
+    /// Fan-out, steady state, fan-in.
+    Scaling(Box<ScalingFile>),
+    /// Transactions of few to many inputs.
+    Widths(Box<WidthsFile>),
+}
+
+impl Recipe {
+    /// A recipe that comes with the program.
+    ///
+    /// # Errors
+    ///
+    /// [`RecipeError::Unknown`] if there is none of this name.
+    pub fn builtin(name: &str) -> Result<Self, RecipeError> {
+        match BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
+            Some((_, text)) => Self::from_toml(text),
+            None => Err(RecipeError::Unknown { name: name.to_owned() }),
+        }
+    }
+
+    /// Names of the recipes that come with the program.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
+    }
+
+    /// The text of a recipe that comes with the program: a commented start for one's own.
+    pub fn builtin_text(name: &str) -> Option<&'static str> {
+        BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
+    }
+
+    /// Reads and checks a recipe.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, where, and what would be right.
+    pub fn from_toml(text: &str) -> Result<Self, RecipeError> {
+        let tables: toml::Table = toml::from_str(text).map_err(RecipeError::Syntax)?;
+        let kind = if tables.contains_key("widths") {
+            let file: WidthsFile = toml::from_str(text).map_err(RecipeError::Syntax)?;
+            file.check()?;
+            RecipeKind::Widths(Box::new(file))
+        } else {
+            let file: ScalingFile = toml::from_str(text).map_err(RecipeError::Syntax)?;
+            file.check()?;
+            RecipeKind::Scaling(Box::new(file))
+        };
+        Ok(Self { kind, sha256: assay_hash::sha256(text.as_bytes()) })
+    }
+
+    /// The recipe's own name.
+    pub fn name(&self) -> &str {
+        match &self.kind {
+            RecipeKind::Scaling(file) => &file.name,
+            RecipeKind::Widths(file) => &file.name,
+        }
+    }
+
+    /// The chain it is for.
+    pub fn network(&self) -> Network {
+        match &self.kind {
+            RecipeKind::Scaling(file) => file.chain,
+            RecipeKind::Widths(file) => file.chain,
+        }
+    }
+
+    /// SHA-256 of the recipe's text.
+    pub fn sha256(&self) -> [u8; 32] {
+        self.sha256
+    }
+}
+
+/// Why a recipe cannot be followed.
+#[derive(Debug, Error)]
+pub enum RecipeError {
+    /// There is no such recipe in the program.
+    #[error(
+        "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-scaling and sighash-scaling, or give the path of a TOML file"
+    )]
+    Unknown {
+        /// The name asked for.
+        name: String,
+    },
+    /// Not TOML, an unknown or missing key, or a value of the wrong type.
+    #[error("the recipe does not read: {0}")]
+    Syntax(#[source] toml::de::Error),
+    /// A number outside of what can be forged.
+    #[error("{key} = {value} is impossible: {reason}; choose {min} to {max}")]
+    Range {
+        /// Where: the key with its table.
+        key: &'static str,
+        /// What was given.
+        value: u64,
+        /// Smallest possible value.
+        min: u64,
+        /// Largest possible value.
+        max: u64,
+        /// What the bound protects.
+        reason: &'static str,
+    },
+    /// A key that this chain needs is absent.
+    #[error("{key} is missing: a recipe for {chain} needs it; add it")]
+    Missing {
+        /// The key with its table.
+        key: &'static str,
+        /// Name of the chain.
+        chain: &'static str,
+    },
+    /// A key that means nothing on this chain.
+    #[error("{key} means nothing on {chain}: {reason}; remove it")]
+    NotForChain {
+        /// The key with its table.
+        key: &'static str,
+        /// Name of the chain.
+        chain: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+    /// Numbers that are possible alone but not together.
+    #[error("{keys} do not go together: {have} {unit}, but {need} {unit} are needed {reason}")]
+    Together {
+        /// The keys concerned.
+        keys: &'static str,
+        /// What they give.
+        have: u64,
+        /// What is needed.
+        need: u64,
+        /// Unit of both numbers.
+        unit: &'static str,
+        /// For what, and what to change.
+        reason: &'static str,
+    },
+    /// A list that cannot be followed.
+    #[error("{key} = {value} is impossible: {rule}")]
+    List {
+        /// The key with its table.
+        key: &'static str,
+        /// What was given.
+        value: String,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
+    /// A name that cannot stand in a ledger.
+    #[error("name = {name:?} is impossible: use 1 to 64 letters, digits, dots and hyphens")]
+    Name {
+        /// The name given.
+        name: String,
+    },
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Blocks {
+    pub(crate) blocks: u32,
+}
+
+/// What every recipe begins with.
+fn check_head(
+    format: u64,
+    name: &str,
+    block_interval_s: u32,
+    fee_sat_per_kb: u64,
+) -> Result<(), RecipeError> {
+    range("format", format, 1..=1, "this program reads format 1")?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        return Err(RecipeError::Name { name: name.to_owned() });
+    }
+    range(
+        "block_interval_s",
+        block_interval_s.into(),
+        1..=86_400,
+        "each block must be later than the one before",
+    )?;
+    range(
+        "fee_sat_per_kb",
+        fee_sat_per_kb,
+        1_000..=20_000,
+        "nodes relay from 1 satoshi per byte on, and the outputs are small",
+    )
+}
+
+fn range(
+    key: &'static str,
+    value: u64,
+    allowed: RangeInclusive<u64>,
+    reason: &'static str,
+) -> Result<(), RecipeError> {
+    if allowed.contains(&value) {
+        return Ok(());
+    }
+    Err(RecipeError::Range { key, value, min: *allowed.start(), max: *allowed.end(), reason })
+}
+
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.name(), self.network().name())
+    }
+}
+
+const BUILTIN: [(&str, &str); 3] = [
+    ("bch-scaling", include_str!("../../recipes/bch-scaling.toml")),
+    ("bitcoin-scaling", include_str!("../../recipes/bitcoin-scaling.toml")),
+    ("sighash-scaling", include_str!("../../recipes/sighash-scaling.toml")),
+];

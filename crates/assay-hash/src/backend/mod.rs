@@ -1,0 +1,445 @@
+//! Chooses the kernels once per process; the kernels live in the modules below.
+//!
+//! The portable kernels are the oracle: `tests/it/backends.rs` runs one body over every backend of
+//! the machine. Only the submodules contain `unsafe`.
+
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use self::portable::sha256::{INITIAL, to_bytes};
+use crate::num3072::{LIMBS, Num3072};
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod bmi2;
+#[cfg(target_arch = "x86_64")]
+mod ifma;
+#[cfg(target_arch = "x86_64")]
+mod ifma_many;
+pub(crate) mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod muhash;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+pub(crate) mod padded;
+pub(crate) mod portable;
+pub(crate) mod ripemd160;
+#[cfg(target_arch = "x86_64")]
+mod sha1_ni;
+#[cfg(target_arch = "aarch64")]
+mod sha2_arm;
+#[cfg(target_arch = "x86_64")]
+mod sha_ni;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod sha_unit;
+
+#[cfg(target_arch = "x86_64")]
+use sha_ni as unit;
+#[cfg(target_arch = "aarch64")]
+use sha2_arm as unit;
+
+/// A set of kernels; all sets compute the same functions.
+///
+/// A value always names kernels this machine can run: beside the portable set, only functions
+/// that have asked the CPU hand values out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backend(Kernels);
+
+/// What a [`Backend`] stands for; private, so that holding one proves the CPU has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kernels {
+    Portable,
+    /// Eight messages in AVX2 lanes and four products of MuHash; a single message is hashed in
+    /// plain Rust.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// The same with sixteen and eight in AVX-512 lanes.
+    #[cfg(target_arch = "x86_64")]
+    Avx512f,
+    /// Four messages in NEON lanes; a single message is hashed in plain Rust.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    /// SHA instructions, one message or two interleaved; the rest as `Avx2` where there is AVX2, and as `Neon`.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    ShaUnit,
+    /// As `ShaUnit`, with sixteen messages in AVX-512 lanes and MuHash on 52-bit multipliers.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+/// Index into [`ALL`] of the backend in use plus one; zero before the first detection.
+static IN_USE: AtomicU8 = AtomicU8::new(0);
+
+/// Every backend of this architecture, slowest first.
+#[cfg(target_arch = "x86_64")]
+const ALL: &[Backend] = &[
+    Backend::PORTABLE,
+    Backend(Kernels::Avx2),
+    Backend(Kernels::Avx512f),
+    Backend(Kernels::ShaUnit),
+    Backend(Kernels::Avx512),
+];
+
+/// Blocks of SHA-256 that are hashed one after the other in the time of a block in each of eight
+/// lanes, without a SHA unit: 2.8 with BMI2, 1.9 without.
+#[cfg(target_arch = "x86_64")]
+const AVX2_BREAK_EVEN: usize = 3;
+
+/// The same for sixteen lanes: 2.3 and 1.5.
+#[cfg(target_arch = "x86_64")]
+const AVX512F_BREAK_EVEN: usize = 3;
+
+/// The same for four lanes of NEON, by counting instructions.
+#[cfg(target_arch = "aarch64")]
+const NEON_BREAK_EVEN: usize = 2;
+
+/// Blocks that the SHA unit hashes, two messages interleaved, in the time of a block in each of
+/// sixteen lanes.
+#[cfg(target_arch = "x86_64")]
+const AVX512_BREAK_EVEN: usize = 9;
+
+/// Every backend of this architecture, slowest first.
+#[cfg(target_arch = "aarch64")]
+const ALL: &[Backend] = &[Backend::PORTABLE, Backend(Kernels::Neon), Backend(Kernels::ShaUnit)];
+
+/// Every backend of this architecture, slowest first.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const ALL: &[Backend] = &[Backend::PORTABLE];
+
+impl Backend {
+    /// Plain Rust; runs everywhere and is the oracle for the others.
+    pub const PORTABLE: Self = Self(Kernels::Portable);
+
+    /// The backend of all functions that take none: the fastest of this machine, found once per
+    /// process, or the one [`select`](Self::select)ed.
+    #[inline]
+    pub fn detect() -> Self {
+        // Relaxed suffices: any value read is a backend that runs here.
+        match IN_USE.load(Ordering::Relaxed) {
+            0 => Self::detect_slow(),
+            index => ALL[usize::from(index) - 1],
+        }
+    }
+
+    /// Every backend this machine can run, portable first, fastest last.
+    pub fn available() -> Vec<Self> {
+        ALL.iter().copied().filter(|backend| backend.runs_here()).collect()
+    }
+
+    /// The backend called `name` if this machine can run it.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::available().into_iter().find(|backend| backend.name() == name)
+    }
+
+    /// A short stable name for reports: `"portable"`, `"avx2"`, `"avx512f"`, `"sha-ni"` and
+    /// `"avx512"`; `"neon"` and `"sha2"` on aarch64.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Kernels::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f => "avx512f",
+            #[cfg(target_arch = "x86_64")]
+            Kernels::ShaUnit => "sha-ni",
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => "neon",
+            #[cfg(target_arch = "aarch64")]
+            Kernels::ShaUnit => "sha2",
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => "avx512",
+        }
+    }
+
+    /// Makes this the backend of all functions that take none, from now on and for all threads.
+    ///
+    /// Results do not depend on it, only speed does; for measuring and for ruling a backend out.
+    pub fn select(self) {
+        let index = ALL.iter().position(|&backend| backend == self).unwrap_or(0);
+        IN_USE.store(index as u8 + 1, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn detect_slow() -> Self {
+        let fastest = ALL.iter().copied().rfind(|backend| backend.runs_here());
+        let fastest = fastest.unwrap_or(Self::PORTABLE);
+        fastest.select();
+        fastest
+    }
+
+    fn runs_here(self) -> bool {
+        match self.0 {
+            Kernels::Portable => true,
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => true,
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => avx2::available(),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f => avx512::available(),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Kernels::ShaUnit => unit::available(),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => unit::available() && avx512::available() && ifma::available(),
+        }
+    }
+
+    /// Whether one message goes to the SHA unit of the CPU.
+    #[inline]
+    fn has_unit(self) -> bool {
+        match self.0 {
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Kernels::ShaUnit => true,
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => true,
+            _ => false,
+        }
+    }
+
+    /// Whether one message goes to the kernel for BMI2, if not to a SHA unit.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn has_bmi2(self) -> bool {
+        self != Self::PORTABLE && bmi2::available()
+    }
+
+    /// Absorbs whole blocks into a SHA-256 state.
+    #[inline]
+    pub(crate) fn compress(self, state: &mut [u32; 8], blocks: &[[u8; 64]]) {
+        if self.has_unit() {
+            return unit::compress(state, blocks);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self.has_bmi2() {
+            return bmi2::compress(state, blocks);
+        }
+        portable::sha256::compress(state, blocks);
+    }
+
+    /// Absorbs the `used` last bytes of a message of `bytes`, which wait in `buffer` before zeros, and
+    /// the padding.
+    #[inline]
+    pub(crate) fn pad(self, state: &mut [u32; 8], buffer: &mut [u8; 64], used: usize, bytes: u64) {
+        buffer[used] = 0x80;
+        if used >= 56 {
+            self.compress(state, core::slice::from_ref(buffer));
+            *buffer = [0; 64];
+        }
+        buffer[56..].copy_from_slice(&bytes.wrapping_mul(8).to_be_bytes());
+        self.compress(state, core::slice::from_ref(buffer));
+    }
+
+    /// The state after all of `data` and its padding.
+    #[inline]
+    pub(crate) fn one_shot(self, data: &[u8]) -> [u32; 8] {
+        let mut state = INITIAL;
+        let (blocks, rest) = data.as_chunks::<64>();
+        if !blocks.is_empty() {
+            self.compress(&mut state, blocks);
+        }
+        let mut buffer = [0u8; 64];
+        buffer[..rest.len()].copy_from_slice(rest);
+        self.pad(&mut state, &mut buffer, rest.len(), data.len() as u64);
+        state
+    }
+
+    /// Absorbs whole blocks into a SHA-1 state.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(clippy::unused_self, reason = "no backend has a kernel for it")
+    )]
+    #[inline]
+    pub(crate) fn compress_sha1(self, state: &mut [u32; 5], blocks: &[[u8; 64]]) {
+        #[cfg(target_arch = "x86_64")]
+        if self.has_unit() {
+            return sha1_ni::compress(state, blocks);
+        }
+        portable::sha1::compress(state, blocks);
+    }
+
+    /// The SHA-256 of the digest that `state` stands for: the outer half of a double hash.
+    #[inline]
+    pub(crate) fn rehash(self, state: &[u32; 8]) -> [u8; 32] {
+        if self.has_unit() {
+            return unit::rehash(state);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self.has_bmi2() {
+            return bmi2::rehash(state);
+        }
+        portable::sha256::rehash(state)
+    }
+
+    /// Double SHA-256 of each message into the digest of the same index.
+    #[inline]
+    pub(crate) fn double_64(self, messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
+        assert_eq!(messages.len(), digests.len(), "one digest per message");
+        let done = match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => avx2::double_64(messages, digests, AVX2_BREAK_EVEN),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f => avx512::double_64(messages, digests, AVX512F_BREAK_EVEN),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => avx512::double_64(messages, digests, AVX512_BREAK_EVEN),
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => neon::double_64(messages, digests, NEON_BREAK_EVEN),
+            _ => 0,
+        };
+        let (messages, digests) = (&messages[done..], &mut digests[done..]);
+        if self.has_unit() {
+            return unit::double_64(messages, digests);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self.has_bmi2() {
+            for (message, digest) in messages.iter().zip(digests) {
+                *digest = bmi2::rehash(&self.one_shot(message));
+            }
+            return;
+        }
+        portable::sha256::double_64(messages, digests);
+    }
+
+    /// The most messages that the kernels for groups take.
+    pub(crate) const GROUP_MAX: usize = 16;
+
+    /// SHA-256, double if `TWICE`, of some of the first messages; returns how many, at least one.
+    ///
+    /// `messages` has 1 to [`GROUP_MAX`](Self::GROUP_MAX) entries, those with the most blocks
+    /// first, and `digests` has as many.
+    #[inline]
+    pub(crate) fn group<const TWICE: bool>(
+        self,
+        messages: &[&[u8]],
+        digests: &mut [[u8; 32]],
+    ) -> usize {
+        let done = match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => avx2::group::<TWICE>(messages, digests, AVX2_BREAK_EVEN),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f => avx512::group::<TWICE>(messages, digests, AVX512F_BREAK_EVEN),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => avx512::group::<TWICE>(messages, digests, AVX512_BREAK_EVEN),
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => neon::group::<TWICE>(messages, digests, NEON_BREAK_EVEN),
+            _ => 0,
+        };
+        if done > 0 {
+            return done;
+        }
+        if let (true, Some(pair), Some(digests)) =
+            (self.has_unit(), messages.first_chunk(), digests.first_chunk_mut())
+        {
+            unit::pair::<TWICE>(pair, digests);
+            return 2;
+        }
+        let state = self.one_shot(messages[0]);
+        digests[0] = if TWICE { self.rehash(&state) } else { to_bytes(state) };
+        1
+    }
+
+    /// Absorbs the same blocks into up to [`GROUP_MAX`](Self::GROUP_MAX) SHA-256 states.
+    pub(crate) fn shared(self, states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+        match self.0 {
+            Kernels::Portable => portable::sha256::shared(states, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => avx2::shared(states, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f => avx512::shared(states, blocks),
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => neon::shared(states, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 if states.len() > 6 => avx512::shared(states, blocks),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            _ => unit::shared(states, blocks),
+        }
+    }
+
+    /// RIPEMD-160 of each of up to [`GROUP_MAX`](Self::GROUP_MAX) messages, where there is a kernel
+    /// for many; returns whether there is.
+    #[inline]
+    pub(crate) fn ripemd160_32(self, messages: &[[u8; 32]], digests: &mut [[u8; 20]]) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f | Kernels::Avx512 => avx512::ripemd160_32(messages, digests),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 | Kernels::ShaUnit if avx2::available() => {
+                avx2::ripemd160_32(messages, digests);
+            }
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon | Kernels::ShaUnit => neon::ripemd160_32(messages, digests),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The first 384 bytes of the `ChaCha20` key stream with nonce and counter zero.
+    #[inline]
+    pub(crate) fn keystream(self, key: &[u8; 32]) -> [u8; 384] {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => ifma::keystream(key),
+            _ => portable::chacha20::keystream(key),
+        }
+    }
+
+    /// The double-width product of two numbers.
+    #[inline]
+    fn mul_wide(self, a: &[u64; LIMBS], b: &[u64; LIMBS]) -> [u64; 2 * LIMBS] {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 => ifma::mul_wide(a, b),
+            _ => portable::mul3072::mul_wide(a, b),
+        }
+    }
+
+    /// The product of two numbers, not normalised.
+    pub(crate) fn mul(self, a: &Num3072, b: &Num3072) -> Num3072 {
+        Num3072::from_wide(&self.mul_wide(&a.0, &b.0))
+    }
+
+    /// How many MuHash elements are multiplied at once; one where there is no kernel for many.
+    pub(crate) fn elements_at_once(self) -> usize {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 | Kernels::Avx512f => 16,
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 | Kernels::ShaUnit if avx2::available() => 8,
+            _ => 1,
+        }
+    }
+
+    /// Multiplies `product` by the MuHash elements of these keys, a multiple of
+    /// [`elements_at_once`](Self::elements_at_once), which is more than one.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn multiply_elements(self, product: &mut Num3072, keys: &[[u8; 32]]) {
+        let mut factors = [const { Num3072::ONE }; muhash::PRODUCTS_MAX];
+        match self.0 {
+            Kernels::Avx512 => ifma_many::products(keys, &mut factors),
+            Kernels::Avx512f => avx512::products(keys, &mut factors),
+            Kernels::Avx2 | Kernels::ShaUnit if avx2::available() => {
+                avx2::products(keys, &mut factors);
+            }
+            _ => unreachable!("{} multiplies one element at a time", self.name()),
+        }
+        for factor in &factors[..self.elements_at_once() / 2] {
+            *product = self.mul(product, factor);
+        }
+    }
+
+    /// Never called: there is no kernel for many.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) fn multiply_elements(self, _: &mut Num3072, _: &[[u8; 32]]) {
+        unreachable!("{} multiplies one element at a time", self.name());
+    }
+}
+
+/// The SHA unit of a CPU whose unit we do not know: never asked, as no backend has it.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod unit {
+    pub(super) use super::portable::sha256::{compress, double_64, rehash};
+
+    pub(super) fn pair<const TWICE: bool>(_: &[&[u8]; 2], _: &mut [[u8; 32]; 2]) {
+        unreachable!("no backend has a SHA unit");
+    }
+}

@@ -1,0 +1,29 @@
+//! Writes JSON straight into a byte buffer.
+//!
+//! A response may be gigabytes (a block of 256 MB with its transactions), so no tree of values is built. Members appear in
+//! the order written; amounts are exact decimals and never pass through a float.
+//!
+//! Two ways to put values together: [`Json`] is the place of one value and cannot be left without one or get commas
+//! wrong; [`Out`] takes the text between values from the caller, for answers of a fixed form.
+//!
+//! ```
+//! let mut out = Vec::new();
+//! let mut object = assay_json::Json::new(&mut out).object();
+//! object.key("height").int(7);
+//! object.key("raw").hex(&[0xab]);
+//! object.end();
+//! assert_eq!(out, br#"{"height":7,"raw":"ab"}"#);
+//! let mut out = assay_json::Out::new();
+//! out.raw(r#"{"height":"#).int(7).raw(r#","raw":"#).hex(&[0xab]).raw("}");
+//! assert_eq!(out.into_bytes(), br#"{"height":7,"raw":"ab"}"#);
+//! ```
+//!
+//! Deliberately absent: reading, which is `serde_json`'s.
+
+mod out;
+mod place;
+mod value;
+
+pub use out::Out;
+pub use place::{Array, Json, Object};
+pub use value::push_hex;

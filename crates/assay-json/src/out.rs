@@ -1,0 +1,153 @@
+//! Text that grows from its pieces.
+
+use crate::value;
+
+/// JSON text that grows from its pieces: what stands between the values is written as text.
+#[derive(Debug, Default)]
+pub struct Out {
+    bytes: Vec<u8>,
+}
+
+impl Out {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Bytes so far.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Takes back what was written beyond `length` bytes.
+    pub fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+    }
+
+    /// The text.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Text that is JSON already.
+    pub fn raw(&mut self, text: &str) -> &mut Self {
+        self.bytes.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    /// Likewise, as bytes.
+    pub fn raw_bytes(&mut self, text: &[u8]) -> &mut Self {
+        self.bytes.extend_from_slice(text);
+        self
+    }
+
+    /// An integer.
+    pub fn int(&mut self, value: impl Into<i128>) -> &mut Self {
+        value::display(&mut self.bytes, value.into());
+        self
+    }
+
+    /// `true` or `false`.
+    pub fn bool(&mut self, value: bool) -> &mut Self {
+        value::bool(&mut self.bytes, value);
+        self
+    }
+
+    /// A string with what JSON wants escaped.
+    pub fn string(&mut self, text: &str) -> &mut Self {
+        value::string(&mut self.bytes, text);
+        self
+    }
+
+    /// Bytes as a string of hexadecimal digits.
+    pub fn hex(&mut self, bytes: &[u8]) -> &mut Self {
+        value::hex(&mut self.bytes, bytes);
+        self
+    }
+
+    /// Digits without quotation marks.
+    pub fn hex_digits(&mut self, bytes: &[u8]) -> &mut Self {
+        value::push_hex(&mut self.bytes, bytes);
+        self
+    }
+
+    /// A hash as the protocol prints it: last byte first.
+    pub fn hash(&mut self, hash: &[u8; 32]) -> &mut Self {
+        let mut reversed = *hash;
+        reversed.reverse();
+        self.hex(&reversed)
+    }
+
+    /// Hashes as an array.
+    pub fn hashes(&mut self, hashes: &[[u8; 32]]) -> &mut Self {
+        self.array(hashes, |out, hash| {
+            out.hash(hash);
+        })
+    }
+
+    /// An array of what `each` writes.
+    pub fn array<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut each: impl FnMut(&mut Self, T),
+    ) -> &mut Self {
+        self.bytes.push(b'[');
+        for (index, item) in items.into_iter().enumerate() {
+            if index > 0 {
+                self.bytes.push(b',');
+            }
+            each(self, item);
+        }
+        self.bytes.push(b']');
+        self
+    }
+
+    /// Satoshi as coins: an exact decimal without superfluous zeros.
+    pub fn coins(&mut self, satoshi: u64) -> &mut Self {
+        let text = format!("{}.{:08}", satoshi / 100_000_000, satoshi % 100_000_000);
+        let text = text.trim_end_matches('0');
+        // "1." is no number.
+        let dot = if text.ends_with('.') { "0" } else { "" };
+        self.raw(text).raw(dot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Out;
+
+    fn text(write: impl FnOnce(&mut Out)) -> String {
+        let mut out = Out::new();
+        write(&mut out);
+        String::from_utf8(out.into_bytes()).unwrap()
+    }
+
+    #[test]
+    fn amounts_are_exact_decimals() {
+        for (satoshi, expected) in [
+            (0, "0.0"),
+            (1, "0.00000001"),
+            (1_000, "0.00001"),
+            (100_000_000, "1.0"),
+            (123_456_789, "1.23456789"),
+            (2_100_000_000_000_000, "21000000.0"),
+            (u64::MAX, "184467440737.09551615"),
+        ] {
+            assert_eq!(text(|out| _ = out.coins(satoshi)), expected);
+        }
+    }
+
+    #[test]
+    fn hashes_are_reversed() {
+        let mut hash = [0; 32];
+        hash[31] = 0xab;
+        assert_eq!(text(|out| _ = out.hash(&hash)), format!("\"ab{}\"", "0".repeat(62)));
+        assert_eq!(text(|out| _ = out.hex(&[])), "\"\"");
+        assert_eq!(text(|out| _ = out.array([1, 2], |out, n| _ = out.int(n))), "[1,2]");
+    }
+}

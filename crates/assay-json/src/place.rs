@@ -1,0 +1,153 @@
+//! Members and elements, with the commas between them.
+
+use std::fmt::Display;
+
+use crate::value;
+
+/// The place of one value; each method writes that value and uses the place up.
+#[derive(Debug)]
+#[must_use = "a place without a value is malformed JSON"]
+pub struct Json<'a> {
+    out: &'a mut Vec<u8>,
+}
+
+impl<'a> Json<'a> {
+    /// The value goes to the end of `out`.
+    pub fn new(out: &'a mut Vec<u8>) -> Self {
+        Self { out }
+    }
+
+    /// Writes `null`.
+    pub fn null(self) {
+        self.out.extend_from_slice(b"null");
+    }
+
+    /// Writes `true` or `false`.
+    pub fn bool(self, value: bool) {
+        value::bool(self.out, value);
+    }
+
+    /// Writes an integer.
+    pub fn int(self, value: impl Into<i128>) {
+        value::display(self.out, value.into());
+    }
+
+    /// Writes a size or a count.
+    pub fn count(self, value: usize) {
+        value::display(self.out, value);
+    }
+
+    /// Writes a real number with 16 significant digits, as C's `%.16g` does.
+    pub fn real(self, value: f64) {
+        value::real(self.out, value);
+    }
+
+    /// Writes an amount of satoshis in coins: eight digits after the point, always.
+    pub fn amount(self, sat: i64) {
+        value::amount(self.out, sat);
+    }
+
+    /// Writes a string, escaping what JSON requires.
+    pub fn string(self, value: &str) {
+        value::string(self.out, value);
+    }
+
+    /// Writes the text of `value`, which must need no escaping (hashes, numbers in hexadecimal).
+    pub fn text(self, value: impl Display) {
+        self.out.push(b'"');
+        value::display(self.out, value);
+        self.out.push(b'"');
+    }
+
+    /// Writes bytes as a string of lower-case hexadecimal digits.
+    pub fn hex(self, bytes: &[u8]) {
+        value::hex(self.out, bytes);
+    }
+
+    /// Writes JSON text made elsewhere.
+    pub fn raw(self, json: &str) {
+        self.out.extend_from_slice(json.as_bytes());
+    }
+
+    /// Opens an object.
+    pub fn object(self) -> Object<'a> {
+        self.out.push(b'{');
+        Object { out: self.out, empty: true }
+    }
+
+    /// Opens an array.
+    pub fn array(self) -> Array<'a> {
+        self.out.push(b'[');
+        Array { out: self.out, empty: true }
+    }
+}
+
+/// An object being written; [`Object::end`] closes it.
+#[derive(Debug)]
+#[must_use = "an object that is not ended is malformed JSON"]
+pub struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    empty: bool,
+}
+
+impl Object<'_> {
+    /// The place of the value of the member `name` (which must need no escaping).
+    pub fn key(&mut self, name: impl Display) -> Json<'_> {
+        if !std::mem::take(&mut self.empty) {
+            self.out.push(b',');
+        }
+        self.out.push(b'"');
+        value::display(self.out, name);
+        self.out.extend_from_slice(b"\":");
+        Json { out: self.out }
+    }
+
+    /// Closes the object.
+    pub fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// An array being written; [`Array::end`] closes it.
+#[derive(Debug)]
+#[must_use = "an array that is not ended is malformed JSON"]
+pub struct Array<'a> {
+    out: &'a mut Vec<u8>,
+    empty: bool,
+}
+
+impl Array<'_> {
+    /// The place of the next element.
+    pub fn item(&mut self) -> Json<'_> {
+        if !std::mem::take(&mut self.empty) {
+            self.out.push(b',');
+        }
+        Json { out: self.out }
+    }
+
+    /// Closes the array.
+    pub fn end(self) {
+        self.out.push(b']');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nesting_puts_commas_between_members_only() {
+        let mut out = Vec::new();
+        let mut object = Json::new(&mut out).object();
+        object.key("a").int(1);
+        let mut array = object.key("b").array();
+        array.item().null();
+        array.item().bool(true);
+        array.item().hex(&[0, 0xab]);
+        array.end();
+        object.key("c").object().end();
+        object.key("d").array().end();
+        object.end();
+        assert_eq!(out, br#"{"a":1,"b":[null,true,"00ab"],"c":{},"d":[]}"#);
+    }
+}

@@ -1,0 +1,180 @@
+//! A child process on chosen cores, awaited without polling, with the system's account of what it took.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use serde::{Deserialize, Serialize};
+use wait4::{ResUse, Wait4};
+
+use super::cores;
+
+/// What a process took, as the system accounts for it when it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// From before it was started until after its end.
+    pub wall_s: f64,
+    /// CPU time of all its threads in its own code.
+    pub user_s: f64,
+    /// The same in the system's code.
+    pub system_s: f64,
+    /// Most memory it held at a time.
+    pub rss_bytes_max: u64,
+}
+
+impl Usage {
+    /// CPU time of all its threads.
+    pub fn cpu_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+}
+
+/// A child. Dropping it kills the process.
+#[derive(Debug)]
+pub(crate) struct Supervised {
+    /// Until its end was seen.
+    child: Option<Child>,
+    id: u32,
+    start: Instant,
+    end: Option<(ExitStatus, Usage)>,
+}
+
+impl Supervised {
+    /// Starts `command` on these cores; on any if there are none. The outer error is that of the cores.
+    pub(crate) fn spawn(command: &mut Command, cores: &[usize]) -> io::Result<io::Result<Self>> {
+        let start = Instant::now();
+        let spawned = if cores.is_empty() {
+            command.spawn()
+        } else {
+            // A process begins on the cores of the thread that starts it.
+            cores::on(cores, || command.spawn())?
+        };
+        Ok(spawned.map(|child| Self { id: child.id(), child: Some(child), start, end: None }))
+    }
+
+    pub(crate) const fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.id).ok().and_then(Pid::from_raw)
+    }
+
+    /// How it ended, if it did.
+    pub(crate) fn status(&mut self) -> Option<ExitStatus> {
+        if self.has_ended()
+            && let Some(child) = self.child.take()
+        {
+            // Waiting is over at once, and is the only call that gives the account.
+            let ResUse { status, rusage } = child.wait4().ok()?;
+            let usage = Usage {
+                wall_s: self.start.elapsed().as_secs_f64(),
+                user_s: rusage.utime.as_secs_f64(),
+                system_s: rusage.stime.as_secs_f64(),
+                rss_bytes_max: rusage.maxrss,
+            };
+            self.end = Some((status, usage));
+        }
+        self.end.map(|(status, _)| status)
+    }
+
+    /// Whether it has ended and waits for someone to ask how.
+    fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let Some(pid) = self.pid().filter(|_| self.child.is_some()) else { return false };
+        waitid(WaitId::Pid(pid), options).is_ok_and(|status| status.is_some())
+    }
+
+    /// What it took, once its end was seen.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        self.end.map(|(_, usage)| usage)
+    }
+
+    /// Waits until it ends, at most so long.
+    pub(crate) fn wait(&self, at_most: Duration) {
+        #[cfg(target_os = "linux")]
+        if self.child.is_some() && self.wait_for_end(at_most).is_ok() {
+            return;
+        }
+        std::thread::sleep(at_most);
+    }
+
+    #[cfg(target_os = "linux")]
+    fn wait_for_end(&self, at_most: Duration) -> io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        use rustix::process::{PidfdFlags, pidfd_open};
+        let pid = self.pid().ok_or(io::ErrorKind::NotFound)?;
+        let end = pidfd_open(pid, PidfdFlags::empty())?;
+        let timeout = Timespec::try_from(at_most).map_err(io::Error::other)?;
+        poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&timeout))?;
+        Ok(())
+    }
+
+    /// Asks it to end.
+    pub(crate) fn terminate(&self) {
+        if let (Some(pid), Some(_)) = (self.pid(), &self.child) {
+            // A process that is already gone needs no signal.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        if self.status().is_some() {
+            return;
+        }
+        let Some(mut child) = self.child.take() else { return };
+        // Both fail only when the process is gone, which is what is wanted.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, cores: &[usize]) -> Supervised {
+        let spawned = Supervised::spawn(Command::new("sh").args(["-c", script]), cores);
+        spawned.expect("these cores are there").expect("there is a shell")
+    }
+
+    fn to_the_end(mut child: Supervised) -> (ExitStatus, Usage) {
+        while child.status().is_none() {
+            child.wait(Duration::from_secs(1));
+        }
+        child.end.expect("it ended")
+    }
+
+    #[test]
+    fn the_account_of_a_process() {
+        let work = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 3";
+        let allowed = cores::allowed().expect("the system tells");
+        let (status, usage) = to_the_end(shell(work, &allowed));
+        assert_eq!(status.code(), Some(3));
+        assert!(usage.cpu_s() > 0.0 && usage.cpu_s() < usage.wall_s * 2.0, "{usage:?}");
+        assert!(usage.rss_bytes_max > 100_000, "{usage:?}");
+    }
+
+    #[test]
+    fn waiting_ends_with_the_process() {
+        let mut child = shell("exit 0", &[]);
+        let start = Instant::now();
+        child.wait(Duration::from_mins(1));
+        if cfg!(target_os = "linux") {
+            assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+        }
+        assert!(child.status().expect("it ended").success() && child.usage().is_some());
+        child.terminate();
+    }
+
+    #[test]
+    fn cores_that_are_not_there() {
+        let spawned = Supervised::spawn(&mut Command::new("true"), &[100_000]);
+        assert!(spawned.is_err());
+        let spawned = Supervised::spawn(&mut Command::new("/nonexistent/program"), &[]);
+        assert!(spawned.expect("any cores").is_err());
+    }
+}

@@ -1,0 +1,70 @@
+//! Which processor cores a thread, and all that it starts, may use.
+
+use std::io;
+
+/// The cores this thread may use now.
+///
+/// # Errors
+/// When the system does not say.
+#[cfg(target_os = "linux")]
+pub fn allowed() -> io::Result<Vec<usize>> {
+    use rustix::thread::{CpuSet, sched_getaffinity};
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
+}
+
+/// Does something with this thread, and all it starts, bound to `cores`.
+///
+/// # Errors
+/// When the system does not allow it.
+#[cfg(target_os = "linux")]
+pub fn on<T>(cores: &[usize], work: impl FnOnce() -> T) -> io::Result<T> {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let before = sched_getaffinity(None)?;
+    let mut wanted = CpuSet::new();
+    for core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
+        wanted.set(*core);
+    }
+    sched_setaffinity(None, &wanted)?;
+    let result = work();
+    sched_setaffinity(None, &before)?;
+    Ok(result)
+}
+
+/// All cores: elsewhere no portable call binds a process to some of them.
+///
+/// # Errors
+/// When the system does not say.
+#[cfg(not(target_os = "linux"))]
+pub fn allowed() -> io::Result<Vec<usize>> {
+    Ok((0..std::thread::available_parallelism()?.get()).collect())
+}
+
+/// Does something, if on all cores.
+///
+/// # Errors
+/// When `cores` are not all.
+#[cfg(not(target_os = "linux"))]
+pub fn on<T>(cores: &[usize], work: impl FnOnce() -> T) -> io::Result<T> {
+    if cores != allowed()? {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(work())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_those_wanted_and_come_back() {
+        let before = allowed().expect("the system tells");
+        let one = &before[..1];
+        let within = on(one, || allowed().expect("the system tells"));
+        match within {
+            Ok(within) => assert_eq!(within, one),
+            Err(error) => eprintln!("skipped: no affinity here ({error})"),
+        }
+        assert_eq!(allowed().expect("the system tells"), before);
+    }
+}

@@ -1,0 +1,166 @@
+//! Counts what a piece of work takes from the allocator.
+//!
+//! The allocator is the system's ([docs/adr/0006](../../../../docs/adr/0006-allocator.md)). Nothing is counted but on a thread
+//! that asks for it; to all others counting costs the look at one word that never changes.
+
+#![expect(unsafe_code, reason = "an allocator is unsafe by its interface; this one only passes on")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What was taken from the heap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HeapUse {
+    /// Most bytes held at a time, beyond what was held before.
+    pub(crate) peak_bytes: u64,
+    /// Bytes asked for, all together; growing asks for the new size.
+    pub(crate) asked_bytes: u64,
+    /// How often it was asked.
+    pub(crate) allocations: u64,
+    /// Bytes held at the end and not before.
+    pub(crate) kept_bytes: i64,
+}
+
+/// What `work` takes from the heap on this thread. What other threads do is not counted, what this thread does for calls
+/// inside `work` is.
+pub(crate) fn heap_use<T>(work: impl FnOnce() -> T) -> (T, HeapUse) {
+    /// Ends counting also when the work panics.
+    struct Counted;
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            COUNT.with(|count| count.set(None));
+            COUNTING.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    COUNTING.fetch_add(1, Ordering::Relaxed);
+    COUNT.with(|count| count.set(Some(HeapUse::default())));
+    let counted = Counted;
+    let value = work();
+    let found = COUNT.with(Cell::get).unwrap_or_default();
+    drop(counted);
+    (value, found)
+}
+
+/// How many threads count.
+static COUNTING: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// What this thread has counted. Without a destructor, so that it can be asked at any time in the life of a thread.
+    static COUNT: Cell<Option<HeapUse>> = const { Cell::new(None) };
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+struct Counting;
+
+/// Notes that bytes were given back and others were asked for.
+#[cold]
+fn note(returned: usize, asked: usize) {
+    COUNT.with(|count| {
+        let Some(mut found) = count.get() else { return };
+        found.kept_bytes += asked as i64 - returned as i64;
+        found.peak_bytes = found.peak_bytes.max(found.kept_bytes.max(0) as u64);
+        if asked > 0 {
+            found.asked_bytes += asked as u64;
+            found.allocations += 1;
+        }
+        count.set(Some(found));
+    });
+}
+
+#[inline]
+fn is_counting() -> bool {
+    COUNTING.load(Ordering::Relaxed) != 0
+}
+
+// SAFETY: every call is passed on as it is to the system's allocator, which keeps the contract; counting neither allocates
+// nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_counting() {
+            note(0, layout.size());
+        }
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same there.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if is_counting() {
+            note(0, layout.size());
+        }
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`, which is the same there.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        if is_counting() {
+            note(layout.size(), 0);
+        }
+        // SAFETY: the memory came from the system's allocator with this layout, as all memory here does.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if is_counting() {
+            note(layout.size(), size);
+        }
+        // SAFETY: the memory came from the system's allocator with this layout, as all memory here does.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn counts_this_thread_alone() {
+        let (kept, found) = heap_use(|| {
+            drop(black_box(vec![1u8; 1000]));
+            let mut grown = black_box(Vec::<u8>::with_capacity(100));
+            grown.reserve_exact(300);
+            // Its memory is not counted, only what starting it takes here.
+            let other = std::thread::spawn(|| drop(black_box(vec![1u8; 1 << 20])));
+            other.join().expect("no panic");
+            grown
+        });
+        assert!((1000..100_000).contains(&found.peak_bytes), "{found:?}");
+        assert!(found.allocations >= 3 && found.asked_bytes >= 1400, "{found:?}");
+        assert!((300..100_000).contains(&found.kept_bytes), "{found:?}");
+        drop(kept);
+        assert_eq!(heap_use(|| ()).1, HeapUse::default());
+    }
+
+    /// What everybody pays for the possibility: less than one part in five of an allocation, which leaves room for a busy
+    /// machine. Printed, because the figure is in the documentation.
+    #[test]
+    fn costs_next_to_nothing_when_not_asked() {
+        let layout = Layout::new::<[u64; 8]>();
+        let time = |system: bool| {
+            let start = Instant::now();
+            for _ in 0..100_000 {
+                // SAFETY: the layout is not empty, and what is given back was just taken by the same layout.
+                unsafe {
+                    if system {
+                        let memory = black_box(System.alloc(layout));
+                        System.dealloc(memory, layout);
+                    } else {
+                        let memory = black_box(ALLOCATOR.alloc(layout));
+                        ALLOCATOR.dealloc(memory, layout);
+                    }
+                }
+            }
+            start.elapsed().as_nanos() as f64 / 1e5
+        };
+        let pairs: Vec<(f64, f64)> = (0..21).map(|_| (time(true), time(false))).collect();
+        let least = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).fold(f64::MAX, f64::min);
+        let (system, ours) = (least(|pair| pair.0), least(|pair| pair.1));
+        println!("alloc and free of 64 bytes: {system:.2} ns, through the counter {ours:.2} ns");
+        assert!(ours < system * 1.2 + 2.0, "{ours} against {system} ns");
+    }
+}

@@ -1,0 +1,169 @@
+//! The operations that all this is made of, for whoever compares machines: each beside the portable kernel where there is one.
+
+use std::hint::black_box;
+
+use assay_bench::BenchError;
+use assay_bench::harness::Alternative;
+use assay_bench::random::Random;
+use assay_bench::suite::{Benchmark, Extent};
+use assay_hash::{
+    Backend, MuHash3072, Sha256, merkle_root, merkle_root_with, sha256, sha256d, sha256d_64_many,
+    sha256d_64_many_with,
+};
+use assay_store::{CoinRef, CoinStore, MemTier};
+use assay_wire::{OutPoint, Txid};
+
+use super::calls::{Scale, expect, store_error};
+use super::names::{ASSAY, MANY, PORTABLE};
+
+/// Bytes of the long message.
+const LONG: u64 = 1 << 20;
+
+/// Messages of 64 bytes, and leaves of a tree, as Core's benchmarks have them.
+const MESSAGES: usize = 1_024;
+const LEAVES: usize = 9_001;
+
+/// All of them.
+pub(super) fn benchmarks<'a>(extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
+    type Make = fn(&str, Extent, Scale) -> Result<Vec<Alternative<'static>>, BenchError>;
+    let all: [(&str, &str, Option<u64>, Make); 5] = [
+        ("primitive/sha256-long", "messages", Some(LONG), sha256_long),
+        ("primitive/sha256d64", "messages", Some(64), sha256d64),
+        ("primitive/merkle-root", "leaves", Some(32), merkle),
+        ("primitive/muhash-insert", "elements", None, muhash),
+        ("primitive/coins-cache", "coins", None, coins_cache),
+    ];
+    all.into_iter()
+        .map(|(name, unit, bytes_per_op, make)| Benchmark {
+            name: name.to_owned(),
+            series: name.to_owned(),
+            size: None,
+            unit,
+            bytes_per_op,
+            baseline: None,
+            make: Box::new(move || make(name, extent, scale)),
+        })
+        .collect()
+}
+
+fn sha256_long(
+    name: &str,
+    _extent: Extent,
+    scale: Scale,
+) -> Result<Vec<Alternative<'static>>, BenchError> {
+    fn portable(message: &[u8]) -> [u8; 32] {
+        let mut hasher = Sha256::with_backend(Backend::PORTABLE);
+        hasher.update(message);
+        hasher.finalize()
+    }
+    let empty = sha256(b"");
+    expect(empty[..4] == [0xe3, 0xb0, 0xc4, 0x42], name, ASSAY, "not FIPS 180-4")?;
+    let mut message = vec![0; LONG as usize];
+    Random::new(LONG).fill(&mut message);
+    expect(sha256(&message) == portable(&message), name, ASSAY, "another hash")?;
+    let again = message.clone();
+    Ok(vec![
+        scale.calls(PORTABLE, 1, move || portable(black_box(&again)))?,
+        scale.calls(ASSAY, 1, move || sha256(black_box(&message)))?,
+    ])
+}
+
+fn sha256d64(
+    name: &str,
+    _extent: Extent,
+    scale: Scale,
+) -> Result<Vec<Alternative<'static>>, BenchError> {
+    let mut messages = vec![0; MESSAGES * 64];
+    Random::new(64).fill(&mut messages);
+    let mut digests = vec![0; MESSAGES * 32];
+    sha256d_64_many(&messages, &mut digests);
+    let mut singles = messages.chunks(64).zip(digests.chunks(32));
+    let right = singles.all(|(message, digest)| sha256d(message) == digest);
+    expect(right, name, ASSAY, "another hash")?;
+    let (again, mut others) = (messages.clone(), digests.clone());
+    Ok(vec![
+        scale.calls(PORTABLE, MESSAGES as u64, move || {
+            sha256d_64_many_with(Backend::PORTABLE, black_box(&again), &mut others);
+        })?,
+        scale.calls(ASSAY, MESSAGES as u64, move || {
+            sha256d_64_many(black_box(&messages), &mut digests);
+        })?,
+    ])
+}
+
+fn merkle(
+    name: &str,
+    _extent: Extent,
+    scale: Scale,
+) -> Result<Vec<Alternative<'static>>, BenchError> {
+    let mut random = Random::new(9);
+    let leaves: Vec<[u8; 32]> = (0..LEAVES).map(|_| random.bytes()).collect();
+    let expected = merkle_root_with(Backend::PORTABLE, leaves.clone());
+    expect(merkle_root(leaves.clone()) == expected, name, ASSAY, "another root")?;
+    let again = leaves.clone();
+    Ok(vec![
+        scale.calls(PORTABLE, LEAVES as u64, move || {
+            merkle_root_with(Backend::PORTABLE, black_box(&again).clone())
+        })?,
+        scale.calls(ASSAY, LEAVES as u64, move || merkle_root(black_box(&leaves).clone()))?,
+    ])
+}
+
+fn muhash(
+    name: &str,
+    extent: Extent,
+    scale: Scale,
+) -> Result<Vec<Alternative<'static>>, BenchError> {
+    let count = if extent == Extent::Smoke { 32 } else { 256 };
+    let mut random = Random::new(3);
+    let elements: Vec<[u8; 90]> = (0..count).map(|_| random.bytes()).collect();
+    let one_by_one = |mut hash: MuHash3072, elements: &[[u8; 90]]| {
+        for element in elements {
+            hash.insert(element);
+        }
+        hash
+    };
+    let at_once = |elements: &[[u8; 90]]| {
+        let mut hash = MuHash3072::new();
+        hash.insert_many(&elements.iter().map(<[u8; 90]>::as_slice).collect::<Vec<_>>());
+        hash
+    };
+    let portable = || MuHash3072::with_backend(Backend::PORTABLE);
+    let expected = one_by_one(portable(), &elements).finalize();
+    let ours = one_by_one(MuHash3072::new(), &elements).finalize();
+    expect(ours == expected, name, ASSAY, "another hash")?;
+    expect(at_once(&elements).finalize() == expected, name, MANY, "another hash")?;
+    let [one, two, three] = [(); 3].map(|()| elements.clone());
+    Ok(vec![
+        scale.calls(PORTABLE, count, move || one_by_one(portable(), black_box(&one)))?,
+        scale.calls(ASSAY, count, move || one_by_one(MuHash3072::new(), black_box(&two)))?,
+        scale.calls(MANY, count, move || at_once(black_box(&three)))?,
+    ])
+}
+
+fn coins_cache(
+    name: &str,
+    extent: Extent,
+    scale: Scale,
+) -> Result<Vec<Alternative<'static>>, BenchError> {
+    let count = if extent == Extent::Smoke { 100 } else { 100_000 };
+    let mut random = Random::new(8);
+    let outpoints: Vec<OutPoint> =
+        (0..count).map(|_| OutPoint { txid: Txid(random.bytes()), vout: 1 }).collect();
+    let mut store = CoinStore::open(Box::new(MemTier::new()), 1 << 30).map_err(store_error)?;
+    let script = [7; 22];
+    for outpoint in &outpoints {
+        let coin = CoinRef { value: 5, height: 9, coinbase: false, script_pubkey: &script };
+        store.add(*outpoint, coin, false).map_err(store_error)?;
+    }
+    expect(store.cached_coins() == outpoints.len(), name, ASSAY, "a coin is lost")?;
+    let mut next = 0;
+    // Each coin is found in a table of many, taken out and put back.
+    let work = move || {
+        let outpoint = &outpoints[next];
+        next = (next + 1) % outpoints.len();
+        let coin = store.spend(outpoint).expect("the tier is in memory").expect("it is there");
+        store.add(*outpoint, CoinRef::from(&coin), false).expect("there is room");
+    };
+    Ok(vec![scale.calls(ASSAY, 1, work)?])
+}

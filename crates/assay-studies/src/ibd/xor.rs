@@ -1,0 +1,113 @@
+//! Obfuscation: byte by byte, by eight bytes, as our store does it; beside what a plain copy of as many bytes takes.
+
+use std::hint::black_box;
+
+use assay_bench::BenchError;
+use assay_bench::harness::Alternative;
+use assay_bench::random::Random;
+use assay_bench::suite::{Benchmark, Extent};
+use assay_store::XorKey;
+
+use super::calls::{Scale, expect};
+use super::names::{ASSAY, BYTES, COPY, WORDS};
+use super::stream::{xor_bytewise, xor_wordwise};
+
+const KEY: [u8; 8] = [0x5a, 0x01, 0xc2, 0x33, 0x74, 0xff, 0x16, 0x97];
+
+/// Where the bytes begin, in memory and in their file, and by how much their number misses a multiple of anything.
+#[derive(Clone, Copy)]
+struct Place {
+    name: &'static str,
+    start: usize,
+    offset: u64,
+    missing: usize,
+}
+
+const PLACES: [Place; 2] = [
+    Place { name: "xor", start: 0, offset: 0, missing: 0 },
+    Place { name: "xor-unaligned", start: 3, offset: 13, missing: 5 },
+];
+
+/// Sizes from one that lies in the first cache to one that lies in none; the report has 1 MiB.
+pub(super) fn benchmarks<'a>(sizes: &[u64], extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
+    let sizes = if extent == Extent::Smoke { &[4096][..] } else { sizes };
+    let mut all = Vec::new();
+    for place in PLACES {
+        for &size in sizes {
+            let name = format!("{}/{size}", place.name);
+            let benchmark = name.clone();
+            all.push(Benchmark {
+                name,
+                series: place.name.to_owned(),
+                size: Some(size),
+                unit: "bytes",
+                bytes_per_op: Some(size),
+                baseline: None,
+                make: Box::new(move || make(&benchmark, place, size as usize, scale)),
+            });
+        }
+    }
+    all
+}
+
+fn make<'a>(
+    name: &str,
+    place: Place,
+    size: usize,
+    scale: Scale,
+) -> Result<Vec<Alternative<'a>>, BenchError> {
+    let mut plain = vec![0; size];
+    Random::new(size as u64).fill(&mut plain);
+    let length = size - place.missing;
+    let key = XorKey::new(KEY);
+    let Place { start, offset, .. } = place;
+    let mut expected = plain[..length].to_vec();
+    xor_bytewise(&mut expected, KEY, offset);
+    let mut by_words = plain[..length].to_vec();
+    xor_wordwise(&mut by_words, KEY, offset);
+    expect(by_words == expected, name, WORDS, "other bytes")?;
+    let mut ours = vec![0; start + length];
+    ours[start..].copy_from_slice(&plain[..length]);
+    key.apply(&mut ours[start..], offset);
+    expect(ours[start..] == expected, name, ASSAY, "other bytes")?;
+    // Each works on a buffer that begins at the same distance from a cache line.
+    let buffer = || aligned(start + length);
+    let (mut one, mut two, mut three, mut from, mut to) =
+        (buffer(), buffer(), buffer(), buffer(), buffer());
+    from.slice(start, length).copy_from_slice(&plain[..length]);
+    Ok(vec![
+        scale.calls(BYTES, 1, move || {
+            xor_bytewise(black_box(one.slice(start, length)), black_box(KEY), offset);
+        })?,
+        scale.calls(WORDS, 1, move || {
+            xor_wordwise(black_box(two.slice(start, length)), black_box(KEY), offset);
+        })?,
+        scale.calls(ASSAY, 1, move || {
+            black_box(&key).apply(black_box(three.slice(start, length)), offset);
+        })?,
+        scale.calls(COPY, 1, move || {
+            black_box(to.slice(start, length))
+                .copy_from_slice(black_box(from.slice(start, length)));
+        })?,
+    ])
+}
+
+/// Bytes of which the first can be placed at the start of a cache line.
+struct Aligned {
+    bytes: Vec<u8>,
+    skip: usize,
+}
+
+fn aligned(size: usize) -> Aligned {
+    let bytes = vec![1; size + LINE];
+    let skip = bytes.as_ptr().align_offset(LINE);
+    Aligned { bytes, skip }
+}
+
+impl Aligned {
+    fn slice(&mut self, start: usize, length: usize) -> &mut [u8] {
+        &mut self.bytes[self.skip + start..][..length]
+    }
+}
+
+const LINE: usize = 64;

@@ -1,0 +1,87 @@
+//! Benchmarks of three reports, above the harness that times them: stack element size, initial block download, pairing curves.
+//!
+//! A study is a suite of benchmarks for one section of a plan, and what their figures say: tables and answers behind the times.
+//! What is a table of parameters is data, next to the plans: published figures (`plans/published/`), and the pairs of
+//! alternatives that are compared (`plans/studies/`).
+//!
+//! ```
+//! let names: Vec<&str> = assay_studies::sections().iter().map(|section| section.name).collect();
+//! assert_eq!(names, ["stack", "ibd", "pairing", "harness"]);
+//! ```
+//!
+//! Deliberately absent: how anything is timed, compared and reported. That is `assay-bench`.
+
+mod heap;
+mod ibd;
+mod pairing;
+pub mod stack;
+
+use assay_bench::plan::{BenchPlan, IbdSettings, PairingSettings, StackSettings};
+use assay_bench::registry::Section;
+
+use crate::ibd::IbdSuite;
+use crate::pairing::PairingSuite;
+use crate::stack::StackSuite;
+
+fn stack(settings: StackSettings) -> Section {
+    Section { name: "stack", suite: Box::new(StackSuite::new(settings)) }
+}
+
+fn ibd(settings: IbdSettings) -> Section {
+    Section { name: "ibd", suite: Box::new(IbdSuite::new(settings)) }
+}
+
+fn pairing(settings: PairingSettings) -> Section {
+    Section { name: "pairing", suite: Box::new(PairingSuite::new(settings)) }
+}
+
+/// All suites with their default settings, the harness's own among them.
+pub fn sections() -> Vec<Section> {
+    vec![
+        stack(StackSettings::default()),
+        ibd(IbdSettings::default()),
+        pairing(PairingSettings::default()),
+        Section::harness(),
+    ]
+}
+
+/// The suites that a plan asks for.
+pub fn sections_of(plan: &BenchPlan) -> Vec<Section> {
+    let stack = plan.stack.clone().map(stack);
+    let ibd = plan.ibd.clone().map(ibd);
+    let pairing = plan.pairing.clone().map(pairing);
+    [stack, ibd, pairing].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_bench::Silent;
+    use assay_bench::registry::Filter;
+    use assay_bench::results::BenchResults;
+    use assay_bench::run::{RunOptions, run};
+    use assay_bench::suite::Extent;
+    use assay_lab::machine::Software;
+
+    use super::*;
+
+    /// Every benchmark of every suite, as small as it can be: all answers are checked.
+    #[test]
+    fn every_benchmark_answers_rightly() {
+        let options = RunOptions {
+            plan: None,
+            extent: Extent::Smoke,
+            rounds: None,
+            filter: Filter::default(),
+            out_dir: None,
+            resume: false,
+            rerun: String::new(),
+            software: Software::default(),
+            counter: None,
+            plan_source: String::new(),
+        };
+        let results = run(&sections(), &options, &Silent).expect("suites with their defaults");
+        assert!(results.failures.is_empty(), "{:#?}", results.failures);
+        let text = serde_json::to_string(&results).expect("results are JSON");
+        assert_eq!(serde_json::from_str::<BenchResults>(&text).expect("and back"), results);
+    }
+}

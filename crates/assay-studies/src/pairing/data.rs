@@ -1,0 +1,129 @@
+//! Programs and sizes as data: `plans/studies/pairing-curves.toml`, which explains its keys.
+
+use std::sync::LazyLock;
+
+use assay_bench::plan::PairingSettings;
+use assay_bench::suite::Extent;
+use serde::Deserialize;
+
+const DATA: &str = include_str!("../../../../plans/studies/pairing-curves.toml");
+
+/// The format this program knows.
+const FORMAT: u32 = 1;
+
+/// The file. A test reads it: that it is well formed is up to this program.
+pub(super) static BUILT_IN: LazyLock<Data> = LazyLock::new(|| {
+    let data: Data = toml::from_str(DATA).expect("a test reads it");
+    assert_eq!(data.format, FORMAT, "format of programs and sizes");
+    data
+});
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Data {
+    format: u32,
+    pub(super) programs: Vec<Program>,
+    shapes: Vec<Shape>,
+}
+
+/// A program that comes with this repository.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Program {
+    pub(super) names: Vec<String>,
+    /// Environment variable with its path.
+    pub(super) variable: String,
+    /// Its place in a checkout, after which comes Cargo's folder if it is Cargo's.
+    pub(super) folder: String,
+    pub(super) is_cargo: bool,
+    pub(super) file: String,
+    pub(super) build: String,
+}
+
+/// Sizes and threads of operations.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Shape {
+    curve: Option<String>,
+    operations: Vec<String>,
+    sizes: Sizes,
+    pub(super) unit: String,
+    pub(super) threads: ThreadsOf,
+    quick_max: Option<usize>,
+    quick_every_other: bool,
+    quick_keeps_largest: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Sizes {
+    Listed(Vec<usize>),
+    Setting(Setting),
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self::Listed(Vec::new())
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Setting {
+    MsmPoints,
+    Signatures,
+    Blobs,
+    Pairs,
+}
+
+/// On how many threads, and whether names of benchmarks say so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ThreadsOf {
+    #[default]
+    One,
+    OneAndAll,
+    AllUnnamed,
+}
+
+impl Data {
+    /// The shape of an operation.
+    pub(super) fn shape(&self, curve: &str, operation: &str) -> Option<&Shape> {
+        self.shapes.iter().find(|shape| {
+            shape.curve.as_ref().is_none_or(|of| of == curve)
+                && (shape.operations.is_empty()
+                    || shape.operations.iter().any(|of| of == operation))
+        })
+    }
+}
+
+impl Shape {
+    /// The sizes that an extent has time for.
+    pub(super) fn sizes(&self, settings: &PairingSettings, extent: Extent) -> Vec<usize> {
+        let all = match &self.sizes {
+            Sizes::Listed(sizes) => sizes,
+            Sizes::Setting(Setting::MsmPoints) => &settings.msm_points,
+            Sizes::Setting(Setting::Signatures) => &settings.signatures,
+            Sizes::Setting(Setting::Blobs) => &settings.blobs,
+            Sizes::Setting(Setting::Pairs) => &settings.pairs,
+        };
+        match extent {
+            Extent::Full => all.clone(),
+            Extent::Smoke => all.first().copied().into_iter().collect(),
+            Extent::Quick => self.quick(all),
+        }
+    }
+
+    fn quick(&self, all: &[usize]) -> Vec<usize> {
+        let max = self.quick_max.unwrap_or(usize::MAX);
+        let mut kept: Vec<usize> = all.iter().copied().filter(|size| *size <= max).collect();
+        if self.quick_every_other {
+            let last = kept.len().saturating_sub(1);
+            let chosen = |&(index, _): &(usize, usize)| index % 2 == 0 || index == last;
+            kept = kept.into_iter().enumerate().filter(chosen).map(|(_, size)| size).collect();
+        }
+        let largest = all.last().filter(|size| self.quick_keeps_largest && **size > max);
+        kept.extend(largest);
+        kept
+    }
+}

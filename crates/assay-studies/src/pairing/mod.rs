@@ -1,0 +1,270 @@
+//! Report 5:  pairing-friendly curves, the protocols on them, and thread pools, library beside library.
+//!
+//! Every subject is a process that says which operations it has, prepares one from a seed, and does it so many
+//! times by its own clock; so libraries that are only compared with never enter this program. What follows from a seed is the
+//! same for all of them (`peers/pairing/README.md`), and nothing is timed before all answers are equal.
+
+mod cases;
+mod data;
+mod own;
+mod published;
+mod ranking;
+mod studies;
+mod subjects;
+
+use std::cell::OnceCell;
+
+use assay_bench::harness::{Alternative, Row, Sample};
+use assay_bench::plan::PairingSettings;
+use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
+use assay_bench::{BenchError, Progress};
+
+use cases::Case;
+use subjects::{Order, Subject, Subjects};
+
+/// What the section asks for.
+#[derive(Debug)]
+pub(crate) struct PairingSuite {
+    settings: PairingSettings,
+    /// Started when benchmarks are listed.
+    subjects: OnceCell<Subjects>,
+}
+
+impl PairingSuite {
+    /// With these settings.
+    pub(crate) fn new(settings: PairingSettings) -> Self {
+        Self { settings, subjects: OnceCell::new() }
+    }
+
+    fn subjects(&self) -> Result<&Subjects, BenchError> {
+        if let Some(subjects) = self.subjects.get() {
+            return Ok(subjects);
+        }
+        let subjects = Subjects::start(&self.settings)?;
+        Ok(self.subjects.get_or_init(|| subjects))
+    }
+
+    fn benchmark(&self, case: Case, subjects: &[&Subject]) -> Benchmark<'_> {
+        let Case { name, series, size, unit, order, .. } = case;
+        let names: Vec<String> = subjects.iter().map(|subject| subject.name.clone()).collect();
+        let found = self.subjects.get();
+        let make = move || {
+            let of_name = |name: &String| found.and_then(|found| found.of(name));
+            let subjects: Vec<&Subject> = names.iter().filter_map(of_name).collect();
+            alternatives(&name, &order, &subjects)
+        };
+        Benchmark {
+            name: series_and_size(&series, size),
+            series,
+            size,
+            unit,
+            bytes_per_op: None,
+            baseline: None,
+            make: Box::new(make),
+        }
+    }
+}
+
+fn series_and_size(series: &str, size: Option<u64>) -> String {
+    size.map_or_else(|| series.to_owned(), |size| format!("{series}/{size}"))
+}
+
+/// Prepares an operation in all subjects, and compares their answers.
+fn alternatives<'a>(
+    benchmark: &str,
+    order: &Order,
+    subjects: &[&'a Subject],
+) -> Result<Vec<Alternative<'a>>, BenchError> {
+    let order = order.with_inputs();
+    let mut answers = Vec::with_capacity(subjects.len());
+    for subject in subjects {
+        answers.push(subject.prepare(&order)?);
+    }
+    for (index, answer) in answers.iter().enumerate() {
+        let agree = answers.iter().filter(|other| other.digest == answer.digest).count();
+        // Where most say the same, the other one is wrong; where two contradict, either may be.
+        if agree < answers.len() && agree * 2 <= answers.len() {
+            let others =
+                answers.iter().zip(subjects).filter(|(other, _)| other.digest != answer.digest);
+            let others: Vec<_> = others
+                .map(|(other, subject)| format!("{}: {}", subject.name, other.shown))
+                .collect();
+            return Err(BenchError::WrongAnswer {
+                benchmark: benchmark.to_owned(),
+                alternative: subjects[index].name.clone(),
+                detail: format!("{}, and the others {}", answer.shown, others.join(", ")),
+            });
+        }
+    }
+    let alternative = |subject: &&'a Subject| {
+        let (subject, order) = (*subject, order.clone());
+        let mut iterations = None;
+        let label = subject.label(&order.curve, &order.operation);
+        Alternative::fallible(&label, move || {
+            if let Some(count) = iterations {
+                return subject.time(&order, count);
+            }
+            let (count, last) = calibrate(subject, &order)?;
+            iterations = Some(count);
+            // Of a long operation, what was measured is an epoch already.
+            if last.ops == count { Ok(last) } else { subject.time(&order, count) }
+        })
+    };
+    Ok(subjects.iter().map(alternative).collect())
+}
+
+/// As many iterations as an epoch holds: more and more, until they can be measured; the last sample beside them.
+fn calibrate(subject: &Subject, order: &Order) -> Result<(u64, Sample), BenchError> {
+    let mut iterations = 1;
+    loop {
+        let sample = subject.time(order, iterations)?;
+        let wall_ns = sample.wall_ns;
+        let wanted = (iterations as f64 * EPOCH_NS / wall_ns.max(1) as f64) as u64;
+        if wall_ns as f64 >= EPOCH_NS / 4.0 || iterations >= ITERATIONS_MAX {
+            return Ok((wanted.clamp(1, ITERATIONS_MAX), sample));
+        }
+        iterations = wanted.clamp(iterations * 2, iterations * 16).min(ITERATIONS_MAX);
+    }
+}
+
+/// Long against the clock and the pipe that the order comes through.
+const EPOCH_NS: f64 = 5e6;
+
+/// More would be a peer that does nothing.
+const ITERATIONS_MAX: u64 = 100_000_000;
+
+impl Suite for PairingSuite {
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+        let subjects = self.subjects()?;
+        let mut benchmarks = Vec::new();
+        if let Some(why) = subjects.all_absent().filter(|_| extent != Extent::Smoke) {
+            let program = why.program.clone();
+            let detail = format!("it is not there; build it with `{}`", why.build);
+            benchmarks.push(Benchmark {
+                name: "pairing/subjects".to_owned(),
+                series: "pairing/subjects".to_owned(),
+                size: None,
+                unit: "",
+                bytes_per_op: None,
+                baseline: None,
+                make: Box::new(move || {
+                    let (program, detail) = (program.clone(), detail.clone());
+                    Err(BenchError::PeerFailed { program, detail })
+                }),
+            });
+        }
+        for (case, takers) in cases::of(&self.settings, extent, subjects) {
+            benchmarks.push(self.benchmark(case, &takers));
+        }
+        Ok(benchmarks)
+    }
+
+    fn studies(
+        &self,
+        _extent: Extent,
+        rows: &[Row],
+        _progress: &dyn Progress,
+    ) -> Result<Vec<Study>, BenchError> {
+        Ok(studies::all(&self.settings, self.subjects()?, rows))
+    }
+
+    fn published(&self) -> Vec<Published> {
+        published::all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use assay_bench::plan::SubjectSettings;
+
+    use super::*;
+    use assay_bench::Silent;
+
+    /// A subject in shell: says the same to every order but the first.
+    fn fake(name: &str, digest: &str) -> SubjectSettings {
+        let script = format!(
+            r#"read order; echo '{{"name":"{name}","version":"1","compiler":"sh","operations":[{{"curve":"bn254","operation":"fp-mul","how":"not"}}]}}'
+            while read order; do echo '{{"digest":"{digest}","answer":"{digest}","wall_ns":5000000,"cpu_ns":4000000}}'; done"#
+        );
+        let command = ["sh", "-c", &script].map(str::to_owned).to_vec();
+        SubjectSettings { name: name.to_owned(), command }
+    }
+
+    fn suite(subjects: Vec<SubjectSettings>) -> PairingSuite {
+        let nowhere = || Some(PathBuf::from("/nonexistent/peer"));
+        PairingSuite::new(PairingSettings {
+            curves: vec!["bn254".to_owned()],
+            peer: nowhere(),
+            gnark: nowhere(),
+            subjects,
+            ..PairingSettings::default()
+        })
+    }
+
+    #[test]
+    fn subjects_take_turns_once_their_answers_are_equal() {
+        let suite = suite(vec![fake("a", "aa"), fake("b", "aa")]);
+        let benchmarks = suite.benchmarks(Extent::Smoke).expect("subjects");
+        let [benchmark] = &benchmarks[..] else { panic!("{benchmarks:?}") };
+        assert_eq!(benchmark.name, "bn254/fp-mul");
+        let mut alternatives = (benchmark.make)().expect("equal answers");
+        let rounds = assay_bench::harness::Rounds { count: 2, warm_up: 0 };
+        let row =
+            assay_bench::harness::compare(&benchmark.name, &mut alternatives, rounds, &mut || {})
+                .expect("no failure");
+        let names: Vec<_> = row.figures.iter().map(|figures| figures.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert!((row.figures[0].ns_per_op - 5e6).abs() < 1.0, "{:?}", row.figures[0]);
+        let studies = suite.studies(Extent::Smoke, &[row], &Silent).expect("studies");
+        let text = format!("{studies:?}");
+        assert!(text.contains("fp-mul") && text.contains("cd peers/pairing"), "{text}");
+    }
+
+    #[test]
+    fn a_subject_that_says_something_else_is_named() {
+        let suite = suite(vec![fake("a", "aa"), fake("b", "bb"), fake("c", "aa")]);
+        let benchmarks = suite.benchmarks(Extent::Smoke).expect("subjects");
+        let error = (benchmarks[0].make)().expect_err("b is alone").to_string();
+        assert!(error.contains("b gave a wrong answer: bb") && error.contains("c: aa"), "{error}");
+    }
+
+    #[test]
+    fn without_subjects_the_own_ones_work_and_the_others_are_told() {
+        let suite = suite(Vec::new());
+        assert!(suite.benchmarks(Extent::Smoke).expect("none is needed").is_empty());
+        let benchmarks = suite.benchmarks(Extent::Quick).expect("listing is possible");
+        let error = (benchmarks[0].make)().expect_err("no subject").to_string();
+        assert!(
+            error.contains("/nonexistent/peer") && error.contains("cd peers/pairing"),
+            "{error}"
+        );
+    }
+
+    /// A figure that nobody published is measured, in the same report, or is not there.
+    #[test]
+    fn nothing_that_only_we_measured_is_called_published() {
+        for published in published::all() {
+            let text = format!("{} {}", published.machine, published.note).to_lowercase();
+            for word in ["this project", "virtual", "zen 5"] {
+                assert!(!text.contains(word), "{published:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn our_own_verifier_is_a_subject() {
+        let mut settings = suite(Vec::new()).settings;
+        settings.curves = vec!["secp256k1".to_owned()];
+        let suite = PairingSuite::new(settings);
+        let benchmarks = suite.benchmarks(Extent::Smoke).expect("in this process");
+        assert!(!benchmarks.is_empty());
+        for benchmark in &benchmarks {
+            let mut alternatives = (benchmark.make)().expect("right answers");
+            let rounds = assay_bench::harness::Rounds { count: 1, warm_up: 0 };
+            assay_bench::harness::compare(&benchmark.name, &mut alternatives, rounds, &mut || {})
+                .expect("no failure");
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Who takes part: processes and what is in this program.
+
+use std::cell::RefCell;
+use std::env;
+use std::path::{Path, PathBuf};
+
+use assay_bench::BenchError;
+use assay_bench::harness::{Figures, Row, Sample};
+use assay_bench::plan::{PairingSettings, SubjectSettings};
+use assay_bench::talk::Talk;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::data::{BUILT_IN, Program};
+use super::own::{self, Own};
+
+/// What a subject says about itself.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Description {
+    /// Name of the library.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What compiled it, with flags.
+    pub compiler: String,
+    /// What it can do.
+    pub operations: Vec<Offer>,
+}
+
+/// An operation that a subject has.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Offer {
+    /// Curve or group of protocols.
+    pub curve: String,
+    /// Operation of it.
+    pub operation: String,
+    /// What of the library does it.
+    pub how: String,
+}
+
+/// An operation to prepare.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Order {
+    /// Curve or group of protocols.
+    pub curve: String,
+    /// Operation of it.
+    pub operation: String,
+    /// What it is about so many of.
+    pub size: usize,
+    /// Threads; 0 is all.
+    pub threads: usize,
+    /// Where inputs come from.
+    pub seed: u64,
+    /// Inputs that cannot follow from the seed, hexadecimal.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub inputs: String,
+}
+
+impl Order {
+    /// The same with the inputs that subjects cannot make themselves.
+    pub(super) fn with_inputs(&self) -> Self {
+        let inputs = match (self.curve.as_str(), self.operation.as_str()) {
+            ("secp256k1", "ecdsa-verify") => own::ecdsa_inputs(self.seed, self.size),
+            ("secp256k1", "schnorr-verify") => own::schnorr_inputs(self.seed, self.size),
+            ("evm", "ecrecover") => own::recover_input(self.seed),
+            _ => String::new(),
+        };
+        Self { inputs, ..self.clone() }
+    }
+}
+
+/// The answer to an operation.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Answer {
+    /// SHA-256 of its canonical bytes.
+    pub digest: String,
+    /// Its first bytes.
+    #[serde(rename = "answer")]
+    pub shown: String,
+}
+
+/// Who does the work.
+#[derive(Debug)]
+enum Worker {
+    Process(Talk),
+    Own(Box<Own>),
+}
+
+/// One that takes part.
+#[derive(Debug)]
+pub(super) struct Subject {
+    /// Its name in the report.
+    pub name: String,
+    /// What it says about itself.
+    pub description: Description,
+    worker: RefCell<Worker>,
+    /// What it has prepared.
+    current: RefCell<Option<Order>>,
+}
+
+impl Subject {
+    fn process(name: &str, program: &Path, arguments: &[String]) -> Result<Self, BenchError> {
+        let mut talk = Talk::start(program, arguments)?;
+        let description = talk.ask(&json!({ "do": "describe" }))?;
+        Ok(Self::new(name, description, Worker::Process(talk)))
+    }
+
+    fn new(name: &str, description: Description, worker: Worker) -> Self {
+        Self {
+            name: name.to_owned(),
+            description,
+            worker: RefCell::new(worker),
+            current: RefCell::new(None),
+        }
+    }
+
+    /// How it does an operation, if it can.
+    pub(super) fn how(&self, curve: &str, operation: &str) -> Option<&str> {
+        let is_it = |offer: &&Offer| offer.curve == curve && offer.operation == operation;
+        self.description.operations.iter().find(is_it).map(|offer| offer.how.as_str())
+    }
+
+    /// Its name in the figures of an operation: with the kind of timing where its description says which.
+    pub(super) fn label(&self, curve: &str, operation: &str) -> String {
+        let how = self.how(curve, operation).unwrap_or_default();
+        match TIMINGS.into_iter().find(|timing| how.contains(timing)) {
+            Some(timing) => format!("{} ({timing})", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Prepares an operation.
+    pub(super) fn prepare(&self, order: &Order) -> Result<Answer, BenchError> {
+        *self.current.borrow_mut() = None;
+        let answer = match &mut *self.worker.borrow_mut() {
+            Worker::Own(own) => own.prepare(order),
+            Worker::Process(talk) => talk.ask(&Prepare { what: "prepare", order })?,
+        };
+        *self.current.borrow_mut() = Some(order.clone());
+        Ok(answer)
+    }
+
+    /// Does an operation so many times; prepares it first if it has prepared another since.
+    pub(super) fn time(&self, order: &Order, iterations: u64) -> Result<Sample, BenchError> {
+        if self.current.borrow().as_ref() != Some(order) {
+            self.prepare(order)?;
+        }
+        match &mut *self.worker.borrow_mut() {
+            Worker::Own(own) => Ok(own.time(iterations)),
+            Worker::Process(talk) => {
+                let times: Times = talk.ask(&json!({ "do": "time", "iterations": iterations }))?;
+                Ok(Sample::timed(iterations, times.wall_ns, times.cpu_ns))
+            }
+        }
+    }
+}
+
+/// Whether the time of an operation shows its secrets. Code that does not let it pays for that, so the two kinds are not ranked
+/// with each other.
+pub(super) const TIMINGS: [&str; 2] = ["constant time", "variable time"];
+
+/// The kind of timing that a name in figures ends with.
+pub(super) fn timing_of(label: &str) -> Option<&'static str> {
+    let (_, kind) = label.strip_suffix(')')?.rsplit_once(" (")?;
+    TIMINGS.into_iter().find(|timing| *timing == kind)
+}
+
+/// The figures of a subject, whatever kind of timing its name carries there.
+pub(super) fn figures_of<'r>(row: &'r Row, subject: &str) -> Option<&'r Figures> {
+    let is_it = |figures: &&Figures| {
+        let rest = figures.name.strip_prefix(subject);
+        rest.is_some_and(|rest| {
+            rest.is_empty()
+                || timing_of(&figures.name).is_some_and(|timing| rest == format!(" ({timing})"))
+        })
+    };
+    row.figures.iter().find(is_it)
+}
+
+/// The order to prepare as it is sent.
+#[derive(Serialize)]
+struct Prepare<'a> {
+    #[serde(rename = "do")]
+    what: &'static str,
+    #[serde(flatten)]
+    order: &'a Order,
+}
+
+/// What a subject measured.
+#[derive(Deserialize)]
+struct Times {
+    wall_ns: u64,
+    cpu_ns: u64,
+}
+
+/// One that cannot take part.
+#[derive(Clone, Debug)]
+pub(super) struct Absent {
+    /// Its names.
+    pub names: Vec<String>,
+    /// Where it was looked for.
+    pub program: PathBuf,
+    /// The command that builds it.
+    pub build: &'static str,
+}
+
+/// All that take part, and who does not.
+#[derive(Debug)]
+pub(super) struct Subjects {
+    /// They, in the order of columns.
+    pub all: Vec<Subject>,
+    /// Who is not there.
+    pub absent: Vec<Absent>,
+}
+
+impl Program {
+    /// Its path, whether there is such a file or not.
+    fn path(&self, wanted: Option<&Path>) -> PathBuf {
+        if let Some(path) = wanted {
+            return path.to_owned();
+        }
+        if let Some(path) = env::var_os(&self.variable) {
+            return path.into();
+        }
+        let folders = [env::current_dir().ok(), env::current_exe().ok()];
+        let is_checkout = |root: &&Path| root.join(&self.folder).is_dir();
+        let roots =
+            folders.iter().flatten().filter_map(|folder| folder.ancestors().find(is_checkout));
+        let mut places: Vec<PathBuf> =
+            roots.map(|root| self.built(&root.join(&self.folder))).collect();
+        places.extend(env::current_exe().ok().map(|path| path.with_file_name(&self.file)));
+        let found = places.iter().position(|path| path.is_file()).unwrap_or(0);
+        places.into_iter().nth(found).unwrap_or_else(|| self.built(Path::new(&self.folder)))
+    }
+
+    fn built(&self, folder: &Path) -> PathBuf {
+        if !self.is_cargo {
+            return folder.join(&self.file);
+        }
+        let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+        folder.join(target).join("release").join(&self.file)
+    }
+}
+
+impl Subjects {
+    /// Starts those that are there. One that a plan names must be there; one that does not know the name it is called with is
+    /// an older build, and absent.
+    pub(super) fn start(settings: &PairingSettings) -> Result<Self, BenchError> {
+        let mut subjects = Self { all: Vec::new(), absent: Vec::new() };
+        let is_wanted = |name: &str| !settings.without.iter().any(|left_out| left_out == name);
+        for (program, path) in BUILT_IN.programs.iter().zip([&settings.peer, &settings.gnark]) {
+            let path = program.path(path.as_deref());
+            let mut absent =
+                Absent { names: Vec::new(), program: path.clone(), build: &program.build };
+            for name in program.names.iter().filter(|name| is_wanted(name)) {
+                let started = path
+                    .is_file()
+                    .then(|| Subject::process(name, &path, std::slice::from_ref(name)));
+                match started {
+                    Some(Ok(subject)) => subjects.all.push(subject),
+                    _ => absent.names.push(name.clone()),
+                }
+            }
+            if !absent.names.is_empty() {
+                subjects.absent.push(absent);
+            }
+        }
+        if is_wanted(own::NAME) {
+            let description = own::description();
+            subjects.all.push(Subject::new(own::NAME, description, Worker::Own(Box::default())));
+        }
+        for SubjectSettings { name, command } in &settings.subjects {
+            let (program, arguments) = command.split_first().ok_or(BenchError::Parameter {
+                what: "a subject's command",
+                wanted: "a program, and arguments if it needs any",
+            })?;
+            subjects.all.push(Subject::process(name, Path::new(program), arguments)?);
+        }
+        Ok(subjects)
+    }
+
+    /// The subject of this name.
+    pub(super) fn of(&self, name: &str) -> Option<&Subject> {
+        self.all.iter().find(|subject| subject.name == name)
+    }
+
+    /// The first program that is missing, where no process takes part at all.
+    pub(super) fn all_absent(&self) -> Option<&Absent> {
+        let is_process = |subject: &Subject| subject.name != own::NAME;
+        if self.all.iter().any(is_process) { None } else { self.absent.first() }
+    }
+}

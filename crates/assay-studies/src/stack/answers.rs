@@ -1,0 +1,184 @@
+//! What the report says about its tables, asked of ours.
+
+use assay_bench::harness::Row;
+use assay_bench::suite::{Study, StudyTable};
+
+use super::published;
+use super::{ASSAY, KERNEL};
+
+/// Times of one series over sizes.
+struct Series<'r> {
+    rows: &'r [Row],
+    name: &'static str,
+}
+
+impl Series<'_> {
+    fn row(&self, size: usize) -> Option<&Row> {
+        let name = format!("{}/{size}", self.name);
+        self.rows.iter().find(|row| row.name == name)
+    }
+
+    fn ns(&self, size: usize, by: &str) -> Option<f64> {
+        Some(self.row(size)?.of(by)?.ns_per_op)
+    }
+}
+
+/// The report's observations, computed from the rows measured.
+pub(super) fn study(rows: &[Row]) -> Study {
+    let plain = Series { rows, name: published::PLAIN };
+    let dup = Series { rows, name: published::DUP };
+    let mut prose = Vec::new();
+    prose.extend(scaling(&plain));
+    prose.push(
+        "- What the report puts down to data movement between 1 and 64 bytes (8,736 to 11,107 instructions) is a block of SHA-256: 9 bytes of \
+         padding do not fit behind 64 bytes of data, so that 1 byte takes one block of 64 bytes and 64, 65 and 100 bytes take two."
+            .to_owned(),
+    );
+    prose.extend(dup_cost(&plain, &dup));
+    prose.extend(libraries(rows));
+    Study {
+        id: "element-size".to_owned(),
+        title: "How time grows with the element".to_owned(),
+        prose,
+        tables: vec![table(&plain, &dup)],
+    }
+}
+
+/// How the time of 8,000 bytes compares with that of 520.
+fn scaling(plain: &Series<'_>) -> Vec<String> {
+    let grows = |short: f64, long: f64| {
+        let (size, time) = (8000.0 / 520.0, long / short);
+        let per_byte = (long - short) / (8000.0 - 520.0);
+        (time, time.ln() / f64::ln(size), per_byte, short - 520.0 * per_byte)
+    };
+    let times = published::times();
+    let published_ns = |wanted| times.iter().find(|(size, ..)| *size == wanted).map(|one| one.1);
+    let published =
+        published_ns(520).zip(published_ns(8000)).map(|(short, long)| grows(short, long));
+    let mut prose = Vec::new();
+    if let (Some(short), Some(long)) = (plain.ns(520, ASSAY), plain.ns(8000, ASSAY))
+        && let Some(published) = published
+    {
+        let (time, exponent, per_byte, fixed) = grows(short, long);
+        prose.push(format!(
+            "- From 520 to 8,000 bytes, 15.4 times as many, the time of an input grows {time:.1} times here (exponent {exponent:.2}), published \
+             {:.1} times (exponent {:.2}); the text of the report says 9.8, which is not the quotient of its table. It is less than linear only \
+             because {fixed:.0} ns of every input do not depend on the data (published: {:.0} ns). What comes on top is linear: {per_byte:.3} ns \
+             for each byte, {:.2} GB/s (published: {:.3} ns, {:.2} GB/s).",
+            published.0,
+            published.1,
+            published.3,
+            1.0 / per_byte,
+            published.2,
+            1.0 / published.2,
+        ));
+    }
+    let ratios: Vec<String> = times
+        .iter()
+        .filter_map(|&(size, ..)| {
+            let ratio = plain.row(size)?.ratio(KERNEL, ASSAY)?;
+            Some(format!("{:.2} at {size}", ratio.median))
+        })
+        .collect();
+    if ratios.is_empty() {
+        prose.push(
+            "- Bitcoin Core's kernel was not measured against our engine: its program was not found. `cd peers/kernel && cargo build --release` builds it."
+                .to_owned(),
+        );
+    } else {
+        prose.push(format!(
+            "- Bitcoin Core's kernel takes longer than our engine by these factors, in turns on this machine: {}. It cannot be asked beyond 520 \
+             bytes.",
+            ratios.join(", ")
+        ));
+    }
+    prose
+}
+
+/// What duplicating costs.
+fn dup_cost(plain: &Series<'_>, dup: &Series<'_>) -> Vec<String> {
+    let costs: Vec<String> = published::times()
+        .into_iter()
+        .filter_map(|(size, published, published_dup)| {
+            let (without, with) = (plain.ns(size, ASSAY)?, dup.ns(size, ASSAY)?);
+            let percent = |with: f64, without: f64| 100.0 * (with / without - 1.0);
+            Some(format!(
+                "{size}: {:+.1} % (published {:+.1} %)",
+                percent(with, without),
+                percent(published_dup, published)
+            ))
+        })
+        .collect();
+    if costs.is_empty() {
+        return Vec::new();
+    }
+    vec![format!(
+        "- `OP_DUP` adds, by bytes: {}. Here it copies no data, at any size; the `OP_NIP` that makes the script valid is in these figures. The \
+         published differences at 1 to 100 bytes are one more vector on the stack, and at 8,000 bytes they are below the error.",
+        costs.join("; ")
+    )]
+}
+
+/// SHA-256 beside other libraries.
+fn libraries(rows: &[Row]) -> Option<String> {
+    let row = rows.iter().find(|row| row.name == "hash/sha256/8000")?;
+    let ours = row.of(ASSAY)?;
+    let mut others: Vec<_> = row.figures.iter().filter(|figures| figures.name != ASSAY).collect();
+    let compared: Vec<&str> = others.iter().map(|figures| figures.name.as_str()).collect();
+    others.sort_by(|left, right| left.ns_per_op.total_cmp(&right.ns_per_op));
+    let fastest = *others.first()?;
+    let ratio = row.ratio(ASSAY, &fastest.name)?;
+    Some(format!(
+        "- SHA-256 of 8,000 bytes alone takes {:.0} ns, and {:.0} ns in the faster of {} ({}): ratio {:.3}, between {:.3} and {:.3}.",
+        ours.ns_per_op,
+        fastest.ns_per_op,
+        compared.join(" and "),
+        fastest.name,
+        ratio.median,
+        ratio.low,
+        ratio.high
+    ))
+}
+
+fn table(plain: &Series<'_>, dup: &Series<'_>) -> StudyTable {
+    let head = [
+        "bytes",
+        "blocks of SHA-256",
+        "ours, ns",
+        "kernel, ns",
+        "ratio",
+        "interval",
+        "published, ns",
+        "with OP_DUP: ours, ns",
+        "published, ns",
+    ];
+    let number =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
+    let rows = published::times()
+        .into_iter()
+        .map(|(size, published, published_dup)| {
+            let ratio = plain.row(size).and_then(|row| row.ratio(KERNEL, ASSAY));
+            vec![
+                size.to_string(),
+                (size + 9).div_ceil(64).to_string(),
+                number(plain.ns(size, ASSAY)),
+                number(plain.ns(size, KERNEL)),
+                ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.2}", ratio.median)),
+                ratio.map_or_else(
+                    || "-".to_owned(),
+                    |ratio| format!("{:.2} to {:.2}", ratio.low, ratio.high),
+                ),
+                number(Some(published)),
+                number(dup.ns(size, ASSAY)),
+                number(Some(published_dup)),
+            ]
+        })
+        .collect();
+    StudyTable {
+        caption: "Inputs of P2WSH; published: Intel Core i7-8665U, branch p2qrh of Bitcoin Core"
+            .to_owned(),
+        head: head.map(str::to_owned).to_vec(),
+        word_columns: 0,
+        rows,
+    }
+}

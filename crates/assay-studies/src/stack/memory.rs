@@ -1,0 +1,265 @@
+//! Heap and stack that scripts need.
+
+use std::fs;
+use std::sync::mpsc;
+use std::thread;
+
+use assay_bench::plan::Wrap;
+use assay_bench::suite::{Extent, Study, StudyTable};
+use assay_bench::{BenchError, Progress};
+use assay_consensus::script::opcode::op;
+use assay_consensus::script::{Interpreter, Limits, TxContext};
+use assay_engine::ImmediateChecker;
+
+use super::spend::Spend;
+use super::verdicts::name;
+use super::{ASSAY, StackSuite};
+use crate::heap::{HeapUse, heap_use};
+
+/// Sizes of threads' stacks: from about the least that systems give, by way of musl's default (128 KiB) and Rust's (2 MiB),
+/// to what the report's machine had (8 MiB).
+const STACK_KIB: [usize; 8] = [32, 64, 128, 256, 512, 1024, 2048, 8192];
+
+/// A script, and what it is.
+struct Subject {
+    name: String,
+    limits: Limits,
+    spend: Spend,
+    /// Most bytes of all elements together, each counted by itself.
+    elements_bytes: u64,
+}
+
+impl StackSuite {
+    /// Peak heap of each script, and whether it runs in threads with small stacks.
+    pub(super) fn memory(
+        &self,
+        extent: Extent,
+        progress: &dyn Progress,
+    ) -> Result<Study, BenchError> {
+        let subjects = self.subjects(extent)?;
+        let mut rows = Vec::new();
+        progress.begin("heap of scripts", subjects.len() as u64);
+        for subject in &subjects {
+            progress.step();
+            let (first, again) = subject.heap()?;
+            let mut row = vec![subject.name.clone(), name(subject.limits)];
+            row.push(subject.elements_bytes.to_string());
+            row.extend([first.peak_bytes, first.allocations].map(|number| number.to_string()));
+            row.extend([again.peak_bytes, again.allocations].map(|number| number.to_string()));
+            rows.push(row);
+        }
+        let head = [
+            "script",
+            "limits",
+            "bytes of all elements",
+            "peak heap, first input",
+            "allocations",
+            "peak heap, next input",
+            "allocations",
+        ];
+        let heap = StudyTable {
+            caption: "Bytes of heap while one input is verified".to_owned(),
+            head: head.map(str::to_owned).to_vec(),
+            word_columns: 2,
+            rows,
+        };
+        Ok(Study {
+            id: "memory".to_owned(),
+            title: "Stack and heap of a script".to_owned(),
+            prose: vec![
+                "Heap is counted by the allocator on the thread that verifies: the most bytes held at a time beyond those held before. The first \
+                 input meets an interpreter without memory, the next one the same interpreter. An element is a range of one arena and copies of \
+                 it share its bytes, so duplicating large elements takes no memory here; a stack of separate vectors, as the reference has, \
+                 holds the bytes of all elements."
+                    .to_owned(),
+                "What BIP-0360 wants to prevent by failing `OP_DUP` above 520 bytes, a stack of 8 MB, `OP_3DUP` (like `OP_2DUP`, `OP_OVER`, `OP_PICK`, \
+                 `OP_TUCK` and `OP_IFDUP`) still makes: the rule has to hold for all of them, or for none."
+                    .to_owned(),
+                "Stack is what the thread's memory shows: the pages of its stack that are touched while every script above runs (the kernel's \
+                 `Referenced`, after clearing it), so in steps of 4 KiB and never too little. A script cannot make the interpreter recurse; what is \
+                 used does not depend on its data."
+                    .to_owned(),
+            ],
+            tables: vec![heap, stacks(&subjects, progress)?],
+        })
+    }
+
+    fn subjects(&self, extent: Extent) -> Result<Vec<Subject>, BenchError> {
+        let all = self.limits()?;
+        let mut subjects = Vec::new();
+        for case in self.cases(extent)? {
+            // The other hashing opcodes need the same.
+            if case.wrap == Wrap::P2wsh
+                && self.settings.templates.iter().any(|text| text == case.template.text())
+                && let Some(passing) = case.pass_any(&all)
+            {
+                let copies = 1 + u64::from(case.template.text().contains("DUP"));
+                subjects.push(Subject {
+                    name: format!("`{}`, {} bytes", case.template.text(), case.size),
+                    limits: passing.limits,
+                    spend: passing.spend,
+                    elements_bytes: copies * case.size as u64,
+                });
+            }
+        }
+        let largest = all.iter().map(|limits| limits.element_bytes_max()).max().unwrap_or_default();
+        for &limits in &all {
+            let size = limits.element_bytes_max();
+            for (opcode, name) in [(op::DUP, "OP_DUP"), (op::DUP3, "OP_3DUP")] {
+                let fill = Subject {
+                    name: format!("{name} of {size} bytes until the stack is full"),
+                    limits,
+                    spend: fill(opcode, size),
+                    elements_bytes: 999 * size as u64,
+                };
+                // Where `OP_DUP` is forbidden it does not come that far.
+                if fill.spend.verify(limits).is_ok() {
+                    subjects.push(fill);
+                }
+            }
+        }
+        let results = if extent == Extent::Smoke { 1000 } else { 300_000 };
+        let mut script = vec![op::SHA256; results];
+        script.extend([op::DROP, op::PUSH1]);
+        subjects.push(Subject {
+            name: format!("`OP_SHA256` {results} times"),
+            limits: Limits::new(largest).unwrap_or_default(),
+            spend: Spend::new(Wrap::Tapscript, &script, vec![vec![1; largest]]),
+            elements_bytes: largest as u64,
+        });
+        Ok(subjects)
+    }
+}
+
+/// A tapscript that fills the stack with copies, by 999 elements at most, and then empties it again.
+fn fill(opcode: u8, size: usize) -> Spend {
+    let (given, copies, rounds) = if opcode == op::DUP { (1, 1, 998) } else { (3, 3, 332) };
+    let mut script = vec![opcode; rounds];
+    let elements = given + copies * rounds;
+    script.extend(vec![op::DROP2; elements / 2]);
+    script.extend(vec![op::DROP; elements % 2]);
+    script.push(op::PUSH1);
+    Spend::new(Wrap::Tapscript, &script, vec![vec![1; size]; given])
+}
+
+impl Subject {
+    fn verify(&self, interpreter: &mut Interpreter) -> Result<(), BenchError> {
+        let spent = self.spend.spent();
+        let context = TxContext::new(self.spend.tx.view(), &spent);
+        let flags = self.spend.flags;
+        interpreter.verify_input(&context, 0, flags, &mut ImmediateChecker).map(drop).map_err(
+            |error| BenchError::WrongAnswer {
+                benchmark: self.name.clone(),
+                alternative: ASSAY.to_owned(),
+                detail: error.to_string(),
+            },
+        )
+    }
+
+    /// Of the first input of an interpreter and of the second one.
+    fn heap(&self) -> Result<(HeapUse, HeapUse), BenchError> {
+        // What is set up once in a process, such as hashes of tags, is not the script's.
+        self.verify(&mut Interpreter::with_limits(self.limits))?;
+        let mut interpreter = Interpreter::with_limits(self.limits);
+        let (verdict, first) = heap_use(|| self.verify(&mut interpreter));
+        verdict?;
+        let (verdict, again) = heap_use(|| self.verify(&mut interpreter));
+        verdict.map(|()| (first, again))
+    }
+}
+
+/// Runs all of them in threads with stacks of different sizes.
+fn stacks(subjects: &[Subject], progress: &dyn Progress) -> Result<StudyTable, BenchError> {
+    let mut rows = Vec::new();
+    progress.begin("stacks of threads", STACK_KIB.len() as u64);
+    for kib in STACK_KIB {
+        let touched = in_thread(subjects, kib)?;
+        let touched = touched.map_or_else(|| "unknown".to_owned(), |kib| kib.to_string());
+        rows.push(vec![kib.to_string(), "all pass".to_owned(), touched]);
+        progress.step();
+    }
+    Ok(StudyTable {
+        caption: "All scripts in threads with stacks of different sizes".to_owned(),
+        head: ["stack, KiB", "scripts", "touched, KiB"].map(str::to_owned).to_vec(),
+        word_columns: 0,
+        rows,
+    })
+}
+
+/// KiB of its stack that a thread touches while it runs all scripts; none where the system does not tell.
+fn in_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, BenchError> {
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel::<usize>();
+        let (go, ready) = mpsc::channel::<()>();
+        let (over, leave) = mpsc::channel::<()>();
+        let worker = move || {
+            let here = 0u8;
+            let _ = tell.send(std::ptr::from_ref(&here).addr());
+            let _ = ready.recv();
+            let outcome = subjects.iter().try_for_each(|subject| {
+                subject.verify(&mut Interpreter::with_limits(subject.limits))
+            });
+            let _ = tell.send(0);
+            // The stack has to be there while it is looked at.
+            let _ = leave.recv();
+            outcome
+        };
+        let thread = thread::Builder::new()
+            .stack_size(stack_kib << 10)
+            .spawn_scoped(scope, worker)
+            .map_err(|source| BenchError::File { path: "a thread".into(), source })?;
+        let address = told.recv().unwrap_or_default();
+        let clears = fs::write("/proc/self/clear_refs", "1").is_ok();
+        let _ = go.send(());
+        let _ = told.recv();
+        let touched = if clears { referenced_kib(address) } else { None };
+        let _ = over.send(());
+        thread.join().unwrap_or(Ok(())).map(|()| touched)
+    })
+}
+
+/// What Linux says of the mapping that holds an address.
+fn referenced_kib(address: usize) -> Option<u64> {
+    let maps = fs::read_to_string("/proc/self/smaps").ok()?;
+    let mut inside = false;
+    for line in maps.lines() {
+        let (first, rest) = line.split_once(' ')?;
+        if let Some((start, end)) = first.split_once('-')
+            && let (Ok(start), Ok(end)) =
+                (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16))
+        {
+            inside = (start..end).contains(&address);
+        } else if inside && first == "Referenced:" {
+            return rest.trim().trim_end_matches(" kB").parse().ok();
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touched_stack_is_seen() {
+        let subjects = StackSuite::new(assay_bench::plan::StackSettings::default())
+            .subjects(Extent::Smoke)
+            .expect("scripts");
+        let Some(few) = in_thread(&[], 512).expect("a thread") else {
+            println!("skipped: this system does not tell what is touched");
+            return;
+        };
+        let all = in_thread(&subjects, 512).expect("a thread").expect("as before");
+        assert!(few <= all && all < 512, "{few} {all}");
+    }
+
+    #[test]
+    fn copies_share_their_bytes() {
+        let limits = Limits::new(8000).expect("a limit");
+        let spend = fill(op::DUP3, 8000);
+        let subject = Subject { name: String::new(), limits, spend, elements_bytes: 0 };
+        let (first, again) = subject.heap().expect("passes");
+        assert!(first.peak_bytes < 200_000, "{first:?}");
+        assert_eq!(again.peak_bytes, 0, "{again:?}");
+    }
+}

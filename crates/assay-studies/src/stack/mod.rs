@@ -1,0 +1,280 @@
+//! Report 1: what larger stack elements cost (BIP-0360).
+//!
+//! Scripts with data of several sizes are verified as whole inputs, under today's limit of 520 bytes and under others. The
+//! report's own benchmark (`src/bench/verify_script.cpp` of its branch of Bitcoin Core) puts the data into the witness of a
+//! P2WSH input and applies the rules `P2SH` and `WITNESS`; so do we, and Bitcoin Core's kernel beside us as far as its
+//! limit goes.
+
+mod answers;
+mod flips;
+mod hashes;
+mod memory;
+mod published;
+mod scripts;
+pub mod soak;
+mod spend;
+mod template;
+mod vectors;
+mod verdicts;
+mod worst;
+mod worst_block;
+mod worst_sigs;
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashSet;
+
+use assay_bench::harness::{Alternative, Row, Sample, repeats};
+use assay_bench::peer::KernelPeer;
+use assay_bench::plan::{LimitSettings, StackSettings};
+use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
+use assay_bench::{BenchError, Progress};
+use assay_consensus::script::Limits;
+
+use template::Template;
+
+pub use template::TemplateError;
+
+/// Names of the alternatives.
+const ASSAY: &str = "assay";
+const KERNEL: &str = "kernel";
+
+/// The rule that settings are.
+fn limits(settings: LimitSettings) -> Result<Limits, BenchError> {
+    let limits = Limits::new(settings.element_bytes_max).ok_or(BenchError::Parameter {
+        what: "element_bytes_max",
+        wanted: "at most 1048576 bytes",
+    })?;
+    Ok(match settings.dup_bytes_max {
+        Some(max) => limits.with_dup_bytes_max(max),
+        None => limits,
+    })
+}
+
+/// What the section asks for.
+#[derive(Debug)]
+pub struct StackSuite {
+    settings: StackSettings,
+    kernel: OnceCell<Option<RefCell<KernelPeer>>>,
+}
+
+impl StackSuite {
+    /// With these settings.
+    pub fn new(settings: StackSettings) -> Self {
+        Self { settings, kernel: OnceCell::new() }
+    }
+
+    /// The templates, each with a name of its own.
+    fn templates(&self) -> Result<Vec<Template>, BenchError> {
+        let hashes = if self.settings.hashing_opcodes { &HASHING_OPCODES[..] } else { &[] };
+        let more = hashes.iter().map(|name| format!("<data> OP_{name} OP_DROP OP_1"));
+        let mut templates: Vec<Template> = Vec::new();
+        let (mut texts, mut names) = (HashSet::new(), HashSet::new());
+        for text in self.settings.templates.iter().cloned().chain(more) {
+            let mut template = Template::parse(&text)?;
+            if !texts.insert(template.script(1)) && template.arguments(1).len() == 1 {
+                continue;
+            }
+            if !names.insert(template.name().to_owned()) {
+                template.name_in_full();
+                names.insert(template.name().to_owned());
+            }
+            templates.push(template);
+        }
+        Ok(templates)
+    }
+
+    fn limits(&self) -> Result<Vec<Limits>, BenchError> {
+        if self.settings.limits.is_empty() {
+            return Err(BenchError::Parameter { what: "limits", wanted: "at least one" });
+        }
+        self.settings.limits.iter().copied().map(limits).collect()
+    }
+
+    /// The kernel peer, started when it is first asked for; none if it was not named and has not been built.
+    fn kernel(&self) -> Result<Option<&RefCell<KernelPeer>>, BenchError> {
+        if let Some(kernel) = self.kernel.get() {
+            return Ok(kernel.as_ref());
+        }
+        let named = self.settings.kernel.as_deref();
+        let program = match assay_lab::target::kernel::find(named) {
+            Ok(program) => Some(program),
+            Err(_) if named.is_none() => None,
+            Err(error) => {
+                let path = error.looked.into_iter().next().unwrap_or_default();
+                return Err(BenchError::File { path, source: std::io::ErrorKind::NotFound.into() });
+            }
+        };
+        let peer = program.map(|program| KernelPeer::start(&program)).transpose()?;
+        Ok(self.kernel.get_or_init(|| peer.map(RefCell::new)).as_ref())
+    }
+
+    /// The sizes that an extent has time for.
+    fn sizes(&self, extent: Extent) -> Vec<usize> {
+        let sizes = &self.settings.sizes;
+        match extent {
+            Extent::Smoke => [sizes.first(), sizes.last()].into_iter().flatten().copied().collect(),
+            Extent::Quick => far_apart(sizes),
+            Extent::Full => sizes.clone(),
+        }
+    }
+}
+
+/// The first and the last size, and of those between them the ones that are at least twice as large as the one before.
+fn far_apart(sizes: &[usize]) -> Vec<usize> {
+    let mut kept: Vec<usize> = Vec::new();
+    for (index, &size) in sizes.iter().enumerate() {
+        let is_last = index + 1 == sizes.len();
+        if is_last || kept.last().is_none_or(|&before| size >= 2 * before) {
+            kept.push(size);
+        }
+    }
+    kept
+}
+
+/// Opcodes that hash, without `OP_`.
+const HASHING_OPCODES: [&str; 5] = ["SHA1", "RIPEMD160", "SHA256", "HASH160", "HASH256"];
+
+impl Suite for StackSuite {
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+        let mut benchmarks = self.script_benchmarks(extent)?;
+        benchmarks.extend(hashes::benchmarks(&self.sizes(extent)));
+        Ok(benchmarks)
+    }
+
+    fn studies(
+        &self,
+        extent: Extent,
+        rows: &[Row],
+        progress: &dyn Progress,
+    ) -> Result<Vec<Study>, BenchError> {
+        Ok(vec![
+            answers::study(rows),
+            self.verdicts(extent, progress)?,
+            self.worst(extent, progress)?,
+            self.memory(extent, progress)?,
+            self.flips(progress)?,
+        ])
+    }
+
+    fn published(&self) -> Vec<Published> {
+        published::rows()
+    }
+}
+
+/// An alternative that does its operation as often as it is told, and times that itself.
+fn repeated<'a>(
+    name: &str,
+    mut run: impl FnMut(u64) -> Result<Sample, BenchError> + 'a,
+) -> Alternative<'a> {
+    // Not known before the first epoch.
+    let mut times = 0;
+    Alternative::fallible(name, move || {
+        if times == 0 {
+            run(1)?;
+            let few = repeats(run(1)?);
+            let op_ns = (run(few)?.wall_ns / few).max(1);
+            times = (EPOCH_NS / op_ns).max(1);
+        }
+        run(times)
+    })
+}
+
+/// Length of an epoch.
+const EPOCH_NS: u64 = 5_000_000;
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use assay_bench::Silent;
+    use assay_bench::harness::{Rounds, compare};
+
+    #[test]
+    fn every_benchmark_gives_right_answers() {
+        let suite = StackSuite::new(StackSettings::default());
+        let benchmarks = suite.benchmarks(Extent::Smoke).expect("benchmarks");
+        let mut names: Vec<&str> = benchmarks.iter().map(|it| it.name.as_str()).collect();
+        assert!(names.contains(&"script/p2wsh/sha256/8000"), "{names:?}");
+        assert!(names.contains(&"script/tapscript/dup-sha256/1"), "{names:?}");
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "each name once");
+        let rounds = Rounds { count: 1, warm_up: 0 };
+        for benchmark in &benchmarks {
+            let mut alternatives = (benchmark.make)().expect("right answers");
+            compare(&benchmark.name, &mut alternatives, rounds, &mut || {}).expect("figures");
+        }
+        let published = suite.published();
+        for row in &published {
+            let size = row.benchmark.rsplit('/').next().unwrap_or_default();
+            let series = row.benchmark.trim_end_matches(|letter: char| letter != '/');
+            let series = series.trim_end_matches('/');
+            assert!(benchmarks.iter().any(|it| it.series == series), "{series} {size}");
+        }
+    }
+
+    #[test]
+    fn studies_come_to_an_end() {
+        let suite = StackSuite::new(StackSettings::default());
+        let studies = suite.studies(Extent::Smoke, &[], &Silent).expect("studies");
+        assert!(studies.iter().all(|study| !study.prose.is_empty()));
+    }
+
+    /// Notes every part that begins, and that none has more or fewer steps than it said.
+    #[derive(Default)]
+    struct Noted(RefCell<Vec<(String, u64, u64)>>);
+
+    impl Progress for Noted {
+        fn begin(&self, part: &str, steps: u64) {
+            self.0.borrow_mut().push((part.to_owned(), steps, 0));
+        }
+
+        fn step(&self) {
+            self.0.borrow_mut().last_mut().expect("a part").2 += 1;
+        }
+    }
+
+    #[test]
+    fn every_stage_of_the_studies_reports_its_progress() {
+        let noted = Noted::default();
+        let suite = StackSuite::new(StackSettings::default());
+        suite.studies(Extent::Smoke, &[], &noted).expect("studies");
+        let parts = noted.0.into_inner();
+        for wanted in ["limits", "shapes", "signatures", "verifying block 1", "heap", "vectors"] {
+            assert!(parts.iter().any(|(part, ..)| part.contains(wanted)), "{wanted}: {parts:?}");
+        }
+        for (part, steps, done) in &parts {
+            assert_eq!(steps, done, "{part}");
+        }
+    }
+
+    #[test]
+    fn quick_leaves_out_sizes_near_each_other() {
+        assert_eq!(far_apart(&[1, 64, 65, 100, 520, 8000]), [1, 64, 520, 8000]);
+        assert_eq!(far_apart(&[1, 2, 3]), [1, 2, 3]);
+        assert_eq!(far_apart(&[]), [0usize; 0]);
+        let suite = StackSuite::new(StackSettings::default());
+        let [quick, full] = [Extent::Quick, Extent::Full]
+            .map(|extent| suite.benchmarks(extent).expect("a list").len());
+        assert!(quick * 3 <= full * 2 + 3, "{quick} of {full}");
+    }
+
+    #[test]
+    fn settings_are_checked() {
+        let bad = |settings: StackSettings| {
+            StackSuite::new(settings).benchmarks(Extent::Smoke).err().map(|error| error.to_string())
+        };
+        let defaults = StackSettings::default;
+        let templates = vec!["<data> OP_SHA257".to_owned()];
+        assert!(
+            bad(StackSettings { templates, ..defaults() }).is_some_and(|it| it.contains("257"))
+        );
+        assert!(bad(StackSettings { limits: vec![], ..defaults() }).is_some());
+        let huge = LimitSettings { element_bytes_max: 1 << 30, dup_bytes_max: None };
+        assert!(bad(StackSettings { limits: vec![huge], ..defaults() }).is_some());
+        let kernel = Some(PathBuf::from("/nonexistent/kernel"));
+        assert!(bad(StackSettings { kernel, ..defaults() }).is_some());
+    }
+}

@@ -1,0 +1,152 @@
+//! Whole inputs, ours beside the kernel.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use assay_bench::BenchError;
+use assay_bench::harness::Alternative;
+use assay_bench::peer::KernelPeer;
+use assay_bench::plan::Wrap;
+use assay_bench::suite::{Benchmark, Extent};
+use assay_consensus::script::{Interpreter, Limits, ScriptError};
+
+use super::spend::Spend;
+use super::template::Template;
+use super::{ASSAY, KERNEL, StackSuite, repeated};
+
+/// A template with data of one size, in one kind of output.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) template: Rc<Template>,
+    pub(super) wrap: Wrap,
+    pub(super) size: usize,
+}
+
+/// A script that passes, and the limits under which it does.
+#[derive(Clone, Debug)]
+pub(super) struct Passing {
+    pub(super) spend: Spend,
+    pub(super) limits: Limits,
+    /// `OP_NIP`s that had to be added for exactly one element to be left.
+    pub(super) nips: usize,
+}
+
+/// More elements than this are not cleaned up for a template.
+const NIPS_MAX: usize = 16;
+
+impl Case {
+    /// The input, with so many `OP_NIP` behind the script.
+    pub(super) fn spend(&self, nips: usize) -> Spend {
+        let mut script = self.template.script(self.size);
+        script.extend(std::iter::repeat_n(assay_consensus::script::opcode::op::NIP, nips));
+        Spend::new(self.wrap, &script, self.template.arguments(self.size))
+    }
+
+    /// Runs it under these limits. Witness scripts have to leave exactly one element, which a template such as the report's
+    /// second one does not: what is below the top is then removed by `OP_NIP`s.
+    ///
+    /// # Errors
+    /// What the script breaks.
+    pub(super) fn pass(&self, limits: Limits) -> Result<Passing, ScriptError> {
+        for nips in 0..NIPS_MAX {
+            let spend = self.spend(nips);
+            match spend.verify(limits) {
+                Ok(_) => return Ok(Passing { spend, limits, nips }),
+                Err(ScriptError::CleanStack) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(ScriptError::CleanStack)
+    }
+
+    /// Under the first limits that let it pass.
+    pub(super) fn pass_any(&self, limits: &[Limits]) -> Option<Passing> {
+        limits.iter().find_map(|&limits| self.pass(limits).ok())
+    }
+
+    pub(super) fn series(&self) -> String {
+        format!("script/{}/{}", self.wrap.name(), self.template.name())
+    }
+
+    pub(super) fn name(&self) -> String {
+        format!("{}/{}", self.series(), self.size)
+    }
+}
+
+impl StackSuite {
+    /// Every template in every kind of output, over the sizes.
+    pub(super) fn cases(&self, extent: Extent) -> Result<Vec<Case>, BenchError> {
+        let mut cases = Vec::new();
+        for template in self.templates()?.into_iter().map(Rc::new) {
+            for &wrap in &self.settings.wraps {
+                if wrap == Wrap::Bare && !template.arguments(1).is_empty() {
+                    continue;
+                }
+                let case = |size| Case { template: Rc::clone(&template), wrap, size };
+                cases.extend(self.sizes(extent).into_iter().map(case));
+            }
+        }
+        Ok(cases)
+    }
+
+    /// Those that pass under some limits.
+    pub(super) fn script_benchmarks(
+        &self,
+        extent: Extent,
+    ) -> Result<Vec<Benchmark<'_>>, BenchError> {
+        let limits = self.limits()?;
+        let kernel = self.kernel()?;
+        let mut benchmarks = Vec::new();
+        for case in self.cases(extent)? {
+            let Some(passing) = case.pass_any(&limits) else { continue };
+            let (name, series) = (case.name(), case.series());
+            benchmarks.push(Benchmark {
+                name: name.clone(),
+                series,
+                size: Some(case.size as u64),
+                unit: "bytes",
+                bytes_per_op: Some(case.size as u64),
+                baseline: kernel.map(|_| KERNEL.to_owned()),
+                make: Box::new(move || alternatives(&name, &passing, kernel)),
+            });
+        }
+        Ok(benchmarks)
+    }
+}
+
+fn alternatives<'a>(
+    name: &str,
+    passing: &Passing,
+    kernel: Option<&'a RefCell<KernelPeer>>,
+) -> Result<Vec<Alternative<'a>>, BenchError> {
+    let wrong = |alternative: &str, detail: String| BenchError::WrongAnswer {
+        benchmark: name.to_owned(),
+        alternative: alternative.to_owned(),
+        detail,
+    };
+    let Passing { spend, limits, .. } = passing.clone();
+    spend.verify(limits).map_err(|error| wrong(ASSAY, error.to_string()))?;
+    let spoiled = spend.spoiled();
+    if spoiled.verify(limits).is_ok() {
+        return Err(wrong(ASSAY, "passes with another output".to_owned()));
+    }
+    let mut alternatives = Vec::new();
+    // The kernel's limits are today's.
+    if let Some(kernel) = kernel
+        && spend.verify(Limits::default()).is_ok()
+    {
+        let mut peer = kernel.borrow_mut();
+        peer.load_spend(name, spoiled.tx.view(), &spoiled.spent(), spoiled.flags)?;
+        if peer.verify_input(name, 0, 1).is_ok() {
+            return Err(wrong(KERNEL, "passes with another output".to_owned()));
+        }
+        peer.load_spend(name, spend.tx.view(), &spend.spent(), spend.flags)?;
+        peer.verify_input(name, 0, 1)?;
+        let name = name.to_owned();
+        alternatives
+            .push(repeated(KERNEL, move |times| kernel.borrow_mut().verify_input(&name, 0, times)));
+    }
+    let mut interpreter = Interpreter::with_limits(limits);
+    alternatives.push(repeated(ASSAY, move |times| spend.time(&mut interpreter, times)));
+    Ok(alternatives)
+}

@@ -1,0 +1,121 @@
+//! Random scripts for as long as one likes: nothing to measure, but everything to run under a sanitizer.
+
+use std::time::{Duration, Instant};
+
+use assay_bench::plan::Wrap;
+use assay_consensus::script::asm;
+use assay_consensus::script::opcode::op;
+use assay_consensus::script::{Interpreter, Limits, TxContext};
+use assay_engine::ImmediateChecker;
+
+use super::spend::Spend;
+
+/// What a soak run did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Soaked {
+    /// Inputs verified.
+    pub inputs: u64,
+    /// Those that passed.
+    pub passed: u64,
+    /// Bytes of elements and scripts.
+    pub bytes: u64,
+}
+
+/// Verifies inputs with random scripts over elements of 0 to 8,000 bytes in every kind of output, under limits of 520 and
+/// 8,000 bytes, with the same interpreters all the time. Half of the scripts are the report's templates.
+///
+/// # Panics
+/// When a verdict depends on what an interpreter ran before.
+pub fn soak(duration: Duration, seed: u64) -> Soaked {
+    let start = Instant::now();
+    let limits = [
+        Limits::default(),
+        Limits::new(8000).unwrap_or_default(),
+        Limits::new(8000).unwrap_or_default().with_dup_bytes_max(520),
+    ];
+    let mut interpreters = limits.map(Interpreter::with_limits);
+    let mut dice = Dice(seed | 1);
+    let mut soaked = Soaked::default();
+    while start.elapsed() < duration {
+        let spend = dice.spend();
+        for (interpreter, &limits) in interpreters.iter_mut().zip(&limits) {
+            let spent = spend.spent();
+            let context = TxContext::new(spend.tx.view(), &spent);
+            let verdict = interpreter.verify_input(&context, 0, spend.flags, &mut ImmediateChecker);
+            if soaked.inputs.is_multiple_of(16) {
+                assert_eq!(verdict, spend.verify(limits), "seed {seed}, input {}", soaked.inputs);
+            }
+            soaked.inputs += 1;
+            soaked.passed += u64::from(verdict.is_ok());
+            soaked.bytes += spend.tx.view().total_size() as u64;
+        }
+    }
+    soaked
+}
+
+/// Xorshift: all that matters is that the same seed gives the same scripts.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((self.0 >> 16) % end as u64) as usize
+    }
+
+    fn size(&mut self) -> usize {
+        const SIZES: [usize; 10] = [0, 1, 20, 32, 64, 65, 519, 520, 521, 8000];
+        let pick = self.below(SIZES.len() + 4);
+        SIZES.get(pick).copied().unwrap_or_else(|| self.below(8001))
+    }
+
+    fn spend(&mut self) -> Spend {
+        const HASHES: [u8; 5] = [op::SHA1, op::RIPEMD160, op::SHA256, op::HASH160, op::HASH256];
+        let wrap = [Wrap::Bare, Wrap::P2wsh, Wrap::Tapscript][self.below(3)];
+        let data = vec![self.0 as u8; self.size()];
+        let hash = HASHES[self.below(HASHES.len())];
+        let mut script = Vec::new();
+        let mut arguments = vec![data];
+        if wrap == Wrap::Bare {
+            asm::push(&mut script, &arguments[0]);
+            arguments.clear();
+        }
+        match self.below(4) {
+            0 => script.extend([hash, op::DROP, op::PUSH1]),
+            1 => script.extend([op::DUP, hash, op::DROP, op::PUSH1, op::NIP]),
+            _ => self.random(&mut script),
+        }
+        Spend::new(wrap, &script, arguments)
+    }
+
+    /// Opcodes of all kinds, mostly ones that go on.
+    fn random(&mut self, script: &mut Vec<u8>) {
+        for _ in 0..self.below(60) {
+            match self.below(8) {
+                0 => {
+                    let data = vec![self.0 as u8; self.size()];
+                    asm::push(script, &data);
+                }
+                1 => asm::push_number(script, self.below(20) as i64),
+                2 => script.push([op::DUP, op::DUP2, op::DUP3, op::OVER, op::TUCK][self.below(5)]),
+                3 => script.push(op::RIPEMD160 + self.below(5) as u8),
+                4 => script.push(op::TOALTSTACK + self.below(19) as u8),
+                5 => script.push(op::CHECKSIG + self.below(4) as u8),
+                6 => script.push(self.below(256) as u8),
+                _ => script.push([op::DROP, op::SWAP, op::SIZE, op::DEPTH][self.below(4)]),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_pass_and_some_do_not() {
+        let soaked = soak(Duration::from_millis(200), 7);
+        assert!(0 < soaked.passed && soaked.passed < soaked.inputs, "{soaked:?}");
+    }
+}

@@ -1,0 +1,202 @@
+//! An output with a script, and the transaction that spends it.
+
+use std::hint::black_box;
+
+use assay_bench::BenchError;
+use assay_bench::harness::Sample;
+use assay_bench::plan::Wrap;
+use assay_consensus::script::{
+    Flags, InputStats, Interpreter, Limits, ScriptError, TxContext, tap_leaf_hash, tap_tweak_hash,
+};
+use assay_engine::ImmediateChecker;
+use assay_hash::sha256;
+use assay_wire::{Encoding, OutPoint, Transaction, TxOut, Txid, encode};
+use secp256k1::{Scalar, XOnlyPublicKey};
+
+/// The rules that apply: those of the report, and Taproot where it is needed.
+fn flags_of(wrap: Wrap) -> Flags {
+    match wrap {
+        Wrap::Bare | Wrap::P2wsh => Flags::P2SH | Flags::WITNESS,
+        Wrap::Tapscript => Flags::P2SH | Flags::WITNESS | Flags::TAPROOT,
+    }
+}
+
+/// Output script and witness of what commits to a script so.
+fn dress(wrap: Wrap, script: &[u8], mut arguments: Vec<Vec<u8>>) -> (Vec<u8>, Vec<Vec<u8>>) {
+    match wrap {
+        Wrap::Bare => (script.to_vec(), Vec::new()),
+        Wrap::P2wsh => {
+            arguments.push(script.to_vec());
+            ([&[0, 32], &sha256(script)[..]].concat(), arguments)
+        }
+        Wrap::Tapscript => {
+            let (control, output_key) = single_leaf(script);
+            arguments.extend([script.to_vec(), control]);
+            ([&[0x51, 32], &output_key[..]].concat(), arguments)
+        }
+    }
+}
+
+/// The internal key of every output: that of secret key 1, as in Core's vectors.
+const INTERNAL_KEY: [u8; 32] = secp256k1::constants::GENERATOR_X;
+
+/// Control block and output key for a tree of one leaf.
+pub(super) fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
+    let tweak = tap_tweak_hash(&INTERNAL_KEY, Some(&tap_leaf_hash(0xc0, script)));
+    let (output, parity) = XOnlyPublicKey::from_byte_array(INTERNAL_KEY)
+        .and_then(|key| {
+            key.add_tweak(&Scalar::from_be_bytes(tweak).expect("a hash below the order"))
+        })
+        .expect("the generator plus a tweak is a point, but once in 2^256");
+    let mut control = vec![0xc0 | parity.to_u8()];
+    control.extend(INTERNAL_KEY);
+    (control, output.to_byte_array())
+}
+
+/// A transaction with one input, and what that spends.
+#[derive(Clone, Debug)]
+pub(super) struct Spend {
+    pub(super) tx: Transaction,
+    pub(super) script_pubkey: Vec<u8>,
+    pub(super) value: i64,
+    pub(super) flags: Flags,
+}
+
+impl Spend {
+    /// Spends an output with this script and starts the script with these elements.
+    pub(super) fn new(wrap: Wrap, script: &[u8], arguments: Vec<Vec<u8>>) -> Self {
+        let (script_pubkey, witness) = dress(wrap, script, arguments);
+        Self::raw(&[], script_pubkey, &witness, 1, flags_of(wrap))
+    }
+
+    /// Spends this output with this input script and witness, as Core's `transaction_utils.cpp` builds transactions.
+    pub(super) fn raw(
+        script_sig: &[u8],
+        script_pubkey: Vec<u8>,
+        witness: &[Vec<u8>],
+        value: i64,
+        flags: Flags,
+    ) -> Self {
+        let credit = transaction(OutPoint::NULL, &[0, 0], &[], value, &script_pubkey);
+        let prevout = OutPoint { txid: Txid(credit.view().txid().0), vout: 0 };
+        let tx = transaction(prevout, script_sig, witness, value, &[]);
+        Self { tx, script_pubkey, value, flags }
+    }
+
+    /// The output that is spent.
+    pub(super) fn spent(&self) -> [TxOut<'_>; 1] {
+        [TxOut { value: self.value, script_pubkey: &self.script_pubkey }]
+    }
+
+    /// Verifies the input once.
+    pub(super) fn verify(&self, limits: Limits) -> Result<InputStats, ScriptError> {
+        let spent = self.spent();
+        let context = TxContext::new(self.tx.view(), &spent);
+        Interpreter::with_limits(limits).verify_input(
+            &context,
+            0,
+            self.flags,
+            &mut ImmediateChecker,
+        )
+    }
+
+    /// Verifies the input so many times and says how long that took. What all inputs of a transaction share, and the memory
+    /// of the interpreter, are there before, as they are in a block.
+    pub(super) fn time(
+        &self,
+        interpreter: &mut Interpreter,
+        times: u64,
+    ) -> Result<Sample, BenchError> {
+        let spent = self.spent();
+        let context = TxContext::new(self.tx.view(), &spent);
+        let mut failed = None;
+        let sample = Sample::of(times, || {
+            for _ in 0..times {
+                let context = black_box(&context);
+                let verdict =
+                    interpreter.verify_input(context, 0, self.flags, &mut ImmediateChecker);
+                if let Err(error) = black_box(verdict) {
+                    failed = Some(error);
+                }
+            }
+        });
+        match failed {
+            None => Ok(sample),
+            Some(error) => Err(BenchError::WrongAnswer {
+                benchmark: "script".to_owned(),
+                alternative: super::ASSAY.to_owned(),
+                detail: error.to_string(),
+            }),
+        }
+    }
+
+    /// The same input, spending an output of which one bit is another: it must not pass.
+    pub(super) fn spoiled(&self) -> Self {
+        let mut spoiled = self.clone();
+        if let Some(byte) = spoiled.script_pubkey.last_mut() {
+            *byte ^= 1;
+        }
+        spoiled
+    }
+
+    /// Weight of the input alone.
+    pub(super) fn input_weight(&self) -> u64 {
+        let tx = self.tx.view();
+        let input = tx.input(0);
+        let script_sig = input.script_sig.len();
+        let base = 40 + encode::compact_size_len(script_sig as u64) + script_sig;
+        let witness = if tx.has_witness() { tx.witness(0).serialized_size() } else { 0 };
+        (4 * base + witness) as u64
+    }
+}
+
+/// A transaction with one input and one output.
+fn transaction(
+    prevout: OutPoint,
+    script_sig: &[u8],
+    witness: &[Vec<u8>],
+    value: i64,
+    script_pubkey: &[u8],
+) -> Transaction {
+    let mut raw = vec![1, 0, 0, 0];
+    if !witness.is_empty() {
+        raw.extend([0, 1]);
+    }
+    raw.push(1);
+    raw.extend(prevout.to_bytes());
+    encode::var_bytes(&mut raw, script_sig);
+    raw.extend([0xff; 4]);
+    raw.push(1);
+    raw.extend(value.to_le_bytes());
+    encode::var_bytes(&mut raw, script_pubkey);
+    if !witness.is_empty() {
+        encode::compact_size(&mut raw, witness.len() as u64);
+        for item in witness {
+            encode::var_bytes(&mut raw, item);
+        }
+    }
+    raw.extend([0; 4]);
+    Transaction::parse(raw, Encoding::Segwit).expect("written as transactions are")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_wrap_can_be_spent_and_is_not_when_spoiled() {
+        for wrap in [Wrap::P2wsh, Wrap::Tapscript] {
+            let spend = Spend::new(wrap, &[0x75, 0x51], vec![vec![7; 520]]);
+            assert_eq!(spend.verify(Limits::default()).map(|stats| stats.sig_checks), Ok(0));
+            assert_eq!(
+                spend.spoiled().verify(Limits::default()),
+                Err(ScriptError::WitnessProgramMismatch)
+            );
+            let all = spend.tx.view().weight() as u64;
+            // Version, marker and flag, counts, one output of nothing, lock time.
+            assert_eq!(spend.input_weight(), all - 4 * (4 + 1 + 1 + 9 + 4) - 2);
+        }
+        let bare = Spend::new(Wrap::Bare, &[0x51], vec![]);
+        assert!(bare.verify(Limits::default()).is_ok() && bare.input_weight() == 164);
+    }
+}

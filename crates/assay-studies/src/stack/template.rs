@@ -1,0 +1,171 @@
+//! Scripts with a hole of any size: `<data> OP_SHA256 OP_DROP OP_1`.
+
+use assay_bench::BenchError;
+use assay_consensus::script::asm;
+
+/// What fills the holes, as in the report.
+const FILLING: u8 = 0x42;
+
+/// A script in which data of any size stands.
+///
+/// `<data>` in front is an element of the witness that the script starts with, as the report has it; `<push>` is a push of
+/// the data by the script itself, anywhere. The other words are opcodes, numbers, `0x…` raw bytes and `'text'`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Template {
+    text: String,
+    name: String,
+    arguments: usize,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Bytes(Vec<u8>),
+    Push,
+}
+
+/// Why a text is not a template.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// Nothing would be measured over sizes.
+    #[error("template `{template}`: it has neither `<data>` nor `<push>`, so no size")]
+    NoData {
+        /// The text.
+        template: String,
+    },
+    /// Data behind the front.
+    #[error(
+        "template `{template}`: `<data>` is an element of the witness and stands in front of the script; write `<push>` to push data in the script"
+    )]
+    DataInside {
+        /// The text.
+        template: String,
+    },
+    /// Not a word of the language.
+    #[error(
+        "template `{template}`: `{word}` is no opcode, number, 0x followed by pairs of hex digits, 'text', `<data>` or `<push>`"
+    )]
+    Word {
+        /// The text.
+        template: String,
+        /// The word.
+        word: String,
+    },
+}
+
+impl From<TemplateError> for BenchError {
+    fn from(error: TemplateError) -> Self {
+        Self::Setting(Box::new(error))
+    }
+}
+
+impl Template {
+    /// Reads a template.
+    pub(super) fn parse(text: &str) -> Result<Self, TemplateError> {
+        let template = || text.to_owned();
+        let (mut parts, mut names, mut arguments) = (Vec::new(), Vec::new(), 0);
+        for word in text.split_ascii_whitespace() {
+            match word {
+                "<data>" if parts.is_empty() => arguments += 1,
+                "<data>" => return Err(TemplateError::DataInside { template: template() }),
+                "<push>" => parts.push(Part::Push),
+                _ => {
+                    let mut bytes = Vec::new();
+                    asm::word(&mut bytes, word).ok_or_else(|| TemplateError::Word {
+                        template: template(),
+                        word: word.to_owned(),
+                    })?;
+                    parts.push(Part::Bytes(bytes));
+                }
+            }
+            let name = word.strip_prefix("OP_").unwrap_or(word).to_ascii_lowercase();
+            names.push(name.trim_matches(|letter| "<>'".contains(letter)).to_owned());
+        }
+        if arguments == 0 && !parts.contains(&Part::Push) {
+            return Err(TemplateError::NoData { template: template() });
+        }
+        // What cleans up and ends is in every script, and says nothing.
+        let says = |name: &&String| {
+            !["data", "drop", "2drop", "nip"].contains(&name.as_str())
+                && name.parse::<i64>().is_err()
+        };
+        let mut name = names.iter().filter(says).cloned().collect::<Vec<_>>().join("-");
+        if name.is_empty() {
+            name = names.join("-");
+        }
+        Ok(Self { text: template(), name, arguments, parts })
+    }
+
+    /// As it was written.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A short name for it: `dup-sha256`.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Names it by everything that it consists of.
+    pub(super) fn name_in_full(&mut self) {
+        let letters = self.text.to_ascii_lowercase().replace("op_", "");
+        let words: Vec<String> = letters
+            .split_ascii_whitespace()
+            .map(|word| word.chars().filter(char::is_ascii_alphanumeric).collect())
+            .collect();
+        self.name = words.join("-");
+    }
+
+    /// The elements it starts with.
+    pub(super) fn arguments(&self, size: usize) -> Vec<Vec<u8>> {
+        vec![vec![FILLING; size]; self.arguments]
+    }
+
+    /// The script with data of `size` bytes.
+    pub(super) fn script(&self, size: usize) -> Vec<u8> {
+        let mut script = Vec::new();
+        for part in &self.parts {
+            match part {
+                Part::Bytes(bytes) => script.extend_from_slice(bytes),
+                Part::Push => asm::push(&mut script, &vec![FILLING; size]),
+            }
+        }
+        script
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reports_templates() {
+        let template = Template::parse("<data> OP_SHA256 OP_DROP OP_1").expect("a template");
+        assert_eq!(template.name(), "sha256");
+        assert_eq!(template.arguments(3), [[0x42; 3]]);
+        assert_eq!(template.script(3), [0xa8, 0x75, 0x51]);
+        let template = Template::parse("<data> OP_DUP OP_SHA256 OP_DROP OP_1").expect("a template");
+        assert_eq!(template.name(), "dup-sha256");
+        let mut template = Template::parse("<push> HASH160 <push> 2DROP TRUE").expect("a template");
+        assert_eq!(template.script(1), [1, 0x42, 0xa9, 1, 0x42, 0x6d, 0x51]);
+        assert_eq!((template.name(), template.arguments(1).len()), ("push-hash160-push-true", 0));
+        template.name_in_full();
+        assert_eq!(template.name(), "push-hash160-push-2drop-true");
+        let bare = Template::parse("<data> DROP 1").expect("a template");
+        assert_eq!(bare.name(), "data-drop-1");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, part) in [
+            ("OP_SHA256 OP_DROP OP_1", "no size"),
+            ("", "no size"),
+            ("OP_1 <data> OP_DROP", "<push>"),
+            ("<data> OP_SHA257 OP_DROP", "`OP_SHA257`"),
+            ("<date> OP_SHA256", "`<date>`"),
+        ] {
+            let error = Template::parse(text).expect_err("a mistake").to_string();
+            assert!(error.contains(part) && error.contains(text), "{error}");
+        }
+    }
+}

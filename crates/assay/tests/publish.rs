@@ -1,0 +1,88 @@
+//! `reports/`: its page and its reports are what the program writes from the stored results.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn publish(arguments: &[&str], into: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_assay"))
+        .arg("publish")
+        .args(arguments)
+        .arg("--into")
+        .arg(into)
+        .output()
+        .expect("the program starts")
+}
+
+fn committed() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reports")
+}
+
+/// Every file under `from`, with its path from there.
+fn files(from: &Path, dir: &Path, out: &mut Vec<(PathBuf, Vec<u8>)>) {
+    for entry in fs::read_dir(dir).expect("readable") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files(from, &path, out);
+        } else {
+            let name = path.strip_prefix(from).expect("under it").to_owned();
+            out.push((name, fs::read(&path).expect("readable")));
+        }
+    }
+    out.sort();
+}
+
+fn all(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut out = Vec::new();
+    files(dir, dir, &mut out);
+    out
+}
+
+#[test]
+fn the_page_is_what_the_results_say() {
+    let output = publish(&["--check"], &committed());
+    assert!(
+        output.status.success(),
+        "run `assay publish` and commit reports/: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn what_is_written_again_is_the_same_and_a_changed_page_is_found() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let there = all(&committed());
+    for (name, bytes) in &there {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+        fs::write(path, bytes).expect("writable");
+    }
+    assert!(publish(&[], folder.path()).status.success());
+    let names = |files: &[(PathBuf, Vec<u8>)]| -> Vec<PathBuf> {
+        files.iter().map(|(name, _)| name.clone()).collect()
+    };
+    let again = all(folder.path());
+    assert_eq!(names(&again), names(&there));
+    for (now, before) in again.iter().zip(&there) {
+        assert!(now == before, "{} is not what the results say", now.0.display());
+    }
+    let page = folder.path().join("README.md");
+    let text = fs::read_to_string(&page).expect("a page");
+    fs::write(&page, text.replace("Question", "Answer")).expect("writable");
+    let output = publish(&["--check"], folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("run `assay publish`"));
+}
+
+#[test]
+fn folders_without_results_are_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (arguments, words) in [
+        (vec![], "holds no results: give folders of `assay run`"),
+        (vec!["no-such-folder"], "no-such-folder"),
+    ] {
+        let output = publish(&arguments, folder.path());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(words), "{output:?}");
+    }
+}
