@@ -23,25 +23,48 @@
 //! # Ok::<(), assay_stats::OpenError>(())
 //! ```
 //!
+//! Parquet files and SQL need the feature `tables`; without it [`ParquetWriter::create`] and [`query`] fail and say so. The two
+//! libraries take as long to compile as the engine does, and most builds never write a table.
+//!
 //! Deliberately absent: validation. Headers need their proof of work, and blocks must parse; no other rule is asked.
 
+mod answer;
 mod block_set;
 mod branch;
+#[cfg_attr(
+    not(feature = "tables"),
+    expect(dead_code, reason = "values are read for tables alone; names are listed in any build")
+)]
 mod columns;
 mod counts;
 mod kind;
+#[cfg(feature = "tables")]
 mod parquet_files;
 mod ranges;
 mod read;
 mod rows;
+#[cfg(feature = "tables")]
 mod sql;
+#[cfg(not(feature = "tables"))]
+mod without_tables;
 
+pub use answer::{Cell, Loaded, Source};
 pub use block_set::{BlockSet, Found, Heights, OpenError, Place, Stray, detect_chain};
 pub use columns::{describe_tables, list_tables};
 pub use counts::{Counts, TypeCount};
 pub use kind::OutputKind;
+#[cfg(feature = "tables")]
 pub use parquet_files::{BLOCKS_FILE, ParquetError, ParquetWriter, TXS_FILE};
 pub use ranges::{RangeRow, Ranges};
 pub use read::{Damage, DamageKind, Detail, Item, ReadOptions, read};
 pub use rows::{BlockRow, TxRow};
-pub use sql::{Cell, Loaded, Source, SqlError, query};
+#[cfg(feature = "tables")]
+pub use sql::{SqlError, query};
+#[cfg(not(feature = "tables"))]
+pub use without_tables::{ParquetError, ParquetWriter, SqlError, query};
+
+/// Whether this build has Parquet files and SQL: the feature `tables`.
+pub const HAS_TABLES: bool = cfg!(feature = "tables");
+
+/// What to do where it has not.
+pub const WITHOUT_TABLES: &str = "this build has no Parquet files and no SQL; `cargo build --release --features tables` builds them in";

@@ -14,11 +14,11 @@ use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Statement, ToSql};
 
-use crate::block_set::BlockSet;
-use crate::block_set::Heights;
+use crate::answer::{Cell, Loaded, Source};
+use crate::block_set::{BlockSet, Heights};
 use crate::columns::{BLOCKS, Column, Get, TXS, Table, Values, outputs_by_type_view};
 use crate::parquet_files::{BLOCKS_FILE, ParquetError, TXS_FILE, read_table};
-use crate::read::{Damage, Detail, Item, ReadOptions, read};
+use crate::read::{Detail, Item, ReadOptions, read};
 
 /// Damaged blocks that are named.
 const DAMAGE_MAX: usize = 16;
@@ -28,43 +28,6 @@ const CACHE_KIB: u32 = 64 << 10;
 
 /// Longest text or bytes that a query may make: what it makes is held in memory, several times over.
 const VALUE_BYTES_MAX: i32 = 64 << 20;
-
-/// Where the rows come from.
-#[derive(Clone, Copy, Debug)]
-pub enum Source<'a> {
-    /// Block files; threads and the meaning of "many inputs" are those of the options.
-    Blocks(&'a BlockSet, &'a ReadOptions),
-    /// A folder that [`crate::ParquetWriter`] wrote.
-    Parquet(&'a Path),
-}
-
-/// What was read before the query ran.
-#[derive(Debug, Default)]
-pub struct Loaded {
-    /// Rows of blocks.
-    pub blocks: u64,
-    /// Rows of transactions.
-    pub txs: u64,
-    /// Blocks that could not be counted and are missing, the first few.
-    pub damage: Vec<Damage>,
-    /// How many there are.
-    pub damage_count: u64,
-}
-
-/// A value in an answer.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
-    /// No value.
-    Null,
-    /// A whole number.
-    Int(i64),
-    /// Another number.
-    Real(f64),
-    /// Text.
-    Text(String),
-    /// Bytes.
-    Blob(Vec<u8>),
-}
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]

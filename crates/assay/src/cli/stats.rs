@@ -34,7 +34,8 @@ pub(crate) struct StatsArguments {
     #[arg(long, value_name = "LEDGER")]
     pub(crate) check: Option<PathBuf>,
     /// Write blocks.parquet and txs.parquet, a row for each block and each transaction, into this
-    /// folder. Txids are computed and checked against merkle roots then.
+    /// folder. Txids are computed and checked against merkle roots then. Needs a build with
+    /// `--features tables`.
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
     /// Read the same counts from a node by JSON-RPC too (`getblock HASH 2`), compare them, and
@@ -64,7 +65,7 @@ pub(crate) struct StatsArguments {
     pub(crate) plot: Option<PathBuf>,
 }
 
-/// Query a chain in SQL.
+/// Query a chain in SQL. Needs a build with `--features tables`.
 ///
 /// The tables `blocks`, `txs` and `outputs_by_type` come from block files or from Parquet files
 /// that `assay chain stats --parquet` wrote; only the columns that the query names are read. The

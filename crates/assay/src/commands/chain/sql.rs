@@ -30,6 +30,7 @@ pub(crate) fn run(arguments: &SqlArguments) -> anyhow::Result<Outcome> {
         output::print(&describe_tables())?;
         return Ok(Outcome::Good);
     };
+    source::need_tables()?;
     let loaded = match (&arguments.blocks, &arguments.parquet) {
         (_, Some(dir)) => ask(arguments, sql, Source::Parquet(dir), None)?,
         (Some(blocks), None) => {

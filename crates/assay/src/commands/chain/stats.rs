@@ -97,6 +97,9 @@ pub(crate) fn run(arguments: &StatsArguments) -> anyhow::Result<Outcome> {
     {
         bail!("--plot {}: name a file that ends in .html", path.display());
     }
+    if arguments.parquet.is_some() {
+        source::need_tables()?;
+    }
     let ledger = source::ledger(&arguments.blocks, arguments.check.as_deref())?;
     let threads = source::threads(arguments.threads);
     let start = Instant::now();
