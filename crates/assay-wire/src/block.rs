@@ -57,6 +57,7 @@ impl Block {
     }
 
     /// The header.
+    #[inline]
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -67,6 +68,7 @@ impl Block {
     }
 
     /// Number of transactions, coinbase included.
+    #[inline]
     pub fn tx_count(&self) -> usize {
         self.txs.len()
     }
@@ -75,37 +77,44 @@ impl Block {
     ///
     /// # Panics
     /// When there is no such transaction.
+    #[inline]
     pub fn tx(&self, index: usize) -> Tx<'_> {
         Tx::new(&self.bytes, &self.txs[index], &self.offsets)
     }
 
     /// All transactions in block order.
+    #[inline]
     pub fn txs(&self) -> impl ExactSizeIterator<Item = Tx<'_>> + Clone {
         (0..self.txs.len()).map(move |index| self.tx(index))
     }
 
     /// Number of inputs of all transactions, the coinbase's included.
+    #[inline]
     pub fn input_count(&self) -> usize {
         self.offsets.inputs.len()
     }
 
     /// Number of outputs of all transactions.
+    #[inline]
     pub fn output_count(&self) -> usize {
         self.offsets.outputs.len()
     }
 
     /// Index, among all inputs of the block, of the first input of the transaction at `tx_index`.
+    #[inline]
     pub fn first_input_of(&self, tx_index: usize) -> usize {
         self.txs[tx_index].first_input as usize
     }
 
     /// Length without witnesses, as the size rule of BIP141 counts it.
+    #[inline]
     pub fn stripped_size(&self) -> usize {
         let witness_bytes: usize = self.txs().map(|tx| tx.total_size() - tx.stripped_size()).sum();
         self.bytes.len() - witness_bytes
     }
 
     /// BIP141 weight.
+    #[inline]
     pub fn weight(&self) -> usize {
         self.stripped_size() * 3 + self.bytes.len()
     }
@@ -161,11 +170,13 @@ impl Block {
     }
 
     /// Whether any transaction carries a witness: without, the wtxids are the txids.
+    #[inline]
     pub fn has_witness(&self) -> bool {
         self.txs.iter().any(TxLayout::has_witness)
     }
 
     /// The serialised block.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -18,6 +18,7 @@ pub struct Coin {
 
 impl Coin {
     /// The output alone.
+    #[inline]
     pub fn as_tx_out(&self) -> TxOut<'_> {
         TxOut { value: self.value, script_pubkey: &self.script_pubkey }
     }

@@ -26,6 +26,7 @@ impl Header {
     pub const SIZE: usize = 80;
 
     /// Decodes a header; every 80 bytes are one.
+    #[inline]
     pub fn parse(bytes: &[u8; 80]) -> Self {
         let u32_at = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -46,6 +47,7 @@ impl Header {
     }
 
     /// Inverse of [`Header::parse`].
+    #[inline]
     pub fn to_bytes(&self) -> [u8; 80] {
         let mut out = [0u8; 80];
         out[..4].copy_from_slice(&self.version.to_le_bytes());

@@ -111,11 +111,13 @@ impl OutPoint {
     pub const NULL: Self = Self { txid: Txid::ZERO, vout: u32::MAX };
 
     /// Whether this is [`OutPoint::NULL`].
+    #[inline]
     pub fn is_null(&self) -> bool {
         *self == Self::NULL
     }
 
     /// The 36 bytes of the wire format: txid, then index, little endian.
+    #[inline]
     pub fn to_bytes(self) -> [u8; 36] {
         let mut out = [0u8; 36];
         out[..32].copy_from_slice(&self.txid.0);
@@ -124,6 +126,7 @@ impl OutPoint {
     }
 
     /// Inverse of [`OutPoint::to_bytes`].
+    #[inline]
     pub fn from_bytes(bytes: &[u8; 36]) -> Self {
         let mut txid = [0u8; 32];
         txid.copy_from_slice(&bytes[..32]);

@@ -33,6 +33,7 @@ pub(crate) struct TxLayout {
 }
 
 impl TxLayout {
+    #[inline]
     pub(crate) fn has_witness(&self) -> bool {
         self.body_end + 4 != self.end
     }

@@ -48,11 +48,13 @@ impl Transaction {
     }
 
     /// The view through which everything is read.
+    #[inline]
     pub fn view(&self) -> Tx<'_> {
         Tx::new(&self.bytes, &self.layout, &self.offsets)
     }
 
     /// The serialised transaction.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -96,6 +98,7 @@ impl TxOut<'_> {
 }
 
 impl<'a> Tx<'a> {
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8], layout: &'a TxLayout, offsets: &'a Offsets) -> Self {
         let range = |first: u32, count: u32| first as usize..first as usize + count as usize;
         let witnesses = if layout.has_witness() {
@@ -112,6 +115,7 @@ impl<'a> Tx<'a> {
         }
     }
 
+    #[inline]
     fn i32_at(&self, position: u32) -> i32 {
         let at = position as usize;
         i32::from_le_bytes([
@@ -123,21 +127,25 @@ impl<'a> Tx<'a> {
     }
 
     /// The version as the signed number that rules compare.
+    #[inline]
     pub fn version(&self) -> i32 {
         self.i32_at(self.layout.start)
     }
 
     /// The lock time: a height below 500,000,000, a time from there on.
+    #[inline]
     pub fn lock_time(&self) -> u32 {
         self.i32_at(self.layout.end - 4) as u32
     }
 
     /// Number of inputs.
+    #[inline]
     pub fn input_count(&self) -> usize {
         self.inputs.len()
     }
 
     /// Number of outputs.
+    #[inline]
     pub fn output_count(&self) -> usize {
         self.outputs.len()
     }
@@ -186,16 +194,19 @@ impl<'a> Tx<'a> {
     }
 
     /// All inputs in order.
+    #[inline]
     pub fn inputs(self) -> impl ExactSizeIterator<Item = TxIn<'a>> + Clone {
         (0..self.inputs.len()).map(move |index| self.input(index))
     }
 
     /// All outputs in order.
+    #[inline]
     pub fn outputs(self) -> impl ExactSizeIterator<Item = TxOut<'a>> + Clone {
         (0..self.outputs.len()).map(move |index| self.output(index))
     }
 
     /// The witness of the input at `index`; empty when the transaction has none.
+    #[inline]
     pub fn witness(&self, index: usize) -> Witness<'a> {
         match self.witnesses.get(index) {
             Some(at) => Witness::at(&self.bytes[*at as usize..]),
@@ -204,36 +215,43 @@ impl<'a> Tx<'a> {
     }
 
     /// Whether the serialisation carries witnesses.
+    #[inline]
     pub fn has_witness(&self) -> bool {
         self.layout.has_witness()
     }
 
     /// The whole serialisation, witnesses included.
+    #[inline]
     pub fn raw(&self) -> &'a [u8] {
         &self.bytes[self.layout.start as usize..self.layout.end as usize]
     }
 
     /// Where the transaction begins in the bytes that were parsed.
+    #[inline]
     pub fn offset(&self) -> usize {
         self.layout.start as usize
     }
 
     /// Length of the whole serialisation.
+    #[inline]
     pub fn total_size(&self) -> usize {
         (self.layout.end - self.layout.start) as usize
     }
 
     /// Length of the serialisation without marker, flag and witnesses.
+    #[inline]
     pub fn stripped_size(&self) -> usize {
         (self.layout.body_end - self.layout.body) as usize + 8
     }
 
     /// BIP141 weight.
+    #[inline]
     pub fn weight(&self) -> usize {
         self.stripped_size() * 3 + self.total_size()
     }
 
     /// Three slices that, put together, are the serialisation without witnesses.
+    #[inline]
     pub fn stripped_parts(&self) -> [&'a [u8]; 3] {
         let layout = self.layout;
         [
@@ -244,6 +262,7 @@ impl<'a> Tx<'a> {
     }
 
     /// The serialised outputs, without their count: what `hashOutputs` covers (BIP143).
+    #[inline]
     pub fn outputs_raw(&self) -> &'a [u8] {
         match self.outputs.first() {
             Some(first) => &self.bytes[*first as usize..self.layout.body_end as usize],
@@ -252,11 +271,13 @@ impl<'a> Tx<'a> {
     }
 
     /// The outputs with their count, as legacy signature hashes serialise them.
+    #[inline]
     pub fn outputs_with_count_raw(&self) -> &'a [u8] {
         &self.bytes[self.layout.output_count_at as usize..self.layout.body_end as usize]
     }
 
     /// Whether the serialisation is the one without witnesses.
+    #[inline]
     pub(crate) fn is_stripped(&self) -> bool {
         !self.has_witness() && self.layout.body == self.layout.start + 4
     }
@@ -279,6 +300,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Whether this is a coinbase: one input, which spends nothing.
+    #[inline]
     pub fn is_coinbase(&self) -> bool {
         self.inputs.len() == 1 && self.input(0).prevout.is_null()
     }

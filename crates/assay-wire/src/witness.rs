@@ -13,21 +13,25 @@ impl<'a> Witness<'a> {
     /// No items.
     pub const EMPTY: Witness<'static> = Witness { bytes: &[0] };
 
+    #[inline]
     pub(crate) fn at(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
     /// Number of stack items.
+    #[inline]
     pub fn len(&self) -> usize {
         checked_compact_size(self.bytes).0
     }
 
     /// Whether the stack is empty.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The items, bottom of the stack first.
+    #[inline]
     pub fn iter(&self) -> WitnessItems<'a> {
         let (left, used) = checked_compact_size(self.bytes);
         WitnessItems { rest: &self.bytes[used..], left }
@@ -44,6 +48,7 @@ impl<'a> Witness<'a> {
 impl<'a> IntoIterator for Witness<'a> {
     type Item = &'a [u8];
     type IntoIter = WitnessItems<'a>;
+    #[inline]
     fn into_iter(self) -> WitnessItems<'a> {
         self.iter()
     }
@@ -52,6 +57,7 @@ impl<'a> IntoIterator for Witness<'a> {
 impl<'a> IntoIterator for &Witness<'a> {
     type Item = &'a [u8];
     type IntoIter = WitnessItems<'a>;
+    #[inline]
     fn into_iter(self) -> WitnessItems<'a> {
         self.iter()
     }
@@ -67,6 +73,7 @@ pub struct WitnessItems<'a> {
 impl<'a> Iterator for WitnessItems<'a> {
     type Item = &'a [u8];
 
+    #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         if self.left == 0 {
             return None;
@@ -78,6 +85,7 @@ impl<'a> Iterator for WitnessItems<'a> {
         Some(item)
     }
 
+    #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.left, Some(self.left))
     }

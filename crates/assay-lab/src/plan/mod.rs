@@ -1,18 +1,27 @@
 //! The plan: an experiment as a TOML file. Every field is documented in `plans/README.md`.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
-use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
+mod chain;
+mod error;
+mod feed;
+mod published;
 mod scaling;
+mod settings;
 mod sync;
 mod target;
 
+pub(crate) use self::chain::check_scale;
+pub use self::chain::{ChainPlan, Keys, Variant};
+use self::error::BadValue;
+pub use self::error::PlanError;
+pub use self::feed::{FeedPlan, Pace, SeenMode};
+pub use self::published::{Figure, FigureKind, Published};
 pub use self::scaling::ScalingPlan;
+pub use self::settings::{AssayPlan, BitcoindPlan, IndexPlan, Setting, TargetsPlan};
 pub use self::sync::{Delivery, SyncPlan, TargetPlan};
 pub use self::target::{IndexKind, IndexSpec, NodeSpec, TargetSpec, TargetSpecError};
 pub(crate) use self::target::{USE_TARGETS, is_target_name};
@@ -68,72 +77,6 @@ pub struct Plan {
     pub published: Option<Published>,
 }
 
-/// What to forge.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ChainPlan {
-    /// Built-in recipe name, or path of a recipe file (a relative path starts at the plan file).
-    pub recipe: String,
-    /// Seed of the chain.
-    pub seed: u64,
-    /// Size relative to the published chain, above 0 and at most 1.
-    pub scale: f64,
-    /// Whether the published generator's quirks are copied.
-    #[serde(default)]
-    pub variant: Variant,
-    /// Whether every output gets its own key.
-    #[serde(default)]
-    pub distinct_keys: bool,
-    /// The same as a list, where chains of both kinds are wanted; instead of `distinct_keys`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub keys: Vec<Keys>,
-    /// Last height, to forge only the beginning of the chain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop_height: Option<u32>,
-}
-
-/// Whether the forge copies the published generator's quirks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Variant {
-    /// What the report's authors describe.
-    #[default]
-    Intended,
-    /// What their generator does.
-    Faithful,
-}
-
-impl Variant {
-    /// The name used in plans, ledgers and on the forge's command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Intended => "intended",
-            Self::Faithful => "faithful",
-        }
-    }
-}
-
-/// How often keys repeat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Keys {
-    /// As published: derived from height and amount, so that few addresses receive most outputs.
-    Faithful,
-    /// Every output has a key of its own.
-    Distinct,
-}
-
-impl ChainPlan {
-    /// The chains that are wanted, in order.
-    pub fn keys(&self) -> Vec<Keys> {
-        match (&self.keys[..], self.distinct_keys) {
-            ([], false) => vec![Keys::Faithful],
-            ([], true) => vec![Keys::Distinct],
-            (keys, _) => keys.to_vec(),
-        }
-    }
-}
-
 /// How the answers of indexes are compared with the chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -150,49 +93,6 @@ impl Default for IndexCheckPlan {
     fn default() -> Self {
         Self { scripts_max: default_scripts_max(), sample_seed: default_sample_seed() }
     }
-}
-
-/// How to feed a target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FeedPlan {
-    /// How blocks come to a target.
-    #[serde(default)]
-    pub by: Delivery,
-    /// Shares of each block's transactions to send before the block; one run per value.
-    pub seen: Vec<f64>,
-    /// Which transactions are sent beforehand.
-    #[serde(default)]
-    pub seen_mode: SeenMode,
-    /// Read from older plans and results, never written: there is one pace.
-    #[serde(default, skip_serializing)]
-    pub pace: Pace,
-    /// Transactions per JSON-RPC batch request.
-    #[serde(default = "default_batch")]
-    pub batch: usize,
-    /// Longest wait for one block, in seconds, before the run is void.
-    #[serde(default = "default_block_timeout_s")]
-    pub block_timeout_s: u64,
-}
-
-/// Which transactions of a block are sent beforehand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SeenMode {
-    /// The front of the order in which they were generated, as in the published test.
-    #[default]
-    Prefix,
-    /// A seeded random choice, closed under ancestors inside the block.
-    Random,
-}
-
-/// How fast the chain is fed. It is no setting any more, since it never had a second value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pace {
-    /// Each request as soon as the previous one was answered.
-    #[default]
-    Asap,
 }
 
 /// Which targets, how often.
@@ -222,111 +122,6 @@ pub struct RunsPlan {
     pub start_from: Option<PathBuf>,
 }
 
-/// Settings per kind of target.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TargetsPlan {
-    /// For `assay`.
-    #[serde(default)]
-    pub assay: AssayPlan,
-    /// For `bitcoind=PATH`.
-    #[serde(default)]
-    pub bitcoind: BitcoindPlan,
-    /// For `+fulcrum=PATH`.
-    #[serde(default, skip_serializing_if = "IndexPlan::is_default")]
-    pub fulcrum: IndexPlan,
-    /// For `+electrs=PATH`.
-    #[serde(default, skip_serializing_if = "IndexPlan::is_default")]
-    pub electrs: IndexPlan,
-    /// For `+electrumx=PATH`.
-    #[serde(default, skip_serializing_if = "IndexPlan::is_default")]
-    pub electrumx: IndexPlan,
-}
-
-/// Settings of an index that is a program of its own.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct IndexPlan {
-    /// Arguments added to the command line.
-    #[serde(default)]
-    pub args: Vec<String>,
-    /// Added to what the program is configured by: its configuration file (Fulcrum, electrs) or its environment (`ElectrumX`).
-    #[serde(default)]
-    pub config: BTreeMap<String, Setting>,
-}
-
-impl IndexPlan {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// The value of a setting.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Setting {
-    /// true or false.
-    Flag(bool),
-    /// A whole number.
-    Integer(i64),
-    /// Another number.
-    Number(f64),
-    /// Text.
-    Text(String),
-}
-
-impl std::fmt::Display for Setting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Flag(value) => value.fmt(f),
-            Self::Integer(value) => value.fmt(f),
-            Self::Number(value) => value.fmt(f),
-            Self::Text(value) => value.fmt(f),
-        }
-    }
-}
-
-/// Settings of our own node.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AssayPlan {
-    /// Arguments added to the command line.
-    #[serde(default)]
-    pub args: Vec<String>,
-    /// Arguments added where the node keeps its index as well: `assay+index`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub index_args: Vec<String>,
-}
-
-/// Settings of the Bitcoin Core family.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BitcoindPlan {
-    /// Arguments added to the command line.
-    #[serde(default)]
-    pub args: Vec<String>,
-    /// `-dbcache`, in MiB.
-    #[serde(default = "default_dbcache_mib")]
-    pub dbcache_mib: u32,
-    /// `-maxmempool`, in MB.
-    #[serde(default = "default_maxmempool_mb")]
-    pub maxmempool_mb: u32,
-    /// `-excessiveblocksize` in bytes, given to BCHN only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub excessive_block_bytes: Option<u64>,
-}
-
-impl Default for BitcoindPlan {
-    fn default() -> Self {
-        Self {
-            args: Vec::new(),
-            dbcache_mib: default_dbcache_mib(),
-            maxmempool_mb: default_maxmempool_mb(),
-            excessive_block_bytes: None,
-        }
-    }
-}
-
 /// A phase of the chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -341,64 +136,6 @@ pub struct PhasePlan {
     /// Whether the phase counts in totals and charts (set-up phases do not).
     #[serde(default = "yes")]
     pub measured: bool,
-}
-
-/// Figures published by somebody else, with where and on what they were measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Published {
-    /// Title of the publication.
-    pub title: String,
-    /// Where it is, in words.
-    pub source: String,
-    /// The machine it was measured on.
-    pub machine: String,
-    /// Published height minus ours.
-    pub height_offset: u32,
-    /// What a reader must know before comparing.
-    pub notes: Vec<String>,
-    /// The figures.
-    #[serde(rename = "figure")]
-    pub figures: Vec<Figure>,
-}
-
-/// One published row.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Figure {
-    /// The software measured.
-    pub subject: String,
-    /// What kind of software that is; only nodes are compared with nodes.
-    pub kind: FigureKind,
-    /// The phase, by its ledger name.
-    pub phase: String,
-    /// The share of each block seen beforehand.
-    pub seen: f64,
-    /// Transactions per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tx_per_s: Option<f64>,
-    /// Inputs per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inputs_per_s: Option<f64>,
-    /// Outputs per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outputs_per_s: Option<f64>,
-    /// MiB (2^20 bytes) per second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mib_per_s: Option<f64>,
-    /// Printed where a figure is missing, or beside it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
-
-/// What kind of software a published figure is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FigureKind {
-    /// A validating node.
-    Node,
-    /// An index beside a node.
-    Index,
 }
 
 impl Plan {
@@ -516,7 +253,7 @@ impl Plan {
         if self.chain.stop_height == Some(0) {
             return bad("chain.stop_height", "0".to_owned(), "the first block has height 1");
         }
-        self.check_feed()?;
+        self.feed.check()?;
         if !(1..=100).contains(&self.runs.repeat) {
             return bad("runs.repeat", self.runs.repeat.to_string(), "use 1 to 100");
         }
@@ -528,29 +265,6 @@ impl Plan {
         }
         sync::check(self)?;
         self.check_phases()
-    }
-
-    fn check_feed(&self) -> Result<(), BadValue> {
-        let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
-        if self.feed.seen.is_empty() {
-            return bad("feed.seen", "[]".to_owned(), "at least one share is needed");
-        }
-        for (index, seen) in self.feed.seen.iter().enumerate() {
-            if !(0.0..=1.0).contains(seen) {
-                return bad("feed.seen", seen.to_string(), "a share lies between 0.0 and 1.0");
-            }
-            if self.feed.seen[..index].iter().any(|other| in_percent(*other) == in_percent(*seen)) {
-                return bad("feed.seen", seen.to_string(), "each share once, in whole percent");
-            }
-        }
-        if !(1..=10_000).contains(&self.feed.batch) {
-            return bad("feed.batch", self.feed.batch.to_string(), "use 1 to 10000");
-        }
-        if !(1..=86_400).contains(&self.feed.block_timeout_s) {
-            let value = self.feed.block_timeout_s.to_string();
-            return bad("feed.block_timeout_s", value, "use 1 to 86400");
-        }
-        Ok(())
     }
 
     fn check_phases(&self) -> Result<(), BadValue> {
@@ -570,44 +284,9 @@ impl Plan {
     }
 }
 
-/// Key, value and the rule it breaks.
-pub(crate) type BadValue = (String, String, &'static str);
-
-/// The rule a scale must keep, in the plan and on the command line.
-pub(crate) fn check_scale(scale: f64) -> Result<(), &'static str> {
-    if scale.is_finite() && scale > 0.0 && scale <= 1.0 {
-        Ok(())
-    } else {
-        Err("a scale is above 0 and at most 1")
-    }
-}
-
 pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty() && name.len() <= 64 && name.chars().all(allowed)
-}
-
-/// Line and column (both from 1) of a byte position.
-fn position(text: &str, byte: usize) -> (usize, usize) {
-    let before = text.get(..byte).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
-}
-
-const fn default_batch() -> usize {
-    250
-}
-
-const fn default_block_timeout_s() -> u64 {
-    3600
-}
-
-const fn default_dbcache_mib() -> u32 {
-    2048
-}
-
-const fn default_maxmempool_mb() -> u32 {
-    4000
 }
 
 const fn default_scripts_max() -> usize {
@@ -628,59 +307,6 @@ const fn yes() -> bool {
 
 fn default_targets() -> Vec<String> {
     vec!["assay".to_owned()]
-}
-
-/// Why a plan was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {
-    /// There is no built-in plan of that name.
-    #[error("no built-in plan {name:?}; there are: {known}")]
-    UnknownName {
-        /// The name asked for.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
-    /// The file cannot be read.
-    #[error("cannot read plan {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// Not TOML, an unknown or missing key, or a value of the wrong type.
-    #[error("{origin}, line {line}, column {column}: {message}")]
-    Syntax {
-        /// File or built-in name.
-        origin: String,
-        /// Line, from 1.
-        line: usize,
-        /// Column in characters, from 1.
-        column: usize,
-        /// What the parser says.
-        message: String,
-    },
-    /// A value that cannot be meant.
-    #[error("{origin}: {key} = {value}: {rule}")]
-    Value {
-        /// File or built-in name.
-        origin: String,
-        /// The key.
-        key: String,
-        /// The value given.
-        value: String,
-        /// The rule it breaks.
-        rule: &'static str,
-    },
-}
-
-impl PlanError {
-    /// What a parser says about a place in `text`, of which `origin` is the name; without a place it is the beginning.
-    pub fn syntax(text: &str, origin: &str, span: Option<Range<usize>>, message: &str) -> Self {
-        let (line, column) = position(text, span.map_or(0, |span| span.start));
-        Self::Syntax { origin: origin.to_owned(), line, column, message: message.to_owned() }
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,78 @@
+//! What a plan says of the chain.
+
+use serde::{Deserialize, Serialize};
+
+/// What to forge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChainPlan {
+    /// Built-in recipe name, or path of a recipe file (a relative path starts at the plan file).
+    pub recipe: String,
+    /// Seed of the chain.
+    pub seed: u64,
+    /// Size relative to the published chain, above 0 and at most 1.
+    pub scale: f64,
+    /// Whether the published generator's quirks are copied.
+    #[serde(default)]
+    pub variant: Variant,
+    /// Whether every output gets its own key.
+    #[serde(default)]
+    pub distinct_keys: bool,
+    /// The same as a list, where chains of both kinds are wanted; instead of `distinct_keys`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<Keys>,
+    /// Last height, to forge only the beginning of the chain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_height: Option<u32>,
+}
+
+/// Whether the forge copies the published generator's quirks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Variant {
+    /// What the report's authors describe.
+    #[default]
+    Intended,
+    /// What their generator does.
+    Faithful,
+}
+
+impl Variant {
+    /// The name used in plans, ledgers and on the forge's command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Intended => "intended",
+            Self::Faithful => "faithful",
+        }
+    }
+}
+
+/// How often keys repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keys {
+    /// As published: derived from height and amount, so that few addresses receive most outputs.
+    Faithful,
+    /// Every output has a key of its own.
+    Distinct,
+}
+
+impl ChainPlan {
+    /// The chains that are wanted, in order.
+    pub fn keys(&self) -> Vec<Keys> {
+        match (&self.keys[..], self.distinct_keys) {
+            ([], false) => vec![Keys::Faithful],
+            ([], true) => vec![Keys::Distinct],
+            (keys, _) => keys.to_vec(),
+        }
+    }
+}
+
+/// The rule a scale must keep, in the plan and on the command line.
+pub(crate) fn check_scale(scale: f64) -> Result<(), &'static str> {
+    if scale.is_finite() && scale > 0.0 && scale <= 1.0 {
+        Ok(())
+    } else {
+        Err("a scale is above 0 and at most 1")
+    }
+}
