@@ -7,6 +7,7 @@ use assay_report::csv::field;
 use assay_report::number::in_percent;
 use assay_report::stats::verdict::Verdict;
 
+use super::pairs::PAIRS_MIN;
 use super::{Beside, ComparedRow, Comparison, Spread};
 
 impl Comparison {
@@ -159,6 +160,10 @@ impl Comparison {
                 beside.first,
                 beside.second,
                 self.delta * 100.0
+            ),
+            Verdict::NotShown if row.ratio.pairs < PAIRS_MIN => format!(
+                "{seen}: undecided between {} and {}: fewer than {PAIRS_MIN} pairs count ({interval})",
+                beside.first, beside.second
             ),
             Verdict::NotShown => format!(
                 "{seen}: no difference shown between {} and {} ({interval}, floor {:.2} %)",

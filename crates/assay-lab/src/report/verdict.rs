@@ -65,7 +65,7 @@ mod tests {
         let verdict = first.prose.iter().find(|line| line.starts_with("VERDICT"));
         let verdict = verdict.expect("two targets and four rounds have one");
         assert!(
-            verdict.starts_with("VERDICT: no difference shown"),
+            verdict.starts_with("VERDICT: undecided"),
             "four pairs cannot show one: {verdict}"
         );
         assert!(verdict.contains("4 of 4 planned pairs"), "{verdict}");

@@ -16,7 +16,7 @@ pub const PROGRAM: &str = "assay-peer-kernel";
 /// There is no kernel peer.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot find {PROGRAM}{}; build it with `cd peers/kernel && cargo build --release` (CMake, a C++20 compiler and the Boost headers are needed), or name it with --kernel PATH",
+    "cannot find {PROGRAM}{}; build it with `cd peers/kernel && cargo build --release` (CMake, a C++20 compiler and the Boost headers are needed), or name it: `--target kernel=PATH` of a plan, `--kernel PATH` of a benchmark",
     describe(looked)
 )]
 pub struct KernelNotFound {
