@@ -1,6 +1,6 @@
 //! The first screen: the answer to the plan's question, what it rests on, and what limits it.
 
-use assay_report::number::{count, percent, rate, ratio, whole_percent};
+use assay_report::number::{count, percent, rate, ratio, seconds, whole_percent};
 use assay_report::{Figure, Front};
 
 use super::series::{self, Series};
@@ -43,10 +43,20 @@ fn of_sync(results: &Results) -> Front {
         format!("{} targets reached the tip with the coins of the ledger", results.targets.len());
     Front {
         answer: sync::standing(results).unwrap_or(tips),
+        figures: sync_figures(results),
         chart: sync::charts(results).into_iter().next(),
         caveats: sync::doubts(results),
-        ..Front::default()
     }
+}
+
+/// Times from start to tip, the shortest first; at most six.
+fn sync_figures(results: &Results) -> Vec<Figure> {
+    let figure = |(name, time_s): (String, f64)| Figure {
+        value: seconds(time_s),
+        unit: "s".to_owned(),
+        of: format!("{name}, from start to tip"),
+    };
+    sync::ends(results).into_iter().take(6).map(figure).collect()
 }
 
 fn of_blocks(results: &Results, all: &[Series<'_>], first: &Series<'_>) -> Front {

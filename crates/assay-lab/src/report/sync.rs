@@ -104,8 +104,9 @@ pub(super) fn doubts(results: &Results) -> Vec<String> {
         ));
     }
     if let Some((name, time_s)) = ends(results).first().filter(|(_, time_s)| *time_s < SHORT_S) {
+        let advice = if results.chain.scale < 1.0 { "; use a larger `--scale`" } else { "" };
         out.push(format!(
-            "run too short ({name}: {} s): start-up and noise dominate; use a larger `--scale`",
+            "run too short ({name}: {} s): start-up and noise dominate{advice}",
             seconds(*time_s)
         ));
     }

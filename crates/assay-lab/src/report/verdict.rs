@@ -64,10 +64,7 @@ mod tests {
         assert_eq!(first.id, "summary");
         let verdict = first.prose.iter().find(|line| line.starts_with("VERDICT"));
         let verdict = verdict.expect("two targets and four rounds have one");
-        assert!(
-            verdict.starts_with("VERDICT: undecided"),
-            "four pairs cannot show one: {verdict}"
-        );
+        assert!(verdict.starts_with("VERDICT: undecided"), "four pairs cannot show one: {verdict}");
         assert!(verdict.contains("4 of 4 planned pairs"), "{verdict}");
         assert!(page.sections.iter().any(|section| section.id == "verdict"));
         assert!(terminal(&results).contains(verdict.as_str()));
