@@ -83,16 +83,10 @@ pub(super) fn ratios(group: &str, measured: &[&Measured]) -> Vec<Chart> {
     for one in measured {
         let short = one.name.strip_prefix(group).unwrap_or(&one.name).trim_start_matches('/');
         for comparison in &one.comparisons {
-            let is_alone = one.row.figures.len() == 2;
-            let label = match (is_alone, short.is_empty()) {
-                (true, false) => short.to_owned(),
-                (true, true) => comparison.alternative.clone(),
-                (false, _) => format!("{short} {}", comparison.alternative),
-            };
-            let number = one.row.figures.iter().position(|one| one.name == comparison.alternative);
+            let label = if short.is_empty() { group } else { short };
             bars.push(RatioBar {
-                label,
-                look: Look { colour: number, dashed: false },
+                label: label.to_owned(),
+                sides: format!("{} against {}", comparison.alternative, one.baseline),
                 median: comparison.ratio.median,
                 low: comparison.ratio.low,
                 high: comparison.ratio.high,
@@ -104,7 +98,7 @@ pub(super) fn ratios(group: &str, measured: &[&Measured]) -> Vec<Chart> {
         let part = if parts > 1 { format!(", {} of {parts}", number + 1) } else { String::new() };
         let chart = RatioChart {
             title: title(group, &part),
-            x_label: "ratio: right of 1 is faster".to_owned(),
+            x_label: "ratio: right of 1, the first is faster".to_owned(),
             ratios: ratios.to_vec(),
         };
         chart.draw()

@@ -19,10 +19,10 @@ pub struct RatioChart {
 /// One ratio.
 #[derive(Debug, Clone)]
 pub struct RatioBar {
-    /// What it is of.
+    /// What was measured.
     pub label: String,
-    /// How it looks.
-    pub look: Look,
+    /// Whose time over whose, in a second line.
+    pub sides: String,
     /// Where the bar ends.
     pub median: f64,
     /// Where its interval begins.
@@ -34,16 +34,18 @@ pub struct RatioBar {
 /// Width of a drawing; the page scales it.
 const WIDTH: u32 = 560;
 /// Height of a ratio, and of everything else.
-const ROW_HEIGHT: u32 = 24;
+const ROW_HEIGHT: u32 = 34;
 const FRAME_HEIGHT: u32 = 66;
 /// Room for labels, and how many letters fit.
 const LABELS_WIDTH: u32 = 236;
-const LABEL_LETTERS: usize = 30;
+const LABEL_LETTERS: usize = 26;
 
 impl RatioChart {
     /// Draws; without a ratio above zero there is no chart. Ratios that are no numbers are left out.
     pub fn draw(&self) -> Option<Chart> {
         let is_drawable = |bar: &&RatioBar| bar.low > 0.0 && bar.high.is_finite();
+        // One colour: who is compared with whom differs from bar to bar, and the label says it.
+        let look = Look { colour: Some(0), dashed: false };
         let bars: Vec<&RatioBar> = self.ratios.iter().filter(is_drawable).collect();
         let low = bars.iter().map(|bar| bar.low).reduce(f64::min)?.min(1.0) / 1.1;
         let high = bars.iter().map(|bar| bar.high).reduce(f64::max)?.max(1.0) * 1.1;
@@ -69,7 +71,7 @@ impl RatioChart {
                 .draw()?;
             for (number, bar) in bars.iter().enumerate() {
                 let middle = rows - number as f64 - 0.5;
-                let fill = bar.look.rgb().mix(0.75).filled();
+                let fill = look.rgb().mix(0.75).filled();
                 let (from, to) = (bar.median.min(1.0), bar.median.max(1.0));
                 let corners = [(from, middle - 0.32), (to, middle + 0.32)];
                 let line = ink().mix(0.8).stroke_width(2);
@@ -77,9 +79,11 @@ impl RatioChart {
                 chart.draw_series([Rectangle::new(corners, fill)])?;
                 chart.draw_series([whisker])?;
                 let place = chart.plotting_area().map_coordinate(&(low, middle));
-                let style = small().pos(Pos::new(HPos::Right, VPos::Center));
                 let words = format!("{}  {:.2}", shortened(&bar.label), bar.median);
-                canvas.draw(&Text::new(words, (place.0 - 8, place.1), style))?;
+                for (words, side) in [(words, VPos::Bottom), (shortened(&bar.sides), VPos::Top)] {
+                    let style = small().pos(Pos::new(HPos::Right, side));
+                    canvas.draw(&Text::new(words, (place.0 - 8, place.1), style))?;
+                }
             }
             let one = PathElement::new(vec![(1.0, 0.0), (1.0, rows)], ink().mix(0.6));
             chart.draw_series([one])?;
@@ -107,7 +111,7 @@ mod tests {
     fn bars_begin_at_one() {
         let bar = |label: &str, median: f64| RatioBar {
             label: label.to_owned(),
-            look: Look { colour: Some(2), dashed: false },
+            sides: "ours against theirs".to_owned(),
             median,
             low: median * 0.9,
             high: median * 1.1,
@@ -119,7 +123,8 @@ mod tests {
         };
         let svg = chart.draw().expect("there are ratios").svg;
         assert!(svg.contains("faster") && svg.contains("slower") && !svg.contains("nothing"));
-        assert!(svg.contains("var(--series-2)") && svg.contains("a &lt; b"));
+        assert!(svg.contains("ours against theirs") && svg.contains("var(--series-0)"));
+        assert!(svg.contains("a &lt; b"));
         assert!(!svg.contains("=\"#"), "a fixed colour is left");
         chart.ratios.truncate(0);
         assert!(chart.draw().is_none());
