@@ -45,7 +45,7 @@ pub struct Figure {
     /// MiB (2^20 bytes) per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mib_per_s: Option<f64>,
-    /// Printed where a figure is missing, or beside it.
+    /// Printed where a figure is missing, or next to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -56,6 +56,6 @@ pub struct Figure {
 pub enum FigureKind {
     /// A validating node.
     Node,
-    /// An index beside a node.
+    /// An index over a node.
     Index,
 }

@@ -39,9 +39,9 @@ pub(super) fn sentences(
 ) -> Vec<String> {
     // Of a sync nothing is sent beforehand.
     let is_sync = results.plan.feed.by.is_sync();
-    let told = |line: String| if is_sync { line.replace(" 0 % pre-relayed:", "") } else { line };
+    let shown = |line: String| if is_sync { line.replace(" 0 % pre-relayed:", "") } else { line };
     match verdict {
-        Ok(comparison) => comparison.verdicts().into_iter().map(told).collect(),
+        Ok(comparison) => comparison.verdicts().into_iter().map(shown).collect(),
         Err(error) => vec![format!("no verdict: {error}")],
     }
 }

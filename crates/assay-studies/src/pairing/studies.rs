@@ -83,7 +83,7 @@ fn who(subjects: &Subjects, clock: &Clock) -> Study {
         id: "pairing-subjects".to_owned(),
         title: "Who took part".to_owned(),
         prose: vec![
-            "Each subject is a process of its own and times itself; they take turns. Before an operation is timed, all subjects \
+            "Each subject is a process of its own and times itself; they are interleaved. Before an operation is timed, all subjects \
              that have it computed it from the same inputs and gave the same answer."
                 .to_owned(),
             "Operations on fields and additions of points are chains: each step works on the result of the one before, so the \

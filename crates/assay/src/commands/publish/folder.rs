@@ -29,6 +29,10 @@ impl Stored {
     pub(super) fn of_run(dir: &Path) -> anyhow::Result<Self> {
         let mut file = ResultsFile::read(&dir.join(results::FILE))?;
         let whole = dir.canonicalize().with_context(|| format!("cannot use {}", dir.display()))?;
+        if let Some(program) = std::env::current_exe()?.to_str() {
+            file.replace(program, "assay");
+        }
+        file.replace(&whole.join("work").to_string_lossy(), "DIR");
         file.replace(&whole.to_string_lossy(), "DIR");
         if let Some(here) = std::env::current_dir()?.to_str().filter(|here| here.len() > 1) {
             file.replace(&format!("{here}/"), "");
