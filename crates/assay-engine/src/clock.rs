@@ -1,8 +1,38 @@
 //! The time of day, and how it is printed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Seconds since 1970.
+/// The clock that a node judges by. It is the system's, until it is set: then it stands still until it is set again, which tests
+/// of chains need (Core `util/time.h`, `NodeClock`). Copies show the same time.
+#[derive(Clone, Debug, Default)]
+pub struct Clock {
+    /// Seconds since 1970; 0 for the system's clock.
+    set_to_s: Arc<AtomicU64>,
+}
+
+impl Clock {
+    /// Seconds since 1970.
+    pub fn now_s(&self) -> u64 {
+        match self.set_to_s() {
+            Some(time_s) => time_s,
+            None => unix_time_s(),
+        }
+    }
+
+    /// Where the clock stands still, seconds since 1970; `None` while it goes.
+    pub fn set_to_s(&self) -> Option<u64> {
+        Some(self.set_to_s.load(Ordering::Relaxed)).filter(|time_s| *time_s > 0)
+    }
+
+    /// Sets the clock, in seconds since 1970; 0 gives the system's time back.
+    pub fn set(&self, time_s: u64) {
+        self.set_to_s.store(time_s, Ordering::Relaxed);
+    }
+}
+
+/// Seconds since 1970 by the system's clock.
 pub(crate) fn unix_time_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
@@ -28,6 +58,16 @@ pub fn iso_time(unix_s: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_stands_where_it_is_set() {
+        let clock = Clock::default();
+        assert!(clock.now_s() >= 1_700_000_000);
+        clock.clone().set(5);
+        assert_eq!((clock.now_s(), clock.set_to_s()), (5, Some(5)));
+        clock.set(0);
+        assert!(clock.set_to_s().is_none() && clock.now_s() >= 1_700_000_000);
+    }
 
     #[test]
     fn times_print_as_core_prints_them() {

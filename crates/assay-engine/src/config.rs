@@ -7,6 +7,7 @@ use std::time::Duration;
 use assay_consensus::params::ChainParams;
 
 use crate::budget::default_cache_bytes;
+use crate::clock::Clock;
 use crate::deferred::{
     EXACT_NEAR_TIP_DEFAULT, SAMPLE_SIGNATURES_DEFAULT, Schnorr, default_script_batch,
 };
@@ -19,6 +20,10 @@ pub struct Config {
     pub datadir: PathBuf,
     /// The chain.
     pub params: Arc<ChainParams>,
+    /// What time it is.
+    pub clock: Clock,
+    /// Age of the tip up to which the chain counts as caught up with, seconds (Core's `-maxtipage`).
+    pub tip_age_max_s: u64,
     /// Memory for coins, bytes: the cache, what writing it out takes, and the block cache of the coins on disk. A single
     /// block's outputs may come on top until the next block. Below 64 MiB the tables on disk take more than their share.
     pub cache_bytes_max: usize,
@@ -67,6 +72,9 @@ const CORE_CLUSTER_COUNT: usize = 64;
 /// Core's `-limitclustersize` (`policy/policy.h`, `DEFAULT_CLUSTER_SIZE_LIMIT_KVB`).
 const CORE_CLUSTER_VSIZE: u64 = 101_000;
 
+/// Core's `-maxtipage` (`kernel/chainstatemanager_opts.h`, `DEFAULT_MAX_TIP_AGE`).
+const TIP_AGE_MAX_S: u64 = 24 * 3600;
+
 /// Core's `-prevoutfetchthreads`: reads wait for the disk rather than for a core.
 pub(crate) const READ_THREADS: usize = 8;
 
@@ -76,6 +84,8 @@ impl Config {
         let is_cash = params.cash.is_some();
         Self {
             datadir: datadir.into(),
+            clock: Clock::default(),
+            tip_age_max_s: TIP_AGE_MAX_S,
             cache_bytes_max: default_cache_bytes(),
             flush_interval: ENGINE_INTERVAL,
             block_file_bytes_max: 128 << 20,

@@ -4,35 +4,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use assay_consensus::params::ChainParams;
 
-use crate::clock::unix_time_s;
+use crate::clock::Clock;
+use crate::config::Config;
 use crate::types::{Tip, big_endian};
 
-/// Core's default of `-maxtipage`.
-const MAX_TIP_AGE_S: u64 = 24 * 3600;
-
 /// The initial block download, which ends once and for all (Core `validation.cpp`, `IsInitialBlockDownload`): when the tip has
-/// the minimum chain work and is at most a day old.
+/// the minimum chain work and is young enough, a day at most by default.
 pub(crate) struct InitialDownload {
     minimum_chain_work: [u8; 32],
+    clock: Clock,
+    tip_age_max_s: u64,
     is_over: AtomicBool,
 }
 
 impl InitialDownload {
-    pub(crate) fn new(params: &ChainParams) -> Self {
-        let minimum_chain_work = big_endian(params.minimum_chain_work);
-        Self { minimum_chain_work, is_over: AtomicBool::new(false) }
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            minimum_chain_work: big_endian(config.params.minimum_chain_work),
+            clock: config.clock.clone(),
+            tip_age_max_s: config.tip_age_max_s,
+            is_over: AtomicBool::new(false),
+        }
     }
 
     /// Whether it goes on; asked at every new tip, since the age of a tip that was young enough does not matter later.
     pub(crate) fn goes_on(&self, tip: &Tip) -> bool {
-        self.goes_on_at(tip, unix_time_s())
+        self.goes_on_at(tip, self.clock.now_s())
     }
 
     fn goes_on_at(&self, tip: &Tip, now_s: u64) -> bool {
         if self.is_over.load(Ordering::Relaxed) {
             return false;
         }
-        if self.has_little_work(tip) || u64::from(tip.time) + MAX_TIP_AGE_S < now_s {
+        if self.has_little_work(tip)
+            || u64::from(tip.time).saturating_add(self.tip_age_max_s) < now_s
+        {
             return true;
         }
         if !self.is_over.swap(true, Ordering::Relaxed) {
@@ -62,6 +68,8 @@ impl InitialDownload {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use assay_consensus::uint256::U256;
     use assay_wire::BlockHash;
 
@@ -77,7 +85,7 @@ mod tests {
     fn it_ends_with_enough_work_and_a_young_tip_and_never_begins_again() {
         let mut params = ChainParams::by_name("regtest").unwrap();
         params.minimum_chain_work = U256::from(1000);
-        let download = InitialDownload::new(&params);
+        let download = InitialDownload::new(&Config::new("", Arc::new(params)));
         let now_s = 1_800_000_000;
         let (young, old) = (now_s as u32 - 86_400, now_s as u32 - 86_401);
         for at in [tip(999, young), tip(1000, old), tip(5, old)] {

@@ -54,7 +54,7 @@ pub use assay_store::defect;
 pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
 pub use checker::ImmediateChecker;
-pub use clock::iso_time;
+pub use clock::{Clock, iso_time};
 pub use config::Config;
 pub use deferred::{
     Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,

@@ -1,18 +1,18 @@
 //! The line that every tool in the field reads progress from.
 
-use assay_consensus::params::ChainParams;
 use assay_consensus::uint256::U256;
 use assay_store::{CoinStore, CoinUsage, FlushStats};
 
-use crate::clock::{iso_time, unix_time_s};
+use crate::clock::iso_time;
+use crate::config::Config;
 use crate::tree::{BlockTree, NodeId};
 use crate::types::{Tip, big_endian};
 
 /// Logs the new tip as Core does (`validation.cpp`, `UpdateTipLog`), under the target `updatetip`.
-pub(crate) fn update_tip(tree: &BlockTree, coins: &CoinStore, params: &ChainParams) {
+pub(crate) fn update_tip(tree: &BlockTree, coins: &CoinStore, config: &Config) {
     let tip = tree.tip_facts();
     let version = tree.tip_node().header.version;
-    let genesis_time = params.genesis.time;
+    let genesis_time = config.params.genesis.time;
     tracing::info!(
         target: "updatetip",
         "UpdateTip: new best={} height={} version=0x{:08x} log2_work={:.6} tx={} date='{}' progress={:.6} cache={:.1}MiB({}txo)",
@@ -22,7 +22,7 @@ pub(crate) fn update_tip(tree: &BlockTree, coins: &CoinStore, params: &ChainPara
         log2(tip.chain_work),
         tip.chain_txs,
         iso_time(u64::from(tip.time)),
-        progress(&tip, genesis_time),
+        progress(&tip, genesis_time, config.clock.now_s()),
         mib(coins.cache_bytes() as u64),
         coins.cached_coins(),
     );
@@ -91,9 +91,9 @@ fn log2(big_endian: [u8; 32]) -> f64 {
 }
 
 /// Share of all transactions up to now that are connected, if the chain goes on growing as it has on average since genesis.
-fn progress(tip: &Tip, genesis_time: u32) -> f64 {
+fn progress(tip: &Tip, genesis_time: u32, now_s: u64) -> f64 {
     let so_far_s = f64::from(tip.time.saturating_sub(genesis_time)).max(1.0);
-    let to_come_s = unix_time_s().saturating_sub(u64::from(tip.time)) as f64;
+    let to_come_s = now_s.saturating_sub(u64::from(tip.time)) as f64;
     so_far_s / (so_far_s + to_come_s)
 }
 

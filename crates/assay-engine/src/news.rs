@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use assay_consensus::params::ChainParams;
 use assay_wire::{Block, BlockHash, Txid};
 use parking_lot::{Condvar, Mutex};
 
+use crate::config::Config;
 use crate::ibd::InitialDownload;
 use crate::prepared::Prepared;
 use crate::tree::BlockTree;
@@ -117,13 +117,13 @@ pub(crate) struct News {
 
 impl News {
     /// Of a chain at this tip.
-    pub(crate) fn new(tip: Tip, params: &ChainParams, is_followed: bool) -> Self {
+    pub(crate) fn new(tip: Tip, config: &Config) -> Self {
         Self {
             announced: Mutex::new(Announced { tip, header_height: tip.height, is_closing: false }),
             changed: Condvar::new(),
-            download: InitialDownload::new(params),
+            download: InitialDownload::new(config),
             signal: Arc::default(),
-            handover: is_followed.then(Mutex::default),
+            handover: config.is_followed.then(Mutex::default),
         }
     }
 

@@ -5,7 +5,6 @@ use assay_consensus::header::{HeaderError, check_header, contextual_check_header
 use assay_wire::{BlockHash, Header};
 
 use super::{Chainstate, State};
-use crate::clock::unix_time_s;
 use crate::error::EngineError;
 use crate::prepared::Prepared;
 use crate::tree::NodeId;
@@ -60,7 +59,7 @@ impl Chainstate {
             return Err(HeaderError::ParentInvalid { parent: header.prev_block }.into());
         }
         let branch = state.tree.ancestors(parent);
-        contextual_check_header(self.params(), &branch, header, unix_time_s() as i64)
+        contextual_check_header(self.params(), &branch, header, self.config.clock.now_s() as i64)
             .map_err(BlockError::from)?;
         Ok(state.tree.insert(parent, *header))
     }

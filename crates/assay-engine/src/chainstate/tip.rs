@@ -7,7 +7,6 @@ use assay_store::defect::{Point, point};
 use assay_wire::Coin;
 
 use super::{Chainstate, State};
-use crate::clock::unix_time_s;
 use crate::connect::{ConnectError, Connected, connect, disconnect, load_outputs};
 use crate::deferred::{Place, is_exact};
 use crate::error::EngineError;
@@ -60,7 +59,7 @@ impl Chainstate {
             height: tree.get(id).height,
             best_height: tree.get(tree.best_header()).height,
             time_s: prepared.block.header().time,
-            now_s: unix_time_s(),
+            now_s: self.config.clock.now_s(),
         };
         is_exact(self.config.exact_near_tip, &place, || {
             prepared.block.txs().map(|tx| tx.input_count()).sum()
@@ -85,8 +84,8 @@ impl Chainstate {
         state.tree.extend_active(id);
         point(Point::Connected);
         self.news.hand_over(state.tree.get(id).height, &scripts.prepared, undo);
-        state.mempool.remove_confirmed(&scripts.prepared);
-        log::update_tip(&state.tree, &state.coins, self.params());
+        state.mempool.remove_confirmed(&scripts.prepared, self.config.clock.now_s());
+        log::update_tip(&state.tree, &state.coins, &self.config);
         Ok(scripts)
     }
 
@@ -101,7 +100,7 @@ impl Chainstate {
         for left_out in disconnected.add_block(&block, self.params().cash.is_some()) {
             state.mempool.remove_spenders(&left_out);
         }
-        log::update_tip(&state.tree, &state.coins, self.params());
+        log::update_tip(&state.tree, &state.coins, &self.config);
         if state.flushes.is_due(&mut state.coins) { self.flush(state) } else { Ok(()) }
     }
 

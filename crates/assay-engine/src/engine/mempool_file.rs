@@ -11,7 +11,6 @@ use assay_store::defect::{Point, point};
 use assay_store::{ReplaceError, read_file, replace_file};
 
 use super::Engine;
-use crate::clock::unix_time_s;
 use crate::mempool::{
     Candidate, EXPIRY_S, MempoolFileError, MempoolLoad, Reader, Saved, Wish, write,
 };
@@ -95,7 +94,7 @@ impl Engine {
             let is_end = next.is_none();
             match next {
                 Some(Ok(Saved { tx, time })) => {
-                    let now = unix_time_s() as i64;
+                    let now = self.chain.config.clock.now_s() as i64;
                     let time = if use_current_time { now } else { time };
                     if time > now - EXPIRY_S {
                         batch.push((tx, time));

@@ -106,7 +106,7 @@ impl Engine {
         let params = Arc::clone(&config.params);
         let config = Arc::new(config);
         let tree = block_tree(&params, &store)?;
-        let news = News::new(tree.tip_facts(), &params, config.is_followed);
+        let news = News::new(tree.tip_facts(), &config);
         let signal = config.is_followed.then(|| Arc::clone(news.signal()));
         let mempool = Mempool::new(config.cluster_count_max.is_some(), signal);
         let engine = Self {

@@ -20,7 +20,6 @@ use super::candidate::{Admitted, Candidate, ScriptFailureOrLimit, Staged};
 use super::pool::{Entry, Mempool};
 use super::replace::Replacement;
 use super::verdicts::Verdicts;
-use crate::clock::unix_time_s;
 use crate::config::Config;
 use crate::deferred::{Place, is_exact};
 use crate::scripts::{Cause, verify_many};
@@ -114,7 +113,7 @@ impl Admission {
             height: block.height,
             best_height: view.tree.get(view.tree.best_header()).height,
             time_s: view.tree.tip_node().header.time,
-            now_s: unix_time_s(),
+            now_s: self.config.clock.now_s(),
         };
         Rules {
             block,

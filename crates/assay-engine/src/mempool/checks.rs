@@ -16,7 +16,6 @@ use super::linearize::CLUSTER_COUNT_MAX;
 use super::policy;
 use super::pool::{CLUSTER_OVERHEAD_BYTES, Entry, Mempool, output_of, usage_bytes};
 use super::reorg::lock_points;
-use crate::clock::unix_time_s;
 use crate::types::{TxReject, TxRejectCode};
 
 /// Core's `MAX_STANDARD_TX_SIGOPS_COST`.
@@ -88,7 +87,7 @@ impl Admission {
             fee_sat: fee,
             weight: tx.weight() as u32,
             vsize,
-            time: candidate.time().unwrap_or_else(unix_time_s),
+            time: candidate.time().unwrap_or_else(|| self.config.clock.now_s()),
             height: rules.block.height - 1,
             verified: Flags::NONE,
             sigchecks: 0,

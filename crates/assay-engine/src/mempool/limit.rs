@@ -9,7 +9,6 @@ use super::admission::Admission;
 use super::linearize::Rate;
 use super::pool::{Entry, Mempool};
 use super::replace::INCREMENTAL_FEE_SAT_PER_KVB;
-use crate::clock::unix_time_s;
 
 /// Clusters that are settled before something is evicted: enough for what a transaction has just changed.
 const SETTLED_MAX: usize = 4;
@@ -42,9 +41,9 @@ impl RollingFee {
         }
     }
 
-    pub(crate) fn block_connected(&mut self) {
+    pub(crate) fn block_connected(&mut self, now_s: u64) {
         if self.sat_per_kvb > 0.0 {
-            self.updated_s = unix_time_s();
+            self.updated_s = now_s;
             self.has_block_since = true;
         }
     }
@@ -54,7 +53,7 @@ impl RollingFee {
         if self.sat_per_kvb == 0.0 || !self.has_block_since {
             return self.sat_per_kvb.round() as u64;
         }
-        if now_s > self.updated_s + 10 {
+        if now_s > self.updated_s.saturating_add(10) {
             let haste = match usage_bytes {
                 usage if usage < bytes_max / 4 => 4.0,
                 usage if usage < bytes_max / 2 => 2.0,
@@ -77,7 +76,12 @@ impl Admission {
     pub(super) fn rolling_fee_sat_per_kvb(&self, pool: &mut Mempool) -> u64 {
         let usage = pool.usage_bytes();
         let bytes_max = self.config.mempool_bytes_max;
-        pool.rolling_fee.at(unix_time_s(), usage, bytes_max, self.fee_step_sat_per_kvb())
+        pool.rolling_fee.at(
+            self.config.clock.now_s(),
+            usage,
+            bytes_max,
+            self.fee_step_sat_per_kvb(),
+        )
     }
 
     /// By how much the fee rate of what comes must be above that of what goes.
@@ -96,7 +100,7 @@ impl Admission {
 
     /// Forgets what is too old, then what miners would take last, until the rest fits (Core `LimitMempoolSize`).
     pub(super) fn limit(&self, pool: &mut Mempool) {
-        expire(pool, unix_time_s());
+        expire(pool, self.config.clock.now_s());
         let bytes_max = self.config.mempool_bytes_max;
         if pool.usage_bytes() <= bytes_max {
             return;
@@ -203,8 +207,8 @@ mod tests {
         fee.evicted(500, 100);
         assert_eq!(fee.at(1000, 90, 100, 100), 1100);
         assert_eq!(fee.at(1_000_000, 90, 100, 100), 1100, "no block yet");
-        fee.block_connected();
-        let now_s = fee.updated_s;
+        let now_s = 1_000_000;
+        fee.block_connected(now_s);
         assert_eq!(fee.at(now_s + 10, 90, 100, 100), 1100);
         assert_eq!(fee.at(now_s + 12 * 3600, 90, 100, 100), 550);
         assert_eq!(

@@ -287,8 +287,8 @@ impl Mempool {
     }
 
     /// Takes out what a block has confirmed and what now conflicts with it.
-    pub(crate) fn remove_confirmed(&mut self, prepared: &Prepared) {
-        self.rolling_fee.block_connected();
+    pub(crate) fn remove_confirmed(&mut self, prepared: &Prepared, now_s: u64) {
+        self.rolling_fee.block_connected(now_s);
         if self.is_empty() {
             return;
         }

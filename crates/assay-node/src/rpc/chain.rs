@@ -1,6 +1,6 @@
 //! The state of the chain, and waiting for it to change.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use assay_consensus::pow::decode_compact;
 use assay_engine::Tip;
@@ -191,7 +191,11 @@ fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     object.key("difficulty").real(difficulty(tip.bits));
     object.key("time").int(tip.time);
     object.key("mediantime").int(tip.median_time);
-    object.key("verificationprogress").real(progress(&tip, params.genesis.time));
+    object.key("verificationprogress").real(progress(
+        &tip,
+        params.genesis.time,
+        node.engine.config().clock.now_s(),
+    ));
     object.key("initialblockdownload").bool(node.engine.is_initial_block_download());
     object.key("chainwork").hex(&tip.chain_work);
     object.key("size_on_disk").int(size);
@@ -227,8 +231,7 @@ pub(super) fn target(bits: u32) -> BlockHash {
 
 /// The share of today's chain that is verified, if the chain grew on at its average rate since the
 /// tip. Bitcoin Core knows a rate per chain; this needs none.
-fn progress(tip: &Tip, genesis_time: u32) -> f64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+fn progress(tip: &Tip, genesis_time: u32, now: u64) -> f64 {
     let covered = tip.time.saturating_sub(genesis_time).max(1);
     let missing = now.saturating_sub(u64::from(tip.time));
     f64::from(covered) / (f64::from(covered) + missing as f64)
