@@ -18,6 +18,7 @@ mod network;
 mod script;
 mod submit;
 mod table;
+mod testing;
 mod transactions;
 mod tx_json;
 

@@ -6,7 +6,7 @@ use super::args::Args;
 use super::{Job, Rpc};
 use super::{
     blocks, branches, chain, coins, control, index, mempool, mempool_file, network, submit,
-    transactions,
+    testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -23,6 +23,9 @@ pub(crate) struct Method {
     pub(crate) example: &'static str,
     pub(crate) prepare: fn(&Rpc, &Args<'_>) -> Result<Job, RpcError>,
 }
+
+/// Category of methods that the overview leaves out.
+pub(crate) const HIDDEN: &str = "hidden";
 
 /// One argument of a method.
 #[derive(Debug)]
@@ -49,8 +52,12 @@ pub(crate) enum Kind {
     HashOrHeight,
     /// An array of strings.
     HexArray,
+    /// An array of anything.
+    Array,
     /// An object.
     Object,
+    /// Anything.
+    Any,
 }
 
 /// Whether an argument may be left out.
@@ -68,9 +75,10 @@ pub(crate) fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().copied().find(|method| method.name == name)
 }
 
-/// One line per method, by category.
+/// One line per method, by category, hidden ones left out.
 pub(crate) fn overview() -> String {
     let mut methods = METHODS.to_vec();
+    methods.retain(|method| method.category != HIDDEN);
     methods.sort_by_key(|method| (method.category, method.name));
     let mut text = String::new();
     let mut category = "";
@@ -164,8 +172,9 @@ impl Kind {
             Self::Amount => "numeric or string",
             Self::Verbosity => "numeric or boolean",
             Self::HashOrHeight => "string or numeric",
-            Self::HexArray => "json array",
+            Self::HexArray | Self::Array => "json array",
             Self::Object => "json object",
+            Self::Any => "any",
         }
     }
 }
@@ -193,6 +202,11 @@ const METHODS: &[&Method] = &[
     &mempool_file::IMPORTMEMPOOL,
     &mempool_file::SAVEMEMPOOL,
     &index::GETINDEXINFO,
+    &testing::ECHO,
+    &testing::ECHOJSON,
+    &testing::MOCKSCHEDULER,
+    &testing::SETMOCKTIME,
+    &testing::SYNCWITHVALIDATIONINTERFACEQUEUE,
     &control::GETMEMORYINFO,
     &control::GETRPCINFO,
     &control::HELP,
