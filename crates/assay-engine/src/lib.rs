@@ -32,6 +32,7 @@ mod flush;
 mod ibd;
 mod log;
 mod mempool;
+mod mining;
 mod news;
 mod pipeline;
 mod prepared;
@@ -60,7 +61,8 @@ pub use deferred::{
     Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
     Schnorr, backend_name, default_script_batch,
 };
-pub use engine::{ArchivedBlock, Engine};
+pub use chainstate::{TrialChecks, TrialError};
+pub use engine::{ArchivedBlock, DeploymentInfo, Engine, TemplateError};
 pub use error::{ControlError, EngineError, OpenError};
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
@@ -68,9 +70,12 @@ pub use mempool::{
     MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolLoad, UNCONFIRMED_HEIGHT,
     UnconfirmedTx,
 };
+pub use mining::{
+    BlockTemplate, LastTemplate, MiningConfig, Selection, TemplateOptions, TemplateTx,
+};
 pub use news::ConnectedBlock;
 pub use types::{
-    BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, SubmitOutcome, TestAccept,
+    BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised, SubmitOutcome, TestAccept,
     Tip, TxReject, TxRejectCode, UtxoStats,
 };
 pub use validate::{

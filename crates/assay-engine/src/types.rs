@@ -221,6 +221,17 @@ pub struct MempoolEntryInfo {
     pub spent_by: Vec<Txid>,
 }
 
+/// A transaction that counts as paying more or less than it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prioritised {
+    /// The transaction.
+    pub txid: Txid,
+    /// How much more, satoshi.
+    pub fee_delta_sat: i64,
+    /// What it counts as paying, where it is in the mempool.
+    pub modified_fee_sat: Option<i64>,
+}
+
 pub(crate) fn big_endian(work: U256) -> [u8; 32] {
     let mut bytes = work.to_le_bytes();
     bytes.reverse();

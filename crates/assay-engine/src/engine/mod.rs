@@ -5,6 +5,7 @@
 mod control;
 mod follow;
 mod mempool_file;
+mod mining;
 mod query;
 mod serve;
 mod submit;
@@ -29,10 +30,12 @@ use crate::deferred;
 use crate::error::{EngineError, OpenError};
 use crate::flush::FlushPolicy;
 use crate::mempool::{Admission, Mempool, Turns};
+use crate::mining::LastTemplate;
 use crate::news::News;
 use crate::scripts::Verifier;
 use crate::tree::BlockTree;
 use crate::types::Tip;
+pub use mining::{DeploymentInfo, TemplateError};
 pub use serve::ArchivedBlock;
 
 /// A validating engine over one chain in one folder.
@@ -46,6 +49,7 @@ pub struct Engine {
     io: Arc<dyn Io>,
     mempool_loaded: AtomicBool,
     saving_mempool: Mutex<()>,
+    last_template: Mutex<Option<LastTemplate>>,
 }
 
 /// The state, locked. Fields are dropped in order: a panic ends the process before another thread gets the lock.
@@ -131,6 +135,7 @@ impl Engine {
             turns: Turns::default(),
             io,
             saving_mempool: Mutex::new(()),
+            last_template: Mutex::default(),
         };
         engine.recover(&store.recovery.unindexed)?;
         engine.chain.news.download().log_start(&engine.tip(), &params);

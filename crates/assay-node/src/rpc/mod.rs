@@ -9,6 +9,8 @@ mod branches;
 mod chain;
 mod coins;
 mod control;
+mod decode;
+mod descriptor;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod index;
