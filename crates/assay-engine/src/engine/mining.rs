@@ -123,6 +123,19 @@ impl Engine {
         self.chain.test_block(&mut self.lock(), prepared, checks)
     }
 
+    /// What a proposal of a block that is known already is answered with (BIP22).
+    pub fn block_status(&self, hash: &BlockHash) -> Option<&'static str> {
+        let state = self.lock();
+        let node = state.tree.get(state.tree.find(hash)?);
+        Some(if node.is_failed() {
+            "duplicate-invalid"
+        } else if node.is_valid() {
+            "duplicate"
+        } else {
+            "duplicate-inconclusive"
+        })
+    }
+
     /// Figures of the template that was made last from the mempool.
     pub fn last_template(&self) -> Option<LastTemplate> {
         *self.last_template.lock()
@@ -136,6 +149,32 @@ impl Engine {
         let earliest = branch.median_time_past_at(branch.tip_height()).saturating_add(1);
         let now = u32::try_from(self.chain.config.clock.now_s()).unwrap_or(u32::MAX);
         next_work_required(params, &branch, now.max(earliest))
+    }
+
+    /// Hashes per second that the active chain seems to be made with, over the `lookup` blocks up to the one at `height`; `None`
+    /// for those since the last change of the target (Core `rpc/mining.cpp`, `GetNetworkHashPS`).
+    pub fn network_hash_rate(&self, lookup: Option<u32>, height: u32) -> f64 {
+        let state = self.lock();
+        let tree = &state.tree;
+        let Some(last) = tree.active_at(height).filter(|_| height > 0) else { return 0.0 };
+        let interval = self.chain.params().pow.retarget_interval();
+        let lookup = lookup.unwrap_or(height % interval + 1).min(height);
+        let times = (height - lookup..=height)
+            .filter_map(|at| tree.active_at(at).map(|id| tree.get(id).header.time));
+        let (low, high) =
+            times.fold((u32::MAX, 0), |(low, high), time| (low.min(time), high.max(time)));
+        let first = tree.active_at(height - lookup).unwrap_or(NodeId::GENESIS);
+        if low >= high {
+            return 0.0;
+        }
+        let work = tree.get(last).chain_work.wrapping_sub(tree.get(first).chain_work);
+        let words = work.to_le_bytes();
+        let words = words.chunks_exact(4).map(|word| {
+            f64::from(u32::from_le_bytes(word.try_into().unwrap_or_default()))
+        });
+        let scale = |(sum, factor), word| (sum + factor * word, factor * 4_294_967_296.0);
+        let (work, _) = words.fold((0.0, 1.0), scale);
+        work / f64::from(high - low)
     }
 
     /// How far the deployments that miners signal have come for a block; `None` for an unknown one.

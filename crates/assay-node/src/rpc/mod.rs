@@ -10,16 +10,20 @@ mod chain;
 mod coins;
 mod control;
 mod decode;
+mod deployments;
 mod descriptor;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod generate;
 mod index;
 mod mempool;
 mod mempool_file;
+mod mining;
 mod network;
 mod script;
 mod submit;
 mod table;
+mod template;
 mod testing;
 mod transactions;
 mod tx_json;
@@ -52,6 +56,7 @@ pub(crate) struct Rpc {
     log_path: PathBuf,
     stop: watch::Sender<bool>,
     active: Mutex<Active>,
+    template: Mutex<Option<template::Cached>>,
 }
 
 /// Calls that run at this moment.
@@ -100,6 +105,7 @@ impl Rpc {
             log_path,
             stop,
             active,
+            template: Mutex::default(),
         }
     }
 

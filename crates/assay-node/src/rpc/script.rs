@@ -310,13 +310,14 @@ mod tests {
 
     #[test]
     fn descriptor_checksums_agree_with_bip380_and_bitcoin_core() {
-        assert_eq!(descriptor_checksum("raw(deadbeef)"), "89f8spxm");
+        assert_eq!(descriptor_checksum("raw(deadbeef)").as_deref(), Some("89f8spxm"));
         // Bitcoin Core, doc/descriptors.md.
         assert_eq!(
             descriptor_checksum(
                 "pkh(02c6047f9441ed7d6d3045406e95c07cd85c778e4b8cef3ca7abac09b95c709ee5)"
-            ),
-            "8fhd9pwu"
+            )
+            .as_deref(),
+            Some("8fhd9pwu")
         );
     }
 

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    blocks, branches, chain, coins, control, index, mempool, mempool_file, network, submit,
-    testing, transactions,
+    blocks, branches, chain, coins, control, deployments, generate, index, mempool, mempool_file,
+    mining, network, submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -125,6 +125,10 @@ impl Method {
 
     /// The whole help text.
     pub(crate) fn help(&self) -> String {
+        if self.result.is_empty() {
+            // Only a notice that there is no such method any more.
+            return format!("{}\n\n{}\n", self.name, self.about);
+        }
         let mut text = format!("{}\n\n{}\n", self.synopsis(), self.about);
         if !self.args.is_empty() {
             text.push_str("\nArguments:\n");
@@ -212,6 +216,16 @@ const METHODS: &[&Method] = &[
     &control::HELP,
     &control::STOP,
     &control::UPTIME,
+    &deployments::GETDEPLOYMENTINFO,
+    &generate::GENERATE,
+    &generate::GENERATEBLOCK,
+    &generate::GENERATETOADDRESS,
+    &generate::GENERATETODESCRIPTOR,
+    &mining::GETMININGINFO,
+    &mining::GETNETWORKHASHPS,
+    &mining::GETPRIORITISEDTRANSACTIONS,
+    &mining::PRIORITISETRANSACTION,
+    &template::GETBLOCKTEMPLATE,
     &submit::SUBMITBLOCK,
     &submit::SUBMITHEADER,
     &network::GETCONNECTIONCOUNT,

@@ -190,10 +190,10 @@ fn push_number(number: u8, script: &mut Vec<u8>) {
 /// The output key of a taproot key without scripts (BIP341); the key itself where it is none.
 pub(super) fn taproot_output_key(internal: &[u8; 32]) -> [u8; 32] {
     let tweak = Scalar::from_be_bytes(tap_tweak_hash(internal, None));
-    let key = XOnlyPublicKey::from_byte_array(internal);
+    let key = XOnlyPublicKey::from_byte_array(*internal);
     match (key, tweak) {
         (Ok(key), Ok(tweak)) => {
-            key.add_tweak(&tweak).map_or(*internal, |(key, _)| key.serialize())
+            key.add_tweak(&tweak).map_or(*internal, |(key, _)| key.to_byte_array())
         }
         _ => *internal,
     }
