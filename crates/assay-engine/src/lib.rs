@@ -49,7 +49,7 @@ pub use assay_consensus::amount::format_money;
 pub use assay_consensus::block::BlockError;
 pub use assay_consensus::params::ChainParams;
 pub use assay_hash::cpu;
-pub use assay_store::CoinUsage;
+pub use assay_store::{CoinRef, CoinUsage};
 pub use assay_store::StrayKind;
 pub use assay_store::defect;
 pub use assay_wire::{Block, BlockHash, TxOut};

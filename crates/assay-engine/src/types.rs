@@ -169,6 +169,8 @@ pub struct UtxoStats {
     pub bogosize: u64,
     /// `MuHash` of the set in digest order, when it was asked for.
     pub muhash: Option<[u8; 32]>,
+    /// Hash over all coins in their order, likewise (Core's `hash_serialized_3`).
+    pub hash_serialized: Option<[u8; 32]>,
     /// Bytes that the persistent coins take on disk.
     pub disk_size: u64,
 }

@@ -20,6 +20,7 @@ mod mempool;
 mod mempool_file;
 mod mining;
 mod network;
+mod scan;
 mod script;
 mod submit;
 mod table;
@@ -57,6 +58,7 @@ pub(crate) struct Rpc {
     stop: watch::Sender<bool>,
     active: Mutex<Active>,
     template: Mutex<Option<template::Cached>>,
+    scan: scan::Scan,
 }
 
 /// Calls that run at this moment.
@@ -106,6 +108,7 @@ impl Rpc {
             stop,
             active,
             template: Mutex::default(),
+            scan: scan::Scan::default(),
         }
     }
 

@@ -6,7 +6,7 @@ use super::args::Args;
 use super::{Job, Rpc};
 use super::{
     blocks, branches, chain, coins, control, deployments, generate, index, mempool, mempool_file,
-    mining, network, submit, template, testing, transactions,
+    mining, network, scan, submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -114,6 +114,9 @@ impl Method {
                     write!(text, "\"{name}\"").expect("writing to a string does not fail");
                 }
                 Kind::HexArray => text.push_str("[\"rawtx\",...]"),
+                Kind::Array => {
+                    write!(text, "[{name},...]").expect("writing to a string does not fail");
+                }
                 _ => text.push_str(name),
             }
         }
@@ -198,6 +201,7 @@ const METHODS: &[&Method] = &[
     &branches::INVALIDATEBLOCK,
     &branches::PRECIOUSBLOCK,
     &branches::RECONSIDERBLOCK,
+    &scan::SCANTXOUTSET,
     &coins::GETTXOUT,
     &coins::GETTXOUTSETINFO,
     &mempool::GETMEMPOOLENTRY,
