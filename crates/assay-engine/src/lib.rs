@@ -67,7 +67,7 @@ pub use error::{ControlError, EngineError, OpenError};
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
 pub use mempool::{
-    MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolLoad, UNCONFIRMED_HEIGHT,
+    MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolLoad, MiningChunk, UNCONFIRMED_HEIGHT,
     UnconfirmedTx,
 };
 pub use mining::{

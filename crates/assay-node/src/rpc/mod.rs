@@ -20,6 +20,7 @@ mod mempool;
 mod mempool_file;
 mod mining;
 mod network;
+mod relatives;
 mod scan;
 mod script;
 mod submit;

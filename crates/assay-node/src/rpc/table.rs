@@ -6,7 +6,7 @@ use super::args::Args;
 use super::{Job, Rpc};
 use super::{
     blocks, branches, chain, coins, control, deployments, generate, index, mempool, mempool_file,
-    mining, network, scan, submit, template, testing, transactions,
+    mining, network, relatives, scan, submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -204,6 +204,11 @@ const METHODS: &[&Method] = &[
     &scan::SCANTXOUTSET,
     &coins::GETTXOUT,
     &coins::GETTXOUTSETINFO,
+    &relatives::GETMEMPOOLANCESTORS,
+    &relatives::GETMEMPOOLCLUSTER,
+    &relatives::GETMEMPOOLDESCENDANTS,
+    &relatives::GETMEMPOOLFEERATEDIAGRAM,
+    &relatives::GETTXSPENDINGPREVOUT,
     &mempool::GETMEMPOOLENTRY,
     &mempool::GETMEMPOOLINFO,
     &mempool::GETRAWMEMPOOL,
