@@ -11,6 +11,7 @@ mod coins;
 mod control;
 mod decode;
 mod deployments;
+mod describe;
 mod descriptor;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -20,6 +21,7 @@ mod mempool;
 mod mempool_file;
 mod mining;
 mod network;
+mod raw;
 mod relatives;
 mod scan;
 mod script;

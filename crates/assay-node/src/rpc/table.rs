@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    blocks, branches, chain, coins, control, deployments, generate, index, mempool, mempool_file,
-    mining, network, relatives, scan, submit, template, testing, transactions,
+    blocks, branches, chain, coins, control, deployments, describe, generate, index, mempool, mempool_file,
+    mining, network, raw, relatives, scan, submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -240,6 +240,13 @@ const METHODS: &[&Method] = &[
     &network::GETCONNECTIONCOUNT,
     &network::GETNETWORKINFO,
     &network::GETPEERINFO,
+    &describe::CREATEMULTISIG,
+    &describe::DECODESCRIPT,
+    &describe::DERIVEADDRESSES,
+    &describe::GETDESCRIPTORINFO,
+    &describe::VALIDATEADDRESS,
+    &raw::CREATERAWTRANSACTION,
+    &raw::DECODERAWTRANSACTION,
     &transactions::GETRAWTRANSACTION,
     &submit::SENDRAWTRANSACTION,
     &submit::TESTMEMPOOLACCEPT,
