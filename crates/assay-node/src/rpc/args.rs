@@ -194,8 +194,12 @@ pub(crate) fn integer_member<T: TryFrom<i64>>(
 /// A member that is a txid.
 pub(crate) fn hash_member(object: Value<'_>, name: &str) -> Result<Txid, RpcError> {
     let value = object.member(name).ok_or_else(|| wrong_type(None, "string"))?;
-    let text = string_of(value)?;
-    text.parse().map_err(|_| bad_hash(&text, name))
+    txid_of(&string_of(value)?, name)
+}
+
+/// A txid; `name` is what the error calls it.
+pub(crate) fn txid_of(text: &str, name: &str) -> Result<Txid, RpcError> {
+    text.parse().map_err(|_| bad_hash(text, name))
 }
 
 /// A member that is hexadecimal data.

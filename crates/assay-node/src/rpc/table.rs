@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    blocks, branches, chain, coins, control, deployments, describe, generate, index, mempool, mempool_file,
-    mining, network, raw, relatives, scan, submit, template, testing, transactions,
+    blocks, branches, chain, coins, control, deployments, describe, fees, generate, index, mempool, mempool_file,
+    mining, network, proof, raw, relatives, scan, statistics, submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -240,6 +240,12 @@ const METHODS: &[&Method] = &[
     &network::GETCONNECTIONCOUNT,
     &network::GETNETWORKINFO,
     &network::GETPEERINFO,
+    &proof::GETTXOUTPROOF,
+    &proof::VERIFYTXOUTPROOF,
+    &statistics::GETBLOCKSTATS,
+    &statistics::GETCHAINTXSTATS,
+    &statistics::VERIFYCHAIN,
+    &fees::ESTIMATESMARTFEE,
     &describe::CREATEMULTISIG,
     &describe::DECODESCRIPT,
     &describe::DERIVEADDRESSES,
