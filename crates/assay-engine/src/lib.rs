@@ -49,11 +49,12 @@ pub use assay_consensus::amount::format_money;
 pub use assay_consensus::block::BlockError;
 pub use assay_consensus::params::ChainParams;
 pub use assay_hash::cpu;
-pub use assay_store::{CoinRef, CoinUsage};
 pub use assay_store::StrayKind;
 pub use assay_store::defect;
+pub use assay_store::{CoinRef, CoinUsage};
 pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
+pub use chainstate::{TrialChecks, TrialError};
 pub use checker::ImmediateChecker;
 pub use clock::{Clock, iso_time};
 pub use config::Config;
@@ -61,22 +62,21 @@ pub use deferred::{
     Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
     Schnorr, backend_name, default_script_batch,
 };
-pub use chainstate::{TrialChecks, TrialError};
 pub use engine::{ArchivedBlock, DeploymentInfo, Engine, TemplateError};
 pub use error::{ControlError, EngineError, OpenError};
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
 pub use mempool::{
-    MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolLoad, MiningChunk, UNCONFIRMED_HEIGHT,
-    UnconfirmedTx,
+    MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolLoad, MiningChunk,
+    UNCONFIRMED_HEIGHT, UnconfirmedTx,
 };
 pub use mining::{
     BlockTemplate, LastTemplate, MiningConfig, Selection, TemplateOptions, TemplateTx,
 };
 pub use news::ConnectedBlock;
 pub use types::{
-    BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised, SubmitOutcome, TestAccept,
-    Tip, TxReject, TxRejectCode, UtxoStats,
+    BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised,
+    SubmitOutcome, TestAccept, Tip, TxReject, TxRejectCode, UtxoStats,
 };
 pub use validate::{
     ConnectState, DatadirError, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray,

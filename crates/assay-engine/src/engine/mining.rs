@@ -47,7 +47,10 @@ impl Engine {
     ///
     /// # Errors
     /// When it would not be valid, which the transactions or the clock may be to blame for, or the engine fails.
-    pub fn block_template(&self, options: &TemplateOptions) -> Result<BlockTemplate, TemplateError> {
+    pub fn block_template(
+        &self,
+        options: &TemplateOptions,
+    ) -> Result<BlockTemplate, TemplateError> {
         let mut state = self.lock();
         state.check()?;
         let template = self.assemble_template(&mut state, options);
@@ -169,9 +172,9 @@ impl Engine {
         }
         let work = tree.get(last).chain_work.wrapping_sub(tree.get(first).chain_work);
         let words = work.to_le_bytes();
-        let words = words.chunks_exact(4).map(|word| {
-            f64::from(u32::from_le_bytes(word.try_into().unwrap_or_default()))
-        });
+        let words = words
+            .chunks_exact(4)
+            .map(|word| f64::from(u32::from_le_bytes(word.try_into().unwrap_or_default())));
         let scale = |(sum, factor), word| (sum + factor * word, factor * 4_294_967_296.0);
         let (work, _) = words.fold((0.0, 1.0), scale);
         work / f64::from(high - low)

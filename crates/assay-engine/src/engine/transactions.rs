@@ -5,9 +5,7 @@ use std::sync::Arc;
 use assay_wire::{OutPoint, Transaction, Txid};
 
 use super::Engine;
-use crate::mempool::{
-    Admitted, Candidate, MiningChunk, SETTLING_ROUNDS, Wish, trial_verdict,
-};
+use crate::mempool::{Admitted, Candidate, MiningChunk, SETTLING_ROUNDS, Wish, trial_verdict};
 use crate::types::{MempoolEntryInfo, MempoolInfo, TestAccept, TxReject};
 
 impl Engine {

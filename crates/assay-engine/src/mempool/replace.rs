@@ -169,7 +169,8 @@ impl Admission {
             unreachable!("where clusters have no limit nothing is replaced")
         };
         check_cluster_count(graph, candidate, direct)?;
-        let newcomer = Member::new(candidate.txid(), entry.cluster_fee_sat(), entry.adjusted_weight);
+        let newcomer =
+            Member::new(candidate.txid(), entry.cluster_fee_sat(), entry.adjusted_weight);
         let parents = pool.parents(entry);
         let plan = Plan { touched: touched(graph, direct, &parents), newcomer, parents };
         check_pays_for_itself(candidate, &plan)?;
@@ -210,8 +211,8 @@ impl Admission {
             }
         }
         let count_max = self.config.cluster_count_max.map(|max| max.min(CLUSTER_COUNT_MAX));
-        let is_too_large = count_max.is_some_and(|max| count > max)
-            || weight > self.config.cluster_weight_max();
+        let is_too_large =
+            count_max.is_some_and(|max| count > max) || weight > self.config.cluster_weight_max();
         if is_too_large { Err(candidate.refused("too-large-cluster", "")) } else { Ok(()) }
     }
 }

@@ -35,8 +35,10 @@ impl Assembled {
 
     fn add(&mut self, txid: &Txid, entry: &Entry, config: &MiningConfig) {
         if config.print_fee_rates {
-            let rate = entry.modified_fee_sat().saturating_mul(1000) / i64::from(entry.vsize.max(1));
-            let (sign, rate) = if rate < 0 { ("-", rate.unsigned_abs()) } else { ("", rate as u64) };
+            let rate =
+                entry.modified_fee_sat().saturating_mul(1000) / i64::from(entry.vsize.max(1));
+            let (sign, rate) =
+                if rate < 0 { ("-", rate.unsigned_abs()) } else { ("", rate as u64) };
             let (whole, part) = (rate / 100_000_000, rate % 100_000_000);
             tracing::info!("fee rate {sign}{whole}.{part:08} BTC/kvB txid {txid}");
         }
@@ -141,10 +143,8 @@ impl<F: Fn(&Entry) -> bool> Assembler<'_, F> {
 
     /// Adds transactions if they fit, all of them or none.
     fn offer(&mut self, entries: &[(&Txid, &Entry)], weight: u64) -> bool {
-        let sigops: u64 = entries
-            .iter()
-            .map(|(_, entry)| u64::from(entry.sigop_cost.max(entry.sigchecks)))
-            .sum();
+        let sigops: u64 =
+            entries.iter().map(|(_, entry)| u64::from(entry.sigop_cost.max(entry.sigchecks))).sum();
         let fits = self.assembled.weight + weight < self.config.weight_max
             && self.assembled.sigops + sigops < self.sigops_max
             && entries.iter().all(|(_, entry)| (self.is_final)(entry));

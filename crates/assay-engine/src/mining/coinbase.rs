@@ -1,8 +1,6 @@
 //! The transaction that pays the miner.
 
-use assay_consensus::commitment::{
-    WITNESS_COMMITMENT_HEADER, height_prefix, witness_commitment,
-};
+use assay_consensus::commitment::{WITNESS_COMMITMENT_HEADER, height_prefix, witness_commitment};
 use assay_consensus::params::ChainParams;
 use assay_wire::{Encoding, OutPoint, Transaction, Wtxid, encode};
 

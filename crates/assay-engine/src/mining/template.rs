@@ -77,7 +77,12 @@ impl BlockTemplate {
     }
 
     /// Moves the time on to `now_s`, and the target where it depends on that.
-    pub(crate) fn refresh<A: Ancestors>(&mut self, params: &ChainParams, ancestors: &A, now_s: u64) {
+    pub(crate) fn refresh<A: Ancestors>(
+        &mut self,
+        params: &ChainParams,
+        ancestors: &A,
+        now_s: u64,
+    ) {
         let now = u32::try_from(now_s).unwrap_or(u32::MAX);
         self.header.time = self.header.time.max(self.min_time).max(now);
         self.header.bits = next_work_required(params, ancestors, self.header.time);

@@ -246,20 +246,26 @@ pub(crate) fn check_members(
 }
 
 /// The same where none may be missing.
-pub(crate) fn require_members(
-    object: Value<'_>,
-    types: &[(&str, &str)],
-) -> Result<(), RpcError> {
+pub(crate) fn require_members(object: Value<'_>, types: &[(&str, &str)]) -> Result<(), RpcError> {
     if object.type_name() != "object" {
         return Err(wrong_type(Some(object), "object"));
     }
     for (name, expected) in types {
-        match object.member(name) {
-            Some(value) => check_member(name, value, expected)?,
-            None => return Err(RpcError::new(Code::Type, format!("Missing {name}"))),
-        }
+        require_member(object, name, expected)?;
     }
     check_members(Some(object), types)
+}
+
+/// Checks that an object has a member, and its type.
+pub(crate) fn require_member(
+    object: Value<'_>,
+    name: &str,
+    expected: &str,
+) -> Result<(), RpcError> {
+    match object.member(name) {
+        Some(value) => check_member(name, value, expected),
+        None => Err(RpcError::new(Code::Type, format!("Missing {name}"))),
+    }
 }
 
 fn check_member(name: &str, value: Value<'_>, expected: &str) -> Result<(), RpcError> {

@@ -150,9 +150,7 @@ fn segwit(expected: &str, text: &str) -> Result<Payee, String> {
     let bytes = program.len();
     let unit = if bytes == 1 { "byte" } else { "bytes" };
     if version == 0 && ![20, 32].contains(&bytes) {
-        return Err(format!(
-            "Invalid Bech32 v0 address program size ({bytes} {unit}), per BIP141"
-        ));
+        return Err(format!("Invalid Bech32 v0 address program size ({bytes} {unit}), per BIP141"));
     }
     if version > 16 {
         return Err("Invalid Bech32 address witness version".to_owned());
@@ -251,8 +249,7 @@ mod tests {
     fn what_is_written_is_read() {
         for name in ["main", "regtest", "bch-regtest"] {
             let params = chain(name);
-            let mut payees =
-                vec![Payee::PubkeyHash([7; 20]), Payee::ScriptHash(vec![8; 20])];
+            let mut payees = vec![Payee::PubkeyHash([7; 20]), Payee::ScriptHash(vec![8; 20])];
             if params.cash.is_some() {
                 payees.push(Payee::ScriptHash(vec![9; 32]));
             } else {
@@ -277,13 +274,13 @@ mod tests {
         for (text, expected) in [
             ("", "Invalid or unsupported Segwit (Bech32) or Base58 encoding."),
             ("1234", "Invalid checksum or length of Base58 address (P2PKH or P2SH)"),
-            ("3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy", "Invalid or unsupported Base58-encoded address."),
+            (
+                "3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy",
+                "Invalid or unsupported Base58-encoded address.",
+            ),
             ("bcrt1", "Invalid separator position"),
             ("BCRT1q", "Invalid character or mixed case"),
-            (
-                "bcrt1sqqpl9r5c",
-                "Version 1+ witness address must use Bech32m checksum",
-            ),
+            ("bcrt1sqqpl9r5c", "Version 1+ witness address must use Bech32m checksum"),
         ] {
             assert_eq!(Payee::parse(&params, text), Err(expected.to_owned()), "{text}");
         }

@@ -68,8 +68,11 @@ fn info(node: &Node<'_>, hash: &assay_wire::BlockHash, out: &mut Vec<u8>) -> Res
     object.key("height").int(entry.height);
     let mut flags = object.key("script_flags").array();
     let set = params.block_script_flags(entry.height, hash);
-    let mut names: Vec<&str> =
-        Flags::NAMED.iter().filter(|(_, flag)| set.contains(*flag)).map(|(name, _)| *name).collect();
+    let mut names: Vec<&str> = Flags::NAMED
+        .iter()
+        .filter(|(_, flag)| set.contains(*flag))
+        .map(|(name, _)| *name)
+        .collect();
     names.sort_unstable();
     for name in names {
         flags.item().string(name);
@@ -131,7 +134,8 @@ fn write_bip9(info: &DeploymentInfo, next_height: u32, object: &mut Object<'_>) 
         statistics.key("count").count(count);
         if *state == DeploymentState::Started {
             let silent = signals.len() - count;
-            let allowed = (deployment.period - deployment.threshold.min(deployment.period)) as usize;
+            let allowed =
+                (deployment.period - deployment.threshold.min(deployment.period)) as usize;
             statistics.key("threshold").int(deployment.threshold);
             statistics.key("possible").bool(silent <= allowed);
         }

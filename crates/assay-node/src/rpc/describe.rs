@@ -11,8 +11,7 @@ use super::decode::Payee;
 use super::descriptor::{Descriptor, NeedsPrivateKey, multisig, pay_to_key_hash, witness};
 use super::scan::parse_range;
 use super::script::{
-    descriptor_checksum, has_valid_ops, infer_descriptor, write_script_members,
-    write_script_pubkey,
+    descriptor_checksum, has_valid_ops, infer_descriptor, write_script_members, write_script_pubkey,
 };
 use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Rpc};
@@ -146,7 +145,8 @@ pub(super) const GETDESCRIPTORINFO: Method = Method {
         let all = Descriptor::parse(&rpc.params, &text).map_err(bad_key)?;
         let body = text.split('#').next().unwrap_or_default().to_owned();
         let is_range = all.iter().any(Descriptor::is_range);
-        let is_solvable = !matches!(all[..], [Descriptor::Addr(_) | Descriptor::Raw(_) | Descriptor::RawTr(_)]);
+        let is_solvable =
+            !matches!(all[..], [Descriptor::Addr(_) | Descriptor::Raw(_) | Descriptor::RawTr(_)]);
         let has_private = ["prv", "PRV"].iter().any(|mark| body.contains(mark));
         Ok(Job::call(args, move |_, out| {
             let checksum = descriptor_checksum(&body).unwrap_or_default();
@@ -201,9 +201,7 @@ fn write_decoded(params: &ChainParams, script: &[u8], object: &mut Object<'_>) {
     if !can_be_wrapped(&kind, script) {
         return;
     }
-    let p2sh = |script: &[u8]| {
-        address::encode(params, Destination::ScriptHash(&hash160(script)))
-    };
+    let p2sh = |script: &[u8]| address::encode(params, Destination::ScriptHash(&hash160(script)));
     object.key("p2sh").string(&p2sh(script));
     let program = match &kind {
         _ if params.cash.is_some() => return,
@@ -249,9 +247,9 @@ fn can_be_wrapped(kind: &OutputKind<'_>, script: &[u8]) -> bool {
     if is_final || is_unspendable || !has_valid_ops(script) {
         return false;
     }
-    Instructions::new(script).flatten().all(|one| {
-        one.opcode != op::CHECKSIGADD && !is_op_success(one.opcode)
-    })
+    Instructions::new(script)
+        .flatten()
+        .all(|one| one.opcode != op::CHECKSIGADD && !is_op_success(one.opcode))
 }
 
 fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
@@ -364,9 +362,9 @@ fn derive_addresses(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     for one in &all {
         let mut list = Vec::new();
         for position in low..=high {
-            let expanded = one.expand(&rpc.params, position).map_err(|NeedsPrivateKey| {
-                bad_key("Cannot derive script without private keys")
-            })?;
+            let expanded = one
+                .expand(&rpc.params, position)
+                .map_err(|NeedsPrivateKey| bad_key("Cannot derive script without private keys"))?;
             for script in expanded.into_iter().map(|one| one.script) {
                 list.push(address_of(&rpc.params, &script)?);
             }

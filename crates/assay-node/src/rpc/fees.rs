@@ -1,7 +1,7 @@
 //! What a transaction should pay. Nothing is estimated yet, and that is what is said.
 
-use super::table::{Kind, Method, Need, optional, required};
 use super::Job;
+use super::table::{Kind, Method, Need, optional, required};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const ESTIMATESMARTFEE: Method = Method {

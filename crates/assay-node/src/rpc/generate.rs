@@ -95,12 +95,8 @@ pub(super) const GENERATEBLOCK: Method = Method {
     prepare: generate_block,
 };
 
-const MAX_TRIES: ArgSpec = optional(
-    "maxtries",
-    Kind::Number,
-    Need::Default("1000000"),
-    "How many nonces to try in all",
-);
+const MAX_TRIES: ArgSpec =
+    optional("maxtries", Kind::Number, Need::Default("1000000"), "How many nonces to try in all");
 
 const HASHES: &str = "[ \"hex\", ... ]    (json array) The hashes of the blocks";
 
@@ -128,9 +124,8 @@ fn descriptor_script(rpc: &Rpc, text: &str) -> Result<Result<Vec<u8>, String>, R
         return Err(bad(text));
     }
     let expanded = one.expand(&rpc.params, 0);
-    let mut scripts = expanded.map_err(|NeedsPrivateKey| {
-        bad_key("Cannot derive script without private keys")
-    })?;
+    let mut scripts =
+        expanded.map_err(|NeedsPrivateKey| bad_key("Cannot derive script without private keys"))?;
     // Of those of combo() the one that pays a witness key hash, or a key hash where the key has no such.
     let at = match scripts.len() {
         1 => 0,

@@ -73,7 +73,12 @@ pub(super) const PRIORITISETRANSACTION: Method = Method {
             What is added later adds up.",
     args: &[
         required("txid", Kind::Hex, "The transaction id"),
-        optional("dummy", Kind::Number, Need::Optional, "Zero or null; an earlier interface had it"),
+        optional(
+            "dummy",
+            Kind::Number,
+            Need::Optional,
+            "Zero or null; an earlier interface had it",
+        ),
         // Optional only in form: what comes before it may be left out.
         optional("fee_delta", Kind::Number, Need::Optional, "Satoshi to add; required"),
     ],

@@ -94,7 +94,8 @@ fn find(node: &Node<'_>, txids: &[Txid]) -> Result<BlockHash, RpcError> {
     for txid in txids {
         for vout in 0..OUTPUTS_MAX {
             let outpoint = OutPoint { txid: *txid, vout };
-            let found = node.engine.coin(&outpoint, false).map_err(|error| engine_failed(&error))?;
+            let found =
+                node.engine.coin(&outpoint, false).map_err(|error| engine_failed(&error))?;
             if let Some((coin, _)) = found {
                 return node.engine.block_hash_at(coin.height).ok_or_else(block_not_found);
             }
@@ -154,7 +155,8 @@ impl Builder {
         let mut levels = vec![txids.iter().map(|txid| txid.0).collect::<Vec<_>>()];
         let mut marks = vec![matches.to_vec()];
         while let Some(level) = levels.last().filter(|level| level.len() > 1) {
-            let above = level.chunks(2).map(|pair| parent(&pair[0], pair.last().unwrap_or(&pair[0])));
+            let above =
+                level.chunks(2).map(|pair| parent(&pair[0], pair.last().unwrap_or(&pair[0])));
             let above: Vec<_> = above.collect();
             let marked = marks.last().map_or_else(Vec::new, |level| {
                 level.chunks(2).map(|pair| pair.iter().any(|mark| *mark)).collect()

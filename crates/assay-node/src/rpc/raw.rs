@@ -53,7 +53,12 @@ pub(super) const CREATERAWTRANSACTION: Method = Method {
     args: &[
         required("inputs", Kind::Array, "Objects with txid, vout and perhaps sequence"),
         OUTPUTS,
-        optional("locktime", Kind::Number, Need::Default("0"), "Height or time before which it is not final"),
+        optional(
+            "locktime",
+            Kind::Number,
+            Need::Default("0"),
+            "Height or time before which it is not final",
+        ),
         optional(
             "replaceable",
             Kind::Bool,
@@ -120,8 +125,8 @@ fn is_sane(tx: &Transaction) -> bool {
 fn create(rpc: &Rpc, args: &Args<'_>) -> Result<Vec<u8>, RpcError> {
     let replaceable = args.value(3).map(|_| args.bool_or(3, true)).transpose()?;
     let lock_time: i64 = args.integer_or(2, 0)?;
-    let lock_time = u32::try_from(lock_time)
-        .map_err(|_| bad("Invalid parameter, locktime out of range"))?;
+    let lock_time =
+        u32::try_from(lock_time).map_err(|_| bad("Invalid parameter, locktime out of range"))?;
     let version: u32 = args.integer_or(4, 2)?;
     if !(1..=3).contains(&version) {
         return Err(bad("Invalid parameter, version out of range(1~3)"));
@@ -177,8 +182,8 @@ fn inputs(
         let vout = input.member("vout").filter(|vout| vout.type_name() == "number");
         let vout = vout.ok_or_else(|| bad("Invalid parameter, missing vout key"))?;
         let vout: i32 = args::integer_of(vout)?;
-        let vout = u32::try_from(vout)
-            .map_err(|_| bad("Invalid parameter, vout cannot be negative"))?;
+        let vout =
+            u32::try_from(vout).map_err(|_| bad("Invalid parameter, vout cannot be negative"))?;
         let sequence = match input.member("sequence").filter(|one| one.type_name() == "number") {
             None => usual,
             Some(value) => u32::try_from(args::integer_of::<i64>(value)?)
@@ -194,8 +199,7 @@ fn outputs(
     params: &ChainParams,
     given: Option<Value<'_>>,
 ) -> Result<Vec<(i64, Vec<u8>)>, RpcError> {
-    let given = given
-        .ok_or_else(|| bad("Invalid parameter, output argument must be non-null"))?;
+    let given = given.ok_or_else(|| bad("Invalid parameter, output argument must be non-null"))?;
     let members = match given.type_name() {
         "object" => given.members().unwrap_or_default(),
         "array" => {

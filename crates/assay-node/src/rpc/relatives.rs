@@ -135,10 +135,7 @@ fn not_there() -> RpcError {
     RpcError::new(Code::InvalidAddressOrKey, "Transaction not in mempool")
 }
 
-fn relatives(
-    args: &Args<'_>,
-    next: fn(&MempoolEntryInfo) -> &[Txid],
-) -> Result<Job, RpcError> {
+fn relatives(args: &Args<'_>, next: fn(&MempoolEntryInfo) -> &[Txid]) -> Result<Job, RpcError> {
     let txid = args.txid(0, "txid")?;
     let verbose = args.bool_or(1, false)?;
     Ok(Job::call(args, move |node, out| {
@@ -212,7 +209,10 @@ fn spending(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     if given.is_empty() {
         return Err(bad("Invalid parameter, outputs are missing"));
     }
-    args::check_members(args.value(1), &[("mempool_only", "bool"), ("return_spending_tx", "bool")])?;
+    args::check_members(
+        args.value(1),
+        &[("mempool_only", "bool"), ("return_spending_tx", "bool")],
+    )?;
     let mempool_only = args.option_or(1, "mempool_only", true)?;
     let with_tx = args.option_or(1, "return_spending_tx", false)?;
     let mut outpoints = Vec::with_capacity(given.len());
@@ -220,8 +220,8 @@ fn spending(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         args::require_members(output, &[("txid", "string"), ("vout", "number")])?;
         let txid = args::hash_member(output, "txid")?;
         let vout: i32 = args::integer_member(output, "vout")?;
-        let vout = u32::try_from(vout)
-            .map_err(|_| bad("Invalid parameter, vout cannot be negative"))?;
+        let vout =
+            u32::try_from(vout).map_err(|_| bad("Invalid parameter, vout cannot be negative"))?;
         outpoints.push(OutPoint { txid, vout });
     }
     Ok(Job::call(args, move |node, out| {

@@ -145,10 +145,11 @@ fn needles(rpc: &Rpc, objects: Value<'_>) -> Result<Needles, RpcError> {
             let (low, high) = if descriptor.is_range() { range } else { (0, 0) };
             let number = needles.descriptors.len() as u32;
             for position in low..=high {
-                let expanded = descriptor.expand(&rpc.params, position).map_err(|NeedsPrivateKey| {
-                    let text = format!("Cannot derive script without private keys: '{text}'");
-                    RpcError::new(Code::InvalidAddressOrKey, text)
-                })?;
+                let expanded =
+                    descriptor.expand(&rpc.params, position).map_err(|NeedsPrivateKey| {
+                        let text = format!("Cannot derive script without private keys: '{text}'");
+                        RpcError::new(Code::InvalidAddressOrKey, text)
+                    })?;
                 for one in expanded {
                     needles.scripts.entry(one.script.into()).or_insert((number, position));
                 }
@@ -187,8 +188,7 @@ pub(super) fn parse_range(value: Value<'_>) -> Result<(u32, u32), RpcError> {
         "number" => (0, number(value).ok_or_else(form)?),
         "array" => match value.elements().unwrap_or_default()[..] {
             [low, high] => {
-                let (low, high) =
-                    (number(low).ok_or_else(form)?, number(high).ok_or_else(form)?);
+                let (low, high) = (number(low).ok_or_else(form)?, number(high).ok_or_else(form)?);
                 if low > high {
                     let text = "Range specified as [begin,end] must not have begin after end";
                     return Err(bad(text));

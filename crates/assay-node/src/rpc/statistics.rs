@@ -21,7 +21,12 @@ pub(super) const GETCHAINTXSTATS: Method = Method {
     about: "Number and rate of transactions on the active chain.",
     args: &[
         optional("nblocks", Kind::Number, Need::Default("one month"), "Blocks of the window"),
-        optional("blockhash", Kind::Hex, Need::Default("chain tip"), "The block that ends the window"),
+        optional(
+            "blockhash",
+            Kind::Hex,
+            Need::Default("chain tip"),
+            "The block that ends the window",
+        ),
     ],
     result: "\
 {                                  (json object)
@@ -110,9 +115,7 @@ fn chain_stats(
             month.min(height - 1).max(0)
         }
         Some(count) if count < 0 || (count > 0 && count >= height) => {
-            return Err(bad(
-                "Invalid block count: should be between 0 and the block's height - 1",
-            ));
+            return Err(bad("Invalid block count: should be between 0 and the block's height - 1"));
         }
         Some(count) => count,
     };

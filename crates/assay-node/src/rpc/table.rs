@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    blocks, branches, chain, coins, control, deployments, describe, fees, generate, index, mempool, mempool_file,
-    mining, network, proof, raw, relatives, scan, statistics, submit, template, testing, transactions,
+    blocks, branches, chain, coins, control, deployments, describe, fees, generate, index, mempool,
+    mempool_file, mining, network, proof, raw, relatives, scan, sign_raw, statistics, submit,
+    template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -251,6 +252,7 @@ const METHODS: &[&Method] = &[
     &describe::DERIVEADDRESSES,
     &describe::GETDESCRIPTORINFO,
     &describe::VALIDATEADDRESS,
+    &sign_raw::SIGNRAWTRANSACTIONWITHKEY,
     &raw::CREATERAWTRANSACTION,
     &raw::DECODERAWTRANSACTION,
     &transactions::GETRAWTRANSACTION,

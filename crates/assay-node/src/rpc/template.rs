@@ -105,8 +105,8 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     };
     if mode == "proposal" {
         let data = member("data").filter(|data| data.type_name() == "string");
-        let data = data
-            .ok_or_else(|| RpcError::new(Code::Type, "Missing data String key for proposal"))?;
+        let data =
+            data.ok_or_else(|| RpcError::new(Code::Type, "Missing data String key for proposal"))?;
         let block = data.hex().and_then(|raw| Block::parse_prefix(raw, rpc.params.encoding).ok());
         let block =
             block.ok_or_else(|| RpcError::new(Code::Deserialization, "Block decode failed"))?;
@@ -211,15 +211,12 @@ fn current(node: &Node<'_>) -> Result<BlockTemplate, RpcError> {
     let is_stale = cached.as_ref().is_none_or(|cached| {
         let is_other_tip = cached.template.header.prev_block != node.engine.tip().hash;
         let is_old = now_s.saturating_sub(cached.made_s) > KEPT_S;
-        is_other_tip
-            || is_old && cached.template.mempool_updates != node.engine.mempool_updates()
+        is_other_tip || is_old && cached.template.mempool_updates != node.engine.mempool_updates()
     });
     if is_stale {
         *cached = None;
-        let options = TemplateOptions {
-            coinbase_script: vec![op::PUSH1],
-            selection: Selection::Mempool,
-        };
+        let options =
+            TemplateOptions { coinbase_script: vec![op::PUSH1], selection: Selection::Mempool };
         let template = node.engine.block_template(&options).map_err(|error| no_template(&error))?;
         *cached = Some(Cached { template, made_s: now_s });
     }
@@ -263,7 +260,8 @@ fn write(
     object.key("noncerange").string("00000000ffffffff");
     let scale = if is_segwit { 1 } else { WITNESS_SCALE_FACTOR };
     object.key("sigoplimit").int(MAX_BLOCK_SIGOPS_COST / scale);
-    let size_max = if params.cash.is_some() { params.block_bytes_max() } else { MAX_BLOCK_WEIGHT / scale };
+    let size_max =
+        if params.cash.is_some() { params.block_bytes_max() } else { MAX_BLOCK_WEIGHT / scale };
     object.key("sizelimit").int(size_max);
     if is_segwit {
         object.key("weightlimit").int(MAX_BLOCK_WEIGHT);

@@ -28,8 +28,7 @@ pub(super) const SETMOCKTIME: Method = Method {
         }
         let time_s: i64 = args.integer(0)?;
         let time = u32::try_from(time_s).map_err(|_| {
-            let text =
-                format!("Mocktime must be in the range [0, {}], not {time_s}.", u32::MAX);
+            let text = format!("Mocktime must be in the range [0, {}], not {time_s}.", u32::MAX);
             RpcError::new(Code::InvalidParameter, text)
         })?;
         Ok(Job::call(args, move |node, out| {

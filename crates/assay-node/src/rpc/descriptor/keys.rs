@@ -277,8 +277,7 @@ fn parse_source(
             return plain(PublicKey::from_secret_key(&key), is_compressed);
         }
     }
-    let root =
-        Extended::parse(params, name).ok_or_else(|| format!("key '{name}' is not valid"))?;
+    let root = Extended::parse(params, name).ok_or_else(|| format!("key '{name}' is not valid"))?;
     let (wildcard, steps) = match steps.split_last() {
         Some((&"*", steps)) => (Wildcard::Plain, steps),
         Some((&("*'" | "*h"), steps)) => (Wildcard::Hardened, steps),

@@ -187,7 +187,8 @@ fn multi(
         return Err("multi(): Multipath derivation paths have mismatched lengths".to_owned());
     }
     let pick = |at: usize| keys.iter().map(|one| one[at.min(one.len() - 1)].clone()).collect();
-    let all = (0..alternatives).map(|at| Descriptor::Multi { is_sorted, threshold, keys: pick(at) });
+    let all =
+        (0..alternatives).map(|at| Descriptor::Multi { is_sorted, threshold, keys: pick(at) });
     Ok(all.collect())
 }
 
@@ -225,14 +226,14 @@ mod tests {
         assert_eq!(nested, "a914bcfeb728b584253d5f3f70bcb780e9ef218a68f487");
         // BIP86 has no vector for this key; the tweak is checked by Core's own address of it.
         let taproot = one(&format!("tr({})", &g[2..]));
-        assert_eq!(
-            taproot,
-            "5120da4710964f7852695de2da025290e24af6d8c281de5a0b902b7135fd9fd74d21"
-        );
+        assert_eq!(taproot, "5120da4710964f7852695de2da025290e24af6d8c281de5a0b902b7135fd9fd74d21");
         assert_eq!(one(&format!("multi(1,{g})")), format!("5121{g}51ae"));
         let combo = scripts(&format!("combo({g})"));
         assert_eq!(combo.len(), 4);
-        assert_eq!(combo[1].1[..], format!("pkh([751e76e8]{g})#{}", &combo[1].1[combo[1].1.len() - 8..]));
+        assert_eq!(
+            combo[1].1[..],
+            format!("pkh([751e76e8]{g})#{}", &combo[1].1[combo[1].1.len() - 8..])
+        );
     }
 
     #[test]
@@ -258,7 +259,10 @@ mod tests {
             ("1234", "'1234' is not a valid descriptor function"),
             ("raw(5)", "Raw script is not hex"),
             ("raw(51)#", "Expected 8 character checksum, not 0 characters"),
-            ("raw(51)#aaaaaaaa", "Provided checksum 'aaaaaaaa' does not match computed checksum '8lvh9jxk'"),
+            (
+                "raw(51)#aaaaaaaa",
+                "Provided checksum 'aaaaaaaa' does not match computed checksum '8lvh9jxk'",
+            ),
             ("a#b#c", "Multiple '#' symbols"),
             ("addr(x)", "Address is not valid"),
             ("sh(addr(x))", "Can only have addr() at top level"),
