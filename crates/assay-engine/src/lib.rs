@@ -47,6 +47,7 @@ mod verify;
 pub use assay_consensus::amount::format_money;
 pub use assay_consensus::block::BlockError;
 pub use assay_consensus::params::ChainParams;
+pub use assay_consensus::uint256::U256;
 pub use assay_hash::cpu;
 pub use assay_store::CoinUsage;
 pub use assay_store::StrayKind;

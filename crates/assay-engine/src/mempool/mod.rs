@@ -38,7 +38,6 @@ pub(crate) use disconnected::DisconnectedTxs;
 pub use file::{MempoolFileDamage, MempoolFileError, MempoolLoad};
 pub(crate) use file::{Reader, Saved, write};
 pub use journal::{MempoolDelta, UnconfirmedTx};
-pub(crate) use limit::EXPIRY_S;
 pub(crate) use pool::Mempool;
 pub(crate) use turns::Turns;
 
