@@ -60,7 +60,10 @@ pub use deferred::{
     Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
     Schnorr, backend_name, default_script_batch,
 };
-pub use engine::{ArchivedBlock, Engine};
+pub use engine::{
+    ArchivedBlock, BlockFault, Engine, FaultKind, FetchPlan, FetchWish, HeaderPlace, HeadersError,
+    Taken, Wanted, WorkShown,
+};
 pub use error::{ControlError, EngineError, OpenError};
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;

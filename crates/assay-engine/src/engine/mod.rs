@@ -3,11 +3,13 @@
 //! What the engine does is below it: it takes the locks and calls. Its methods are in the files of this folder alone.
 
 mod control;
+mod download;
 mod follow;
 mod mempool_file;
 mod query;
 mod serve;
 mod submit;
+mod take;
 mod transactions;
 
 use std::ops::{Deref, DerefMut};
@@ -15,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use assay_consensus::block::BlockError;
 use assay_consensus::params::ChainParams;
 use assay_store::defect::Whole;
 use assay_store::io::{Io, RealIo};
@@ -23,7 +26,7 @@ use assay_wire::{Block, BlockHash};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::apply::CoinbaseLog;
-use crate::chainstate::{Chainstate, State};
+use crate::chainstate::{Chainstate, Judged, Ready, State};
 use crate::config::Config;
 use crate::deferred;
 use crate::error::{EngineError, OpenError};
@@ -33,7 +36,9 @@ use crate::news::News;
 use crate::scripts::Verifier;
 use crate::tree::BlockTree;
 use crate::types::Tip;
+pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
 pub use serve::ArchivedBlock;
+pub use take::{BlockFault, FaultKind, HeadersError, Taken, WorkShown};
 
 /// A validating engine over one chain in one folder.
 ///
@@ -46,12 +51,21 @@ pub struct Engine {
     io: Arc<dyn Io>,
     mempool_loaded: AtomicBool,
     saving_mempool: Mutex<()>,
+    /// Blocks that were found invalid since it was asked last.
+    rejected: Mutex<Vec<(BlockHash, BlockError)>>,
 }
 
 /// The state, locked. Fields are dropped in order: a panic ends the process before another thread gets the lock.
 struct StateGuard<'a> {
     _whole: Whole,
     state: MutexGuard<'a, State>,
+}
+
+impl StateGuard<'_> {
+    /// Lets go of it, to the one who has waited longest.
+    fn unlock_fair(self) {
+        MutexGuard::unlock_fair(self.state);
+    }
 }
 
 impl Deref for StateGuard<'_> {
@@ -117,6 +131,8 @@ impl Engine {
                 mempool,
                 coinbases: CoinbaseLog::default(),
                 flushes: FlushPolicy::new(Some(config.flush_interval)),
+                ready: Ready::default(),
+                way: None,
                 poisoned: None,
             }),
             chain: Chainstate {
@@ -131,6 +147,7 @@ impl Engine {
             turns: Turns::default(),
             io,
             saving_mempool: Mutex::new(()),
+            rejected: Mutex::default(),
         };
         engine.recover(&store.recovery.unindexed)?;
         engine.chain.news.download().log_start(&engine.tip(), &params);
@@ -161,8 +178,20 @@ impl Engine {
         Ok(())
     }
 
-    /// The state. A panic while it is held ends the process: no thread sees it half changed.
+    /// The state, with the coins at the tip. A panic while it is held ends the process: no thread sees it half changed.
     fn lock(&self) -> StateGuard<'_> {
+        let mut state = self.lock_tree();
+        let mut judged = Judged::default();
+        // After an error it refuses to go on, as its user finds.
+        let _ = self.chain.settle(&mut state, &mut judged);
+        let rejected = judged.into_rejected(&state.tree);
+        self.rejected.lock().extend(rejected);
+        state
+    }
+
+    /// The state, with the coins where they are: at the tip or, while blocks are being connected, above it. For all that needs
+    /// the tree alone; it waits for one block at most.
+    fn lock_tree(&self) -> StateGuard<'_> {
         StateGuard { _whole: Whole::begin("the chain's state"), state: self.state.lock() }
     }
 
