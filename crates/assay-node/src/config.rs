@@ -115,6 +115,12 @@ impl NodeConfig {
         self.datadir.join(self.params.datadir_subfolder)
     }
 
+    /// How the node introduces itself, also where it serves no peers.
+    pub(crate) fn user_agent(&self) -> String {
+        let of_nobody = || P2pConfig::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).user_agent();
+        self.p2p.as_ref().map_or_else(of_nobody, P2pConfig::user_agent)
+    }
+
     /// How the engine of this chain is set up.
     pub fn engine_config(&self) -> assay_engine::Config {
         let mut config = assay_engine::Config::new(self.chain_dir(), Arc::clone(&self.params));

@@ -115,7 +115,12 @@ impl Node {
         for address in &addresses {
             tracing::info!("Binding RPC on address {} port {}", address.ip(), address.port());
         }
-        let rpc = Arc::new(Rpc::new(Arc::clone(&config.params), log_path, stop.clone()));
+        let rpc = Arc::new(Rpc::new(
+            Arc::clone(&config.params),
+            config.user_agent(),
+            log_path,
+            stop.clone(),
+        ));
         let peers_stopping = stopping.clone();
         let serving = runtime.spawn(server.serve(
             Arc::clone(&rpc),

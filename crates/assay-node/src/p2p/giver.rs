@@ -116,6 +116,7 @@ impl Giver<'_> {
             std::net::IpAddr::V6(ip) => ip.octets(),
         };
         let receiver = NetAddress { services: 0, ip, port: address.port() };
+        let user_agent = self.shared.config.user_agent();
         let version = Version {
             version: super::PROTOCOL_VERSION,
             services,
@@ -123,7 +124,7 @@ impl Giver<'_> {
             receiver,
             sender: NetAddress { services, ..NetAddress::default() },
             nonce: random()?,
-            user_agent: super::USER_AGENT.as_bytes(),
+            user_agent: user_agent.as_bytes(),
             start_height: self.shared.engine.tip().height.cast_signed(),
             // Blocks alone are served: there is nothing to tell us of.
             relay: Some(false),

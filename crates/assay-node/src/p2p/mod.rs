@@ -33,7 +33,6 @@ use crate::error::NodeError;
 pub(crate) const PROTOCOL_VERSION: i32 = 70016;
 /// Bitcoin Core 0.8 and those that came with it.
 pub(crate) const PROTOCOL_MIN: i32 = 60002;
-pub(crate) const USER_AGENT: &str = concat!("/Assay:", env!("CARGO_PKG_VERSION"), "/");
 
 /// Names of service bits, lowest first (Core `protocol.h`; BCHN `protocol.h` for the sixth).
 pub(crate) const SERVICES: [(u64, &str); 4] = [

@@ -39,6 +39,8 @@ use crate::p2p::Peers;
 /// The node as seen through RPC.
 pub(crate) struct Rpc {
     params: Arc<ChainParams>,
+    /// How the node introduces itself to peers.
+    user_agent: String,
     /// Empty while the node starts.
     engine: OnceLock<Arc<Engine>>,
     /// Empty where there is none.
@@ -84,12 +86,14 @@ impl Rpc {
     /// `stop` is set to true when a caller asks for shutdown.
     pub(crate) fn new(
         params: Arc<ChainParams>,
+        user_agent: String,
         log_path: PathBuf,
         stop: watch::Sender<bool>,
     ) -> Self {
         let active = Mutex::default();
         Self {
             params,
+            user_agent,
             engine: OnceLock::new(),
             index: OnceLock::new(),
             peers: OnceLock::new(),

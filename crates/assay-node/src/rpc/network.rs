@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::table::Method;
 use super::{Job, Node};
 use crate::jsonrpc::{Json, RpcError};
-use crate::p2p::{PROTOCOL_VERSION, Peer, SERVICES, USER_AGENT};
+use crate::p2p::{PROTOCOL_VERSION, Peer, SERVICES};
 
 pub(super) const GETCONNECTIONCOUNT: Method = Method {
     name: "getconnectioncount",
@@ -182,7 +182,7 @@ fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let connections = count(node);
     let mut object = Json::new(out).object();
     object.key("version").int(version_number());
-    object.key("subversion").string(USER_AGENT);
+    object.key("subversion").string(&node.rpc.user_agent);
     object.key("protocolversion").int(PROTOCOL_VERSION);
     services(object.key("localservices"), offered);
     service_names(object.key("localservicesnames"), offered);
