@@ -61,8 +61,8 @@ pub use deferred::{
     Schnorr, backend_name, default_script_batch,
 };
 pub use engine::{
-    ArchivedBlock, BlockFault, Engine, FaultKind, FetchPlan, FetchWish, HeaderPlace, HeadersError,
-    Taken, Wanted, WorkShown,
+    ArchivedBlock, BlockFault, ConnectReport, Engine, FaultKind, FetchPlan, FetchWish, HeaderPlace,
+    HeadersError, Taken, Wanted, WorkShown,
 };
 pub use error::{ControlError, EngineError, OpenError};
 #[cfg(fuzzing)]

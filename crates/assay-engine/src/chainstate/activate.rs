@@ -343,10 +343,18 @@ impl Chainstate {
         let node = state.tree.get(id);
         let (hash, height, reason) = (node.hash, node.height, error.reject_reason());
         tracing::warn!("invalid block {hash} at height {height}: {reason}: {error}");
+        // As Core words it (`validation.cpp`, `ConnectTip`); its tests look for it.
+        tracing::error!("Block validation error: {}", evidence(&error));
         self.mark_failed(state, id)?;
         judged.rejected.push((id, error));
         Ok(())
     }
+}
+
+/// Reject reason and, where there is any, evidence.
+fn evidence(error: &BlockError) -> String {
+    let (reason, debug) = (error.reject_reason(), error.debug_message());
+    if debug.is_empty() { reason.into_owned() } else { format!("{reason}, {debug}") }
 }
 
 /// Bytes of blocks that wait in memory to be connected; others are read from the archive.

@@ -147,7 +147,12 @@ impl Engine {
 
     /// The blocks between the active branch and `last` that are not archived, lowest first, where the tip is young and there are
     /// few: they are fetched at once (Core `net_processing.cpp`, `HeadersDirectFetchBlocks`).
-    pub fn plan_direct_fetch(&self, last: &BlockHash, max: usize) -> Vec<Wanted> {
+    pub fn plan_direct_fetch(
+        &self,
+        last: &BlockHash,
+        max: usize,
+        is_under_way: impl Fn(&BlockHash) -> bool,
+    ) -> Vec<Wanted> {
         let state = self.lock_tree();
         let tree = &state.tree;
         let young = u64::from(self.chain.params().pow.target_spacing_s) * YOUNG_SPACINGS;
@@ -158,13 +163,21 @@ impl Engine {
         if !is_young || tree.get(last).is_failed() || tree.get(last).chain_work < tip.chain_work {
             return Vec::new();
         }
-        let fork = tree.fork_with_active(last);
-        if tree.get(last).height - tree.get(fork).height > max as u32 {
-            return Vec::new();
+        let mut wanted = Vec::new();
+        let mut at = last;
+        while !tree.is_active(at) {
+            let node = tree.get(at);
+            if !node.has_data() && !is_under_way(&node.hash) {
+                wanted.push(Wanted { hash: node.hash, height: node.height });
+            }
+            let Some(parent) = node.parent.filter(|_| wanted.len() <= max) else {
+                // A large reorganisation goes the ordinary way.
+                return Vec::new();
+            };
+            at = parent;
         }
-        let path = tree.path(fork, last);
-        let missing = path.iter().rev().map(|id| tree.get(*id)).filter(|node| !node.has_data());
-        missing.map(|node| Wanted { hash: node.hash, height: node.height }).collect()
+        wanted.reverse();
+        wanted
     }
 
     /// Headers above `from` on the branch that ends in `to`, lowest first; `None` where it does not lie on it, or is further

@@ -27,6 +27,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::apply::CoinbaseLog;
 use crate::chainstate::{Chainstate, Judged, Ready, State};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::deferred;
 use crate::error::{EngineError, OpenError};
@@ -38,7 +39,7 @@ use crate::tree::BlockTree;
 use crate::types::Tip;
 pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
 pub use serve::ArchivedBlock;
-pub use take::{BlockFault, FaultKind, HeadersError, Taken, WorkShown};
+pub use take::{BlockFault, ConnectReport, FaultKind, HeadersError, Taken, WorkShown};
 
 /// A validating engine over one chain in one folder.
 ///
@@ -234,6 +235,16 @@ impl Engine {
     /// day old (Core `validation.cpp`, `IsInitialBlockDownload`).
     pub fn is_initial_block_download(&self) -> bool {
         self.chain.news.download().goes_on(&self.tip())
+    }
+
+    /// Whether the tip has less than the chain's minimum work: it may be on a branch that nobody else follows.
+    pub fn has_little_work(&self) -> bool {
+        self.chain.news.download().has_little_work(&self.tip())
+    }
+
+    /// The clock that headers, the mempool and the initial download are judged by.
+    pub fn clock(&self) -> &Clock {
+        &self.chain.config.clock
     }
 
     /// Writes everything out.

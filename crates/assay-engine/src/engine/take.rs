@@ -3,8 +3,10 @@
 //! What is refused says how, since some faults are the sender's and some are nobody's (Core `validation.h`,
 //! `BlockValidationResult`).
 
+use std::time::{Duration, Instant};
+
 use assay_consensus::block::BlockError;
-use assay_consensus::header::HeaderError;
+use assay_consensus::header::{HeaderError, check_header};
 use assay_consensus::pow::block_work;
 use assay_wire::{Block, BlockHash, Header, ParseError};
 
@@ -15,7 +17,7 @@ use crate::chainstate::{AcceptError, Judged, State, Step};
 use crate::error::EngineError;
 use crate::prepared::Prepared;
 use crate::tree::NodeId;
-use crate::types::SubmitOutcome;
+use crate::types::{SubmitOutcome, big_endian};
 
 /// What is wrong with a block or header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,16 +188,20 @@ impl Engine {
     }
 
     /// Connects archived blocks, as far as there are any, one at a time, so that others get at the tree in between. Returns
-    /// when nothing is left to do, or after some time. `wait` says how long to wait for more blocks before scripts are waited for.
-    ///
-    /// Returns the blocks that were found invalid, by this call or others, and whether it is to be called again at once.
+    /// when nothing is left to do, or after ten seconds: those who brought invalid blocks are to be dealt with. `wait` waits for more
+    /// blocks while scripts are open, and says whether any have come.
     ///
     /// # Errors
     /// When the engine fails.
-    pub fn connect(&self, mut wait: impl FnMut() -> bool) -> Result<Vec<BlockFault>, EngineError> {
+    pub fn connect(&self, mut wait: impl FnMut() -> bool) -> Result<ConnectReport, EngineError> {
         let mut judged = Judged::default();
         let _turn = self.turns.block();
+        let deadline = Instant::now() + CONNECT_AT_MOST;
         let outcome = loop {
+            if Instant::now() > deadline {
+                drop(self.lock());
+                break Ok(false);
+            }
             let mut state = self.lock_tree();
             let step = loop {
                 match self.chain.step(&mut state, &mut judged) {
@@ -211,15 +217,30 @@ impl Engine {
                         drop(self.lock());
                     }
                 }
-                Ok(Step::Done) => break Ok(()),
+                Ok(Step::Done) => break Ok(true),
                 Err(error) => break Err(error),
             }
         };
         let mut rejected = std::mem::take(&mut *self.rejected.lock());
         rejected.extend(judged.into_rejected(&self.lock_tree().tree));
         self.chain.news.announce(&self.lock_tree().tree);
-        outcome?;
-        Ok(rejected.iter().map(|(hash, error)| BlockFault::of(*hash, error)).collect())
+        let faults = rejected.iter().map(|(hash, error)| BlockFault::of(*hash, error)).collect();
+        Ok(ConnectReport { is_done: outcome?, faults })
+    }
+
+    /// Whether a header meets the target that it claims (Core `pow.cpp`, `CheckProofOfWork`).
+    pub fn has_proof_of_work(&self, header: &Header) -> bool {
+        check_header(self.chain.params(), header, &header.hash()).is_ok()
+    }
+
+    /// Whether a branch of this work, big endian, has the chain's minimum.
+    pub fn has_minimum_work(&self, chain_work: &[u8; 32]) -> bool {
+        *chain_work >= big_endian(self.chain.params().minimum_chain_work)
+    }
+
+    /// Whether it has more than that.
+    pub fn has_more_than_minimum_work(&self, chain_work: &[u8; 32]) -> bool {
+        *chain_work > big_endian(self.chain.params().minimum_chain_work)
     }
 
     /// Whether the block of `header` would give its branch enough work to be kept unasked: that of the tip a day ago, and the
@@ -237,6 +258,15 @@ impl Engine {
         let threshold = near_tip.max(self.chain.params().minimum_chain_work);
         Some(if claimed >= threshold { WorkShown::Yes } else { WorkShown::No })
     }
+}
+
+/// What came of [`Engine::connect`].
+#[derive(Debug)]
+pub struct ConnectReport {
+    /// Whether nothing was left to do.
+    pub is_done: bool,
+    /// Blocks that were found invalid, by this call or others since the last one.
+    pub faults: Vec<BlockFault>,
 }
 
 /// Why headers were not all kept.
@@ -281,5 +311,7 @@ fn little_work(hash: BlockHash) -> BlockFault {
     BlockFault { hash, kind: FaultKind::LittleWork, reason, debug: String::new() }
 }
 
+/// Blocks may come without end.
+const CONNECT_AT_MOST: Duration = Duration::from_secs(10);
 /// How far above the tip a block may be that was not asked for (Core `validation.h`, `MIN_BLOCKS_TO_KEEP`).
 const UNREQUESTED_AHEAD_MAX: u32 = 288;

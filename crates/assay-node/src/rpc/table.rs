@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    blocks, branches, chain, coins, control, index, mempool, mempool_file, network, submit,
+    blocks, branches, chain, coins, control, index, mempool, mempool_file, network, peers, submit,
     transactions,
 };
 use crate::jsonrpc::RpcError;
@@ -203,6 +203,10 @@ const METHODS: &[&Method] = &[
     &network::GETCONNECTIONCOUNT,
     &network::GETNETWORKINFO,
     &network::GETPEERINFO,
+    &peers::ADDCONNECTION,
+    &peers::ADDNODE,
+    &peers::DISCONNECTNODE,
+    &peers::GETADDEDNODEINFO,
     &transactions::GETRAWTRANSACTION,
     &submit::SENDRAWTRANSACTION,
     &submit::TESTMEMPOOLACCEPT,
