@@ -104,7 +104,19 @@ impl Prepared {
         let Self { block, hash, txids, .. } = self;
         check_header(params, block.header(), hash)?;
         check_signet_solution(params, block, txids, &mut ImmediateChecker)?;
-        block::check_merkle_root(block.header(), txids)?;
+        self.check_body_in_parallel(params, true)
+    }
+
+    /// The same without work and solution, and perhaps without the merkle root.
+    pub(crate) fn check_body_in_parallel(
+        &self,
+        params: &ChainParams,
+        with_merkle_root: bool,
+    ) -> Result<(), BlockError> {
+        let Self { block, txids, .. } = self;
+        if with_merkle_root {
+            block::check_merkle_root(block.header(), txids)?;
+        }
         block::check_shape(params, block)?;
         let sigops: Vec<Result<u64, BlockError>> = task_ranges(block.tx_count())
             .into_par_iter()

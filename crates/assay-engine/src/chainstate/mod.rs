@@ -6,6 +6,7 @@
 mod accept;
 mod activate;
 mod tip;
+mod validity;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use crate::scripts::Verifier;
 use crate::tree::{BlockTree, NodeId};
 pub(crate) use accept::AcceptError;
 pub(crate) use activate::{Judged, Ready, Step, Way};
+pub use validity::{TrialChecks, TrialError};
 
 /// Index records that are written as one group.
 const RECORDS_PER_GROUP: usize = 4096;

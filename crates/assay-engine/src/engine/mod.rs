@@ -6,6 +6,7 @@ mod control;
 mod download;
 mod follow;
 mod mempool_file;
+mod mining;
 mod query;
 mod serve;
 mod submit;
@@ -33,11 +34,13 @@ use crate::deferred;
 use crate::error::{EngineError, OpenError};
 use crate::flush::FlushPolicy;
 use crate::mempool::{Admission, Mempool, Turns};
+use crate::mining::LastTemplate;
 use crate::news::News;
 use crate::scripts::Verifier;
 use crate::tree::BlockTree;
 use crate::types::Tip;
 pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
+pub use mining::{DeploymentInfo, TemplateError};
 pub use serve::ArchivedBlock;
 pub use take::{BlockFault, ConnectReport, FaultKind, HeadersError, Taken, WorkShown};
 
@@ -54,6 +57,7 @@ pub struct Engine {
     saving_mempool: Mutex<()>,
     /// Blocks that were found invalid since it was asked last.
     rejected: Mutex<Vec<(BlockHash, BlockError)>>,
+    last_template: Mutex<Option<LastTemplate>>,
 }
 
 /// The state, locked. Fields are dropped in order: a panic ends the process before another thread gets the lock.
@@ -149,6 +153,7 @@ impl Engine {
             io,
             saving_mempool: Mutex::new(()),
             rejected: Mutex::default(),
+            last_template: Mutex::default(),
         };
         engine.recover(&store.recovery.unindexed)?;
         engine.chain.news.download().log_start(&engine.tip(), &params);

@@ -1,13 +1,13 @@
 //! What can be asked of the chain: blocks, coins, figures.
 
 use assay_consensus::params::ChainParams;
-use assay_store::{CoinUsage, decode_undo};
+use assay_store::{CoinRef, CoinSnapshot, CoinUsage, decode_undo};
 use assay_wire::{Block, BlockHash, Coin, OutPoint, Transaction, Txid};
 
 use super::Engine;
 use crate::error::EngineError;
 use crate::mempool::UNCONFIRMED_HEIGHT;
-use crate::stats::snapshot_stats;
+use crate::stats::{serialized_hash, snapshot_stats};
 use crate::tree::{BlockTree, NodeId};
 use crate::types::{BlockEntry, Tip, UtxoStats, big_endian};
 
@@ -163,17 +163,50 @@ impl Engine {
     /// # Errors
     /// When coins cannot be read.
     pub fn utxo_stats(&self, with_muhash: bool) -> Result<UtxoStats, EngineError> {
-        let (snapshot, height, hash) = {
-            let mut state = self.lock();
-            // A snapshot copies the changes, so many of them are written out first, as Core does with all.
-            if state.flushes.is_due_for_snapshot(&state.coins) {
-                self.chain.flush(&mut state)?;
+        let (snapshot, Tip { height, hash, .. }) = self.snapshot()?;
+        Ok(snapshot_stats(&snapshot, &self.chain.pool, height, hash, with_muhash)?)
+    }
+
+    /// The same with the hash over all coins in their order, which takes one thread long.
+    ///
+    /// # Errors
+    /// When coins cannot be read.
+    pub fn utxo_stats_serialized(&self) -> Result<UtxoStats, EngineError> {
+        let (snapshot, Tip { height, hash, .. }) = self.snapshot()?;
+        let stats = snapshot_stats(&snapshot, &self.chain.pool, height, hash, false)?;
+        Ok(UtxoStats { hash_serialized: Some(serialized_hash(&snapshot)?), ..stats })
+    }
+
+    /// Shows every coin, in the order of outpoints as stored, while the engine goes on. Before each of many parts `goes_on`
+    /// gets the share that is done, in per cent, and says whether to go on. Gives the tip that the coins belong to, and whether
+    /// all were shown.
+    ///
+    /// # Errors
+    /// When coins cannot be read.
+    pub fn scan_coins(
+        &self,
+        mut goes_on: impl FnMut(u32) -> bool,
+        mut visit: impl FnMut(&OutPoint, CoinRef<'_>),
+    ) -> Result<(Tip, bool), EngineError> {
+        const PARTS: u32 = 1024;
+        let (snapshot, tip) = self.snapshot()?;
+        for part in 0..PARTS {
+            if !goes_on(part * 100 / PARTS) {
+                return Ok((tip, false));
             }
-            let node = state.tree.tip_node();
-            (state.coins.snapshot()?, node.height, node.hash)
-        };
-        snapshot_stats(&snapshot, &self.chain.pool, height, hash, with_muhash)
-            .map_err(EngineError::from)
+            snapshot.for_each_in_shard(part, PARTS, &mut visit)?;
+        }
+        Ok((tip, true))
+    }
+
+    /// The coins as they are now.
+    fn snapshot(&self) -> Result<(CoinSnapshot, Tip), EngineError> {
+        let mut state = self.lock();
+        // A snapshot copies the changes, so many of them are written out first, as Core does with all.
+        if state.flushes.is_due_for_snapshot(&state.coins) {
+            self.chain.flush(&mut state)?;
+        }
+        Ok((state.coins.snapshot()?, state.tree.tip_facts()))
     }
 }
 

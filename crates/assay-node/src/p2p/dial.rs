@@ -23,7 +23,7 @@ impl Dialled {
 }
 
 /// Why a name is not taken or given up.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum AddNodeError {
     Known,
     Unknown,

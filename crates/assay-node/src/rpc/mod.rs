@@ -9,16 +9,24 @@ mod branches;
 mod chain;
 mod coins;
 mod control;
+mod decode;
+mod deployments;
+mod descriptor;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod generate;
 mod index;
 mod mempool;
 mod mempool_file;
+mod mining;
 mod network;
 mod peers;
+mod scan;
 mod script;
 mod submit;
 mod table;
+mod template;
+mod testing;
 mod transactions;
 mod tx_json;
 
@@ -52,6 +60,8 @@ pub(crate) struct Rpc {
     log_path: PathBuf,
     stop: watch::Sender<bool>,
     active: Mutex<Active>,
+    template: Mutex<Option<template::Cached>>,
+    scan: scan::Scan,
 }
 
 /// Calls that run at this moment.
@@ -102,6 +112,8 @@ impl Rpc {
             log_path,
             stop,
             active,
+            template: Mutex::default(),
+            scan: scan::Scan::default(),
         }
     }
 

@@ -170,29 +170,29 @@ impl Shared {
             return peer.close();
         }
         if state.has_started && state.headers_due_ms.is_some_and(|due| now_ms > due) {
-            self.headers_are_late(peer, &mut table);
+            headers_are_late(peer, &mut table);
         }
     }
+}
 
-    fn headers_are_late(&self, peer: &Peer, table: &mut Table) {
-        let is_preferred = |state: &&PeerSync| state.traits.is_preferred;
-        let preferred = table.peers.values().filter(is_preferred).count();
-        let Some(state) = table.peers.get_mut(&peer.id) else { return };
-        if preferred <= usize::from(state.traits.is_preferred) {
-            return;
-        }
-        state.headers_due_ms = None;
-        if peer.permissions.has(Permissions::NO_BAN) {
-            tracing::info!(
-                "Timeout downloading headers from noban peer, not disconnecting peer={}",
-                peer.id
-            );
-            // Another is asked; this one may send what it has later.
-            (state.has_started, state.asked_headers_ms) = (false, None);
-        } else {
-            tracing::info!("Timeout downloading headers, disconnecting peer={}", peer.id);
-            peer.close();
-        }
+fn headers_are_late(peer: &Peer, table: &mut Table) {
+    let is_preferred = |state: &&PeerSync| state.traits.is_preferred;
+    let preferred = table.peers.values().filter(is_preferred).count();
+    let Some(state) = table.peers.get_mut(&peer.id) else { return };
+    if preferred <= usize::from(state.traits.is_preferred) {
+        return;
+    }
+    state.headers_due_ms = None;
+    if peer.permissions.has(Permissions::NO_BAN) {
+        tracing::info!(
+            "Timeout downloading headers from noban peer, not disconnecting peer={}",
+            peer.id
+        );
+        // Another is asked; this one may send what it has later.
+        (state.has_started, state.asked_headers_ms) = (false, None);
+    } else {
+        tracing::info!("Timeout downloading headers, disconnecting peer={}", peer.id);
+        peer.close();
     }
 }
 

@@ -98,6 +98,6 @@ pub(crate) fn run(shared: &Shared) {
 
 /// A closing engine is noticed within this.
 const NAP: Duration = Duration::from_millis(100);
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Scripts are waited for once no block has come for this long.
 const GATHER: Duration = Duration::from_millis(5);

@@ -33,6 +33,7 @@ impl Shared {
     }
 
     /// Leaves a peer that broke the rules, unless somebody vouched for it.
+    #[expect(clippy::unused_self, reason = "who discourages a peer needs to remember it")]
     pub(in super::super) fn misbehaving(&self, peer: &Peer, message: &str) {
         let prefix = if message.is_empty() { "" } else { ": " };
         tracing::debug!(target: "net", "Misbehaving: peer={}{prefix}{message}", peer.id);

@@ -74,6 +74,7 @@ struct PeerSync {
 
 /// What a peer is good for.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is about something else")]
 struct Traits {
     /// It has blocks, the latest at least.
     serves_blocks: bool,
