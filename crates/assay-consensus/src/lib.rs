@@ -39,5 +39,6 @@ pub mod sigops;
 pub mod subsidy;
 pub mod tx;
 pub mod uint256;
+pub mod versionbits;
 
 pub use genesis::GenesisSpec;

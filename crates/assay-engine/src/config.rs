@@ -12,6 +12,7 @@ use crate::deferred::{
     EXACT_NEAR_TIP_DEFAULT, SAMPLE_SIGNATURES_DEFAULT, Schnorr, default_script_batch,
 };
 use crate::flush::ENGINE_INTERVAL;
+use crate::mining::MiningConfig;
 
 /// Everything an engine needs to know before it opens.
 #[derive(Clone, Debug)]
@@ -53,6 +54,8 @@ pub struct Config {
     pub mempool_expiry_s: u64,
     /// Largest number of unconfirmed transactions that may be connected; `None` for no limit.
     pub cluster_count_max: Option<usize>,
+    /// How block templates are made.
+    pub mining: MiningConfig,
     /// Largest sum of virtual sizes of connected unconfirmed transactions; `None` for no limit.
     pub cluster_vsize_max: Option<u64>,
     /// Memory for transactions of disconnected blocks on their way back to the mempool, bytes; the latest are dropped first.
@@ -84,6 +87,11 @@ const TIP_AGE_MAX_S: u64 = 24 * 3600;
 pub(crate) const READ_THREADS: usize = 8;
 
 impl Config {
+    /// Largest sum of weights of connected unconfirmed transactions.
+    pub(crate) fn cluster_weight_max(&self) -> u64 {
+        self.cluster_vsize_max.map_or(u64::MAX, |vsize| vsize.saturating_mul(4))
+    }
+
     /// The reference nodes' defaults for a chain in a folder.
     pub fn new(datadir: impl Into<PathBuf>, params: Arc<ChainParams>) -> Self {
         let is_cash = params.cash.is_some();
@@ -111,6 +119,7 @@ impl Config {
             } else {
                 CORE_DISCONNECTED_BYTES
             },
+            mining: MiningConfig::new(4 * params.block_vsize_max()),
             is_followed: false,
             persist_mempool: true,
             params,

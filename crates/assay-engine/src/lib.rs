@@ -32,6 +32,7 @@ mod flush;
 mod ibd;
 mod log;
 mod mempool;
+mod mining;
 mod news;
 mod pipeline;
 mod prepared;
@@ -49,11 +50,12 @@ pub use assay_consensus::block::BlockError;
 pub use assay_consensus::params::ChainParams;
 pub use assay_consensus::uint256::U256;
 pub use assay_hash::cpu;
-pub use assay_store::CoinUsage;
 pub use assay_store::StrayKind;
 pub use assay_store::defect;
+pub use assay_store::{CoinRef, CoinUsage};
 pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
+pub use chainstate::{TrialChecks, TrialError};
 pub use checker::ImmediateChecker;
 pub use clock::{Clock, iso_time};
 pub use config::Config;
@@ -61,7 +63,10 @@ pub use deferred::{
     Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
     Schnorr, backend_name, default_script_batch,
 };
-pub use engine::{ArchivedBlock, Engine};
+pub use engine::{
+    ArchivedBlock, BlockFault, ConnectReport, DeploymentInfo, Engine, FaultKind, FetchPlan,
+    FetchWish, HeaderPlace, HeadersError, Taken, TemplateError, Wanted, WorkShown,
+};
 pub use error::{ControlError, EngineError, OpenError};
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
@@ -69,10 +74,13 @@ pub use mempool::{
     MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolLoad, UNCONFIRMED_HEIGHT,
     UnconfirmedTx,
 };
+pub use mining::{
+    BlockTemplate, LastTemplate, MiningConfig, Selection, TemplateOptions, TemplateTx,
+};
 pub use news::ConnectedBlock;
 pub use types::{
-    BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, SubmitOutcome, TestAccept,
-    Tip, TxReject, TxRejectCode, UtxoStats,
+    BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised,
+    SubmitOutcome, TestAccept, Tip, TxReject, TxRejectCode, UtxoStats,
 };
 pub use validate::{
     ConnectState, DatadirError, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray,

@@ -1,6 +1,6 @@
 //! Figures over the whole UTXO set, computed on all cores while the engine goes on (Core `kernel/coinstats.cpp`).
 
-use assay_hash::MuHash3072;
+use assay_hash::{MuHash3072, Sha256};
 use assay_store::{CoinError, CoinRef, CoinSnapshot};
 use assay_wire::{BlockHash, OutPoint, Txid, encode};
 use rayon::ThreadPool;
@@ -43,6 +43,7 @@ pub(crate) fn snapshot_stats(
         total_amount_sat: 0,
         bogosize: 0,
         muhash: None,
+        hash_serialized: None,
         disk_size: snapshot.disk_bytes(),
     };
     let mut muhash = MuHash3072::new();
@@ -57,6 +58,18 @@ pub(crate) fn snapshot_stats(
     }
     stats.muhash = with_muhash.then(|| muhash.finalize());
     Ok(stats)
+}
+
+/// The hash over all coins of a snapshot in their order (Core's `hash_serialized_3`). It takes one thread.
+pub(crate) fn serialized_hash(snapshot: &CoinSnapshot) -> Result<[u8; 32], CoinError> {
+    let mut hasher = Sha256::new();
+    let mut bytes = Vec::new();
+    snapshot.for_each(|outpoint, coin| {
+        bytes.clear();
+        serialise(outpoint, coin, &mut bytes);
+        hasher.update(&bytes);
+    })?;
+    Ok(hasher.finalize_double())
 }
 
 /// A shard holds whole transactions: it is a range of txids.

@@ -169,6 +169,8 @@ pub struct UtxoStats {
     pub bogosize: u64,
     /// `MuHash` of the set in digest order, when it was asked for.
     pub muhash: Option<[u8; 32]>,
+    /// Hash over all coins in their order, likewise (Core's `hash_serialized_3`).
+    pub hash_serialized: Option<[u8; 32]>,
     /// Bytes that the persistent coins take on disk.
     pub disk_size: u64,
 }
@@ -219,6 +221,17 @@ pub struct MempoolEntryInfo {
     pub depends: Vec<Txid>,
     /// Unconfirmed transactions that spend it.
     pub spent_by: Vec<Txid>,
+}
+
+/// A transaction that counts as paying more or less than it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prioritised {
+    /// The transaction.
+    pub txid: Txid,
+    /// How much more, satoshi.
+    pub fee_delta_sat: i64,
+    /// What it counts as paying, where it is in the mempool.
+    pub modified_fee_sat: Option<i64>,
 }
 
 pub(crate) fn big_endian(work: U256) -> [u8; 32] {

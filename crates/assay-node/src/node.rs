@@ -130,6 +130,13 @@ impl Node {
             .map_err(|source| NodeError::Open { path: dir, source })?;
         let engine = Arc::new(engine);
         let tip = engine.tip();
+        // Callers may connect to peers, and be connected to, as soon as calls are answered.
+        let serve = |p2p| P2pService::start(p2p, &engine, &runtime, peers_stopping);
+        let p2p = config.p2p.as_ref().map(serve).transpose()?;
+        if let Some(p2p) = &p2p {
+            rpc.set_network(p2p.network().clone());
+        }
+        rpc.set_engine(Arc::clone(&engine));
         tracing::info!("Loaded the chain: height={} best={}", tip.height, tip.hash);
         let loading = if config.persist_mempool {
             Some(load_mempool(Arc::clone(&engine)).map_err(NodeError::Runtime)?)
@@ -137,13 +144,6 @@ impl Node {
             None
         };
         let start = |options| IndexService::start(config, options, &engine);
-        let serve = |p2p| P2pService::start(p2p, &engine, &runtime, peers_stopping);
-        let p2p = config.p2p.as_ref().map(serve).transpose()?;
-        if let Some(p2p) = &p2p {
-            rpc.set_peers(Arc::clone(p2p.peers()), p2p.services());
-        }
-        // Whoever is answered may connect as a peer at once.
-        rpc.set_engine(Arc::clone(&engine));
         let index = config.index.as_ref().map(start).transpose()?;
         if let Some(index) = &index {
             rpc.set_index(Arc::clone(index.index()));

@@ -10,6 +10,7 @@ use assay_wire::{BlockHash, Encoding};
 use crate::genesis::GenesisSpec;
 use crate::script::Flags;
 use crate::uint256::U256;
+use crate::versionbits::Deployment;
 
 /// The parameters of one chain.
 #[derive(Clone, Debug)]
@@ -42,6 +43,8 @@ pub struct ChainParams {
     pub pow: PowParams,
     /// From which heights on the soft forks apply.
     pub activation: ActivationHeights,
+    /// What miners signal by bits of the version (BIP9).
+    pub deployments: Vec<Deployment>,
     /// Blocks that break the script rules of their height, with the flags they were valid under.
     pub script_flag_exceptions: Vec<(BlockHash, Flags)>,
     /// The script that must be satisfied by every block (BIP325); signet only.

@@ -8,6 +8,7 @@ use crate::genesis::GenesisSpec;
 use crate::hex;
 use crate::script::Flags;
 use crate::uint256::U256;
+use crate::versionbits::Deployment;
 
 pub(super) fn main() -> ChainParams {
     ChainParams {
@@ -40,6 +41,7 @@ pub(super) fn main() -> ChainParams {
             csv: 419_328,
             segwit: 481_824,
         },
+        deployments: vec![TESTDUMMY],
         script_flag_exceptions: vec![
             // One block of 2012 spends a P2SH output against BIP16.
             (
@@ -88,6 +90,7 @@ pub(super) fn testnet3() -> ChainParams {
             csv: 770_112,
             segwit: 834_624,
         },
+        deployments: vec![Deployment { threshold: 1512, ..TESTDUMMY }],
         script_flag_exceptions: vec![(
             hex::block_hash("00000000dd30457c001f4095d208cc1296b0eed002427aa599874af7a432b105"),
             Flags::NONE,
@@ -124,6 +127,7 @@ pub(super) fn testnet4() -> ChainParams {
         ),
         pow: PowParams { allow_min_difficulty: true, enforce_bip94: true, ..PUBLIC_POW },
         activation: ALL_FROM_BLOCK_1,
+        deployments: vec![Deployment { threshold: 1512, ..TESTDUMMY }],
         script_flag_exceptions: Vec::new(),
         minimum_chain_work: U256::from_hex(
             "0000000000000000000000000000000000000000000009a0fe15d0177d086304",
@@ -195,6 +199,12 @@ pub(super) fn regtest() -> ChainParams {
             ..PUBLIC_POW
         },
         activation: ActivationHeights { segwit: 0, ..ALL_FROM_BLOCK_1 },
+        deployments: vec![Deployment {
+            start_time: Some(0),
+            threshold: 108,
+            period: 144,
+            ..TESTDUMMY
+        }],
         script_flag_exceptions: Vec::new(),
         minimum_chain_work: U256::ZERO,
         assume_valid: BlockHash::ZERO,
@@ -223,6 +233,7 @@ pub(super) fn bch_regtest() -> ChainParams {
             csv: 576,
             segwit: u32::MAX,
         },
+        deployments: Vec::new(),
         cash: Some(CashRules {
             block_bytes_max: 256_000_000,
             tx_bytes_min: 65,
@@ -269,6 +280,18 @@ const REGTEST_LIMIT: U256 =
 
 const ALL_FROM_BLOCK_1: ActivationHeights =
     ActivationHeights { bip34: 1, bip34_hash: None, bip65: 1, bip66: 1, csv: 1, segwit: 1 };
+
+/// The deployment that tests signal for; nothing depends on it, and on public chains it never starts.
+const TESTDUMMY: Deployment = Deployment {
+    name: "testdummy",
+    bit: 28,
+    start_time: None,
+    timeout: None,
+    min_activation_height: 0,
+    period: 2016,
+    threshold: 1815,
+    is_optional: true,
+};
 
 const TEST_ADDRESSES: AddressParams =
     AddressParams { base58_pubkey_hash: 111, base58_script_hash: 196, human_readable: "tb" };

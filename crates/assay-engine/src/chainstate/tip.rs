@@ -29,12 +29,24 @@ impl Chainstate {
         let node = state.tree.get(id);
         let was_valid = node.is_valid();
         let parent = node.parent.expect("the genesis block is never connected");
+        let block = self.connect_on(state, parent, was_valid, prepared)?;
+        Ok(InFlight { block, note: id })
+    }
+
+    /// The same for a block that need not be in the tree.
+    pub(super) fn connect_on(
+        &self,
+        state: &mut State,
+        parent: NodeId,
+        was_valid: bool,
+        prepared: &Arc<Prepared>,
+    ) -> Result<Connected, ConnectError> {
         let State { tree, coins, mempool, coinbases, .. } = state;
         let branch = tree.ancestors(parent);
         let header = prepared.block.header();
         let rules = BlockRules::new(self.params(), &branch, header, &prepared.hash);
         let mut queue = ScriptQueue::new(&self.verifier, Arc::clone(prepared), rules);
-        if self.is_exact(tree, id, prepared) {
+        if self.is_exact(tree, rules.height, prepared) {
             queue.verify_at_once();
         }
         let verify = |queue: &mut ScriptQueue<'_>, tx_index: usize, spent: &mut Vec<Coin>| {
@@ -50,13 +62,13 @@ impl Chainstate {
         };
         let moved = connect(queue, (coins, coinbases, &branch), self.config.read_threads, verify);
         point(Point::Connect);
-        Ok(InFlight { block: moved?, note: id })
+        moved
     }
 
     /// Whether libsecp256k1 alone decides about the signatures of a block.
-    fn is_exact(&self, tree: &BlockTree, id: NodeId, prepared: &Prepared) -> bool {
+    fn is_exact(&self, tree: &BlockTree, height: u32, prepared: &Prepared) -> bool {
         let place = Place {
-            height: tree.get(id).height,
+            height,
             best_height: tree.get(tree.best_header()).height,
             time_s: prepared.block.header().time,
             now_s: self.config.clock.now_s(),

@@ -1,26 +1,26 @@
 //! What can be asked of the chain: blocks, coins, figures.
 
 use assay_consensus::params::ChainParams;
-use assay_store::{CoinUsage, decode_undo};
+use assay_store::{CoinRef, CoinSnapshot, CoinUsage, decode_undo};
 use assay_wire::{Block, BlockHash, Coin, OutPoint, Transaction, Txid};
 
 use super::Engine;
 use crate::error::EngineError;
 use crate::mempool::UNCONFIRMED_HEIGHT;
-use crate::stats::snapshot_stats;
+use crate::stats::{serialized_hash, snapshot_stats};
 use crate::tree::{BlockTree, NodeId};
 use crate::types::{BlockEntry, Tip, UtxoStats, big_endian};
 
 impl Engine {
     /// Hash of the active block at `height`.
     pub fn block_hash_at(&self, height: u32) -> Option<BlockHash> {
-        let state = self.lock();
+        let state = self.lock_tree();
         state.tree.active_at(height).map(|id| state.tree.get(id).hash)
     }
 
     /// What is known of a block.
     pub fn block_entry(&self, hash: &BlockHash) -> Option<BlockEntry> {
-        let state = self.lock();
+        let state = self.lock_tree();
         state.tree.find(hash).map(|id| block_entry(&state.tree, id, self.chain.params()))
     }
 
@@ -33,7 +33,7 @@ impl Engine {
             return Ok(Some(self.chain.params().genesis_block()));
         }
         let pos = {
-            let state = self.lock();
+            let state = self.lock_tree();
             state.tree.find(hash).and_then(|id| state.tree.get(id).block)
         };
         pos.map(|pos| self.chain.blocks.read_block(pos).map_err(EngineError::from)).transpose()
@@ -45,7 +45,7 @@ impl Engine {
     /// When block or undo data cannot be read.
     pub fn read_spent(&self, hash: &BlockHash) -> Result<Option<Vec<Vec<Coin>>>, EngineError> {
         let pos = {
-            let state = self.lock();
+            let state = self.lock_tree();
             state.tree.find(hash).and_then(|id| state.tree.get(id).undo)
         };
         let (Some(pos), Some(raw)) = (pos, self.read_block(hash)?) else { return Ok(None) };
@@ -105,13 +105,13 @@ impl Engine {
 
     /// Coins in memory and the bytes they take.
     pub fn cache(&self) -> (usize, usize) {
-        let state = self.lock();
+        let state = self.lock_tree();
         (state.coins.cached_coins(), state.coins.cache_bytes())
     }
 
     /// What the coins take, in memory and on disk.
     pub fn coin_usage(&self) -> CoinUsage {
-        self.lock().coins.usage()
+        self.lock_tree().coins.usage()
     }
 
     /// Bytes that blocks, undo data and coins take on disk.
@@ -119,7 +119,7 @@ impl Engine {
     /// # Errors
     /// When the folder cannot be read.
     pub fn disk_bytes(&self) -> Result<u64, EngineError> {
-        Ok(self.chain.blocks.disk_bytes()? + self.lock().coins.disk_bytes())
+        Ok(self.chain.blocks.disk_bytes()? + self.lock_tree().coins.disk_bytes())
     }
 
     /// The undo data of a connected block, as it is stored.
@@ -128,7 +128,7 @@ impl Engine {
     /// When it cannot be read.
     pub fn read_undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
         let pos = {
-            let state = self.lock();
+            let state = self.lock_tree();
             state.tree.find(hash).and_then(|id| state.tree.get(id).undo)
         };
         pos.map(|pos| self.chain.blocks.read_undo(pos, hash).map_err(EngineError::from)).transpose()
@@ -151,7 +151,7 @@ impl Engine {
             return Ok(part.map(<[u8]>::to_vec));
         }
         let pos = {
-            let state = self.lock();
+            let state = self.lock_tree();
             state.tree.find(hash).and_then(|id| state.tree.get(id).block)
         };
         let read = |pos| self.chain.blocks.read_block_part(pos, offset, length);
@@ -163,17 +163,50 @@ impl Engine {
     /// # Errors
     /// When coins cannot be read.
     pub fn utxo_stats(&self, with_muhash: bool) -> Result<UtxoStats, EngineError> {
-        let (snapshot, height, hash) = {
-            let mut state = self.lock();
-            // A snapshot copies the changes, so many of them are written out first, as Core does with all.
-            if state.flushes.is_due_for_snapshot(&state.coins) {
-                self.chain.flush(&mut state)?;
+        let (snapshot, Tip { height, hash, .. }) = self.snapshot()?;
+        Ok(snapshot_stats(&snapshot, &self.chain.pool, height, hash, with_muhash)?)
+    }
+
+    /// The same with the hash over all coins in their order, which takes one thread long.
+    ///
+    /// # Errors
+    /// When coins cannot be read.
+    pub fn utxo_stats_serialized(&self) -> Result<UtxoStats, EngineError> {
+        let (snapshot, Tip { height, hash, .. }) = self.snapshot()?;
+        let stats = snapshot_stats(&snapshot, &self.chain.pool, height, hash, false)?;
+        Ok(UtxoStats { hash_serialized: Some(serialized_hash(&snapshot)?), ..stats })
+    }
+
+    /// Shows every coin, in the order of outpoints as stored, while the engine goes on. Before each of many parts `goes_on`
+    /// gets the share that is done, in per cent, and says whether to go on. Gives the tip that the coins belong to, and whether
+    /// all were shown.
+    ///
+    /// # Errors
+    /// When coins cannot be read.
+    pub fn scan_coins(
+        &self,
+        mut goes_on: impl FnMut(u32) -> bool,
+        mut visit: impl FnMut(&OutPoint, CoinRef<'_>),
+    ) -> Result<(Tip, bool), EngineError> {
+        const PARTS: u32 = 1024;
+        let (snapshot, tip) = self.snapshot()?;
+        for part in 0..PARTS {
+            if !goes_on(part * 100 / PARTS) {
+                return Ok((tip, false));
             }
-            let node = state.tree.tip_node();
-            (state.coins.snapshot()?, node.height, node.hash)
-        };
-        snapshot_stats(&snapshot, &self.chain.pool, height, hash, with_muhash)
-            .map_err(EngineError::from)
+            snapshot.for_each_in_shard(part, PARTS, &mut visit)?;
+        }
+        Ok((tip, true))
+    }
+
+    /// The coins as they are now.
+    fn snapshot(&self) -> Result<(CoinSnapshot, Tip), EngineError> {
+        let mut state = self.lock();
+        // A snapshot copies the changes, so many of them are written out first, as Core does with all.
+        if state.flushes.is_due_for_snapshot(&state.coins) {
+            self.chain.flush(&mut state)?;
+        }
+        Ok((state.coins.snapshot()?, state.tree.tip_facts()))
     }
 }
 

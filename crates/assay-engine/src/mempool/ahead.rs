@@ -155,11 +155,13 @@ impl Admission {
             view.mempool.diagram_verdicts.put(wtxid, ids, is_better);
         }
         rules.ahead = ahead;
+        let updates = view.mempool.updates();
         let verdicts = self.admit(view, &rules, candidates);
         if wish.is_trial {
             let new = verdicts.iter().flatten().filter(|admitted| admitted.is_new);
             let tried: Vec<Txid> = new.map(|admitted| admitted.txid).rev().collect();
             view.mempool.remove_all(&tried);
+            view.mempool.forget_updates_since(updates);
         }
         verdicts
     }

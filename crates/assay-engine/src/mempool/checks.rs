@@ -18,6 +18,8 @@ use super::pool::{CLUSTER_OVERHEAD_BYTES, Entry, Mempool, output_of, usage_bytes
 use super::reorg::lock_points;
 use crate::types::{TxReject, TxRejectCode};
 
+/// Core's `-bytespersigop`: what a signature operation weighs at least (`GetSigOpsAdjustedWeight`).
+const BYTES_PER_SIGOP: u64 = 20;
 /// Core's `MAX_STANDARD_TX_SIGOPS_COST`.
 const SIGOP_COST_MAX: u64 = 16_000;
 
@@ -44,7 +46,7 @@ impl Admission {
         let coins = resolve(view, rules, candidate, earlier)?;
         let entry = self.check_coins(view, rules, candidate, &coins)?;
         if conflicts.is_empty() {
-            self.check_room(view.mempool, candidate, entry.vsize)?;
+            self.check_room(view.mempool, candidate, entry.adjusted_weight)?;
         }
         let staged = Staged::new(candidate, coins, entry.fee_sat, entry.vsize);
         Ok(Some((staged, entry)))
@@ -76,8 +78,10 @@ impl Admission {
                 debug,
             ));
         }
-        let vsize = vsize(tx.weight(), sigop_cost);
-        self.check_fee(view.mempool, rules, candidate, fee, vsize)?;
+        let adjusted_weight = (tx.weight() as u64).max(sigop_cost * BYTES_PER_SIGOP) as u32;
+        let vsize = adjusted_weight.div_ceil(4);
+        let fee_delta_sat = view.mempool.fee_delta_sat(&candidate.txid());
+        self.check_fee(view.mempool, rules, candidate, (fee, fee_delta_sat), vsize)?;
         let depends_on_height =
             tx.lock_time() != 0 || has_sequence_locks(tx) || coins.iter().any(|coin| coin.coinbase);
         let cluster_bytes = view.mempool.graph.as_ref().map_or(0, |_| CLUSTER_OVERHEAD_BYTES);
@@ -86,7 +90,10 @@ impl Admission {
             wtxid: candidate.wtxid(),
             fee_sat: fee,
             weight: tx.weight() as u32,
+            adjusted_weight,
             vsize,
+            sigop_cost: sigop_cost as u32,
+            fee_delta_sat,
             time: candidate.time().unwrap_or_else(|| self.config.clock.now_s()),
             height: rules.block.height - 1,
             verified: Flags::NONE,
@@ -103,7 +110,7 @@ impl Admission {
         mempool: &mut Mempool,
         rules: &Rules,
         candidate: &Candidate,
-        fee: i64,
+        (fee, fee_delta_sat): (i64, i64),
         vsize: u32,
     ) -> Result<(), TxReject> {
         // Core rounds up, Bitcoin Cash Node down (`CFeeRate::GetFee`).
@@ -117,8 +124,9 @@ impl Admission {
             (self.config.min_relay_fee_sat_per_kvb, "min relay fee not met"),
         ] {
             let least = fee_at(rate);
-            if fee < least && !rules.bypass_limits {
-                return Err(candidate.refused(reason, format!("{fee} < {least}")));
+            let modified = fee.saturating_add(fee_delta_sat);
+            if modified < least && !rules.bypass_limits {
+                return Err(candidate.refused(reason, format!("{modified} < {least}")));
             }
         }
         if rules.fee_sat_per_kvb_max.is_some_and(|rate| rate > 0 && fee > fee_at(rate)) {
@@ -132,18 +140,15 @@ impl Admission {
         &self,
         mempool: &Mempool,
         candidate: &Candidate,
-        vsize: u32,
+        weight: u32,
     ) -> Result<(), TxReject> {
         let (Some(count_max), Some(graph)) = (self.config.cluster_count_max, &mempool.graph) else {
             return Ok(());
         };
         let inputs = candidate.tx().view().inputs();
         let spent: Vec<Txid> = inputs.map(|input| input.prevout.txid).collect();
-        let (count, vsize_sum) = graph.extent(&spent);
-        let is_too_heavy = self
-            .config
-            .cluster_vsize_max
-            .is_some_and(|vsize_max| vsize_sum + u64::from(vsize) > vsize_max);
+        let (count, weight_sum) = graph.extent(&spent);
+        let is_too_heavy = weight_sum + u64::from(weight) > self.config.cluster_weight_max();
         if count + 1 > count_max.min(CLUSTER_COUNT_MAX) || is_too_heavy {
             return Err(candidate.rejected("too-large-cluster"));
         }
@@ -190,9 +195,4 @@ fn missing_or_confirmed(view: &View<'_>, candidate: &Candidate) -> TxReject {
         }
     }
     candidate.missing_inputs()
-}
-
-/// Virtual size with signature operations counted at 20 bytes each (Core `GetVirtualTransactionSize`).
-fn vsize(weight: usize, sigop_cost: u64) -> u32 {
-    (weight as u64).max(sigop_cost * 20).div_ceil(4) as u32
 }

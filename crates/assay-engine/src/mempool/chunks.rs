@@ -16,7 +16,7 @@ use super::linearize::{CLUSTER_COUNT_MAX, members};
 pub(super) struct Item {
     pub(super) txid: Txid,
     pub(super) fee_sat: i64,
-    pub(super) vsize: u64,
+    pub(super) weight: u64,
     /// Those among the other items count.
     pub(super) parents: Vec<Txid>,
 }
@@ -25,7 +25,7 @@ pub(super) struct Item {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
     pub(super) fee_sat: i64,
-    pub(super) vsize: u64,
+    pub(super) weight: u64,
     pub(super) txids: Vec<Txid>,
 }
 
@@ -33,7 +33,7 @@ impl Chunk {
     /// Compares fee rates without rounding.
     pub(super) fn cmp_rate(&self, other: &Self) -> Ordering {
         let (a, b) = (i128::from(self.fee_sat), i128::from(other.fee_sat));
-        (a * i128::from(other.vsize)).cmp(&(b * i128::from(self.vsize)))
+        (a * i128::from(other.weight)).cmp(&(b * i128::from(self.weight)))
     }
 }
 
@@ -105,14 +105,14 @@ fn cluster_chunks(items: &[&Item]) -> Option<Vec<Chunk>> {
     let weights: Vec<Weight> = items
         .iter()
         .zip(&sets)
-        .map(|(item, set)| Weight { fee_sat: item.fee_sat, vsize: item.vsize, ancestors: *set })
+        .map(|(item, set)| Weight { fee_sat: item.fee_sat, weight: item.weight, ancestors: *set })
         .collect();
     let mut left = u64::MAX >> (CLUSTER_COUNT_MAX - items.len());
     let mut chunks: Vec<Chunk> = Vec::new();
     while left != 0 {
         let best = members(left)
             .map(|index| (sets[index] & left, sum(items, &sets, sets[index] & left)))
-            .max_by(|(_, a), (_, b)| a.cmp_rate(b).then(b.vsize.cmp(&a.vsize)));
+            .max_by(|(_, a), (_, b)| a.cmp_rate(b).then(b.weight.cmp(&a.weight)));
         let (start, _) = best.expect("something is left");
         let set = densest(&weights, left, start);
         left &= !set;
@@ -122,13 +122,13 @@ fn cluster_chunks(items: &[&Item]) -> Option<Vec<Chunk>> {
 }
 
 fn sum(items: &[&Item], ancestors: &[u64], set: u64) -> Chunk {
-    let mut chunk = Chunk { fee_sat: 0, vsize: 0, txids: Vec::new() };
+    let mut chunk = Chunk { fee_sat: 0, weight: 0, txids: Vec::new() };
     let mut order: Vec<usize> = members(set).collect();
     // A child has more ancestors than its parents.
     order.sort_by_key(|index| ancestors[*index].count_ones());
     for index in order {
         chunk.fee_sat += items[index].fee_sat;
-        chunk.vsize += items[index].vsize;
+        chunk.weight += items[index].weight;
         chunk.txids.push(items[index].txid);
     }
     chunk
@@ -138,8 +138,8 @@ fn sum(items: &[&Item], ancestors: &[u64], set: u64) -> Chunk {
 /// the fees of the best chunks that fit are compared (Core `util/feefrac.h`, `CompareChunks`). Both are best first.
 pub(super) fn improves(old: &[Chunk], new: &[Chunk]) -> bool {
     let mut is_better = false;
-    for vsize in corners(old).into_iter().chain(corners(new)) {
-        match compare_at(new, old, vsize) {
+    for weight in corners(old).into_iter().chain(corners(new)) {
+        match compare_at(new, old, weight) {
             Ordering::Less => return false,
             Ordering::Equal => {}
             Ordering::Greater => is_better = true,
@@ -153,28 +153,28 @@ fn corners(chunks: &[Chunk]) -> Vec<u64> {
     let mut sum = 0;
     let mut corners = Vec::with_capacity(chunks.len());
     for chunk in chunks {
-        sum += chunk.vsize;
+        sum += chunk.weight;
         corners.push(sum);
     }
     corners
 }
 
-fn compare_at(a: &[Chunk], b: &[Chunk], vsize: u64) -> Ordering {
-    let ((a_fee, a_per), (b_fee, b_per)) = (fees_at(a, vsize), fees_at(b, vsize));
+fn compare_at(a: &[Chunk], b: &[Chunk], weight: u64) -> Ordering {
+    let ((a_fee, a_per), (b_fee, b_per)) = (fees_at(a, weight), fees_at(b, weight));
     (a_fee * b_per).cmp(&(b_fee * a_per))
 }
 
-/// Fees of the first `vsize` virtual bytes, as a fraction; of a chunk that does not fit its part counts.
-fn fees_at(chunks: &[Chunk], vsize: u64) -> (i128, i128) {
+/// Fees of the first `weight` virtual bytes, as a fraction; of a chunk that does not fit its part counts.
+fn fees_at(chunks: &[Chunk], weight: u64) -> (i128, i128) {
     let mut fees = 0i128;
-    let mut left = vsize;
+    let mut left = weight;
     for chunk in chunks {
-        let (fee_sat, of) = (i128::from(chunk.fee_sat), i128::from(chunk.vsize));
-        if chunk.vsize > left {
+        let (fee_sat, of) = (i128::from(chunk.fee_sat), i128::from(chunk.weight));
+        if chunk.weight > left {
             return (fees * of + fee_sat * i128::from(left), of);
         }
         fees += fee_sat;
-        left -= chunk.vsize;
+        left -= chunk.weight;
     }
     (fees, 1)
 }
@@ -183,9 +183,9 @@ fn fees_at(chunks: &[Chunk], vsize: u64) -> (i128, i128) {
 mod tests {
     use super::*;
 
-    fn item(id: u8, fee_sat: i64, vsize: u64, parents: &[u8]) -> Item {
+    fn item(id: u8, fee_sat: i64, weight: u64, parents: &[u8]) -> Item {
         let parents = parents.iter().map(|id| Txid([*id; 32])).collect();
-        Item { txid: Txid([id; 32]), fee_sat, vsize, parents }
+        Item { txid: Txid([id; 32]), fee_sat, weight, parents }
     }
 
     /// Fees, sizes and ids of the chunks.
@@ -196,11 +196,11 @@ mod tests {
             .map(|chunk| {
                 let mut ids: Vec<u8> = chunk.txids.iter().map(|txid| txid.0[0]).collect();
                 ids.sort_unstable();
-                (chunk.fee_sat, chunk.vsize, ids)
+                (chunk.fee_sat, chunk.weight, ids)
             })
             .collect();
         let expected: Vec<_> =
-            expected.iter().map(|(fee, vsize, ids)| (*fee, *vsize, ids.to_vec())).collect();
+            expected.iter().map(|(fee, weight, ids)| (*fee, *weight, ids.to_vec())).collect();
         assert_eq!(found, expected);
     }
 
@@ -231,9 +231,9 @@ mod tests {
     #[test]
     fn more_fees_in_less_room_are_better_and_mixed_results_are_not() {
         let line = |parts: &[(i64, u64)]| -> Vec<Chunk> {
-            let chunk = |(fee_sat, vsize): &(i64, u64)| Chunk {
+            let chunk = |(fee_sat, weight): &(i64, u64)| Chunk {
                 fee_sat: *fee_sat,
-                vsize: *vsize,
+                weight: *weight,
                 txids: Vec::new(),
             };
             parts.iter().map(chunk).collect()

@@ -21,12 +21,12 @@ pub(super) struct Member {
 
 impl Member {
     /// A transaction without parents in the mempool.
-    pub(super) const fn new(txid: Txid, fee_sat: i64, vsize: u32) -> Self {
-        Self { txid, node: Node { fee_sat, vsize, parents: 0 } }
+    pub(super) const fn new(txid: Txid, fee_sat: i64, weight: u32) -> Self {
+        Self { txid, node: Node { fee_sat, weight, parents: 0 } }
     }
 
     pub(super) fn rate(&self) -> Rate {
-        Rate { fee_sat: self.node.fee_sat, vsize: u64::from(self.node.vsize) }
+        Rate { fee_sat: self.node.fee_sat, weight: u64::from(self.node.weight) }
     }
 }
 
@@ -66,8 +66,8 @@ impl Cluster {
         self.members.len()
     }
 
-    pub(super) fn vsize(&self) -> u64 {
-        self.chunks.iter().map(|chunk| chunk.rate.vsize).sum()
+    pub(super) fn weight(&self) -> u64 {
+        self.chunks.iter().map(|chunk| chunk.rate.weight).sum()
     }
 
     pub(super) const fn is_settled(&self) -> bool {
@@ -202,13 +202,33 @@ impl Cluster {
         Self::of(members, false)
     }
 
+    /// The place of each member in the order of txids.
+    fn ranks(&self) -> Vec<u8> {
+        let mut by_txid: Vec<usize> = (0..self.members.len()).collect();
+        by_txid.sort_unstable_by_key(|index| self.members[*index].txid);
+        let mut ranks = vec![0; self.members.len()];
+        for (rank, index) in by_txid.into_iter().enumerate() {
+            ranks[index] = rank as u8;
+        }
+        ranks
+    }
+
+    /// The same transactions in the same order, one of them with another fee.
+    pub(super) fn with_fee(&self, txid: &Txid, fee_sat: i64) -> Self {
+        let mut members = self.members.to_vec();
+        if let Some(index) = self.index_of(txid) {
+            members[index].node.fee_sat = fee_sat;
+        }
+        Self::of(members, false)
+    }
+
     /// The same transactions in an order as good as [`COST_MAX`] makes it, and what that took.
     pub(super) fn settled(&self) -> (Self, u64) {
         if self.is_settled {
             return (self.clone(), 0);
         }
         let nodes: Vec<Node> = self.members.iter().map(|member| member.node).collect();
-        let found = linearize(&nodes, COST_MAX);
+        let found = linearize(&nodes, &self.ranks(), COST_MAX);
         (Self::of(ordered(&self.members, &found.order), true), found.cost)
     }
 }
@@ -287,8 +307,8 @@ mod tests {
         chunks(&members).iter().map(|chunk| chunk.rate).collect()
     }
 
-    fn member(id: u8, fee_sat: i64, vsize: u32) -> Member {
-        Member::new(Txid([id; 32]), fee_sat, vsize)
+    fn member(id: u8, fee_sat: i64, weight: u32) -> Member {
+        Member::new(Txid([id; 32]), fee_sat, weight)
     }
 
     fn ids(members: &[Member]) -> Vec<u8> {
@@ -303,14 +323,14 @@ mod tests {
         let both = [Txid([1; 32]), Txid([2; 32])];
         let three = Cluster::joined(&[&cluster, &other], Some((member(3, 150, 100), &both)));
         assert_eq!(ids(three.members()), [2, 1, 3]);
-        assert_eq!((three.len(), three.vsize(), three.is_settled()), (3, 300, false));
+        assert_eq!((three.len(), three.weight(), three.is_settled()), (3, 300, false));
         let (three, cost) = three.settled();
         assert!(cost > 0 && three.is_settled());
         let chunks: Vec<_> = three.chunks().map(|(rate, part)| (rate.fee_sat, ids(part))).collect();
         assert_eq!(chunks, [(500, vec![2]), (250, vec![1, 3])]);
-        assert_eq!(three.last_chunk().0, Rate { fee_sat: 250, vsize: 200 });
+        assert_eq!(three.last_chunk().0, Rate { fee_sat: 250, weight: 200 });
         assert_eq!(three.with_descendants(0b001), 0b101);
-        assert_eq!(three.rate_of(0b101), Rate { fee_sat: 650, vsize: 200 });
+        assert_eq!(three.rate_of(0b101), Rate { fee_sat: 650, weight: 200 });
 
         // Without the first chunk the rest stays as it is; without one of the middle it has to be looked at again.
         let rest = three.without(0b001);
@@ -329,7 +349,7 @@ mod tests {
         let (id, child_id) = (Txid([2; 32]), Txid([1; 32]));
         let linked = Cluster::linked(&[&child, &parent], &id, &child_id);
         assert_eq!(ids(linked.members()), [2, 1]);
-        assert_eq!(linked.rates().collect::<Vec<_>>(), [Rate { fee_sat: 1000, vsize: 200 }]);
+        assert_eq!(linked.rates().collect::<Vec<_>>(), [Rate { fee_sat: 1000, weight: 200 }]);
         let again = Cluster::linked(&[&linked], &id, &child_id);
         assert_eq!(again.members(), linked.members());
     }

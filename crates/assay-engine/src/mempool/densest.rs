@@ -12,7 +12,7 @@ use super::linearize::members;
 #[derive(Clone, Copy)]
 pub(super) struct Weight {
     pub(super) fee_sat: i64,
-    pub(super) vsize: u64,
+    pub(super) weight: u64,
     pub(super) ancestors: u64,
 }
 
@@ -24,8 +24,8 @@ pub(super) fn densest(weights: &[Weight], left: u64, start: u64) -> u64 {
         return set;
     }
     loop {
-        let (fee, vsize) = sum(weights, set);
-        match better_closure(weights, left, fee, vsize) {
+        let (fee, weight) = sum(weights, set);
+        match better_closure(weights, left, fee, weight) {
             0 => return set,
             better => set = better,
         }
@@ -33,17 +33,17 @@ pub(super) fn densest(weights: &[Weight], left: u64, start: u64) -> u64 {
 }
 
 fn sum(weights: &[Weight], set: u64) -> (i128, i128) {
-    members(set).fold((0, 0), |(fee, vsize), index| {
-        let weight = &weights[index];
-        (fee + i128::from(weight.fee_sat), vsize + i128::from(weight.vsize))
+    members(set).fold((0, 0), |(fee, weight), index| {
+        let tx = &weights[index];
+        (fee + i128::from(tx.fee_sat), weight + i128::from(tx.weight))
     })
 }
 
-/// A closure whose fee rate is above `fee` for `vsize`; the empty set when there is none.
-fn better_closure(weights: &[Weight], left: u64, fee: i128, vsize: i128) -> u64 {
+/// A closure whose fee rate is above `fee` for `weight`; the empty set when there is none.
+fn better_closure(weights: &[Weight], left: u64, fee: i128, weight: i128) -> u64 {
     let gain = |index: usize| {
-        let weight = &weights[index];
-        i128::from(weight.fee_sat) * vsize - i128::from(weight.vsize) * fee
+        let tx = &weights[index];
+        i128::from(tx.fee_sat) * weight - i128::from(tx.weight) * fee
     };
     let mut flow = Flow::new(weights.len());
     for index in members(left) {
@@ -147,7 +147,7 @@ mod tests {
             removed in any::<u64>(),
         ) {
             let mut weights: Vec<Weight> = Vec::new();
-            for (index, (fee_sat, vsize, a, b)) in parts.iter().enumerate() {
+            for (index, (fee_sat, weight, a, b)) in parts.iter().enumerate() {
                 // Up to two parents among the earlier ones.
                 let mut ancestors = 1 << index;
                 for pick in [a, b] {
@@ -155,7 +155,7 @@ mod tests {
                         ancestors |= weights[(pick / 3) as usize % index].ancestors;
                     }
                 }
-                weights.push(Weight { fee_sat: *fee_sat, vsize: *vsize, ancestors });
+                weights.push(Weight { fee_sat: *fee_sat, weight: *weight, ancestors });
             }
             // What is gone took its ancestors along.
             let all = u64::MAX >> (64 - weights.len());

@@ -12,12 +12,12 @@ pub(super) fn cmp_diagrams(a: &[Rate], b: &[Rate]) -> Option<Ordering> {
     let mut outcome = Ordering::Equal;
     loop {
         // Between two corners both lines are straight: the one ahead at both is ahead in between.
-        let vsize = match (a.corner(), b.corner()) {
+        let weight = match (a.corner(), b.corner()) {
             (None, None) => return Some(outcome),
             (Some(one), Some(other)) => one.min(other),
             (Some(one), None) | (None, Some(one)) => one,
         };
-        let ((a_fee, a_per), (b_fee, b_per)) = (a.move_to(vsize), b.move_to(vsize));
+        let ((a_fee, a_per), (b_fee, b_per)) = (a.move_to(weight), b.move_to(weight));
         match ((a_fee * b_per).cmp(&(b_fee * a_per)), outcome) {
             (Ordering::Equal, _) => {}
             (now, Ordering::Equal) => outcome = now,
@@ -37,28 +37,28 @@ struct Cursor<'a> {
     left: &'a [Rate],
     /// Of the chunks behind.
     fee_sat: i128,
-    vsize: u64,
+    weight: u64,
 }
 
 impl<'a> Cursor<'a> {
     const fn new(chunks: &'a [Rate]) -> Self {
-        Self { left: chunks, fee_sat: 0, vsize: 0 }
+        Self { left: chunks, fee_sat: 0, weight: 0 }
     }
 
     /// The size at which the current chunk ends.
     fn corner(&self) -> Option<u64> {
-        self.left.first().map(|chunk| self.vsize + chunk.vsize)
+        self.left.first().map(|chunk| self.weight + chunk.weight)
     }
 
     /// The fees at a size that is not beyond the corner, as a fraction.
-    fn move_to(&mut self, vsize: u64) -> (i128, i128) {
+    fn move_to(&mut self, weight: u64) -> (i128, i128) {
         let Some((chunk, left)) = self.left.split_first() else { return (self.fee_sat, 1) };
-        if self.vsize + chunk.vsize == vsize {
+        if self.weight + chunk.weight == weight {
             self.fee_sat += i128::from(chunk.fee_sat);
-            (self.left, self.vsize) = (left, vsize);
+            (self.left, self.weight) = (left, weight);
             return (self.fee_sat, 1);
         }
-        let (of, part) = (i128::from(chunk.vsize), i128::from(vsize - self.vsize));
+        let (of, part) = (i128::from(chunk.weight), i128::from(weight - self.weight));
         (self.fee_sat * of + i128::from(chunk.fee_sat) * part, of)
     }
 }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     fn line(parts: &[(i64, u64)]) -> Vec<Rate> {
-        let rate = |(fee_sat, vsize): &(i64, u64)| Rate { fee_sat: *fee_sat, vsize: *vsize };
+        let rate = |(fee_sat, weight): &(i64, u64)| Rate { fee_sat: *fee_sat, weight: *weight };
         let mut line: Vec<Rate> = parts.iter().map(rate).collect();
         line.sort_by(|a, b| b.cmp_rate(a));
         line
@@ -79,7 +79,7 @@ mod tests {
 
     fn chunks(line: &[Rate]) -> Vec<Chunk> {
         let chunk =
-            |rate: &Rate| Chunk { fee_sat: rate.fee_sat, vsize: rate.vsize, txids: Vec::new() };
+            |rate: &Rate| Chunk { fee_sat: rate.fee_sat, weight: rate.weight, txids: Vec::new() };
         line.iter().map(chunk).collect()
     }
 

@@ -55,12 +55,12 @@ impl Graph {
         Some((id, &self.clusters[&id]))
     }
 
-    /// Number and virtual size of the transactions in the clusters of these.
+    /// Number and weight of the transactions in the clusters of these.
     pub(super) fn extent(&self, txids: &[Txid]) -> (usize, u64) {
         let ids: HashSet<ClusterId> =
             txids.iter().filter_map(|txid| self.cluster_of.get(txid).copied()).collect();
         let clusters = ids.iter().map(|id| &self.clusters[id]);
-        clusters.fold((0, 0), |(count, vsize), one| (count + one.len(), vsize + one.vsize()))
+        clusters.fold((0, 0), |(count, weight), one| (count + one.len(), weight + one.weight()))
     }
 
     /// Takes in a transaction that spends from `parents`, which are here; their clusters become one.
@@ -87,6 +87,19 @@ impl Graph {
                 self.put(left);
             }
         }
+    }
+
+    /// A transaction counts as paying this from now on.
+    pub(super) fn set_fee(&mut self, txid: &Txid, fee_sat: i64) {
+        let Some(id) = self.cluster_of.get(txid).copied() else { return };
+        if let Some(cluster) = self.take(id) {
+            self.put(cluster.with_fee(txid, fee_sat));
+        }
+    }
+
+    /// All clusters, in no particular order.
+    pub(super) fn clusters(&self) -> impl Iterator<Item = &Cluster> {
+        self.clusters.values().map(AsRef::as_ref)
     }
 
     /// Notes that `child`, which is here, spends from `parent`, which has returned from a block. Clusters stay apart until
@@ -206,8 +219,8 @@ mod tests {
                     let item = &self.items[&member.txid];
                     assert_eq!(graph.cluster_of[&member.txid], *id);
                     assert_eq!(
-                        (member.node.fee_sat, u64::from(member.node.vsize)),
-                        (item.fee_sat, item.vsize)
+                        (member.node.fee_sat, u64::from(member.node.weight)),
+                        (item.fee_sat, item.weight)
                     );
                     let parents: BTreeSet<Txid> = members(member.node.parents)
                         .inspect(|parent| assert!(*parent < index, "parents come first"))
@@ -237,7 +250,7 @@ mod tests {
             let exact = chunks_by_cluster(&items).unwrap().remove(0);
             let exact: Vec<Rate> = exact
                 .iter()
-                .map(|chunk| Rate { fee_sat: chunk.fee_sat, vsize: chunk.vsize })
+                .map(|chunk| Rate { fee_sat: chunk.fee_sat, weight: chunk.weight })
                 .collect();
             let found: Vec<Rate> = cluster.rates().collect();
             assert_eq!(cmp_diagrams(&found, &exact), Some(Ordering::Equal));
@@ -246,7 +259,7 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        Insert { fee_sat: i64, vsize: u32, parents: Vec<prop::sample::Index>, is_late: bool },
+        Insert { fee_sat: i64, weight: u32, parents: Vec<prop::sample::Index>, is_late: bool },
         Remove { which: Vec<prop::sample::Index>, with_descendants: bool },
         Settle { count: usize },
         EvictWorst,
@@ -256,7 +269,7 @@ mod tests {
         let which = || prop::collection::vec(any::<prop::sample::Index>(), 0..4);
         let step = prop_oneof![
             6 => (0i64..3000, 1u32..300, which(), prop::bool::weighted(0.15)).prop_map(
-                |(fee_sat, vsize, parents, is_late)| Step::Insert { fee_sat, vsize, parents, is_late }
+                |(fee_sat, weight, parents, is_late)| Step::Insert { fee_sat, weight, parents, is_late }
             ),
             2 => (which(), any::<bool>())
                 .prop_map(|(which, with_descendants)| Step::Remove { which, with_descendants }),
@@ -291,9 +304,9 @@ mod tests {
                 which.map(|index| all[index.index(all.len())]).collect()
             };
             match step {
-                Step::Insert { fee_sat, vsize, parents, is_late } => {
+                Step::Insert { fee_sat, weight, parents, is_late } => {
                     let txid = Txid([number as u8 + 1; 32]);
-                    let (fee_sat, vsize) = (*fee_sat, *vsize);
+                    let (fee_sat, weight) = (*fee_sat, *weight);
                     let others: Vec<Txid> = pick(parents).into_iter().collect();
                     let (count, _) = graph.extent(&others);
                     if count >= CLUSTER_COUNT_MAX {
@@ -301,9 +314,9 @@ mod tests {
                     }
                     let own = if *is_late { Vec::new() } else { others.clone() };
                     let item =
-                        Item { txid, fee_sat, vsize: u64::from(vsize), parents: own.clone() };
+                        Item { txid, fee_sat, weight: u64::from(weight), parents: own.clone() };
                     model.items.insert(txid, item);
-                    graph.insert(Member::new(txid, fee_sat, vsize), &own);
+                    graph.insert(Member::new(txid, fee_sat, weight), &own);
                     if *is_late {
                         // It has returned, and those spend from it.
                         for child in others {

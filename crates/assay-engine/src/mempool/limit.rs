@@ -151,7 +151,8 @@ struct Place {
 
 impl Place {
     fn of(txid: Txid, entry: &Entry) -> Self {
-        let rate = Rate { fee_sat: entry.fee_sat, vsize: u64::from(entry.vsize) };
+        let weight = u64::from(entry.adjusted_weight);
+        let rate = Rate { fee_sat: entry.modified_fee_sat(), weight };
         Self { rate, txid }
     }
 }

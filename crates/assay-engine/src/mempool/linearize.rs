@@ -18,7 +18,7 @@ pub(super) const CLUSTER_COUNT_MAX: usize = u64::BITS as usize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) fee_sat: i64,
-    pub(super) vsize: u32,
+    pub(super) weight: u32,
     /// The transactions that it spends from, as bits; all of them come before it.
     pub(super) parents: u64,
 }
@@ -38,28 +38,29 @@ pub(super) struct Linearization {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rate {
     pub(super) fee_sat: i64,
-    pub(super) vsize: u64,
+    pub(super) weight: u64,
 }
 
 impl Rate {
     /// Compares fee rates without rounding.
     pub(super) fn cmp_rate(&self, other: &Self) -> Ordering {
         let (a, b) = (i128::from(self.fee_sat), i128::from(other.fee_sat));
-        (a * i128::from(other.vsize)).cmp(&(b * i128::from(self.vsize)))
+        (a * i128::from(other.weight)).cmp(&(b * i128::from(self.weight)))
     }
 
     /// Of both together.
     pub(super) fn plus(self, other: Self) -> Self {
-        Self { fee_sat: self.fee_sat + other.fee_sat, vsize: self.vsize + other.vsize }
+        Self { fee_sat: self.fee_sat + other.fee_sat, weight: self.weight + other.weight }
     }
 
     fn minus(self, other: Self) -> Self {
-        Self { fee_sat: self.fee_sat - other.fee_sat, vsize: self.vsize - other.vsize }
+        Self { fee_sat: self.fee_sat - other.fee_sat, weight: self.weight - other.weight }
     }
 
     /// Satoshi per 1,000 virtual bytes, rounded down.
     pub(super) fn sat_per_kvb(&self) -> u64 {
-        u64::try_from(i128::from(self.fee_sat) * 1000 / i128::from(self.vsize.max(1))).unwrap_or(0)
+        let vsize = self.weight.div_ceil(4).max(1);
+        u64::try_from(i128::from(self.fee_sat) * 1000 / i128::from(vsize)).unwrap_or(0)
     }
 }
 
@@ -74,11 +75,13 @@ pub(super) fn members(set: u64) -> impl Iterator<Item = usize> {
 }
 
 /// Improves an order that is valid: `nodes` are in that order. Stops after the step in which `cost_max` is reached.
-pub(super) fn linearize(nodes: &[Node], cost_max: u64) -> Linearization {
+///
+/// Of what is as good in every other way the one of lower rank comes first; there is a rank for each node.
+pub(super) fn linearize(nodes: &[Node], ranks: &[u8], cost_max: u64) -> Linearization {
     assert!(nodes.len() <= CLUSTER_COUNT_MAX, "a cluster fits into a word");
     let mut forest = Forest::of_order(nodes);
     let is_optimal = forest.improve(cost_max);
-    Linearization { order: forest.order(), is_optimal, cost: forest.cost }
+    Linearization { order: forest.order(ranks), is_optimal, cost: forest.cost }
 }
 
 /// A tree of the forest.
@@ -346,13 +349,16 @@ impl<'a> Forest<'a> {
         left.trailing_zeros() as usize
     }
 
-    /// Chunks from the best to the worst; within a chunk the best transaction whose parents are placed comes first.
-    fn order(&self) -> Vec<u8> {
+    /// Chunks from the best to the worst; within a chunk the best transaction whose parents are placed comes first. Of equally
+    /// good ones the smaller comes first, then the one of lower rank; that of a chunk is its highest (Core
+    /// `cluster_linearize.h`, `GetLinearization`).
+    fn order(&self, ranks: &[u8]) -> Vec<u8> {
         let mut chunks: Vec<&Chunk> =
             self.chunks.iter().filter(|chunk| chunk.members != 0).collect();
+        let rank = |chunk: &Chunk| members(chunk.members).map(|index| ranks[index]).max();
         chunks.sort_by(|a, b| {
-            let by_size = a.rate.vsize.cmp(&b.rate.vsize);
-            b.rate.cmp_rate(&a.rate).then(by_size).then(a.members.cmp(&b.members))
+            let by_size = a.rate.weight.cmp(&b.rate.weight);
+            b.rate.cmp_rate(&a.rate).then(by_size).then_with(|| rank(a).cmp(&rank(b)))
         });
         let mut placed = 0u64;
         let mut order = Vec::with_capacity(self.nodes.len());
@@ -360,9 +366,10 @@ impl<'a> Forest<'a> {
             let mut left = chunk.members;
             while left != 0 {
                 let ready = members(left).filter(|index| self.parents[*index] & !placed == 0);
-                let best = ready.reduce(|best, index| {
-                    let (a, b) = (rate_of(&self.nodes[index]), rate_of(&self.nodes[best]));
-                    if a.cmp_rate(&b).is_gt() { index } else { best }
+                let best = ready.min_by(|a, b| {
+                    let (of_a, of_b) = (rate_of(&self.nodes[*a]), rate_of(&self.nodes[*b]));
+                    let by_size = of_a.weight.cmp(&of_b.weight);
+                    of_b.cmp_rate(&of_a).then(by_size).then(ranks[*a].cmp(&ranks[*b]))
                 });
                 let best =
                     best.expect("a chunk depends only on better ones, and nothing on itself");
@@ -376,7 +383,7 @@ impl<'a> Forest<'a> {
 }
 
 fn rate_of(node: &Node) -> Rate {
-    Rate { fee_sat: node.fee_sat, vsize: u64::from(node.vsize) }
+    Rate { fee_sat: node.fee_sat, weight: u64::from(node.weight) }
 }
 
 /// The parents of each transaction that are not ancestors of another of its parents.
@@ -416,8 +423,8 @@ mod tests {
         for (index, node) in nodes.iter().enumerate() {
             let above =
                 members(node.parents).fold(0, |set, parent| set | weights[parent].ancestors);
-            let (fee_sat, vsize) = (node.fee_sat, u64::from(node.vsize));
-            weights.push(Weight { fee_sat, vsize, ancestors: above | 1 << index });
+            let (fee_sat, weight) = (node.fee_sat, u64::from(node.weight));
+            weights.push(Weight { fee_sat, weight, ancestors: above | 1 << index });
         }
         let sum = |set: u64| {
             members(set).map(|index| rate_of(&nodes[index])).fold(Rate::default(), Rate::plus)
@@ -471,8 +478,9 @@ mod tests {
             let is_optimal = forest.improve(cost_max);
             let now = trees(&forest);
             assert!(is_at_least(&now, &earlier), "{now:?} {earlier:?}");
-            let found = linearize(nodes, cost_max);
-            assert_eq!((&found.order, found.is_optimal), (&forest.order(), is_optimal));
+            let ranks: Vec<u8> = (0..nodes.len() as u8).collect();
+            let found = linearize(nodes, &ranks, cost_max);
+            assert_eq!((&found.order, found.is_optimal), (&forest.order(&ranks), is_optimal));
             assert!(is_valid(nodes, &found.order), "{found:?}");
             let ordered = chunked(&placed(nodes, &found.order));
             assert!(is_at_least(&ordered, &now) && is_at_least(&ordered, &before));
@@ -494,8 +502,8 @@ mod tests {
 
     fn graph(parts: &[(i64, u32, u64, u64)]) -> Vec<Node> {
         let node = |(index, part): (usize, &(i64, u32, u64, u64))| {
-            let (fee_sat, vsize, a, b) = *part;
-            Node { fee_sat, vsize, parents: a & b & ((1 << index) - 1) }
+            let (fee_sat, weight, a, b) = *part;
+            Node { fee_sat, weight, parents: a & b & ((1 << index) - 1) }
         };
         parts.iter().enumerate().map(node).collect()
     }
@@ -522,7 +530,7 @@ mod tests {
                 let half = nodes.len() / 2;
                 for (index, node) in nodes.iter_mut().enumerate() {
                     node.parents &= if index < half { 0 } else { (1 << half) - 1 };
-                    node.fee_sat = i64::from(node.vsize) * 10 + node.fee_sat % 40;
+                    node.fee_sat = i64::from(node.weight) * 10 + node.fee_sat % 40;
                 }
             }
             check(&nodes);
@@ -531,7 +539,7 @@ mod tests {
 
     #[test]
     fn ancestors_of_parents_are_no_parents() {
-        let node = |parents| Node { fee_sat: 1, vsize: 1, parents };
+        let node = |parents| Node { fee_sat: 1, weight: 1, parents };
         let nodes = [node(0), node(1), node(3), node(6), node(1)];
         assert_eq!(reduced_parents(&nodes), [0, 1, 2, 4, 1]);
     }

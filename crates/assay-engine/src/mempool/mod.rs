@@ -20,6 +20,7 @@ mod graph;
 mod journal;
 mod limit;
 mod linearize;
+mod mining;
 mod policy;
 mod pool;
 mod reorg;
@@ -38,7 +39,8 @@ pub(crate) use disconnected::DisconnectedTxs;
 pub use file::{MempoolFileDamage, MempoolFileError, MempoolLoad};
 pub(crate) use file::{Reader, Saved, write};
 pub use journal::{MempoolDelta, UnconfirmedTx};
-pub(crate) use pool::Mempool;
+pub(crate) use mining::MiningChunk;
+pub(crate) use pool::{Entry, Mempool};
 pub(crate) use turns::Turns;
 
 /// Height that Core gives to coins of unconfirmed transactions (`MEMPOOL_HEIGHT`).

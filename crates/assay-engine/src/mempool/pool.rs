@@ -4,7 +4,7 @@
 //! outputs. So admitting the 44,000th transaction of a chain costs what the first one did. Where clusters have a limit, they
 //! are kept as well ([`Graph`]).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use assay_consensus::locktime::SequenceLocks;
@@ -29,8 +29,14 @@ pub(crate) struct Entry {
     pub(crate) wtxid: Wtxid,
     pub(crate) fee_sat: i64,
     pub(crate) weight: u32,
-    /// Virtual size: weight / 4 rounded up (BIP141); plain size where there are no witnesses.
+    /// The weight, or more where signature operations count for more.
+    pub(crate) adjusted_weight: u32,
+    /// Virtual size: a quarter of that, rounded up; plain size where there are no witnesses.
     pub(crate) vsize: u32,
+    /// Cost of its signature operations; 0 on Bitcoin Cash.
+    pub(crate) sigop_cost: u32,
+    /// What its owner has it count as paying beyond its fee.
+    pub(crate) fee_delta_sat: i64,
     /// Seconds since 1970.
     pub(crate) time: u64,
     /// Height of the tip at admission.
@@ -49,6 +55,19 @@ pub(crate) struct Entry {
     pub(crate) lock_points: Option<Box<LockPoints>>,
 }
 
+impl Entry {
+    /// The fee that it counts as paying.
+    pub(crate) fn modified_fee_sat(&self) -> i64 {
+        self.fee_sat.saturating_add(self.fee_delta_sat)
+    }
+
+    /// The same as clusters reckon with it: within bounds, so that sums of it never overflow.
+    pub(super) fn cluster_fee_sat(&self) -> i64 {
+        const BOUND_SAT: i64 = 1 << 50;
+        self.modified_fee_sat().clamp(-BOUND_SAT, BOUND_SAT)
+    }
+}
+
 /// Relative lock times as they were when last computed (Core `primitives/transaction_identifier.h`, `LockPoints`).
 #[derive(Clone, Debug)]
 pub(crate) struct LockPoints {
@@ -65,6 +84,10 @@ pub(crate) struct Mempool {
     vsize_total: u64,
     usage_bytes: u64,
     fee_total_sat: i64,
+    /// What transactions count as paying beyond their fees, here or not.
+    fee_deltas_sat: BTreeMap<Txid, i64>,
+    /// Number of changes that a block template may have to follow.
+    updates: u64,
     next_order: u64,
     /// Clusters, where they have a limit.
     pub(super) graph: Option<Graph>,
@@ -169,6 +192,7 @@ impl Mempool {
         point(Point::MempoolAdd);
         entry.order = self.next_order;
         self.next_order += 1;
+        self.updates += 1;
         self.vsize_total += u64::from(entry.vsize);
         self.usage_bytes += u64::from(entry.usage_bytes);
         self.fee_total_sat += entry.fee_sat;
@@ -199,11 +223,55 @@ impl Mempool {
             Vec::new()
         };
         if let Some(graph) = &mut self.graph {
-            graph.insert(Member::new(txid, entry.fee_sat, entry.vsize), &parents);
+            let fee_sat = entry.cluster_fee_sat();
+            graph.insert(Member::new(txid, fee_sat, entry.adjusted_weight), &parents);
             for child in children {
                 graph.add_pending(txid, child);
             }
         }
+    }
+
+    /// What a transaction counts as paying beyond its fee.
+    pub(crate) fn fee_delta_sat(&self, txid: &Txid) -> i64 {
+        self.fee_deltas_sat.get(txid).copied().unwrap_or(0)
+    }
+
+    /// All that is not zero, by txid.
+    pub(crate) fn fee_deltas_sat(&self) -> &BTreeMap<Txid, i64> {
+        &self.fee_deltas_sat
+    }
+
+    /// Makes a transaction, here or not, count as paying more or less than so far (Core `PrioritiseTransaction`).
+    pub(crate) fn prioritise(&mut self, txid: Txid, delta_sat: i64) {
+        let sum = self.fee_delta_sat(&txid).saturating_add(delta_sat);
+        if sum == 0 {
+            self.fee_deltas_sat.remove(&txid);
+        } else {
+            self.fee_deltas_sat.insert(txid, sum);
+        }
+        let Some(entry) = self.entries.get_mut(&txid) else { return };
+        if let Some(ranking) = &mut self.ranking {
+            ranking.remove(txid, entry);
+        }
+        entry.fee_delta_sat = sum;
+        if let Some(ranking) = &mut self.ranking {
+            ranking.insert(txid, entry);
+        }
+        let fee_sat = entry.cluster_fee_sat();
+        if let Some(graph) = &mut self.graph {
+            graph.set_fee(&txid, fee_sat);
+        }
+        self.updates += 1;
+    }
+
+    /// Number of changes so far.
+    pub(crate) fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// What has changed since then has changed back.
+    pub(super) fn forget_updates_since(&mut self, updates: u64) {
+        self.updates = updates;
     }
 
     /// Records that every script of `txid` passed under `flags`.
@@ -227,6 +295,7 @@ impl Mempool {
 
     fn remove_entry(&mut self, txid: &Txid) {
         let Some(entry) = self.entries.remove(txid) else { return };
+        self.updates += 1;
         self.vsize_total -= u64::from(entry.vsize);
         self.usage_bytes -= u64::from(entry.usage_bytes);
         self.fee_total_sat -= entry.fee_sat;
@@ -289,6 +358,11 @@ impl Mempool {
     /// Takes out what a block has confirmed and what now conflicts with it.
     pub(crate) fn remove_confirmed(&mut self, prepared: &Prepared, now_s: u64) {
         self.rolling_fee.block_connected(now_s);
+        if !self.fee_deltas_sat.is_empty() {
+            for txid in &prepared.txids {
+                self.fee_deltas_sat.remove(txid);
+            }
+        }
         if self.is_empty() {
             return;
         }
@@ -304,6 +378,9 @@ impl Mempool {
             }
         }
         // Each goes once, and each cluster is made anew once, however much of it goes.
+        for txid in &conflicts {
+            self.fee_deltas_sat.remove(txid);
+        }
         gone.extend(self.with_descendants(conflicts));
         self.remove_all(&gone);
     }

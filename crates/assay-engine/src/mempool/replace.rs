@@ -169,7 +169,8 @@ impl Admission {
             unreachable!("where clusters have no limit nothing is replaced")
         };
         check_cluster_count(graph, candidate, direct)?;
-        let newcomer = Member::new(candidate.txid(), entry.fee_sat, entry.vsize);
+        let newcomer =
+            Member::new(candidate.txid(), entry.cluster_fee_sat(), entry.adjusted_weight);
         let parents = pool.parents(entry);
         let plan = Plan { touched: touched(graph, direct, &parents), newcomer, parents };
         check_pays_for_itself(candidate, &plan)?;
@@ -202,16 +203,16 @@ impl Admission {
 
     /// The cluster that the new transaction will be in.
     fn check_cluster(&self, candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
-        let (mut count, mut vsize) = (1, plan.newcomer.rate().vsize);
+        let (mut count, mut weight) = (1, plan.newcomer.rate().weight);
         for one in &plan.touched {
             for set in one.joining() {
                 count += set.count_ones() as usize;
-                vsize += one.cluster.rate_of(set).vsize;
+                weight += one.cluster.rate_of(set).weight;
             }
         }
         let count_max = self.config.cluster_count_max.map(|max| max.min(CLUSTER_COUNT_MAX));
-        let is_too_large = count_max.is_some_and(|max| count > max)
-            || self.config.cluster_vsize_max.is_some_and(|max| vsize > max);
+        let is_too_large =
+            count_max.is_some_and(|max| count > max) || weight > self.config.cluster_weight_max();
         if is_too_large { Err(candidate.refused("too-large-cluster", "")) } else { Ok(()) }
     }
 }
@@ -275,7 +276,7 @@ fn check_disjoint(candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
 fn check_pays_for_itself(candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
     let fees = plan.touched.iter().map(|one| one.cluster.rate_of(one.gone).fee_sat);
     let fees_gone: i64 = fees.sum();
-    let (txid, Rate { fee_sat: fee, vsize }) = (candidate.txid(), plan.newcomer.rate());
+    let (txid, Rate { fee_sat: fee, weight }) = (candidate.txid(), plan.newcomer.rate());
     if fee < fees_gone {
         let (fee, fees_gone) = (coins(fee), coins(fees_gone));
         let debug = format!(
@@ -283,7 +284,7 @@ fn check_pays_for_itself(candidate: &Candidate, plan: &Plan) -> Result<(), TxRej
         );
         return Err(candidate.refused("insufficient fee", debug));
     }
-    let least = (INCREMENTAL_FEE_SAT_PER_KVB * vsize).div_ceil(1000) as i64;
+    let least = (INCREMENTAL_FEE_SAT_PER_KVB * weight.div_ceil(4)).div_ceil(1000) as i64;
     if fee - fees_gone < least {
         let (added, least) = (coins(fee - fees_gone), coins(least));
         let debug = format!(

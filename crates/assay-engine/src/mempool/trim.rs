@@ -20,7 +20,7 @@ impl Admission {
     pub(super) fn trim_clusters(&self, pool: &mut Mempool, returned: &[Txid]) {
         let Some(count_max) = self.config.cluster_count_max else { return };
         let count_max = count_max.min(CLUSTER_COUNT_MAX);
-        let vsize_max = self.config.cluster_vsize_max.unwrap_or(u64::MAX);
+        let weight_max = self.config.cluster_weight_max();
         let mut seen = HashSet::new();
         for txid in returned {
             if seen.contains(txid) || pool.get(txid).is_none() {
@@ -28,10 +28,10 @@ impl Admission {
             }
             let cluster = pool.cluster_of(txid);
             seen.extend(cluster.iter().copied());
-            let vsizes = cluster.iter().filter_map(|txid| pool.get(txid));
-            let vsize: u64 = vsizes.map(|entry| u64::from(entry.vsize)).sum();
-            if cluster.len() > count_max || vsize > vsize_max {
-                let left_over = Trim::new(pool, &cluster).left_over(count_max, vsize_max);
+            let entries = cluster.iter().filter_map(|txid| pool.get(txid));
+            let weight: u64 = entries.map(|entry| u64::from(entry.adjusted_weight)).sum();
+            if cluster.len() > count_max || weight > weight_max {
+                let left_over = Trim::new(pool, &cluster).left_over(count_max, weight_max);
                 pool.remove_all(&left_over);
             }
         }
@@ -51,7 +51,7 @@ fn clusters<'a>(graph: &'a Graph, txids: &[Txid]) -> Vec<&'a Cluster> {
 /// A transaction of a cluster that is too large.
 struct Member {
     txid: Txid,
-    vsize: u64,
+    weight: u64,
     /// Of its chunk in the cluster that it was in.
     rate: Rate,
     /// Its real parents, and what came before it in the cluster that it was in.
@@ -81,16 +81,16 @@ impl Trim {
             for (rate, chunk) in cluster.chunks() {
                 for member in chunk {
                     let index = members.len();
-                    let vsize = u64::from(member.node.vsize);
+                    let weight = u64::from(member.node.weight);
                     members.push(Member {
                         txid: member.txid,
-                        vsize,
+                        weight,
                         rate,
                         waits_for: if index > first { vec![index - 1] } else { Vec::new() },
                         frees: Vec::new(),
                         is_kept: false,
                         leader: index,
-                        sum: (1, vsize),
+                        sum: (1, weight),
                     });
                 }
             }
@@ -118,7 +118,7 @@ impl Trim {
     }
 
     /// Keeps as much as the limits allow and returns the rest.
-    fn left_over(mut self, count_max: usize, vsize_max: u64) -> Vec<Txid> {
+    fn left_over(mut self, count_max: usize, weight_max: u64) -> Vec<Txid> {
         let mut waiting: Vec<usize> =
             self.members.iter().map(|member| member.waits_for.len()).collect();
         let mut ready: BinaryHeap<Ready> = (0..self.members.len())
@@ -126,7 +126,7 @@ impl Trim {
             .map(|index| self.ready(index))
             .collect();
         while let Some(Ready { index, .. }) = ready.pop() {
-            if !self.join(index, count_max, vsize_max) {
+            if !self.join(index, count_max, weight_max) {
                 continue;
             }
             for freed in std::mem::take(&mut self.members[index].frees) {
@@ -144,17 +144,17 @@ impl Trim {
     }
 
     /// Connects a transaction with what it depends on, unless that would be too large.
-    fn join(&mut self, index: usize, count_max: usize, vsize_max: u64) -> bool {
+    fn join(&mut self, index: usize, count_max: usize, weight_max: u64) -> bool {
         let mut leaders: Vec<usize> =
             self.members[index].waits_for.iter().map(|below| self.leader(*below)).collect();
         leaders.sort_unstable();
         leaders.dedup();
-        let mut sum = (1, self.members[index].vsize);
+        let mut sum = (1, self.members[index].weight);
         for leader in &leaders {
-            let (count, vsize) = self.members[*leader].sum;
-            sum = (sum.0 + count, sum.1 + vsize);
+            let (count, weight) = self.members[*leader].sum;
+            sum = (sum.0 + count, sum.1 + weight);
         }
-        if sum.0 > count_max || sum.1 > vsize_max {
+        if sum.0 > count_max || sum.1 > weight_max {
             return false;
         }
         for leader in leaders {
@@ -183,7 +183,7 @@ struct Ready {
 impl Ord for Ready {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_rate = self.rate.cmp_rate(&other.rate);
-        let by_size = Reverse(self.rate.vsize).cmp(&Reverse(other.rate.vsize));
+        let by_size = Reverse(self.rate.weight).cmp(&Reverse(other.rate.weight));
         by_rate.then(by_size).then(other.index.cmp(&self.index))
     }
 }

@@ -71,7 +71,7 @@ fn segwit(human_readable: &str, version: u8, program: &[u8]) -> String {
 }
 
 /// One step of the division by the generator of BIP173.
-fn bech32_step(state: u32, value: u8) -> u32 {
+pub(super) fn bech32_step(state: u32, value: u8) -> u32 {
     let top = state >> 25;
     let mut next = (state & 0x1ff_ffff) << 5 ^ u32::from(value);
     for (bit, generator) in BECH32_GENERATOR.into_iter().enumerate() {
@@ -95,7 +95,7 @@ fn cash(prefix: &str, kind: u8, hash: &[u8]) -> String {
 }
 
 /// One step of the division by the generator of the cash address specification.
-fn cash_step(state: u64, value: u8) -> u64 {
+pub(super) fn cash_step(state: u64, value: u8) -> u64 {
     let top = state >> 35;
     let mut next = (state & 0x07_ffff_ffff) << 5 ^ u64::from(value);
     for (bit, generator) in CASH_GENERATOR.into_iter().enumerate() {
@@ -128,17 +128,17 @@ fn to_charset(values: &[u8]) -> String {
     values.iter().map(|&value| char::from(CHARSET[usize::from(value)])).collect()
 }
 
-const BASE58: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+pub(super) const BASE58: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 /// The 32 characters that bech32, cash addresses and descriptor checksums share.
 pub(crate) const CHARSET: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
-const BECH32: u32 = 1;
-const BECH32M: u32 = 0x2bc8_30a3;
+pub(super) const BECH32: u32 = 1;
+pub(super) const BECH32M: u32 = 0x2bc8_30a3;
 const BECH32_GENERATOR: [u32; 5] =
     [0x3b6a_57b2, 0x2650_8e6d, 0x1ea1_19fa, 0x3d42_33dd, 0x2a14_62b3];
 const CASH_GENERATOR: [u64; 5] =
     [0x98_f2bc_8e61, 0x79_b76d_99e2, 0xf3_3e5f_b3c4, 0xae_2eab_e2a8, 0x1e_4f43_e470];
 const CASH_PUBKEY_HASH: u8 = 0;
-const CASH_SCRIPT_HASH: u8 = 8;
+pub(super) const CASH_SCRIPT_HASH: u8 = 8;
 
 #[cfg(test)]
 mod tests {

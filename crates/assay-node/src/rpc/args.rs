@@ -16,6 +16,7 @@ use assay_wire::{BlockHash, Txid};
 pub(crate) struct Args<'a> {
     method: &'static Method,
     values: Vec<Option<Value<'a>>>,
+    given: usize,
 }
 
 impl<'a> Args<'a> {
@@ -30,10 +31,11 @@ impl<'a> Args<'a> {
         if !(required..=method.args.len()).contains(&values.len()) {
             return Err(RpcError::new(Code::Misc, method.help()));
         }
+        let given = values.len();
         let mut values: Vec<_> =
             values.into_iter().map(|value| value.filter(|value| !value.is_null())).collect();
         values.resize(method.args.len(), None);
-        let args = Self { method, values };
+        let args = Self { method, values, given };
         args.check_types()?;
         Ok(args)
     }
@@ -67,6 +69,11 @@ impl<'a> Args<'a> {
     /// The name of the method.
     pub(crate) fn method(&self) -> &'static str {
         self.method.name
+    }
+
+    /// How many places the caller filled, the last one included even if it is null.
+    pub(crate) fn given(&self) -> usize {
+        self.given
     }
 
     /// The argument; `None` when it is missing.
@@ -290,9 +297,9 @@ impl Kind {
             Self::Text | Self::Hex => Some("string"),
             Self::Number => Some("number"),
             Self::Bool => Some("bool"),
-            Self::HexArray => Some("array"),
+            Self::HexArray | Self::Array => Some("array"),
             Self::Object => Some("object"),
-            Self::Amount | Self::Verbosity | Self::HashOrHeight => None,
+            Self::Amount | Self::Verbosity | Self::HashOrHeight | Self::Any => None,
         }
     }
 }

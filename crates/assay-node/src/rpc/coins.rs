@@ -55,8 +55,8 @@ pub(super) const GETTXOUTSETINFO: Method = Method {
         optional(
             "hash_type",
             Kind::Text,
-            Need::Default("muhash"),
-            "The hash of the set to compute: \"muhash\" or \"none\". Bitcoin Core's default, \"hash_serialized_3\", is not available",
+            Need::Default("hash_serialized_3"),
+            "The hash of the set to compute: \"hash_serialized_3\", \"muhash\" or \"none\"",
         ),
         optional(
             "hash_or_height",
@@ -77,6 +77,7 @@ pub(super) const GETTXOUTSETINFO: Method = Method {
   \"bestblock\" : \"hex\",       (string) Hash of the tip
   \"txouts\" : n,              (numeric) Number of unspent outputs
   \"bogosize\" : n,            (numeric) A measure of size that depends on no database
+  \"hash_serialized_3\" : \"hex\", (string, optional) Hash over the set in its order
   \"muhash\" : \"hex\",          (string, optional) MuHash3072 of the set
   \"total_amount\" : n,        (numeric) Sum of all amounts
   \"transactions\" : n,        (numeric) Number of transactions with unspent outputs
@@ -115,12 +116,10 @@ fn coin(
 
 fn set_info(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let bad = |message: String| Err(RpcError::new(Code::InvalidParameter, message));
-    let muhash = match args.optional_string(0)?.as_deref() {
-        None | Some("muhash") => true,
-        Some("none") => false,
-        Some("hash_serialized_3") => {
-            return bad("hash_serialized_3 is not available; use 'muhash' or 'none'".to_owned());
-        }
+    let (muhash, serialized) = match args.optional_string(0)?.as_deref() {
+        None | Some("hash_serialized_3") => (false, true),
+        Some("muhash") => (true, false),
+        Some("none") => (false, false),
         Some(other) => return bad(format!("'{other}' is not a valid hash_type")),
     };
     if args.value(1).is_some() {
@@ -128,12 +127,20 @@ fn set_info(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }
     args.bool_or(2, true)?;
     Ok(Job::call(args, move |node, out| {
-        let stats = node.engine.utxo_stats(muhash).map_err(|error| engine_failed(&error))?;
+        let stats = if serialized {
+            node.engine.utxo_stats_serialized()
+        } else {
+            node.engine.utxo_stats(muhash)
+        };
+        let stats = stats.map_err(|error| engine_failed(&error))?;
         let mut object = Json::new(out).object();
         object.key("height").int(stats.height);
         object.key("bestblock").text(stats.hash);
         object.key("txouts").int(stats.txouts);
         object.key("bogosize").int(stats.bogosize);
+        if let Some(hash) = stats.hash_serialized {
+            object.key("hash_serialized_3").text(BlockHash(hash));
+        }
         if let Some(muhash) = stats.muhash {
             // Printed like every 256-bit number: last byte first.
             object.key("muhash").text(BlockHash(muhash));

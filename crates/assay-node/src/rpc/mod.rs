@@ -9,15 +9,24 @@ mod branches;
 mod chain;
 mod coins;
 mod control;
+mod decode;
+mod deployments;
+mod descriptor;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod generate;
 mod index;
 mod mempool;
 mod mempool_file;
+mod mining;
 mod network;
+mod peers;
+mod scan;
 mod script;
 mod submit;
 mod table;
+mod template;
+mod testing;
 mod transactions;
 mod tx_json;
 
@@ -34,7 +43,7 @@ use tokio::sync::watch;
 
 use self::args::Args;
 use crate::jsonrpc::{CallContext, Code, Handler, Params, RpcError};
-use crate::p2p::Peers;
+use crate::p2p::Network;
 
 /// The node as seen through RPC.
 pub(crate) struct Rpc {
@@ -45,12 +54,14 @@ pub(crate) struct Rpc {
     engine: OnceLock<Arc<Engine>>,
     /// Empty where there is none.
     index: OnceLock<Arc<Index>>,
-    /// Empty where none are served; with the services that they are offered.
-    peers: OnceLock<(Arc<Peers>, u64)>,
+    /// Empty where there are none.
+    network: OnceLock<Network>,
     started: Instant,
     log_path: PathBuf,
     stop: watch::Sender<bool>,
     active: Mutex<Active>,
+    template: Mutex<Option<template::Cached>>,
+    scan: scan::Scan,
 }
 
 /// Calls that run at this moment.
@@ -96,11 +107,13 @@ impl Rpc {
             user_agent,
             engine: OnceLock::new(),
             index: OnceLock::new(),
-            peers: OnceLock::new(),
+            network: OnceLock::new(),
             started: Instant::now(),
             log_path,
             stop,
             active,
+            template: Mutex::default(),
+            scan: scan::Scan::default(),
         }
     }
 
@@ -115,8 +128,8 @@ impl Rpc {
     }
 
     /// From now on there are peers to tell of.
-    pub(crate) fn set_peers(&self, peers: Arc<Peers>, services: u64) {
-        assert!(self.peers.set((peers, services)).is_ok(), "peers are served once");
+    pub(crate) fn set_network(&self, network: Network) {
+        assert!(self.network.set(network).is_ok(), "peers are served once");
     }
 
     fn node<'a>(&'a self, context: &'a CallContext) -> Result<Node<'a>, RpcError> {

@@ -98,12 +98,19 @@ fn descriptor(kind: &OutputKind<'_>, address: Option<&str>, script: &[u8]) -> St
         (_, Some(address)) => format!("addr({address})"),
         (_, None) => format!("raw({})", hex(script)),
     };
-    let checksum = descriptor_checksum(&text);
+    let checksum = descriptor_checksum(&text).expect("made of characters of the set");
     text + "#" + &checksum
 }
 
-/// The checksum of BIP380.
-fn descriptor_checksum(text: &str) -> String {
+/// The same of a script by itself.
+pub(crate) fn infer_descriptor(params: &ChainParams, script: &[u8]) -> String {
+    let kind = OutputKind::of(script, params.cash.is_some());
+    let address = destination(&kind).map(|destination| address::encode(params, destination));
+    descriptor(&kind, address.as_deref(), script)
+}
+
+/// The checksum of BIP380; `None` for text that no descriptor is made of.
+pub(crate) fn descriptor_checksum(text: &str) -> Option<String> {
     let step = |state: u64, value: u64| {
         let top = state >> 35;
         let shifted = (state & 0x7_ffff_ffff) << 5 ^ value;
@@ -113,8 +120,7 @@ fn descriptor_checksum(text: &str) -> String {
     };
     let (mut state, mut class, mut pending) = (1, 0, 0);
     for byte in text.bytes() {
-        let position = CHECKSUM_INPUT.iter().position(|&c| c == byte);
-        let position = position.expect("descriptors are made of characters of the set") as u64;
+        let position = CHECKSUM_INPUT.iter().position(|&c| c == byte)? as u64;
         state = step(state, position & 31);
         class = class * 3 + (position >> 5);
         pending += 1;
@@ -127,7 +133,7 @@ fn descriptor_checksum(text: &str) -> String {
         state = step(state, class);
     }
     let state = (0..8).fold(state, |state, _| step(state, 0)) ^ 1;
-    (0..8).map(|i| char::from(CHARSET[(state >> (5 * (7 - i)) & 31) as usize])).collect()
+    Some((0..8).map(|i| char::from(CHARSET[(state >> (5 * (7 - i)) & 31) as usize])).collect())
 }
 
 /// The assembly of a script. With `signatures`, pushes that look like signatures have their
@@ -304,13 +310,14 @@ mod tests {
 
     #[test]
     fn descriptor_checksums_agree_with_bip380_and_bitcoin_core() {
-        assert_eq!(descriptor_checksum("raw(deadbeef)"), "89f8spxm");
+        assert_eq!(descriptor_checksum("raw(deadbeef)").as_deref(), Some("89f8spxm"));
         // Bitcoin Core, doc/descriptors.md.
         assert_eq!(
             descriptor_checksum(
                 "pkh(02c6047f9441ed7d6d3045406e95c07cd85c778e4b8cef3ca7abac09b95c709ee5)"
-            ),
-            "8fhd9pwu"
+            )
+            .as_deref(),
+            Some("8fhd9pwu")
         );
     }
 

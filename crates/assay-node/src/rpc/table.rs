@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    blocks, branches, chain, coins, control, index, mempool, mempool_file, network, submit,
-    transactions,
+    blocks, branches, chain, coins, control, deployments, generate, index, mempool, mempool_file,
+    mining, network, peers, scan, submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -23,6 +23,9 @@ pub(crate) struct Method {
     pub(crate) example: &'static str,
     pub(crate) prepare: fn(&Rpc, &Args<'_>) -> Result<Job, RpcError>,
 }
+
+/// Category of methods that the overview leaves out.
+pub(crate) const HIDDEN: &str = "hidden";
 
 /// One argument of a method.
 #[derive(Debug)]
@@ -49,8 +52,12 @@ pub(crate) enum Kind {
     HashOrHeight,
     /// An array of strings.
     HexArray,
+    /// An array of anything.
+    Array,
     /// An object.
     Object,
+    /// Anything.
+    Any,
 }
 
 /// Whether an argument may be left out.
@@ -68,9 +75,10 @@ pub(crate) fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().copied().find(|method| method.name == name)
 }
 
-/// One line per method, by category.
+/// One line per method, by category, hidden ones left out.
 pub(crate) fn overview() -> String {
     let mut methods = METHODS.to_vec();
+    methods.retain(|method| method.category != HIDDEN);
     methods.sort_by_key(|method| (method.category, method.name));
     let mut text = String::new();
     let mut category = "";
@@ -106,6 +114,9 @@ impl Method {
                     write!(text, "\"{name}\"").expect("writing to a string does not fail");
                 }
                 Kind::HexArray => text.push_str("[\"rawtx\",...]"),
+                Kind::Array => {
+                    write!(text, "[{name},...]").expect("writing to a string does not fail");
+                }
                 _ => text.push_str(name),
             }
         }
@@ -117,6 +128,10 @@ impl Method {
 
     /// The whole help text.
     pub(crate) fn help(&self) -> String {
+        if self.result.is_empty() {
+            // Only a notice that there is no such method any more.
+            return format!("{}\n\n{}\n", self.name, self.about);
+        }
         let mut text = format!("{}\n\n{}\n", self.synopsis(), self.about);
         if !self.args.is_empty() {
             text.push_str("\nArguments:\n");
@@ -164,8 +179,9 @@ impl Kind {
             Self::Amount => "numeric or string",
             Self::Verbosity => "numeric or boolean",
             Self::HashOrHeight => "string or numeric",
-            Self::HexArray => "json array",
+            Self::HexArray | Self::Array => "json array",
             Self::Object => "json object",
+            Self::Any => "any",
         }
     }
 }
@@ -185,6 +201,7 @@ const METHODS: &[&Method] = &[
     &branches::INVALIDATEBLOCK,
     &branches::PRECIOUSBLOCK,
     &branches::RECONSIDERBLOCK,
+    &scan::SCANTXOUTSET,
     &coins::GETTXOUT,
     &coins::GETTXOUTSETINFO,
     &mempool::GETMEMPOOLENTRY,
@@ -193,16 +210,35 @@ const METHODS: &[&Method] = &[
     &mempool_file::IMPORTMEMPOOL,
     &mempool_file::SAVEMEMPOOL,
     &index::GETINDEXINFO,
+    &testing::ECHO,
+    &testing::ECHOJSON,
+    &testing::MOCKSCHEDULER,
+    &testing::SETMOCKTIME,
+    &testing::SYNCWITHVALIDATIONINTERFACEQUEUE,
     &control::GETMEMORYINFO,
     &control::GETRPCINFO,
     &control::HELP,
     &control::STOP,
     &control::UPTIME,
+    &deployments::GETDEPLOYMENTINFO,
+    &generate::GENERATE,
+    &generate::GENERATEBLOCK,
+    &generate::GENERATETOADDRESS,
+    &generate::GENERATETODESCRIPTOR,
+    &mining::GETMININGINFO,
+    &mining::GETNETWORKHASHPS,
+    &mining::GETPRIORITISEDTRANSACTIONS,
+    &mining::PRIORITISETRANSACTION,
+    &template::GETBLOCKTEMPLATE,
     &submit::SUBMITBLOCK,
     &submit::SUBMITHEADER,
     &network::GETCONNECTIONCOUNT,
     &network::GETNETWORKINFO,
     &network::GETPEERINFO,
+    &peers::ADDCONNECTION,
+    &peers::ADDNODE,
+    &peers::DISCONNECTNODE,
+    &peers::GETADDEDNODEINFO,
     &transactions::GETRAWTRANSACTION,
     &submit::SENDRAWTRANSACTION,
     &submit::TESTMEMPOOLACCEPT,

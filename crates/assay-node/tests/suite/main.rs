@@ -4,6 +4,7 @@ mod branches;
 mod chain;
 mod http;
 mod index;
+mod mining;
 mod node;
 mod p2p;
 mod process;

@@ -47,6 +47,13 @@ impl Fixture {
         Self { node, client, dir, blocks }
     }
 
+    /// Makes the chain a recent one.
+    pub(crate) fn set_clock_to_tip(&self) {
+        let engine = self.node.engine();
+        engine.clock().set(u64::from(engine.tip().time));
+        assert!(!engine.is_initial_block_download());
+    }
+
     pub(crate) fn p2p_address(&self) -> SocketAddr {
         self.node.p2p_address().unwrap()
     }

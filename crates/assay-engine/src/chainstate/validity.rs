@@ -1,0 +1,105 @@
+//! Judging a block that is not to be kept (Core `validation.cpp`, `TestBlockValidity`).
+
+use std::sync::Arc;
+
+use assay_consensus::block::{BlockError, BlockRules};
+use assay_consensus::header::{check_header, contextual_check_header};
+use assay_consensus::signet::check_signet_solution;
+
+use super::{Chainstate, State};
+use crate::checker::ImmediateChecker;
+use crate::connect::{ConnectError, Connected, disconnect};
+use crate::error::EngineError;
+use crate::pipeline::{InFlight, Pipeline};
+use crate::prepared::Prepared;
+
+/// What need not hold yet of a block on trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrialChecks {
+    /// The work, and on signets the solution.
+    pub work: bool,
+    /// The merkle root of the header.
+    pub merkle_root: bool,
+}
+
+/// Why a block on trial is not valid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TrialError {
+    /// It does not build on the tip.
+    #[error("inconclusive-not-best-prevblk")]
+    NotOnTip,
+    /// It breaks a rule.
+    #[error(transparent)]
+    Rule(#[from] BlockError),
+}
+
+impl Chainstate {
+    /// Judges a block as if it came next. Coins move and move back; whether scripts passed is remembered where it is anyway.
+    ///
+    /// # Errors
+    /// When the engine fails; it then refuses to go on, since coins may be in doubt.
+    pub(crate) fn test_block(
+        &self,
+        state: &mut State,
+        prepared: Prepared,
+        checks: TrialChecks,
+    ) -> Result<Result<(), TrialError>, EngineError> {
+        state.check()?;
+        if let Err(error) = self.check_before_coins(state, &prepared, checks) {
+            return Ok(Err(error));
+        }
+        let outcome = self.connect_and_back(state, prepared);
+        state.poison(outcome).map(|verdict| verdict.map_err(TrialError::Rule))
+    }
+
+    fn check_before_coins(
+        &self,
+        state: &State,
+        prepared: &Prepared,
+        checks: TrialChecks,
+    ) -> Result<(), TrialError> {
+        let Prepared { block, hash, txids, .. } = prepared;
+        let (params, header) = (self.params(), block.header());
+        if header.prev_block != state.tree.tip_node().hash {
+            return Err(TrialError::NotOnTip);
+        }
+        if checks.work {
+            check_header(params, header, hash).map_err(BlockError::from)?;
+            check_signet_solution(params, block, txids, &mut ImmediateChecker)?;
+        }
+        self.pool.install(|| prepared.check_body_in_parallel(params, checks.merkle_root))?;
+        let branch = state.tree.ancestors(state.tree.tip());
+        let now_s = self.config.clock.now_s() as i64;
+        contextual_check_header(params, &branch, header, now_s).map_err(BlockError::from)?;
+        let rules = BlockRules::new(params, &branch, header, hash);
+        prepared.check_context(&rules, Some(&self.pool))?;
+        Ok(())
+    }
+
+    fn connect_and_back(
+        &self,
+        state: &mut State,
+        prepared: Prepared,
+    ) -> Result<Result<(), BlockError>, EngineError> {
+        let (tip, prepared) = (state.tree.tip(), Arc::new(prepared));
+        let moved = match self.connect_on(state, tip, false, &prepared) {
+            Ok(moved) => moved,
+            Err(ConnectError::Rule(error)) => return Ok(Err(error)),
+            Err(ConnectError::Engine(error)) => return Err(error),
+        };
+        let mut pipeline = Pipeline::new(Arc::clone(&self.verifier));
+        pipeline.push(InFlight { block: moved, note: () });
+        let mut passed = Vec::new();
+        let coins = (&mut state.coins, &mut state.coinbases);
+        match pipeline.drain(|block| passed.push(block)) {
+            Err(refuted) => refuted.unwind(coins.0, coins.1).map(|((), error)| Err(error)),
+            Ok(()) => {
+                let is_cash = self.params().cash.is_some();
+                for InFlight { block: Connected { undo, .. }, .. } in passed {
+                    disconnect(&prepared, &undo, is_cash, (&mut *coins.0, &mut *coins.1))?;
+                }
+                Ok(Ok(()))
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Templates of the next block, blocks on trial, and what miners want to know.
+
+use assay_consensus::chain::Ancestors;
+use assay_consensus::pow::next_work_required;
+use assay_consensus::subsidy::block_subsidy;
+use assay_consensus::versionbits::{Deployment, DeploymentState, VERSION_TOP_BITS};
+use assay_wire::{Block, BlockHash, Txid};
+
+use super::Engine;
+use crate::chainstate::{State, TrialChecks, TrialError};
+use crate::error::EngineError;
+use crate::mining::{
+    Assembled, BlockTemplate, LastTemplate, Selection, TemplateOptions, TemplateTx, assemble,
+};
+use crate::prepared::Prepared;
+use crate::tree::{BlockTree, NodeId};
+use crate::types::Prioritised;
+
+/// Why there is no template.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// The block would not be valid.
+    #[error("TestBlockValidity failed: {0}")]
+    Invalid(TrialError),
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// How far a deployment has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeploymentInfo {
+    /// The deployment.
+    pub deployment: Deployment,
+    /// Its state for the block that was asked about.
+    pub state: DeploymentState,
+    /// Its state for the block after that.
+    pub next_state: DeploymentState,
+    /// Height of the first block of its state.
+    pub since: u32,
+    /// Whether each block of the period so far signals, where signals count.
+    pub signals: Vec<bool>,
+}
+
+impl Engine {
+    /// The next block, complete but for its work, and found valid.
+    ///
+    /// # Errors
+    /// When it would not be valid, which the transactions or the clock may be to blame for, or the engine fails.
+    pub fn block_template(
+        &self,
+        options: &TemplateOptions,
+    ) -> Result<BlockTemplate, TemplateError> {
+        let mut state = self.lock();
+        state.check()?;
+        let template = self.assemble_template(&mut state, options);
+        let checks = TrialChecks { work: false, merkle_root: false };
+        let raw = template.block(&template.header);
+        let block = Block::parse(raw, self.chain.params().encoding)
+            .expect("a template is laid out as blocks are");
+        let hash = block.hash();
+        let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
+        self.chain.test_block(&mut state, prepared, checks)?.map_err(TemplateError::Invalid)?;
+        Ok(template)
+    }
+
+    fn assemble_template(&self, state: &mut State, options: &TemplateOptions) -> BlockTemplate {
+        let (params, config) = (self.chain.params(), &self.chain.config.mining);
+        let State { tree, mempool, .. } = state;
+        let branch = tree.ancestors(tree.tip());
+        let height = branch.tip_height() + 1;
+        let cutoff_s = i64::from(branch.median_time_past_at(height - 1));
+        let assembled = match &options.selection {
+            Selection::Mempool => assemble(mempool, params, config, (height, cutoff_s)),
+            Selection::These(txs) => {
+                let txs = txs.iter().map(|tx| TemplateTx {
+                    tx: std::sync::Arc::clone(tx),
+                    txid: tx.view().txid(),
+                    wtxid: tx.view().wtxid(),
+                    fee_sat: 0,
+                    sigop_cost: 0,
+                });
+                Assembled { txs: txs.collect(), ..Assembled::empty(config) }
+            }
+        };
+        let Assembled { txs, weight, sigops, fees_sat } = assembled;
+        tracing::info!(
+            "CreateNewBlock(): block weight: {weight} txs: {} fees: {fees_sat} sigops {sigops}",
+            txs.len()
+        );
+        if matches!(options.selection, Selection::Mempool) {
+            *self.last_template.lock() = Some(LastTemplate { weight, txs: txs.len() });
+        }
+        let signalled = signals_after(tree, tree.tip(), &params.deployments);
+        let version = config.version.unwrap_or(signalled);
+        let now_s = self.chain.config.clock.now_s();
+        BlockTemplate::new(
+            (params, &branch, now_s),
+            version,
+            (block_subsidy(params, height) + fees_sat, &options.coinbase_script),
+            txs,
+            mempool.updates(),
+        )
+    }
+
+    /// Moves the time of a template on, and the target where it depends on that; nothing happens once another block is the tip.
+    pub fn refresh_template(&self, template: &mut BlockTemplate) {
+        let state = self.lock();
+        if state.tree.tip_node().hash == template.header.prev_block {
+            let branch = state.tree.ancestors(state.tree.tip());
+            template.refresh(self.chain.params(), &branch, self.chain.config.clock.now_s());
+        }
+    }
+
+    /// Judges a block as if it came next, and keeps nothing of it.
+    ///
+    /// # Errors
+    /// When the engine fails.
+    pub fn test_block(
+        &self,
+        block: Block,
+        checks: TrialChecks,
+    ) -> Result<Result<(), TrialError>, EngineError> {
+        let hash = block.hash();
+        let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
+        self.chain.test_block(&mut self.lock(), prepared, checks)
+    }
+
+    /// What a proposal of a block that is known already is answered with (BIP22).
+    pub fn block_status(&self, hash: &BlockHash) -> Option<&'static str> {
+        let state = self.lock();
+        let node = state.tree.get(state.tree.find(hash)?);
+        Some(if node.is_failed() {
+            "duplicate-invalid"
+        } else if node.is_valid() {
+            "duplicate"
+        } else {
+            "duplicate-inconclusive"
+        })
+    }
+
+    /// Figures of the template that was made last from the mempool.
+    pub fn last_template(&self) -> Option<LastTemplate> {
+        *self.last_template.lock()
+    }
+
+    /// The target that a block without delay must meet now, in compact form.
+    pub fn next_bits(&self) -> u32 {
+        let state = self.lock();
+        let branch = state.tree.ancestors(state.tree.tip());
+        let params = self.chain.params();
+        let earliest = branch.median_time_past_at(branch.tip_height()).saturating_add(1);
+        let now = u32::try_from(self.chain.config.clock.now_s()).unwrap_or(u32::MAX);
+        next_work_required(params, &branch, now.max(earliest))
+    }
+
+    /// Hashes per second that the active chain seems to be made with, over the `lookup` blocks up to the one at `height`; `None`
+    /// for those since the last change of the target (Core `rpc/mining.cpp`, `GetNetworkHashPS`).
+    pub fn network_hash_rate(&self, lookup: Option<u32>, height: u32) -> f64 {
+        let state = self.lock();
+        let tree = &state.tree;
+        let Some(last) = tree.active_at(height).filter(|_| height > 0) else { return 0.0 };
+        let interval = self.chain.params().pow.retarget_interval();
+        let lookup = lookup.unwrap_or(height % interval + 1).min(height);
+        let times = (height - lookup..=height)
+            .filter_map(|at| tree.active_at(at).map(|id| tree.get(id).header.time));
+        let (low, high) =
+            times.fold((u32::MAX, 0), |(low, high), time| (low.min(time), high.max(time)));
+        let first = tree.active_at(height - lookup).unwrap_or(NodeId::GENESIS);
+        if low >= high {
+            return 0.0;
+        }
+        let work = tree.get(last).chain_work.wrapping_sub(tree.get(first).chain_work);
+        let words = work.to_le_bytes();
+        let words = words
+            .chunks_exact(4)
+            .map(|word| f64::from(u32::from_le_bytes(word.try_into().unwrap_or_default())));
+        let scale = |(sum, factor), word| (sum + factor * word, factor * 4_294_967_296.0);
+        let (work, _) = words.fold((0.0, 1.0), scale);
+        work / f64::from(high - low)
+    }
+
+    /// How far the deployments that miners signal have come for a block; `None` for an unknown one.
+    pub fn deployments(&self, hash: &BlockHash) -> Option<Vec<DeploymentInfo>> {
+        let state = self.lock();
+        let id = state.tree.find(hash)?;
+        let deployments = &self.chain.params().deployments;
+        Some(deployments.iter().map(|one| deployment_info(&state.tree, id, one)).collect())
+    }
+
+    /// Number of changes of the mempool so far.
+    pub fn mempool_updates(&self) -> u64 {
+        self.lock().mempool.updates()
+    }
+
+    /// Has a transaction, unconfirmed or not known yet, count as paying more or less; what is said later adds up.
+    pub fn prioritise_transaction(&self, txid: Txid, fee_delta_sat: i64) {
+        let mut state = self.lock();
+        state.mempool.prioritise(txid, fee_delta_sat);
+        let there = if state.mempool.get(&txid).is_some() { "" } else { "not " };
+        let sum = state.mempool.fee_delta_sat(&txid);
+        drop(state);
+        if sum == 0 {
+            tracing::info!("PrioritiseTransaction: {txid} ({there}in mempool) delta cleared");
+        } else {
+            tracing::info!(
+                "PrioritiseTransaction: {txid} ({there}in mempool) fee += {}, new delta={}",
+                assay_consensus::amount::format_money(fee_delta_sat),
+                assay_consensus::amount::format_money(sum)
+            );
+        }
+    }
+
+    /// All transactions that count as paying more or less than they do, by txid.
+    pub fn prioritised_transactions(&self) -> Vec<Prioritised> {
+        let state = self.lock();
+        let deltas = state.mempool.fee_deltas_sat().iter();
+        let info = |(txid, fee_delta_sat): (&Txid, &i64)| Prioritised {
+            txid: *txid,
+            fee_delta_sat: *fee_delta_sat,
+            modified_fee_sat: state.mempool.get(txid).map(|entry| entry.modified_fee_sat()),
+        };
+        deltas.map(info).collect()
+    }
+}
+
+/// The version of a block after `parent`, with the bits of what is signalled.
+fn signals_after(tree: &BlockTree, parent: NodeId, deployments: &[Deployment]) -> i32 {
+    let branch = tree.ancestors(parent);
+    let version_at = |height| tree.get(tree.ancestor_at(parent, height)).header.version;
+    deployments.iter().fold(VERSION_TOP_BITS, |version, one| {
+        let state = one.state_after(&branch, Some(branch.tip_height()), version_at);
+        if state.is_signalled() { version | one.mask() } else { version }
+    })
+}
+
+fn deployment_info(tree: &BlockTree, id: NodeId, deployment: &Deployment) -> DeploymentInfo {
+    let branch = tree.ancestors(id);
+    let height = branch.tip_height();
+    let version_at = |height| tree.get(tree.ancestor_at(id, height)).header.version;
+    let state_after = |parent| deployment.state_after(&branch, parent, version_at);
+    let parent = height.checked_sub(1);
+    let state = state_after(parent);
+    let first = height - height % deployment.period;
+    let signals = (first..=height).map(|height| deployment.is_signal(version_at(height)));
+    DeploymentInfo {
+        deployment: *deployment,
+        state,
+        next_state: state_after(Some(height)),
+        since: deployment.state_since(&branch, parent, version_at),
+        signals: if state.is_signalled() { signals.collect() } else { Vec::new() },
+    }
+}

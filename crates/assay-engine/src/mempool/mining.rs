@@ -1,0 +1,57 @@
+//! The mempool in the order in which miners take it.
+
+use assay_wire::Txid;
+
+use super::cluster::Cluster;
+use super::linearize::Rate;
+use super::pool::Mempool;
+
+/// Transactions that go into a block together or not at all.
+pub(crate) struct MiningChunk {
+    /// Which cluster it is of: a number that holds until the mempool changes.
+    pub(crate) cluster: usize,
+    /// With what their owner has them count for.
+    pub(crate) fee_sat: i64,
+    /// With signature operations.
+    pub(crate) weight: u64,
+    /// Parents before children.
+    pub(crate) txids: Vec<Txid>,
+}
+
+/// Where a chunk stands among all (Core `txgraph.cpp`, `CompareMainTransactions`).
+struct Place {
+    rate: Rate,
+    /// Weight of the chunks of this fee rate in its cluster, up to and with this one: that tells them apart.
+    prefix_weight: u64,
+    /// Its highest txid.
+    txid: Txid,
+}
+
+impl Mempool {
+    /// All transactions in chunks, best first; `None` where there are no clusters.
+    pub(crate) fn chunks_best_first(&mut self) -> Option<Vec<MiningChunk>> {
+        let graph = self.graph.as_mut()?;
+        graph.settle_some(usize::MAX);
+        let mut chunks: Vec<(Place, MiningChunk)> = Vec::new();
+        for (number, cluster) in graph.clusters().enumerate() {
+            add_chunks(number, cluster, &mut chunks);
+        }
+        chunks.sort_unstable_by(|(a, _), (b, _)| {
+            let by_rate = b.rate.cmp_rate(&a.rate);
+            by_rate.then(a.prefix_weight.cmp(&b.prefix_weight)).then(a.txid.cmp(&b.txid))
+        });
+        Some(chunks.into_iter().map(|(_, chunk)| chunk).collect())
+    }
+}
+
+fn add_chunks(number: usize, cluster: &Cluster, out: &mut Vec<(Place, MiningChunk)>) {
+    let mut same = Rate::default();
+    for (rate, members) in cluster.chunks() {
+        same = if rate.cmp_rate(&same).is_eq() { same.plus(rate) } else { rate };
+        let txids: Vec<Txid> = members.iter().map(|member| member.txid).collect();
+        let Some(txid) = txids.iter().max().copied() else { continue };
+        let place = Place { rate, prefix_weight: same.weight, txid };
+        let (fee_sat, weight) = (rate.fee_sat, rate.weight);
+        out.push((place, MiningChunk { cluster: number, fee_sat, weight, txids }));
+    }
+}

@@ -1,0 +1,194 @@
+//! Choosing transactions (Core `node/miner.cpp`, `addChunks`).
+
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::Arc;
+
+use assay_consensus::locktime::is_final_tx;
+use assay_consensus::params::{ChainParams, MAX_BLOCK_SIGOPS_COST};
+use assay_wire::Txid;
+
+use super::{MiningConfig, TemplateTx};
+use crate::mempool::{Entry, Mempool};
+
+/// Core's `DEFAULT_COINBASE_OUTPUT_MAX_ADDITIONAL_SIGOPS`: kept free for what miners add to the coinbase.
+const RESERVED_SIGOPS: u64 = 400;
+/// Chunks in a row that do not fit, after which a block that is nearly full counts as full.
+const FAILURES_MAX: usize = 1000;
+/// How close to its limit that is, in weight.
+const NEARLY_FULL_WEIGHT: u64 = 4000;
+
+/// What was chosen.
+pub(crate) struct Assembled {
+    pub(crate) txs: Vec<TemplateTx>,
+    /// With what is reserved.
+    pub(crate) weight: u64,
+    pub(crate) sigops: u64,
+    pub(crate) fees_sat: i64,
+}
+
+impl Assembled {
+    /// Nothing but the room for header and coinbase.
+    pub(crate) fn empty(config: &MiningConfig) -> Self {
+        let weight = config.reserved_weight;
+        Self { txs: Vec::new(), weight, sigops: RESERVED_SIGOPS, fees_sat: 0 }
+    }
+
+    fn add(&mut self, txid: &Txid, entry: &Entry, config: &MiningConfig) {
+        if config.print_fee_rates {
+            let rate =
+                entry.modified_fee_sat().saturating_mul(1000) / i64::from(entry.vsize.max(1));
+            let (sign, rate) =
+                if rate < 0 { ("-", rate.unsigned_abs()) } else { ("", rate as u64) };
+            let (whole, part) = (rate / 100_000_000, rate % 100_000_000);
+            tracing::info!("fee rate {sign}{whole}.{part:08} BTC/kvB txid {txid}");
+        }
+        self.txs.push(TemplateTx {
+            tx: Arc::clone(&entry.tx),
+            txid: *txid,
+            wtxid: entry.wtxid,
+            fee_sat: entry.fee_sat,
+            sigop_cost: u64::from(entry.sigop_cost),
+        });
+        self.weight += u64::from(entry.weight);
+        self.sigops += u64::from(entry.sigop_cost);
+        self.fees_sat += entry.fee_sat;
+    }
+}
+
+/// Chooses from the mempool for the block at `height`; `cutoff_s` is what lock times in seconds are compared with.
+pub(crate) fn assemble(
+    mempool: &mut Mempool,
+    params: &ChainParams,
+    config: &MiningConfig,
+    (height, cutoff_s): (u32, i64),
+) -> Assembled {
+    let mut assembler = Assembler {
+        config,
+        assembled: Assembled::empty(config),
+        sigops_max: params.cash.map_or(MAX_BLOCK_SIGOPS_COST, |cash| cash.block_sigchecks_max()),
+        is_final: |entry: &Entry| is_final_tx(entry.tx.view(), height, cutoff_s),
+        failures: 0,
+    };
+    match mempool.chunks_best_first() {
+        Some(chunks) => assembler.by_chunks(mempool, chunks),
+        None => assembler.one_by_one(mempool),
+    }
+    assembler.assembled
+}
+
+struct Assembler<'a, F> {
+    config: &'a MiningConfig,
+    assembled: Assembled,
+    sigops_max: u64,
+    is_final: F,
+    /// Chunks in a row that did not fit.
+    failures: usize,
+}
+
+impl<F: Fn(&Entry) -> bool> Assembler<'_, F> {
+    fn by_chunks(&mut self, mempool: &Mempool, chunks: Vec<crate::mempool::MiningChunk>) {
+        // What comes behind a chunk in its cluster may build on it.
+        let mut skipped = HashSet::new();
+        for chunk in chunks {
+            if skipped.contains(&chunk.cluster) {
+                continue;
+            }
+            if self.is_below_minimum(chunk.fee_sat, chunk.weight) {
+                return;
+            }
+            let entries: Vec<(&Txid, &Entry)> =
+                chunk.txids.iter().filter_map(|txid| Some((txid, mempool.get(txid)?))).collect();
+            if !self.offer(&entries, chunk.weight) {
+                skipped.insert(chunk.cluster);
+                if self.is_full() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Where there are no clusters: the best transaction of all whose parents are chosen, again and again.
+    fn one_by_one(&mut self, mempool: &Mempool) {
+        let mut missing: HashMap<Txid, usize> = HashMap::new();
+        let mut ready = BinaryHeap::new();
+        for (txid, entry) in mempool.iter() {
+            match mempool.parents(entry).len() {
+                0 => ready.push(Ready::new(*txid, entry)),
+                count => _ = missing.insert(*txid, count),
+            }
+        }
+        while let Some(Ready { txid, .. }) = ready.pop() {
+            let Some(entry) = mempool.get(&txid) else { continue };
+            let is_cheap = self.is_below_minimum(entry.modified_fee_sat(), u64::from(entry.weight));
+            if is_cheap || !self.offer(&[(&txid, entry)], u64::from(entry.weight)) {
+                if !is_cheap && self.is_full() {
+                    return;
+                }
+                continue;
+            }
+            for child in mempool.children(&txid) {
+                let Some(count) = missing.get_mut(&child) else { continue };
+                *count -= 1;
+                if let (0, Some(entry)) = (*count, mempool.get(&child)) {
+                    ready.push(Ready::new(child, entry));
+                }
+            }
+        }
+    }
+
+    fn is_below_minimum(&self, fee_sat: i64, weight: u64) -> bool {
+        let vsize = weight.div_ceil(4);
+        i128::from(fee_sat) * 1000 < i128::from(self.config.min_fee_sat_per_kvb) * i128::from(vsize)
+    }
+
+    /// Adds transactions if they fit, all of them or none.
+    fn offer(&mut self, entries: &[(&Txid, &Entry)], weight: u64) -> bool {
+        let sigops: u64 =
+            entries.iter().map(|(_, entry)| u64::from(entry.sigop_cost.max(entry.sigchecks))).sum();
+        let fits = self.assembled.weight + weight < self.config.weight_max
+            && self.assembled.sigops + sigops < self.sigops_max
+            && entries.iter().all(|(_, entry)| (self.is_final)(entry));
+        if !fits {
+            self.failures += 1;
+            return false;
+        }
+        self.failures = 0;
+        for (txid, entry) in entries {
+            self.assembled.add(txid, entry, self.config);
+        }
+        true
+    }
+
+    fn is_full(&self) -> bool {
+        self.failures > FAILURES_MAX
+            && self.assembled.weight + NEARLY_FULL_WEIGHT > self.config.weight_max
+    }
+}
+
+/// A transaction that could be chosen next; the greatest is.
+#[derive(PartialEq, Eq)]
+struct Ready {
+    fee_sat: i64,
+    weight: u32,
+    txid: Txid,
+}
+
+impl Ready {
+    fn new(txid: Txid, entry: &Entry) -> Self {
+        Self { fee_sat: entry.modified_fee_sat(), weight: entry.weight.max(1), txid }
+    }
+}
+
+impl Ord for Ready {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let (a, b) = (i128::from(self.fee_sat), i128::from(other.fee_sat));
+        let by_rate = (a * i128::from(other.weight)).cmp(&(b * i128::from(self.weight)));
+        by_rate.then_with(|| other.txid.cmp(&self.txid))
+    }
+}
+
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}

@@ -1,0 +1,57 @@
+//! The transaction that pays the miner.
+
+use assay_consensus::commitment::{WITNESS_COMMITMENT_HEADER, height_prefix, witness_commitment};
+use assay_consensus::params::ChainParams;
+use assay_wire::{Encoding, OutPoint, Transaction, Wtxid, encode};
+
+/// What stands in the coinbase's witness; miners could commit to anything by it.
+const RESERVED_VALUE: [u8; 32] = [0; 32];
+/// Up to this height the height alone would be shorter than a coinbase script may be.
+const PADDED_HEIGHT_MAX: u32 = 16;
+const VERSION: i32 = 2;
+/// Not final, so that the lock time counts.
+const SEQUENCE: u32 = u32::MAX - 1;
+
+/// The coinbase of a block that also holds transactions with these wtxids.
+pub(super) fn coinbase(
+    params: &ChainParams,
+    height: u32,
+    value_sat: i64,
+    script_pubkey: &[u8],
+    wtxids: impl Iterator<Item = Wtxid>,
+) -> Transaction {
+    let has_witness = params.segwit_active(height);
+    let commitment = (params.encoding == Encoding::Segwit).then(|| commitment(wtxids));
+    let mut script_sig = height_prefix(height);
+    if height <= PADDED_HEIGHT_MAX {
+        script_sig.push(0);
+    }
+    let mut out = VERSION.to_le_bytes().to_vec();
+    if has_witness {
+        out.extend([0, 1]);
+    }
+    out.push(1);
+    out.extend(OutPoint::NULL.to_bytes());
+    encode::var_bytes(&mut out, &script_sig);
+    out.extend(SEQUENCE.to_le_bytes());
+    out.push(1 + u8::from(commitment.is_some()));
+    out.extend(value_sat.to_le_bytes());
+    encode::var_bytes(&mut out, script_pubkey);
+    if let Some(script) = commitment {
+        out.extend(0i64.to_le_bytes());
+        encode::var_bytes(&mut out, &script);
+    }
+    if has_witness {
+        out.push(1);
+        encode::var_bytes(&mut out, &RESERVED_VALUE);
+    }
+    out.extend((height - 1).to_le_bytes());
+    Transaction::parse(out, params.encoding).expect("a coinbase is laid out as transactions are")
+}
+
+/// The script that commits to the witnesses. Core puts it into every block, even before anything asks for it.
+fn commitment(wtxids: impl Iterator<Item = Wtxid>) -> Vec<u8> {
+    let all: Vec<Wtxid> = std::iter::once(Wtxid([0; 32])).chain(wtxids).collect();
+    let hash = witness_commitment(&all, &RESERVED_VALUE);
+    [&WITNESS_COMMITMENT_HEADER[..], &hash].concat()
+}

@@ -1,0 +1,125 @@
+//! A template: a whole block but for its work.
+
+use std::sync::Arc;
+
+use assay_consensus::chain::Ancestors;
+use assay_consensus::commitment::{txid_merkle_root, witness_commitment_index};
+use assay_consensus::header::MAX_TIMEWARP_S;
+use assay_consensus::params::ChainParams;
+use assay_consensus::pow::next_work_required;
+use assay_wire::{Header, Transaction, Txid, Wtxid, encode};
+
+use super::coinbase::coinbase;
+
+/// A transaction of a template.
+#[derive(Clone, Debug)]
+pub struct TemplateTx {
+    /// The transaction.
+    pub tx: Arc<Transaction>,
+    /// Its hash without witnesses.
+    pub txid: Txid,
+    /// Its hash with them.
+    pub wtxid: Wtxid,
+    /// What it pays, satoshi; 0 where that was not asked.
+    pub fee_sat: i64,
+    /// Cost of its signature operations (BIP141).
+    pub sigop_cost: u64,
+}
+
+/// The next block, complete but for its work.
+#[derive(Clone, Debug)]
+pub struct BlockTemplate {
+    /// The header, with nonce 0.
+    pub header: Header,
+    /// Height of the block.
+    pub height: u32,
+    /// The coinbase.
+    pub coinbase: Transaction,
+    /// The other transactions, in block order.
+    pub txs: Vec<TemplateTx>,
+    /// Earliest time that the header may carry.
+    pub min_time: u32,
+    /// Number of changes that the mempool had seen.
+    pub mempool_updates: u64,
+}
+
+impl BlockTemplate {
+    /// Puts coinbase and header around `txs`; the time and the target are those of `now_s`.
+    pub(crate) fn new<A: Ancestors>(
+        (params, ancestors, now_s): (&ChainParams, &A, u64),
+        version: i32,
+        (value_sat, coinbase_script): (i64, &[u8]),
+        mut txs: Vec<TemplateTx>,
+        mempool_updates: u64,
+    ) -> Self {
+        let parent_height = ancestors.tip_height();
+        let height = parent_height + 1;
+        if params.cash.is_some() {
+            // The canonical order (November 2018): by txid read as a number.
+            txs.sort_by(|a, b| a.txid.0.iter().rev().cmp(b.txid.0.iter().rev()));
+        }
+        let wtxids = txs.iter().map(|tx| tx.wtxid);
+        let coinbase = coinbase(params, height, value_sat, coinbase_script, wtxids);
+        let txids: Vec<Txid> =
+            std::iter::once(coinbase.view().txid()).chain(txs.iter().map(|tx| tx.txid)).collect();
+        let header = Header {
+            version,
+            prev_block: ancestors.header_at(parent_height).hash,
+            merkle_root: txid_merkle_root(&txids).0,
+            time: 0,
+            bits: 0,
+            nonce: 0,
+        };
+        let min_time = min_time(params, ancestors);
+        let mut template = Self { header, height, coinbase, txs, min_time, mempool_updates };
+        template.refresh(params, ancestors, now_s);
+        template
+    }
+
+    /// Moves the time on to `now_s`, and the target where it depends on that.
+    pub(crate) fn refresh<A: Ancestors>(
+        &mut self,
+        params: &ChainParams,
+        ancestors: &A,
+        now_s: u64,
+    ) {
+        let now = u32::try_from(now_s).unwrap_or(u32::MAX);
+        self.header.time = self.header.time.max(self.min_time).max(now);
+        self.header.bits = next_work_required(params, ancestors, self.header.time);
+    }
+
+    /// The script that commits to the witnesses, if there is one.
+    pub fn witness_commitment(&self) -> Option<&[u8]> {
+        let coinbase = self.coinbase.view();
+        witness_commitment_index(coinbase).map(|index| coinbase.output(index).script_pubkey)
+    }
+
+    /// What the coinbase pays, satoshi.
+    pub fn coinbase_value_sat(&self) -> i64 {
+        self.coinbase.view().outputs().map(|output| output.value).sum()
+    }
+
+    /// The serialised block under `header`, which may carry another nonce.
+    pub fn block(&self, header: &Header) -> Vec<u8> {
+        let length: usize = self.txs.iter().map(|tx| tx.tx.bytes().len()).sum();
+        let mut out = Vec::with_capacity(100 + self.coinbase.bytes().len() + length);
+        out.extend(header.to_bytes());
+        encode::compact_size(&mut out, 1 + self.txs.len() as u64);
+        out.extend(self.coinbase.bytes());
+        for tx in &self.txs {
+            out.extend(tx.tx.bytes());
+        }
+        out
+    }
+}
+
+/// Core's `GetMinimumTime`: the rule of BIP94 is kept on all chains, in case they adopt it.
+fn min_time<A: Ancestors>(params: &ChainParams, ancestors: &A) -> u32 {
+    let parent_height = ancestors.tip_height();
+    let after_median = ancestors.median_time_past_at(parent_height).saturating_add(1);
+    if !(parent_height + 1).is_multiple_of(params.pow.retarget_interval()) {
+        return after_median;
+    }
+    let parent_time = ancestors.header_at(parent_height).time;
+    after_median.max(parent_time.saturating_sub(MAX_TIMEWARP_S as u32))
+}

@@ -1,0 +1,148 @@
+//! Soft forks and how far they have come.
+
+use assay_consensus::script::Flags;
+use assay_consensus::versionbits::DeploymentState;
+use assay_engine::DeploymentInfo;
+
+use super::table::{Kind, Method, Need, optional};
+use super::{Job, Node, block_not_found};
+use crate::jsonrpc::{Json, Object, RpcError};
+
+pub(super) const GETDEPLOYMENTINFO: Method = Method {
+    name: "getdeploymentinfo",
+    category: "blockchain",
+    about: "State of the soft forks for the block after a given one.",
+    args: &[optional(
+        "blockhash",
+        Kind::Hex,
+        Need::Default("hash of current chain tip"),
+        "The block",
+    )],
+    result: "\
+{                                  (json object)
+  \"hash\" : \"hex\",                  (string) The block
+  \"height\" : n,                    (numeric) Its height
+  \"script_flags\" : [ \"str\", ... ], (json array) Script rules of the block
+  \"deployments\" : {                (json object)
+    \"name\" : {                     (json object) One member per soft fork
+      \"type\" : \"str\",              (string) \"buried\" or \"bip9\"
+      \"height\" : n,                (numeric, optional) Height from which on it is or will be active
+      \"active\" : true|false,       (boolean) Whether it is for the next block
+      \"bip9\" : {                   (json object, optional) Signals, with type \"bip9\"
+        \"bit\" : n,                 (numeric, optional) The bit, where signals count
+        \"start_time\" : xxx,        (numeric) Median time from which on signals count
+        \"timeout\" : xxx,           (numeric) Median time at which it fails
+        \"min_activation_height\" : n, (numeric) Earliest height at which it is active
+        \"status\" : \"str\",          (string) State for the block
+        \"since\" : n,               (numeric) Height of the first block of that state
+        \"status_next\" : \"str\",     (string) State for the next block
+        \"statistics\" : {           (json object, optional) Signals of this period, where they count
+          \"period\" : n,            (numeric) Blocks of a period
+          \"elapsed\" : n,           (numeric) Blocks of this period so far
+          \"count\" : n,             (numeric) Those that signal
+          \"threshold\" : n,         (numeric, optional) Signals that lock it in
+          \"possible\" : true|false  (boolean, optional) Whether the threshold can still be met
+        },
+        \"signalling\" : \"str\"       (string, optional) # for each block that signals, - for each other
+      }
+    }
+  }
+}",
+    example: "",
+    prepare: |_, args| {
+        let hash = args.value(0).map(|_| args.block_hash(0, "blockhash")).transpose()?;
+        Ok(Job::call(args, move |node, out| {
+            let hash = hash.unwrap_or_else(|| node.engine.tip().hash);
+            info(node, &hash, out)
+        }))
+    },
+};
+
+fn info(node: &Node<'_>, hash: &assay_wire::BlockHash, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let params = &node.rpc.params;
+    let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
+    let deployments = node.engine.deployments(hash).ok_or_else(block_not_found)?;
+    let next = entry.height + 1;
+    let mut object = Json::new(out).object();
+    object.key("hash").text(hash);
+    object.key("height").int(entry.height);
+    let mut flags = object.key("script_flags").array();
+    let set = params.block_script_flags(entry.height, hash);
+    let mut names: Vec<&str> = Flags::NAMED
+        .iter()
+        .filter(|(_, flag)| set.contains(*flag))
+        .map(|(name, _)| *name)
+        .collect();
+    names.sort_unstable();
+    for name in names {
+        flags.item().string(name);
+    }
+    flags.end();
+    let mut list = object.key("deployments").object();
+    let heights = &params.activation;
+    for (name, height) in [
+        ("bip34", heights.bip34),
+        ("bip66", heights.bip66),
+        ("bip65", heights.bip65),
+        ("csv", heights.csv),
+        ("segwit", heights.segwit),
+    ] {
+        // Never, on this chain.
+        if height == u32::MAX {
+            continue;
+        }
+        let mut entry = list.key(name).object();
+        entry.key("type").string("buried");
+        entry.key("active").bool(next >= height);
+        entry.key("height").int(height);
+        entry.end();
+    }
+    for one in deployments.iter().filter(|one| one.deployment.start_time.is_some()) {
+        let mut entry = list.key(one.deployment.name).object();
+        write_bip9(one, next, &mut entry);
+        entry.end();
+    }
+    list.end();
+    object.end();
+    Ok(())
+}
+
+fn write_bip9(info: &DeploymentInfo, next_height: u32, object: &mut Object<'_>) {
+    let DeploymentInfo { deployment, state, next_state, since, signals } = info;
+    object.key("type").string("bip9");
+    let is_active_next = *next_state == DeploymentState::Active;
+    if is_active_next {
+        let is_active = *state == DeploymentState::Active;
+        object.key("height").int(if is_active { *since } else { next_height });
+    }
+    object.key("active").bool(is_active_next);
+    let mut bip9 = object.key("bip9").object();
+    if state.is_signalled() {
+        bip9.key("bit").int(deployment.bit);
+    }
+    bip9.key("start_time").int(deployment.start_time.unwrap_or(0));
+    bip9.key("timeout").int(deployment.timeout.map_or(i64::MAX, i64::from));
+    bip9.key("min_activation_height").int(deployment.min_activation_height);
+    bip9.key("status").string(state.name());
+    bip9.key("since").int(*since);
+    bip9.key("status_next").string(next_state.name());
+    if state.is_signalled() {
+        let count = signals.iter().filter(|is_signal| **is_signal).count();
+        let mut statistics = bip9.key("statistics").object();
+        statistics.key("period").int(deployment.period);
+        statistics.key("elapsed").count(signals.len());
+        statistics.key("count").count(count);
+        if *state == DeploymentState::Started {
+            let silent = signals.len() - count;
+            let allowed =
+                (deployment.period - deployment.threshold.min(deployment.period)) as usize;
+            statistics.key("threshold").int(deployment.threshold);
+            statistics.key("possible").bool(silent <= allowed);
+        }
+        statistics.end();
+        let marks: String =
+            signals.iter().map(|is_signal| if *is_signal { '#' } else { '-' }).collect();
+        bip9.key("signalling").string(&marks);
+    }
+    bip9.end();
+}

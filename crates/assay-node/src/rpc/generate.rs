@@ -1,0 +1,310 @@
+//! Making blocks on chains that take little work.
+
+use std::sync::Arc;
+
+use assay_consensus::pow::target_from_bits;
+use assay_consensus::uint256::U256;
+use assay_engine::{
+    BlockTemplate, Selection, SubmitOutcome, TemplateError, TemplateOptions, TrialError,
+};
+use assay_wire::{BlockHash, Transaction, Txid};
+
+use super::args::Args;
+use super::decode::Payee;
+use super::descriptor::{Descriptor, NeedsPrivateKey};
+use super::table::{ArgSpec, HIDDEN, Kind, Method, Need, optional, required};
+use super::{Job, Node, Rpc, engine_failed};
+use crate::jsonrpc::{Code, Json, RpcError, Value};
+
+pub(super) const GENERATE: Method = Method {
+    name: "generate",
+    category: HIDDEN,
+    about: "has been replaced by the -generate cli option. Refer to -help for more information.",
+    args: &[],
+    result: "",
+    example: "",
+    prepare: |_, _| Err(RpcError::new(Code::MethodNotFound, GENERATE.help())),
+};
+
+pub(super) const GENERATETOADDRESS: Method = Method {
+    name: "generatetoaddress",
+    category: HIDDEN,
+    about: "Makes blocks that pay an address.",
+    args: &[
+        required("nblocks", Kind::Number, "How many blocks"),
+        required("address", Kind::Text, "Whom they pay"),
+        MAX_TRIES,
+    ],
+    result: HASHES,
+    example: "11, \"myaddress\"",
+    prepare: |rpc, args| {
+        let count: i32 = args.integer(0)?;
+        let tries_max = max_tries(args)?;
+        let payee = Payee::parse(&rpc.params, &args.string(1)?);
+        let script = payee.map_err(|_| bad_key("Error: Invalid address"))?.script();
+        Ok(Job::call(args, move |node, out| blocks(node, script, count, tries_max, out)))
+    },
+};
+
+pub(super) const GENERATETODESCRIPTOR: Method = Method {
+    name: "generatetodescriptor",
+    category: HIDDEN,
+    about: "Makes blocks that pay the script of a descriptor.",
+    args: &[
+        required("num_blocks", Kind::Number, "How many blocks"),
+        required("descriptor", Kind::Text, "Whom they pay"),
+        MAX_TRIES,
+    ],
+    result: HASHES,
+    example: "11, \"mydesc\"",
+    prepare: |rpc, args| {
+        let count: i32 = args.integer(0)?;
+        let tries_max = max_tries(args)?;
+        let script = match descriptor_script(rpc, &args.string(1)?)? {
+            Ok(script) => script,
+            Err(error) => return Err(bad_key(error)),
+        };
+        Ok(Job::call(args, move |node, out| blocks(node, script, count, tries_max, out)))
+    },
+};
+
+pub(super) const GENERATEBLOCK: Method = Method {
+    name: "generateblock",
+    category: HIDDEN,
+    about: "Makes a block of given transactions, in this order. Their fees are not collected.",
+    args: &[
+        required("output", Kind::Text, "Whom it pays: an address or a descriptor"),
+        required(
+            "transactions",
+            Kind::Array,
+            "Serialised transactions, or ids of transactions in the mempool",
+        ),
+        optional(
+            "submit",
+            Kind::Bool,
+            Need::Default("true"),
+            "Add the block to the chain, or only return it",
+        ),
+    ],
+    result: "\
+{                      (json object)
+  \"hash\" : \"hex\",      (string) The block hash
+  \"hex\" : \"hex\"        (string, optional) The serialised block, with submit=false
+}",
+    example: "\"myaddress\", [\"rawtx\", \"mempool_txid\"]",
+    prepare: generate_block,
+};
+
+const MAX_TRIES: ArgSpec =
+    optional("maxtries", Kind::Number, Need::Default("1000000"), "How many nonces to try in all");
+
+const HASHES: &str = "[ \"hex\", ... ]    (json array) The hashes of the blocks";
+
+fn bad_key(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
+    RpcError::new(Code::InvalidAddressOrKey, text)
+}
+
+fn max_tries(args: &Args<'_>) -> Result<u64, RpcError> {
+    let tries: i32 = args.integer_or(2, TRIES_MAX as i32)?;
+    Ok(tries as u64)
+}
+
+/// The script that a descriptor stands for; the inner error is why the text is none.
+fn descriptor_script(rpc: &Rpc, text: &str) -> Result<Result<Vec<u8>, String>, RpcError> {
+    let bad = |text: &'static str| RpcError::new(Code::InvalidParameter, text);
+    let mut all = match Descriptor::parse(&rpc.params, text) {
+        Ok(all) => all,
+        Err(error) => return Ok(Err(error)),
+    };
+    let Some(one) = all.pop().filter(|_| all.is_empty()) else {
+        return Err(bad("Multipath descriptor not accepted"));
+    };
+    if one.is_range() {
+        let text = "Ranged descriptor not accepted. Maybe pass through deriveaddresses first?";
+        return Err(bad(text));
+    }
+    let expanded = one.expand(&rpc.params, 0);
+    let mut scripts =
+        expanded.map_err(|NeedsPrivateKey| bad_key("Cannot derive script without private keys"))?;
+    // Of those of combo() the one that pays a witness key hash, or a key hash where the key has no such.
+    let at = match scripts.len() {
+        1 => 0,
+        4 => 2,
+        _ => 1,
+    };
+    Ok(Ok(scripts.swap_remove(at).script))
+}
+
+fn blocks(
+    node: &Node<'_>,
+    script: Vec<u8>,
+    count: i32,
+    mut tries_left: u64,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    let options = TemplateOptions { coinbase_script: script, selection: Selection::Mempool };
+    let mut hashes = Json::new(out).array();
+    let mut left = count;
+    while left > 0 && !node.context.interrupted() {
+        let template = node.engine.block_template(&options).map_err(|error| no_template(&error))?;
+        match solve(node, &template, &mut tries_left) {
+            Solved::Found(hash, raw) => {
+                submit(node, raw)?;
+                left -= 1;
+                hashes.item().text(hash);
+            }
+            Solved::Exhausted => {}
+            Solved::GivenUp => break,
+        }
+    }
+    hashes.end();
+    Ok(())
+}
+
+/// What came of trying nonces.
+enum Solved {
+    Found(BlockHash, Vec<u8>),
+    /// All nonces are tried; another time may help.
+    Exhausted,
+    GivenUp,
+}
+
+/// Counts the nonce up from zero.
+fn solve(node: &Node<'_>, template: &BlockTemplate, tries_left: &mut u64) -> Solved {
+    let Some(target) = target_from_bits(template.header.bits, node.rpc.params.pow.limit) else {
+        return Solved::GivenUp;
+    };
+    let mut header = template.header;
+    while *tries_left > 0 && header.nonce < u32::MAX {
+        let hash = header.hash();
+        if U256::from_le_bytes(&hash.0) <= target {
+            return Solved::Found(hash, template.block(&header));
+        }
+        if header.nonce.is_multiple_of(INTERRUPT_TRIES) && node.context.interrupted() {
+            return Solved::GivenUp;
+        }
+        header.nonce += 1;
+        *tries_left -= 1;
+    }
+    if *tries_left == 0 { Solved::GivenUp } else { Solved::Exhausted }
+}
+
+fn submit(node: &Node<'_>, raw: Vec<u8>) -> Result<(), RpcError> {
+    match node.engine.submit_block(raw) {
+        SubmitOutcome::Accepted
+        | SubmitOutcome::Inconclusive
+        | SubmitOutcome::Duplicate
+        | SubmitOutcome::DuplicateInconclusive => Ok(()),
+        SubmitOutcome::Failed(error) => Err(engine_failed(&error)),
+        _ => {
+            let text = "ProcessNewBlock, block not accepted";
+            Err(RpcError::new(Code::InternalError, text))
+        }
+    }
+}
+
+/// What a template fails for.
+pub(super) fn no_template(error: &TemplateError) -> RpcError {
+    match error {
+        // An exception in Core, which RPC reports as any other.
+        TemplateError::Invalid(reason) => {
+            RpcError::new(Code::Misc, format!("TestBlockValidity failed: {}", trial(reason)))
+        }
+        TemplateError::Engine(error) => engine_failed(error),
+    }
+}
+
+/// Reason and evidence, as `ValidationState::ToString` joins them.
+fn trial(error: &TrialError) -> String {
+    let TrialError::Rule(error) = error else { return error.to_string() };
+    let (reason, evidence) = (error.reject_reason(), error.debug_message());
+    if evidence.is_empty() { reason.into_owned() } else { format!("{reason}, {evidence}") }
+}
+
+fn generate_block(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+    let output = args.string(0)?;
+    let script = match descriptor_script(rpc, &output)? {
+        Ok(script) => script,
+        Err(_) => Payee::parse(&rpc.params, &output)
+            .map_err(|_| bad_key("Error: Invalid address or descriptor"))?
+            .script(),
+    };
+    let mut txs = Vec::new();
+    for value in args.value(1).and_then(Value::elements).unwrap_or_default() {
+        txs.push(Wanted::parse(rpc, value)?);
+    }
+    let is_submitted = args.bool_or(2, true)?;
+    Ok(Job::call(args, move |node, out| {
+        let txs = txs.into_iter().map(|tx| tx.find(node)).collect::<Result<_, _>>()?;
+        let selection = Selection::These(txs);
+        one_block(node, &TemplateOptions { coinbase_script: script, selection }, is_submitted, out)
+    }))
+}
+
+/// A transaction that a block should hold.
+enum Wanted {
+    Unconfirmed(Txid),
+    Given(Arc<Transaction>),
+}
+
+impl Wanted {
+    fn parse(rpc: &Rpc, value: Value<'_>) -> Result<Self, RpcError> {
+        let Some(text) = value.string() else {
+            let found = value.type_name();
+            let text = format!("JSON value of type {found} is not of expected type string");
+            return Err(RpcError::new(Code::Type, text));
+        };
+        if let Ok(txid) = text.parse() {
+            return Ok(Self::Unconfirmed(txid));
+        }
+        let parsed = value.hex().and_then(|raw| Transaction::parse(raw, rpc.params.encoding).ok());
+        parsed.map(|tx| Self::Given(Arc::new(tx))).ok_or_else(|| {
+            let text = format!(
+                "Transaction decode failed for {text}. Make sure the tx has at least one input."
+            );
+            RpcError::new(Code::Deserialization, text)
+        })
+    }
+
+    fn find(self, node: &Node<'_>) -> Result<Arc<Transaction>, RpcError> {
+        match self {
+            Self::Given(tx) => Ok(tx),
+            Self::Unconfirmed(txid) => node
+                .engine
+                .mempool_tx(&txid)
+                .ok_or_else(|| bad_key(format!("Transaction {txid} not in mempool."))),
+        }
+    }
+}
+
+fn one_block(
+    node: &Node<'_>,
+    options: &TemplateOptions,
+    is_submitted: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    let template = node.engine.block_template(options).map_err(|error| match error {
+        TemplateError::Invalid(_) => RpcError { code: Code::Verify, ..no_template(&error) },
+        TemplateError::Engine(error) => engine_failed(&error),
+    })?;
+    let mut tries_left = TRIES_MAX;
+    let Solved::Found(hash, raw) = solve(node, &template, &mut tries_left) else {
+        return Err(RpcError::new(Code::Misc, "Failed to make block."));
+    };
+    let shown = (!is_submitted).then(|| raw.clone());
+    if is_submitted {
+        submit(node, raw)?;
+    }
+    let mut object = Json::new(out).object();
+    object.key("hash").text(hash);
+    if let Some(raw) = shown {
+        object.key("hex").hex(&raw);
+    }
+    object.end();
+    Ok(())
+}
+
+/// Core's `DEFAULT_MAX_TRIES`.
+const TRIES_MAX: u64 = 1_000_000;
+/// Nonces that are tried before a look whether anyone still wants the block.
+const INTERRUPT_TRIES: u32 = 4096;

@@ -1,0 +1,189 @@
+//! What miners want to know, and what their owner wants them to prefer.
+
+use super::chain::{difficulty, target};
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Node};
+use crate::jsonrpc::{Code, Json, RpcError};
+
+pub(super) const GETMININGINFO: Method = Method {
+    name: "getmininginfo",
+    category: "mining",
+    about: "State of mining.",
+    args: &[],
+    result: "\
+{                              (json object)
+  \"blocks\" : n,                (numeric) Height of the tip
+  \"currentblockweight\" : n,    (numeric, optional) Weight of the last template, with what is reserved
+  \"currentblocktx\" : n,        (numeric, optional) Its transactions without the coinbase
+  \"bits\" : \"hex\",              (string) Target of the tip in compact form
+  \"difficulty\" : n,            (numeric) Its difficulty
+  \"target\" : \"hex\",            (string) Its target
+  \"networkhashps\" : n,         (numeric) Estimated hashes per second of the network
+  \"pooledtx\" : n,              (numeric) Transactions in the mempool
+  \"blockmintxfee\" : n,         (numeric) Least fee rate of a template, per 1,000 virtual bytes
+  \"chain\" : \"str\",             (string) Name of the network
+  \"next\" : {                   (json object) The next block
+    \"height\" : n,              (numeric) Its height
+    \"bits\" : \"hex\",            (string) Its target in compact form
+    \"difficulty\" : n,          (numeric) Its difficulty
+    \"target\" : \"hex\"           (string) Its target
+  },
+  \"signet_challenge\" : \"hex\",  (string, optional) The block challenge, on signets
+  \"warnings\" : []              (json array) Nothing
+}",
+    example: "",
+    prepare: |_, args| Ok(Job::call(args, mining_info)),
+};
+
+pub(super) const GETNETWORKHASHPS: Method = Method {
+    name: "getnetworkhashps",
+    category: "mining",
+    about: "Estimated hashes per second of the network over the last blocks.",
+    args: &[
+        optional(
+            "nblocks",
+            Kind::Number,
+            Need::Default("120"),
+            "How many blocks; -1 for those since the last change of difficulty",
+        ),
+        optional(
+            "height",
+            Kind::Number,
+            Need::Default("-1"),
+            "Up to the block at this height; -1 for the tip",
+        ),
+    ],
+    result: "n    (numeric) Hashes per second",
+    example: "",
+    prepare: |_, args| {
+        let lookup: i32 = args.integer_or(0, LOOKUP)?;
+        let height: i32 = args.integer_or(1, -1)?;
+        Ok(Job::call(args, move |node, out| {
+            let rate = hash_rate(node, lookup, height)?;
+            write_rate(rate, Json::new(out));
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const PRIORITISETRANSACTION: Method = Method {
+    name: "prioritisetransaction",
+    category: "mining",
+    about: "Has a transaction count as paying more or less than it does when transactions are chosen for a block. \
+            What is added later adds up.",
+    args: &[
+        required("txid", Kind::Hex, "The transaction id"),
+        optional(
+            "dummy",
+            Kind::Number,
+            Need::Optional,
+            "Zero or null; an earlier interface had it",
+        ),
+        // Optional only in form: what comes before it may be left out.
+        optional("fee_delta", Kind::Number, Need::Optional, "Satoshi to add; required"),
+    ],
+    result: "true    (boolean) Always",
+    example: "\"txid\", 0.0, 10000",
+    prepare: |_, args| {
+        if args.given() < 3 {
+            return Err(RpcError::new(Code::Misc, PRIORITISETRANSACTION.help()));
+        }
+        let txid = args.txid(0, "txid")?;
+        let fee_delta_sat: i64 = args.integer(2)?;
+        let dummy = args.value(1).and_then(|value| value.json().parse::<f64>().ok());
+        if dummy.is_some_and(|dummy| dummy != 0.0) {
+            let text = "Priority is no longer supported, dummy argument to prioritisetransaction must be 0.";
+            return Err(RpcError::new(Code::InvalidParameter, text));
+        }
+        Ok(Job::call(args, move |node, out| {
+            node.engine.prioritise_transaction(txid, fee_delta_sat);
+            Json::new(out).bool(true);
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const GETPRIORITISEDTRANSACTIONS: Method = Method {
+    name: "getprioritisedtransactions",
+    category: "mining",
+    about: "The transactions that count as paying more or less than they do.",
+    args: &[],
+    result: "\
+{                                (json object)
+  \"txid\" : {                     (json object) One member per transaction
+    \"fee_delta\" : n,             (numeric) Satoshi that are added
+    \"in_mempool\" : true|false,   (boolean) Whether it is in the mempool
+    \"modified_fee\" : n           (numeric, optional) Satoshi that it counts as paying, if it is
+  },
+  ...
+}",
+    example: "",
+    prepare: |_, args| {
+        Ok(Job::call(args, |node, out| {
+            let mut object = Json::new(out).object();
+            for one in node.engine.prioritised_transactions() {
+                let mut entry = object.key(one.txid).object();
+                entry.key("fee_delta").int(one.fee_delta_sat);
+                entry.key("in_mempool").bool(one.modified_fee_sat.is_some());
+                if let Some(fee_sat) = one.modified_fee_sat {
+                    entry.key("modified_fee").int(fee_sat);
+                }
+                entry.end();
+            }
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+fn mining_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let (params, tip) = (&node.rpc.params, node.engine.tip());
+    let config = &node.engine.config().mining;
+    let mut object = Json::new(out).object();
+    object.key("blocks").int(tip.height);
+    if let Some(last) = node.engine.last_template() {
+        object.key("currentblockweight").int(last.weight);
+        object.key("currentblocktx").count(last.txs);
+    }
+    object.key("bits").text(format_args!("{:08x}", tip.bits));
+    object.key("difficulty").real(difficulty(tip.bits));
+    object.key("target").text(target(tip.bits));
+    write_rate(hash_rate(node, LOOKUP, -1)?, object.key("networkhashps"));
+    object.key("pooledtx").count(node.engine.mempool_info().size);
+    object.key("blockmintxfee").amount(config.min_fee_sat_per_kvb.cast_signed());
+    object.key("chain").string(params.rpc_name);
+    let bits = node.engine.next_bits();
+    let mut next = object.key("next").object();
+    next.key("height").int(tip.height + 1);
+    next.key("bits").text(format_args!("{bits:08x}"));
+    next.key("difficulty").real(difficulty(bits));
+    next.key("target").text(target(bits));
+    next.end();
+    if let Some(challenge) = &params.signet_challenge {
+        object.key("signet_challenge").hex(challenge);
+    }
+    object.key("warnings").array().end();
+    object.end();
+    Ok(())
+}
+
+fn hash_rate(node: &Node<'_>, lookup: i32, height: i32) -> Result<f64, RpcError> {
+    let bad = |text: &'static str| RpcError::new(Code::InvalidParameter, text);
+    if lookup < -1 || lookup == 0 {
+        return Err(bad("Invalid nblocks. Must be a positive number or -1."));
+    }
+    let tip = node.engine.tip().height;
+    if height < -1 || i64::from(height) > i64::from(tip) {
+        return Err(bad("Block does not exist at specified height"));
+    }
+    let height = u32::try_from(height).unwrap_or(tip);
+    Ok(node.engine.network_hash_rate(u32::try_from(lookup).ok(), height))
+}
+
+/// Zero is written as the integer that Core returns where nothing can be estimated.
+fn write_rate(rate: f64, json: Json<'_>) {
+    if rate > 0.0 { json.real(rate) } else { json.int(0) }
+}
+
+/// Blocks that an estimate looks back on.
+const LOOKUP: i32 = 120;

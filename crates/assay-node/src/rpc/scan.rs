@@ -1,0 +1,279 @@
+//! Looking for coins by their scripts.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use assay_wire::OutPoint;
+
+use super::args::Args;
+use super::descriptor::{Descriptor, NeedsPrivateKey};
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Node, Rpc, engine_failed};
+use crate::jsonrpc::{Array, Code, Json, RpcError, Value};
+
+pub(super) const SCANTXOUTSET: Method = Method {
+    name: "scantxoutset",
+    category: "blockchain",
+    about: "Looks through all unspent outputs for those of given descriptors: raw(), addr(), pk(), pkh(), wpkh(), sh(), \
+            wsh(), multi(), sortedmulti(), tr(), rawtr(), combo(), with plain or extended keys.",
+    args: &[
+        required("action", Kind::Text, "\"start\", \"abort\" or \"status\""),
+        optional(
+            "scanobjects",
+            Kind::Array,
+            Need::Optional,
+            "Descriptors, or objects with desc and range (the end, or [begin, end]; default=1000); required to start",
+        ),
+    ],
+    result: "\
+{                              (json object) With \"start\"
+  \"success\" : true|false,      (boolean) Whether all outputs were looked at
+  \"txouts\" : n,                (numeric) How many were
+  \"height\" : n,                (numeric) Height of the tip
+  \"bestblock\" : \"hex\",         (string) The tip
+  \"unspents\" : [               (json array) What was found
+    {                          (json object)
+      \"txid\" : \"hex\",          (string) The transaction
+      \"vout\" : n,              (numeric) The index of the output
+      \"scriptPubKey\" : \"hex\",  (string) Its script
+      \"desc\" : \"str\",          (string) A descriptor of it
+      \"amount\" : n,            (numeric) The amount
+      \"coinbase\" : true|false, (boolean) Whether a coinbase made it
+      \"height\" : n,            (numeric) Height of its block
+      \"blockhash\" : \"hex\",     (string) Its block
+      \"confirmations\" : n      (numeric) Blocks from that to the tip, both counted
+    },
+    ...
+  ],
+  \"total_amount\" : n           (numeric) Sum of the amounts
+}
+With \"abort\", whether a scan was running; with \"status\", its progress in per cent, or null",
+    example: "\"start\", [\"raw(76a91411b366edfc0a8b66feebae5c2e25a7b6a5d1cf3188ac)#fm24fxxy\"]",
+    prepare,
+};
+
+/// The scan that runs, if one does.
+#[derive(Default)]
+pub(super) struct Scan {
+    is_running: AtomicBool,
+    is_aborted: AtomicBool,
+    percent: AtomicU32,
+}
+
+/// Frees the place for another scan.
+struct Reserved<'a>(&'a Scan);
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.0.is_running.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Scan {
+    fn reserve(&self) -> Option<Reserved<'_>> {
+        let was_running = self.is_running.swap(true, Ordering::SeqCst);
+        (!was_running).then(|| Reserved(self))
+    }
+
+    fn is_running(&self) -> bool {
+        self.is_running.load(Ordering::SeqCst)
+    }
+}
+
+/// What is looked for: each script, with the descriptor and the position that it comes from.
+struct Needles {
+    descriptors: Vec<Descriptor>,
+    scripts: HashMap<Box<[u8]>, (u32, u32)>,
+}
+
+/// A coin that was found.
+struct Found {
+    outpoint: OutPoint,
+    script: Box<[u8]>,
+    value_sat: i64,
+    height: u32,
+    coinbase: bool,
+}
+
+fn bad(text: &'static str) -> RpcError {
+    RpcError::new(Code::InvalidParameter, text)
+}
+
+fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+    let action = args.string(0)?.into_owned();
+    match &*action {
+        "status" => Ok(Job::call(args, |node, out| {
+            let scan = &node.rpc.scan;
+            if scan.is_running() {
+                let mut object = Json::new(out).object();
+                object.key("progress").int(scan.percent.load(Ordering::Relaxed));
+                object.end();
+            } else {
+                Json::new(out).null();
+            }
+            Ok(())
+        })),
+        "abort" => Ok(Job::call(args, |node, out| {
+            let is_running = node.rpc.scan.is_running();
+            if is_running {
+                node.rpc.scan.is_aborted.store(true, Ordering::SeqCst);
+            }
+            Json::new(out).bool(is_running);
+            Ok(())
+        })),
+        "start" => {
+            let needles = args.value(1).map(|objects| needles(rpc, objects)).transpose();
+            Ok(Job::call(args, move |node, out| {
+                let text = "Scan already in progress, use action \"abort\" or \"status\"";
+                let _reserved = node.rpc.scan.reserve().ok_or_else(|| bad(text))?;
+                let text = "scanobjects argument is required for the start action";
+                let needles = needles?.ok_or_else(|| RpcError::new(Code::Misc, text))?;
+                scan(node, &needles, out)
+            }))
+        }
+        _ => Err(RpcError::new(Code::InvalidParameter, format!("Invalid action '{action}'"))),
+    }
+}
+
+fn needles(rpc: &Rpc, objects: Value<'_>) -> Result<Needles, RpcError> {
+    let mut needles = Needles { descriptors: Vec::new(), scripts: HashMap::new() };
+    for object in objects.elements().unwrap_or_default() {
+        let (text, range) = scan_object(object)?;
+        let all = Descriptor::parse(&rpc.params, &text)
+            .map_err(|error| RpcError::new(Code::InvalidAddressOrKey, error))?;
+        for descriptor in all {
+            let (low, high) = if descriptor.is_range() { range } else { (0, 0) };
+            let number = needles.descriptors.len() as u32;
+            for position in low..=high {
+                let expanded =
+                    descriptor.expand(&rpc.params, position).map_err(|NeedsPrivateKey| {
+                        let text = format!("Cannot derive script without private keys: '{text}'");
+                        RpcError::new(Code::InvalidAddressOrKey, text)
+                    })?;
+                for one in expanded {
+                    needles.scripts.entry(one.script.into()).or_insert((number, position));
+                }
+            }
+            needles.descriptors.push(descriptor);
+        }
+    }
+    Ok(needles)
+}
+
+/// A descriptor with the positions that are wanted of it.
+fn scan_object(object: Value<'_>) -> Result<(String, (u32, u32)), RpcError> {
+    if let Some(text) = object.string() {
+        return Ok((text.into_owned(), (0, RANGE_END)));
+    }
+    if object.type_name() != "object" {
+        return Err(bad("Scan object needs to be either a string or an object"));
+    }
+    let text = object.member("desc");
+    let text = text.ok_or_else(|| bad("Descriptor needs to be provided in scan object"))?;
+    let found = text.type_name();
+    let error = || {
+        let text = format!("JSON value of type {found} is not of expected type string");
+        RpcError::new(Code::Type, text)
+    };
+    let text = text.string().ok_or_else(error)?.into_owned();
+    let range = object.member("range").map_or(Ok((0, RANGE_END)), parse_range)?;
+    Ok((text, range))
+}
+
+/// Positions: an end, or a beginning and an end (Core's `ParseDescriptorRange`).
+pub(super) fn parse_range(value: Value<'_>) -> Result<(u32, u32), RpcError> {
+    let number = |value: Value<'_>| value.json().parse::<i64>().ok();
+    let form = || bad("Range must be specified as end or as [begin,end]");
+    let (low, high) = match value.type_name() {
+        "number" => (0, number(value).ok_or_else(form)?),
+        "array" => match value.elements().unwrap_or_default()[..] {
+            [low, high] => {
+                let (low, high) = (number(low).ok_or_else(form)?, number(high).ok_or_else(form)?);
+                if low > high {
+                    let text = "Range specified as [begin,end] must not have begin after end";
+                    return Err(bad(text));
+                }
+                (low, high)
+            }
+            _ => return Err(form()),
+        },
+        _ => return Err(form()),
+    };
+    if low < 0 {
+        return Err(bad("Range should be greater or equal than 0"));
+    }
+    if high >> 31 != 0 {
+        return Err(bad("End of range is too high"));
+    }
+    if high >= low + RANGE_LENGTH_MAX {
+        return Err(bad("Range is too large"));
+    }
+    Ok((low as u32, high as u32))
+}
+
+fn scan(node: &Node<'_>, needles: &Needles, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let state = &node.rpc.scan;
+    state.is_aborted.store(false, Ordering::SeqCst);
+    let mut found = Vec::new();
+    let mut count = 0u64;
+    let goes_on = |percent| {
+        state.percent.store(percent, Ordering::Relaxed);
+        !state.is_aborted.load(Ordering::SeqCst) && !node.context.interrupted()
+    };
+    let outcome = node.engine.scan_coins(goes_on, |outpoint, coin| {
+        count += 1;
+        if needles.scripts.contains_key(coin.script_pubkey) {
+            found.push(Found {
+                outpoint: *outpoint,
+                script: coin.script_pubkey.into(),
+                value_sat: coin.value,
+                height: coin.height,
+                coinbase: coin.coinbase,
+            });
+        }
+    });
+    let (tip, is_whole) = outcome.map_err(|error| engine_failed(&error))?;
+    let mut object = Json::new(out).object();
+    object.key("success").bool(is_whole);
+    object.key("txouts").int(count);
+    object.key("height").int(tip.height);
+    object.key("bestblock").text(tip.hash);
+    let mut unspents = object.key("unspents").array();
+    for one in &found {
+        write_found(node, needles, one, tip.height, &mut unspents);
+    }
+    unspents.end();
+    object.key("total_amount").amount(found.iter().map(|one| one.value_sat).sum());
+    object.end();
+    Ok(())
+}
+
+fn write_found(
+    node: &Node<'_>,
+    needles: &Needles,
+    found: &Found,
+    tip_height: u32,
+    list: &mut Array<'_>,
+) {
+    let Found { outpoint, script, value_sat, height, coinbase } = found;
+    let (number, position) = needles.scripts.get(script).copied().unwrap_or_default();
+    let expanded = needles.descriptors[number as usize].expand(&node.rpc.params, position);
+    let same = expanded.unwrap_or_default().into_iter().find(|one| one.script[..] == script[..]);
+    let descriptor = same.map(|one| one.descriptor).unwrap_or_default();
+    let mut object = list.item().object();
+    object.key("txid").text(outpoint.txid);
+    object.key("vout").int(outpoint.vout);
+    object.key("scriptPubKey").hex(script);
+    object.key("desc").string(&descriptor);
+    object.key("amount").amount(*value_sat);
+    object.key("coinbase").bool(*coinbase);
+    object.key("height").int(*height);
+    object.key("blockhash").text(node.engine.block_hash_at(*height).unwrap_or_default());
+    object.key("confirmations").int(i64::from(tip_height) - i64::from(*height) + 1);
+    object.end();
+}
+
+/// Core's default end of a range.
+const RANGE_END: u32 = 1000;
+/// Positions of one range, at most.
+const RANGE_LENGTH_MAX: i64 = 1_000_000;

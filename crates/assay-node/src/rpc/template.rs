@@ -1,0 +1,367 @@
+//! Block templates for miners of their own (BIP22, BIP23, BIP9, BIP145).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use assay_consensus::params::{MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT, WITNESS_SCALE_FACTOR};
+use assay_consensus::script::opcode::op;
+use assay_consensus::versionbits::DeploymentState;
+use assay_engine::{
+    BlockTemplate, DeploymentInfo, Selection, TemplateOptions, TrialChecks, TrialError,
+};
+use assay_wire::{Block, BlockHash, Txid};
+
+use super::args::Args;
+use super::chain::target;
+use super::generate::no_template;
+use super::table::{Kind, Method, required};
+use super::{Job, Node, Rpc, engine_failed};
+use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
+
+pub(super) const GETBLOCKTEMPLATE: Method = Method {
+    name: "getblocktemplate",
+    category: "mining",
+    about: "What a miner needs to build the next block (BIP22, BIP23, BIP9, BIP145), or whether a block that is not \
+            solved yet would be valid.",
+    args: &[required(
+        "template_request",
+        Kind::Object,
+        "rules (array of strings, must contain \"segwit\"), mode (\"template\" or \"proposal\"), capabilities \
+         (ignored), longpollid (waits until the template would differ), data (the block, with \"proposal\")",
+    )],
+    result: "\
+{                                   (json object)
+  \"capabilities\" : [ \"proposal\" ],  (json array) What this server can do
+  \"version\" : n,                    (numeric) The version
+  \"rules\" : [ \"str\", ... ],         (json array) Rules in force; ! marks those that change how blocks are made
+  \"vbavailable\" : { \"str\" : n },    (json object) Soft forks that may be signalled, and their bits
+  \"vbrequired\" : 0,                 (numeric) Bits that must be set
+  \"previousblockhash\" : \"hex\",      (string) The tip
+  \"transactions\" : [                (json array) Without the coinbase
+    {                               (json object)
+      \"data\" : \"hex\",               (string) The transaction
+      \"txid\" : \"hex\",               (string) Its id
+      \"hash\" : \"hex\",               (string) Its hash with witnesses
+      \"depends\" : [ n, ... ],       (json array) Transactions that it spends from, counted from 1
+      \"fee\" : n,                    (numeric) Satoshi
+      \"sigops\" : n,                 (numeric) Cost of its signature operations
+      \"weight\" : n                  (numeric) Its weight
+    },
+    ...
+  ],
+  \"coinbaseaux\" : {},               (json object) Nothing
+  \"coinbasevalue\" : n,              (numeric) Satoshi that the coinbase may pay
+  \"longpollid\" : \"str\",             (string) For a request that waits for changes
+  \"target\" : \"hex\",                 (string) The target
+  \"mintime\" : xxx,                  (numeric) Earliest time
+  \"mutable\" : [ \"str\", ... ],       (json array) What may be changed
+  \"noncerange\" : \"hex\",             (string) Nonces that may be used
+  \"sigoplimit\" : n,                 (numeric) Limit of signature operations
+  \"sizelimit\" : n,                  (numeric) Limit of bytes
+  \"weightlimit\" : n,                (numeric, optional) Limit of weight
+  \"curtime\" : xxx,                  (numeric) The time
+  \"bits\" : \"hex\",                   (string) The target in compact form
+  \"height\" : n,                     (numeric) The height
+  \"signet_challenge\" : \"hex\",       (string, optional) On signets
+  \"default_witness_commitment\" : \"hex\"  (string, optional) The output for these transactions
+}
+With mode \"proposal\": null when the block would be valid, otherwise the reason as a string",
+    example: "{\\\"rules\\\": [\\\"segwit\\\"]}",
+    prepare,
+};
+
+/// A template that calls share for a while, as they do in Core.
+pub(super) struct Cached {
+    template: BlockTemplate,
+    made_s: u64,
+}
+
+/// A request for a template.
+struct Request {
+    rules: Vec<String>,
+    watched: Option<Watched>,
+}
+
+/// What a long poll compares with.
+enum Watched {
+    /// Tip and number of changes of the mempool that an earlier template showed.
+    Template(BlockHash, u64),
+    /// Those of now.
+    Now,
+}
+
+fn bad(text: impl Into<Cow<'static, str>>) -> RpcError {
+    RpcError::new(Code::InvalidParameter, text)
+}
+
+fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+    let request = args.value(0);
+    let member = |name: &str| request.and_then(|request| request.member(name));
+    let mode = match member("mode") {
+        None => Cow::Borrowed("template"),
+        Some(mode) => mode.string().ok_or_else(|| bad("Invalid mode"))?,
+    };
+    if mode == "proposal" {
+        let data = member("data").filter(|data| data.type_name() == "string");
+        let data =
+            data.ok_or_else(|| RpcError::new(Code::Type, "Missing data String key for proposal"))?;
+        let block = data.hex().and_then(|raw| Block::parse_prefix(raw, rpc.params.encoding).ok());
+        let block =
+            block.ok_or_else(|| RpcError::new(Code::Deserialization, "Block decode failed"))?;
+        return Ok(Job::call(args, move |node, out| propose(node, block, out)));
+    }
+    let mut rules = Vec::new();
+    for rule in member("rules").and_then(Value::elements).unwrap_or_default() {
+        let found = rule.type_name();
+        let text = format!("JSON value of type {found} is not of expected type string");
+        rules.push(rule.string().ok_or_else(|| RpcError::new(Code::Type, text))?.into_owned());
+    }
+    if mode != "template" {
+        return Err(bad("Invalid mode"));
+    }
+    let watched = member("longpollid").map(watched).transpose()?;
+    let request = Request { rules, watched };
+    Ok(Job::wait(args, move |node, out| template(node, &request, out)))
+}
+
+fn watched(id: Value<'_>) -> Result<Watched, RpcError> {
+    let Some(text) = id.string() else { return Ok(Watched::Now) };
+    let (hash, updates) = text.split_at_checked(64).unwrap_or((&text, ""));
+    let hash = hash.parse().map_err(|_| {
+        bad(if hash.len() == 64 {
+            format!("longpollid must be hexadecimal string (not '{hash}')")
+        } else {
+            format!("longpollid must be of length 64 (not {}, for '{hash}')", hash.len())
+        })
+    })?;
+    Ok(Watched::Template(hash, updates.parse().unwrap_or(0)))
+}
+
+fn propose(node: &Node<'_>, block: Block, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    if let Some(status) = node.engine.block_status(&block.hash()) {
+        Json::new(out).string(status);
+        return Ok(());
+    }
+    let checks = TrialChecks { work: false, merkle_root: true };
+    match node.engine.test_block(block, checks).map_err(|error| engine_failed(&error))? {
+        Ok(()) => Json::new(out).null(),
+        Err(TrialError::Rule(error)) => Json::new(out).string(&error.reject_reason()),
+        Err(error) => Json::new(out).string(&error.to_string()),
+    }
+    Ok(())
+}
+
+fn template(node: &Node<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let params = &node.rpc.params;
+    // Only the main chain's miners can be so many that templates of old blocks do harm.
+    if params.address.base58_pubkey_hash == 0 && node.engine.is_initial_block_download() {
+        let text = "Assay is in initial sync and waiting for blocks...";
+        return Err(RpcError::new(Code::ClientInInitialDownload, text));
+    }
+    wait(node, request)?;
+    let supports = |rule: &str| request.rules.iter().any(|known| known == rule);
+    if params.signet_challenge.is_some() && !supports("signet") {
+        return Err(bad(
+            "getblocktemplate must be called with the signet rule set (call with {\"rules\": [\"segwit\", \"signet\"]})",
+        ));
+    }
+    if params.cash.is_none() && !supports("segwit") {
+        return Err(bad(
+            "getblocktemplate must be called with the segwit rule set (call with {\"rules\": [\"segwit\"]})",
+        ));
+    }
+    let template = current(node)?;
+    let deployments = node.engine.deployments(&template.header.prev_block).unwrap_or_default();
+    write(node, request, &template, &deployments, out)
+}
+
+/// Waits until the tip, or after a while the mempool, is another than the one of a long poll.
+fn wait(node: &Node<'_>, request: &Request) -> Result<(), RpcError> {
+    let (hash, updates) = match request.watched {
+        None => return Ok(()),
+        Some(Watched::Template(hash, updates)) => (hash, updates),
+        Some(Watched::Now) => {
+            let cached = node.rpc.template.lock().unwrap_or_else(PoisonError::into_inner);
+            let updates = cached.as_ref().map(|cached| cached.template.mempool_updates);
+            (node.engine.tip().hash, updates.unwrap_or_else(|| node.engine.mempool_updates()))
+        }
+    };
+    let mut next_look = Instant::now() + FIRST_LOOK;
+    while node.engine.tip().hash == hash {
+        if node.context.interrupted() {
+            return Err(RpcError::new(Code::ClientNotConnected, "Shutting down"));
+        }
+        if Instant::now() >= next_look {
+            if node.engine.mempool_updates() != updates {
+                break;
+            }
+            next_look = Instant::now() + LATER_LOOKS;
+        }
+        node.engine.wait_for_tip_change(hash, Some(LOOK_AROUND));
+    }
+    Ok(())
+}
+
+/// The template of this moment: made anew for another tip, and from time to time for another mempool.
+fn current(node: &Node<'_>) -> Result<BlockTemplate, RpcError> {
+    let now_s = node.engine.config().clock.now_s();
+    let mut cached = node.rpc.template.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_stale = cached.as_ref().is_none_or(|cached| {
+        let is_other_tip = cached.template.header.prev_block != node.engine.tip().hash;
+        let is_old = now_s.saturating_sub(cached.made_s) > KEPT_S;
+        is_other_tip || is_old && cached.template.mempool_updates != node.engine.mempool_updates()
+    });
+    if is_stale {
+        *cached = None;
+        let options =
+            TemplateOptions { coinbase_script: vec![op::PUSH1], selection: Selection::Mempool };
+        let template = node.engine.block_template(&options).map_err(|error| no_template(&error))?;
+        *cached = Some(Cached { template, made_s: now_s });
+    }
+    let cached = cached.as_ref().expect("it has just been made where there was none");
+    let mut template = cached.template.clone();
+    node.engine.refresh_template(&mut template);
+    Ok(template)
+}
+
+fn write(
+    node: &Node<'_>,
+    request: &Request,
+    template: &BlockTemplate,
+    deployments: &[DeploymentInfo],
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    let params = &node.rpc.params;
+    let is_segwit = params.segwit_active(template.height);
+    let header = &template.header;
+    let mut object = Json::new(out).object();
+    let mut capabilities = object.key("capabilities").array();
+    capabilities.item().string("proposal");
+    capabilities.end();
+    let version = version_for(request, header.version, deployments)?;
+    object.key("version").int(version);
+    write_rules(node, is_segwit, deployments, &mut object);
+    object.key("vbrequired").int(0);
+    object.key("previousblockhash").text(header.prev_block);
+    write_transactions(template, is_segwit, &mut object);
+    object.key("coinbaseaux").object().end();
+    object.key("coinbasevalue").int(template.coinbase_value_sat());
+    let updates = template.mempool_updates;
+    object.key("longpollid").text(format_args!("{}{updates}", header.prev_block));
+    object.key("target").text(target(header.bits));
+    object.key("mintime").int(template.min_time);
+    let mut mutable = object.key("mutable").array();
+    for what in ["time", "transactions", "prevblock"] {
+        mutable.item().string(what);
+    }
+    mutable.end();
+    object.key("noncerange").string("00000000ffffffff");
+    let scale = if is_segwit { 1 } else { WITNESS_SCALE_FACTOR };
+    object.key("sigoplimit").int(MAX_BLOCK_SIGOPS_COST / scale);
+    let size_max =
+        if params.cash.is_some() { params.block_bytes_max() } else { MAX_BLOCK_WEIGHT / scale };
+    object.key("sizelimit").int(size_max);
+    if is_segwit {
+        object.key("weightlimit").int(MAX_BLOCK_WEIGHT);
+    }
+    object.key("curtime").int(header.time);
+    object.key("bits").text(format_args!("{:08x}", header.bits));
+    object.key("height").int(template.height);
+    if let Some(challenge) = &params.signet_challenge {
+        object.key("signet_challenge").hex(challenge);
+    }
+    if let Some(commitment) = template.witness_commitment() {
+        object.key("default_witness_commitment").hex(commitment);
+    }
+    object.end();
+    Ok(())
+}
+
+/// The version without the bits of soft forks that the miner must know and does not.
+fn version_for(
+    request: &Request,
+    mut version: i32,
+    deployments: &[DeploymentInfo],
+) -> Result<i32, RpcError> {
+    for DeploymentInfo { deployment, next_state, .. } in deployments {
+        if *next_state == DeploymentState::LockedIn {
+            version |= deployment.mask();
+        }
+        if deployment.is_optional || request.rules.iter().any(|rule| rule == deployment.name) {
+            continue;
+        }
+        if next_state.is_signalled() {
+            version &= !deployment.mask();
+        } else if *next_state == DeploymentState::Active {
+            let text =
+                format!("Support for '{}' rule requires explicit client support", deployment.name);
+            return Err(bad(text));
+        }
+    }
+    Ok(version)
+}
+
+fn write_rules(
+    node: &Node<'_>,
+    is_segwit: bool,
+    deployments: &[DeploymentInfo],
+    object: &mut Object<'_>,
+) {
+    let named = |info: &DeploymentInfo| {
+        let mark = if info.deployment.is_optional { "" } else { "!" };
+        format!("{mark}{}", info.deployment.name)
+    };
+    let mut rules = object.key("rules").array();
+    rules.item().string("csv");
+    if is_segwit {
+        rules.item().string("!segwit");
+        rules.item().string("taproot");
+    }
+    if node.rpc.params.signet_challenge.is_some() {
+        rules.item().string("!signet");
+    }
+    for info in deployments.iter().filter(|info| info.next_state == DeploymentState::Active) {
+        rules.item().string(&named(info));
+    }
+    rules.end();
+    let mut available = object.key("vbavailable").object();
+    for info in deployments.iter().filter(|info| info.next_state.is_signalled()) {
+        available.key(named(info)).int(info.deployment.bit);
+    }
+    available.end();
+}
+
+fn write_transactions(template: &BlockTemplate, is_segwit: bool, object: &mut Object<'_>) {
+    let mut places: HashMap<Txid, usize> = HashMap::with_capacity(template.txs.len());
+    let mut list = object.key("transactions").array();
+    for (index, one) in template.txs.iter().enumerate() {
+        places.insert(one.txid, index + 1);
+        let tx = one.tx.view();
+        let mut entry = list.item().object();
+        entry.key("data").hex(one.tx.bytes());
+        entry.key("txid").text(one.txid);
+        entry.key("hash").text(one.wtxid);
+        let mut depends = entry.key("depends").array();
+        for place in tx.inputs().filter_map(|input| places.get(&input.prevout.txid)) {
+            depends.item().count(*place);
+        }
+        depends.end();
+        entry.key("fee").int(one.fee_sat);
+        let scale = if is_segwit { 1 } else { WITNESS_SCALE_FACTOR };
+        entry.key("sigops").int(one.sigop_cost / scale);
+        entry.key("weight").count(tx.weight());
+        entry.end();
+    }
+    list.end();
+}
+
+/// Seconds for which a template is kept although the mempool has changed.
+const KEPT_S: u64 = 5;
+/// When a long poll first looks at the mempool.
+const FIRST_LOOK: Duration = Duration::from_mins(1);
+/// How often it does afterwards.
+const LATER_LOOKS: Duration = Duration::from_secs(10);
+/// How often it looks whether anyone still wants its answer.
+const LOOK_AROUND: Duration = Duration::from_millis(200);

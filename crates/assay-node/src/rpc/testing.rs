@@ -1,0 +1,155 @@
+//! What tests of chains need: a clock that can be set, a way to wait for all that follows, and an echo.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use assay_consensus::params::ChainParams;
+
+use super::args::Args;
+use super::table::{ArgSpec, HIDDEN, Kind, Method, Need, optional, required};
+use super::{Job, Node};
+use crate::jsonrpc::{Code, Json, RpcError};
+
+pub(super) const SETMOCKTIME: Method = Method {
+    name: "setmocktime",
+    category: HIDDEN,
+    about: "Sets the clock that the node judges by; it stands still until it is set again. Regression tests only.",
+    args: &[required(
+        "timestamp",
+        Kind::Number,
+        "Seconds since 1970; 0 goes back to the system's time",
+    )],
+    result: "null    (json null) The clock is set",
+    example: "1700000000",
+    prepare: |rpc, args| {
+        if !is_mockable(&rpc.params) {
+            let text = "setmocktime is for regression testing (-regtest mode) only";
+            return Err(RpcError::new(Code::Misc, text));
+        }
+        let time_s: i64 = args.integer(0)?;
+        let time = u32::try_from(time_s).map_err(|_| {
+            let text = format!("Mocktime must be in the range [0, {}], not {time_s}.", u32::MAX);
+            RpcError::new(Code::InvalidParameter, text)
+        })?;
+        Ok(Job::call(args, move |node, out| {
+            node.engine.config().clock.set(u64::from(time));
+            Json::new(out).null();
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const MOCKSCHEDULER: Method = Method {
+    name: "mockscheduler",
+    category: HIDDEN,
+    about: "Checks its argument as Bitcoin Core does. This node schedules nothing, so there is nothing to move. \
+            Regression tests only.",
+    args: &[required("delta_time", Kind::Number, "Seconds, 1 to 3600")],
+    result: "null    (json null) Nothing",
+    example: "60",
+    prepare: |rpc, args| {
+        let bad = |text: &'static str| Err(RpcError::new(Code::Misc, text));
+        if !is_mockable(&rpc.params) {
+            return bad("mockscheduler is for regression testing (-regtest mode) only");
+        }
+        if !(1..=3600).contains(&args.integer::<i64>(0)?) {
+            return bad("delta_time must be between 1 and 3600 seconds (1 hr)");
+        }
+        Ok(Job::call(args, |_, out| {
+            Json::new(out).null();
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const SYNCWITHVALIDATIONINTERFACEQUEUE: Method = Method {
+    name: "syncwithvalidationinterfacequeue",
+    category: HIDDEN,
+    about: "Waits until everything that follows from earlier blocks and transactions has happened.",
+    args: &[],
+    result: "null    (json null) It has",
+    example: "",
+    prepare: |_, args| {
+        Ok(Job::wait(args, |node, out| {
+            wait_for_index(node);
+            Json::new(out).null();
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const ECHO: Method = echo("echo");
+pub(super) const ECHOJSON: Method = echo("echojson");
+
+/// Whether tests may set the clock (Core's `IsMockableChain`): where blocks are made on demand.
+fn is_mockable(params: &ChainParams) -> bool {
+    params.pow.no_retargeting
+}
+
+/// The engine is done with a block or transaction when it answers; only the index follows later.
+fn wait_for_index(node: &Node<'_>) {
+    let Some(index) = node.rpc.index.get() else { return };
+    let target = node.engine.tip();
+    let is_behind = || {
+        let has_reached = index.tip().is_some_and(|tip| tip.hash == target.hash);
+        !has_reached && node.engine.tip().hash == target.hash
+    };
+    while is_behind() && !node.context.interrupted() {
+        sleep(INDEX_LOOK);
+    }
+}
+
+const fn echo(name: &'static str) -> Method {
+    Method {
+        name,
+        category: HIDDEN,
+        about: "Returns its arguments.",
+        args: ECHOED,
+        result: "[ ... ]    (json array) The arguments",
+        example: "\"Hello\"",
+        prepare: |_, args| {
+            let values = echoed(args);
+            Ok(Job::call(args, move |_, out| {
+                let mut list = Json::new(out).array();
+                for value in &values {
+                    list.item().raw(value);
+                }
+                list.end();
+                Ok(())
+            }))
+        },
+    }
+}
+
+/// The arguments as JSON text, those in between that are missing as null.
+fn echoed(args: &Args<'_>) -> Vec<String> {
+    let text = |index: usize| {
+        let Some(value) = args.value(index) else { return "null".to_owned() };
+        let Some(string) = value.string() else { return value.json().to_owned() };
+        // Long strings are not in the text of the request any more.
+        let mut out = Vec::new();
+        Json::new(&mut out).string(&string);
+        String::from_utf8(out).unwrap_or_default()
+    };
+    (0..args.given()).map(text).collect()
+}
+
+const fn echo_arg(name: &'static str) -> ArgSpec {
+    optional(name, Kind::Any, Need::Optional, "Anything")
+}
+
+const ECHOED: &[ArgSpec] = &[
+    echo_arg("arg0"),
+    echo_arg("arg1"),
+    echo_arg("arg2"),
+    echo_arg("arg3"),
+    echo_arg("arg4"),
+    echo_arg("arg5"),
+    echo_arg("arg6"),
+    echo_arg("arg7"),
+    echo_arg("arg8"),
+    echo_arg("arg9"),
+];
+
+/// How often the index is looked at while it catches up.
+const INDEX_LOOK: Duration = Duration::from_millis(2);
