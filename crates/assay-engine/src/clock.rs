@@ -21,6 +21,16 @@ impl Clock {
         }
     }
 
+    /// Milliseconds since 1970.
+    pub fn now_ms(&self) -> u64 {
+        match self.set_to_s() {
+            Some(time_s) => time_s.saturating_mul(1000),
+            None => SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |elapsed| elapsed.as_millis().try_into().unwrap_or(u64::MAX)),
+        }
+    }
+
     /// Where the clock stands still, seconds since 1970; `None` while it goes.
     pub fn set_to_s(&self) -> Option<u64> {
         Some(self.set_to_s.load(Ordering::Relaxed)).filter(|time_s| *time_s > 0)

@@ -50,6 +50,8 @@ pub struct Config {
     pub mempool_bytes_max: u64,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes.
     pub min_relay_fee_sat_per_kvb: u64,
+    /// Age at which unconfirmed transactions are forgotten, seconds (Core's `-mempoolexpiry`).
+    pub mempool_expiry_s: u64,
     /// Largest number of unconfirmed transactions that may be connected; `None` for no limit.
     pub cluster_count_max: Option<usize>,
     /// How block templates are made.
@@ -74,6 +76,9 @@ const CASH_DISCONNECTED_BYTES: u64 = 640_000_000;
 const CORE_CLUSTER_COUNT: usize = 64;
 /// Core's `-limitclustersize` (`policy/policy.h`, `DEFAULT_CLUSTER_SIZE_LIMIT_KVB`).
 const CORE_CLUSTER_VSIZE: u64 = 101_000;
+
+/// Core's `-mempoolexpiry`, two weeks (`kernel/mempool_options.h`, `DEFAULT_MEMPOOL_EXPIRY_HOURS`).
+const MEMPOOL_EXPIRY_S: u64 = 336 * 3600;
 
 /// Core's `-maxtipage` (`kernel/chainstatemanager_opts.h`, `DEFAULT_MAX_TIP_AGE`).
 const TIP_AGE_MAX_S: u64 = 24 * 3600;
@@ -105,6 +110,7 @@ impl Config {
             exact_near_tip: EXACT_NEAR_TIP_DEFAULT,
             mempool_bytes_max: if is_cash { 4096 << 20 } else { 300_000_000 },
             min_relay_fee_sat_per_kvb: if is_cash { 1000 } else { 100 },
+            mempool_expiry_s: MEMPOOL_EXPIRY_S,
             // Bitcoin Cash nodes dropped their chain limits in May 2021.
             cluster_count_max: (!is_cash).then_some(CORE_CLUSTER_COUNT),
             cluster_vsize_max: (!is_cash).then_some(CORE_CLUSTER_VSIZE),

@@ -48,6 +48,7 @@ mod verify;
 pub use assay_consensus::amount::format_money;
 pub use assay_consensus::block::BlockError;
 pub use assay_consensus::params::ChainParams;
+pub use assay_consensus::uint256::U256;
 pub use assay_hash::cpu;
 pub use assay_store::StrayKind;
 pub use assay_store::defect;
@@ -62,7 +63,10 @@ pub use deferred::{
     Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
     Schnorr, backend_name, default_script_batch,
 };
-pub use engine::{ArchivedBlock, DeploymentInfo, Engine, TemplateError};
+pub use engine::{
+    ArchivedBlock, BlockFault, ConnectReport, DeploymentInfo, Engine, FaultKind, FetchPlan,
+    FetchWish, HeaderPlace, HeadersError, Taken, TemplateError, Wanted, WorkShown,
+};
 pub use error::{ControlError, EngineError, OpenError};
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;

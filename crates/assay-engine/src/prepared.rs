@@ -58,6 +58,12 @@ impl Prepared {
         Self { block, hash, txids, wtxids }
     }
 
+    /// What it takes of memory, but for a few fields.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let hashes = self.txids.len() + self.wtxids.as_ref().map_or(0, Vec::len);
+        self.block.bytes().len() + 32 * hashes
+    }
+
     pub(crate) fn wtxid(&self, tx_index: usize) -> Wtxid {
         match &self.wtxids {
             Some(wtxids) => wtxids[tx_index],
@@ -65,9 +71,36 @@ impl Prepared {
         }
     }
 
-    /// Everything that follows from the block alone, in Core's order (`validation.cpp`, `CheckBlock`), on the threads of the
-    /// rayon pool that this is called in.
-    pub(crate) fn check_in_parallel(&self, params: &ChainParams) -> Result<(), BlockError> {
+    /// Everything that follows from the block alone, in Core's order (`validation.cpp`, `CheckBlock`), on the threads of `pool` or
+    /// on this one.
+    pub(crate) fn check_itself(
+        &self,
+        params: &ChainParams,
+        pool: Option<&ThreadPool>,
+    ) -> Result<(), BlockError> {
+        if let Some(pool) = pool {
+            return pool.install(|| self.check_in_parallel(params));
+        }
+        let Self { block, hash, txids, .. } = self;
+        check_header(params, block.header(), hash)?;
+        check_signet_solution(params, block, txids, &mut ImmediateChecker)?;
+        block::check_block(params, block, txids)
+    }
+
+    /// Core `validation.cpp`, `ContextualCheckBlock`, likewise.
+    pub(crate) fn check_context(
+        &self,
+        rules: &BlockRules,
+        pool: Option<&ThreadPool>,
+    ) -> Result<(), BlockError> {
+        if let Some(pool) = pool {
+            return pool.install(|| self.check_context_in_parallel(rules));
+        }
+        let Self { block, txids, .. } = self;
+        block::contextual_check_block(rules, block, txids, &self.wtxids_if_needed(rules))
+    }
+
+    fn check_in_parallel(&self, params: &ChainParams) -> Result<(), BlockError> {
         let Self { block, hash, txids, .. } = self;
         check_header(params, block.header(), hash)?;
         check_signet_solution(params, block, txids, &mut ImmediateChecker)?;
@@ -94,8 +127,7 @@ impl Prepared {
         block::check_legacy_sigops(params, total)
     }
 
-    /// Core `validation.cpp`, `ContextualCheckBlock`, likewise.
-    pub(crate) fn check_context_in_parallel(&self, rules: &BlockRules) -> Result<(), BlockError> {
+    fn check_context_in_parallel(&self, rules: &BlockRules) -> Result<(), BlockError> {
         let Self { block, txids, .. } = self;
         let verdicts: Vec<Result<(), BlockError>> = task_ranges(block.tx_count())
             .into_par_iter()
@@ -109,11 +141,8 @@ impl Prepared {
 
     /// Both on this thread: all rules but those about the header's place in its branch, and those about coins.
     pub(crate) fn check(&self, params: &ChainParams, rules: &BlockRules) -> Result<(), BlockError> {
-        let Self { block, hash, txids, .. } = self;
-        check_header(params, block.header(), hash)?;
-        check_signet_solution(params, block, txids, &mut ImmediateChecker)?;
-        block::check_block(params, block, txids)?;
-        block::contextual_check_block(rules, block, txids, &self.wtxids_if_needed(rules))
+        self.check_itself(params, None)?;
+        self.check_context(rules, None)
     }
 
     /// The wtxids; none where neither a witness nor a rule asks for them.

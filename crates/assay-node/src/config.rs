@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_electrum::index::IndexConfig;
+use assay_engine::Clock;
 
 use crate::http::{Limits, RpcAuth, Subnet};
 use crate::log::LogConfig;
@@ -21,6 +22,12 @@ pub struct NodeConfig {
     pub datadir: PathBuf,
     /// The RPC server.
     pub rpc: RpcConfig,
+    /// What time it is.
+    pub clock: Clock,
+    /// Age of the tip up to which the chain counts as caught up with, seconds; `None` for the engine's default.
+    pub tip_age_max_s: Option<u64>,
+    /// Length that block and undo files do not exceed, bytes; `None` for the engine's default.
+    pub block_file_bytes_max: Option<u64>,
     /// Memory for coins before they are written out, bytes; `None` for the engine's default.
     pub cache_bytes_max: Option<usize>,
     /// Threads that verify scripts; `None` for one per core.
@@ -29,6 +36,12 @@ pub struct NodeConfig {
     pub mempool_bytes_max: Option<u64>,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes; `None` for the engine's default.
     pub min_relay_fee_sat_per_kvb: Option<u64>,
+    /// Age at which unconfirmed transactions are forgotten, seconds; `None` for the engine's default.
+    pub mempool_expiry_s: Option<u64>,
+    /// Largest number of unconfirmed transactions that may be connected; `None` for the engine's default.
+    pub cluster_count_max: Option<usize>,
+    /// Largest sum of virtual sizes of connected unconfirmed transactions; `None` for the engine's default.
+    pub cluster_vsize_max: Option<u64>,
     /// One of so many signatures that vectors find valid is verified again, 0 for none; `None` for the engine's default.
     pub sample_signatures: Option<u32>,
     /// Blocks from the best header down about which libsecp256k1 alone decides; `None` for the engine's default.
@@ -41,6 +54,8 @@ pub struct NodeConfig {
     pub p2p: Option<P2pConfig>,
     /// Where the log goes; `None` leaves events to whoever listens in this process.
     pub log: Option<LogConfig>,
+    /// The file with the process id, relative to the chain's folder.
+    pub pid_file: PathBuf,
     /// Whether SIGTERM and SIGINT stop the node.
     pub handle_signals: bool,
 }
@@ -57,7 +72,7 @@ pub struct IndexOptions {
 /// How the RPC server is set up.
 #[derive(Debug, Clone)]
 pub struct RpcConfig {
-    /// Addresses to listen on. Others than loopback need [`RpcConfig::allow`].
+    /// Addresses to listen on; none for no server. Others than loopback need [`RpcConfig::allow`].
     pub bind: Vec<SocketAddr>,
     /// From where clients may connect besides this machine.
     pub allow: Vec<Subnet>,
@@ -65,6 +80,8 @@ pub struct RpcConfig {
     pub password: Option<(String, String)>,
     /// Users with hashed passwords.
     pub auth: Vec<RpcAuth>,
+    /// The file with the cookie, relative to the chain's folder.
+    pub cookie_file: PathBuf,
     /// How much the server takes on.
     pub limits: Limits,
 }
@@ -94,18 +111,26 @@ impl NodeConfig {
                 allow: Vec::new(),
                 password: None,
                 auth: Vec::new(),
+                cookie_file: PathBuf::from(COOKIE_FILE),
                 limits: Limits::default(),
             },
+            clock: Clock::default(),
+            tip_age_max_s: None,
+            block_file_bytes_max: None,
             cache_bytes_max: None,
             threads: None,
             mempool_bytes_max: None,
             min_relay_fee_sat_per_kvb: None,
+            mempool_expiry_s: None,
+            cluster_count_max: None,
+            cluster_vsize_max: None,
             sample_signatures: None,
             exact_near_tip: None,
             persist_mempool: true,
             index: None,
             p2p: None,
             log: Some(LogConfig::default()),
+            pid_file: PathBuf::from(PID_FILE),
             handle_signals: true,
         })
     }
@@ -115,9 +140,22 @@ impl NodeConfig {
         self.datadir.join(self.params.datadir_subfolder)
     }
 
+    /// How the node introduces itself, also where it serves no peers.
+    pub(crate) fn user_agent(&self) -> String {
+        let of_nobody = || P2pConfig::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).user_agent();
+        self.p2p.as_ref().map_or_else(of_nobody, P2pConfig::user_agent)
+    }
+
     /// How the engine of this chain is set up.
     pub fn engine_config(&self) -> assay_engine::Config {
         let mut config = assay_engine::Config::new(self.chain_dir(), Arc::clone(&self.params));
+        config.clock = self.clock.clone();
+        if let Some(age_s) = self.tip_age_max_s {
+            config.tip_age_max_s = age_s;
+        }
+        if let Some(bytes) = self.block_file_bytes_max {
+            config.block_file_bytes_max = bytes;
+        }
         if let Some(bytes) = self.cache_bytes_max {
             config.cache_bytes_max = bytes;
         }
@@ -130,6 +168,11 @@ impl NodeConfig {
         if let Some(rate) = self.min_relay_fee_sat_per_kvb {
             config.min_relay_fee_sat_per_kvb = rate;
         }
+        if let Some(age_s) = self.mempool_expiry_s {
+            config.mempool_expiry_s = age_s;
+        }
+        config.cluster_count_max = self.cluster_count_max.or(config.cluster_count_max);
+        config.cluster_vsize_max = self.cluster_vsize_max.or(config.cluster_vsize_max);
         if let Some(one_of) = self.sample_signatures {
             config.sample_signatures = one_of;
         }
@@ -152,5 +195,9 @@ impl NodeConfig {
     }
 }
 
+/// Core's `BITCOIN_PID_FILENAME` (`init.cpp`).
+const PID_FILE: &str = "bitcoind.pid";
+/// Core's `COOKIEAUTH_FILE` (`rpc/request.cpp`).
+const COOKIE_FILE: &str = ".cookie";
 /// Folder of the index, in that of the chain.
 const INDEX_DIR: &str = "electrum";

@@ -48,6 +48,12 @@ pub enum NodeError {
         /// The address.
         address: SocketAddr,
     },
+    /// A rule about what peers may do cannot be read.
+    #[error("{fault}")]
+    Whitelist {
+        /// What is wrong with it.
+        fault: String,
+    },
     /// Peers on other machines could connect though nobody asked for it.
     #[error(
         "refusing to serve peers on {address}, which other machines can reach, unless that is asked for"

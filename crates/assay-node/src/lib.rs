@@ -30,8 +30,10 @@ mod rpc;
 pub use config::{IndexOptions, NodeConfig, RpcConfig, UnknownChain};
 pub use electrum::EngineChain;
 pub use error::NodeError;
-pub use log::{LogConfig, LogError};
+pub use log::{LogConfig, LogError, LogLine};
 pub use node::{Node, StopHandle, run};
 pub use p2p::{P2pConfig, P2pTimeouts};
 #[cfg(fuzzing)]
 pub use rpc::fuzzing;
+/// How important a line of the log is.
+pub use tracing::level_filters::LevelFilter as LogLevel;

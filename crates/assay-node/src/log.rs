@@ -18,19 +18,66 @@ use tracing_subscriber::layer::{Context, SubscriberExt as _};
 /// Where log lines go.
 #[derive(Debug, Clone)]
 pub struct LogConfig {
-    /// Whether to write `debug.log` in the chain's folder.
+    /// Whether to write a file.
     pub file: bool,
+    /// The file, relative to the chain's folder; `None` for `debug.log`.
+    pub path: Option<PathBuf>,
     /// Whether to write to standard output.
     pub stdout: bool,
     /// The least important level that is written.
     pub level: LevelFilter,
+    /// Categories whose lines below the level of information are written; `None` for all.
+    pub categories: Option<Vec<String>>,
+    /// Categories whose lines below the level of information are not written.
+    pub excluded: Vec<String>,
+    /// Lines to begin with: what was found before there was a log.
+    pub first_lines: Vec<LogLine>,
+}
+
+/// A line for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogLine {
+    /// For those who look for a fault.
+    Debug(String),
+    /// Plain information.
+    Info(String),
+    /// Something that the user should see to.
+    Warning(String),
+}
+
+impl LogLine {
+    fn write(&self) {
+        match self {
+            Self::Debug(text) => tracing::debug!("{text}"),
+            Self::Info(text) => tracing::info!("{text}"),
+            Self::Warning(text) => tracing::warn!("{text}"),
+        }
+    }
 }
 
 impl Default for LogConfig {
     fn default() -> Self {
-        Self { file: true, stdout: false, level: LevelFilter::INFO }
+        Self {
+            file: true,
+            path: None,
+            stdout: false,
+            level: LevelFilter::INFO,
+            categories: None,
+            excluded: Vec::new(),
+            first_lines: Vec::new(),
+        }
     }
 }
+
+impl LogConfig {
+    /// The file, for a chain whose folder is `dir`.
+    pub(crate) fn path(&self, dir: &Path) -> PathBuf {
+        dir.join(self.path.as_deref().unwrap_or(Path::new(FILE_NAME)))
+    }
+}
+
+/// Core's `DEFAULT_DEBUGLOGFILE` (`logging.cpp`).
+pub(crate) const FILE_NAME: &str = "debug.log";
 
 /// Why there is no log.
 #[derive(Debug, thiserror::Error)]
@@ -56,17 +103,32 @@ pub(crate) fn install(config: &LogConfig, path: &Path) -> Result<(), LogError> {
     } else {
         None
     };
-    let lines = Lines { file: Mutex::new(file), stdout: config.stdout };
+    let lines = Lines {
+        file: Mutex::new(file),
+        stdout: config.stdout,
+        categories: config.categories.clone(),
+        excluded: config.excluded.clone(),
+    };
     let subscriber = tracing_subscriber::registry().with(config.level).with(lines);
-    tracing::subscriber::set_global_default(subscriber).map_err(|_| LogError::Installed)
+    tracing::subscriber::set_global_default(subscriber).map_err(|_| LogError::Installed)?;
+    config.first_lines.iter().for_each(LogLine::write);
+    Ok(())
 }
 
 struct Lines {
     file: Mutex<Option<File>>,
     stdout: bool,
+    categories: Option<Vec<String>>,
+    excluded: Vec<String>,
 }
 
 impl<S: Subscriber> Layer<S> for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        let is_named = |names: &[String]| names.iter().any(|name| name == metadata.target());
+        *metadata.level() <= Level::INFO
+            || (!is_named(&self.excluded) && self.categories.as_deref().is_none_or(is_named))
+    }
+
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut text = Text::default();
         event.record(&mut text);

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use crate::config::{NodeConfig, RpcConfig};
 use crate::electrum::IndexService;
 use crate::error::NodeError;
-use crate::http::{Authenticator, CookieFile, Server};
+use crate::http::{Authenticator, CookieFile, Limits, Server};
 use crate::log;
 use crate::p2p::{self, P2pService};
 use crate::rpc::Rpc;
@@ -87,20 +87,17 @@ impl Node {
         let folder = |source| NodeError::Folder { path: dir.clone(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(folder)?;
         let lock = lock(&dir)?;
-        let log_path = dir.join(LOG_FILE);
+        let log_path = match &config.log {
+            Some(log) => log.path(&dir),
+            None => dir.join(log::FILE_NAME),
+        };
         if let Some(log) = &config.log {
             log::install(log, &log_path)?;
         }
         announce(config, &dir);
-        let pid = PidFile::create(dir.join(PID_FILE))?;
+        let pid = PidFile::create(dir.join(&config.pid_file))?;
         let limits = &config.rpc.limits;
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(IO_THREADS)
-            .max_blocking_threads(limits.threads.max(1) + limits.waiters_max)
-            .thread_name("rpc")
-            .enable_all()
-            .build()
-            .map_err(NodeError::Runtime)?;
+        let runtime = runtime(limits).map_err(NodeError::Runtime)?;
         let (stop, stopping) = watch::channel(false);
         if config.handle_signals {
             // The handlers must be in place before anyone can know that the node runs.
@@ -115,7 +112,12 @@ impl Node {
         for address in &addresses {
             tracing::info!("Binding RPC on address {} port {}", address.ip(), address.port());
         }
-        let rpc = Arc::new(Rpc::new(Arc::clone(&config.params), log_path, stop.clone()));
+        let rpc = Arc::new(Rpc::new(
+            Arc::clone(&config.params),
+            config.user_agent(),
+            log_path,
+            stop.clone(),
+        ));
         let peers_stopping = stopping.clone();
         let serving = runtime.spawn(server.serve(
             Arc::clone(&rpc),
@@ -128,8 +130,14 @@ impl Node {
             .map_err(|source| NodeError::Open { path: dir, source })?;
         let engine = Arc::new(engine);
         let tip = engine.tip();
+        // Callers may connect to peers, and be connected to, as soon as calls are answered.
+        let serve = |p2p| P2pService::start(p2p, &engine, &runtime, peers_stopping);
+        let p2p = config.p2p.as_ref().map(serve).transpose()?;
+        if let Some(p2p) = &p2p {
+            rpc.set_network(p2p.network().clone());
+        }
         rpc.set_engine(Arc::clone(&engine));
-        tracing::info!("Done loading: height={} best={}", tip.height, tip.hash);
+        tracing::info!("Loaded the chain: height={} best={}", tip.height, tip.hash);
         let loading = if config.persist_mempool {
             Some(load_mempool(Arc::clone(&engine)).map_err(NodeError::Runtime)?)
         } else {
@@ -140,11 +148,8 @@ impl Node {
         if let Some(index) = &index {
             rpc.set_index(Arc::clone(index.index()));
         }
-        let serve = |p2p| P2pService::start(p2p, &engine, &runtime, peers_stopping);
-        let p2p = config.p2p.as_ref().map(serve).transpose()?;
-        if let Some(p2p) = &p2p {
-            rpc.set_peers(Arc::clone(p2p.peers()), p2p.services());
-        }
+        // In Core's words, which scripts wait for.
+        tracing::info!("init message: Done loading");
         Ok(Self {
             runtime,
             serving,
@@ -245,6 +250,15 @@ impl Node {
     }
 }
 
+fn runtime(limits: &Limits) -> io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(IO_THREADS)
+        .max_blocking_threads(limits.threads.max(1) + limits.waiters_max)
+        .thread_name("rpc")
+        .enable_all()
+        .build()
+}
+
 /// Reads the mempool file while calls are answered already.
 fn load_mempool(engine: Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
     thread::Builder::new().name("mempool".to_owned()).spawn(move || {
@@ -294,12 +308,15 @@ fn credentials(
     for entry in &rpc.auth {
         authenticator.add_entry(entry.clone());
     }
+    if rpc.bind.is_empty() {
+        return Ok(None);
+    }
     if let Some((user, password)) = &rpc.password {
         tracing::info!("Using rpcuser/rpcpassword authentication.");
         authenticator.add_password(user, password)?;
         return Ok(None);
     }
-    let cookie = CookieFile::create(&dir.join(COOKIE_FILE), authenticator)?;
+    let cookie = CookieFile::create(&dir.join(&rpc.cookie_file), authenticator)?;
     tracing::info!("Using random cookie authentication, {}", cookie.path().display());
     Ok(Some(cookie))
 }
@@ -344,8 +361,5 @@ impl Drop for PidFile {
 }
 
 const LOCK_FILE: &str = ".lock";
-const PID_FILE: &str = "assay.pid";
-const COOKIE_FILE: &str = ".cookie";
-const LOG_FILE: &str = "debug.log";
 /// Moving bytes is all they do.
 const IO_THREADS: usize = 2;

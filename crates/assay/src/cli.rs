@@ -62,6 +62,7 @@ pub(crate) enum Command {
     Chain(ChainArguments),
     Electrum(ElectrumArguments),
     Node(Box<NodeArguments>),
+    Bitcoind(BitcoindArguments),
     Index(IndexArguments),
     Validate(ValidateArguments),
     Block(BlockArguments),
@@ -75,6 +76,18 @@ pub(crate) enum Command {
     Logs(LogsArguments),
     Completions(CompletionsArguments),
     Man(ManArguments),
+}
+
+/// Run a node with Bitcoin Core's command line and configuration file.
+///
+/// `assay bitcoind -help` lists the options. Scripts that start `bitcoind` can use a link of that name to
+/// this program.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true, disable_version_flag = true)]
+pub(crate) struct BitcoindArguments {
+    /// Options of Bitcoin Core, such as `-regtest -datadir=DIR`.
+    #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<std::ffi::OsString>,
 }
 
 /// Print the completion script of a shell.

@@ -1,6 +1,7 @@
 //! The command line: parses, wires, prints.
 
 mod bar;
+mod bitcoind;
 mod cli;
 mod commands;
 mod output;
@@ -23,6 +24,10 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    if arguments.next().is_some_and(|program| bitcoind::is_called(&program)) {
+        return bitcoind::run(arguments);
+    }
     let cli = Cli::parse();
     if let Err(unknown) = assay_engine::cpu::hidden() {
         output::complain(&format!("assay: {unknown}"));
@@ -35,6 +40,7 @@ fn main() -> ExitCode {
         Command::Chain(arguments) => commands::chain::run(arguments),
         Command::Electrum(arguments) => commands::electrum::run(&arguments),
         Command::Node(arguments) => commands::node::run(*arguments),
+        Command::Bitcoind(arguments) => return bitcoind::run(arguments.arguments),
         Command::Index(arguments) => commands::index::run(&arguments),
         Command::Validate(arguments) => commands::validate::run(&arguments),
         Command::Block(arguments) => commands::block::run(&arguments),

@@ -9,6 +9,7 @@ use crate::error::EngineError;
 use crate::prepared::Prepared;
 use crate::tree::NodeId;
 use crate::types::SubmitOutcome;
+use rayon::ThreadPool;
 
 /// Why a block or header did not get as far as being connected.
 pub(crate) enum AcceptError {
@@ -65,11 +66,12 @@ impl Chainstate {
     }
 
     /// Checks the block against the branch it builds on, archives it and adds it to the tree
-    /// (Core `validation.cpp`, `AcceptBlock`).
+    /// (Core `validation.cpp`, `AcceptBlock`), on the threads of `pool` or on this one.
     pub(crate) fn accept(
         &self,
         state: &mut State,
         prepared: &Prepared,
+        pool: Option<&ThreadPool>,
     ) -> Result<NodeId, AcceptError> {
         let Prepared { block, hash, .. } = prepared;
         let header = block.header();
@@ -87,7 +89,7 @@ impl Chainstate {
         let verdict = {
             let branch = state.tree.ancestors(parent);
             let rules = BlockRules::new(self.params(), &branch, header, hash);
-            self.pool.install(|| prepared.check_context_in_parallel(&rules))
+            prepared.check_context(&rules, pool)
         };
         if let Err(error) = verdict {
             // Other bytes with the same header may be valid, unless the header commits to what is wrong.

@@ -1,8 +1,14 @@
 //! Making the best branch the active one: blocks off, blocks on, and what the mempool makes of it.
+//!
+//! A way from tip to tip is walked block by block. Between two blocks of a way that only goes up, the lock over the state may be
+//! let go: who needs the tree alone (headers, blocks for the archive) gets on, and who needs coins settles the way first
+//! ([`Chainstate::settle`]).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use assay_consensus::block::BlockError;
+use assay_wire::BlockHash;
 
 use super::{Chainstate, State};
 use crate::connect::ConnectError;
@@ -10,21 +16,91 @@ use crate::error::EngineError;
 use crate::mempool::DisconnectedTxs;
 use crate::pipeline::{InFlight, Pipeline};
 use crate::prepared::Prepared;
-use crate::tree::NodeId;
+use crate::tree::{BlockTree, NodeId};
 
 /// What connecting a block said about it; `None` as long as it was not tried.
 pub(crate) type Verdict = Option<Result<(), BlockError>>;
 
-/// One move from tip to tip.
-struct Walk {
-    /// A block that need not be read from the archive.
-    offered: Option<(NodeId, Prepared)>,
-    /// Whose verdict is wanted.
-    candidate: Option<NodeId>,
-    verdict: Verdict,
+/// A way from tip to tip, as far as it has been walked.
+///
+/// Coins move ahead of scripts ([`Pipeline`]); the tip is where all scripts have passed.
+pub(crate) struct Way {
+    pipeline: Pipeline<NodeId>,
+    /// What is left of it, highest block first.
+    path: Vec<NodeId>,
+    /// The block that the coins are at: the tip, or one above it.
+    coins_at: NodeId,
     disconnected: DisconnectedTxs,
     is_reorg: bool,
     start: NodeId,
+}
+
+/// Whether there is more to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Yes, and it may be done at another time.
+    More,
+    /// Yes, at once: blocks have been disconnected, and the mempool waits for their transactions.
+    MoreAtOnce,
+    /// Only to wait for scripts ([`Chainstate::settle`]), unless more blocks come.
+    Open,
+    /// No.
+    Done,
+}
+
+/// What became of blocks that were tried.
+#[derive(Default)]
+pub(crate) struct Judged {
+    /// Whose verdict is wanted in any case.
+    candidate: Option<NodeId>,
+    has_passed: bool,
+    rejected: Vec<(NodeId, BlockError)>,
+}
+
+impl Judged {
+    /// The blocks that broke a rule.
+    pub(crate) fn into_rejected(self, tree: &BlockTree) -> Vec<(BlockHash, BlockError)> {
+        self.rejected.into_iter().map(|(id, error)| (tree.get(id).hash, error)).collect()
+    }
+
+    fn verdict(self) -> Verdict {
+        let Self { candidate, has_passed, rejected } = self;
+        let failed = rejected.into_iter().find(|(id, _)| Some(*id) == candidate);
+        match failed {
+            Some((_, error)) => Some(Err(error)),
+            None => has_passed.then_some(Ok(())),
+        }
+    }
+}
+
+/// Blocks that need not be read from the archive.
+#[derive(Default)]
+pub(crate) struct Ready {
+    blocks: HashMap<NodeId, Prepared>,
+    bytes: usize,
+}
+
+impl Ready {
+    /// Keeps a block until it is connected, as far as there is room.
+    pub(crate) fn keep(&mut self, id: NodeId, block: Prepared) {
+        let bytes = block.memory_bytes();
+        if self.blocks.is_empty() || self.bytes + bytes <= READY_BYTES_MAX {
+            self.bytes += bytes;
+            self.blocks.insert(id, block);
+        }
+    }
+
+    fn take(&mut self, id: NodeId) -> Option<Prepared> {
+        let block = self.blocks.remove(&id)?;
+        self.bytes -= block.memory_bytes();
+        Some(block)
+    }
+
+    /// Drops what chain selection did not want though it could have been connected.
+    fn drop_passed_over(&mut self, tree: &BlockTree) {
+        self.blocks.retain(|id, _| !tree.get(*id).is_linked() && !tree.get(*id).is_failed());
+        self.bytes = self.blocks.values().map(Prepared::memory_bytes).sum();
+    }
 }
 
 impl Chainstate {
@@ -38,116 +114,221 @@ impl Chainstate {
         state: &mut State,
         offered: Option<(NodeId, Prepared)>,
     ) -> Result<Verdict, EngineError> {
-        let mut walk = Walk {
-            candidate: offered.as_ref().map(|(id, _)| *id),
-            offered,
-            verdict: None,
-            disconnected: DisconnectedTxs::new(self.config.disconnected_bytes_max),
-            is_reorg: false,
-            start: state.tree.tip(),
-        };
-        let outcome = self.activate_best_chain(state, &mut walk);
-        if walk.is_reorg {
-            self.admission.readmit(&mut state.view(), walk.disconnected, outcome.is_ok());
+        let candidate = offered.as_ref().map(|(id, _)| *id);
+        let mut judged = Judged { candidate, ..Judged::default() };
+        if let Some((id, block)) = offered {
+            state.ready.keep(id, block);
         }
+        let outcome = loop {
+            match self.step(state, &mut judged) {
+                Ok(Step::Done) => break Ok(()),
+                Ok(Step::Open) => self.settle(state, &mut judged)?,
+                Ok(Step::More | Step::MoreAtOnce) => {}
+                Err(error) => break Err(error),
+            }
+        };
         #[cfg(feature = "slowed")]
         crate::slowed::block_ends();
         self.news.announce(&state.tree);
-        state.poison(outcome)?;
-        Ok(walk.verdict)
+        outcome?;
+        Ok(judged.verdict())
     }
 
-    /// Core's `ActivateBestChain`.
-    fn activate_best_chain(&self, state: &mut State, walk: &mut Walk) -> Result<(), EngineError> {
-        loop {
-            let target = state.tree.best_candidate();
-            if target == state.tree.tip() {
-                return Ok(());
+    /// One block further on the way to the best branch (Core's `ActivateBestChain`).
+    ///
+    /// # Errors
+    /// As [`Chainstate::activate`].
+    pub(crate) fn step(&self, state: &mut State, judged: &mut Judged) -> Result<Step, EngineError> {
+        state.check()?;
+        let mut way = match state.way.take() {
+            Some(way) => way,
+            None if state.tree.best_candidate() == state.tree.tip() => {
+                let State { ready, tree, .. } = state;
+                ready.drop_passed_over(tree);
+                return Ok(Step::Done);
             }
-            let fork = state.tree.fork_with_active(target);
-            while state.tree.tip() != fork {
-                self.disconnect_tip(state, &mut walk.disconnected)?;
-                walk.is_reorg = true;
+            None => self.set_out(state),
+        };
+        let outcome = self.walk(state, &mut way, judged);
+        match outcome {
+            Ok(step) => {
+                state.way = Some(way);
+                Ok(step)
             }
-            let path = state.tree.path(fork, target);
-            self.connect_path(state, walk, path)?;
+            Err(error) => {
+                self.end(state, way, false);
+                state.poison(Err(error))
+            }
         }
     }
 
-    /// Connects blocks, the last of `path` first; ends before one that breaks a rule, and marks it.
+    /// Waits for the scripts of all blocks whose coins have moved: afterwards the coins are at the tip, and no way is open.
     ///
-    /// Coins move ahead of scripts ([`Pipeline`]); the tip is where all scripts have passed.
-    fn connect_path(
+    /// # Errors
+    /// As [`Chainstate::activate`].
+    pub(crate) fn settle(&self, state: &mut State, judged: &mut Judged) -> Result<(), EngineError> {
+        let Some(mut way) = state.way.take() else { return Ok(()) };
+        let outcome = self.settle_way(state, &mut way, judged);
+        self.end(state, way, outcome.is_ok());
+        state.poison(outcome)
+    }
+
+    fn settle_way(
         &self,
         state: &mut State,
-        walk: &mut Walk,
-        mut path: Vec<NodeId>,
+        way: &mut Way,
+        judged: &mut Judged,
     ) -> Result<(), EngineError> {
-        let mut pipeline = Pipeline::new(Arc::clone(&self.verifier));
-        let mut rejected = None;
-        while let Some(id) = path.pop() {
-            let block = match walk.offered.take_if(|(offered, _)| *offered == id) {
-                Some((_, block)) => block,
-                None => self.load(state, id)?,
-            };
-            match self.connect_block(state, id, &Arc::new(block)) {
-                Ok(block) => pipeline.push(block),
-                Err(ConnectError::Rule(error)) => {
-                    rejected = Some((id, error));
-                    break;
-                }
-                Err(ConnectError::Engine(error)) => return Err(error),
-            }
-            let mut passed = Vec::new();
-            pipeline.make_room(|block| passed.push(block));
-            self.connect_tips(state, walk, passed)?;
-            if pipeline.has_failure() {
+        while let Some(first) = self.drain(state, way, judged)? {
+            way.path.clear();
+            self.reject(state, judged, first)?;
+            if !way.is_reorg {
                 break;
             }
-            if state.flushes.is_due(&mut state.coins) {
-                if let Some(first) = self.drain(state, walk, &mut pipeline)? {
-                    return self.reject(state, walk, first);
-                }
-                self.flush(state)?;
-            }
+            // The mempool waits for the end of a reorganisation, wherever that may be.
+            while self.walk(state, way, judged)? != Step::Open {}
         }
-        // Of two invalid blocks the lower one counts.
-        let first = self.drain(state, walk, &mut pipeline)?.or(rejected);
-        first.map_or(Ok(()), |first| self.reject(state, walk, first))
+        Ok(())
+    }
+
+    fn set_out(&self, state: &State) -> Way {
+        let tip = state.tree.tip();
+        Way {
+            pipeline: Pipeline::new(Arc::clone(&self.verifier)),
+            path: Vec::new(),
+            coins_at: tip,
+            disconnected: DisconnectedTxs::new(self.config.disconnected_bytes_max),
+            is_reorg: false,
+            start: tip,
+        }
+    }
+
+    /// The way is over: what was confirmed before it and is not after it goes back to the mempool.
+    fn end(&self, state: &mut State, way: Way, is_sound: bool) {
+        if way.is_reorg {
+            self.admission.readmit(&mut state.view(), way.disconnected, is_sound);
+        }
+        self.news.announce(&state.tree);
+    }
+
+    fn walk(
+        &self,
+        state: &mut State,
+        way: &mut Way,
+        judged: &mut Judged,
+    ) -> Result<Step, EngineError> {
+        if way.path.is_empty() && !self.look_ahead(state, way, judged)? {
+            return Ok(Step::Open);
+        }
+        if let Some(id) = way.path.pop() {
+            self.connect(state, way, judged, id)?;
+        }
+        Ok(if way.is_reorg { Step::MoreAtOnce } else { Step::More })
+    }
+
+    /// Chooses the blocks that come next; `false` where the coins are at the best block already.
+    fn look_ahead(
+        &self,
+        state: &mut State,
+        way: &mut Way,
+        judged: &mut Judged,
+    ) -> Result<bool, EngineError> {
+        let target = state.tree.best_candidate();
+        let height = state.tree.get(way.coins_at).height;
+        if target == way.coins_at {
+            return Ok(false);
+        }
+        if state.tree.ancestor_at(target, height) == way.coins_at {
+            way.path = state.tree.path(way.coins_at, target);
+            return Ok(true);
+        }
+        // The best branch leaves this one below: that needs the coins of the tip.
+        if let Some(first) = self.drain(state, way, judged)? {
+            self.reject(state, judged, first)?;
+            return Ok(true);
+        }
+        let fork = state.tree.fork_with_active(target);
+        while state.tree.tip() != fork {
+            way.is_reorg = true;
+            self.disconnect_tip(state, &mut way.disconnected)?;
+        }
+        way.coins_at = fork;
+        way.path = state.tree.path(fork, target);
+        Ok(true)
+    }
+
+    /// Connects a block, which the coins are below; where it breaks a rule, it is marked, and the path ends.
+    fn connect(
+        &self,
+        state: &mut State,
+        way: &mut Way,
+        judged: &mut Judged,
+        id: NodeId,
+    ) -> Result<(), EngineError> {
+        let block = match state.ready.take(id) {
+            Some(block) => block,
+            None => self.load(state, id)?,
+        };
+        match self.connect_block(state, id, &Arc::new(block)) {
+            Ok(block) => way.pipeline.push(block),
+            Err(ConnectError::Rule(error)) => {
+                // Of two invalid blocks the lower one counts.
+                let first = self.drain(state, way, judged)?.unwrap_or((id, error));
+                way.path.clear();
+                return self.reject(state, judged, first);
+            }
+            Err(ConnectError::Engine(error)) => return Err(error),
+        }
+        way.coins_at = id;
+        let mut passed = Vec::new();
+        way.pipeline.make_room(|block| passed.push(block));
+        self.connect_tips(state, way, judged, passed)?;
+        let is_due = state.flushes.is_due(&mut state.coins);
+        if !(is_due || way.pipeline.has_failure()) {
+            return Ok(());
+        }
+        if let Some(first) = self.drain(state, way, judged)? {
+            way.path.clear();
+            return self.reject(state, judged, first);
+        }
+        if is_due { self.flush(state) } else { Ok(()) }
     }
 
     /// Waits for the scripts of all blocks whose coins have moved; gives the lowest that is invalid, if one is.
     fn drain(
         &self,
         state: &mut State,
-        walk: &mut Walk,
-        pipeline: &mut Pipeline<NodeId>,
+        way: &mut Way,
+        judged: &mut Judged,
     ) -> Result<Option<(NodeId, BlockError)>, EngineError> {
         let mut passed = Vec::new();
-        let outcome = pipeline.drain(|block| passed.push(block));
-        self.connect_tips(state, walk, passed)?;
-        let Err(refuted) = outcome else { return Ok(None) };
-        refuted.unwind(&mut state.coins, &mut state.coinbases).map(Some)
+        let outcome = way.pipeline.drain(|block| passed.push(block));
+        self.connect_tips(state, way, judged, passed)?;
+        let refuted = match outcome {
+            Ok(()) => None,
+            Err(refuted) => Some(refuted.unwind(&mut state.coins, &mut state.coinbases)?),
+        };
+        way.coins_at = state.tree.tip();
+        Ok(refuted)
     }
 
     /// Makes each of these blocks the tip, one after the other.
     fn connect_tips(
         &self,
         state: &mut State,
-        walk: &mut Walk,
+        way: &mut Way,
+        judged: &mut Judged,
         blocks: Vec<InFlight<NodeId>>,
     ) -> Result<(), EngineError> {
         for block in blocks {
             let id = block.note;
             let scripts = self.connect_tip(state, block)?;
-            walk.disconnected.remove_block(&scripts.prepared.txids);
+            way.disconnected.remove_block(&scripts.prepared.txids);
             // Who waits for blocks need not wait for the end of a long way.
-            if state.tree.tip_node().chain_work > state.tree.get(walk.start).chain_work {
+            if state.tree.tip_node().chain_work > state.tree.get(way.start).chain_work {
                 self.news.announce(&state.tree);
             }
-            if walk.candidate == Some(id) {
-                walk.verdict = Some(Ok(()));
-            }
+            judged.has_passed |= judged.candidate == Some(id);
         }
         Ok(())
     }
@@ -156,16 +337,25 @@ impl Chainstate {
     fn reject(
         &self,
         state: &mut State,
-        walk: &mut Walk,
+        judged: &mut Judged,
         (id, error): (NodeId, BlockError),
     ) -> Result<(), EngineError> {
         let node = state.tree.get(id);
         let (hash, height, reason) = (node.hash, node.height, error.reject_reason());
         tracing::warn!("invalid block {hash} at height {height}: {reason}: {error}");
+        // As Core words it (`validation.cpp`, `ConnectTip`); its tests look for it.
+        tracing::error!("Block validation error: {}", evidence(&error));
         self.mark_failed(state, id)?;
-        if walk.candidate == Some(id) {
-            walk.verdict = Some(Err(error));
-        }
+        judged.rejected.push((id, error));
         Ok(())
     }
 }
+
+/// Reject reason and, where there is any, evidence.
+fn evidence(error: &BlockError) -> String {
+    let (reason, debug) = (error.reject_reason(), error.debug_message());
+    if debug.is_empty() { reason.into_owned() } else { format!("{reason}, {debug}") }
+}
+
+/// Bytes of blocks that wait in memory to be connected; others are read from the archive.
+const READY_BYTES_MAX: usize = 64 << 20;

@@ -27,6 +27,7 @@ use crate::prepared::Prepared;
 use crate::scripts::Verifier;
 use crate::tree::{BlockTree, NodeId};
 pub(crate) use accept::AcceptError;
+pub(crate) use activate::{Judged, Ready, Step, Way};
 pub use validity::{TrialChecks, TrialError};
 
 /// Index records that are written as one group.
@@ -39,6 +40,10 @@ pub(crate) struct State {
     pub(crate) mempool: Mempool,
     pub(crate) coinbases: CoinbaseLog,
     pub(crate) flushes: FlushPolicy,
+    /// Blocks that wait to be connected.
+    pub(crate) ready: Ready,
+    /// The way to the best branch, while it is walked: the coins may be ahead of the tip.
+    pub(crate) way: Option<Way>,
     /// Why the engine refuses to go on.
     pub(crate) poisoned: Option<String>,
 }

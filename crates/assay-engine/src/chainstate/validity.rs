@@ -72,7 +72,7 @@ impl Chainstate {
         let now_s = self.config.clock.now_s() as i64;
         contextual_check_header(params, &branch, header, now_s).map_err(BlockError::from)?;
         let rules = BlockRules::new(params, &branch, header, hash);
-        self.pool.install(|| prepared.check_context_in_parallel(&rules))?;
+        prepared.check_context(&rules, Some(&self.pool))?;
         Ok(())
     }
 

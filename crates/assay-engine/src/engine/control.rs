@@ -81,7 +81,7 @@ impl Engine {
 
     /// The ends of all known branches, highest first; the tip is among them even when headers are known above it.
     pub fn chain_tips(&self) -> Vec<ChainTip> {
-        let state = self.lock();
+        let state = self.lock_tree();
         let tree = &state.tree;
         let describe = |id: NodeId| {
             let node = tree.get(id);

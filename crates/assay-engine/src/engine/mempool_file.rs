@@ -11,9 +11,7 @@ use assay_store::defect::{Point, point};
 use assay_store::{ReplaceError, read_file, replace_file};
 
 use super::Engine;
-use crate::mempool::{
-    Candidate, EXPIRY_S, MempoolFileError, MempoolLoad, Reader, Saved, Wish, write,
-};
+use crate::mempool::{Candidate, MempoolFileError, MempoolLoad, Reader, Saved, Wish, write};
 
 /// Name of the file in the chain's folder.
 const FILE_NAME: &str = "mempool.dat";
@@ -96,7 +94,7 @@ impl Engine {
                 Some(Ok(Saved { tx, time })) => {
                     let now = self.chain.config.clock.now_s() as i64;
                     let time = if use_current_time { now } else { time };
-                    if time > now - EXPIRY_S {
+                    if time > now.saturating_sub_unsigned(self.chain.config.mempool_expiry_s) {
                         batch.push((tx, time));
                     } else {
                         load.expired += 1;

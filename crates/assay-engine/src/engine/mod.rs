@@ -3,12 +3,14 @@
 //! What the engine does is below it: it takes the locks and calls. Its methods are in the files of this folder alone.
 
 mod control;
+mod download;
 mod follow;
 mod mempool_file;
 mod mining;
 mod query;
 mod serve;
 mod submit;
+mod take;
 mod transactions;
 
 use std::ops::{Deref, DerefMut};
@@ -16,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use assay_consensus::block::BlockError;
 use assay_consensus::params::ChainParams;
 use assay_store::defect::Whole;
 use assay_store::io::{Io, RealIo};
@@ -24,7 +27,8 @@ use assay_wire::{Block, BlockHash};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::apply::CoinbaseLog;
-use crate::chainstate::{Chainstate, State};
+use crate::chainstate::{Chainstate, Judged, Ready, State};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::deferred;
 use crate::error::{EngineError, OpenError};
@@ -35,8 +39,10 @@ use crate::news::News;
 use crate::scripts::Verifier;
 use crate::tree::BlockTree;
 use crate::types::Tip;
+pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
 pub use mining::{DeploymentInfo, TemplateError};
 pub use serve::ArchivedBlock;
+pub use take::{BlockFault, ConnectReport, FaultKind, HeadersError, Taken, WorkShown};
 
 /// A validating engine over one chain in one folder.
 ///
@@ -49,6 +55,8 @@ pub struct Engine {
     io: Arc<dyn Io>,
     mempool_loaded: AtomicBool,
     saving_mempool: Mutex<()>,
+    /// Blocks that were found invalid since it was asked last.
+    rejected: Mutex<Vec<(BlockHash, BlockError)>>,
     last_template: Mutex<Option<LastTemplate>>,
 }
 
@@ -56,6 +64,13 @@ pub struct Engine {
 struct StateGuard<'a> {
     _whole: Whole,
     state: MutexGuard<'a, State>,
+}
+
+impl StateGuard<'_> {
+    /// Lets go of it, to the one who has waited longest.
+    fn unlock_fair(self) {
+        MutexGuard::unlock_fair(self.state);
+    }
 }
 
 impl Deref for StateGuard<'_> {
@@ -121,6 +136,8 @@ impl Engine {
                 mempool,
                 coinbases: CoinbaseLog::default(),
                 flushes: FlushPolicy::new(Some(config.flush_interval)),
+                ready: Ready::default(),
+                way: None,
                 poisoned: None,
             }),
             chain: Chainstate {
@@ -135,6 +152,7 @@ impl Engine {
             turns: Turns::default(),
             io,
             saving_mempool: Mutex::new(()),
+            rejected: Mutex::default(),
             last_template: Mutex::default(),
         };
         engine.recover(&store.recovery.unindexed)?;
@@ -166,8 +184,20 @@ impl Engine {
         Ok(())
     }
 
-    /// The state. A panic while it is held ends the process: no thread sees it half changed.
+    /// The state, with the coins at the tip. A panic while it is held ends the process: no thread sees it half changed.
     fn lock(&self) -> StateGuard<'_> {
+        let mut state = self.lock_tree();
+        let mut judged = Judged::default();
+        // After an error it refuses to go on, as its user finds.
+        let _ = self.chain.settle(&mut state, &mut judged);
+        let rejected = judged.into_rejected(&state.tree);
+        self.rejected.lock().extend(rejected);
+        state
+    }
+
+    /// The state, with the coins where they are: at the tip or, while blocks are being connected, above it. For all that needs
+    /// the tree alone; it waits for one block at most.
+    fn lock_tree(&self) -> StateGuard<'_> {
         StateGuard { _whole: Whole::begin("the chain's state"), state: self.state.lock() }
     }
 
@@ -210,6 +240,16 @@ impl Engine {
     /// day old (Core `validation.cpp`, `IsInitialBlockDownload`).
     pub fn is_initial_block_download(&self) -> bool {
         self.chain.news.download().goes_on(&self.tip())
+    }
+
+    /// Whether the tip has less than the chain's minimum work: it may be on a branch that nobody else follows.
+    pub fn has_little_work(&self) -> bool {
+        self.chain.news.download().has_little_work(&self.tip())
+    }
+
+    /// The clock that headers, the mempool and the initial download are judged by.
+    pub fn clock(&self) -> &Clock {
+        &self.chain.config.clock
     }
 
     /// Writes everything out.

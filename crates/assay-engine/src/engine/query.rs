@@ -14,13 +14,13 @@ use crate::types::{BlockEntry, Tip, UtxoStats, big_endian};
 impl Engine {
     /// Hash of the active block at `height`.
     pub fn block_hash_at(&self, height: u32) -> Option<BlockHash> {
-        let state = self.lock();
+        let state = self.lock_tree();
         state.tree.active_at(height).map(|id| state.tree.get(id).hash)
     }
 
     /// What is known of a block.
     pub fn block_entry(&self, hash: &BlockHash) -> Option<BlockEntry> {
-        let state = self.lock();
+        let state = self.lock_tree();
         state.tree.find(hash).map(|id| block_entry(&state.tree, id, self.chain.params()))
     }
 
@@ -33,7 +33,7 @@ impl Engine {
             return Ok(Some(self.chain.params().genesis_block()));
         }
         let pos = {
-            let state = self.lock();
+            let state = self.lock_tree();
             state.tree.find(hash).and_then(|id| state.tree.get(id).block)
         };
         pos.map(|pos| self.chain.blocks.read_block(pos).map_err(EngineError::from)).transpose()
@@ -45,7 +45,7 @@ impl Engine {
     /// When block or undo data cannot be read.
     pub fn read_spent(&self, hash: &BlockHash) -> Result<Option<Vec<Vec<Coin>>>, EngineError> {
         let pos = {
-            let state = self.lock();
+            let state = self.lock_tree();
             state.tree.find(hash).and_then(|id| state.tree.get(id).undo)
         };
         let (Some(pos), Some(raw)) = (pos, self.read_block(hash)?) else { return Ok(None) };
@@ -105,13 +105,13 @@ impl Engine {
 
     /// Coins in memory and the bytes they take.
     pub fn cache(&self) -> (usize, usize) {
-        let state = self.lock();
+        let state = self.lock_tree();
         (state.coins.cached_coins(), state.coins.cache_bytes())
     }
 
     /// What the coins take, in memory and on disk.
     pub fn coin_usage(&self) -> CoinUsage {
-        self.lock().coins.usage()
+        self.lock_tree().coins.usage()
     }
 
     /// Bytes that blocks, undo data and coins take on disk.
@@ -119,7 +119,7 @@ impl Engine {
     /// # Errors
     /// When the folder cannot be read.
     pub fn disk_bytes(&self) -> Result<u64, EngineError> {
-        Ok(self.chain.blocks.disk_bytes()? + self.lock().coins.disk_bytes())
+        Ok(self.chain.blocks.disk_bytes()? + self.lock_tree().coins.disk_bytes())
     }
 
     /// The undo data of a connected block, as it is stored.
@@ -128,7 +128,7 @@ impl Engine {
     /// When it cannot be read.
     pub fn read_undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
         let pos = {
-            let state = self.lock();
+            let state = self.lock_tree();
             state.tree.find(hash).and_then(|id| state.tree.get(id).undo)
         };
         pos.map(|pos| self.chain.blocks.read_undo(pos, hash).map_err(EngineError::from)).transpose()
@@ -151,7 +151,7 @@ impl Engine {
             return Ok(part.map(<[u8]>::to_vec));
         }
         let pos = {
-            let state = self.lock();
+            let state = self.lock_tree();
             state.tree.find(hash).and_then(|id| state.tree.get(id).block)
         };
         let read = |pos| self.chain.blocks.read_block_part(pos, offset, length);

@@ -38,7 +38,7 @@ impl ArchivedBlock {
 impl Engine {
     /// A block that is archived and was found valid at some time, on the active branch or off it.
     pub fn archived_block(&self, hash: &BlockHash) -> Option<ArchivedBlock> {
-        let state = self.lock();
+        let state = self.lock_tree();
         let node = state.tree.get(state.tree.find(hash)?);
         if !node.is_valid() || node.is_failed() {
             return None;
@@ -83,7 +83,7 @@ impl Engine {
         stop: &BlockHash,
         max: usize,
     ) -> Vec<(BlockHash, Header)> {
-        let state = self.lock();
+        let state = self.lock_tree();
         let tree = &state.tree;
         if locator.is_empty() {
             let found = tree.find(stop).map(|id| tree.get(id));
@@ -97,7 +97,7 @@ impl Engine {
     /// Headers of the active branch above the point where the branch of `hash` leaves it; `None` for an unknown block. At
     /// most `max`, the lowest ones.
     pub fn headers_since(&self, hash: &BlockHash, max: usize) -> Option<Vec<(BlockHash, Header)>> {
-        let state = self.lock();
+        let state = self.lock_tree();
         let tree = &state.tree;
         let fork = tree.fork_with_active(tree.find(hash)?);
         Some(up_to(tree, tree.get(fork).height, &BlockHash::ZERO, max))

@@ -24,16 +24,15 @@ impl Engine {
         let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
         // What the block says of itself comes first, as in Core's ProcessNewBlock: its reasons win over those of context,
         // and nothing of it is remembered, since other bytes with the same header may be valid.
-        if let Err(error) =
-            self.chain.pool.install(|| prepared.check_in_parallel(self.chain.params()))
-        {
+        let pool = Some(&*self.chain.pool);
+        if let Err(error) = prepared.check_itself(self.chain.params(), pool) {
             return rejected(&error);
         }
         let mut state = self.lock();
         if let Err(error) = state.check() {
             return SubmitOutcome::Failed(error);
         }
-        let id = match self.chain.accept(&mut state, &prepared) {
+        let id = match self.chain.accept(&mut state, &prepared, pool) {
             Ok(id) => id,
             Err(error) => return not_accepted(&mut state, error),
         };

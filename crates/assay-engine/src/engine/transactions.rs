@@ -95,18 +95,18 @@ impl Engine {
 
     /// The txids of all unconfirmed transactions, in no particular order.
     pub fn mempool_txids(&self) -> Vec<Txid> {
-        self.lock().mempool.iter().map(|(txid, _)| *txid).collect()
+        self.lock_tree().mempool.iter().map(|(txid, _)| *txid).collect()
     }
 
     /// All unconfirmed transactions, in no particular order.
     pub fn mempool_entries(&self) -> Vec<MempoolEntryInfo> {
-        let state = self.lock();
+        let state = self.lock_tree();
         state.mempool.iter().filter_map(|(txid, _)| state.mempool.entry_info(txid)).collect()
     }
 
     /// One unconfirmed transaction.
     pub fn mempool_entry(&self, txid: &Txid) -> Option<MempoolEntryInfo> {
-        self.lock().mempool.entry_info(txid)
+        self.lock_tree().mempool.entry_info(txid)
     }
 
     /// The chunks of the cluster of an unconfirmed transaction, best first; `None` where there are no clusters.
@@ -128,6 +128,6 @@ impl Engine {
 
     /// An unconfirmed transaction.
     pub fn mempool_tx(&self, txid: &Txid) -> Option<Arc<Transaction>> {
-        self.lock().mempool.get(txid).map(|entry| Arc::clone(&entry.tx))
+        self.lock_tree().mempool.get(txid).map(|entry| Arc::clone(&entry.tx))
     }
 }

@@ -12,8 +12,6 @@ use super::replace::INCREMENTAL_FEE_SAT_PER_KVB;
 
 /// Clusters that are settled before something is evicted: enough for what a transaction has just changed.
 const SETTLED_MAX: usize = 4;
-/// Core's `-mempoolexpiry`: after two weeks a transaction is forgotten (`kernel/mempool_options.h`).
-pub(crate) const EXPIRY_S: i64 = 336 * 3600;
 /// How often transactions that are too old are looked for.
 const EXPIRY_PERIOD_S: u64 = 600;
 /// Bitcoin Cash Node's `MEMPOOL_FULL_FEE_INCREMENT` (`txmempool.h`).
@@ -100,7 +98,8 @@ impl Admission {
 
     /// Forgets what is too old, then what miners would take last, until the rest fits (Core `LimitMempoolSize`).
     pub(super) fn limit(&self, pool: &mut Mempool) {
-        expire(pool, self.config.clock.now_s());
+        let now_s = self.config.clock.now_s();
+        expire(pool, now_s, now_s.saturating_sub(self.config.mempool_expiry_s));
         let bytes_max = self.config.mempool_bytes_max;
         if pool.usage_bytes() <= bytes_max {
             return;
@@ -184,14 +183,14 @@ impl Ranking {
     }
 }
 
-fn expire(pool: &mut Mempool, now_s: u64) {
+/// Forgets what came before `oldest_s`.
+fn expire(pool: &mut Mempool, now_s: u64, oldest_s: u64) {
     if now_s < pool.expired_s + EXPIRY_PERIOD_S {
         return;
     }
     pool.expired_s = now_s;
-    let oldest = now_s.saturating_sub(EXPIRY_S as u64);
     let old: Vec<Txid> =
-        pool.iter().filter(|(_, entry)| entry.time < oldest).map(|(txid, _)| *txid).collect();
+        pool.iter().filter(|(_, entry)| entry.time < oldest_s).map(|(txid, _)| *txid).collect();
     let gone = pool.with_descendants(old);
     pool.remove_all(&gone);
 }

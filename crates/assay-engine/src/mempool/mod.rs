@@ -39,7 +39,6 @@ pub(crate) use disconnected::DisconnectedTxs;
 pub use file::{MempoolFileDamage, MempoolFileError, MempoolLoad};
 pub(crate) use file::{Reader, Saved, write};
 pub use journal::{MempoolDelta, UnconfirmedTx};
-pub(crate) use limit::EXPIRY_S;
 pub use mining::MiningChunk;
 pub(crate) use pool::{Entry, Mempool};
 pub(crate) use turns::Turns;

@@ -55,6 +55,14 @@ pub enum Code {
     VerifyAlreadyInUtxoSet = -27,
     /// The node still starts.
     InWarmup = -28,
+    /// The peer is among those to stay connected to already.
+    NodeAlreadyAdded = -23,
+    /// The peer is not among them.
+    NodeNotAdded = -24,
+    /// There is no such connection.
+    NodeNotConnected = -29,
+    /// The node has no peers.
+    PeersDisabled = -31,
 }
 
 impl Code {

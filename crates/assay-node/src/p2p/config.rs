@@ -16,6 +16,17 @@ pub struct P2pConfig {
     pub peers_per_address_max: Option<usize>,
     /// Bytes per second to all peers together; `None` for no limit.
     pub rate: Option<u64>,
+    /// Texts that follow name and version in the user agent, in parentheses (BIP14).
+    pub user_agent_comments: Vec<String>,
+    /// The only peers to connect to of our own accord, as host or host:port; `None` finds peers, an empty list connects to
+    /// none.
+    pub connect: Option<Vec<String>>,
+    /// Peers to stay connected to besides, as host or host:port.
+    pub add_nodes: Vec<String>,
+    /// Permissions of peers by address, in the notation of Core's `-whitelist`: `[permissions@]address[/bits]`.
+    pub whitelist: Vec<String>,
+    /// For a peer that has sent or taken nothing since the connection was made (Core's `-peertimeout`).
+    pub peer_timeout: Duration,
     /// How patient the node is.
     pub timeouts: P2pTimeouts,
 }
@@ -42,7 +53,21 @@ impl P2pConfig {
             peers_max: 125,
             peers_per_address_max: None,
             rate: None,
+            user_agent_comments: Vec::new(),
+            connect: None,
+            add_nodes: Vec::new(),
+            whitelist: Vec::new(),
+            peer_timeout: PEER_TIMEOUT,
             timeouts: P2pTimeouts::default(),
+        }
+    }
+
+    /// How the node introduces itself.
+    pub fn user_agent(&self) -> String {
+        let own = concat!("Assay:", env!("CARGO_PKG_VERSION"));
+        match self.user_agent_comments.as_slice() {
+            [] => format!("/{own}/"),
+            comments => format!("/{own}({})/", comments.join("; ")),
         }
     }
 
@@ -61,5 +86,22 @@ impl Default for P2pTimeouts {
             stall: Duration::from_mins(20),
             ping: Duration::from_mins(2),
         }
+    }
+}
+
+/// Core's `net.h`, `DEFAULT_PEER_CONNECT_TIMEOUT`.
+const PEER_TIMEOUT: Duration = Duration::from_mins(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_follow_the_version() {
+        let mut config = P2pConfig::new("127.0.0.1:0".parse().unwrap());
+        let plain = config.user_agent();
+        assert_eq!(plain, concat!("/Assay:", env!("CARGO_PKG_VERSION"), "/"));
+        config.user_agent_comments = vec!["one".to_owned(), "two".to_owned()];
+        assert_eq!(config.user_agent(), format!("{}(one; two)/", plain.trim_end_matches('/')));
     }
 }

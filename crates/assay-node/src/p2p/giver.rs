@@ -67,6 +67,7 @@ impl Giver<'_> {
                 Ok(())
             }
             Task::News => self.announce(),
+            Task::Own(command, bytes) => self.send_counted(command, &bytes),
             Task::Data(entry, is_last) => self.data(entry, is_last),
             Task::Request(request) => self.answer(request),
         }
@@ -76,6 +77,7 @@ impl Giver<'_> {
         let engine = &self.shared.engine;
         match request {
             Request::Greet => self.greet(),
+            Request::Agree { version } => self.agree(version),
             Request::Ready => {
                 // Its first ping is due since the beginning; it goes out at the next step, if it has not already.
                 self.announced = engine.tip().hash;
@@ -83,7 +85,14 @@ impl Giver<'_> {
             }
             Request::Pong(nonce) => self.send(&Message::Pong(nonce)),
             Request::Headers { locator, stop } => {
-                let found = engine.headers_after(&locator, &stop, HEADERS_MAX);
+                let found = if engine.has_little_work() {
+                    // It may not be the chain that the peer is after (Core `net_processing.cpp`, GETHEADERS).
+                    Vec::new()
+                } else {
+                    engine.headers_after(&locator, &stop, HEADERS_MAX)
+                };
+                let last = found.last().map_or_else(|| engine.tip().hash, |(hash, _)| *hash);
+                self.peer.with_known(|known| known.best_sent = Some(last));
                 let headers: Vec<Header> = found.into_iter().map(|(_, header)| header).collect();
                 self.send(&Message::Headers(headers[..].into()))
             }
@@ -116,19 +125,28 @@ impl Giver<'_> {
             std::net::IpAddr::V6(ip) => ip.octets(),
         };
         let receiver = NetAddress { services: 0, ip, port: address.port() };
+        let user_agent = self.shared.config.user_agent();
+        let nonce = random()?;
+        self.peer.nonce.store(nonce, Ordering::Relaxed);
         let version = Version {
             version: super::PROTOCOL_VERSION,
             services,
             time: unix_time_s().cast_signed(),
             receiver,
             sender: NetAddress { services, ..NetAddress::default() },
-            nonce: random()?,
-            user_agent: super::USER_AGENT.as_bytes(),
+            nonce,
+            user_agent: user_agent.as_bytes(),
             start_height: self.shared.engine.tip().height.cast_signed(),
             // Blocks alone are served: there is nothing to tell us of.
             relay: Some(false),
         };
-        self.send(&Message::Version(version))?;
+        self.send(&Message::Version(version))
+    }
+
+    fn agree(&mut self, version: i32) -> Result<(), Ended> {
+        if version >= ADDRESSES_V2 {
+            self.send(&Message::SendAddrV2)?;
+        }
         self.send(&Message::Verack)
     }
 
@@ -144,25 +162,46 @@ impl Giver<'_> {
 
     /// Tells of what was connected since the last time.
     fn announce(&mut self) -> Result<(), Ended> {
-        if !self.peer.is_ready() {
+        let engine = &self.shared.engine;
+        let tip = engine.tip().hash;
+        let announced = std::mem::replace(&mut self.announced, tip);
+        if !self.peer.is_ready() || engine.is_initial_block_download() {
             return Ok(());
         }
-        let engine = &self.shared.engine;
-        let found = engine.headers_since(&self.announced, ANNOUNCED_MAX + 1);
-        let mut found = found.unwrap_or_default();
-        let Some((highest, _)) = found.last().copied() else { return Ok(()) };
-        if found.len() > ANNOUNCED_MAX {
-            // Too far to go step by step: the peer asks for what lies between.
-            self.announced = engine.tip().hash;
-            return self.send(&Message::Inv([entry_of(&self.announced)][..].into()));
-        }
-        self.announced = highest;
-        if self.peer.wants_headers.load(Ordering::Relaxed) {
-            let headers: Vec<Header> = found.drain(..).map(|(_, header)| header).collect();
+        let found = engine.headers_since(&announced, ANNOUNCED_MAX + 1).unwrap_or_default();
+        let Some(headers) = self.unknown_headers(&found) else {
+            // Too far to go step by step, or it would not know where they belong: it asks for what lies between.
+            if self.knows(&tip) {
+                return Ok(());
+            }
+            return self.send(&Message::Inv([entry_of(&tip)][..].into()));
+        };
+        if let Some(last) = headers.last() {
+            let last = last.hash();
+            self.peer.with_known(|known| known.best_sent = Some(last));
             return self.send(&Message::Headers(headers[..].into()));
         }
-        let entries: Vec<_> = found.iter().map(|(hash, _)| entry_of(hash)).collect();
-        self.send(&Message::Inv(entries[..].into()))
+        Ok(())
+    }
+
+    /// Those of new headers that the peer lacks; `None` where it is better given hashes (Core `net_processing.cpp`,
+    /// `SendMessages`).
+    fn unknown_headers(&self, found: &[(BlockHash, Header)]) -> Option<Vec<Header>> {
+        let is_wanted = self.peer.wants_headers.load(Ordering::Relaxed);
+        if !is_wanted || found.len() > ANNOUNCED_MAX {
+            return None;
+        }
+        let start = found.iter().position(|(hash, _)| !self.knows(hash));
+        let Some(start) = start else { return Some(Vec::new()) };
+        let headers: Vec<Header> = found[start..].iter().map(|(_, header)| *header).collect();
+        self.knows(&headers[0].prev_block).then_some(headers)
+    }
+
+    /// Whether the peer has a header.
+    fn knows(&self, hash: &BlockHash) -> bool {
+        let known = self.peer.with_known(|known| *known);
+        let engine = &self.shared.engine;
+        [known.best, known.best_sent].iter().flatten().any(|upper| engine.is_ancestor(hash, upper))
     }
 
     fn data(&mut self, entry: Inventory, is_last: bool) -> Result<(), Ended> {
@@ -209,7 +248,7 @@ impl Giver<'_> {
         let (head, payload) = self.buffer.split_at_mut(FrameHeader::SIZE);
         head.copy_from_slice(&FrameHeader::of(shared.magic, BLOCK, payload).to_bytes());
         let whole = std::mem::take(&mut self.buffer);
-        self.send_bytes(&whole)?;
+        self.send_counted(BLOCK, &whole)?;
         self.buffer = whole;
         self.peer.traffic.blocks_sent.fetch_add(1, Ordering::Relaxed);
         Ok(true)
@@ -281,12 +320,19 @@ impl Giver<'_> {
             self.send_bytes(&piece)?;
             self.buffer = piece;
         }
+        self.peer.traffic.sent_message(BLOCK, FrameHeader::SIZE + block.size() as usize);
         self.peer.traffic.blocks_sent.fetch_add(1, Ordering::Relaxed);
         Ok(true)
     }
 
     fn send(&mut self, message: &Message<'_>) -> Result<(), Ended> {
-        self.send_bytes(&message.to_bytes(self.shared.magic))
+        self.send_counted(message.command(), &message.to_bytes(self.shared.magic))
+    }
+
+    fn send_counted(&self, command: Command, bytes: &[u8]) -> Result<(), Ended> {
+        self.send_bytes(bytes)?;
+        self.peer.traffic.sent_message(command, bytes.len());
+        Ok(())
     }
 
     fn send_bytes(&self, bytes: &[u8]) -> Result<(), Ended> {
@@ -326,6 +372,8 @@ const BLOCK: Command = Command::new("block");
 /// Kinds that are answered with a block. Who asks for a compact one gets it whole, as Core does with old blocks.
 const BLOCKS: [InventoryKind; 3] =
     [InventoryKind::BLOCK, InventoryKind::WITNESS_BLOCK, InventoryKind::COMPACT_BLOCK];
+/// From this version of the protocol on, peers understand `sendaddrv2` or pass over it (BIP155).
+const ADDRESSES_V2: i32 = 70016;
 /// Hashes in an answer to `getblocks` (Core `net_processing.cpp`).
 const HASHES_MAX: usize = 500;
 /// New blocks told of one by one (Core `net_processing.cpp`, `MAX_BLOCKS_TO_ANNOUNCE`).

@@ -5,12 +5,15 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use assay_engine::defect::{Point, point};
-use assay_wire::ParseError;
-use assay_wire::p2p::{Command, FrameError, FrameHeader, Locator, Message, PayloadHasher, Version};
+use assay_wire::p2p::{
+    Command, FrameError, FrameHeader, InventoryKind, Locator, Message, PayloadHasher, Version,
+};
+use assay_wire::{BlockHash, Header, ParseError, ParseErrorKind};
 
 use super::Shared;
 use super::outbox::Request;
-use super::peers::{Peer, unix_time_s};
+use super::peers::{Connection, Peer, unix_time_s};
+use super::sync::log_malformed;
 
 /// Why a connection is over.
 #[derive(Debug, thiserror::Error)]
@@ -32,20 +35,20 @@ pub(super) enum Ended {
         #[from]
         fault: FrameError,
     },
-    #[error("message {command}: {source}")]
-    Payload { command: Command, source: ParseError },
-    #[error("message {command} before the handshake")]
-    Early { command: Command },
-    #[error("it introduced itself twice")]
-    Twice,
     #[error("protocol version {version} is older than {}", super::PROTOCOL_MIN)]
     Old { version: i32 },
+    #[error("it was reached, which was all that was wanted")]
+    Reached,
+    #[error("it is this node itself")]
+    Itself,
+    #[error("it does not offer what it was chosen for")]
+    WrongServices,
 }
 
 impl Ended {
     /// Whether the peer did something wrong, and did not just leave.
     pub(super) fn is_fault(&self) -> bool {
-        !matches!(self, Self::Gone | Self::Stopping | Self::Io(_))
+        !matches!(self, Self::Gone | Self::Stopping | Self::Reached | Self::Io(_))
     }
 }
 
@@ -72,12 +75,17 @@ impl Intake<'_> {
         let deadline = Instant::now() + self.shared.config.timeouts.idle;
         let mut head = [0; FrameHeader::SIZE];
         self.fill(&mut head, deadline)?;
-        let header = FrameHeader::parse(&head, self.shared.magic, self.shared.message_bytes_max)?;
+        let shared = self.shared;
+        let length_max = shared.message_bytes_max.max(shared.block_bytes_max);
+        let header = FrameHeader::parse(&head, shared.magic, length_max)?;
         let command = header.command;
-        let wanted = WANTED.iter().find(|(name, _)| *name == command.as_str());
-        let Some((_, length_max)) = wanted else { return self.skip(&header, deadline) };
-        if header.length > *length_max {
-            let (length, length_max) = (header.length, *length_max);
+        let length_max = match command.as_str() {
+            "block" => Some(shared.block_bytes_max),
+            name => WANTED.iter().find(|(wanted, _)| *wanted == name).map(|(_, length)| *length),
+        };
+        let Some(length_max) = length_max else { return self.skip(&header, deadline) };
+        if header.length > length_max {
+            let length = header.length;
             return Err(FrameError::TooLong { command, length, length_max }.into());
         }
         let mut payload = std::mem::take(&mut self.payload);
@@ -87,11 +95,16 @@ impl Intake<'_> {
             payload.resize((start + PIECE).min(header.length as usize), 0);
             self.fill(&mut payload[start..], deadline)?;
         }
-        header.check(&payload)?;
-        self.peer.traffic.received(FrameHeader::SIZE + payload.len());
-        let message = Message::parse(command, &payload);
-        let message = message.map_err(|source| Ended::Payload { command, source })?;
-        self.handle(&message)?;
+        self.peer.traffic.received_message(command, FrameHeader::SIZE + payload.len());
+        if let Err(error) = header.check(&payload) {
+            // As Core does: the next message may be fine.
+            self.pass_over(command, &error);
+        } else {
+            match Message::parse(command, &payload) {
+                Ok(message) => self.handle(&message)?,
+                Err(error) => self.malformed(command, &error),
+            }
+        }
         payload.clear();
         payload.shrink_to(PIECE);
         self.payload = payload;
@@ -100,7 +113,7 @@ impl Intake<'_> {
 
     /// Reads what is of no use to us, in pieces.
     fn skip(&mut self, header: &FrameHeader, deadline: Instant) -> Result<(), Ended> {
-        self.allow_before_handshake(header.command)?;
+        self.may_be_handled(header.command);
         let mut hasher = PayloadHasher::default();
         let mut left = header.length as usize;
         let mut piece = vec![0; left.min(PIECE)];
@@ -110,13 +123,51 @@ impl Intake<'_> {
             hasher.update(&piece[..length]);
             left -= length;
         }
-        header.check_hash(&hasher.finish())?;
-        self.peer.traffic.received(FrameHeader::SIZE + header.length as usize);
+        let length = FrameHeader::SIZE + header.length as usize;
+        self.peer.traffic.received_message(header.command, length);
+        if let Err(error) = header.check_hash(&hasher.finish()) {
+            self.pass_over(header.command, &error);
+        }
         Ok(())
     }
 
-    fn allow_before_handshake(&self, command: Command) -> Result<(), Ended> {
-        if self.is_introduced { Ok(()) } else { Err(Ended::Early { command }) }
+    fn pass_over(&self, command: Command, fault: &FrameError) {
+        tracing::debug!(target: "net", "Message {command} of peer={} is passed over: {fault}", self.peer.id);
+    }
+
+    /// A payload that is none: a list that is too long is a fault, anything else is passed over, as Core does.
+    fn malformed(&self, command: Command, error: &ParseError) {
+        if !self.may_be_handled(command) {
+            return;
+        }
+        let lists = ["inv", "getdata", "headers"];
+        if error.kind == ParseErrorKind::TooMany && lists.contains(&command.as_str()) {
+            self.shared.misbehaving(self.peer, &format!("{command} message is too long"));
+        } else if error.kind == ParseErrorKind::TooMany {
+            tracing::debug!(target: "net", "{command} of peer={} is too long", self.peer.id);
+            self.peer.close();
+        } else {
+            log_malformed(command.as_str(), error, self.peer);
+        }
+    }
+
+    /// Whether the handshake has come far enough for a message.
+    fn may_be_handled(&self, command: Command) -> bool {
+        let id = self.peer.id;
+        if !self.is_introduced {
+            tracing::debug!(
+                target: "net",
+                "non-version message before version handshake. Message \"{command}\" from peer={id}"
+            );
+        } else if !self.peer.is_ready() && !DURING_HANDSHAKE.contains(&command.as_str()) {
+            tracing::debug!(
+                target: "net",
+                "Unsupported message \"{command}\" prior to verack from peer={id}"
+            );
+        } else {
+            return true;
+        }
+        false
     }
 
     fn fill(&self, out: &mut [u8], deadline: Instant) -> Result<(), Ended> {
@@ -154,23 +205,66 @@ impl Intake<'_> {
         if let Message::Version(version) = message {
             return self.introduce(version);
         }
-        self.allow_before_handshake(message.command())?;
-        if let Message::Verack = message {
-            // Once; Core takes no notice of more.
-            if !self.peer.is_ready.swap(true, Ordering::Relaxed) {
-                self.put(Request::Ready)?;
-            }
+        if !self.may_be_handled(message.command()) {
             return Ok(());
         }
+        if let Message::Verack = message {
+            return self.agreed();
+        }
+        let shared = self.shared;
+        if !matches!(message, Message::Block(_)) {
+            // What follows may depend on what became of its blocks.
+            shared.sync.connector().wait(&shared.engine);
+        }
+        self.answer(message)?;
+        shared.round(self.peer);
+        if let Message::Ping(nonce) = message {
+            // Behind all that follows from what came before it.
+            self.put(Request::Pong(*nonce))?;
+        }
+        Ok(())
+    }
+
+    fn agreed(&self) -> Result<(), Ended> {
+        let (peer, shared) = (self.peer, self.shared);
+        if peer.is_ready() {
+            tracing::debug!(target: "net", "ignoring redundant verack message from peer={}", peer.id);
+            return Ok(());
+        }
+        shared.sync_joined(peer);
+        peer.is_ready.store(true, Ordering::Relaxed);
+        self.put(Request::Ready)?;
+        let facts = peer.facts();
+        tracing::info!(
+            "New {} peer connected: version: {}, blocks={}, peer={}",
+            peer.connection.name(),
+            facts.version,
+            facts.start_height,
+            peer.id,
+        );
+        shared.round(peer);
+        Ok(())
+    }
+
+    fn answer(&mut self, message: &Message<'_>) -> Result<(), Ended> {
         match message {
             Message::SendHeaders => self.peer.wants_headers.store(true, Ordering::Relaxed),
             Message::FeeFilter(rate) => {
                 self.peer.with_facts(|facts| facts.min_fee_sat_per_kvb = *rate);
             }
             Message::Pong(nonce) => self.pong(*nonce),
-            // Core answers none of these before `verack` either.
-            _ if !self.peer.is_ready() => {}
-            Message::Ping(nonce) => self.put(Request::Pong(*nonce))?,
+            Message::Headers(headers) => {
+                let headers: Vec<Header> = headers.iter().collect();
+                self.shared.headers_came(self.peer, &headers);
+            }
+            Message::Block(raw) => self.shared.block_came(self.peer, raw),
+            Message::Inv(entries) => {
+                let blocks = entries.iter().filter(|entry| entry.kind == InventoryKind::BLOCK);
+                let blocks: Vec<BlockHash> = blocks.map(|entry| BlockHash(entry.hash)).collect();
+                if !blocks.is_empty() {
+                    self.shared.announced_blocks(self.peer, &blocks);
+                }
+            }
             Message::GetHeaders(Locator { hashes, stop, .. }) => {
                 self.put(Request::Headers { locator: hashes.iter().collect(), stop: *stop })?;
             }
@@ -184,11 +278,31 @@ impl Intake<'_> {
     }
 
     fn introduce(&mut self, version: &Version<'_>) -> Result<(), Ended> {
+        let (peer, shared) = (self.peer, self.shared);
         if self.is_introduced {
-            return Err(Ended::Twice);
+            tracing::debug!(target: "net", "redundant version message from peer={}", peer.id);
+            return Ok(());
+        }
+        let expected = shared.expected_services(peer, version.services);
+        if version.services & expected != expected {
+            tracing::debug!(
+                target: "net",
+                "peer does not offer the expected services ({:08x} offered, {expected:08x} expected), disconnecting peer={}",
+                version.services,
+                peer.id,
+            );
+            return Err(Ended::WrongServices);
         }
         if version.version < super::PROTOCOL_MIN {
+            tracing::debug!(
+                target: "net",
+                "peer using obsolete version {}, disconnecting peer={}", version.version, peer.id
+            );
             return Err(Ended::Old { version: version.version });
+        }
+        if peer.connection.is_inbound() && shared.is_itself(version.nonce) {
+            tracing::info!("connected to self at {}, disconnecting", peer.address);
+            return Err(Ended::Itself);
         }
         self.is_introduced = true;
         self.peer.with_facts(|facts| {
@@ -198,7 +312,15 @@ impl Intake<'_> {
             facts.start_height = version.start_height;
             facts.time_offset_s = version.time.saturating_sub_unsigned(unix_time_s());
         });
-        self.put(Request::Greet)
+        if peer.connection.is_inbound() {
+            self.put(Request::Greet)?;
+        }
+        self.put(Request::Agree { version: version.version })?;
+        if peer.connection == Connection::Feeler {
+            tracing::debug!(target: "net", "feeler connection completed, disconnecting peer={}", peer.id);
+            return Err(Ended::Reached);
+        }
+        Ok(())
     }
 
     fn pong(&self, nonce: u64) {
@@ -238,6 +360,11 @@ const WANTED: &[(&str, u32)] = &[
     ("getheaders", 1 << 13),
     ("getblocks", 1 << 13),
     ("getdata", 1 << 21),
+    ("inv", 1 << 21),
+    ("headers", 1 << 21),
 ];
+/// Messages that a peer may send between its `version` and its `verack`.
+const DURING_HANDSHAKE: [&str; 6] =
+    ["verack", "wtxidrelay", "sendaddrv2", "sendtxrcncl", "feature", "version"];
 /// What is read at once.
 const PIECE: usize = 64 << 10;

@@ -1,18 +1,22 @@
-//! Serves the chain to peers: a source of blocks for nodes that sync.
+//! Peers: the chain is taken from them and given to them.
 //!
-//! Peers connect to us, never we to them. They get headers, blocks and news of blocks; nothing is taken from them, so there is
-//! nothing to judge but their manners. Every peer has two threads, one that reads requests ([`intake`]) and one that answers them
-//! ([`giver`]), with a bounded queue between them ([`outbox`]). Blocks go from the archive to the socket a piece at a time.
+//! Every peer has two threads, one that reads and judges what it sends ([`intake`]) and one that writes to it ([`giver`]), with a
+//! bounded queue between them ([`outbox`]). Blocks go from the archive to the socket a piece at a time. Who is asked for what is
+//! decided for all peers together ([`sync`]).
 
 mod config;
+mod dial;
 mod giver;
 mod intake;
 mod outbox;
 mod peers;
+mod permissions;
 mod rate;
+mod sync;
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -25,15 +29,21 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 pub use self::config::{P2pConfig, P2pTimeouts};
-pub(crate) use self::peers::{Peer, Peers};
+pub(crate) use self::dial::AddNodeError;
+use self::dial::Dialled;
+use self::outbox::Request;
+use self::peers::Arrival;
+pub(crate) use self::peers::{Connection, Peer, Peers};
+use self::permissions::Rule;
 use self::rate::Rate;
+use self::sync::Sync;
+pub(crate) use self::sync::SyncFacts;
 use crate::error::NodeError;
 
 /// Core's `node/protocol_version.h`.
 pub(crate) const PROTOCOL_VERSION: i32 = 70016;
-/// Bitcoin Core 0.8 and those that came with it.
-pub(crate) const PROTOCOL_MIN: i32 = 60002;
-pub(crate) const USER_AGENT: &str = concat!("/Assay:", env!("CARGO_PKG_VERSION"), "/");
+/// Core's `MIN_PEER_PROTO_VERSION`.
+pub(crate) const PROTOCOL_MIN: i32 = 31800;
 
 /// Names of service bits, lowest first (Core `protocol.h`; BCHN `protocol.h` for the sixth).
 pub(crate) const SERVICES: [(u64, &str); 4] = [
@@ -58,17 +68,25 @@ struct Shared {
     genesis: BlockHash,
     services: u64,
     message_bytes_max: u32,
+    block_bytes_max: u32,
+    /// What peers may do by their address.
+    whitelist: Vec<Rule>,
+    sync: Sync,
+    dialled: Dialled,
     /// Held while witnesses are taken off a block.
     stripping: Mutex<()>,
 }
 
-/// The server of a running node.
+/// The peers of a running node.
 pub(crate) struct P2pService {
-    peers: Arc<Peers>,
+    network: Network,
     address: SocketAddr,
-    services: u64,
-    herald: thread::JoinHandle<()>,
+    threads: Vec<thread::JoinHandle<()>>,
 }
+
+/// Peers as RPC sees them.
+#[derive(Clone)]
+pub(crate) struct Network(Arc<Shared>);
 
 /// Peers are strangers: other machines are let in on request only.
 pub(crate) fn refuse_exposure(config: &P2pConfig) -> Result<(), NodeError> {
@@ -76,6 +94,28 @@ pub(crate) fn refuse_exposure(config: &P2pConfig) -> Result<(), NodeError> {
         return Ok(());
     }
     Err(NodeError::P2pExposed { address: config.bind })
+}
+
+impl Shared {
+    /// What a peer of this connection must offer.
+    fn expected_services(&self, peer: &Peer, offered: u64) -> u64 {
+        if !matches!(peer.connection, Connection::FullRelay | Connection::BlockRelayOnly) {
+            return 0;
+        }
+        let own = self.services & NODE_WITNESS;
+        // Once the chain is caught up with, the latest blocks are enough (Core `GetDesirableServiceFlags`).
+        let is_enough =
+            offered & NODE_NETWORK_LIMITED != 0 && !self.engine.is_initial_block_download();
+        own | if is_enough { NODE_NETWORK_LIMITED } else { NODE_NETWORK }
+    }
+
+    /// Whether a nonce is one that this node sent.
+    fn is_itself(&self, nonce: u64) -> bool {
+        let sent = |peer: &Arc<Peer>| {
+            !peer.connection.is_inbound() && peer.nonce.load(Ordering::Relaxed) == nonce
+        };
+        self.peers.list().iter().any(sent)
+    }
 }
 
 impl P2pService {
@@ -95,6 +135,9 @@ impl P2pService {
             Encoding::Legacy => NODE_BITCOIN_CASH,
         };
         let services = NODE_NETWORK | NODE_NETWORK_LIMITED | own;
+        let rules = config.whitelist.iter().map(|rule| rule.parse::<Rule>());
+        let whitelist =
+            rules.collect::<Result<_, _>>().map_err(|fault| NodeError::Whitelist { fault })?;
         let is_large = params.block_bytes_max() > u64::from(MESSAGE_BYTES_MAX);
         let shared = Arc::new(Shared {
             config: config.clone(),
@@ -106,44 +149,78 @@ impl P2pService {
             genesis: params.genesis_hash,
             services,
             message_bytes_max: if is_large { LARGE_MESSAGE_BYTES_MAX } else { MESSAGE_BYTES_MAX },
+            block_bytes_max: u32::try_from(params.block_bytes_max())
+                .unwrap_or(u32::MAX)
+                .max(MESSAGE_BYTES_MAX),
+            whitelist,
+            sync: Sync::default(),
+            dialled: Dialled::default(),
             stripping: Mutex::new(()),
         });
-        let peers = Arc::clone(&shared.peers);
-        let herald = {
+        let threads = [
+            ("p2p-news", tell_news as fn(&Shared)),
+            ("p2p-connect", sync::connect_blocks),
+            ("p2p-rounds", go_rounds),
+        ];
+        let spawn = |(name, run): (&str, fn(&Shared))| {
             let shared = Arc::clone(&shared);
-            let builder = thread::Builder::new().name("p2p-news".to_owned());
-            builder.spawn(move || tell_news(&shared)).map_err(NodeError::Runtime)?
+            let builder = thread::Builder::new().name(name.to_owned());
+            builder.spawn(move || run(&shared)).map_err(NodeError::Runtime)
         };
-        runtime.spawn(accept(listener, shared, stopping));
-        tracing::info!("Serving blocks to peers on {address}");
-        Ok(Self { peers, address, services, herald })
+        let mut threads = threads.into_iter().map(spawn).collect::<Result<Vec<_>, _>>()?;
+        threads.push(dial::stay_connected(&shared).map_err(NodeError::Runtime)?);
+        runtime.spawn(accept(listener, Arc::clone(&shared), stopping));
+        tracing::info!("Listening for peers on {address}");
+        Ok(Self { network: Network(shared), address, threads })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    pub(crate) fn services(&self) -> u64 {
-        self.services
-    }
-
-    pub(crate) fn peers(&self) -> &Arc<Peers> {
-        &self.peers
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
     }
 
     /// Ends all connections and waits until nobody reads blocks any more.
     pub(crate) fn stop_serving(&self) {
-        self.peers.close();
-        if !self.peers.wait_until_gone(GOODBYE) {
+        let peers = &self.network.0.peers;
+        peers.close();
+        if !peers.wait_until_gone(GOODBYE) {
             tracing::warn!("Some connections of peers did not end in time");
         }
     }
 
-    /// Waits for the last thread, which ends when the engine closes.
+    /// Waits for the last threads, which end when the engine closes.
     pub(crate) fn join(self) {
-        if self.herald.join().is_err() {
-            tracing::error!("Telling peers of new blocks ended abnormally");
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::error!("A thread for peers ended abnormally");
+            }
         }
+    }
+}
+
+impl Network {
+    pub(crate) fn services(&self) -> u64 {
+        self.0.services
+    }
+
+    pub(crate) fn peers(&self) -> &Peers {
+        &self.0.peers
+    }
+
+    /// What a peer is asked for.
+    pub(crate) fn sync_facts(&self, id: u64) -> SyncFacts {
+        self.0.sync_facts(id)
+    }
+}
+
+/// Looks ten times a second at what to ask of whom.
+fn go_rounds(shared: &Shared) {
+    while !shared.engine.is_shutting_down() {
+        thread::sleep(ROUND);
+        shared.round_of_all();
     }
 }
 
@@ -166,7 +243,9 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopping: watch:
             _ = stopping.wait_for(|stop| *stop) => return,
         };
         let entered = match accepted {
-            Ok((stream, address)) => enter(stream, address, &shared),
+            Ok((stream, address)) => stream
+                .into_std()
+                .and_then(|stream| enter(stream, address, Connection::Inbound, None, &shared)),
             Err(error) => Err(error),
         };
         if let Err(error) = entered {
@@ -177,25 +256,35 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopping: watch:
     }
 }
 
+/// Takes a connection in and gives it its threads.
 fn enter(
-    stream: tokio::net::TcpStream,
+    stream: TcpStream,
     address: SocketAddr,
+    connection: Connection,
+    name: Option<String>,
     shared: &Arc<Shared>,
 ) -> io::Result<()> {
-    let stream: TcpStream = stream.into_std()?;
     stream.set_nonblocking(false)?;
     // Answers are awaited, and blocks are written in large pieces.
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(shared.config.timeouts.stall))?;
     let (max, per_address_max) = (shared.config.peers_max, shared.config.peers_per_address_max());
-    let Some(peer) = shared.peers.enter(stream, address, max, per_address_max) else {
+    let permissions =
+        permissions::permissions(&shared.whitelist, address.ip(), connection.is_inbound());
+    let arrival = Arrival { stream, address, name, connection, permissions };
+    let Some(peer) = shared.peers.enter(arrival, max, per_address_max) else {
         tracing::info!("Too many peers, in all or from one address: {address} is turned away");
         return Ok(());
     };
-    let (id, connection) = (peer.id, Arc::clone(shared));
+    tracing::debug!(target: "net", "Added connection peer={}", peer.id);
+    if !connection.is_inbound() {
+        // We speak first.
+        peer.outbox.put(Request::Greet);
+    }
+    let (id, shares) = (peer.id, Arc::clone(shared));
     let serving = Arc::clone(&peer);
     let builder = thread::Builder::new().name(format!("peer-{id}")).stack_size(STACK_BYTES);
-    let spawned = builder.spawn(move || serve(&serving, &connection));
+    let spawned = builder.spawn(move || serve(&serving, &shares));
     spawned.map(drop).inspect_err(|_| shared.peers.leave(&peer))
 }
 
@@ -235,6 +324,7 @@ struct Leaving<'a> {
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
+        self.shared.sync_left(self.peer);
         self.shared.peers.leave(self.peer);
     }
 }
@@ -242,5 +332,6 @@ impl Drop for Leaving<'_> {
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// A peer's thread may be in the middle of reading a piece of a block.
 const GOODBYE: Duration = Duration::from_secs(10);
-/// Nothing is on the stack but a few headers.
-const STACK_BYTES: usize = 256 << 10;
+/// Blocks and transactions are judged on it.
+const STACK_BYTES: usize = 2 << 20;
+const ROUND: Duration = Duration::from_millis(100);

@@ -1,20 +1,26 @@
-//! What a peer has asked for and not been given yet.
+//! What a peer has asked for and not been given yet, and what this node has to say of its own accord.
 //!
-//! The thread that reads from the peer puts requests in, the one that writes takes them out. When the outbox is full the reader waits,
-//! so that a peer which asks faster than it reads is held up by its own connection, and what waits in memory is bounded.
+//! The thread that reads from the peer puts requests in, the one that writes takes them out, in this order. When the outbox is full
+//! the reader waits, so that a peer which asks faster than it reads is held up by its own connection, and what waits in memory is
+//! bounded. Messages of our own go before all requests: a pong says that whatever follows from earlier messages has been sent.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use assay_wire::BlockHash;
-use assay_wire::p2p::{INVENTORY_MAX, Inventory};
+use assay_wire::p2p::{Command, INVENTORY_MAX, Inventory};
 
 /// Something to do for the peer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// Introduce ourselves.
     Greet,
+    /// The peer has introduced itself: say what we understand, and that we agree.
+    Agree {
+        /// What it speaks.
+        version: i32,
+    },
     /// The handshake is over.
     Ready,
     /// Answer a ping.
@@ -32,6 +38,8 @@ pub(super) enum Request {
 pub(super) enum Task {
     /// One of the requests, other than data.
     Request(Request),
+    /// A whole message of our own.
+    Own(Command, Vec<u8>),
     /// One thing by hash, and whether it is the last of its message.
     Data(Inventory, bool),
     /// The tip has moved.
@@ -50,7 +58,9 @@ pub(super) struct Outbox {
 
 #[derive(Default)]
 struct Pending {
-    pongs: VecDeque<u64>,
+    /// Messages of our own, and their bytes.
+    own: VecDeque<(Command, Vec<u8>)>,
+    own_bytes: usize,
     requests: VecDeque<Request>,
     /// What is being given at the moment.
     data: VecDeque<Inventory>,
@@ -63,7 +73,6 @@ struct Pending {
 impl Pending {
     fn has_room_for(&self, request: &Request) -> bool {
         match request {
-            Request::Pong(_) => self.pongs.len() < PONGS_MAX,
             Request::Data(entries) => {
                 let is_small = self.entries + entries.len() <= INVENTORY_MAX;
                 self.requests.len() < REQUESTS_MAX && (self.entries == 0 || is_small)
@@ -76,8 +85,9 @@ impl Pending {
         if self.closed {
             return Some(Task::Closed);
         }
-        if let Some(nonce) = self.pongs.pop_front() {
-            return Some(Task::Request(Request::Pong(nonce)));
+        if let Some((command, message)) = self.own.pop_front() {
+            self.own_bytes -= message.len();
+            return Some(Task::Own(command, message));
         }
         if let Some(entry) = self.data.pop_front() {
             self.entries -= 1;
@@ -107,7 +117,6 @@ impl Outbox {
             return false;
         }
         match request {
-            Request::Pong(nonce) => pending.pongs.push_back(nonce),
             Request::Data(entries) => {
                 pending.entries += entries.len();
                 pending.requests.push_back(Request::Data(entries));
@@ -117,6 +126,16 @@ impl Outbox {
         drop(pending);
         self.changed.notify_all();
         true
+    }
+
+    /// Puts a message of our own in; never waits. A peer that lets megabytes of them pile up is left.
+    pub(super) fn send(&self, command: Command, message: Vec<u8>) {
+        let mut pending = self.lock();
+        pending.own_bytes += message.len();
+        pending.closed |= pending.own_bytes > OWN_BYTES_MAX;
+        pending.own.push_back((command, message));
+        drop(pending);
+        self.changed.notify_all();
     }
 
     /// Tells of a new tip; several make one task.
@@ -160,9 +179,9 @@ impl Outbox {
     }
 }
 
-/// Requests other than pings that wait at most, a message of data counting as one.
+/// Requests that wait at most, a message of data counting as one.
 const REQUESTS_MAX: usize = 16;
-const PONGS_MAX: usize = 64;
+const OWN_BYTES_MAX: usize = 8 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -177,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn pings_overtake_and_news_come_last() {
+    fn own_messages_overtake_and_news_come_last() {
         let outbox = Outbox::default();
         outbox.tell_news();
         outbox.tell_news();
@@ -187,9 +206,11 @@ mod tests {
         let now = Duration::ZERO;
         assert_eq!(outbox.take(now), Task::Data(entry(1), false));
         assert!(outbox.put(Request::Pong(7)));
-        assert_eq!(outbox.take(now), Task::Request(Request::Pong(7)));
+        outbox.send(Command::new("x"), vec![1]);
+        assert_eq!(outbox.take(now), Task::Own(Command::new("x"), vec![1]));
         assert_eq!(outbox.take(now), Task::Data(entry(2), true));
         assert_eq!(outbox.take(now), Task::Request(Request::Greet));
+        assert_eq!(outbox.take(now), Task::Request(Request::Pong(7)));
         assert_eq!(outbox.take(now), Task::News);
         assert_eq!(outbox.take(now), Task::Nothing);
         outbox.close();

@@ -7,8 +7,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use assay_electrum::address::customer;
+use assay_wire::BlockHash;
+use assay_wire::p2p::{Command, Message};
 
 use super::outbox::Outbox;
+use super::permissions::Permissions;
 
 /// All connections.
 #[derive(Default)]
@@ -24,32 +27,99 @@ struct Connected {
     closing: bool,
 }
 
+/// Which side made a connection, and what for (Core `node/connection_types.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Connection {
+    /// The peer connected to us.
+    Inbound,
+    /// Somebody named the peer.
+    Manual,
+    /// For blocks, transactions and addresses.
+    FullRelay,
+    /// For blocks alone: it tells less of the network's shape.
+    BlockRelayOnly,
+    /// To see whether somebody is there.
+    Feeler,
+    /// For addresses.
+    AddrFetch,
+}
+
+impl Connection {
+    /// As Core names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Inbound => "inbound",
+            Self::Manual => "manual",
+            Self::FullRelay => "outbound-full-relay",
+            Self::BlockRelayOnly => "block-relay-only",
+            Self::Feeler => "feeler",
+            Self::AddrFetch => "addr-fetch",
+        }
+    }
+
+    pub(crate) fn is_inbound(self) -> bool {
+        self == Self::Inbound
+    }
+}
+
+/// A connection that has just been made.
+pub(super) struct Arrival {
+    pub(super) stream: TcpStream,
+    pub(super) address: SocketAddr,
+    /// As it was named, where it was.
+    pub(super) name: Option<String>,
+    pub(super) connection: Connection,
+    pub(super) permissions: Permissions,
+}
+
 /// One connection.
 pub(crate) struct Peer {
     pub(crate) id: u64,
     pub(crate) address: SocketAddr,
+    /// As it was named in a setting or a call, where it was.
+    pub(crate) name: Option<String>,
+    pub(crate) connection: Connection,
+    pub(crate) permissions: Permissions,
     pub(crate) bound: SocketAddr,
     pub(crate) connected_at_s: u64,
     pub(super) connected: Instant,
     stream: TcpStream,
     pub(super) outbox: Outbox,
+    /// Of the version message that was sent; shows a node that it talks to itself.
+    pub(super) nonce: AtomicU64,
     facts: Mutex<Facts>,
     /// Whether the handshake is over.
     pub(super) is_ready: AtomicBool,
     /// Whether the peer wants to hear of blocks by their headers (BIP130).
     pub(super) wants_headers: AtomicBool,
+    known: Mutex<Known>,
     pub(crate) traffic: Traffic,
 }
+
+/// Blocks that a peer knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    /// The best of those it has announced, or sent.
+    pub(super) best: Option<BlockHash>,
+    /// The best of those whose headers it was sent.
+    pub(super) best_sent: Option<BlockHash>,
+}
+
+/// Bytes by kind of message.
+type ByMessage = BTreeMap<String, u64>;
 
 /// What has gone over a connection.
 #[derive(Default)]
 pub(crate) struct Traffic {
+    by_message: Mutex<(ByMessage, ByMessage)>,
     pub(crate) sent_bytes: AtomicU64,
     pub(crate) received_bytes: AtomicU64,
     /// Seconds since 1970.
     pub(crate) sent_at_s: AtomicU64,
     pub(crate) received_at_s: AtomicU64,
     pub(crate) blocks_sent: AtomicU64,
+    /// When the last block came that was of use, seconds since 1970.
+    pub(crate) block_at_s: AtomicU64,
 }
 
 /// What a peer has told of itself, and how quick it is.
@@ -76,37 +146,46 @@ impl Facts {
 }
 
 impl Peers {
-    /// Takes a connection in, unless there are `max` already, or `per_address_max` of the same IPv4 address or /64 of IPv6.
+    /// Takes a connection in. Those that others made are turned away where there are `max` of them already, or
+    /// `per_address_max` of the same IPv4 address or /64 of IPv6.
     pub(super) fn enter(
         &self,
-        stream: TcpStream,
-        address: SocketAddr,
+        arrival: Arrival,
         max: usize,
         per_address_max: usize,
     ) -> Option<Arc<Peer>> {
+        let Arrival { stream, address, name, connection, permissions } = arrival;
         let bound = stream.local_addr().ok()?;
         let mut connected = self.lock();
-        if connected.closing || connected.peers.len() >= max {
+        if connected.closing {
             return None;
         }
-        let host = customer(address.ip());
-        let is_same = |peer: &&Arc<Peer>| customer(peer.address.ip()) == host;
-        if connected.peers.values().filter(is_same).count() >= per_address_max {
-            return None;
+        if connection.is_inbound() {
+            let inbound = || connected.peers.values().filter(|peer| peer.connection.is_inbound());
+            let host = customer(address.ip());
+            let same = inbound().filter(|peer| customer(peer.address.ip()) == host).count();
+            if inbound().count() >= max || same >= per_address_max {
+                return None;
+            }
         }
         let id = connected.next_id;
         connected.next_id += 1;
         let peer = Arc::new(Peer {
             id,
             address,
+            name,
+            connection,
+            permissions,
             bound,
             connected_at_s: unix_time_s(),
             connected: Instant::now(),
             stream,
             outbox: Outbox::default(),
+            nonce: AtomicU64::new(0),
             facts: Mutex::default(),
             is_ready: AtomicBool::new(false),
             wants_headers: AtomicBool::new(false),
+            known: Mutex::default(),
             traffic: Traffic::default(),
         });
         connected.peers.insert(id, Arc::clone(&peer));
@@ -125,6 +204,11 @@ impl Peers {
 
     pub(crate) fn count(&self) -> usize {
         self.lock().peers.len()
+    }
+
+    /// The peer with this number.
+    pub(crate) fn find(&self, id: u64) -> Option<Arc<Peer>> {
+        self.lock().peers.get(&id).cloned()
     }
 
     /// Ends all connections and takes no more.
@@ -152,8 +236,17 @@ impl Peer {
         &self.stream
     }
 
+    pub(super) fn with_known<T>(&self, with: impl FnOnce(&mut Known) -> T) -> T {
+        with(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sends a message of our own, once the writer gets to it.
+    pub(super) fn send(&self, magic: [u8; 4], message: &Message<'_>) {
+        self.outbox.send(message.command(), message.to_bytes(magic));
+    }
+
     /// Ends the connection; both its threads notice.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.outbox.close();
         // It may have ended by itself.
         let _ = self.stream.shutdown(Shutdown::Both);
@@ -174,16 +267,91 @@ impl Peer {
 }
 
 impl Traffic {
+    /// A message with this many bytes, header included, was sent.
+    pub(super) fn sent_message(&self, command: Command, bytes: usize) {
+        count(&mut self.lock().0, command, bytes);
+    }
+
+    pub(super) fn received_message(&self, command: Command, bytes: usize) {
+        count(&mut self.lock().1, command, bytes);
+        self.received(bytes);
+    }
+
+    pub(super) fn note_block(&self, now_s: u64) {
+        self.block_at_s.store(now_s, Ordering::Relaxed);
+    }
+
+    /// Bytes sent and received by kind of message.
+    pub(crate) fn by_message(&self) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (ByMessage, ByMessage)> {
+        self.by_message.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn sent(&self, bytes: usize) {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.sent_at_s.store(unix_time_s(), Ordering::Relaxed);
     }
 
-    pub(super) fn received(&self, bytes: usize) {
+    fn received(&self, bytes: usize) {
         self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.received_at_s.store(unix_time_s(), Ordering::Relaxed);
     }
 }
+
+/// Kinds that nobody knows are counted together: a peer may make up as many as it likes.
+fn count(counts: &mut ByMessage, command: Command, bytes: usize) {
+    let name = command.as_str();
+    let name = if COUNTED.contains(&name) { name } else { "*other*" };
+    match counts.get_mut(name) {
+        Some(count) => *count += bytes as u64,
+        None => {
+            counts.insert(name.to_owned(), bytes as u64);
+        }
+    }
+}
+
+/// Core `protocol.h`, `ALL_NET_MESSAGE_TYPES`.
+const COUNTED: [&str; 36] = [
+    "version",
+    "verack",
+    "addr",
+    "addrv2",
+    "sendaddrv2",
+    "inv",
+    "getdata",
+    "merkleblock",
+    "getblocks",
+    "getheaders",
+    "tx",
+    "headers",
+    "block",
+    "getaddr",
+    "mempool",
+    "ping",
+    "pong",
+    "notfound",
+    "filterload",
+    "filteradd",
+    "filterclear",
+    "sendheaders",
+    "feefilter",
+    "sendcmpct",
+    "cmpctblock",
+    "getblocktxn",
+    "blocktxn",
+    "getcfilters",
+    "cfilter",
+    "getcfheaders",
+    "cfheaders",
+    "getcfcheckpt",
+    "cfcheckpt",
+    "wtxidrelay",
+    "sendtxrcncl",
+    "feature",
+];
 
 pub(super) fn unix_time_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())

@@ -22,6 +22,7 @@ mod mempool;
 mod mempool_file;
 mod mining;
 mod network;
+mod peers;
 mod proof;
 mod raw;
 mod relatives;
@@ -50,17 +51,19 @@ use tokio::sync::watch;
 
 use self::args::Args;
 use crate::jsonrpc::{CallContext, Code, Handler, Params, RpcError};
-use crate::p2p::Peers;
+use crate::p2p::Network;
 
 /// The node as seen through RPC.
 pub(crate) struct Rpc {
     params: Arc<ChainParams>,
+    /// How the node introduces itself to peers.
+    user_agent: String,
     /// Empty while the node starts.
     engine: OnceLock<Arc<Engine>>,
     /// Empty where there is none.
     index: OnceLock<Arc<Index>>,
-    /// Empty where none are served; with the services that they are offered.
-    peers: OnceLock<(Arc<Peers>, u64)>,
+    /// Empty where there are none.
+    network: OnceLock<Network>,
     started: Instant,
     log_path: PathBuf,
     stop: watch::Sender<bool>,
@@ -102,15 +105,17 @@ impl Rpc {
     /// `stop` is set to true when a caller asks for shutdown.
     pub(crate) fn new(
         params: Arc<ChainParams>,
+        user_agent: String,
         log_path: PathBuf,
         stop: watch::Sender<bool>,
     ) -> Self {
         let active = Mutex::default();
         Self {
             params,
+            user_agent,
             engine: OnceLock::new(),
             index: OnceLock::new(),
-            peers: OnceLock::new(),
+            network: OnceLock::new(),
             started: Instant::now(),
             log_path,
             stop,
@@ -131,8 +136,8 @@ impl Rpc {
     }
 
     /// From now on there are peers to tell of.
-    pub(crate) fn set_peers(&self, peers: Arc<Peers>, services: u64) {
-        assert!(self.peers.set((peers, services)).is_ok(), "peers are served once");
+    pub(crate) fn set_network(&self, network: Network) {
+        assert!(self.network.set(network).is_ok(), "peers are served once");
     }
 
     fn node<'a>(&'a self, context: &'a CallContext) -> Result<Node<'a>, RpcError> {

@@ -1,4 +1,4 @@
-//! The peers that blocks are served to.
+//! The peers that are connected, and what the network looks like from here.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::table::Method;
 use super::{Job, Node};
 use crate::jsonrpc::{Json, RpcError};
-use crate::p2p::{PROTOCOL_VERSION, Peer, SERVICES, USER_AGENT};
+use crate::p2p::{Network, PROTOCOL_VERSION, Peer, SERVICES};
 
 pub(super) const GETCONNECTIONCOUNT: Method = Method {
     name: "getconnectioncount",
@@ -28,8 +28,7 @@ pub(super) const GETCONNECTIONCOUNT: Method = Method {
 pub(super) const GETPEERINFO: Method = Method {
     name: "getpeerinfo",
     category: "network",
-    about: "The peers that are connected, in the order they came. They connect to this node and are given blocks; nothing \
-            is taken from them.",
+    about: "The peers that are connected, in the order they came.",
     args: &[],
     result: "\
 [                               (json array)
@@ -43,6 +42,8 @@ pub(super) const GETPEERINFO: Method = Method {
     \"relaytxes\" : false,        (boolean) Transactions are not relayed
     \"lastsend\" : n,             (numeric) When something was sent last, seconds since 1970
     \"lastrecv\" : n,             (numeric) When something came last
+    \"last_block\" : n,           (numeric) When a block came last that was of use
+    \"last_transaction\" : 0,     (numeric) No transactions are taken from peers
     \"bytessent\" : n,            (numeric) Bytes sent
     \"bytesrecv\" : n,            (numeric) Bytes received, in whole messages
     \"conntime\" : n,             (numeric) When the connection was made
@@ -52,11 +53,20 @@ pub(super) const GETPEERINFO: Method = Method {
     \"pingwait\" : n,             (numeric, optional) Seconds that an answer has been waited for
     \"version\" : n,              (numeric) The newest protocol that the peer speaks; 0 before it has introduced itself
     \"subver\" : \"str\",           (string) What it calls itself
-    \"inbound\" : true,           (boolean) It connected to us
+    \"inbound\" : true|false,     (boolean) Whether it connected to us
+    \"bip152_hb_to\" : false,     (boolean) Whether we chose it for compact blocks of high bandwidth
+    \"bip152_hb_from\" : false,   (boolean) Whether it chose us for them
     \"startingheight\" : n,       (numeric) Height of its chain when it came
+    \"presynced_headers\" : n,    (numeric) Height of headers whose work is still being added up; -1 for none
+    \"synced_headers\" : n,       (numeric) Height of the best header that it is known to have; -1 for none
+    \"synced_blocks\" : n,        (numeric) Height up to which we have its blocks; -1 for none
+    \"inflight\" : [ n, ... ],    (json array) Heights of the blocks that it was asked for
+    \"permissions\" : [ \"str\" ],  (json array) What it may do that others may not
     \"minfeefilter\" : n,         (numeric) Least fee rate of transactions that it wants to hear of
+    \"bytessent_per_msg\" : { \"msg\" : n, ... },  (json object) Bytes sent by kind of message
+    \"bytesrecv_per_msg\" : { \"msg\" : n, ... },  (json object) Bytes received by kind of message
     \"blocks_sent\" : n,          (numeric) Blocks that it was given
-    \"connection_type\" : \"inbound\",        (string) It connected to us
+    \"connection_type\" : \"str\",  (string) inbound, manual, outbound-full-relay, block-relay-only, feeler or addr-fetch
     \"transport_protocol_type\" : \"v1\"      (string) Without encryption
   },
   ...
@@ -68,8 +78,7 @@ pub(super) const GETPEERINFO: Method = Method {
 pub(super) const GETNETWORKINFO: Method = Method {
     name: "getnetworkinfo",
     category: "network",
-    about: "State of the peer-to-peer network. This node gives blocks to peers that connect to it, where it runs with \
-            --p2p, and connects to none.",
+    about: "State of the peer-to-peer network.",
     args: &[],
     result: "\
 {                                (json object)
@@ -82,8 +91,8 @@ pub(super) const GETNETWORKINFO: Method = Method {
   \"timeoffset\" : n,              (numeric) Always 0
   \"networkactive\" : true|false,  (boolean) Whether peers are served
   \"connections\" : n,             (numeric) Peers that are connected
-  \"connections_in\" : n,          (numeric) The same
-  \"connections_out\" : n,         (numeric) Always 0
+  \"connections_in\" : n,          (numeric) Of these, those that connected to us
+  \"connections_out\" : n,         (numeric) Those that we connected to
   \"networks\" : [ {...}, ... ],   (json array) Name, limited, reachable, proxy and proxy_randomize_credentials per network
   \"relayfee\" : n,                (numeric) Least fee rate of the mempool, per 1,000 virtual bytes
   \"incrementalfee\" : n,          (numeric) The same
@@ -95,21 +104,22 @@ pub(super) const GETNETWORKINFO: Method = Method {
 };
 
 fn count(node: &Node<'_>) -> usize {
-    node.rpc.peers.get().map_or(0, |(peers, _)| peers.count())
+    node.rpc.network.get().map_or(0, |network| network.peers().count())
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
 fn peer_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let peers = node.rpc.peers.get().map(|(peers, _)| peers.list()).unwrap_or_default();
     let mut array = Json::new(out).array();
-    for peer in &peers {
-        one_peer(array.item(), peer);
+    if let Some(network) = node.rpc.network.get() {
+        for peer in &network.peers().list() {
+            one_peer(array.item(), peer, network);
+        }
     }
     array.end();
     Ok(())
 }
 
-fn one_peer(json: Json<'_>, peer: &Arc<Peer>) {
+fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network) {
     let (facts, traffic) = (peer.facts(), &peer.traffic);
     let seconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e6;
     let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -117,12 +127,14 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>) {
     object.key("id").int(peer.id);
     object.key("addr").text(peer.address);
     object.key("addrbind").text(peer.bound);
-    object.key("network").string(network(peer.address));
+    object.key("network").string(network_name(peer.address));
     services(object.key("services"), facts.services);
     service_names(object.key("servicesnames"), facts.services);
     object.key("relaytxes").bool(false);
     object.key("lastsend").int(number(&traffic.sent_at_s));
     object.key("lastrecv").int(number(&traffic.received_at_s));
+    object.key("last_transaction").int(0);
+    object.key("last_block").int(number(&traffic.block_at_s));
     object.key("bytessent").int(number(&traffic.sent_bytes));
     object.key("bytesrecv").int(number(&traffic.received_bytes));
     object.key("conntime").int(peer.connected_at_s);
@@ -138,17 +150,42 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>) {
     }
     object.key("version").int(facts.version);
     object.key("subver").string(&facts.user_agent);
-    object.key("inbound").bool(true);
+    object.key("inbound").bool(peer.connection.is_inbound());
+    object.key("bip152_hb_to").bool(false);
+    object.key("bip152_hb_from").bool(false);
     object.key("startingheight").int(facts.start_height);
+    let sync = network.sync_facts(peer.id);
+    let height = |height: Option<u32>| height.map_or(-1, i64::from);
+    object.key("presynced_headers").int(-1);
+    object.key("synced_headers").int(height(sync.synced_headers));
+    object.key("synced_blocks").int(height(sync.synced_blocks));
+    let mut in_flight = object.key("inflight").array();
+    for height in sync.in_flight {
+        in_flight.item().int(height);
+    }
+    in_flight.end();
+    let mut permissions = object.key("permissions").array();
+    for name in peer.permissions.names() {
+        permissions.item().string(name);
+    }
+    permissions.end();
     object.key("minfeefilter").amount(facts.min_fee_sat_per_kvb.cast_signed());
+    let (sent, received) = traffic.by_message();
+    for (name, counts) in [("bytessent_per_msg", sent), ("bytesrecv_per_msg", received)] {
+        let mut messages = object.key(name).object();
+        for (message, bytes) in counts {
+            messages.key(&message).int(bytes);
+        }
+        messages.end();
+    }
     object.key("blocks_sent").int(number(&traffic.blocks_sent));
-    object.key("connection_type").string("inbound");
+    object.key("connection_type").string(peer.connection.name());
     object.key("transport_protocol_type").string("v1");
     object.end();
 }
 
 /// As Core names it, for addresses that a socket can have.
-fn network(address: SocketAddr) -> &'static str {
+fn network_name(address: SocketAddr) -> &'static str {
     match address.ip().to_canonical() {
         ip if ip.is_loopback() => "not_publicly_routable",
         std::net::IpAddr::V4(ip) if ip.is_private() || ip.is_link_local() => {
@@ -177,12 +214,14 @@ fn service_names(json: Json<'_>, bits: u64) {
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
 fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let fee_rate = node.engine.mempool_info().min_relay_fee_sat_per_kvb.cast_signed();
-    let offered = node.rpc.peers.get().map_or(0, |(_, services)| *services);
-    let is_active = node.rpc.peers.get().is_some();
+    let offered = node.rpc.network.get().map_or(0, Network::services);
+    let is_active = node.rpc.network.get().is_some();
     let connections = count(node);
+    let peers = node.rpc.network.get().map(|network| network.peers().list()).unwrap_or_default();
+    let inbound = peers.iter().filter(|peer| peer.connection.is_inbound()).count();
     let mut object = Json::new(out).object();
     object.key("version").int(version_number());
-    object.key("subversion").string(USER_AGENT);
+    object.key("subversion").string(&node.rpc.user_agent);
     object.key("protocolversion").int(PROTOCOL_VERSION);
     services(object.key("localservices"), offered);
     service_names(object.key("localservicesnames"), offered);
@@ -190,8 +229,8 @@ fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     object.key("timeoffset").int(0);
     object.key("networkactive").bool(is_active);
     object.key("connections").count(connections);
-    object.key("connections_in").count(connections);
-    object.key("connections_out").int(0);
+    object.key("connections_in").count(inbound);
+    object.key("connections_out").count(peers.len() - inbound);
     let mut networks = object.key("networks").array();
     for name in ["ipv4", "ipv6", "onion", "i2p", "cjdns"] {
         let is_reachable = is_active && name.starts_with("ipv");

@@ -6,8 +6,8 @@ use super::args::Args;
 use super::{Job, Rpc};
 use super::{
     blocks, branches, chain, coins, control, deployments, describe, fees, generate, index, mempool,
-    mempool_file, mining, network, proof, raw, relatives, scan, sign_raw, statistics, submit,
-    template, testing, transactions,
+    mempool_file, mining, network, peers, proof, raw, relatives, scan, sign_raw, statistics,
+    submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -241,6 +241,10 @@ const METHODS: &[&Method] = &[
     &network::GETCONNECTIONCOUNT,
     &network::GETNETWORKINFO,
     &network::GETPEERINFO,
+    &peers::ADDCONNECTION,
+    &peers::ADDNODE,
+    &peers::DISCONNECTNODE,
+    &peers::GETADDEDNODEINFO,
     &proof::GETTXOUTPROOF,
     &proof::VERIFYTXOUTPROOF,
     &statistics::GETBLOCKSTATS,

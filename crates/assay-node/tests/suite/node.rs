@@ -47,6 +47,13 @@ impl Fixture {
         Self { node, client, dir, blocks }
     }
 
+    /// Makes the chain a recent one.
+    pub(crate) fn set_clock_to_tip(&self) {
+        let engine = self.node.engine();
+        engine.clock().set(u64::from(engine.tip().time));
+        assert!(!engine.is_initial_block_download());
+    }
+
     pub(crate) fn p2p_address(&self) -> SocketAddr {
         self.node.p2p_address().unwrap()
     }
@@ -484,7 +491,7 @@ fn a_node_is_alone_in_its_folder_stops_on_request_and_remembers() {
     let chain_dir = f.dir.path().join("regtest");
     let cookie = chain_dir.join(".cookie");
     assert_eq!(fs::metadata(&cookie).unwrap().permissions().mode() & 0o777, 0o600);
-    let pid = fs::read_to_string(chain_dir.join("assay.pid")).unwrap();
+    let pid = fs::read_to_string(chain_dir.join("bitcoind.pid")).unwrap();
     assert_eq!(pid.trim(), std::process::id().to_string());
     let refused = Node::start(&config(f.dir.path())).unwrap_err();
     assert!(matches!(&refused, NodeError::AlreadyRunning { path } if *path == chain_dir));
@@ -494,7 +501,7 @@ fn a_node_is_alone_in_its_folder_stops_on_request_and_remembers() {
     let Fixture { node, dir, blocks, mut client, .. } = f;
     node.wait().unwrap();
     assert!(client.is_closed());
-    assert!(!cookie.exists() && !chain_dir.join("assay.pid").exists());
+    assert!(!cookie.exists() && !chain_dir.join("bitcoind.pid").exists());
     let node = Node::start(&config(dir.path())).unwrap();
     let mut client = connect(&node, dir.path());
     let best = client.call("getbestblockhash", "[]").unwrap();

@@ -27,7 +27,7 @@ fn the_log_is_bitcoin_cores_and_sigterm_stops_the_node() {
     let reply = client.call("submitblock", &format!("[\"{}\"]", hex_string(first.bytes())));
     assert_eq!(reply.unwrap(), serde_json::Value::Null);
     let running = thread::spawn(move || node.wait());
-    let pid = fs::read_to_string(chain_dir.join("assay.pid")).unwrap();
+    let pid = fs::read_to_string(chain_dir.join("bitcoind.pid")).unwrap();
     let killed = Command::new("kill").args(["-TERM", pid.trim()]).status().unwrap();
     assert!(killed.success());
     running.join().unwrap().unwrap();

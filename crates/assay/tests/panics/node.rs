@@ -77,7 +77,7 @@ impl Node {
     }
 
     fn cookie(&self) -> Option<String> {
-        let pid = fs::read_to_string(self.dir.join("regtest/assay.pid")).ok()?;
+        let pid = fs::read_to_string(self.dir.join("regtest/bitcoind.pid")).ok()?;
         // Else it is left from a process that was ended.
         let is_own = pid.trim() == self.child.id().to_string();
         is_own.then(|| fs::read_to_string(self.dir.join("regtest/.cookie")).ok()).flatten()

@@ -1,0 +1,247 @@
+//! What a node asks of the tree to find out what it lacks: locators, the best header, blocks to fetch.
+
+use assay_wire::{BlockHash, Header};
+
+use super::Engine;
+use crate::tree::{BlockTree, Node, NodeId};
+use crate::types::big_endian;
+
+/// Where a header stands in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderPlace {
+    /// Its hash.
+    pub hash: BlockHash,
+    /// Its height.
+    pub height: u32,
+    /// Work of its branch, big endian.
+    pub chain_work: [u8; 32],
+    /// Time that it claims, seconds since 1970.
+    pub time: u32,
+    /// Whether it, or a block below it, broke a rule.
+    pub is_failed: bool,
+    /// Whether its block is archived.
+    pub has_data: bool,
+}
+
+/// A block that is to be fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its hash.
+    pub hash: BlockHash,
+    /// Its height.
+    pub height: u32,
+}
+
+/// What to fetch from a peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FetchPlan {
+    /// Blocks, lowest first.
+    pub blocks: Vec<Wanted>,
+    /// The highest block of the peer's branch up to which all are archived.
+    pub last_common: Option<BlockHash>,
+    /// The lowest block under way, where it is what keeps all others waiting.
+    pub held_up_by: Option<BlockHash>,
+}
+
+/// What is asked of [`Engine::plan_fetch`].
+#[derive(Clone, Copy, Debug)]
+pub struct FetchWish {
+    /// The best block of the peer.
+    pub best: BlockHash,
+    /// What [`FetchPlan::last_common`] was the last time.
+    pub last_common: Option<BlockHash>,
+    /// Blocks at most.
+    pub count: usize,
+    /// How far above the lowest missing block to go.
+    pub window: u32,
+}
+
+impl Engine {
+    /// Where the header of this hash stands.
+    pub fn header_place(&self, hash: &BlockHash) -> Option<HeaderPlace> {
+        let state = self.lock_tree();
+        state.tree.find(hash).map(|id| place(&state.tree, id))
+    }
+
+    /// The header with the most work that nothing speaks against.
+    pub fn best_header(&self) -> HeaderPlace {
+        let state = self.lock_tree();
+        place(&state.tree, state.tree.best_header())
+    }
+
+    /// Hashes of `from` (the best header where it is `None` or unknown) and of ever fewer blocks below it (Core `chain.cpp`, `LocatorEntries`).
+    pub fn locator(&self, from: Option<&BlockHash>) -> Vec<BlockHash> {
+        let state = self.lock_tree();
+        let tree = &state.tree;
+        let from = from.and_then(|hash| tree.find(hash));
+        locator(tree, from.unwrap_or_else(|| tree.best_header()))
+    }
+
+    /// The same from the parent of the best header: the answer then has one header at least, which says that the peer knows it (Core `net_processing.cpp`).
+    pub fn locator_below_best_header(&self) -> Vec<BlockHash> {
+        let state = self.lock_tree();
+        let best = state.tree.best_header();
+        locator(&state.tree, state.tree.get(best).parent.unwrap_or(best))
+    }
+
+    /// Whether `lower` is `upper` or a block below it.
+    pub fn is_ancestor(&self, lower: &BlockHash, upper: &BlockHash) -> bool {
+        let state = self.lock_tree();
+        let tree = &state.tree;
+        let (Some(lower), Some(upper)) = (tree.find(lower), tree.find(upper)) else { return false };
+        tree.ancestor_at(upper, tree.get(lower).height) == lower
+    }
+
+    /// Blocks that a peer has and this node lacks (Core `net_processing.cpp`, `FindNextBlocksToDownload`). `is_under_way` says
+    /// whether one has been asked for, of any peer.
+    pub fn plan_fetch(
+        &self,
+        wish: &FetchWish,
+        is_under_way: impl Fn(&BlockHash) -> bool,
+    ) -> FetchPlan {
+        let state = self.lock_tree();
+        let tree = &state.tree;
+        let mut plan = FetchPlan { last_common: wish.last_common, ..FetchPlan::default() };
+        let Some(best) = tree.find(&wish.best) else { return plan };
+        let best_node = tree.get(best);
+        let minimum = self.chain.params().minimum_chain_work;
+        if best_node.chain_work < tree.tip_node().chain_work || best_node.chain_work < minimum {
+            return plan;
+        }
+        let common = wish.last_common.and_then(|hash| tree.find(&hash));
+        let common = common.unwrap_or_else(|| tree.fork_with_active(best));
+        let mut at = lowest_common(tree, common, best);
+        plan.last_common = Some(tree.get(at).hash);
+        let window_end = tree.get(at).height.saturating_add(wish.window);
+        let mut first_under_way = None;
+        let top = best_node.height.min(window_end.saturating_add(1));
+        while tree.get(at).height < top {
+            // Paths of a bounded length: the whole branch may be long.
+            let low = tree.get(at).height;
+            let upper = tree.ancestor_at(best, top.min(low + STRETCH));
+            for id in tree.path(at, upper).into_iter().rev() {
+                let node = tree.get(id);
+                if node.is_failed() {
+                    return plan;
+                }
+                if node.has_data() {
+                    if node.is_linked() {
+                        plan.last_common = Some(node.hash);
+                    }
+                } else if is_under_way(&node.hash) {
+                    first_under_way.get_or_insert(node.hash);
+                } else if node.height > window_end {
+                    plan.held_up_by = first_under_way.filter(|_| plan.blocks.is_empty());
+                    return plan;
+                } else {
+                    plan.blocks.push(Wanted { hash: node.hash, height: node.height });
+                    if plan.blocks.len() == wish.count {
+                        return plan;
+                    }
+                }
+            }
+            at = upper;
+        }
+        plan
+    }
+
+    /// The blocks between the active branch and `last` that are not archived, lowest first, where the tip is young and there are
+    /// few: they are fetched at once (Core `net_processing.cpp`, `HeadersDirectFetchBlocks`).
+    pub fn plan_direct_fetch(
+        &self,
+        last: &BlockHash,
+        max: usize,
+        is_under_way: impl Fn(&BlockHash) -> bool,
+    ) -> Vec<Wanted> {
+        let state = self.lock_tree();
+        let tree = &state.tree;
+        let young = u64::from(self.chain.params().pow.target_spacing_s) * YOUNG_SPACINGS;
+        let now_s = self.chain.config.clock.now_s();
+        let Some(last) = tree.find(last) else { return Vec::new() };
+        let tip = tree.tip_node();
+        let is_young = u64::from(tip.header.time) > now_s.saturating_sub(young);
+        if !is_young || tree.get(last).is_failed() || tree.get(last).chain_work < tip.chain_work {
+            return Vec::new();
+        }
+        let mut wanted = Vec::new();
+        let mut at = last;
+        while !tree.is_active(at) {
+            let node = tree.get(at);
+            if !node.has_data() && !is_under_way(&node.hash) {
+                wanted.push(Wanted { hash: node.hash, height: node.height });
+            }
+            let Some(parent) = node.parent.filter(|_| wanted.len() <= max) else {
+                // A large reorganisation goes the ordinary way.
+                return Vec::new();
+            };
+            at = parent;
+        }
+        wanted.reverse();
+        wanted
+    }
+
+    /// Headers above `from` on the branch that ends in `to`, lowest first; `None` where it does not lie on it, or is further
+    /// down than `max`.
+    pub fn headers_between(
+        &self,
+        from: &BlockHash,
+        to: &BlockHash,
+        max: usize,
+    ) -> Option<Vec<Header>> {
+        let state = self.lock_tree();
+        let tree = &state.tree;
+        let (from, to) = (tree.find(from)?, tree.find(to)?);
+        let (low, high) = (tree.get(from).height, tree.get(to).height);
+        if low > high || (high - low) as usize > max || tree.ancestor_at(to, low) != from {
+            return None;
+        }
+        Some(tree.path(from, to).into_iter().rev().map(|id| tree.get(id).header).collect())
+    }
+}
+
+fn place(tree: &BlockTree, id: NodeId) -> HeaderPlace {
+    let node: &Node = tree.get(id);
+    HeaderPlace {
+        hash: node.hash,
+        height: node.height,
+        chain_work: big_endian(node.chain_work),
+        time: node.header.time,
+        is_failed: node.is_failed(),
+        has_data: node.has_data(),
+    }
+}
+
+fn locator(tree: &BlockTree, from: NodeId) -> Vec<BlockHash> {
+    let mut hashes = Vec::new();
+    let (mut at, mut step) = (from, 1);
+    loop {
+        let node = tree.get(at);
+        hashes.push(node.hash);
+        if node.height == 0 {
+            return hashes;
+        }
+        at = tree.ancestor_at(at, node.height.saturating_sub(step));
+        if hashes.len() > 10 {
+            step *= 2;
+        }
+    }
+}
+
+/// The highest block that both branches have.
+fn lowest_common(tree: &BlockTree, left: NodeId, right: NodeId) -> NodeId {
+    let height = tree.get(left).height.min(tree.get(right).height);
+    let (mut left, mut right) = (tree.ancestor_at(left, height), tree.ancestor_at(right, height));
+    while left != right {
+        let (below_left, below_right) = (tree.get(left).parent, tree.get(right).parent);
+        let (Some(below_left), Some(below_right)) = (below_left, below_right) else {
+            return NodeId::GENESIS;
+        };
+        (left, right) = (below_left, below_right);
+    }
+    left
+}
+
+/// Blocks that are looked at together.
+const STRETCH: u32 = 128;
+/// Spacings between blocks that a young tip is old at most (Core `net_processing.cpp`, `CanDirectFetch`).
+const YOUNG_SPACINGS: u64 = 20;

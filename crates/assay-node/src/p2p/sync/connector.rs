@@ -1,0 +1,103 @@
+//! The thread that connects what peers have brought.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use assay_engine::Engine;
+
+use super::Shared;
+
+/// How far it has got.
+#[derive(Default)]
+pub(crate) struct Connector {
+    progress: Mutex<Progress>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// Blocks archived so far.
+    kept: u64,
+    /// Of these, so many have been judged, or passed over.
+    judged: u64,
+}
+
+impl Connector {
+    /// A block has been archived.
+    pub(super) fn kept(&self) {
+        self.lock().kept += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until all that has been archived is judged, or the engine closes; not for ever, while others bring more and more.
+    pub(in super::super) fn wait(&self, engine: &Engine) {
+        let mut progress = self.lock();
+        let until = progress.kept;
+        let deadline = Instant::now() + PATIENCE;
+        while progress.judged < until && !engine.is_shutting_down() && Instant::now() < deadline {
+            let waited = self.changed.wait_timeout(progress, NAP);
+            (progress, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits until more than `than` blocks have been archived, for a while; gives how many there are.
+    fn wait_for_more(&self, than: u64, patience: Duration) -> u64 {
+        let progress = self.lock();
+        let is_same = |progress: &mut Progress| progress.kept <= than;
+        let waited = self.changed.wait_timeout_while(progress, patience, is_same);
+        waited.unwrap_or_else(PoisonError::into_inner).0.kept
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Connects until the engine closes.
+pub(crate) fn run(shared: &Shared) {
+    let connector = shared.sync.connector();
+    let mut done = 0;
+    while !shared.engine.is_shutting_down() {
+        let kept = connector.wait_for_more(done, NAP);
+        if kept == done {
+            continue;
+        }
+        // Blocks that come from now on are judged the next time.
+        done = kept;
+        let seen = std::cell::Cell::new(kept);
+        let wait = || {
+            let before = seen.get();
+            seen.set(connector.wait_for_more(before, GATHER));
+            seen.get() > before
+        };
+        match shared.engine.connect(wait) {
+            Ok(report) => {
+                if report.is_done {
+                    connector.lock().judged = kept;
+                } else {
+                    done = 0;
+                }
+                for fault in report.faults {
+                    let source = shared.sync.lock().sources.of(&fault.hash);
+                    if let Some(peer) = source.and_then(|id| shared.peers.find(id)) {
+                        shared.punish(&peer, &fault, "");
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::error!("Blocks cannot be connected: {error}");
+                connector.lock().judged = u64::MAX;
+                connector.changed.notify_all();
+                return;
+            }
+        }
+        connector.changed.notify_all();
+        shared.round_of_all();
+    }
+}
+
+/// A closing engine is noticed within this.
+const NAP: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Scripts are waited for once no block has come for this long.
+const GATHER: Duration = Duration::from_millis(5);

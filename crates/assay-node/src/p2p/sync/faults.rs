@@ -1,0 +1,64 @@
+//! Peers that send what is wrong.
+
+use assay_engine::{BlockFault, FaultKind};
+use assay_wire::ParseError;
+
+use super::super::peers::{Connection, Peer};
+use super::super::permissions::Permissions;
+use super::Shared;
+
+impl Shared {
+    /// A block or header of a peer was refused: whether that is the peer's fault depends on what is wrong (Core
+    /// `net_processing.cpp`, `MaybePunishNodeForBlock`).
+    pub(super) fn punish(&self, peer: &Peer, fault: &BlockFault, message: &str) {
+        let is_guilty = match fault.kind {
+            // Its work was not looked at, or the clock may be wrong.
+            FaultKind::LittleWork | FaultKind::TimeTooNew => false,
+            // One that we chose follows the wrong chain; others may just pass on what they heard.
+            FaultKind::KnownInvalid => !peer.connection.is_inbound(),
+            FaultKind::Mutated => {
+                tracing::debug!(target: "net", "Received mutated block from peer={}", peer.id);
+                return self.misbehaving(peer, "mutated block");
+            }
+            FaultKind::Consensus
+            | FaultKind::InvalidHeader
+            | FaultKind::MissingParent
+            | FaultKind::InvalidParent => true,
+        };
+        if is_guilty {
+            self.misbehaving(peer, message);
+        } else if !message.is_empty() {
+            tracing::debug!(target: "net", "peer={}: {message}", peer.id);
+        }
+    }
+
+    /// Leaves a peer that broke the rules, unless somebody vouched for it.
+    #[expect(clippy::unused_self, reason = "who discourages a peer needs to remember it")]
+    pub(in super::super) fn misbehaving(&self, peer: &Peer, message: &str) {
+        let prefix = if message.is_empty() { "" } else { ": " };
+        tracing::debug!(target: "net", "Misbehaving: peer={}{prefix}{message}", peer.id);
+        if peer.permissions.has(Permissions::NO_BAN) {
+            tracing::warn!("Warning: not punishing noban peer {}!", peer.id);
+        } else if peer.connection == Connection::Manual {
+            tracing::warn!("Warning: not punishing manually connected peer {}!", peer.id);
+        } else {
+            tracing::debug!(target: "net", "Disconnecting and discouraging peer {}!", peer.id);
+            peer.close();
+        }
+    }
+}
+
+/// The words that Core logs a refusal with (`validation.cpp`, `AcceptBlockHeader`, `AcceptBlock`).
+pub(super) fn described(fault: &BlockFault) -> String {
+    let BlockFault { hash, reason, debug, .. } = fault;
+    if debug.is_empty() {
+        format!("Block not accepted: {hash}, {reason}")
+    } else {
+        format!("Block not accepted: {hash}, {reason}, {debug}")
+    }
+}
+
+/// A message that does not follow its format is passed over, as Core does.
+pub(crate) fn log_malformed(command: &str, error: &ParseError, peer: &Peer) {
+    tracing::debug!(target: "net", "Message {command} of peer={} is malformed: {error}", peer.id);
+}

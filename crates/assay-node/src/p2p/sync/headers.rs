@@ -1,0 +1,267 @@
+//! Headers: asked for from one peer at first, from all once the chain is nearly caught up with.
+
+use assay_engine::{HeadersError, WorkShown};
+use assay_wire::p2p::{HEADERS_MAX, Locator, Message};
+use assay_wire::{BlockHash, Header};
+
+use super::super::peers::{Connection, Peer};
+use super::super::permissions::Permissions;
+use super::{PeerSync, Shared};
+
+impl Shared {
+    /// Begins to ask a peer for headers, if it is the one to ask.
+    pub(super) fn start_headers(&self, peer: &Peer) {
+        let mut table = self.sync.lock();
+        let started = table.peers.values().filter(|state| state.has_started).count();
+        let is_source = table.is_source(peer.id);
+        let Some(state) = table.peers.get_mut(&peer.id) else { return };
+        if state.has_started || !state.traits.serves_blocks {
+            return;
+        }
+        let best = self.engine.best_header();
+        let now_ms = self.now_ms();
+        let is_near = u64::from(best.time) * 1000 + DAY_MS > now_ms;
+        if !(started == 0 && is_source || is_near) {
+            return;
+        }
+        let locator = self.engine.locator_below_best_header();
+        if self.ask_headers(peer, state, &locator, now_ms) {
+            state.has_started = true;
+            // Headers come at a thousand a second at least.
+            let missing = now_ms.saturating_sub(u64::from(best.time) * 1000) / SPACING_MS;
+            state.headers_due_ms = Some(now_ms + HEADERS_PATIENCE_MS + missing);
+            let height = best.height.saturating_sub(1);
+            tracing::debug!(
+                target: "net",
+                "initial getheaders ({height}) to peer={} (startheight:{})",
+                peer.id,
+                peer.facts().start_height,
+            );
+        }
+    }
+
+    /// Asks for headers above `locator`, unless an answer is still waited for.
+    fn ask_headers(
+        &self,
+        peer: &Peer,
+        state: &mut PeerSync,
+        locator: &[BlockHash],
+        now_ms: u64,
+    ) -> bool {
+        if state.asked_headers_ms.is_some_and(|asked| now_ms < asked + HEADERS_RESPONSE_MS) {
+            return false;
+        }
+        state.asked_headers_ms = Some(now_ms);
+        let version = super::super::PROTOCOL_VERSION as u32;
+        let locator = Locator { version, hashes: locator.into(), stop: BlockHash::ZERO };
+        peer.send(self.magic, &Message::GetHeaders(locator));
+        true
+    }
+
+    /// The peer says that it has these blocks.
+    pub(in super::super) fn announced_blocks(&self, peer: &Peer, hashes: &[BlockHash]) {
+        let mut table = self.sync.lock();
+        let table = &mut *table;
+        let Some(state) = table.peers.get_mut(&peer.id) else { return };
+        let mut newest = None;
+        for hash in hashes {
+            self.note_availability(peer, state, hash);
+            if self.engine.header_place(hash).is_none() && !table.under_way.contains_key(hash) {
+                newest = Some(*hash);
+            }
+        }
+        let Some(newest) = newest else { return };
+        // Until headers are being synced one peer at most is asked for each block that is announced.
+        let is_first = !state.has_asked_for_announced && table.last_announced != Some(newest);
+        if !(state.has_started || is_first) {
+            return;
+        }
+        let locator = self.engine.locator(None);
+        if self.ask_headers(peer, state, &locator, self.now_ms()) {
+            let best = self.engine.best_header();
+            tracing::debug!(target: "net", "getheaders ({}) {newest} to peer={}", best.height, peer.id);
+        }
+        if !state.has_started {
+            state.has_asked_for_announced = true;
+            table.last_announced = Some(newest);
+        }
+    }
+
+    /// Headers from a peer, asked for or not (Core `net_processing.cpp`, `ProcessHeadersMessage`).
+    pub(in super::super) fn headers_came(&self, peer: &Peer, headers: &[Header]) {
+        let Some(last) = headers.last() else {
+            self.with_state(peer, |state| state.asked_headers_ms = None);
+            return;
+        };
+        if let Some(fault) = self.header_fault(headers) {
+            return self.misbehaving(peer, fault);
+        }
+        let last_hash = last.hash();
+        if self.engine.header_place(&headers[0].prev_block).is_none() {
+            return self.unconnected_headers(peer, headers[0], &last_hash);
+        }
+        self.with_state(peer, |state| state.asked_headers_ms = None);
+        let is_known = self.engine.header_place(&last_hash).is_some();
+        let tip = self.engine.tip().hash;
+        let best = self.engine.best_header().hash;
+        let is_ours =
+            is_known && [tip, best].iter().any(|upper| self.engine.is_ancestor(&last_hash, upper));
+        let is_trusted = is_ours || peer.permissions.has(Permissions::NO_BAN);
+        if !is_trusted && self.engine.shows_work(headers) != Some(WorkShown::Yes) {
+            return self.low_work_headers(peer, headers);
+        }
+        match self.engine.take_headers(headers) {
+            Ok(()) => {}
+            Err(HeadersError::Refused(fault)) => {
+                tracing::debug!(target: "net", "{}", super::faults::described(&fault));
+                return self.punish(peer, &fault, "invalid header received");
+            }
+            Err(HeadersError::Failed(error)) => {
+                tracing::error!("Headers of peer={} cannot be kept: {error}", peer.id);
+                return;
+            }
+        }
+        self.kept_headers(peer, headers.len(), &last_hash);
+    }
+
+    /// Work and order, which need no other headers.
+    fn header_fault(&self, headers: &[Header]) -> Option<&'static str> {
+        if !headers.iter().all(|header| self.engine.has_proof_of_work(header)) {
+            return Some("header with invalid proof of work");
+        }
+        let is_chain = headers.windows(2).all(|pair| pair[1].prev_block == pair[0].hash());
+        (!is_chain).then_some("non-continuous headers sequence")
+    }
+
+    fn unconnected_headers(&self, peer: &Peer, first: Header, last: &BlockHash) {
+        let locator = self.engine.locator(None);
+        let best = self.engine.best_header();
+        self.with_state(peer, |state| {
+            if self.ask_headers(peer, state, &locator, self.now_ms()) {
+                tracing::debug!(
+                    target: "net",
+                    "received header {}: missing prev block {}, sending getheaders ({}) to end (peer={})",
+                    first.hash(),
+                    first.prev_block,
+                    best.height,
+                    peer.id,
+                );
+            }
+            self.note_availability(peer, state, last);
+        });
+    }
+
+    fn low_work_headers(&self, peer: &Peer, headers: &[Header]) {
+        let start =
+            self.engine.header_place(&headers[0].prev_block).map_or(0, |place| place.height);
+        tracing::debug!(
+            target: "net",
+            "Ignoring low-work chain (height={}) from peer={}",
+            start as usize + headers.len(),
+            peer.id,
+        );
+    }
+
+    fn kept_headers(&self, peer: &Peer, count: usize, last: &BlockHash) {
+        let place = self.engine.header_place(last);
+        let is_full = count == HEADERS_MAX;
+        self.with_state(peer, |state| {
+            state.headers_due_ms = None;
+            if is_full {
+                let locator = self.engine.locator(Some(last));
+                if self.ask_headers(peer, state, &locator, self.now_ms()) {
+                    let height = place.map_or(0, |place| place.height);
+                    tracing::debug!(
+                        target: "net",
+                        "more getheaders ({height}) to end to peer={} (startheight:{})",
+                        peer.id,
+                        peer.facts().start_height,
+                    );
+                }
+            }
+            self.note_availability(peer, state, last);
+        });
+        if !is_full && self.has_too_little(peer) {
+            tracing::info!(
+                "outbound peer headers chain has insufficient work, disconnecting peer={}",
+                peer.id
+            );
+            return peer.close();
+        }
+        self.fetch_directly(peer, last);
+    }
+
+    /// Whether a peer that we chose has a chain that is none during the initial download.
+    fn has_too_little(&self, peer: &Peer) -> bool {
+        let is_chosen =
+            matches!(peer.connection, Connection::FullRelay | Connection::BlockRelayOnly);
+        is_chosen
+            && self.engine.is_initial_block_download()
+            && self.with_state(peer, |state| {
+                state.best.is_some_and(|(_, work)| !self.engine.has_minimum_work(&work))
+            }) == Some(true)
+    }
+
+    /// The peer has the block `hash` (Core's `UpdateBlockAvailability`).
+    pub(super) fn note_availability(&self, peer: &Peer, state: &mut PeerSync, hash: &BlockHash) {
+        self.resolve_unknown(peer, state);
+        if !self.note_known(peer, state, hash) {
+            state.last_unknown = Some(*hash);
+        }
+    }
+
+    /// What the peer announced may have become known since.
+    pub(super) fn resolve_unknown(&self, peer: &Peer, state: &mut PeerSync) {
+        if let Some(hash) = state.last_unknown
+            && self.note_known(peer, state, &hash)
+        {
+            state.last_unknown = None;
+        }
+    }
+
+    fn note_known(&self, peer: &Peer, state: &mut PeerSync, hash: &BlockHash) -> bool {
+        let Some(place) = self.engine.header_place(hash) else { return false };
+        if state.best.is_none_or(|(_, work)| place.chain_work >= work) {
+            state.best = Some((*hash, place.chain_work));
+            peer.with_known(|known| known.best = Some(*hash));
+            // BIP130: new blocks by their headers, once the peer has shown that it is on a chain of some work.
+            if !state.has_sent_sendheaders
+                && self.engine.has_more_than_minimum_work(&place.chain_work)
+            {
+                state.has_sent_sendheaders = true;
+                peer.send(self.magic, &Message::SendHeaders);
+            }
+        }
+        true
+    }
+
+    pub(super) fn with_state<T>(
+        &self,
+        peer: &Peer,
+        with: impl FnOnce(&mut PeerSync) -> T,
+    ) -> Option<T> {
+        self.sync.lock().peers.get_mut(&peer.id).map(with)
+    }
+
+    pub(in super::super) fn now_ms(&self) -> u64 {
+        self.engine.clock().now_ms()
+    }
+}
+
+impl super::Table {
+    /// Whether headers and blocks are to be had from this peer while the chain is caught up with: one that we chose, or any
+    /// where there is none such, or none that is busy.
+    pub(super) fn is_source(&self, id: u64) -> bool {
+        let Some(state) = self.peers.get(&id) else { return false };
+        let is_any_preferred = self.peers.values().any(|state| state.traits.is_preferred);
+        let can_help = state.traits.serves_blocks && !state.traits.is_for_addresses;
+        state.traits.is_preferred || can_help && (!is_any_preferred || self.under_way.is_empty())
+    }
+}
+
+const DAY_MS: u64 = 24 * 3_600_000;
+const SPACING_MS: u64 = 600_000;
+/// Core `net_processing.cpp`, `HEADERS_DOWNLOAD_TIMEOUT_BASE`; a millisecond more per header.
+const HEADERS_PATIENCE_MS: u64 = 15 * 60_000;
+/// Core `net_processing.cpp`, `HEADERS_RESPONSE_TIME`.
+const HEADERS_RESPONSE_MS: u64 = 2 * 60_000;

@@ -1,0 +1,198 @@
+//! The chain from peers: whose headers are asked for, who is asked for which block, and what becomes of those who send what is
+//! wrong (Core `net_processing.cpp`).
+//!
+//! A peer's messages are handled on the thread that reads from it, in their order. Blocks are archived there and connected by a
+//! thread of its own ([`Connector`]), so that the network does not wait for scripts; before anything else of the same peer is
+//! answered, its blocks have been judged. After each message, and ten times a second, it is looked at what to ask of the
+//! peer next ([`Shared::round`]).
+
+mod blocks;
+mod connector;
+mod faults;
+mod headers;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use assay_wire::BlockHash;
+
+pub(super) use self::connector::{Connector, run as connect_blocks};
+pub(super) use self::faults::log_malformed;
+use super::peers::{Connection, Peer};
+use super::permissions::Permissions;
+use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS, Shared};
+
+/// What all peers together are asked for.
+#[derive(Default)]
+pub(crate) struct Sync {
+    table: Mutex<Table>,
+    connector: Connector,
+}
+
+#[derive(Default)]
+struct Table {
+    peers: HashMap<u64, PeerSync>,
+    /// Blocks that were asked for and have not come.
+    under_way: HashMap<BlockHash, UnderWay>,
+    /// Who brought blocks that are not connected yet.
+    sources: Sources,
+    /// The block whose announcement made us ask for headers last, while they were not being synced.
+    last_announced: Option<BlockHash>,
+    /// How long the others wait for one peer, milliseconds; 0 for the least. It grows when peers are left because of it: the
+    /// fault may be on our side.
+    stall_patience_ms: u64,
+}
+
+struct UnderWay {
+    peer: u64,
+    height: u32,
+}
+
+/// What is known of one peer's chain, and what it was asked for.
+#[derive(Default)]
+struct PeerSync {
+    traits: Traits,
+    /// The best header that the peer is known to have, and the work of its branch.
+    best: Option<(BlockHash, [u8; 32])>,
+    /// The last block that it announced and that we do not know.
+    last_unknown: Option<BlockHash>,
+    last_common: Option<BlockHash>,
+    /// Blocks asked for, in that order.
+    under_way: VecDeque<BlockHash>,
+    /// When the first of them became the first, milliseconds by the node's clock.
+    downloading_since_ms: u64,
+    /// Since when it alone keeps others waiting.
+    stalling_since_ms: Option<u64>,
+    has_started: bool,
+    /// When headers were asked for that have not come.
+    asked_headers_ms: Option<u64>,
+    /// When the first headers should have come.
+    headers_due_ms: Option<u64>,
+    has_asked_for_announced: bool,
+    has_sent_sendheaders: bool,
+}
+
+/// What a peer is good for.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is about something else")]
+struct Traits {
+    /// It has blocks, the latest at least.
+    serves_blocks: bool,
+    /// It has the latest only.
+    is_limited: bool,
+    serves_witnesses: bool,
+    /// Blocks and headers are best had from it.
+    is_preferred: bool,
+    is_for_addresses: bool,
+}
+
+impl Traits {
+    fn of(peer: &Peer, services: u64) -> Self {
+        let serves_blocks = services & (NODE_NETWORK | NODE_NETWORK_LIMITED) != 0;
+        let is_limited = services & NODE_NETWORK == 0;
+        let is_chosen = !peer.connection.is_inbound() || peer.permissions.has(Permissions::NO_BAN);
+        let is_for_addresses = peer.connection == Connection::AddrFetch;
+        Self {
+            serves_blocks,
+            is_limited,
+            serves_witnesses: services & NODE_WITNESS != 0,
+            is_preferred: is_chosen && serves_blocks && !is_limited && !is_for_addresses,
+            is_for_addresses,
+        }
+    }
+}
+
+/// The latest blocks that were taken, with their senders; older ones are forgotten.
+#[derive(Default)]
+struct Sources {
+    by_block: HashMap<BlockHash, u64>,
+    order: VecDeque<BlockHash>,
+}
+
+impl Sources {
+    fn note(&mut self, block: BlockHash, peer: u64) {
+        if self.by_block.insert(block, peer).is_none() {
+            self.order.push_back(block);
+        }
+        if self.order.len() > SOURCES_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.by_block.remove(&oldest);
+        }
+    }
+
+    fn of(&self, block: &BlockHash) -> Option<u64> {
+        self.by_block.get(block).copied()
+    }
+}
+
+/// What a peer is asked for, as RPC shows it.
+#[derive(Debug, Default)]
+pub(crate) struct SyncFacts {
+    pub(crate) synced_headers: Option<u32>,
+    pub(crate) synced_blocks: Option<u32>,
+    pub(crate) in_flight: Vec<u32>,
+}
+
+impl Sync {
+    pub(super) fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// A peer has shaken hands.
+    pub(super) fn sync_joined(&self, peer: &Peer) {
+        let traits = Traits::of(peer, peer.facts().services);
+        let state = PeerSync { traits, ..PeerSync::default() };
+        self.sync.lock().peers.insert(peer.id, state);
+    }
+
+    /// A peer has gone: others are asked for what it was asked for.
+    pub(super) fn sync_left(&self, peer: &Peer) {
+        let mut table = self.sync.lock();
+        let Some(state) = table.peers.remove(&peer.id) else { return };
+        for block in &state.under_way {
+            table.under_way.remove(block);
+        }
+    }
+
+    /// Asks a peer for what it is to be asked for now.
+    pub(super) fn round(&self, peer: &Peer) {
+        if !peer.is_ready() || self.engine.is_shutting_down() {
+            return;
+        }
+        self.start_headers(peer);
+        self.fetch_blocks(peer);
+    }
+
+    /// Asks all peers for what they are to be asked for, and leaves those that keep us waiting.
+    pub(super) fn round_of_all(&self) {
+        for peer in self.peers.list() {
+            self.round(&peer);
+            self.leave_if_late(&peer);
+        }
+    }
+
+    /// What RPC shows of a peer.
+    pub(crate) fn sync_facts(&self, id: u64) -> SyncFacts {
+        let table = self.sync.lock();
+        let Some(state) = table.peers.get(&id) else { return SyncFacts::default() };
+        let height = |hash: BlockHash| self.engine.header_place(&hash).map(|place| place.height);
+        SyncFacts {
+            synced_headers: state.best.and_then(|(hash, _)| height(hash)),
+            synced_blocks: state.last_common.and_then(height),
+            in_flight: state
+                .under_way
+                .iter()
+                .filter_map(|hash| table.under_way.get(hash).map(|block| block.height))
+                .collect(),
+        }
+    }
+}
+
+const SOURCES_MAX: usize = 4096;

@@ -1,0 +1,216 @@
+//! Connections that the owner of the node makes and ends.
+
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Node};
+use crate::jsonrpc::{Code, Json, RpcError};
+use crate::p2p::{AddNodeError, Connection, Network};
+
+pub(super) const ADDNODE: Method = Method {
+    name: "addnode",
+    category: "network",
+    about: "Connects to a peer once, or stays connected to it from now on, or does so no longer.",
+    args: &[
+        required("node", Kind::Text, "Address of the peer, host or host:port"),
+        required(
+            "command",
+            Kind::Text,
+            "\"add\" to stay connected, \"remove\" to do so no longer, \"onetry\" to connect once",
+        ),
+        optional(
+            "v2transport",
+            Kind::Bool,
+            Need::Default("false"),
+            "Whether to ask for encryption; there is none yet",
+        ),
+    ],
+    result: "null    (json null)",
+    example: "\"192.168.0.6:8333\", \"onetry\"",
+    prepare: |_, args| {
+        let (node, command) = (args.string(0)?.into_owned(), args.string(1)?.into_owned());
+        if !["add", "remove", "onetry"].contains(&&*command) {
+            return Err(RpcError::new(
+                Code::InvalidParameter,
+                "command is \"add\", \"remove\" or \"onetry\"",
+            ));
+        }
+        Ok(Job::call(args, move |context, out| {
+            let network = network(context)?;
+            match &*command {
+                "onetry" => connect(network, &node, Connection::Manual)?,
+                "add" => network.add(&node).map_err(not_changed)?,
+                _ => network.remove(&node).map_err(not_changed)?,
+            }
+            Json::new(out).null();
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const GETADDEDNODEINFO: Method = Method {
+    name: "getaddednodeinfo",
+    category: "network",
+    about: "The peers that addnode named to stay connected to.",
+    args: &[optional("node", Kind::Text, Need::Optional, "One of them; all where it is left out")],
+    result: "\
+[                              (json array)
+  {                            (json object)
+    \"addednode\" : \"str\",       (string) The peer as it was named
+    \"connected\" : true|false,  (boolean) Whether there is a connection
+    \"addresses\" : [            (json array) The connection, if there is one
+      {                        (json object)
+        \"address\" : \"str\",     (string) Address of the peer
+        \"connected\" : \"str\"    (string) inbound or outbound
+      }
+    ]
+  },
+  ...
+]",
+    example: "\"192.168.0.201\"",
+    prepare: |_, args| {
+        let only = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
+        Ok(Job::call(args, move |node, out| added(node, only.as_deref(), out)))
+    },
+};
+
+pub(super) const DISCONNECTNODE: Method = Method {
+    name: "disconnectnode",
+    category: "network",
+    about: "Ends a connection, named by the address of the peer or by its number in getpeerinfo.",
+    args: &[
+        optional("address", Kind::Text, Need::Optional, "Address of the peer"),
+        optional("nodeid", Kind::Number, Need::Optional, "Number of the connection"),
+    ],
+    result: "null    (json null)",
+    example: "\"192.168.0.6:8333\"",
+    prepare: |_, args| {
+        let address = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
+        let id = args.value(1).map(|_| args.integer::<u64>(1)).transpose()?;
+        let address = address.filter(|address| !address.is_empty());
+        if address.is_some() == id.is_some() {
+            return Err(RpcError::new(
+                Code::InvalidParameter,
+                "Only one of address and nodeid should be provided.",
+            ));
+        }
+        Ok(Job::call(args, move |node, out| disconnect(node, address.as_deref(), id, out)))
+    },
+};
+
+pub(super) const ADDCONNECTION: Method = Method {
+    name: "addconnection",
+    category: "hidden",
+    about: "Opens a connection of a kind, for tests on regtest.",
+    args: &[
+        required("address", Kind::Text, "Address and port of the peer"),
+        required(
+            "connection_type",
+            Kind::Text,
+            "outbound-full-relay, block-relay-only, addr-fetch or feeler",
+        ),
+        required("v2transport", Kind::Bool, "Whether to ask for encryption; there is none yet"),
+    ],
+    result: "\
+{                              (json object)
+  \"address\" : \"str\",           (string) Address of the peer
+  \"connection_type\" : \"str\"    (string) Kind of the connection
+}",
+    example: "\"192.168.0.6:8333\", \"outbound-full-relay\", false",
+    prepare: |rpc, args| {
+        if !rpc.params.name.starts_with("regtest") {
+            return Err(RpcError::new(
+                Code::Misc,
+                "addconnection is for regression testing (-regtest mode) only.",
+            ));
+        }
+        let (address, kind) = (args.string(0)?.into_owned(), args.string(1)?.into_owned());
+        let connection = match &*kind {
+            "outbound-full-relay" => Connection::FullRelay,
+            "block-relay-only" => Connection::BlockRelayOnly,
+            "addr-fetch" => Connection::AddrFetch,
+            "feeler" => Connection::Feeler,
+            _ => {
+                return Err(RpcError::new(Code::InvalidParameter, "unknown connection_type"));
+            }
+        };
+        Ok(Job::call(args, move |node, out| {
+            connect(network(node)?, &address, connection)?;
+            let mut object = Json::new(out).object();
+            object.key("address").string(&address);
+            object.key("connection_type").string(&kind);
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+fn network<'a>(node: &Node<'a>) -> Result<&'a Network, RpcError> {
+    let missing = "Error: Peer-to-peer functionality missing or disabled";
+    node.rpc.network.get().ok_or_else(|| RpcError::new(Code::PeersDisabled, missing))
+}
+
+fn connect(network: &Network, name: &str, connection: Connection) -> Result<(), RpcError> {
+    network
+        .connect(name, connection)
+        .map_err(|error| RpcError::new(Code::InternalError, error.to_string()))
+}
+
+fn not_changed(error: AddNodeError) -> RpcError {
+    match error {
+        AddNodeError::Known => RpcError::new(Code::NodeAlreadyAdded, "Error: Node already added"),
+        AddNodeError::Unknown => RpcError::new(
+            Code::NodeNotAdded,
+            "Error: Node could not be removed. It has not been added previously.",
+        ),
+    }
+}
+
+fn added(node: &Node<'_>, only: Option<&str>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let network = network(node)?;
+    let mut names = network.added();
+    if let Some(only) = only {
+        names.retain(|name| name == only);
+        if names.is_empty() {
+            return Err(RpcError::new(Code::NodeNotAdded, "Error: Node has not been added."));
+        }
+    }
+    let peers = network.peers().list();
+    let mut array = Json::new(out).array();
+    for name in names {
+        let peer = peers.iter().find(|peer| peer.name.as_deref() == Some(&*name));
+        let mut object = array.item().object();
+        object.key("addednode").string(&name);
+        object.key("connected").bool(peer.is_some());
+        let mut addresses = object.key("addresses").array();
+        if let Some(peer) = peer {
+            let mut address = addresses.item().object();
+            address.key("address").text(peer.address);
+            let is_inbound = peer.connection.is_inbound();
+            address.key("connected").string(if is_inbound { "inbound" } else { "outbound" });
+            address.end();
+        }
+        addresses.end();
+        object.end();
+    }
+    array.end();
+    Ok(())
+}
+
+fn disconnect(
+    node: &Node<'_>,
+    address: Option<&str>,
+    id: Option<u64>,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    let peers = network(node)?.peers();
+    let peer = match (address, id) {
+        (Some(address), _) => peers.list().into_iter().find(|peer| {
+            peer.address.to_string() == address || peer.name.as_deref() == Some(address)
+        }),
+        (None, id) => id.and_then(|id| peers.find(id)),
+    };
+    let missing = "Node not found in connected nodes";
+    let peer = peer.ok_or_else(|| RpcError::new(Code::NodeNotConnected, missing))?;
+    peer.close();
+    Json::new(out).null();
+    Ok(())
+}

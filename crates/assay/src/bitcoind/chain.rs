@@ -1,0 +1,100 @@
+//! Which chain, and with which rules (Core `common/args.cpp`, `GetChainArg`; `chainparams.cpp`).
+
+use anyhow::{anyhow, bail};
+use assay_engine::{BlockHash, ChainParams, U256};
+
+use super::numbers::hash;
+use super::settings::{MAIN, Settings};
+
+/// Core's names of its chains.
+pub(crate) const NAMES: [&str; 5] = ["regtest", "signet", "test", "testnet4", MAIN];
+
+/// The name of the chain that is asked for.
+///
+/// # Errors
+/// More than one is.
+pub(crate) fn name(settings: &Settings) -> anyhow::Result<String> {
+    // Before the chain is known no section is.
+    let switches = ["regtest", "signet", "testnet", "testnet4"];
+    let on: Vec<&str> = switches.into_iter().filter(|name| settings.chain_flag(name)).collect();
+    let named = settings.text("chain");
+    match (named, on.as_slice()) {
+        (None, []) => Ok(MAIN.to_owned()),
+        (None, ["testnet"]) => Ok("test".to_owned()),
+        (None, [one]) => Ok((*one).to_owned()),
+        (Some(name), []) => Ok(name),
+        _ => bail!(
+            "Invalid combination of -regtest, -signet, -testnet, -testnet4 and -chain. Can use at most one."
+        ),
+    }
+}
+
+/// Chooses the chain, so that its section counts, and gives its rules.
+///
+/// # Errors
+/// In Core's words.
+pub(crate) fn params(settings: &mut Settings) -> anyhow::Result<ChainParams> {
+    let name = name(settings)?;
+    let params = NAMES.contains(&name.as_str()).then(|| ChainParams::by_name(&name)).flatten();
+    let mut params = params.ok_or_else(|| anyhow!("Unknown chain {name}."))?;
+    settings.section = name;
+    if params.name == "signet" {
+        params = signet(settings)?.unwrap_or(params);
+    }
+    let heights = settings.list("testactivationheight");
+    if params.name == MAIN && !heights.is_empty() {
+        bail!("The -testactivationheight option may not be used on mainnet.");
+    }
+    for height in heights {
+        params = with_height(params, &height)?;
+    }
+    let tests = settings.list("test");
+    if params.name != "regtest" && !tests.is_empty() {
+        bail!("-test=<option> can only be used with regtest");
+    }
+    params.pow.enforce_bip94 |= tests.iter().any(|option| option == "bip94");
+    if let Some(work) = settings.text("minimumchainwork") {
+        let mut bytes = hash(&work).ok_or_else(|| {
+            anyhow!("Invalid minimum work specified ({work}), must be up to 64 hex digits")
+        })?;
+        bytes.reverse();
+        params.minimum_chain_work = U256::from_le_bytes(&bytes);
+    }
+    if let Some(block) = settings.text("assumevalid") {
+        let mut bytes = hash(&block).ok_or_else(|| {
+            anyhow!(
+                "Invalid assumevalid block hash specified ({block}), must be up to 64 hex digits (or 0 to disable)"
+            )
+        })?;
+        bytes.reverse();
+        params.assume_valid = BlockHash(bytes);
+    }
+    Ok(params)
+}
+
+fn signet(settings: &Settings) -> anyhow::Result<Option<ChainParams>> {
+    let challenges = settings.list("signetchallenge");
+    let challenge = match challenges.as_slice() {
+        [] => return Ok(None),
+        [challenge] => challenge,
+        _ => bail!("-signetchallenge cannot be multiple values."),
+    };
+    let mut bytes = vec![0; challenge.len() / 2];
+    faster_hex::hex_decode(challenge.as_bytes(), &mut bytes)
+        .map_err(|_| anyhow!("-signetchallenge must be hex, not '{challenge}'."))?;
+    Ok(Some(ChainParams::custom_signet(bytes)))
+}
+
+fn with_height(params: ChainParams, text: &str) -> anyhow::Result<ChainParams> {
+    const FORM: &str = "for -testactivationheight=name@height.";
+    let Some((name, height)) = text.split_once('@') else {
+        bail!("Invalid format ({text}) {FORM}");
+    };
+    let height = height.parse::<i32>().ok().filter(|height| (0..i32::MAX).contains(height));
+    let Some(height) = height else {
+        let value = text.split_once('@').map_or("", |(_, value)| value);
+        bail!("Invalid height value ({value}) {FORM}");
+    };
+    let changed = params.with_activation_height(name, height.unsigned_abs());
+    changed.ok_or_else(|| anyhow!("Invalid name ({text}) {FORM}"))
+}

@@ -1,0 +1,159 @@
+//! Options of the log (Core `init/common.cpp`).
+
+use anyhow::bail;
+use assay_node::{LogConfig, LogLevel};
+
+use super::notes::Notes;
+use super::settings::Settings;
+
+/// How the log is written.
+///
+/// # Errors
+/// In Core's words.
+pub(crate) fn config(settings: &Settings, notes: &mut Notes) -> anyhow::Result<LogConfig> {
+    let mut config = LogConfig {
+        file: !settings.is_negated("debuglogfile"),
+        path: settings
+            .text("debuglogfile")
+            .filter(|path| !path.is_empty() && !settings.is_negated("debuglogfile"))
+            .map(Into::into),
+        stdout: settings.flag("printtoconsole").unwrap_or(true),
+        ..LogConfig::default()
+    };
+    let mut shown = categories(settings, "debug")?;
+    // What comes before 0 or none does not count.
+    let last_off = shown.iter().rposition(|name| name == "0" || name == "none");
+    shown.drain(..last_off.map_or(0, |index| index + 1));
+    config.excluded = categories(settings, "debugexclude")?;
+    let level = level(settings, notes)?;
+    if !shown.is_empty() {
+        config.level = level;
+        let is_all = shown.iter().any(|name| ALL.contains(&name.as_str()));
+        config.categories = (!is_all).then_some(shown);
+    }
+    Ok(config)
+}
+
+fn categories(settings: &Settings, option: &str) -> anyhow::Result<Vec<String>> {
+    let names = settings.list(option);
+    let is_known = |name: &str| {
+        CATEGORIES.contains(&name) || ALL.contains(&name) || ["0", "none"].contains(&name)
+    };
+    match names.iter().find(|name| !is_known(name)) {
+        Some(name) => bail!("Unsupported logging category -{option}={name}."),
+        None => Ok(names),
+    }
+}
+
+/// How much is written of categories that are switched on.
+fn level(settings: &Settings, notes: &mut Notes) -> anyhow::Result<LogLevel> {
+    let mut level = LogLevel::DEBUG;
+    for text in settings.list("loglevel") {
+        let Some((category, named)) = text.split_once(':') else {
+            let Some(found) = level_of(&text) else {
+                bail!(
+                    "Unsupported global logging level -loglevel={text}. Valid values: info, debug, trace."
+                );
+            };
+            level = found;
+            continue;
+        };
+        if level_of(named).is_none() || !CATEGORIES.contains(&category) {
+            bail!(
+                "Unsupported category-specific logging level -loglevel={text}. Expected -loglevel=<category>:<loglevel>. Valid \
+                 categories: {}. Valid loglevels: info, debug, trace.",
+                CATEGORIES.join(", ")
+            );
+        }
+        notes.warn(format!(
+            "-loglevel={text} has no effect: there is one level for all categories."
+        ));
+    }
+    Ok(level)
+}
+
+fn level_of(name: &str) -> Option<LogLevel> {
+    Some(match name {
+        "info" => LogLevel::INFO,
+        "debug" => LogLevel::DEBUG,
+        "trace" => LogLevel::TRACE,
+        _ => return None,
+    })
+}
+
+/// What stands for all categories.
+const ALL: [&str; 3] = ["", "1", "all"];
+
+/// Core's categories (`logging.cpp`), and one of our own.
+const CATEGORIES: [&str; 32] = [
+    "addrman",
+    "bench",
+    "blockstorage",
+    "cmpctblock",
+    "coindb",
+    "coins",
+    "estimatefee",
+    "http",
+    "i2p",
+    "ipc",
+    "kernel",
+    "leveldb",
+    "libevent",
+    "lock",
+    "mempool",
+    "mempoolrej",
+    "net",
+    "privatebroadcast",
+    "proxy",
+    "prune",
+    "qt",
+    "rand",
+    "reindex",
+    "rpc",
+    "scan",
+    "selectcoins",
+    "tor",
+    "txpackages",
+    "txreconciliation",
+    "validation",
+    "walletdb",
+    "zmq",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::grammar::CommandLine;
+    use super::*;
+
+    fn config_of(arguments: &[&str]) -> Result<LogConfig, String> {
+        let mut notes = Notes::default();
+        let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
+        let line = CommandLine::parse(&arguments, &mut notes).unwrap();
+        let settings = Settings::new(line.values);
+        config(&settings, &mut notes).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn categories_and_levels() {
+        let plain = config_of(&[]).unwrap();
+        assert_eq!((plain.level, plain.stdout, plain.file), (LogLevel::INFO, true, true));
+        let all = config_of(&["-debug", "-loglevel=trace", "-debugexclude=leveldb"]).unwrap();
+        assert_eq!((all.level, all.categories), (LogLevel::TRACE, None));
+        assert_eq!(all.excluded, ["leveldb"]);
+        let some = config_of(&["-debug=rpc", "-debug=none", "-debug=net"]).unwrap();
+        assert_eq!(some.categories.as_deref(), Some(&["net".to_owned()][..]));
+        assert_eq!(config_of(&["-debug=0"]).unwrap().level, LogLevel::INFO);
+        assert_eq!(config_of(&["-nodebug"]).unwrap().level, LogLevel::INFO);
+        assert!(!config_of(&["-nodebuglogfile"]).unwrap().file);
+    }
+
+    #[test]
+    fn errors_are_those_of_core() {
+        let error = config_of(&["-debug=abc"]).unwrap_err();
+        assert_eq!(error, "Unsupported logging category -debug=abc.");
+        let error = config_of(&["-loglevel=abc"]).unwrap_err();
+        assert!(error.starts_with("Unsupported global logging level -loglevel=abc."), "{error}");
+        let error = config_of(&["-loglevel=net:abc"]).unwrap_err();
+        assert!(error.starts_with("Unsupported category-specific"), "{error}");
+    }
+}

@@ -1,0 +1,89 @@
+//! Bitcoin Core's command line in front of our node: `assay bitcoind …`, or the program under the name `bitcoind`.
+//!
+//! Scripts, configuration files and Core's own functional tests then start it without a change. The grammar is Core's
+//! ([`grammar`], [`file`], [`settings`], [`config`]), and so is what is known ([`options`]); [`node`] turns it into the
+//! configuration that `assay node` has too. Errors go to standard error as `Error: …`, and nothing else does but warnings that
+//! Core prints there; the exit status is 0 or 1.
+
+mod chain;
+mod config;
+mod file;
+mod grammar;
+mod help;
+mod logging;
+mod node;
+mod notes;
+mod numbers;
+mod options;
+mod settings;
+mod stored;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use assay_node::NodeError;
+
+use self::config::Loaded;
+use self::grammar::{CommandLine, Value};
+use self::notes::Notes;
+use crate::output;
+
+/// What texts in Core's words call the program.
+const CLIENT_NAME: &str = "Assay";
+
+/// Whether the program was started under the name of Core's.
+pub(crate) fn is_called(program: &OsStr) -> bool {
+    Path::new(program).file_name() == Some("bitcoind".as_ref())
+}
+
+/// Runs a node with the arguments after the program's name.
+pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match start(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&format!("Error: {}", output::explain(&error)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(arguments: impl IntoIterator<Item = OsString>) -> anyhow::Result<()> {
+    let mut notes = Notes::default();
+    let failed = |error| anyhow!("Error parsing command line arguments: {error}");
+    let arguments = texts(arguments).map_err(failed)?;
+    let line = CommandLine::parse(&arguments, &mut notes).map_err(failed)?;
+    let is_given = |name: &str| line.values.contains_key(name);
+    if line.values.get("version").and_then(|values| values.last()).is_some_and(Value::flag) {
+        return output::print(&help::version());
+    }
+    if ["?", "h", "help", "help-debug"].into_iter().any(is_given) {
+        return output::print(&help::text());
+    }
+    let mut loaded = Loaded::new(line, &mut notes)?;
+    let mut config = node::config(&mut loaded, &mut notes)?;
+    for line in node::log_first(&mut config, notes) {
+        output::complain(&line);
+    }
+    assay_node::run(&config).map_err(in_words_of_core)
+}
+
+fn texts(arguments: impl IntoIterator<Item = OsString>) -> anyhow::Result<Vec<String>> {
+    let text = |argument: OsString| {
+        argument.into_string().map_err(|argument| anyhow!("{} is not UTF-8", argument.display()))
+    };
+    arguments.into_iter().map(text).collect()
+}
+
+/// Errors that scripts look for.
+fn in_words_of_core(error: NodeError) -> anyhow::Error {
+    match error {
+        NodeError::AlreadyRunning { path } => anyhow!(
+            "Cannot obtain a lock on directory {}. {CLIENT_NAME} is probably already running.",
+            path.display()
+        ),
+        other => other.into(),
+    }
+}

@@ -1,0 +1,355 @@
+//! From settings to the configuration of a node (Core `init.cpp`, `AppInitParameterInteraction` and what it calls).
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use assay_node::{LogConfig, NodeConfig, P2pConfig};
+
+use super::config::Loaded;
+use super::logging;
+use super::notes::Notes;
+use super::numbers::{AddressError, address, amount, port};
+use super::options::{self, Fate};
+use super::settings::{MAIN, Settings};
+
+/// The configuration of a node.
+///
+/// # Errors
+/// In Core's words where Core has the same error.
+pub(crate) fn config(loaded: &mut Loaded, notes: &mut Notes) -> anyhow::Result<NodeConfig> {
+    refuse_misplaced(&loaded.settings)?;
+    look_up_fates(&loaded.settings, notes)?;
+    imply(&mut loaded.settings, notes)?;
+    let settings = &loaded.settings;
+    let mut config = NodeConfig::new(loaded.params.name, &loaded.datadir)?;
+    config.params = loaded.params.clone();
+    config.log = Some(logging::config(settings, notes)?);
+    engine(settings, &mut config)?;
+    mempool(settings, &mut config)?;
+    rpc(settings, &mut config, notes)?;
+    config.p2p = p2p(settings, &config, notes)?;
+    if let Some(path) = path(settings, "pid") {
+        config.pid_file = path;
+    }
+    Ok(config)
+}
+
+/// Adds the lines for the log to a finished configuration.
+pub(crate) fn log_first(config: &mut NodeConfig, notes: Notes) -> Vec<String> {
+    let (lines, printed) = notes.into_parts();
+    config.log.get_or_insert_with(LogConfig::default).first_lines = lines;
+    printed
+}
+
+fn refuse_misplaced(settings: &Settings) -> anyhow::Result<()> {
+    let chain = &settings.section;
+    let lines: Vec<String> = settings
+        .misplaced()
+        .into_iter()
+        .map(|name| {
+            format!(
+                "Config setting for -{name} only applied on {chain} network when in [{chain}] section."
+            )
+        })
+        .collect();
+    if lines.is_empty() { Ok(()) } else { bail!(lines.join("\n")) }
+}
+
+/// Options without effect: some are an error, some deserve a warning.
+fn look_up_fates(settings: &Settings, notes: &mut Notes) -> anyhow::Result<()> {
+    for name in settings.names() {
+        let Some(option) = options::find(name) else { continue };
+        let is_off = settings.list(name).iter().all(|value| value == "0");
+        match option.fate {
+            Fate::Works(_) => {}
+            Fate::Rejected(_) if is_off => {}
+            Fate::Rejected(reason) => bail!("-{name} is not available: {reason}."),
+            Fate::NotYet => notes.warn(format!("Option -{name} has no effect on this node.")),
+            Fate::Dropped if REMOVED.contains(&name) => notes.warn_aloud(format!(
+                "Option '-{name}' is set but was removed. This option has no effect."
+            )),
+            Fate::Dropped => notes.debug(format!("Option -{name} makes no difference here.")),
+        }
+    }
+    Ok(())
+}
+
+/// What follows from some options for others (Core `InitParameterInteraction`).
+fn imply(settings: &mut Settings, notes: &mut Notes) -> anyhow::Result<()> {
+    let mut set = |settings: &mut Settings, cause: &str, name: &str, value: bool| {
+        if settings.imply(name, value) {
+            let value = u8::from(value);
+            notes.info(format!("parameter interaction: {cause} -> setting -{name}={value}"));
+        }
+    };
+    if !settings.list("bind").is_empty() {
+        set(settings, "-bind set", "listen", true);
+    }
+    if !settings.list("whitebind").is_empty() {
+        set(settings, "-whitebind set", "listen", true);
+    }
+    let is_isolated = !settings.list("connect").is_empty() || settings.is_negated("connect");
+    if is_isolated || settings.int("maxconnections").is_some_and(|count| count <= 0) {
+        let cause = "-connect or -maxconnections=0 set";
+        set(settings, cause, "dnsseed", false);
+        set(settings, cause, "listen", false);
+    }
+    if settings.flag("listen") == Some(false) {
+        for name in ["natpmp", "discover", "listenonion", "i2pacceptincoming"] {
+            set(settings, "-listen=0", name, false);
+        }
+        if !settings.list("bind").is_empty() || !settings.list("whitebind").is_empty() {
+            bail!("Cannot set -bind or -whitebind together with -listen=0");
+        }
+        if settings.flag("listenonion") == Some(true) {
+            bail!("Cannot set -listen=0 together with -listenonion=1");
+        }
+    }
+    if settings.flag("forcednsseed") == Some(true) && settings.flag("dnsseed") == Some(false) {
+        bail!("Cannot set -forcednsseed to true when setting -dnsseed to false.");
+    }
+    Ok(())
+}
+
+fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
+    let cache_mib =
+        settings.int("dbcache").unwrap_or(CACHE_MIB).clamp(CACHE_MIB_MIN, CACHE_MIB_MAX);
+    config.cache_bytes_max = Some((cache_mib.unsigned_abs() as usize) << 20);
+    config.threads = threads(settings.int("par").unwrap_or(0));
+    config.tip_age_max_s = settings.int("maxtipage").map(not_negative);
+    if let Some(time_s) = settings.int("mocktime") {
+        let Ok(time_s) = u32::try_from(time_s) else {
+            bail!("-mocktime={time_s} must be from 0 to {}", u32::MAX);
+        };
+        config.clock.set(time_s.into());
+    }
+    if settings.flag("fastprune") == Some(true) {
+        config.block_file_bytes_max = Some(FAST_PRUNE_BYTES);
+    }
+    Ok(())
+}
+
+/// Threads that verify scripts; `None` for one per core.
+fn threads(par: i64) -> Option<usize> {
+    match usize::try_from(par) {
+        Ok(0) => None,
+        Ok(count) => Some(count.min(THREADS_MAX)),
+        Err(_) => {
+            let cores = available_parallelism().map_or(1, usize::from);
+            let free = usize::try_from(par.unsigned_abs()).unwrap_or(usize::MAX);
+            Some(cores.saturating_sub(free).max(1))
+        }
+    }
+}
+
+fn mempool(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
+    let megabytes = settings.int("maxmempool").map(not_negative);
+    config.mempool_bytes_max = megabytes.map(|count| count.saturating_mul(1_000_000));
+    if let Some(text) = settings.text("minrelaytxfee") {
+        let rate = amount(&text);
+        let rate =
+            rate.ok_or_else(|| anyhow!("Invalid amount for -minrelaytxfee=<amount>: '{text}'"))?;
+        config.min_relay_fee_sat_per_kvb = Some(rate);
+    }
+    let hours = settings.int("mempoolexpiry").map(not_negative);
+    config.mempool_expiry_s = hours.map(|hours| hours.saturating_mul(3600));
+    let count = settings.int("limitclustercount").map(not_negative);
+    config.cluster_count_max = count.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+    let kvb = settings.int("limitclustersize").map(not_negative);
+    config.cluster_vsize_max = kvb.map(|kvb| kvb.saturating_mul(1000));
+    config.persist_mempool = settings.flag("persistmempool").unwrap_or(true);
+    if settings.section == MAIN && settings.flag("acceptnonstdtxn") == Some(true) {
+        bail!("acceptnonstdtxn is not currently supported for main chain");
+    }
+    Ok(())
+}
+
+fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyhow::Result<()> {
+    let default = port_option(settings, "rpcport")?.unwrap_or(config.params.rpc_port);
+    let rpc = &mut config.rpc;
+    for text in settings.list("rpcallowip") {
+        let subnet = text.parse().map_err(|_| {
+            anyhow!(
+                "Invalid -rpcallowip subnet specification: {text}. Valid values are a single IP (e.g. 1.2.3.4), a \
+                 network/netmask (e.g. 1.2.3.4/255.255.255.0), a network/CIDR (e.g. 1.2.3.4/24), all ipv4 (0.0.0.0/0), or \
+                 all ipv6 (::/0)."
+            )
+        })?;
+        rpc.allow.push(subnet);
+    }
+    rpc.bind = rpc_addresses(settings, default, notes)?;
+    let user = settings.text("rpcuser").unwrap_or_default();
+    let password = settings.text("rpcpassword").unwrap_or_default();
+    rpc.password = (!password.is_empty()).then_some((user, password));
+    for text in settings.list("rpcauth") {
+        let entry = text.parse();
+        rpc.auth.push(entry.map_err(|_| anyhow!("Invalid -rpcauth argument."))?);
+    }
+    if let Some(path) = path(settings, "rpccookiefile") {
+        rpc.cookie_file = path;
+    }
+    let count =
+        |name| settings.int(name).map(|count| not_negative(count).clamp(1, 1 << 16) as usize);
+    let limits = &mut rpc.limits;
+    limits.threads = count("rpcthreads").unwrap_or(limits.threads);
+    limits.queue_max = count("rpcworkqueue").unwrap_or(limits.queue_max);
+    if let Some(seconds) = settings.int("rpcservertimeout") {
+        limits.idle = seconds_of(seconds);
+    }
+    Ok(())
+}
+
+/// Addresses for RPC: both options are needed for other than loopback, so that none is opened by mistake.
+fn rpc_addresses(
+    settings: &Settings,
+    default: u16,
+    notes: &mut Notes,
+) -> anyhow::Result<Vec<SocketAddr>> {
+    if settings.flag("server") == Some(false) {
+        return Ok(Vec::new());
+    }
+    let given = settings.list("rpcbind");
+    let is_allowed = settings.is_set("rpcallowip");
+    if is_allowed && !given.is_empty() {
+        return given.iter().map(|text| bind_address("rpcbind", text, default)).collect();
+    }
+    if is_allowed {
+        notes.warn(
+            "Option -rpcallowip was specified without -rpcbind; this doesn't usually make sense"
+                .to_owned(),
+        );
+    }
+    if !given.is_empty() {
+        notes.warn(
+            "Option -rpcbind was ignored because -rpcallowip was not specified, refusing to allow everyone to connect"
+                .to_owned(),
+        );
+    }
+    let mut addresses = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, default))];
+    // Machines without IPv6 have no such address.
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+        addresses.push(SocketAddr::from((Ipv6Addr::LOCALHOST, default)));
+    }
+    Ok(addresses)
+}
+
+fn p2p(
+    settings: &Settings,
+    config: &NodeConfig,
+    notes: &mut Notes,
+) -> anyhow::Result<Option<P2pConfig>> {
+    let default = port_option(settings, "port")?.unwrap_or(config.params.p2p_port);
+    let mut binds = Vec::new();
+    for text in settings.list("bind") {
+        // The address for Tor; there is no Tor here.
+        if text.ends_with("=onion") {
+            continue;
+        }
+        binds.push(bind_address("bind", &text, default)?);
+    }
+    if let [_, others @ ..] = binds.as_slice() {
+        for other in others {
+            notes.warn(format!("Not listening for peers on {other}: only the first -bind counts."));
+        }
+    }
+    let bind = binds.first().copied();
+    let bind = bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, default)));
+    let mut p2p = P2pConfig::new(bind);
+    p2p.expose = true;
+    let peers_max = settings.int("maxconnections");
+    if peers_max.is_some_and(|count| count < 0) {
+        bail!("-maxconnections must be greater or equal than zero");
+    }
+    if let Some(count) = peers_max {
+        p2p.peers_max = not_negative(count).min(PEERS_MAX) as usize;
+    }
+    if config.params.name == "regtest" {
+        // All peers of a test are on one machine.
+        p2p.peers_per_address_max = Some(p2p.peers_max);
+    }
+    p2p.connect = connect(settings);
+    p2p.add_nodes = settings.list("addnode");
+    p2p.whitelist = settings.list("whitelist");
+    if let Some(seconds) = settings.int("peertimeout") {
+        if seconds <= 0 {
+            bail!("peertimeout must be a positive integer.");
+        }
+        p2p.peer_timeout = seconds_of(seconds);
+        p2p.timeouts.handshake = p2p.peer_timeout;
+    }
+    p2p.user_agent_comments = comments(settings)?;
+    let length = p2p.user_agent().len();
+    if length > USER_AGENT_BYTES_MAX {
+        bail!(
+            "Total length of network version string ({length}) exceeds maximum length ({USER_AGENT_BYTES_MAX}). Reduce the \
+             number or size of uacomments."
+        );
+    }
+    Ok((settings.flag("listen") != Some(false)).then_some(p2p))
+}
+
+/// The only peers, where some are named; `-connect=0` names none.
+fn connect(settings: &Settings) -> Option<Vec<String>> {
+    let peers = settings.list("connect");
+    match peers.as_slice() {
+        [] if settings.is_negated("connect") => Some(Vec::new()),
+        [] => None,
+        [none] if none == "0" => Some(Vec::new()),
+        _ => Some(peers),
+    }
+}
+
+/// Comments of the user agent: they must not contain what divides it (BIP14).
+fn comments(settings: &Settings) -> anyhow::Result<Vec<String>> {
+    let comments = settings.list("uacomment");
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b" .,;-_?@".contains(&byte);
+    match comments.iter().find(|comment| !comment.bytes().all(is_safe)) {
+        Some(comment) => bail!("User Agent comment ({comment}) contains unsafe characters."),
+        None => Ok(comments),
+    }
+}
+
+fn port_option(settings: &Settings, name: &str) -> anyhow::Result<Option<u16>> {
+    let Some(text) = settings.text(name) else { return Ok(None) };
+    let number = port(&text);
+    number.map(Some).ok_or_else(|| anyhow!("Invalid port specified in -{name}: '{text}'"))
+}
+
+fn bind_address(name: &str, text: &str, default: u16) -> anyhow::Result<SocketAddr> {
+    address(text, default).map_err(|error| match error {
+        AddressError::Port => anyhow!("Invalid port specified in -{name}: '{text}'"),
+        AddressError::Host => anyhow!("Cannot resolve -{name} address: '{text}'"),
+    })
+}
+
+/// A path that an option gives; `None` where it gives none.
+fn path(settings: &Settings, name: &str) -> Option<PathBuf> {
+    let text = settings.text(name).filter(|text| !text.is_empty());
+    text.filter(|_| !settings.is_negated(name)).map(PathBuf::from)
+}
+
+fn not_negative(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// At least one second, and not so many that no clock reaches them.
+fn seconds_of(seconds: i64) -> Duration {
+    Duration::from_secs(not_negative(seconds).clamp(1, u32::MAX.into()))
+}
+
+/// Core once had them (`init.cpp`).
+const REMOVED: [&str; 3] = ["checkpoints", "limitancestorsize", "limitdescendantsize"];
+/// Core's `kernel/caches.h`, `DEFAULT_KERNEL_CACHE`.
+const CACHE_MIB: i64 = 450;
+/// Core's `MIN_DB_CACHE`.
+const CACHE_MIB_MIN: i64 = 4;
+const CACHE_MIB_MAX: i64 = 1 << 20;
+/// Core's `-fastprune` (`node/blockstorage.cpp`).
+const FAST_PRUNE_BYTES: u64 = 64 << 10;
+const THREADS_MAX: usize = 1024;
+const PEERS_MAX: u64 = 1 << 16;
+/// Core's `net.h`, `MAX_SUBVERSION_LENGTH`.
+const USER_AGENT_BYTES_MAX: usize = 256;

@@ -1,0 +1,122 @@
+//! Amounts, hashes, addresses with ports.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// Satoshi of an amount in bitcoins (Core `util/moneystr.cpp`, `ParseMoney`).
+pub(crate) fn amount(text: &str) -> Option<u64> {
+    const COIN: u64 = 100_000_000;
+    let text = text.trim_matches([' ', '\x0c', '\n', '\r', '\t', '\x0b']);
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    if text.is_empty()
+        || !is_number(whole)
+        || !is_number(part)
+        || part.len() > 8
+        || whole.len() > 10
+    {
+        return None;
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let part: u64 = format!("{part:0<8}").parse().ok()?;
+    let sum = whole.checked_mul(COIN)?.checked_add(part)?;
+    (sum <= 21_000_000 * COIN).then_some(sum)
+}
+
+/// A number of 256 bits in hexadecimal, the most significant byte first; up to 64 digits, with or without `0x` (Core
+/// `uint256.h`, `FromUserHex`).
+pub(crate) fn hash(text: &str) -> Option<[u8; 32]> {
+    let text = text.trim_matches([' ', '\x0c', '\n', '\r', '\t', '\x0b']);
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    if digits.len() > 64 || !digits.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    faster_hex::hex_decode(format!("{digits:0>64}").as_bytes(), &mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// A port as an option gives it.
+pub(crate) fn port(text: &str) -> Option<u16> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|port| is_number && *port > 0)
+}
+
+/// Why a text is no address.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum AddressError {
+    /// What follows the colon is no port.
+    Port,
+    /// What comes before it is no numeric address.
+    Host,
+}
+
+/// An address with a port, or one that gets `default`: `1.2.3.4`, `1.2.3.4:5`, `::1`, `[::1]`, `[::1]:5`.
+pub(crate) fn address(text: &str, default: u16) -> Result<SocketAddr, AddressError> {
+    let colons = text.bytes().filter(|byte| *byte == b':').count();
+    let (host, number) = match text.rsplit_once(':') {
+        Some((host, number)) if host.ends_with(']') || colons == 1 => (host, Some(number)),
+        _ => (text, None),
+    };
+    let number = match number {
+        Some(number) => port(number).ok_or(AddressError::Port)?,
+        None => default,
+    };
+    let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    let ip: IpAddr = host.parse().map_err(|_| AddressError::Host)?;
+    Ok(SocketAddr::new(ip, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts() {
+        for (text, expected) in [
+            ("1", Some(100_000_000)),
+            ("0.00001", Some(1000)),
+            (" 0.00000001 ", Some(1)),
+            (".5", Some(50_000_000)),
+            ("1.", Some(100_000_000)),
+            ("21000000", Some(2_100_000_000_000_000)),
+            ("21000000.00000001", None),
+            ("0.000000001", None),
+            ("-1", None),
+            ("1 2", None),
+            ("1e3", None),
+            ("", None),
+            ("99999999999", None),
+        ] {
+            assert_eq!(amount(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hashes() {
+        assert_eq!(hash("0"), Some([0; 32]));
+        assert_eq!(hash("").map(|bytes| bytes[31]), Some(0));
+        assert_eq!(hash("0x1Ff").map(|bytes| (bytes[30], bytes[31])), Some((1, 0xff)));
+        assert_eq!(hash(&"f".repeat(64)), Some([0xff; 32]));
+        assert!(hash(&"f".repeat(65)).is_none() && hash("xyz").is_none() && hash("é").is_none());
+    }
+
+    #[test]
+    fn addresses() {
+        let check = |text, expected: &str| {
+            assert_eq!(address(text, 9), Ok(expected.parse().unwrap()), "{text}");
+        };
+        check("1.2.3.4", "1.2.3.4:9");
+        check("1.2.3.4:5", "1.2.3.4:5");
+        check("::1", "[::1]:9");
+        check("[::1]", "[::1]:9");
+        check("[::1]:5", "[::1]:5");
+        for text in ["1.2.3.4:0", "1.2.3.4:x", "1.2.3.4:65536", "1.2.3.4:", "[::1]:", ":"] {
+            assert_eq!(address(text, 9), Err(AddressError::Port), "{text}");
+        }
+        for text in ["", "host", "1.2.3", "[::1", "1.2.3.4]"] {
+            assert_eq!(address(text, 9), Err(AddressError::Host), "{text}");
+        }
+        assert_eq!(port("0"), None);
+        assert_eq!(port("+5"), None);
+    }
+}

@@ -1,0 +1,334 @@
+//! The options that Bitcoin Core's `bitcoind` knows, and what becomes of each.
+//!
+//! All of them are here (Core `init.cpp`, `init/common.cpp`, `chainparamsbase.cpp`, `wallet/init.cpp`), so that an existing
+//! `bitcoin.conf` opens, and only misspelt names are rejected.
+
+/// An option.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "properties, each on its own")]
+pub(crate) struct Opt {
+    /// Its name without dash.
+    pub(crate) name: &'static str,
+    /// What follows the name in the help: `=<n>`, or nothing.
+    pub(crate) argument: &'static str,
+    /// What becomes of it.
+    pub(crate) fate: Fate,
+    /// Whether, in the configuration file, it is for the main chain alone unless it stands in the section of another chain.
+    pub(crate) is_network_only: bool,
+    /// Whether `-no…` is an error.
+    pub(crate) forbids_negation: bool,
+    /// Whether it must be given a value.
+    pub(crate) needs_value: bool,
+    /// Whether the log must not show its value.
+    pub(crate) is_secret: bool,
+}
+
+/// What becomes of an option that is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It takes effect, as its help says.
+    Works(&'static str),
+    /// This node does the same with and without it.
+    Dropped,
+    /// It has no effect although it should; the log warns.
+    NotYet,
+    /// The node does not start when it is set, for this reason: without its effect the node would not do what was asked for.
+    Rejected(&'static str),
+}
+
+impl Opt {
+    const fn new(name: &'static str, argument: &'static str, fate: Fate) -> Self {
+        Self {
+            name,
+            argument,
+            fate,
+            is_network_only: false,
+            forbids_negation: false,
+            needs_value: false,
+            is_secret: false,
+        }
+    }
+
+    const fn network_only(mut self) -> Self {
+        self.is_network_only = true;
+        self
+    }
+
+    const fn forbids_negation(mut self) -> Self {
+        self.forbids_negation = true;
+        self
+    }
+
+    const fn needs_value(mut self) -> Self {
+        self.needs_value = true;
+        self
+    }
+
+    const fn secret(mut self) -> Self {
+        self.is_secret = true;
+        self
+    }
+}
+
+const fn works(name: &'static str, argument: &'static str, help: &'static str) -> Opt {
+    Opt::new(name, argument, Fate::Works(help))
+}
+
+const fn dropped(name: &'static str) -> Opt {
+    Opt::new(name, "", Fate::Dropped)
+}
+
+const fn not_yet(name: &'static str) -> Opt {
+    Opt::new(name, "", Fate::NotYet)
+}
+
+const fn rejected(name: &'static str, reason: &'static str) -> Opt {
+    Opt::new(name, "", Fate::Rejected(reason))
+}
+
+/// The option called `name`.
+pub(crate) fn find(name: &str) -> Option<&'static Opt> {
+    let found = OPTIONS.binary_search_by(|option| option.name.cmp(name));
+    found.ok().map(|index| &OPTIONS[index])
+}
+
+/// All options, by name.
+pub(crate) const OPTIONS: &[Opt] = &[
+    dropped("?"),
+    not_yet("acceptnonstdtxn"),
+    dropped("acceptstalefeeestimates"),
+    works("addnode", "=<ip>", "Stay connected to this peer. May be given several times.").network_only(),
+    dropped("addresstype"),
+    rejected("alertnotify", "commands are not run on events"),
+    works("allowignoredconf", "", "Warn, rather than stop, when the data directory has a bitcoin.conf that is not used."),
+    rejected("asmap", "addresses are not grouped by their networks"),
+    works(
+        "assumevalid",
+        "=<hex>",
+        "Hash of a block: scripts of it and of its ancestors are assumed valid; 0 verifies all.",
+    ),
+    dropped("avoidpartialspends"),
+    not_yet("bantime"),
+    works(
+        "bind",
+        "=<addr>[:<port>]",
+        "Listen for peers on this address. The first one counts.",
+    )
+    .network_only(),
+    not_yet("blockfilterindex"),
+    not_yet("blockmaxweight"),
+    not_yet("blockmintxfee"),
+    rejected("blocknotify", "commands are not run on events"),
+    not_yet("blockreconstructionextratxn"),
+    not_yet("blockreservedweight"),
+    rejected("blocksdir", "block files are kept in the data directory"),
+    not_yet("blocksonly"),
+    dropped("blocksxor"),
+    not_yet("blockversion"),
+    not_yet("bytespersigop"),
+    not_yet("capturemessages"),
+    works("chain", "=<chain>", "The chain: main, test, testnet4, signet or regtest."),
+    dropped("changetype"),
+    dropped("checkaddrman"),
+    dropped("checkblockindex"),
+    dropped("checkblocks"),
+    dropped("checklevel"),
+    dropped("checkmempool"),
+    dropped("checkpoints"),
+    dropped("choosedatadir"),
+    rejected("cjdnsreachable", "CJDNS addresses are not supported"),
+    not_yet("coinstatsindex"),
+    works("conf", "=<file>", "Configuration file, relative to the data directory (bitcoin.conf)."),
+    works(
+        "connect",
+        "=<ip>",
+        "Connect to this peer and to no others of our own accord; 0 connects to none. May be given several times.",
+    )
+    .network_only(),
+    dropped("consolidatefeerate"),
+    rejected("daemon", "run it under a service manager, or in the background of a shell"),
+    rejected("daemonwait", "run it under a service manager, or in the background of a shell"),
+    not_yet("datacarrier"),
+    not_yet("datacarriersize"),
+    works("datadir", "=<dir>", "Data directory (~/.bitcoin); must exist.").forbids_negation(),
+    dropped("dbbatchsize"),
+    works("dbcache", "=<n>", "Memory for coins, MiB (450)."),
+    dropped("dbcrashratio"),
+    works(
+        "debug",
+        "=<category>",
+        "Write details of a category to the log, or of all: no value, 1 or all. May be given several times.",
+    ),
+    works("debugexclude", "=<category>", "Leave the details of a category out of the log."),
+    works("debuglogfile", "=<file>", "The log, relative to the chain's folder (debug.log); -nodebuglogfile writes none."),
+    not_yet("deprecatedrpc"),
+    dropped("disablewallet"),
+    dropped("discardfee"),
+    dropped("discover"),
+    dropped("dns"),
+    dropped("dnsseed"),
+    not_yet("dustrelayfee"),
+    rejected("externalip", "this node does not announce its address"),
+    dropped("fallbackfee"),
+    works("fastprune", "", "Block files of 64 KiB, for tests."),
+    dropped("fixedseeds"),
+    dropped("forcecompactdb"),
+    not_yet("forcednsseed"),
+    dropped("h"),
+    works("help", "", "Print this help and exit."),
+    dropped("help-debug"),
+    rejected("i2pacceptincoming", "I2P is not supported"),
+    rejected("i2psam", "I2P is not supported"),
+    not_yet("inboundrelaypercent"),
+    works("includeconf", "=<file>", "In the configuration file: another one to read, relative to the data directory."),
+    not_yet("incrementalrelayfee"),
+    rejected("ipcbind", "interprocess communication is not supported"),
+    dropped("keypool"),
+    dropped("lang"),
+    not_yet("limitancestorcount"),
+    dropped("limitancestorsize"),
+    works("limitclustercount", "=<n>", "Unconfirmed transactions that may be connected (64)."),
+    works("limitclustersize", "=<n>", "Virtual size of connected unconfirmed transactions, 1,000 bytes (101)."),
+    not_yet("limitdescendantcount"),
+    dropped("limitdescendantsize"),
+    works("listen", "", "Listen for peers (1, unless -connect is given)."),
+    dropped("listenonion"),
+    rejected("loadblock", "validate the file with 'assay validate', or submit its blocks"),
+    dropped("logips"),
+    works(
+        "loglevel",
+        "=<level>|<category>:<level>",
+        "How much -debug writes to the log: info, debug or trace (debug).",
+    )
+    .forbids_negation()
+    .needs_value(),
+    dropped("loglevelalways"),
+    dropped("logratelimit"),
+    dropped("logsourcelocations"),
+    dropped("logthreadnames"),
+    dropped("logtimemicros"),
+    dropped("logtimestamps"),
+    dropped("maxapsfee"),
+    works("maxconnections", "=<n>", "Peers at once (125)."),
+    works("maxmempool", "=<n>", "Memory for unconfirmed transactions, MB (300)."),
+    dropped("maxreceivebuffer"),
+    dropped("maxsendbuffer"),
+    dropped("maxsigcachesize"),
+    works("maxtipage", "=<n>", "Age of the tip up to which the chain counts as caught up with, seconds (86400)."),
+    dropped("maxtxfee"),
+    not_yet("maxuploadtarget"),
+    works("mempoolexpiry", "=<n>", "Hours after which an unconfirmed transaction is forgotten (336)."),
+    dropped("min"),
+    works("minimumchainwork", "=<hex>", "Work below which a chain is not that of the network."),
+    works("minrelaytxfee", "=<amt>", "Least fee rate for relay, BTC per 1,000 virtual bytes (0.000001)."),
+    dropped("mintxfee"),
+    works("mocktime", "=<n>", "The time to begin with, seconds since 1970, for tests: the clock then stands still."),
+    dropped("natpmp"),
+    not_yet("networkactive"),
+    rejected("onion", "Tor is not supported"),
+    rejected("onlynet", "networks cannot be chosen"),
+    works("par", "=<n>", "Threads that verify scripts; 0 takes one for each core, -n leaves n cores free (0)."),
+    not_yet("peerblockfilters"),
+    not_yet("peerbloomfilters"),
+    works("peertimeout", "=<n>", "Seconds that a new peer may be silent (60)."),
+    not_yet("permitbaremultisig"),
+    works("persistmempool", "", "Keep the mempool through a restart (1)."),
+    rejected("persistmempoolv1", "the file of the mempool is written in version 2"),
+    works("pid", "=<file>", "File with the process id, relative to the chain's folder (bitcoind.pid)."),
+    works("port", "=<port>", "Listen for peers on this port.").network_only(),
+    dropped("prevoutfetchthreads"),
+    dropped("printpriority"),
+    works("printtoconsole", "", "Write the log to standard output too (1)."),
+    rejected("privatebroadcast", "transactions cannot be sent over Tor or I2P"),
+    rejected("proxy", "connections through a proxy are not supported, and direct ones would show the address").needs_value(),
+    dropped("proxyrandomize"),
+    rejected("prune", "blocks cannot be removed"),
+    works("regtest", "", "The chain for regression tests."),
+    rejected("reindex", "rebuild into a new folder with 'assay validate'"),
+    rejected("reindex-chainstate", "move the folder chainstate away: it is built again from the blocks"),
+    dropped("resetguisettings"),
+    rejected("rest", "there is no REST interface"),
+    works("rpcallowip", "=<ip>", "Addresses that may use RPC, as address/bits or address/mask; needs -rpcbind. May be given several times."),
+    works("rpcauth", "=<userpw>", "A user of RPC with a hashed password, as share/rpcauth makes it. May be given several times.").secret(),
+    works("rpcbind", "=<addr>[:port]", "Listen for RPC on this address; needs -rpcallowip. May be given several times.").network_only(),
+    works("rpccookiefile", "=<loc>", "The cookie, relative to the chain's folder (.cookie)."),
+    not_yet("rpccookieperms"),
+    dropped("rpcdoccheck"),
+    works("rpcpassword", "=<pw>", "Password of -rpcuser.").secret(),
+    works("rpcport", "=<port>", "Listen for RPC on this port.").network_only(),
+    works("rpcservertimeout", "=<n>", "Seconds that a connection for RPC may be silent (30)."),
+    works("rpcthreads", "=<n>", "RPC calls at once (16)."),
+    works("rpcuser", "=<user>", "A user of RPC; no cookie is made then.").secret(),
+    rejected("rpcwhitelist", "every user may call every method"),
+    rejected("rpcwhitelistdefault", "every user may call every method"),
+    works("rpcworkqueue", "=<n>", "RPC calls that may wait for a thread (64)."),
+    not_yet("seednode"),
+    works("server", "", "Serve RPC (1)."),
+    works("settings", "=<file>", "File of settings, relative to the chain's folder (settings.json); -nosettings uses none."),
+    not_yet("shrinkdebugfile"),
+    rejected("shutdownnotify", "commands are not run on events"),
+    dropped("signer"),
+    works("signet", "", "The chain with signed blocks."),
+    works("signetchallenge", "=<hex>", "Script of a signet of its own.").forbids_negation(),
+    not_yet("signetseednode").forbids_negation(),
+    dropped("spendzeroconfchange"),
+    dropped("splash"),
+    rejected("startupnotify", "commands are not run on events"),
+    not_yet("stopafterblockimport"),
+    not_yet("stopatheight"),
+    works("test", "=<option>", "With -regtest: bip94 enforces the rule of BIP94."),
+    works("testactivationheight", "=<name@height>", "Height of a soft fork, for tests: segwit, bip34, dersig, cltv or csv."),
+    works("testnet", "", "The third test chain."),
+    works("testnet4", "", "The fourth test chain."),
+    not_yet("timeout"),
+    rejected("torcontrol", "Tor is not supported"),
+    dropped("torpassword").secret(),
+    dropped("txconfirmtarget"),
+    rejected("txindex", "use the index of 'assay node --index'"),
+    not_yet("txospenderindex"),
+    dropped("txreconciliation"),
+    not_yet("txsendrate"),
+    works("uacomment", "=<cmt>", "A comment in the user agent. May be given several times."),
+    dropped("uiplatform"),
+    dropped("unsafesqlitesync"),
+    dropped("v2transport"),
+    not_yet("vbparams"),
+    works("version", "", "Print the version and exit."),
+    rejected("wallet", "there is no wallet").network_only(),
+    dropped("walletbroadcast"),
+    dropped("walletcrosschain"),
+    dropped("walletdir").network_only(),
+    dropped("walletnotify"),
+    dropped("walletrbf"),
+    dropped("walletrejectlongchains"),
+    not_yet("whitebind"),
+    works("whitelist", "=<[permissions@]IP address or network>", "Permissions of peers by address. May be given several times."),
+    not_yet("whitelistforcerelay"),
+    not_yet("whitelistrelay"),
+    rejected("zmqpubhashblock", "there are no ZeroMQ notifications"),
+    dropped("zmqpubhashblockhwm"),
+    rejected("zmqpubhashtx", "there are no ZeroMQ notifications"),
+    dropped("zmqpubhashtxhwm"),
+    rejected("zmqpubrawblock", "there are no ZeroMQ notifications"),
+    dropped("zmqpubrawblockhwm"),
+    rejected("zmqpubrawtx", "there are no ZeroMQ notifications"),
+    dropped("zmqpubrawtxhwm"),
+    rejected("zmqpubsequence", "there are no ZeroMQ notifications"),
+    dropped("zmqpubsequencehwm"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_in_order_and_found() {
+        assert!(OPTIONS.is_sorted_by(|one, next| one.name < next.name));
+        for option in OPTIONS {
+            assert_eq!(find(option.name).map(|found| found.name), Some(option.name));
+        }
+        assert!(find("nosuch").is_none());
+        // A name with this beginning could only be given negated.
+        assert!(!OPTIONS.iter().any(|option| option.name.starts_with("no")));
+    }
+}
