@@ -72,8 +72,8 @@ pub use error::{ControlError, EngineError, OpenError};
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
 pub use mempool::{
-    MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolLoad, UNCONFIRMED_HEIGHT,
-    UnconfirmedTx,
+    MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolLoad, MiningChunk,
+    UNCONFIRMED_HEIGHT, UnconfirmedTx,
 };
 pub use mining::{
     BlockTemplate, LastTemplate, MiningConfig, Selection, TemplateOptions, TemplateTx,

@@ -89,7 +89,7 @@ pub struct TestAccept {
     pub txid: Option<Txid>,
     /// The same with witnesses.
     pub wtxid: Option<Wtxid>,
-    /// Virtual size (BIP141).
+    /// Virtual size, with signature operations.
     pub vsize: u32,
     /// Fee in satoshi.
     pub fee_sat: i64,
@@ -211,8 +211,14 @@ pub struct MempoolEntryInfo {
     pub vsize: u32,
     /// BIP141 weight.
     pub weight: u32,
+    /// Weight that counts against limits: more where signature operations count for more.
+    pub adjusted_weight: u32,
     /// Fee in satoshi.
     pub fee_sat: i64,
+    /// The fee that it counts as paying.
+    pub modified_fee_sat: i64,
+    /// Fee and weight of the transactions that are mined with it or not at all; `None` where there are no clusters.
+    pub chunk: Option<(i64, u64)>,
     /// When it was admitted, seconds since 1970.
     pub time: u64,
     /// Height of the tip at that moment.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use assay_wire::{Transaction, Txid};
+use assay_wire::{OutPoint, Transaction, Txid};
 
 use super::Engine;
-use crate::mempool::{Admitted, Candidate, SETTLING_ROUNDS, Wish, trial_verdict};
+use crate::mempool::{Admitted, Candidate, MiningChunk, SETTLING_ROUNDS, Wish, trial_verdict};
 use crate::types::{MempoolEntryInfo, MempoolInfo, TestAccept, TxReject};
 
 impl Engine {
@@ -107,6 +107,23 @@ impl Engine {
     /// One unconfirmed transaction.
     pub fn mempool_entry(&self, txid: &Txid) -> Option<MempoolEntryInfo> {
         self.lock_tree().mempool.entry_info(txid)
+    }
+
+    /// The chunks of the cluster of an unconfirmed transaction, best first; `None` where there are no clusters.
+    pub fn mempool_cluster(&self, txid: &Txid) -> Option<Vec<MiningChunk>> {
+        self.lock().mempool.cluster_chunks(txid)
+    }
+
+    /// All unconfirmed transactions in chunks, in the order in which miners take them; none where there are no clusters.
+    pub fn mempool_chunks(&self) -> Vec<MiningChunk> {
+        self.lock().mempool.chunks_best_first().unwrap_or_default()
+    }
+
+    /// The unconfirmed transaction that spends an output.
+    pub fn mempool_spender(&self, outpoint: &OutPoint) -> Option<(Txid, Arc<Transaction>)> {
+        let state = self.lock();
+        let txid = state.mempool.spender(outpoint)?;
+        state.mempool.get(txid).map(|entry| (*txid, Arc::clone(&entry.tx)))
     }
 
     /// An unconfirmed transaction.

@@ -2,20 +2,21 @@
 
 use assay_wire::Txid;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Member};
 use super::linearize::Rate;
 use super::pool::Mempool;
 
 /// Transactions that go into a block together or not at all.
-pub(crate) struct MiningChunk {
+#[derive(Clone, Debug)]
+pub struct MiningChunk {
     /// Which cluster it is of: a number that holds until the mempool changes.
     pub(crate) cluster: usize,
-    /// With what their owner has them count for.
-    pub(crate) fee_sat: i64,
-    /// With signature operations.
-    pub(crate) weight: u64,
-    /// Parents before children.
-    pub(crate) txids: Vec<Txid>,
+    /// Satoshi that they count as paying.
+    pub fee_sat: i64,
+    /// Their weight, with signature operations.
+    pub weight: u64,
+    /// The transactions, parents before children.
+    pub txids: Vec<Txid>,
 }
 
 /// Where a chunk stands among all (Core `txgraph.cpp`, `CompareMainTransactions`).
@@ -42,6 +43,33 @@ impl Mempool {
         });
         Some(chunks.into_iter().map(|(_, chunk)| chunk).collect())
     }
+}
+
+impl Mempool {
+    /// The chunk that a transaction is in.
+    pub(crate) fn chunk_of(&self, txid: &Txid) -> Option<MiningChunk> {
+        let (_, cluster) = self.graph.as_ref()?.cluster(txid)?;
+        let mut chunks = chunks_of(cluster);
+        let at = chunks.iter().position(|chunk| chunk.txids.contains(txid))?;
+        Some(chunks.swap_remove(at))
+    }
+
+    /// The chunks of the cluster that a transaction is in, in the best order; `None` when it is in none.
+    pub(crate) fn cluster_chunks(&mut self, txid: &Txid) -> Option<Vec<MiningChunk>> {
+        let graph = self.graph.as_mut()?;
+        graph.settle_some(usize::MAX);
+        graph.cluster(txid).map(|(_, cluster)| chunks_of(cluster))
+    }
+}
+
+fn chunks_of(cluster: &Cluster) -> Vec<MiningChunk> {
+    let chunk = |(rate, members): (Rate, &[Member])| MiningChunk {
+        cluster: 0,
+        fee_sat: rate.fee_sat,
+        weight: rate.weight,
+        txids: members.iter().map(|member| member.txid).collect(),
+    };
+    cluster.chunks().map(chunk).collect()
 }
 
 fn add_chunks(number: usize, cluster: &Cluster, out: &mut Vec<(Place, MiningChunk)>) {

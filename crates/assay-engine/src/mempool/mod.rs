@@ -39,7 +39,7 @@ pub(crate) use disconnected::DisconnectedTxs;
 pub use file::{MempoolFileDamage, MempoolFileError, MempoolLoad};
 pub(crate) use file::{Reader, Saved, write};
 pub use journal::{MempoolDelta, UnconfirmedTx};
-pub(crate) use mining::MiningChunk;
+pub use mining::MiningChunk;
 pub(crate) use pool::{Entry, Mempool};
 pub(crate) use turns::Turns;
 
@@ -74,7 +74,10 @@ impl Mempool {
             wtxid: entry.wtxid,
             vsize: entry.vsize,
             weight: entry.weight,
+            adjusted_weight: entry.adjusted_weight,
             fee_sat: entry.fee_sat,
+            modified_fee_sat: entry.modified_fee_sat(),
+            chunk: self.chunk_of(txid).map(|chunk| (chunk.fee_sat, chunk.weight)),
             time: entry.time,
             height: entry.height,
             depends: self.parents(entry),

@@ -159,6 +159,17 @@ impl<'a> Value<'a> {
         Some(Self { raw, text: self.text }).filter(|value| !value.is_null())
     }
 
+    /// The members of an object in the order written; `None` for other values.
+    pub fn members(self) -> Option<Vec<(String, Self)>> {
+        match serde_json::from_str(self.json()).ok()? {
+            RawParams::Named(members) => {
+                let text = self.text;
+                Some(members.into_iter().map(|(name, raw)| (name, Self { raw, text })).collect())
+            }
+            _ => None,
+        }
+    }
+
     /// The elements of an array; `None` for other values.
     pub fn elements(self) -> Option<Vec<Self>> {
         let list: Vec<&'a RawValue> = serde_json::from_str(self.json()).ok()?;

@@ -153,17 +153,7 @@ impl<'a> Args<'a> {
 
     /// An amount in coins, as a number or a string, in satoshis; `None` when it is missing.
     pub(crate) fn amount(&self, index: usize) -> Result<Option<i64>, RpcError> {
-        let Some(value) = self.values[index] else { return Ok(None) };
-        let text = match value.type_name() {
-            "string" => self.string(index)?,
-            "number" => Cow::Borrowed(value.json()),
-            _ => return Err(RpcError::new(Code::Type, "Amount is not a number or string")),
-        };
-        let sat = parse_amount(&text).ok_or_else(|| RpcError::new(Code::Type, "Invalid amount"))?;
-        if !(0..=MONEY_MAX_SAT).contains(&sat) {
-            return Err(RpcError::new(Code::Type, "Amount out of range"));
-        }
-        Ok(Some(sat))
+        self.values[index].map(amount_of).transpose()
     }
 
     /// A fee rate in coins per 1,000 virtual bytes, in satoshis, or `default`.
@@ -177,6 +167,115 @@ impl<'a> Args<'a> {
         }
         Ok(rate)
     }
+}
+
+/// The text of a string inside of an argument.
+pub(crate) fn string_of(value: Value<'_>) -> Result<Cow<'_, str>, RpcError> {
+    value.string().ok_or_else(|| wrong_type(Some(value), "string"))
+}
+
+/// An integer inside of an argument.
+pub(crate) fn integer_of<T: TryFrom<i64>>(value: Value<'_>) -> Result<T, RpcError> {
+    if value.type_name() != "number" {
+        return Err(wrong_type(Some(value), "number"));
+    }
+    let parsed = value.json().parse::<i64>().ok().and_then(|number| T::try_from(number).ok());
+    parsed.ok_or_else(|| RpcError::new(Code::Misc, "JSON integer out of range"))
+}
+
+/// A member that is an integer.
+pub(crate) fn integer_member<T: TryFrom<i64>>(
+    object: Value<'_>,
+    name: &str,
+) -> Result<T, RpcError> {
+    object.member(name).map_or_else(|| Err(wrong_type(None, "number")), integer_of)
+}
+
+/// A member that is a txid.
+pub(crate) fn hash_member(object: Value<'_>, name: &str) -> Result<Txid, RpcError> {
+    let value = object.member(name).ok_or_else(|| wrong_type(None, "string"))?;
+    txid_of(&string_of(value)?, name)
+}
+
+/// A txid; `name` is what the error calls it.
+pub(crate) fn txid_of(text: &str, name: &str) -> Result<Txid, RpcError> {
+    text.parse().map_err(|_| bad_hash(text, name))
+}
+
+/// A member that is hexadecimal data.
+pub(crate) fn hex_member(object: Value<'_>, name: &str) -> Result<Vec<u8>, RpcError> {
+    let value = object.member(name).ok_or_else(|| wrong_type(None, "string"))?;
+    hex_of(value, name)
+}
+
+/// Hexadecimal data; `name` is what the error calls it.
+pub(crate) fn hex_of(value: Value<'_>, name: &str) -> Result<Vec<u8>, RpcError> {
+    value.hex().ok_or_else(|| {
+        let shown: String = value.string().unwrap_or_default().chars().take(SHOWN_MAX).collect();
+        let text = format!("{name} must be hexadecimal string (not '{shown}')");
+        RpcError::new(Code::InvalidParameter, text)
+    })
+}
+
+/// An amount in coins, in satoshis.
+pub(crate) fn amount_of(value: Value<'_>) -> Result<i64, RpcError> {
+    let text = match value.type_name() {
+        "string" => string_of(value)?,
+        "number" => Cow::Borrowed(value.json()),
+        _ => return Err(RpcError::new(Code::Type, "Amount is not a number or string")),
+    };
+    let sat = parse_amount(&text).ok_or_else(|| RpcError::new(Code::Type, "Invalid amount"))?;
+    if !(0..=MONEY_MAX_SAT).contains(&sat) {
+        return Err(RpcError::new(Code::Type, "Amount out of range"));
+    }
+    Ok(sat)
+}
+
+/// Checks the types of the members of an object, of which any may be missing and there may be no others (`RPCTypeCheckObj`).
+pub(crate) fn check_members(
+    object: Option<Value<'_>>,
+    types: &[(&str, &str)],
+) -> Result<(), RpcError> {
+    for (name, value) in object.and_then(Value::members).unwrap_or_default() {
+        let Some((_, expected)) = types.iter().find(|(known, _)| *known == name) else {
+            return Err(RpcError::new(Code::Type, format!("Unexpected key {name}")));
+        };
+        check_member(&name, value, expected)?;
+    }
+    Ok(())
+}
+
+/// The same where none may be missing.
+pub(crate) fn require_members(object: Value<'_>, types: &[(&str, &str)]) -> Result<(), RpcError> {
+    if object.type_name() != "object" {
+        return Err(wrong_type(Some(object), "object"));
+    }
+    for (name, expected) in types {
+        require_member(object, name, expected)?;
+    }
+    check_members(Some(object), types)
+}
+
+/// Checks that an object has a member, and its type.
+pub(crate) fn require_member(
+    object: Value<'_>,
+    name: &str,
+    expected: &str,
+) -> Result<(), RpcError> {
+    match object.member(name) {
+        Some(value) => check_member(name, value, expected),
+        None => Err(RpcError::new(Code::Type, format!("Missing {name}"))),
+    }
+}
+
+fn check_member(name: &str, value: Value<'_>, expected: &str) -> Result<(), RpcError> {
+    let found = value.type_name();
+    if found == expected || found == "null" {
+        return Ok(());
+    }
+    let text =
+        format!("JSON value of type {found} for field {name} is not of expected type {expected}");
+    Err(RpcError::new(Code::Type, text))
 }
 
 /// Puts named arguments in the places the method has for them. An argument called `args` holds
@@ -304,6 +403,8 @@ impl Kind {
     }
 }
 
+/// How much of bad data an error repeats.
+const SHOWN_MAX: usize = 1024;
 const COIN: i64 = 100_000_000;
 const AMOUNT_DECIMALS: i32 = 8;
 const MONEY_MAX_SAT: i64 = 21_000_000 * COIN;

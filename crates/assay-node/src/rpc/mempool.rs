@@ -46,30 +46,29 @@ pub(super) const GETRAWMEMPOOL: Method = Method {
             "mempool_sequence",
             Kind::Bool,
             Need::Default("false"),
-            "Not available: changes are not numbered",
+            "Also the number of the last change; the result is then an object with txids and mempool_sequence",
         ),
     ],
     result: "[ \"hex\", ... ]    (json array) The ids; with verbose=true, an object of entries as getmempoolentry shows them",
     example: "true",
     prepare: |_, args| {
         let verbose = args.bool_or(0, false)?;
-        if args.bool_or(1, false)? {
-            let message = if verbose {
-                "Verbose results cannot contain mempool sequence values."
-            } else {
-                "Mempool sequence values are not available"
-            };
+        let with_sequence = args.bool_or(1, false)?;
+        if verbose && with_sequence {
+            let message = "Verbose results cannot contain mempool sequence values.";
             return Err(RpcError::new(Code::InvalidParameter, message));
         }
         Ok(Job::call(args, move |node, out| {
             if verbose {
                 list_entries(node, out);
+            } else if with_sequence {
+                let sequence = node.engine.mempool_updates() + 1;
+                let mut object = Json::new(out).object();
+                list_ids(node, object.key("txids"));
+                object.key("mempool_sequence").int(sequence);
+                object.end();
             } else {
-                let mut ids = Json::new(out).array();
-                for txid in node.engine.mempool_txids() {
-                    ids.item().text(txid);
-                }
-                ids.end();
+                list_ids(node, Json::new(out));
             }
             Ok(())
         }))
@@ -79,13 +78,14 @@ pub(super) const GETRAWMEMPOOL: Method = Method {
 pub(super) const GETMEMPOOLENTRY: Method = Method {
     name: "getmempoolentry",
     category: "blockchain",
-    about: "What is known of a transaction in the mempool. Unlike Bitcoin Core's, entries have no chunk \
-            figures; on chains without a limit of connected transactions they have none of ancestors and \
-            descendants either.",
+    about: "What is known of a transaction in the mempool. On chains without a limit of connected transactions \
+            there are no figures of chunks, ancestors and descendants.",
     args: &[required("txid", Kind::Hex, "The transaction id")],
     result: "\
 {                                (json object)
-  \"vsize\" : n,                   (numeric) Virtual size (BIP141)
+  \"vsize_adjusted\" : n,          (numeric) Virtual size, more where signature operations count for more
+  \"vsize\" : n,                   (numeric) The same
+  \"vsize_bip141\" : n,            (numeric) Virtual size (BIP141)
   \"weight\" : n,                  (numeric) Weight (BIP141)
   \"time\" : xxx,                  (numeric) When it entered, seconds since 1970
   \"height\" : n,                  (numeric) Height of the tip then
@@ -94,11 +94,13 @@ pub(super) const GETMEMPOOLENTRY: Method = Method {
   \"ancestorcount\" : n,           (numeric, optional) Ancestors, itself included
   \"ancestorsize\" : n,            (numeric, optional) Their virtual size
   \"wtxid\" : \"hex\",               (string) Hash with witnesses
+  \"chunkweight\" : n,             (numeric, optional) Weight of the transactions that are mined with it or not at all
   \"fees\" : {                     (json object)
     \"base\" : n,                  (numeric) The fee
-    \"modified\" : n,              (numeric) The same: fees are not modified here
+    \"modified\" : n,              (numeric) The fee that it counts as paying
     \"ancestor\" : n,              (numeric, optional) Fees of the ancestors, itself included
-    \"descendant\" : n             (numeric, optional) Fees of the descendants, itself included
+    \"descendant\" : n,            (numeric, optional) Fees of the descendants, itself included
+    \"chunk\" : n                  (numeric, optional) Fees of the transactions that are mined with it or not at all
   },
   \"depends\" : [ \"hex\", ... ],    (json array) Unconfirmed transactions it spends
   \"spentby\" : [ \"hex\", ... ],    (json array) Unconfirmed transactions that spend it
@@ -149,6 +151,14 @@ fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     Ok(())
 }
 
+fn list_ids(node: &Node<'_>, json: Json<'_>) {
+    let mut ids = json.array();
+    for txid in node.engine.mempool_txids() {
+        ids.item().text(txid);
+    }
+    ids.end();
+}
+
 fn list_entries(node: &Node<'_>, out: &mut Vec<u8>) {
     let entries = node.engine.mempool_entries();
     let limited = node.engine.mempool_info().cluster_count_max.is_some();
@@ -169,7 +179,7 @@ fn list_entries(node: &Node<'_>, out: &mut Vec<u8>) {
 
 /// Sums over ancestors and descendants, the transaction itself included.
 #[derive(Debug, PartialEq, Eq)]
-struct Relatives {
+pub(super) struct Relatives {
     ancestors: Sum,
     descendants: Sum,
 }
@@ -182,7 +192,7 @@ struct Sum {
 }
 
 impl Relatives {
-    fn of_one(node: &Node<'_>, entry: &MempoolEntryInfo) -> Option<Self> {
+    pub(super) fn of_one(node: &Node<'_>, entry: &MempoolEntryInfo) -> Option<Self> {
         node.engine.mempool_info().cluster_count_max?;
         Some(Self::new(entry, |id| node.engine.mempool_entry(id)))
     }
@@ -195,7 +205,7 @@ impl Relatives {
             while let Some(entry) = open.pop() {
                 sum.count += 1;
                 sum.vsize += u64::from(entry.vsize);
-                sum.fee_sat += entry.fee_sat;
+                sum.fee_sat = sum.fee_sat.saturating_add(entry.modified_fee_sat);
                 let fresh = next(&entry).iter().filter(|id| seen.insert(**id));
                 open.extend(fresh.filter_map(&find));
             }
@@ -205,8 +215,14 @@ impl Relatives {
     }
 }
 
-fn write_entry(entry: &MempoolEntryInfo, relatives: Option<&Relatives>, object: &mut Object<'_>) {
+pub(super) fn write_entry(
+    entry: &MempoolEntryInfo,
+    relatives: Option<&Relatives>,
+    object: &mut Object<'_>,
+) {
+    object.key("vsize_adjusted").int(entry.vsize);
     object.key("vsize").int(entry.vsize);
+    object.key("vsize_bip141").int(entry.weight.div_ceil(4));
     object.key("weight").int(entry.weight);
     object.key("time").int(entry.time);
     object.key("height").int(entry.height);
@@ -217,15 +233,24 @@ fn write_entry(entry: &MempoolEntryInfo, relatives: Option<&Relatives>, object: 
         object.key("ancestorsize").int(ancestors.vsize);
     }
     object.key("wtxid").text(entry.wtxid);
+    if let Some((_, weight)) = entry.chunk {
+        object.key("chunkweight").int(weight);
+    }
     let mut fees = object.key("fees").object();
     fees.key("base").amount(entry.fee_sat);
-    fees.key("modified").amount(entry.fee_sat);
+    fees.key("modified").amount(entry.modified_fee_sat);
     if let Some(Relatives { ancestors, descendants }) = relatives {
         fees.key("ancestor").amount(ancestors.fee_sat);
         fees.key("descendant").amount(descendants.fee_sat);
     }
+    if let Some((fee_sat, _)) = entry.chunk {
+        fees.key("chunk").amount(fee_sat);
+    }
     fees.end();
-    for (name, ids) in [("depends", &entry.depends), ("spentby", &entry.spent_by)] {
+    // In the order in which ids are printed.
+    let mut depends = entry.depends.clone();
+    depends.sort_by(|a, b| a.0.iter().rev().cmp(b.0.iter().rev()));
+    for (name, ids) in [("depends", &depends), ("spentby", &entry.spent_by)] {
         let mut list = object.key(name).array();
         for txid in ids {
             list.item().text(txid);
@@ -249,7 +274,10 @@ mod tests {
             wtxid: Wtxid([id; 32]),
             vsize: 100 * u32::from(id),
             weight: 400,
+            adjusted_weight: 400,
             fee_sat: i64::from(id),
+            modified_fee_sat: i64::from(id),
+            chunk: None,
             time: 0,
             height: 1,
             depends: depends.iter().map(|&id| Txid([id; 32])).collect(),

@@ -13,15 +13,58 @@ use crate::jsonrpc::{Json, Object};
 
 /// Writes the members of a `scriptPubKey` object into `object`.
 pub(crate) fn write_script_pubkey(params: &ChainParams, script: &[u8], object: &mut Object<'_>) {
-    let kind = OutputKind::of(script, params.cash.is_some());
-    let address = destination(&kind).map(|destination| address::encode(params, destination));
+    write_script_members(params, script, true, object);
+}
+
+/// The same, perhaps without the script as hexadecimal data.
+pub(crate) fn write_script_members(
+    params: &ChainParams,
+    script: &[u8],
+    with_hex: bool,
+    object: &mut Object<'_>,
+) {
+    write_described(params, script, &infer_descriptor(params, script), with_hex, object);
+}
+
+/// The same with a descriptor that says more than can be seen in the script.
+pub(crate) fn write_script_described(
+    params: &ChainParams,
+    script: &[u8],
+    descriptor: &str,
+    object: &mut Object<'_>,
+) {
+    write_described(params, script, descriptor, true, object);
+}
+
+fn write_described(
+    params: &ChainParams,
+    script: &[u8],
+    descriptor: &str,
+    with_hex: bool,
+    object: &mut Object<'_>,
+) {
     object.key("asm").string(&asm(params, script, false));
-    object.key("desc").string(&descriptor(&kind, address.as_deref(), script));
-    object.key("hex").hex(script);
-    if let Some(address) = &address {
-        object.key("address").string(address);
+    object.key("desc").string(descriptor);
+    if with_hex {
+        object.key("hex").hex(script);
     }
-    object.key("type").string(kind_name(&kind));
+    if let Some(address) = address_of(params, script) {
+        object.key("address").string(&address);
+    }
+    object.key("type").string(kind_name(&OutputKind::of(script, params.cash.is_some())));
+}
+
+/// The address of outputs with this script, if it has one.
+pub(crate) fn address_of(params: &ChainParams, script: &[u8]) -> Option<String> {
+    let kind = OutputKind::of(script, params.cash.is_some());
+    destination(&kind).map(|destination| address::encode(params, destination))
+}
+
+/// Whether a script can be cut into opcodes that exist, with pushes of allowed length (`HasValidOps`).
+pub(crate) fn has_valid_ops(script: &[u8]) -> bool {
+    Instructions::new(script).all(|instruction| {
+        instruction.is_some_and(|i| i.opcode <= op::NOP10 && i.data.len() <= ELEMENT_BYTES_MAX)
+    })
 }
 
 /// Writes a `scriptSig` object.
@@ -105,8 +148,7 @@ fn descriptor(kind: &OutputKind<'_>, address: Option<&str>, script: &[u8]) -> St
 /// The same of a script by itself.
 pub(crate) fn infer_descriptor(params: &ChainParams, script: &[u8]) -> String {
     let kind = OutputKind::of(script, params.cash.is_some());
-    let address = destination(&kind).map(|destination| address::encode(params, destination));
-    descriptor(&kind, address.as_deref(), script)
+    descriptor(&kind, address_of(params, script).as_deref(), script)
 }
 
 /// The checksum of BIP380; `None` for text that no descriptor is made of.

@@ -63,7 +63,9 @@ pub(super) const TESTMEMPOOLACCEPT: Method = Method {
     \"txid\" : \"hex\",                        (string) The transaction id
     \"wtxid\" : \"hex\",                       (string) Hash with witnesses
     \"allowed\" : true|false,                (boolean, optional) Whether it would be admitted; absent where an earlier one is at fault
-    \"vsize\" : n,                           (numeric, optional) Virtual size, if allowed
+    \"vsize_adjusted\" : n,                  (numeric, optional) Virtual size, more where signature operations count for more, if allowed
+    \"vsize\" : n,                           (numeric, optional) The same
+    \"vsize_bip141\" : n,                    (numeric, optional) Virtual size (BIP141)
     \"fees\" : {                             (json object, optional) If allowed
       \"base\" : n,                          (numeric) The fee
       \"effective-feerate\" : n,             (numeric) Fee per 1,000 virtual bytes
@@ -303,7 +305,9 @@ fn write_verdict(tx: &Transaction, verdict: &TestAccept, stopped: &mut bool, jso
         None => {
             let vsize = i64::from(verdict.vsize.max(1));
             object.key("allowed").bool(true);
+            object.key("vsize_adjusted").int(verdict.vsize);
             object.key("vsize").int(verdict.vsize);
+            object.key("vsize_bip141").count(view.weight().div_ceil(4));
             let mut fees = object.key("fees").object();
             fees.key("base").amount(verdict.fee_sat);
             fees.key("effective-feerate").amount(verdict.fee_sat.saturating_mul(1000) / vsize);

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    blocks, branches, chain, coins, control, deployments, generate, index, mempool, mempool_file,
-    mining, network, peers, scan, submit, template, testing, transactions,
+    blocks, branches, chain, coins, control, deployments, describe, fees, generate, index, mempool,
+    mempool_file, mining, network, peers, proof, raw, relatives, scan, sign_raw, statistics,
+    submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -204,6 +205,11 @@ const METHODS: &[&Method] = &[
     &scan::SCANTXOUTSET,
     &coins::GETTXOUT,
     &coins::GETTXOUTSETINFO,
+    &relatives::GETMEMPOOLANCESTORS,
+    &relatives::GETMEMPOOLCLUSTER,
+    &relatives::GETMEMPOOLDESCENDANTS,
+    &relatives::GETMEMPOOLFEERATEDIAGRAM,
+    &relatives::GETTXSPENDINGPREVOUT,
     &mempool::GETMEMPOOLENTRY,
     &mempool::GETMEMPOOLINFO,
     &mempool::GETRAWMEMPOOL,
@@ -239,6 +245,20 @@ const METHODS: &[&Method] = &[
     &peers::ADDNODE,
     &peers::DISCONNECTNODE,
     &peers::GETADDEDNODEINFO,
+    &proof::GETTXOUTPROOF,
+    &proof::VERIFYTXOUTPROOF,
+    &statistics::GETBLOCKSTATS,
+    &statistics::GETCHAINTXSTATS,
+    &statistics::VERIFYCHAIN,
+    &fees::ESTIMATESMARTFEE,
+    &describe::CREATEMULTISIG,
+    &describe::DECODESCRIPT,
+    &describe::DERIVEADDRESSES,
+    &describe::GETDESCRIPTORINFO,
+    &describe::VALIDATEADDRESS,
+    &sign_raw::SIGNRAWTRANSACTIONWITHKEY,
+    &raw::CREATERAWTRANSACTION,
+    &raw::DECODERAWTRANSACTION,
     &transactions::GETRAWTRANSACTION,
     &submit::SENDRAWTRANSACTION,
     &submit::TESTMEMPOOLACCEPT,

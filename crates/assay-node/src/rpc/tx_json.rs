@@ -33,8 +33,19 @@ impl<'a> Spent<'a> {
     }
 }
 
-/// Writes the members that describe `tx` into `object`.
+/// Writes the members that describe `tx` into `object`, the transaction as hexadecimal data included.
 pub(super) fn write_tx(
+    params: &ChainParams,
+    tx: Tx<'_>,
+    spent: Spent<'_>,
+    object: &mut Object<'_>,
+) {
+    write_tx_members(params, tx, spent, object);
+    object.key("hex").hex(tx.raw());
+}
+
+/// The same without that.
+pub(super) fn write_tx_members(
     params: &ChainParams,
     tx: Tx<'_>,
     spent: Spent<'_>,
@@ -67,7 +78,6 @@ pub(super) fn write_tx(
         let paid_out: i64 = tx.outputs().map(|output| output.value).sum();
         object.key("fee").amount(paid_in - paid_out);
     }
-    object.key("hex").hex(tx.raw());
 }
 
 fn write_input(

@@ -156,8 +156,12 @@ fn pay_to_key(key: &[u8]) -> Vec<u8> {
 
 /// Pays to the hash of a key.
 pub(super) fn pay_to_key_hash(key: &[u8]) -> Vec<u8> {
-    let hash = hash160(key);
-    [&[op::DUP, op::HASH160, 20][..], &hash, &[op::EQUALVERIFY, op::CHECKSIG]].concat()
+    pay_to_key_hash_of(&hash160(key))
+}
+
+/// The same, of a hash of 20 bytes.
+pub(super) fn pay_to_key_hash_of(hash: &[u8]) -> Vec<u8> {
+    [&[op::DUP, op::HASH160, 20][..], hash, &[op::EQUALVERIFY, op::CHECKSIG]].concat()
 }
 
 /// A witness program of version 0 or 1.

@@ -1,0 +1,407 @@
+//! Addresses and scripts by themselves: what they are, and what can be made of them.
+
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::OutputKind;
+use assay_consensus::script::opcode::{Instructions, is_op_success, op};
+use assay_hash::{hash160, sha256};
+
+use super::address::{self, Destination};
+use super::args::{self, Args};
+use super::decode::Payee;
+use super::descriptor::{Descriptor, NeedsPrivateKey, multisig, pay_to_key_hash, witness};
+use super::scan::parse_range;
+use super::script::{
+    descriptor_checksum, has_valid_ops, infer_descriptor, write_script_members, write_script_pubkey,
+};
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Rpc};
+use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
+
+pub(super) const VALIDATEADDRESS: Method = Method {
+    name: "validateaddress",
+    category: "util",
+    about: "Whether an address is one of this chain, and what it pays to.",
+    args: &[required("address", Kind::Text, "The address")],
+    result: "\
+{                              (json object)
+  \"isvalid\" : true|false,      (boolean) Whether it is; if not, only error and error_locations follow
+  \"address\" : \"str\",           (string, optional) The address as it is usually written
+  \"scriptPubKey\" : \"hex\",      (string, optional) The script of outputs that pay to it
+  \"isscript\" : true|false,     (boolean, optional) Whether it is the hash of a script
+  \"iswitness\" : true|false,    (boolean, optional) Whether it is a witness program
+  \"witness_version\" : n,       (numeric, optional) Its version
+  \"witness_program\" : \"hex\",   (string, optional) The program
+  \"error_locations\" : [],      (json array, optional) Always empty
+  \"error\" : \"str\"              (string, optional) What is wrong with it
+}",
+    example: "\"bc1q09vm5lfy0j5reeulh4x5752q25uqqvz34hufdl\"",
+    prepare: |rpc, args| {
+        let payee = Payee::parse(&rpc.params, &args.string(0)?);
+        Ok(Job::call(args, move |node, out| {
+            let mut object = Json::new(out).object();
+            object.key("isvalid").bool(payee.is_ok());
+            match &payee {
+                Ok(payee) => write_payee(&node.rpc.params, payee, &mut object),
+                Err(error) => {
+                    object.key("error_locations").array().end();
+                    object.key("error").string(error);
+                }
+            }
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const DECODESCRIPT: Method = Method {
+    name: "decodescript",
+    category: "rawtransactions",
+    about: "Shows what a script is, and the addresses of scripts around it.",
+    args: &[required("hexstring", Kind::Hex, "The script")],
+    result: "\
+{                          (json object)
+  \"asm\" : \"str\",           (string) The script, disassembled
+  \"desc\" : \"str\",          (string) A descriptor of it
+  \"address\" : \"str\",       (string, optional) Its address, if it has one
+  \"type\" : \"str\",          (string) Its type, such as pubkeyhash
+  \"p2sh\" : \"str\",          (string, optional) Address of the hash of this script
+  \"segwit\" : {             (json object, optional) A witness program for this script
+    \"asm\" : \"str\", \"desc\" : \"str\", \"hex\" : \"hex\", \"address\" : \"str\", \"type\" : \"str\",
+    \"p2sh-segwit\" : \"str\"  (string) Address of the hash of the program
+  }
+}",
+    example: "\"hexstring\"",
+    prepare: |_, args| {
+        let value = args.value(0).filter(|_| args.string(0).is_ok_and(|text| !text.is_empty()));
+        let script = value.map_or(Ok(Vec::new()), |value| args::hex_of(value, "argument"))?;
+        Ok(Job::call(args, move |node, out| {
+            let mut object = Json::new(out).object();
+            write_decoded(&node.rpc.params, &script, &mut object);
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const CREATEMULTISIG: Method = Method {
+    name: "createmultisig",
+    category: "util",
+    about: "Makes an address that some of several keys can spend from.",
+    args: &[
+        required("nrequired", Kind::Number, "How many must sign"),
+        required("keys", Kind::Array, "The public keys"),
+        optional(
+            "address_type",
+            Kind::Text,
+            Need::Default("legacy"),
+            "\"legacy\", \"p2sh-segwit\" or \"bech32\"",
+        ),
+    ],
+    result: "\
+{                            (json object)
+  \"address\" : \"str\",         (string) The address
+  \"redeemScript\" : \"hex\",    (string) The script behind it
+  \"descriptor\" : \"str\",      (string) A descriptor of it
+  \"warnings\" : [ \"str\" ]     (json array, optional) Why it is of another type
+}",
+    example: "2, [\"03789ed0bb717d88f7d321a368d905e7430207ebbd82bd342cf11ae157a7ace5fd\",\"03dbc6764b8884a92e871274b87583e6d5c2a58819473e17e107ef3f6aa5a61626\"]",
+    prepare: create_multisig,
+};
+
+pub(super) const DERIVEADDRESSES: Method = Method {
+    name: "deriveaddresses",
+    category: "util",
+    about: "The addresses of a descriptor.",
+    args: &[
+        required("descriptor", Kind::Text, "The descriptor, with its checksum"),
+        optional(
+            "range",
+            Kind::Any,
+            Need::Optional,
+            "Which positions of a ranged descriptor: the end, or [begin, end]",
+        ),
+    ],
+    result: "[ \"str\", ... ]    (json array) The addresses; an array of such where a path names alternatives",
+    example: "\"wpkh([d34db33f/84h/0h/0h]xpub6DJ2dNUysrn5Vt36jH2KLBT2i1auw1tTSSomg8PhqNiUtx8QX2SvC9nrHu81fT41fvDUnhMjEzQgXnQjKEu3oaqMSzhSrHMxyyoEAmUHQbY/0/*)#cjjspncu\", \"[0,2]\"",
+    prepare: derive_addresses,
+};
+
+pub(super) const GETDESCRIPTORINFO: Method = Method {
+    name: "getdescriptorinfo",
+    category: "util",
+    about: "What a descriptor is. It is not written anew: Bitcoin Core shows private keys as public ones.",
+    args: &[required("descriptor", Kind::Text, "The descriptor")],
+    result: "\
+{                                (json object)
+  \"descriptor\" : \"str\",          (string) The descriptor with its checksum
+  \"checksum\" : \"str\",            (string) The checksum
+  \"isrange\" : true|false,        (boolean) Whether it stands for scripts at many positions
+  \"issolvable\" : true|false,     (boolean) Whether it says how to spend
+  \"hasprivatekeys\" : true|false  (boolean) Whether it holds a private key
+}",
+    example: "\"wpkh([d34db33f/84h/0h/0h]0279be667ef9dcbbac55a06295Ce870b07029Bfcdb2dce28d959f2815b16f81798)\"",
+    prepare: |rpc, args| {
+        let text = args.string(0)?.into_owned();
+        let all = Descriptor::parse(&rpc.params, &text).map_err(bad_key)?;
+        let body = text.split('#').next().unwrap_or_default().to_owned();
+        let is_range = all.iter().any(Descriptor::is_range);
+        let is_solvable =
+            !matches!(all[..], [Descriptor::Addr(_) | Descriptor::Raw(_) | Descriptor::RawTr(_)]);
+        let has_private = ["prv", "PRV"].iter().any(|mark| body.contains(mark));
+        Ok(Job::call(args, move |_, out| {
+            let checksum = descriptor_checksum(&body).unwrap_or_default();
+            let mut object = Json::new(out).object();
+            object.key("descriptor").string(&format!("{body}#{checksum}"));
+            object.key("checksum").string(&checksum);
+            object.key("isrange").bool(is_range);
+            object.key("issolvable").bool(is_solvable);
+            object.key("hasprivatekeys").bool(has_private);
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+fn bad_key(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
+    RpcError::new(Code::InvalidAddressOrKey, text)
+}
+
+fn bad(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
+    RpcError::new(Code::InvalidParameter, text)
+}
+
+fn write_payee(params: &ChainParams, payee: &Payee, object: &mut Object<'_>) {
+    object.key("address").string(&address::encode(params, payee.destination()));
+    object.key("scriptPubKey").hex(&payee.script());
+    match payee {
+        Payee::PubkeyHash(_) | Payee::ScriptHash(_) => {
+            object.key("isscript").bool(matches!(payee, Payee::ScriptHash(_)));
+            object.key("iswitness").bool(false);
+        }
+        Payee::Witness { version, program } => {
+            // Of unknown programs nothing is said about scripts.
+            let is_script = match (version, program.len()) {
+                (0, 20) => Some(false),
+                (0, 32) | (1, 32 | 2) => Some(true),
+                _ => None,
+            };
+            if let Some(is_script) = is_script {
+                object.key("isscript").bool(is_script);
+            }
+            object.key("iswitness").bool(true);
+            object.key("witness_version").int(*version);
+            object.key("witness_program").hex(program);
+        }
+    }
+}
+
+fn write_decoded(params: &ChainParams, script: &[u8], object: &mut Object<'_>) {
+    write_script_members(params, script, false, object);
+    let kind = OutputKind::of(script, params.cash.is_some());
+    if !can_be_wrapped(&kind, script) {
+        return;
+    }
+    let p2sh = |script: &[u8]| address::encode(params, Destination::ScriptHash(&hash160(script)));
+    object.key("p2sh").string(&p2sh(script));
+    let program = match &kind {
+        _ if params.cash.is_some() => return,
+        OutputKind::PubKey(key) if key.len() == 33 => witness(0, &hash160(key)),
+        OutputKind::PubKeyHash(hash) => witness(0, hash),
+        OutputKind::Multisig { keys, .. } if keys.iter().all(|key| key.len() == 33) => {
+            witness(0, &sha256(script))
+        }
+        OutputKind::NonStandard => witness(0, &sha256(script)),
+        _ => return,
+    };
+    let mut segwit = object.key("segwit").object();
+    let inner = infer_descriptor(params, script);
+    let inner = inner.split('#').next().unwrap_or_default();
+    let is_known = program.len() == 34 && inner.starts_with("multi(");
+    if is_known {
+        let text = format!("wsh({inner})");
+        let checksum = descriptor_checksum(&text).unwrap_or_default();
+        super::script::write_script_described(
+            params,
+            &program,
+            &format!("{text}#{checksum}"),
+            &mut segwit,
+        );
+    } else {
+        write_script_pubkey(params, &program, &mut segwit);
+    }
+    segwit.key("p2sh-segwit").string(&p2sh(&program));
+    segwit.end();
+}
+
+/// Whether outputs could pay to the hash of such a script.
+fn can_be_wrapped(kind: &OutputKind<'_>, script: &[u8]) -> bool {
+    let is_final = matches!(
+        kind,
+        OutputKind::NullData
+            | OutputKind::ScriptHash(_)
+            | OutputKind::WitnessUnknown { .. }
+            | OutputKind::Taproot(_)
+            | OutputKind::Anchor(_)
+    );
+    let is_unspendable = script.first() == Some(&op::RETURN) || script.len() > 10_000;
+    if is_final || is_unspendable || !has_valid_ops(script) {
+        return false;
+    }
+    Instructions::new(script)
+        .flatten()
+        .all(|one| one.opcode != op::CHECKSIGADD && !is_op_success(one.opcode))
+}
+
+fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+    let required: i32 = args.integer(0)?;
+    let mut keys = Vec::new();
+    for value in args.value(1).and_then(Value::elements).unwrap_or_default() {
+        keys.push(public_key(&args::string_of(value)?)?);
+    }
+    let kind = args.optional_string(2)?.map_or("legacy".to_owned(), std::borrow::Cow::into_owned);
+    if !["legacy", "p2sh-segwit", "bech32", "bech32m"].contains(&&*kind) {
+        return Err(bad_key(format!("Unknown address type '{kind}'")));
+    }
+    if kind == "bech32m" {
+        return Err(bad_key("createmultisig cannot create bech32m multisig addresses"));
+    }
+    let count = keys.len();
+    if required < 1 {
+        return Err(bad("a multisignature address must require at least one key to redeem"));
+    }
+    if (count as i64) < i64::from(required) {
+        return Err(bad(format!(
+            "not enough keys supplied (got {count} keys, but need at least {required} to redeem)"
+        )));
+    }
+    if count > KEYS_MAX {
+        return Err(bad(format!(
+            "Number of keys involved in the multisignature address creation > {KEYS_MAX}\nReduce the number"
+        )));
+    }
+    let refs: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    let inner = multisig(required as u8, &refs);
+    let has_long_keys = keys.iter().any(|key| key.len() != 33);
+    let used = if has_long_keys || rpc.params.cash.is_some() { "legacy" } else { &*kind };
+    if used == "legacy" && inner.len() > ELEMENT_BYTES_MAX {
+        return Err(bad(format!(
+            "redeemScript exceeds size limit: {} > {ELEMENT_BYTES_MAX}",
+            inner.len()
+        )));
+    }
+    let texts: Vec<String> = keys.iter().map(|key| faster_hex::hex_string(key)).collect();
+    let multi = format!("multi({required},{})", texts.join(","));
+    let program = witness(0, &sha256(&inner));
+    let (payee, text) = match used {
+        "legacy" => (Payee::ScriptHash(hash160(&inner).to_vec()), format!("sh({multi})")),
+        "p2sh-segwit" => {
+            (Payee::ScriptHash(hash160(&program).to_vec()), format!("sh(wsh({multi}))"))
+        }
+        _ => (
+            Payee::Witness { version: 0, program: sha256(&inner).to_vec() },
+            format!("wsh({multi})"),
+        ),
+    };
+    let is_other = used != kind;
+    let address = address::encode(&rpc.params, payee.destination());
+    Ok(Job::call(args, move |_, out| {
+        let mut object = Json::new(out).object();
+        object.key("address").string(&address);
+        object.key("redeemScript").hex(&inner);
+        let checksum = descriptor_checksum(&text).unwrap_or_default();
+        object.key("descriptor").string(&format!("{text}#{checksum}"));
+        if is_other {
+            let mut warnings = object.key("warnings").array();
+            warnings.item().string(
+                "Unable to make chosen address type, please ensure no uncompressed public keys are present.",
+            );
+            warnings.end();
+        }
+        object.end();
+        Ok(())
+    }))
+}
+
+/// A public key with the errors of `HexToPubKey`.
+fn public_key(text: &str) -> Result<Vec<u8>, RpcError> {
+    let mut bytes = vec![0; text.len() / 2];
+    let is_hex = text.len().is_multiple_of(2)
+        && !text.is_empty()
+        && faster_hex::hex_decode(text.as_bytes(), &mut bytes).is_ok();
+    if !is_hex {
+        return Err(bad_key(format!("Pubkey \"{text}\" must be a hex string")));
+    }
+    if text.len() != 66 && text.len() != 130 {
+        return Err(bad_key(format!(
+            "Pubkey \"{text}\" must have a length of either 33 or 65 bytes"
+        )));
+    }
+    let invalid = || bad_key(format!("Pubkey \"{text}\" must be cryptographically valid."));
+    secp256k1::PublicKey::from_slice(&bytes).map_err(|_| invalid())?;
+    Ok(bytes)
+}
+
+fn derive_addresses(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+    let text = args.string(0)?;
+    if !text.contains('#') {
+        return Err(bad_key("Missing checksum"));
+    }
+    let all = Descriptor::parse(&rpc.params, &text).map_err(bad_key)?;
+    let is_range = all.iter().any(Descriptor::is_range);
+    let (low, high) = match args.value(1) {
+        Some(_) if !is_range => {
+            return Err(bad("Range should not be specified for an un-ranged descriptor"));
+        }
+        Some(range) => parse_range(range)?,
+        None if is_range => {
+            return Err(bad("Range must be specified for a ranged descriptor"));
+        }
+        None => (0, 0),
+    };
+    let mut lists = Vec::new();
+    for one in &all {
+        let mut list = Vec::new();
+        for position in low..=high {
+            let expanded = one
+                .expand(&rpc.params, position)
+                .map_err(|NeedsPrivateKey| bad_key("Cannot derive script without private keys"))?;
+            for script in expanded.into_iter().map(|one| one.script) {
+                list.push(address_of(&rpc.params, &script)?);
+            }
+        }
+        lists.push(list);
+    }
+    Ok(Job::call(args, move |_, out| {
+        let json = Json::new(out);
+        if let [list] = &lists[..] {
+            let mut array = json.array();
+            list.iter().for_each(|text| array.item().string(text));
+            array.end();
+            return Ok(());
+        }
+        let mut outer = json.array();
+        for list in &lists {
+            let mut array = outer.item().array();
+            list.iter().for_each(|text| array.item().string(text));
+            array.end();
+        }
+        outer.end();
+        Ok(())
+    }))
+}
+
+fn address_of(params: &ChainParams, script: &[u8]) -> Result<String, RpcError> {
+    let kind = OutputKind::of(script, params.cash.is_some());
+    // A bare key has the address of its hash here, as combo() has it in Core.
+    if let OutputKind::PubKey(key) = &kind {
+        let script = pay_to_key_hash(key);
+        return address_of(params, &script);
+    }
+    super::script::address_of(params, script)
+        .ok_or_else(|| bad_key("Descriptor does not have a corresponding address"))
+}
+
+/// Core's `MAX_PUBKEYS_PER_MULTISIG`.
+const KEYS_MAX: usize = 20;
+/// Core's `MAX_SCRIPT_ELEMENT_SIZE`.
+const ELEMENT_BYTES_MAX: usize = 520;

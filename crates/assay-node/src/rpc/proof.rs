@@ -1,0 +1,326 @@
+//! Proofs that transactions are in a block: partial merkle trees (BIP37).
+
+use std::collections::HashSet;
+
+use assay_consensus::params::{ChainParams, MAX_BLOCK_WEIGHT};
+use assay_hash::sha256d;
+use assay_wire::{BlockHash, Header, OutPoint, Txid, encode};
+
+use super::args::{self, Args};
+use super::blocks::{parse, read_block};
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Node, Rpc, block_not_found, engine_failed};
+use crate::jsonrpc::{Code, Json, RpcError, Value};
+
+pub(super) const GETTXOUTPROOF: Method = Method {
+    name: "gettxoutproof",
+    category: "blockchain",
+    about: "A proof that transactions are in a block. Without the block they are only found while one of their outputs is \
+            unspent.",
+    args: &[
+        required("txids", Kind::Array, "The transactions"),
+        optional("blockhash", Kind::Hex, Need::Optional, "The block"),
+    ],
+    result: "\"hex\"    (string) The proof",
+    example: "[\"mytxid\"], \"blockhash\"",
+    prepare: get_proof,
+};
+
+pub(super) const VERIFYTXOUTPROOF: Method = Method {
+    name: "verifytxoutproof",
+    category: "blockchain",
+    about: "The transactions that a proof shows to be in a block of the active chain.",
+    args: &[required("proof", Kind::Hex, "What gettxoutproof gave")],
+    result: "[ \"hex\", ... ]    (json array) Their ids; none when the proof proves nothing",
+    example: "\"proof\"",
+    prepare: |_, args| {
+        let raw = args.hex(0).ok_or_else(|| {
+            let shown = args.string(0).unwrap_or_default();
+            bad(format!("proof must be hexadecimal string (not '{shown}')"))
+        })?;
+        let proof = Proof::parse(&raw).ok_or_else(|| {
+            RpcError::new(Code::Misc, "SpanReader::read(): end of data: iostream error")
+        })?;
+        Ok(Job::call(args, move |node, out| verify(node, &proof, out)))
+    },
+};
+
+fn bad(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
+    RpcError::new(Code::InvalidParameter, text)
+}
+
+fn bad_key(text: &'static str) -> RpcError {
+    RpcError::new(Code::InvalidAddressOrKey, text)
+}
+
+fn get_proof(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+    let given = args.value(0).and_then(Value::elements).unwrap_or_default();
+    if given.is_empty() {
+        return Err(bad("Parameter 'txids' cannot be empty"));
+    }
+    let mut wanted = Vec::new();
+    for value in given {
+        let text = args::string_of(value)?;
+        let txid = args::txid_of(&text, "txid")?;
+        if wanted.contains(&txid) {
+            return Err(bad(format!("Invalid parameter, duplicated txid: {text}")));
+        }
+        wanted.push(txid);
+    }
+    let block = args.value(1).map(|_| args.block_hash(1, "blockhash")).transpose()?;
+    Ok(Job::call(args, move |node, out| {
+        let hash = match block {
+            Some(hash) => hash,
+            None => find(node, &wanted)?,
+        };
+        let entry = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
+        let block = parse(&node.rpc.params, &hash, read_block(node, &hash)?)?;
+        let txids: Vec<Txid> = block.txs().map(|tx| tx.txid()).collect();
+        let wanted: HashSet<&Txid> = wanted.iter().collect();
+        let matches: Vec<bool> = txids.iter().map(|txid| wanted.contains(txid)).collect();
+        if matches.iter().filter(|is_match| **is_match).count() != wanted.len() {
+            return Err(bad_key("Not all transactions found in specified or retrieved block"));
+        }
+        let tree = Builder::new(&txids, &matches);
+        Json::new(out).hex(&tree.proof(&entry.header));
+        Ok(())
+    }))
+}
+
+/// The block of the first of these transactions that has an unspent output.
+fn find(node: &Node<'_>, txids: &[Txid]) -> Result<BlockHash, RpcError> {
+    // Core looks at as many outputs as a block could hold.
+    const OUTPUTS_MAX: u32 = (MAX_BLOCK_WEIGHT / (9 * 4)) as u32;
+    for txid in txids {
+        for vout in 0..OUTPUTS_MAX {
+            let outpoint = OutPoint { txid: *txid, vout };
+            let found =
+                node.engine.coin(&outpoint, false).map_err(|error| engine_failed(&error))?;
+            if let Some((coin, _)) = found {
+                return node.engine.block_hash_at(coin.height).ok_or_else(block_not_found);
+            }
+        }
+    }
+    Err(bad_key("Transaction not yet in block"))
+}
+
+fn verify(node: &Node<'_>, proof: &Proof, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let Some((root, txids)) = proof.matches(&node.rpc.params) else {
+        Json::new(out).array().end();
+        return Ok(());
+    };
+    if root != proof.header.merkle_root {
+        Json::new(out).array().end();
+        return Ok(());
+    }
+    let entry = node.engine.block_entry(&proof.header.hash());
+    let entry = entry.filter(|entry| entry.in_active_chain && entry.tx_count > 0);
+    let entry = entry.ok_or_else(|| bad_key("Block not found in chain"))?;
+    let mut list = Json::new(out).array();
+    if entry.tx_count == proof.count {
+        for txid in txids {
+            list.item().text(txid);
+        }
+    }
+    list.end();
+    Ok(())
+}
+
+/// Nodes of the tree at a height above its leaves.
+fn width(count: u32, height: u32) -> u32 {
+    let rounded = u64::from(count) + (1u64 << height) - 1;
+    (rounded >> height) as u32
+}
+
+fn tree_height(count: u32) -> u32 {
+    (0..).find(|height| width(count, *height) <= 1).unwrap_or(0)
+}
+
+fn parent(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {
+    sha256d(&[&left[..], &right[..]].concat())
+}
+
+/// Builds a partial tree.
+struct Builder {
+    /// Hashes of each height, leaves first.
+    levels: Vec<Vec<[u8; 32]>>,
+    /// Whether a node has a match below it, likewise.
+    marks: Vec<Vec<bool>>,
+    bits: Vec<bool>,
+    hashes: Vec<[u8; 32]>,
+}
+
+impl Builder {
+    fn new(txids: &[Txid], matches: &[bool]) -> Self {
+        let mut levels = vec![txids.iter().map(|txid| txid.0).collect::<Vec<_>>()];
+        let mut marks = vec![matches.to_vec()];
+        while let Some(level) = levels.last().filter(|level| level.len() > 1) {
+            let above =
+                level.chunks(2).map(|pair| parent(&pair[0], pair.last().unwrap_or(&pair[0])));
+            let above: Vec<_> = above.collect();
+            let marked = marks.last().map_or_else(Vec::new, |level| {
+                level.chunks(2).map(|pair| pair.iter().any(|mark| *mark)).collect()
+            });
+            levels.push(above);
+            marks.push(marked);
+        }
+        let mut builder = Self { levels, marks, bits: Vec::new(), hashes: Vec::new() };
+        builder.visit(builder.levels.len() - 1, 0);
+        builder
+    }
+
+    fn visit(&mut self, height: usize, at: usize) {
+        let is_marked = self.marks[height][at];
+        self.bits.push(is_marked);
+        if height == 0 || !is_marked {
+            self.hashes.push(self.levels[height][at]);
+            return;
+        }
+        self.visit(height - 1, 2 * at);
+        if 2 * at + 1 < self.levels[height - 1].len() {
+            self.visit(height - 1, 2 * at + 1);
+        }
+    }
+
+    /// Serialised as a `merkleblock` message is.
+    fn proof(&self, header: &Header) -> Vec<u8> {
+        let mut out = header.to_bytes().to_vec();
+        out.extend((self.levels[0].len() as u32).to_le_bytes());
+        encode::compact_size(&mut out, self.hashes.len() as u64);
+        for hash in &self.hashes {
+            out.extend(hash);
+        }
+        let mut bytes = vec![0u8; self.bits.len().div_ceil(8)];
+        for (index, bit) in self.bits.iter().enumerate() {
+            bytes[index / 8] |= u8::from(*bit) << (index % 8);
+        }
+        encode::var_bytes(&mut out, &bytes);
+        out
+    }
+}
+
+/// A partial tree as it was given.
+struct Proof {
+    header: Header,
+    count: u32,
+    hashes: Vec<[u8; 32]>,
+    bits: Vec<bool>,
+}
+
+/// What walking through a proof has used up.
+struct Walk<'p> {
+    proof: &'p Proof,
+    bits: usize,
+    hashes: usize,
+    txids: Vec<Txid>,
+}
+
+impl Proof {
+    fn parse(raw: &[u8]) -> Option<Self> {
+        let (head, rest) = raw.split_first_chunk::<{ Header::SIZE }>()?;
+        let (count, rest) = rest.split_first_chunk::<4>()?;
+        let (length, rest) = compact_size(rest)?;
+        let bytes = usize::try_from(length).ok()?.checked_mul(32)?;
+        let (hashes, rest) = rest.split_at_checked(bytes)?;
+        let (length, rest) = compact_size(rest)?;
+        let bits = rest.get(..usize::try_from(length).ok()?)?;
+        let bit = |index: usize| bits[index / 8] >> (index % 8) & 1 == 1;
+        Some(Self {
+            header: Header::parse(head),
+            count: u32::from_le_bytes(*count),
+            hashes: hashes.chunks_exact(32).filter_map(|hash| hash.try_into().ok()).collect(),
+            bits: (0..8 * bits.len()).map(bit).collect(),
+        })
+    }
+
+    /// The root, and the transactions that are proven; `None` where the proof is none (Core `merkleblock.cpp`,
+    /// `ExtractMatches`).
+    fn matches(&self, params: &ChainParams) -> Option<([u8; 32], Vec<Txid>)> {
+        // No transaction is smaller than 60 bytes.
+        let count_max = params.block_vsize_max() / 60;
+        let is_possible = self.count > 0
+            && u64::from(self.count) <= count_max
+            && self.hashes.len() as u64 <= u64::from(self.count)
+            && self.bits.len() >= self.hashes.len();
+        if !is_possible {
+            return None;
+        }
+        let mut walk = Walk { proof: self, bits: 0, hashes: 0, txids: Vec::new() };
+        let root = walk.visit(tree_height(self.count), 0)?;
+        let is_used_up =
+            walk.bits.div_ceil(8) == self.bits.len() / 8 && walk.hashes == self.hashes.len();
+        is_used_up.then_some((root, walk.txids))
+    }
+}
+
+impl Walk<'_> {
+    fn visit(&mut self, height: u32, at: u32) -> Option<[u8; 32]> {
+        let is_marked = *self.proof.bits.get(self.bits)?;
+        self.bits += 1;
+        if height == 0 || !is_marked {
+            let hash = *self.proof.hashes.get(self.hashes)?;
+            self.hashes += 1;
+            if height == 0 && is_marked {
+                self.txids.push(Txid(hash));
+            }
+            return Some(hash);
+        }
+        let left = self.visit(height - 1, 2 * at)?;
+        if 2 * at + 1 >= width(self.proof.count, height - 1) {
+            return Some(parent(&left, &left));
+        }
+        let right = self.visit(height - 1, 2 * at + 1)?;
+        // Equal ones could stand for a shorter list (CVE-2012-2459).
+        (left != right).then(|| parent(&left, &right))
+    }
+}
+
+fn compact_size(raw: &[u8]) -> Option<(u64, &[u8])> {
+    let (first, rest) = raw.split_first()?;
+    Some(match first {
+        0xfd => {
+            let (number, rest) = rest.split_first_chunk()?;
+            (u64::from(u16::from_le_bytes(*number)), rest)
+        }
+        0xfe => {
+            let (number, rest) = rest.split_first_chunk()?;
+            (u64::from(u32::from_le_bytes(*number)), rest)
+        }
+        0xff => {
+            let (number, rest) = rest.split_first_chunk()?;
+            (u64::from_le_bytes(*number), rest)
+        }
+        number => (u64::from(*number), rest),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_wire::Header;
+
+    use super::*;
+
+    #[test]
+    fn what_is_proven_is_found() {
+        let params = ChainParams::by_name("regtest").unwrap();
+        for count in [1u8, 2, 3, 5, 8, 17] {
+            let txids: Vec<Txid> = (0..count).map(|id| Txid([id; 32])).collect();
+            let leaves = txids.iter().map(|txid| txid.0).collect();
+            let (root, _) = assay_hash::merkle_root(leaves);
+            let header = Header::parse(&[0; 80]);
+            for set in [0u32, 1, 0b101, 0x1_0001, u32::MAX] {
+                let matches: Vec<bool> = (0..count).map(|id| set >> id & 1 == 1).collect();
+                let raw = Builder::new(&txids, &matches).proof(&header);
+                let proof = Proof::parse(&raw).unwrap();
+                let (found_root, found) = proof.matches(&params).unwrap();
+                let wanted: Vec<Txid> =
+                    (0..count).filter(|id| set >> id & 1 == 1).map(|id| Txid([id; 32])).collect();
+                assert_eq!((found_root, found), (root, wanted), "{count} {set:b}");
+                for length in 0..raw.len() {
+                    let short = Proof::parse(&raw[..length]);
+                    assert!(short.is_none_or(|proof| proof.matches(&params).is_none()));
+                }
+            }
+        }
+    }
+}

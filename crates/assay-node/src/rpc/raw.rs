@@ -1,0 +1,271 @@
+//! Transactions as hexadecimal data: made, decoded and combined, without any look at the chain.
+
+use std::collections::HashSet;
+
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::opcode::op;
+use assay_wire::{Encoding, OutPoint, Transaction, encode};
+
+use super::args::{self, Args};
+use super::decode::Payee;
+use super::script::has_valid_ops;
+use super::table::{ArgSpec, Kind, Method, Need, optional, required};
+use super::tx_json::{Spent, write_tx_members};
+use super::{Job, Rpc};
+use crate::jsonrpc::{Code, Json, RpcError, Value};
+
+pub(super) const DECODERAWTRANSACTION: Method = Method {
+    name: "decoderawtransaction",
+    category: "rawtransactions",
+    about: "Shows what a serialised transaction holds.",
+    args: &[
+        required("hexstring", Kind::Hex, "The serialised transaction"),
+        optional(
+            "iswitness",
+            Kind::Bool,
+            Need::Default("what fits"),
+            "Whether it is laid out with witnesses",
+        ),
+    ],
+    result: "The members of getrawtransaction from \"txid\" to \"vout\"",
+    example: "\"hexstring\"",
+    prepare: |rpc, args| {
+        let (with, without) = match args.value(1) {
+            Some(_) => (args.bool_or(1, true)?, !args.bool_or(1, true)?),
+            None => (true, true),
+        };
+        let raw = args.hex(0).ok_or_else(|| decode_failed("TX decode failed"))?;
+        let tx = parse(&rpc.params, &raw, with, without);
+        let tx = tx.ok_or_else(|| decode_failed("TX decode failed"))?;
+        Ok(Job::call(args, move |node, out| {
+            let mut object = Json::new(out).object();
+            write_tx_members(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const CREATERAWTRANSACTION: Method = Method {
+    name: "createrawtransaction",
+    category: "rawtransactions",
+    about: "Makes an unsigned transaction.",
+    args: &[
+        required("inputs", Kind::Array, "Objects with txid, vout and perhaps sequence"),
+        OUTPUTS,
+        optional(
+            "locktime",
+            Kind::Number,
+            Need::Default("0"),
+            "Height or time before which it is not final",
+        ),
+        optional(
+            "replaceable",
+            Kind::Bool,
+            Need::Default("true"),
+            "Signal that it may be replaced (BIP125)",
+        ),
+        optional("version", Kind::Number, Need::Default("2"), "The version, 1 to 3"),
+    ],
+    result: "\"hex\"    (string) The serialised transaction",
+    example: "[{\"txid\":\"myid\",\"vout\":0}], [{\"address\":0.01}]",
+    prepare: |rpc, args| {
+        let tx = create(rpc, args)?;
+        Ok(Job::call(args, move |_, out| {
+            Json::new(out).hex(&tx);
+            Ok(())
+        }))
+    },
+};
+
+const OUTPUTS: ArgSpec = required(
+    "outputs",
+    Kind::Any,
+    "Objects with one member each, or one object: an address with an amount, or \"data\" with hexadecimal data",
+);
+
+fn decode_failed(text: &'static str) -> RpcError {
+    RpcError::new(Code::Deserialization, text)
+}
+
+fn bad(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
+    RpcError::new(Code::InvalidParameter, text)
+}
+
+/// Reads a transaction whose layout is a guess: with witnesses if that gives scripts that make sense, then without, then
+/// whatever parses (Core `core_io.cpp`, `DecodeTx`).
+pub(super) fn parse(
+    params: &ChainParams,
+    raw: &[u8],
+    with_witness: bool,
+    without: bool,
+) -> Option<Transaction> {
+    let read = |is_tried: bool, encoding| {
+        is_tried.then(|| Transaction::parse(raw.to_vec(), encoding).ok()).flatten()
+    };
+    let with = read(with_witness && params.encoding == Encoding::Segwit, Encoding::Segwit);
+    if let Some(tx) = with.as_ref().filter(|tx| is_sane(tx)) {
+        return Some(tx.clone());
+    }
+    let without = read(without || params.encoding == Encoding::Legacy, Encoding::Legacy);
+    if let Some(tx) = without.as_ref().filter(|tx| is_sane(tx)) {
+        return Some(tx.clone());
+    }
+    with.or(without)
+}
+
+/// Whether all scripts could be scripts (`CheckTxScriptsSanity`).
+fn is_sane(tx: &Transaction) -> bool {
+    let view = tx.view();
+    let inputs_fit =
+        view.is_coinbase() || view.inputs().all(|input| has_valid_ops(input.script_sig));
+    inputs_fit && view.outputs().all(|output| has_valid_ops(output.script_pubkey))
+}
+
+fn create(rpc: &Rpc, args: &Args<'_>) -> Result<Vec<u8>, RpcError> {
+    let replaceable = args.value(3).map(|_| args.bool_or(3, true)).transpose()?;
+    let lock_time: i64 = args.integer_or(2, 0)?;
+    let lock_time =
+        u32::try_from(lock_time).map_err(|_| bad("Invalid parameter, locktime out of range"))?;
+    let version: u32 = args.integer_or(4, 2)?;
+    if !(1..=3).contains(&version) {
+        return Err(bad("Invalid parameter, version out of range(1~3)"));
+    }
+    let inputs = inputs(args.value(0), replaceable, lock_time)?;
+    let outputs = outputs(&rpc.params, args.value(1))?;
+    let signals = inputs.iter().any(|(_, sequence)| *sequence <= SEQUENCE_REPLACEABLE);
+    if replaceable == Some(true) && !inputs.is_empty() && !signals {
+        return Err(bad(
+            "Invalid parameter combination: Sequence number(s) contradict replaceable option",
+        ));
+    }
+    let mut out = version.to_le_bytes().to_vec();
+    encode::compact_size(&mut out, inputs.len() as u64);
+    for (prevout, sequence) in inputs {
+        out.extend(prevout.to_bytes());
+        out.push(0);
+        out.extend(sequence.to_le_bytes());
+    }
+    encode::compact_size(&mut out, outputs.len() as u64);
+    for (value_sat, script) in outputs {
+        out.extend(value_sat.to_le_bytes());
+        encode::var_bytes(&mut out, &script);
+    }
+    out.extend(lock_time.to_le_bytes());
+    Ok(out)
+}
+
+fn inputs(
+    given: Option<Value<'_>>,
+    replaceable: Option<bool>,
+    lock_time: u32,
+) -> Result<Vec<(OutPoint, u32)>, RpcError> {
+    let usual = match replaceable {
+        None | Some(true) => SEQUENCE_REPLACEABLE,
+        Some(false) if lock_time > 0 => u32::MAX - 1,
+        Some(false) => u32::MAX,
+    };
+    let mut out = Vec::new();
+    for input in given.and_then(Value::elements).unwrap_or_default() {
+        if input.type_name() != "object" {
+            let found = input.type_name();
+            let text = format!("JSON value of type {found} is not of expected type object");
+            return Err(RpcError::new(Code::Type, text));
+        }
+        let txid = match input.member("txid") {
+            Some(_) => args::hash_member(input, "txid")?,
+            None => {
+                let text = "JSON value of type null is not of expected type string";
+                return Err(RpcError::new(Code::Type, text));
+            }
+        };
+        let vout = input.member("vout").filter(|vout| vout.type_name() == "number");
+        let vout = vout.ok_or_else(|| bad("Invalid parameter, missing vout key"))?;
+        let vout: i32 = args::integer_of(vout)?;
+        let vout =
+            u32::try_from(vout).map_err(|_| bad("Invalid parameter, vout cannot be negative"))?;
+        let sequence = match input.member("sequence").filter(|one| one.type_name() == "number") {
+            None => usual,
+            Some(value) => u32::try_from(args::integer_of::<i64>(value)?)
+                .map_err(|_| bad("Invalid parameter, sequence number is out of range"))?,
+        };
+        out.push((OutPoint { txid, vout }, sequence));
+    }
+    Ok(out)
+}
+
+/// Amounts and scripts, in the order given.
+fn outputs(
+    params: &ChainParams,
+    given: Option<Value<'_>>,
+) -> Result<Vec<(i64, Vec<u8>)>, RpcError> {
+    let given = given.ok_or_else(|| bad("Invalid parameter, output argument must be non-null"))?;
+    let members = match given.type_name() {
+        "object" => given.members().unwrap_or_default(),
+        "array" => {
+            let mut members = Vec::new();
+            for pair in given.elements().unwrap_or_default() {
+                let pair = pair.members().ok_or_else(|| {
+                    bad("Invalid parameter, key-value pair not an object as expected")
+                })?;
+                let [one] = <[_; 1]>::try_from(pair).map_err(|_| {
+                    bad("Invalid parameter, key-value pair must contain exactly one key")
+                })?;
+                members.push(one);
+            }
+            members
+        }
+        found => {
+            let text = format!("JSON value of type {found} is not of expected type array");
+            return Err(RpcError::new(Code::Type, text));
+        }
+    };
+    let mut seen = HashSet::new();
+    let mut out = Vec::new();
+    for (name, value) in members {
+        if name == "data" {
+            if !seen.insert(Vec::new()) {
+                return Err(bad("Invalid parameter, duplicate key: data"));
+            }
+            let data = args::hex_of(value, "Data")?;
+            let mut script = vec![op::RETURN];
+            push(&data, &mut script);
+            out.push((0, script));
+            continue;
+        }
+        let payee = Payee::parse(params, &name);
+        let amount = args::amount_of(value)?;
+        let script = payee
+            .map_err(|_| {
+                let text = format!("Invalid Bitcoin address: {name}");
+                RpcError::new(Code::InvalidAddressOrKey, text)
+            })?
+            .script();
+        if !seen.insert(script.clone()) {
+            return Err(bad(format!("Invalid parameter, duplicated address: {name}")));
+        }
+        out.push((amount, script));
+    }
+    Ok(out)
+}
+
+/// Data as scripts push it (Core's `CScript::operator<<`).
+pub(super) fn push(data: &[u8], script: &mut Vec<u8>) {
+    let length = data.len();
+    match length {
+        0..0x4c => script.push(length as u8),
+        0x4c..0x100 => script.extend([op::PUSHDATA1, length as u8]),
+        0x100..0x1_0000 => {
+            script.push(op::PUSHDATA2);
+            script.extend((length as u16).to_le_bytes());
+        }
+        _ => {
+            script.push(op::PUSHDATA4);
+            script.extend((length as u32).to_le_bytes());
+        }
+    }
+    script.extend_from_slice(data);
+}
+
+/// Core's `MAX_BIP125_RBF_SEQUENCE`.
+const SEQUENCE_REPLACEABLE: u32 = u32::MAX - 2;

@@ -1,0 +1,275 @@
+//! Signing transactions with keys that the caller brings (Core `script/sign.cpp`).
+
+use std::collections::HashMap;
+
+use assay_consensus::script::opcode::{Instructions, op};
+use assay_consensus::script::{
+    Flags, OutputKind, SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_FORKID, SIGHASH_NONE,
+    SIGHASH_SINGLE, SignatureChecker as _, TxContext,
+};
+use assay_engine::ImmediateChecker;
+use assay_hash::{hash160, ripemd160};
+use secp256k1::{Keypair, Message, PublicKey, ecdsa, schnorr};
+
+use super::descriptor::{Secret, pay_to_key_hash_of};
+
+/// Keys and scripts that may be used.
+#[derive(Default)]
+pub(super) struct Keyring {
+    /// By the hash of the public key, in the form that the private one asks for.
+    keys: HashMap<[u8; 20], Secret>,
+    /// By their hash.
+    scripts: HashMap<[u8; 20], Vec<u8>>,
+}
+
+/// What a signature covers: one of Core's sighash types, or what is usual.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct HashType(u8);
+
+impl HashType {
+    /// Taproot's default, and all elsewhere.
+    pub(super) const DEFAULT: Self = Self(0);
+
+    /// Reads the name that RPC gives it.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (name, any) = match text.strip_suffix("|ANYONECANPAY") {
+            Some(name) => (name, SIGHASH_ANYONECANPAY),
+            None => (text, 0),
+        };
+        let base = match name {
+            "DEFAULT" if any == 0 => 0,
+            "ALL" => SIGHASH_ALL,
+            "NONE" => SIGHASH_NONE,
+            "SINGLE" => SIGHASH_SINGLE,
+            _ => return None,
+        };
+        Some(Self((base | any) as u8))
+    }
+
+    /// Whether it covers the output beside the input only.
+    pub(super) fn is_single(self) -> bool {
+        u32::from(self.0) & !SIGHASH_ANYONECANPAY == SIGHASH_SINGLE
+    }
+
+    fn ecdsa(self, is_cash: bool) -> u8 {
+        let base = if self.0 == 0 { SIGHASH_ALL } else { u32::from(self.0) };
+        (if is_cash { base | SIGHASH_FORKID } else { base }) as u8
+    }
+}
+
+/// What unlocks an output.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Unlocking {
+    pub(super) script_sig: Vec<u8>,
+    pub(super) witness: Vec<Vec<u8>>,
+}
+
+impl Keyring {
+    pub(super) fn add_key(&mut self, secret: Secret) {
+        let key = PublicKey::from_secret_key(&secret.key);
+        let bytes: &[u8] =
+            if secret.is_compressed { &key.serialize() } else { &key.serialize_uncompressed() };
+        self.keys.insert(hash160(bytes), secret);
+    }
+
+    pub(super) fn add_script(&mut self, script: Vec<u8>) {
+        self.scripts.insert(hash160(&script), script);
+    }
+
+    /// Unlocks an input as far as keys and scripts allow; `before` is what it has.
+    pub(super) fn unlock(
+        &self,
+        context: &TxContext<'_>,
+        input: usize,
+        hash_type: HashType,
+        is_cash: bool,
+        before: &Unlocking,
+    ) -> Unlocking {
+        let signer = Signer { keyring: self, context, input, hash_type, is_cash, before };
+        signer.unlock(context.spent(input).script_pubkey)
+    }
+}
+
+/// How the message of a signature is computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    Legacy,
+    WitnessV0,
+}
+
+/// What one step gives: items for the stack, and whether they are all that is needed.
+type Step = (Vec<Vec<u8>>, bool);
+
+struct Signer<'a, 'c> {
+    keyring: &'a Keyring,
+    context: &'a TxContext<'c>,
+    input: usize,
+    hash_type: HashType,
+    is_cash: bool,
+    before: &'a Unlocking,
+}
+
+impl Signer<'_, '_> {
+    fn unlock(&self, script_pubkey: &[u8]) -> Unlocking {
+        let kind = OutputKind::of(script_pubkey, self.is_cash);
+        if let OutputKind::ScriptHash(hash) = kind {
+            let found = <[u8; 20]>::try_from(hash).ok();
+            let Some(redeem) = found.and_then(|hash| self.keyring.scripts.get(&hash)) else {
+                return Unlocking::default();
+            };
+            let inner = OutputKind::of(redeem, self.is_cash);
+            let (mut items, witness) = match self.witness(&inner) {
+                Some(witness) => (Vec::new(), witness),
+                None => (self.step(redeem, Version::Legacy).0, Vec::new()),
+            };
+            items.push(redeem.clone());
+            return Unlocking { script_sig: push_all(&items), witness };
+        }
+        if let Some(witness) = self.witness(&kind) {
+            return Unlocking { script_sig: Vec::new(), witness };
+        }
+        let (items, _) = self.step(script_pubkey, Version::Legacy);
+        Unlocking { script_sig: push_all(&items), witness: Vec::new() }
+    }
+
+    /// The witness of a witness program; `None` for other outputs.
+    fn witness(&self, kind: &OutputKind<'_>) -> Option<Vec<Vec<u8>>> {
+        match kind {
+            OutputKind::WitnessKeyHash(hash) => {
+                Some(self.step(&pay_to_key_hash_of(hash), Version::WitnessV0).0)
+            }
+            OutputKind::WitnessScriptHash(hash) => {
+                let Some(script) = self.keyring.scripts.get(&ripemd160(hash)) else {
+                    return Some(Vec::new());
+                };
+                let (mut items, _) = self.step(script, Version::WitnessV0);
+                items.push(script.clone());
+                Some(items)
+            }
+            OutputKind::Taproot(key) => {
+                Some(self.taproot(key).map_or_else(Vec::new, |signature| vec![signature]))
+            }
+            _ => None,
+        }
+    }
+
+    /// What a script itself asks for (Core's `SignStep`).
+    fn step(&self, script: &[u8], version: Version) -> Step {
+        match OutputKind::of(script, self.is_cash) {
+            OutputKind::PubKey(key) => match self.signature(key, script, version) {
+                Some(signature) => (vec![signature], true),
+                None => (Vec::new(), false),
+            },
+            OutputKind::PubKeyHash(hash) => {
+                let hash = hash.try_into().unwrap_or_default();
+                let Some(key) = self.public_key(&hash) else { return (Vec::new(), false) };
+                match self.signature(&key, script, version) {
+                    Some(signature) => (vec![signature, key], true),
+                    None => (Vec::new(), false),
+                }
+            }
+            OutputKind::Multisig { required, keys } => {
+                let required = usize::from(required);
+                // What CHECKMULTISIG takes off the stack without need.
+                let mut items = vec![Vec::new()];
+                let signatures = keys.iter().filter_map(|key| self.signature(key, script, version));
+                items.extend(signatures.take(required));
+                let is_complete = items.len() == required + 1;
+                let mut padding = 0;
+                while padding + items.len() < required + 1 {
+                    items.push(Vec::new());
+                    padding += 1;
+                }
+                (items, is_complete)
+            }
+            OutputKind::Anchor(_) => (Vec::new(), true),
+            _ => (Vec::new(), false),
+        }
+    }
+
+    fn public_key(&self, hash: &[u8; 20]) -> Option<Vec<u8>> {
+        let secret = self.keyring.keys.get(hash)?;
+        let key = PublicKey::from_secret_key(&secret.key);
+        Some(if secret.is_compressed {
+            key.serialize().to_vec()
+        } else {
+            key.serialize_uncompressed().to_vec()
+        })
+    }
+
+    /// A signature by a key: one that is there already, or a new one.
+    fn signature(&self, key: &[u8], script: &[u8], version: Version) -> Option<Vec<u8>> {
+        if let Some(known) = self.known_signature(key, script, version) {
+            return Some(known);
+        }
+        let secret = self.keyring.keys.get(&hash160(key))?;
+        if version == Version::WitnessV0 && !secret.is_compressed {
+            return None;
+        }
+        let hash_type = self.hash_type.ecdsa(self.is_cash);
+        let message = Message::from_digest(self.message(script, hash_type, version));
+        let mut signature = ecdsa::sign_low_r(message, &secret.key).serialize_der().to_vec();
+        signature.push(hash_type);
+        Some(signature)
+    }
+
+    /// A signature by this key among what unlocks the input so far.
+    fn known_signature(&self, key: &[u8], script: &[u8], version: Version) -> Option<Vec<u8>> {
+        let pushes = Instructions::new(&self.before.script_sig).map_while(|one| one);
+        let pushes = pushes.map(|one| one.data);
+        let items = pushes.chain(self.before.witness.iter().map(Vec::as_slice));
+        let is_valid = |item: &&[u8]| {
+            let Some((hash_type, der)) = item.split_last() else { return false };
+            // Other data may look like anything; a signature in DER has at least eight bytes.
+            (8..=72).contains(&der.len())
+                && der[0] == 0x30
+                && ImmediateChecker.ecdsa(key, der, &self.message(script, *hash_type, version))
+        };
+        items.filter(is_valid).map(<[u8]>::to_vec).next()
+    }
+
+    fn message(&self, script: &[u8], hash_type: u8, version: Version) -> [u8; 32] {
+        let is_forked = self.is_cash && u32::from(hash_type) & SIGHASH_FORKID != 0;
+        let hash_type = u32::from(hash_type);
+        if version == Version::WitnessV0 || is_forked {
+            let value = self.context.spent(self.input).value;
+            self.context.sighash_segwit_v0(self.input, script, value, hash_type)
+        } else {
+            self.context.sighash_legacy(self.input, script, hash_type)
+        }
+    }
+
+    /// A signature by the key path, where the output key itself is known.
+    fn taproot(&self, output: &[u8]) -> Option<Vec<u8>> {
+        let keypair = self.keyring.keys.values().find_map(|secret| {
+            let keypair = Keypair::from_secret_key(&secret.key);
+            (keypair.x_only_public_key().0.to_byte_array() == output).then_some(keypair)
+        })?;
+        let hash_type = self.hash_type.0;
+        let message = self.context.sighash_taproot(self.input, hash_type, None, None)?;
+        let signature = schnorr::sign_with_aux_rand(&message, &keypair, &[0; 32]);
+        let mut bytes = signature.to_byte_array().to_vec();
+        if hash_type != 0 {
+            bytes.push(hash_type);
+        }
+        Some(bytes)
+    }
+}
+
+/// Items as the shortest pushes (Core's `PushAll`).
+fn push_all(items: &[Vec<u8>]) -> Vec<u8> {
+    let mut script = Vec::new();
+    for item in items {
+        match item[..] {
+            [number @ 1..=16] => script.push(op::PUSH1 + number - 1),
+            [0x81] => script.push(op::NEGATE1),
+            _ => super::raw::push(item, &mut script),
+        }
+    }
+    script
+}
+
+/// What relay asks of signatures: the rules under which a result counts as complete.
+pub(super) const fn standard(is_cash: bool) -> Flags {
+    if is_cash { Flags::BCH_STANDARD } else { Flags::BITCOIN_STANDARD }
+}

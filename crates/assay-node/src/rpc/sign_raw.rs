@@ -1,0 +1,313 @@
+//! The method that signs transactions, and the one that merges signatures of several.
+
+use std::collections::HashMap;
+
+use assay_consensus::amount::MAX_MONEY;
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::opcode::{is_p2sh, witness_program};
+use assay_consensus::script::{ScriptError, TxContext, verify_input};
+use assay_engine::ImmediateChecker;
+use assay_hash::{hash160, sha256};
+use assay_wire::{OutPoint, Transaction, TxOut, encode};
+
+use super::args::{self, Args};
+use super::descriptor::{parse_secret, witness};
+use super::raw::parse;
+use super::script::asm;
+use super::sign::{HashType, Keyring, Unlocking, standard};
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Node, Rpc, engine_failed};
+use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
+
+pub(super) const SIGNRAWTRANSACTIONWITHKEY: Method = Method {
+    name: "signrawtransactionwithkey",
+    category: "rawtransactions",
+    about: "Signs the inputs of a transaction with given private keys. Taproot outputs are signed for where a key is the \
+            output key itself.",
+    args: &[
+        required("hexstring", Kind::Text, "The transaction"),
+        required("privkeys", Kind::Array, "Private keys in the import format of wallets"),
+        optional(
+            "prevtxs",
+            Kind::Array,
+            Need::Optional,
+            "Outputs that it spends and the chain does not have: objects with txid, vout, scriptPubKey, and where needed \
+             redeemScript, witnessScript, amount",
+        ),
+        optional(
+            "sighashtype",
+            Kind::Text,
+            Need::Default("\"DEFAULT\" for Taproot, \"ALL\" otherwise"),
+            "\"DEFAULT\", \"ALL\", \"NONE\" or \"SINGLE\", the last three also with \"|ANYONECANPAY\"",
+        ),
+    ],
+    result: "\
+{                          (json object)
+  \"hex\" : \"hex\",           (string) The transaction with what was signed
+  \"complete\" : true|false, (boolean) Whether all inputs are
+  \"errors\" : [             (json array, optional) Inputs that are not
+    {                      (json object)
+      \"txid\" : \"hex\", \"vout\" : n, \"witness\" : [ \"hex\", ... ], \"scriptSig\" : \"hex\", \"sequence\" : n,
+      \"error\" : \"str\"      (string) Why
+    },
+    ...
+  ]
+}",
+    example: "\"myhex\", [\"key1\",\"key2\"]",
+    prepare: sign_raw,
+};
+
+/// An output that is spent: its amount, and its script.
+#[derive(Clone)]
+struct Spent {
+    value: i64,
+    script: Vec<u8>,
+}
+
+/// An output that the caller knows.
+struct Given {
+    outpoint: OutPoint,
+    spent: Spent,
+}
+
+fn bad(text: &'static str) -> RpcError {
+    RpcError::new(Code::InvalidParameter, text)
+}
+
+fn undecodable(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
+    RpcError::new(Code::Deserialization, text)
+}
+
+fn sign_raw(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+    let failed = "TX decode failed. Make sure the tx has at least one input.";
+    let tx = args.hex(0).and_then(|raw| parse(&rpc.params, &raw, true, true));
+    let tx = tx.ok_or_else(|| undecodable(failed))?;
+    let mut keyring = Keyring::default();
+    for key in args.value(1).and_then(Value::elements).unwrap_or_default() {
+        let secret = parse_secret(&rpc.params, &args::string_of(key)?);
+        let invalid = || RpcError::new(Code::InvalidAddressOrKey, "Invalid private key");
+        keyring.add_key(secret.ok_or_else(invalid)?);
+    }
+    let mut given = Vec::new();
+    for value in args.value(2).and_then(Value::elements).unwrap_or_default() {
+        given.push(previous(value, &mut keyring)?);
+    }
+    let hash_type = match args.optional_string(3)? {
+        None => HashType::DEFAULT,
+        Some(text) => HashType::parse(&text).ok_or_else(|| {
+            let text = format!("'{text}' is not a valid sighash parameter.");
+            RpcError::new(Code::InvalidParameter, text)
+        })?,
+    };
+    Ok(Job::call(args, move |node, out| {
+        let mut spent = find(node, &tx)?;
+        for Given { outpoint, spent: one } in given {
+            if let Some(known) = spent.get(&outpoint).filter(|known| known.script != one.script) {
+                let params = &node.rpc.params;
+                return Err(undecodable(format!(
+                    "Previous output scriptPubKey mismatch:\n{}\nvs:\n{}",
+                    asm(params, &known.script, false),
+                    asm(params, &one.script, false)
+                )));
+            }
+            spent.insert(outpoint, one);
+        }
+        write_signed(&node.rpc.params, &tx, &spent, &keyring, hash_type, out);
+        Ok(())
+    }))
+}
+
+/// Reads what the caller knows of an output, and takes its scripts over (Core `rpc/rawtransaction_util.cpp`, `ParsePrevouts`).
+fn previous(value: Value<'_>, keyring: &mut Keyring) -> Result<Given, RpcError> {
+    if value.type_name() != "object" {
+        return Err(undecodable("expected object with {\"txid'\",\"vout\",\"scriptPubKey\"}"));
+    }
+    for (name, expected) in [("txid", "string"), ("vout", "number"), ("scriptPubKey", "string")] {
+        args::require_member(value, name, expected)?;
+    }
+    let txid = args::hash_member(value, "txid")?;
+    let vout: i32 = args::integer_member(value, "vout")?;
+    let vout = u32::try_from(vout).map_err(|_| undecodable("vout cannot be negative"))?;
+    let script = args::hex_member(value, "scriptPubKey")?;
+    let amount = value.member("amount").map(args::amount_of).transpose()?;
+    let is_wsh = matches!(witness_program(&script), Some((0, program)) if program.len() == 32);
+    if is_p2sh(&script) || is_wsh {
+        let read =
+            |name: &str| value.member(name).map(|member| args::hex_of(member, name)).transpose();
+        let (redeem, inner) = (read("redeemScript")?, read("witnessScript")?);
+        let Some(best) = inner.clone().or_else(|| redeem.clone()) else {
+            return Err(bad("Missing redeemScript/witnessScript"));
+        };
+        let program = witness(0, &sha256(&best));
+        let is_other = |redeem: &Vec<u8>| *redeem != best && *redeem != program;
+        if inner.is_some() && redeem.as_ref().is_some_and(is_other) {
+            return Err(bad("redeemScript does not correspond to witnessScript"));
+        }
+        let pays_to = |hashed: &[u8]| is_p2sh(&script) && script[2..22] == hash160(hashed);
+        if !(pays_to(&best) || pays_to(&program) || is_wsh && script == program) {
+            return Err(bad("redeemScript/witnessScript does not match scriptPubKey"));
+        }
+        keyring.add_script(best);
+        keyring.add_script(program);
+    }
+    let spent = Spent { value: amount.unwrap_or(MAX_MONEY), script };
+    Ok(Given { outpoint: OutPoint { txid, vout }, spent })
+}
+
+/// The outputs that a transaction spends, of unconfirmed transactions too.
+fn find(node: &Node<'_>, tx: &Transaction) -> Result<HashMap<OutPoint, Spent>, RpcError> {
+    let mut found = HashMap::new();
+    for input in tx.view().inputs() {
+        let OutPoint { txid, vout } = input.prevout;
+        let unconfirmed = node.engine.mempool_tx(&txid).and_then(|tx| {
+            let view = tx.view();
+            ((vout as usize) < view.output_count()).then(|| {
+                let output = view.output(vout as usize);
+                Spent { value: output.value, script: output.script_pubkey.to_vec() }
+            })
+        });
+        let spent = match unconfirmed {
+            Some(spent) => Some(spent),
+            None => {
+                let coin = node.engine.coin(&input.prevout, false);
+                let coin = coin.map_err(|error| engine_failed(&error))?;
+                coin.map(|(coin, _)| Spent {
+                    value: coin.value,
+                    script: coin.script_pubkey.to_vec(),
+                })
+            }
+        };
+        found.extend(spent.map(|spent| (input.prevout, spent)));
+    }
+    Ok(found)
+}
+
+fn write_signed(
+    params: &ChainParams,
+    tx: &Transaction,
+    spent: &HashMap<OutPoint, Spent>,
+    keyring: &Keyring,
+    hash_type: HashType,
+    out: &mut Vec<u8>,
+) {
+    let (view, is_cash) = (tx.view(), params.cash.is_some());
+    let nothing = Spent { value: 0, script: Vec::new() };
+    let all: Vec<&Spent> =
+        view.inputs().map(|input| spent.get(&input.prevout).unwrap_or(&nothing)).collect();
+    let outputs: Vec<TxOut<'_>> =
+        all.iter().map(|one| TxOut { value: one.value, script_pubkey: &one.script }).collect();
+    let context = TxContext::new(view, &outputs);
+    let mut unlocked = Vec::with_capacity(all.len());
+    for (index, input) in view.inputs().enumerate() {
+        let before = Unlocking {
+            script_sig: input.script_sig.to_vec(),
+            witness: view.witness(index).iter().map(<[u8]>::to_vec).collect(),
+        };
+        let is_known = spent.contains_key(&input.prevout);
+        let has_output = !hash_type.is_single() || index < view.output_count();
+        let is_done =
+            || verify_input(&context, index, standard(is_cash), &mut ImmediateChecker).is_ok();
+        unlocked.push(if is_known && has_output && !is_done() {
+            keyring.unlock(&context, index, hash_type, is_cash, &before)
+        } else {
+            before
+        });
+    }
+    let raw = serialise(tx, &unlocked);
+    let signed = Transaction::parse(raw.clone(), params.encoding).ok();
+    let errors =
+        signed.as_ref().map_or_else(Vec::new, |signed| faults(signed, spent, &all, is_cash));
+    let mut object = Json::new(out).object();
+    object.key("hex").hex(&raw);
+    object.key("complete").bool(errors.is_empty());
+    if !errors.is_empty() {
+        let mut list = object.key("errors").array();
+        for (index, error) in &errors {
+            let mut entry = list.item().object();
+            write_fault(signed.as_ref().unwrap_or(tx), *index, error, &mut entry);
+            entry.end();
+        }
+        list.end();
+    }
+    object.end();
+}
+
+/// The inputs that are not unlocked, and why, in Core's words.
+fn faults(
+    tx: &Transaction,
+    spent: &HashMap<OutPoint, Spent>,
+    all: &[&Spent],
+    is_cash: bool,
+) -> Vec<(usize, String)> {
+    let view = tx.view();
+    let outputs: Vec<TxOut<'_>> =
+        all.iter().map(|one| TxOut { value: one.value, script_pubkey: &one.script }).collect();
+    let context = TxContext::new(view, &outputs);
+    let mut out = Vec::new();
+    for (index, input) in view.inputs().enumerate() {
+        if !spent.contains_key(&input.prevout) {
+            out.push((index, "Input not found or already spent".to_owned()));
+            continue;
+        }
+        if all[index].value == MAX_MONEY && !view.witness(index).is_empty() {
+            out.push((index, "Missing amount".to_owned()));
+            continue;
+        }
+        let verdict = verify_input(&context, index, standard(is_cash), &mut ImmediateChecker);
+        let text = match verdict {
+            Ok(_) => continue,
+            Err(ScriptError::InvalidStackOperation) => {
+                "Unable to sign input, invalid stack size (possibly missing key)".to_owned()
+            }
+            Err(ScriptError::SigNullFail) => {
+                "CHECK(MULTI)SIG failing with non-zero signature (possibly need more signatures)"
+                    .to_owned()
+            }
+            Err(error) => error.to_string(),
+        };
+        out.push((index, text));
+    }
+    out
+}
+
+fn write_fault(tx: &Transaction, index: usize, error: &str, object: &mut Object<'_>) {
+    let view = tx.view();
+    let input = view.input(index);
+    object.key("txid").text(input.prevout.txid);
+    object.key("vout").int(input.prevout.vout);
+    let mut witness = object.key("witness").array();
+    for item in view.witness(index) {
+        witness.item().hex(item);
+    }
+    witness.end();
+    object.key("scriptSig").hex(input.script_sig);
+    object.key("sequence").int(input.sequence);
+    object.key("error").string(error);
+}
+
+/// The transaction with other input scripts and witnesses.
+fn serialise(tx: &Transaction, unlocked: &[Unlocking]) -> Vec<u8> {
+    let view = tx.view();
+    let has_witness = unlocked.iter().any(|one| !one.witness.is_empty());
+    let mut out = view.version().to_le_bytes().to_vec();
+    if has_witness {
+        out.extend([0, 1]);
+    }
+    encode::compact_size(&mut out, unlocked.len() as u64);
+    for (input, unlocking) in view.inputs().zip(unlocked) {
+        out.extend(input.prevout.to_bytes());
+        encode::var_bytes(&mut out, &unlocking.script_sig);
+        out.extend(input.sequence.to_le_bytes());
+    }
+    out.extend(view.outputs_with_count_raw());
+    if has_witness {
+        for unlocking in unlocked {
+            encode::compact_size(&mut out, unlocking.witness.len() as u64);
+            for item in &unlocking.witness {
+                encode::var_bytes(&mut out, item);
+            }
+        }
+    }
+    out.extend(view.lock_time().to_le_bytes());
+    out
+}
