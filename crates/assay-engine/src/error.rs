@@ -99,7 +99,7 @@ pub enum ControlError {
     Engine(#[from] EngineError),
 }
 
-const COINS: &str = "the coins can be made again from the archived blocks: check the disk, move the folder `coins` away and \
+const COINS: &str = "the coins can be made again from the archived blocks: check the disk, move the folder `chainstate` away and \
      start again";
 
 const FILES: &str = "check the disk; then restore the file from a copy, or have the block files validated into a new \
@@ -118,7 +118,7 @@ impl OpenError {
             Self::Store(assay_store::OpenError::Index(error)) => of_index(error),
             Self::UnknownCoinTip { .. } => Some(FILES),
             Self::Engine(error) => error.advice(),
-            Self::Threads(_) => None,
+            Self::Store(assay_store::OpenError::Layout(_)) | Self::Threads(_) => None,
         }
     }
 }

@@ -53,6 +53,7 @@ pub use assay_hash::cpu;
 pub use assay_store::StrayKind;
 pub use assay_store::defect;
 pub use assay_store::{CoinRef, CoinUsage};
+pub use assay_store::{LayoutError, rename_folder};
 pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
 pub use chainstate::{TrialChecks, TrialError};

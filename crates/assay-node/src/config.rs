@@ -200,4 +200,6 @@ const PID_FILE: &str = "bitcoind.pid";
 /// Core's `COOKIEAUTH_FILE` (`rpc/request.cpp`).
 const COOKIE_FILE: &str = ".cookie";
 /// Folder of the index, in that of the chain.
-const INDEX_DIR: &str = "electrum";
+pub(crate) const INDEX_DIR: &str = "indexes/electrum";
+/// Its name in earlier versions.
+pub(crate) const INDEX_DIR_BEFORE: &str = "electrum";

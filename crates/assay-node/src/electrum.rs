@@ -11,10 +11,10 @@ use assay_electrum::chain::{
 use assay_electrum::follow::{Follower, Listener};
 use assay_electrum::index::Index;
 use assay_electrum::server::{self, Addresses, Server};
-use assay_engine::{Engine, EngineError, MempoolDelta, TxReject, UnconfirmedTx};
+use assay_engine::{Engine, EngineError, MempoolDelta, TxReject, UnconfirmedTx, rename_folder};
 use assay_wire::{Block, BlockHash, Encoding, Txid};
 
-use crate::config::{IndexOptions, NodeConfig};
+use crate::config::{INDEX_DIR, INDEX_DIR_BEFORE, IndexOptions, NodeConfig};
 use crate::error::NodeError;
 
 /// The index of a running node, and what keeps it at the tip.
@@ -31,6 +31,7 @@ impl IndexService {
         options: &IndexOptions,
         engine: &Arc<Engine>,
     ) -> Result<Self, NodeError> {
+        rename_folder(&config.chain_dir(), INDEX_DIR_BEFORE, INDEX_DIR)?;
         let index = Index::open(config.index_config(options), Arc::new(assay_electrum::RealIo))?;
         let index = Arc::new(index);
         if let Some(tip) = index.tip() {

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_engine::{EngineError, OpenError};
+use assay_engine::{EngineError, LayoutError, OpenError};
 
 use crate::http::{AuthError, BindError};
 use crate::log::LogError;
@@ -89,6 +89,9 @@ pub enum NodeError {
         /// What the engine said.
         source: OpenError,
     },
+    /// A folder cannot be given its present name.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// The index cannot open.
     #[error("cannot open the index: {0}")]
     Index(#[from] assay_electrum::index::OpenError),

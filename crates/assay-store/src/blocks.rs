@@ -351,12 +351,14 @@ impl BlockStore {
         self.read(id, &*self.handle(id, false)?, part, at)
     }
 
-    /// Appends the undo data of the block `block_hash`, with a checksum over both.
+    /// Appends the undo data of the block `block_hash`, with a checksum over both. It goes to a file whose number is at least
+    /// `block_file`, that of the block's own, so that there are as many of either, as programs expect that know Core's files.
     ///
     /// # Errors
     /// On an I/O error nothing was appended.
     pub fn append_undo(
         &self,
+        block_file: u32,
         block_hash: &BlockHash,
         undo: &[u8],
     ) -> Result<UndoPos, BlockFileError> {
@@ -369,6 +371,9 @@ impl BlockStore {
         record.extend_from_slice(undo);
         record.extend_from_slice(&checksum);
         let mut writer = self.writer();
+        if block_file > writer.undo_file {
+            (writer.undo_file, writer.undo_end) = (block_file, 0);
+        }
         let (file, start) = self.rotate(writer.undo_file, writer.undo_end, record.len() as u64)?;
         (writer.undo_file, writer.undo_end) = (file, start);
         let Ok(offset) = u32::try_from(start + FRAME_BYTES as u64) else { return Err(too_long) };

@@ -42,6 +42,7 @@ mod coins;
 pub mod defect;
 mod index;
 pub mod io;
+mod layout;
 mod reader;
 mod replace;
 mod store;
@@ -59,6 +60,7 @@ pub use coins::{
     TierBatch, TierError, TierSnapshot, Visit,
 };
 pub use index::{BlockIndex, BlockRecord, IndexError};
+pub use layout::{LayoutError, rename_folder};
 pub use reader::BlockFileReader;
 pub use replace::{ReplaceError, read_file, replace_file};
 pub use store::{CommitError, OpenError, Recovery, Store, StoreConfig, commit};

@@ -9,11 +9,12 @@ use crate::blocks::{BlockFileError, BlockPos, BlockStore};
 use crate::coins::{CoinError, CoinStore, CoinTier, FjallTier, FlushStats, TierError};
 use crate::index::{BlockIndex, BlockRecord, IndexError, Loaded};
 use crate::io::{Io, RealIo, sync_name};
+use crate::layout::{self, BLOCKS_DIR, COINS_DIR, INDEX_DIR, LayoutError};
 
 /// Where and how to store.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
-    /// The directory; `blocks/`, `index/` and `coins/` are made in it.
+    /// The directory; `blocks/`, `blocks/index/` and `chainstate/` are made in it.
     pub dir: PathBuf,
     /// Message start of the network, which frames the blocks.
     pub magic: [u8; 4],
@@ -57,6 +58,9 @@ pub enum OpenError {
     /// The coin tier did not open.
     #[error(transparent)]
     Tier(#[from] TierError),
+    /// The directory is not one of ours.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// The coins are damaged.
     #[error(transparent)]
     Coins(#[from] CoinError),
@@ -119,10 +123,11 @@ impl Store {
     /// I/O errors, a directory in use, another network's files, or files of another version.
     pub fn open(config: &StoreConfig) -> Result<Self, OpenError> {
         let io: Arc<dyn Io> = Arc::new(RealIo);
-        // Before anything else: the tier locks its directory, which keeps a second process off the other files too.
-        let coins_dir = config.dir.join("coins");
+        let coins_dir = config.dir.join(COINS_DIR);
         io.create_dir_all(&config.dir)
             .map_err(|source| BlockFileError::Io { path: config.dir.clone(), source })?;
+        layout::prepare(&config.dir)?;
+        // Before anything else: the tier locks its directory, which keeps a second process off the other files too.
         let tier = FjallTier::open(&coins_dir, config.tier_cache_bytes)?;
         Self::open_with(config, &io, Box::new(tier))
     }
@@ -136,8 +141,10 @@ impl Store {
         io: &Arc<dyn Io>,
         tier: Box<dyn CoinTier>,
     ) -> Result<Self, OpenError> {
+        layout::claim_blocks(&**io, &config.dir)?;
         let coins = CoinStore::open(tier, config.cache_bytes_max)?;
-        let (index, mut loaded) = BlockIndex::open(&**io, &config.dir.join("index"), config.magic)?;
+        let (index, mut loaded) =
+            BlockIndex::open(&**io, &config.dir.join(INDEX_DIR), config.magic)?;
         // The index is synced before the coins, so what the coins name cannot be in a tail that a power cut tore.
         if let Some(marker) = coins.tip()
             && loaded.bytes_dropped > 0
@@ -148,13 +155,13 @@ impl Store {
         }
         let (blocks, tails) = BlockStore::open(
             Arc::clone(io),
-            &config.dir.join("blocks"),
+            &config.dir.join(BLOCKS_DIR),
             config.magic,
             config.block_file_bytes_max,
             &loaded.known_ends(),
         )?;
         // The folders may be new.
-        for path in [&config.dir.join("blocks"), &config.dir] {
+        for path in [&config.dir.join(INDEX_DIR), &config.dir.join(BLOCKS_DIR), &config.dir] {
             sync_name(&**io, path)
                 .map_err(|source| BlockFileError::Io { path: path.clone(), source })?;
         }

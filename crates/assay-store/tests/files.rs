@@ -21,7 +21,7 @@ fn archive(blocks: &BlockStore, n: u32) -> BlockRecord {
         bits: 0,
         nonce: 0,
     };
-    let undo = blocks.append_undo(&header.hash(), &[n as u8; 9]).expect("room");
+    let undo = blocks.append_undo(0, &header.hash(), &[n as u8; 9]).expect("room");
     BlockRecord {
         header,
         height: n,
@@ -145,7 +145,7 @@ fn undo_files_rotate_whatever_the_block_file() {
             };
             let undo = store
                 .blocks
-                .append_undo(&header.hash(), &undo_bytes(n, bytes))
+                .append_undo(0, &header.hash(), &undo_bytes(n, bytes))
                 .expect("there is room");
             assert!(undo.end() <= limit || undo.offset == 8, "{undo:?} is alone in its file");
             let record = BlockRecord {

@@ -461,7 +461,7 @@ pub(crate) struct NodeArguments {
     /// The same as --persist-mempool false.
     #[arg(long, conflicts_with = "persist_mempool")]
     pub(crate) no_persist_mempool: bool,
-    /// Keep an index of scripts, transactions and spent outputs in the folder `electrum` of the
+    /// Keep an index of scripts, transactions and spent outputs in the folder `indexes/electrum` of the
     /// chain; it is built from the archived blocks where it is missing or behind.
     #[arg(long)]
     pub(crate) index: bool,

@@ -90,7 +90,8 @@ impl Chainstate {
         // A block spends the same coins whenever it is connected, so what was written before is as good. It is better:
         // it may have been synced, and the coins on disk may be on a branch that only it leads back from.
         if !node.is_valid() || node.undo.is_none() {
-            let undo_pos = self.blocks.append_undo(&scripts.prepared.hash, &undo)?;
+            let block_file = node.block.map_or(0, |pos| pos.file);
+            let undo_pos = self.blocks.append_undo(block_file, &scripts.prepared.hash, &undo)?;
             state.tree.set_valid(id, undo_pos);
             self.index.put(&[state.tree.get(id).to_record()])?;
         }

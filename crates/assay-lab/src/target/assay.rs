@@ -13,8 +13,8 @@ use crate::process::Ports;
 
 /// Option of `assay validate`: heights as lines of JSON.
 const PROGRESS: &str = "progress";
-/// Folder of our index inside the folder of a chain.
-const OWN_INDEX_FOLDER: &str = "electrum";
+/// Folder of our index inside the folder of a chain, and what earlier builds call it.
+const OWN_INDEX_FOLDERS: [&str; 2] = ["indexes/electrum", "electrum"];
 
 impl Target {
     /// Our own node; without a list it has all options that this version has.
@@ -82,8 +82,8 @@ impl Target {
 
     /// Bytes on disk of the index in our node's folder, and of everything else in it.
     pub(crate) fn own_index_bytes(datadir: &Path) -> (u64, u64) {
-        let index = datadir.join("regtest").join(OWN_INDEX_FOLDER);
-        let index_bytes = folder_bytes(&index);
+        let folders = OWN_INDEX_FOLDERS.map(|name| datadir.join("regtest").join(name));
+        let index_bytes = folders.iter().map(|folder| folder_bytes(folder)).sum();
         (index_bytes, folder_bytes(datadir).saturating_sub(index_bytes))
     }
 

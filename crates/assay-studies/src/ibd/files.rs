@@ -355,7 +355,7 @@ fn write_undo_data(
         for coin in &subject.coins {
             undo.push(coin.into());
         }
-        folder.store.blocks.append_undo(&BlockHash(PREV), &undo.finish()).map_err(store_error)
+        folder.store.blocks.append_undo(0, &BlockHash(PREV), &undo.finish()).map_err(store_error)
     };
     let folder = StoreFolder::new()?;
     let pos = ours(&folder, subject)?;
@@ -420,7 +420,7 @@ fn read_undo_data(
     expect(buffer(&folder, xor_wordwise)? == by_fields, name, BUFFER_WORDS, "other coins")?;
     let store = StoreFolder::new()?;
     let hash = BlockHash(PREV);
-    let pos = store.store.blocks.append_undo(&hash, &subject.undo).map_err(store_error)?;
+    let pos = store.store.blocks.append_undo(0, &hash, &subject.undo).map_err(store_error)?;
     let ours = move |store: &StoreFolder| {
         let undo = store.store.blocks.read_undo(pos, &hash).map_err(store_error)?;
         decode_undo(&undo).map_err(store_error)

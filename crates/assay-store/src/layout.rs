@@ -1,0 +1,206 @@
+//! Names of a store's folders. They are Bitcoin Core's, whose tools and tests look for them; earlier versions had others.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::io::{Io, RealIo, sync_name};
+
+/// Folder of the coins.
+pub(crate) const COINS_DIR: &str = "chainstate";
+/// Folder of block and undo files.
+pub(crate) const BLOCKS_DIR: &str = "blocks";
+/// Folder of the block index.
+pub(crate) const INDEX_DIR: &str = "blocks/index";
+
+/// Earlier names, and what replaced them.
+const RENAMED: [(&str, &str); 2] = [("coins", COINS_DIR), ("index", INDEX_DIR)];
+
+/// Why a directory is none of ours, or cannot become one.
+#[derive(Debug, thiserror::Error)]
+pub enum LayoutError {
+    /// A folder cannot be given its present name.
+    #[error("cannot rename {} to {}: {source}", from.display(), to.display())]
+    Rename {
+        /// The earlier name.
+        from: PathBuf,
+        /// The present name.
+        to: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Bytes of the block files are combined with a key, which ours are not.
+    #[error(
+        "{} holds a key other than zeros: these block files are obfuscated, as Bitcoin Core writes them; validate them into \
+         another data directory (assay validate --blocks)",
+        path.display()
+    )]
+    Obfuscated {
+        /// The file with the key.
+        path: PathBuf,
+    },
+    /// The file with the key cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another program's database is where ours would be.
+    #[error(
+        "{} is a LevelDB database, as Bitcoin Core keeps it: give another data directory",
+        path.display()
+    )]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+/// Makes `dir` one that can be opened: earlier names are replaced, and databases of Bitcoin Core left alone.
+pub(crate) fn prepare(dir: &Path) -> Result<(), LayoutError> {
+    for (from, to) in RENAMED {
+        refuse_foreign(&dir.join(to))?;
+        rename_folder(dir, from, to)?;
+    }
+    Ok(())
+}
+
+/// Gives the folder `from` in `dir` the name `to`, unless there is one of that name already. One step: after a crash the
+/// folder has one name or the other, and the next call goes on from there.
+///
+/// # Errors
+/// The system does not rename it.
+pub fn rename_folder(dir: &Path, from: &str, to: &str) -> Result<(), LayoutError> {
+    let (from, to) = (dir.join(from), dir.join(to));
+    if to.exists() || !from.is_dir() {
+        return Ok(());
+    }
+    let rename = || {
+        fs::create_dir_all(to.parent().unwrap_or(dir))?;
+        fs::rename(&from, &to)?;
+        sync_name(&RealIo, &to)?;
+        RealIo.sync_dir(dir)
+    };
+    rename().map_err(|source| LayoutError::Rename { from: from.clone(), to: to.clone(), source })
+}
+
+/// Makes the folder of block files in `dir`, with the key of zeros by which programs that read Core's block files see that
+/// ours are not obfuscated (Core `node/blockstorage.cpp`, `InitBlocksdirXorKey`).
+pub(crate) fn claim_blocks(io: &dyn Io, dir: &Path) -> Result<(), LayoutError> {
+    let dir = dir.join(BLOCKS_DIR);
+    let path = dir.join("xor.dat");
+    let read_or_write = || {
+        io.create_dir_all(&dir)?;
+        let file = io.open(&path, true)?;
+        let size = file.size()?;
+        let mut key = [0; KEY_BYTES];
+        let read = (size as usize).min(KEY_BYTES);
+        file.read_exact_at(&mut key[..read], 0)?;
+        if key != [0; KEY_BYTES] || size > KEY_BYTES as u64 {
+            return Ok(false);
+        }
+        if read < KEY_BYTES {
+            file.write_all_at(&key, 0)?;
+            file.sync_data()?;
+        }
+        Ok(true)
+    };
+    match read_or_write() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(LayoutError::Obfuscated { path }),
+        Err(source) => Err(LayoutError::Key { path, source }),
+    }
+}
+
+const KEY_BYTES: usize = 8;
+
+/// A LevelDB database has a file `CURRENT` that names its manifest; ours have none.
+fn refuse_foreign(path: &Path) -> Result<(), LayoutError> {
+    let current = fs::read(path.join("CURRENT")).unwrap_or_default();
+    if current.starts_with(b"MANIFEST-") {
+        return Err(LayoutError::Foreign { path: path.to_owned() });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_wire::BlockHash;
+
+    use super::*;
+    use crate::{OpenError, Store, StoreConfig, commit};
+
+    const HASH: BlockHash = BlockHash([1; 32]);
+
+    fn check(config: &StoreConfig) {
+        let store = Store::open(config).unwrap();
+        assert_eq!(store.coins.tip().map(|marker| marker.hash), Some(HASH));
+        assert!(config.dir.join("blocks/index/index.log").is_file());
+        assert!(config.dir.join("chainstate").is_dir());
+        assert!(!config.dir.join("coins").exists() && !config.dir.join("index").exists());
+    }
+
+    #[test]
+    fn earlier_names_are_replaced_also_after_a_crash() {
+        let both = &[("chainstate", "coins"), ("blocks/index", "index")][..];
+        for renamed_back in [&[][..], &both[..1], &both[1..], both] {
+            let dir = tempfile::tempdir().unwrap();
+            let config = StoreConfig::new(dir.path(), [1, 2, 3, 4]);
+            let mut store = Store::open(&config).unwrap();
+            commit(&mut store.coins, &store.blocks, &store.index, 1, &HASH).unwrap();
+            drop(store);
+            for (present, earlier) in renamed_back {
+                fs::rename(dir.path().join(present), dir.path().join(earlier)).unwrap();
+            }
+            check(&config);
+            check(&config);
+        }
+    }
+
+    #[test]
+    fn a_folder_with_the_present_name_is_the_right_one() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("old/x")).unwrap();
+        fs::create_dir(dir.path().join("new")).unwrap();
+        rename_folder(dir.path(), "old", "new").unwrap();
+        assert!(dir.path().join("old/x").is_dir());
+        rename_folder(dir.path(), "none", "some").unwrap();
+        assert!(!dir.path().join("some").exists());
+        rename_folder(dir.path(), "old", "a/b").unwrap();
+        assert!(dir.path().join("a/b/x").is_dir());
+    }
+
+    #[test]
+    fn a_key_of_zeros_is_written_and_others_are_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = StoreConfig::new(dir.path(), [1, 2, 3, 4]);
+        let path = dir.path().join("blocks/xor.dat");
+        let open = || Store::open(&config).map(drop);
+        open().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), [0; 8]);
+        fs::write(&path, [0; 3]).unwrap();
+        open().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), [0; 8], "a crash had cut it");
+        for key in [&[0, 0, 0, 0, 0, 0, 0, 1][..], &[1], &[0; 9]] {
+            fs::write(&path, key).unwrap();
+            let opened = open();
+            assert!(matches!(opened, Err(OpenError::Layout(LayoutError::Obfuscated { .. }))));
+            assert_eq!(fs::read(&path).unwrap(), key);
+        }
+    }
+
+    #[test]
+    fn databases_of_bitcoin_core_are_left_alone() {
+        for path in ["chainstate", "blocks/index"] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join(path);
+            fs::create_dir_all(&path).unwrap();
+            fs::write(path.join("CURRENT"), "MANIFEST-000004\n").unwrap();
+            let opened = Store::open(&StoreConfig::new(dir.path(), [1, 2, 3, 4]));
+            assert!(matches!(opened, Err(OpenError::Layout(LayoutError::Foreign { .. }))));
+            assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
+        }
+    }
+}
