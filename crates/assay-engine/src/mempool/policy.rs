@@ -30,7 +30,21 @@ const STACK_ITEM_BYTES_MAX: usize = 80;
 const MULTISIG_KEYS_RELAYED_MAX: usize = 3;
 
 /// Checks what needs no coins; the error is Core's reject reason (`IsStandardTx`).
-pub(super) fn check_tx(tx: Tx<'_>, is_cash: bool) -> Result<(), &'static str> {
+pub(super) fn check_tx(
+    tx: Tx<'_>,
+    is_cash: bool,
+    must_be_standard: bool,
+) -> Result<(), &'static str> {
+    if must_be_standard {
+        check_form(tx, is_cash)?;
+    }
+    if tx.stripped_size() < TX_STRIPPED_BYTES_MIN {
+        return Err("tx-size-small");
+    }
+    Ok(())
+}
+
+fn check_form(tx: Tx<'_>, is_cash: bool) -> Result<(), &'static str> {
     let versions = if is_cash { 1..=2 } else { 1..=3 };
     if !versions.contains(&tx.version()) {
         return Err("version");
@@ -46,11 +60,7 @@ pub(super) fn check_tx(tx: Tx<'_>, is_cash: bool) -> Result<(), &'static str> {
             return Err("scriptsig-not-pushonly");
         }
     }
-    check_outputs(tx, is_cash)?;
-    if tx.stripped_size() < TX_STRIPPED_BYTES_MIN {
-        return Err("tx-size-small");
-    }
-    Ok(())
+    check_outputs(tx, is_cash)
 }
 
 fn check_outputs(tx: Tx<'_>, is_cash: bool) -> Result<(), &'static str> {
@@ -175,8 +185,9 @@ mod tests {
             let raw = [&[1, 0, 0, 0, 1][..], &input, &[1], &output, &[0; 4]].concat();
             Transaction::parse(raw, Encoding::Segwit).unwrap()
         };
-        assert_eq!(check_tx(tx(&of(3)).view(), false), Ok(()));
-        assert_eq!(check_tx(tx(&of(4)).view(), false), Err("scriptpubkey"));
+        assert_eq!(check_tx(tx(&of(3)).view(), false, true), Ok(()));
+        assert_eq!(check_tx(tx(&of(4)).view(), false, true), Err("scriptpubkey"));
+        assert_eq!(check_tx(tx(&of(4)).view(), false, false), Ok(()));
         let spent =
             Coin { value: 1, height: 1, coinbase: false, script_pubkey: Script::from(&of(4)[..]) };
         assert_eq!(check_inputs(tx(&of(3)).view(), &[spent], false), Ok(()));

@@ -95,7 +95,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Opt> {
 /// All options, by name.
 pub(crate) const OPTIONS: &[Opt] = &[
     dropped("?"),
-    not_yet("acceptnonstdtxn"),
+    works("acceptnonstdtxn", "", "Admit transactions of any form; not on the main chain (0)."),
     dropped("acceptstalefeeestimates"),
     works("addnode", "=<ip>", "Stay connected to this peer. May be given several times.").network_only(),
     dropped("addresstype"),
@@ -245,7 +245,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     rejected("prune", "blocks cannot be removed"),
     works("regtest", "", "The chain for regression tests."),
     rejected("reindex", "rebuild into a new folder with 'assay validate'"),
-    rejected("reindex-chainstate", "move the folder chainstate away: it is built again from the blocks"),
+    works("reindex-chainstate", "", "Build the coins again from the archived blocks."),
     dropped("resetguisettings"),
     rejected("rest", "there is no REST interface"),
     works("rpcallowip", "=<ip>", "Addresses that may use RPC, as address/bits or address/mask; needs -rpcbind. May be given several times."),
