@@ -80,8 +80,12 @@ pub struct RpcConfig {
     pub password: Option<(String, String)>,
     /// Users with hashed passwords.
     pub auth: Vec<RpcAuth>,
-    /// The file with the cookie, relative to the chain's folder.
-    pub cookie_file: PathBuf,
+    /// The same as texts, which are checked when the server starts.
+    pub auth_texts: Vec<String>,
+    /// The file with the cookie, relative to the chain's folder; `None` for no cookie.
+    pub cookie_file: Option<PathBuf>,
+    /// Its permissions.
+    pub cookie_mode: u32,
     /// How much the server takes on.
     pub limits: Limits,
 }
@@ -111,7 +115,9 @@ impl NodeConfig {
                 allow: Vec::new(),
                 password: None,
                 auth: Vec::new(),
-                cookie_file: PathBuf::from(COOKIE_FILE),
+                auth_texts: Vec::new(),
+                cookie_file: Some(PathBuf::from(COOKIE_FILE)),
+                cookie_mode: 0o600,
                 limits: Limits::default(),
             },
             clock: Clock::default(),

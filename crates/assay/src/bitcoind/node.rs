@@ -11,7 +11,7 @@ use assay_node::{LogConfig, NodeConfig, P2pConfig};
 use super::config::Loaded;
 use super::logging;
 use super::notes::Notes;
-use super::numbers::{AddressError, address, amount, port};
+use super::numbers::{AddressError, address, amount, port, subnet};
 use super::options::{self, Fate};
 use super::settings::{MAIN, Settings};
 
@@ -62,19 +62,27 @@ fn refuse_misplaced(settings: &Settings) -> anyhow::Result<()> {
 fn look_up_fates(settings: &Settings, notes: &mut Notes) -> anyhow::Result<()> {
     for name in settings.names() {
         let Some(option) = options::find(name) else { continue };
-        let is_off = settings.list(name).iter().all(|value| value == "0");
+        let is_main = settings.section == MAIN;
+        let is_on = settings.list(name).iter().any(|value| value != "0");
         match option.fate {
-            Fate::Works(_) => {}
-            Fate::Rejected(_) if is_off => {}
-            Fate::Rejected(reason) => bail!("-{name} is not available: {reason}."),
-            Fate::NotYet => notes.warn(format!("Option -{name} has no effect on this node.")),
+            Fate::Rejected(reason) if is_on => bail!("-{name} is not available: {reason}."),
+            Fate::RejectedOnMain(reason) if is_on && is_main => {
+                bail!("-{name} is not available: {reason}.");
+            }
+            Fate::RejectedOnMain(_) if is_on => notes.warn(without_effect(name)),
+            Fate::NotYet => notes.warn(without_effect(name)),
             Fate::Dropped if REMOVED.contains(&name) => notes.warn_aloud(format!(
                 "Option '-{name}' is set but was removed. This option has no effect."
             )),
             Fate::Dropped => notes.debug(format!("Option -{name} makes no difference here.")),
+            Fate::Works(_) | Fate::Rejected(_) | Fate::RejectedOnMain(_) => {}
         }
     }
     Ok(())
+}
+
+fn without_effect(name: &str) -> String {
+    format!("Option -{name} has no effect on this node.")
 }
 
 /// What follows from some options for others (Core `InitParameterInteraction`).
@@ -171,7 +179,7 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
     let default = port_option(settings, "rpcport")?.unwrap_or(config.params.rpc_port);
     let rpc = &mut config.rpc;
     for text in settings.list("rpcallowip") {
-        let subnet = text.parse().map_err(|_| {
+        let subnet = subnet(&text).and_then(|text| text.parse().ok()).ok_or_else(|| {
             anyhow!(
                 "Invalid -rpcallowip subnet specification: {text}. Valid values are a single IP (e.g. 1.2.3.4), a \
                  network/netmask (e.g. 1.2.3.4/255.255.255.0), a network/CIDR (e.g. 1.2.3.4/24), all ipv4 (0.0.0.0/0), or \
@@ -184,12 +192,14 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
     let user = settings.text("rpcuser").unwrap_or_default();
     let password = settings.text("rpcpassword").unwrap_or_default();
     rpc.password = (!password.is_empty()).then_some((user, password));
-    for text in settings.list("rpcauth") {
-        let entry = text.parse();
-        rpc.auth.push(entry.map_err(|_| anyhow!("Invalid -rpcauth argument."))?);
+    rpc.auth_texts = settings.list("rpcauth");
+    if settings.is_negated("rpccookiefile") {
+        rpc.cookie_file = None;
+    } else if let Some(path) = path(settings, "rpccookiefile") {
+        rpc.cookie_file = Some(path);
     }
-    if let Some(path) = path(settings, "rpccookiefile") {
-        rpc.cookie_file = path;
+    if let Some(readers) = settings.text("rpccookieperms") {
+        rpc.cookie_mode = cookie_mode(&readers)?;
     }
     let count =
         |name| settings.int(name).map(|count| not_negative(count).clamp(1, 1 << 16) as usize);
@@ -200,6 +210,16 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
         limits.idle = seconds_of(seconds);
     }
     Ok(())
+}
+
+/// Permissions of the cookie (Core `util/fs_helpers.cpp`, `InterpretPermString`).
+fn cookie_mode(readers: &str) -> anyhow::Result<u32> {
+    Ok(match readers {
+        "owner" => 0o600,
+        "group" => 0o640,
+        "all" => 0o644,
+        _ => bail!("Invalid -rpccookieperms={readers}; must be one of 'owner', 'group', or 'all'."),
+    })
 }
 
 /// Addresses for RPC: both options are needed for other than loopback, so that none is opened by mistake.

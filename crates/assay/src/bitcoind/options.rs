@@ -32,6 +32,9 @@ pub(crate) enum Fate {
     Dropped,
     /// It has no effect although it should; the log warns.
     NotYet,
+    /// As rejected on the main chain, as without effect elsewhere: on test chains, which are small and where nothing is at stake,
+    /// many set it for convenience.
+    RejectedOnMain(&'static str),
     /// The node does not start when it is set, for this reason: without its effect the node would not do what was asked for.
     Rejected(&'static str),
 }
@@ -84,6 +87,10 @@ const fn not_yet(name: &'static str) -> Opt {
 
 const fn rejected(name: &'static str, reason: &'static str) -> Opt {
     Opt::new(name, "", Fate::Rejected(reason))
+}
+
+const fn rejected_on_main(name: &'static str, reason: &'static str) -> Opt {
+    Opt::new(name, "", Fate::RejectedOnMain(reason))
 }
 
 /// The option called `name`.
@@ -240,9 +247,10 @@ pub(crate) const OPTIONS: &[Opt] = &[
     dropped("printpriority"),
     works("printtoconsole", "", "Write the log to standard output too (1)."),
     rejected("privatebroadcast", "transactions cannot be sent over Tor or I2P"),
-    rejected("proxy", "connections through a proxy are not supported, and direct ones would show the address").needs_value(),
+    rejected_on_main(
+        "proxy", "connections through a proxy are not supported, and direct ones would show the address").needs_value(),
     dropped("proxyrandomize"),
-    rejected("prune", "blocks cannot be removed"),
+    rejected_on_main("prune", "blocks cannot be removed"),
     works("regtest", "", "The chain for regression tests."),
     rejected("reindex", "rebuild into a new folder with 'assay validate'"),
     rejected("reindex-chainstate", "move the folder chainstate away: it is built again from the blocks"),
@@ -252,7 +260,11 @@ pub(crate) const OPTIONS: &[Opt] = &[
     works("rpcauth", "=<userpw>", "A user of RPC with a hashed password, as share/rpcauth makes it. May be given several times.").secret(),
     works("rpcbind", "=<addr>[:port]", "Listen for RPC on this address; needs -rpcallowip. May be given several times.").network_only(),
     works("rpccookiefile", "=<loc>", "The cookie, relative to the chain's folder (.cookie)."),
-    not_yet("rpccookieperms"),
+    works(
+        "rpccookieperms",
+        "=<readable-by>",
+        "Who may read the cookie: owner, group or all (owner).",
+    ),
     dropped("rpcdoccheck"),
     works("rpcpassword", "=<pw>", "Password of -rpcuser.").secret(),
     works("rpcport", "=<port>", "Listen for RPC on this port.").network_only(),
