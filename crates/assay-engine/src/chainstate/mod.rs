@@ -5,6 +5,7 @@
 
 mod accept;
 mod activate;
+mod assume;
 mod tip;
 mod validity;
 
@@ -28,6 +29,7 @@ use crate::scripts::Verifier;
 use crate::tree::{BlockTree, NodeId};
 pub(crate) use accept::AcceptError;
 pub(crate) use activate::{Judged, Ready, Step, Way};
+pub(crate) use assume::Cause;
 pub use validity::{TrialChecks, TrialError};
 
 /// Index records that are written as one group.
@@ -42,6 +44,8 @@ pub(crate) struct State {
     pub(crate) flushes: FlushPolicy,
     /// Blocks that wait to be connected.
     pub(crate) ready: Ready,
+    /// Why scripts were verified the last time; `None` at first.
+    pub(crate) verify_cause: Option<Cause>,
     /// The way to the best branch, while it is walked: the coins may be ahead of the tip.
     pub(crate) way: Option<Way>,
     /// Why the engine refuses to go on.

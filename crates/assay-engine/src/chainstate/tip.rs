@@ -29,7 +29,8 @@ impl Chainstate {
         let node = state.tree.get(id);
         let was_valid = node.is_valid();
         let parent = node.parent.expect("the genesis block is never connected");
-        let block = self.connect_on(state, parent, was_valid, prepared)?;
+        let is_known = was_valid || !self.must_verify_scripts(state, id);
+        let block = self.connect_on(state, parent, is_known, prepared)?;
         Ok(InFlight { block, note: id })
     }
 

@@ -137,6 +137,7 @@ impl Engine {
                 coinbases: CoinbaseLog::default(),
                 flushes: FlushPolicy::new(Some(config.flush_interval)),
                 ready: Ready::default(),
+                verify_cause: None,
                 way: None,
                 poisoned: None,
             }),

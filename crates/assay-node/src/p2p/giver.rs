@@ -27,6 +27,7 @@ pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
         announced: BlockHash::ZERO,
         resume_after: None,
         ping_due: Instant::now(),
+        has_agreed: false,
     };
     loop {
         if let Err(ended) = giver.step() {
@@ -47,12 +48,14 @@ struct Giver<'a> {
     /// When this block is asked for, the peer wants to hear of more (Core's `m_continuation_block`).
     resume_after: Option<BlockHash>,
     ping_due: Instant,
+    /// Whether we have sent our `verack`.
+    has_agreed: bool,
 }
 
 impl Giver<'_> {
     fn step(&mut self) -> Result<(), Ended> {
         let patience = self.shared.config.timeouts.ping;
-        let is_ready = self.peer.is_ready();
+        let is_ready = self.has_agreed && self.peer.is_ready();
         let now = Instant::now();
         if is_ready && now >= self.ping_due {
             self.ping_due = now + patience;
@@ -147,7 +150,9 @@ impl Giver<'_> {
         if version >= ADDRESSES_V2 {
             self.send(&Message::SendAddrV2)?;
         }
-        self.send(&Message::Verack)
+        self.send(&Message::Verack)?;
+        self.has_agreed = true;
+        Ok(())
     }
 
     fn ping(&mut self) -> Result<(), Ended> {

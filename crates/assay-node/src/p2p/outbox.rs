@@ -61,6 +61,8 @@ struct Pending {
     /// Messages of our own, and their bytes.
     own: VecDeque<(Command, Vec<u8>)>,
     own_bytes: usize,
+    /// Whether the handshake's last message has been given out: nothing of our own goes before it.
+    has_agreed: bool,
     requests: VecDeque<Request>,
     /// What is being given at the moment.
     data: VecDeque<Inventory>,
@@ -85,7 +87,9 @@ impl Pending {
         if self.closed {
             return Some(Task::Closed);
         }
-        if let Some((command, message)) = self.own.pop_front() {
+        if self.has_agreed
+            && let Some((command, message)) = self.own.pop_front()
+        {
             self.own_bytes -= message.len();
             return Some(Task::Own(command, message));
         }
@@ -96,7 +100,10 @@ impl Pending {
         while let Some(request) = self.requests.pop_front() {
             match request {
                 Request::Data(entries) => self.data = entries.into(),
-                other => return Some(Task::Request(other)),
+                other => {
+                    self.has_agreed |= matches!(other, Request::Agree { .. });
+                    return Some(Task::Request(other));
+                }
             }
             if !self.data.is_empty() {
                 return self.next();
@@ -206,6 +213,7 @@ mod tests {
         let now = Duration::ZERO;
         assert_eq!(outbox.take(now), Task::Data(entry(1), false));
         assert!(outbox.put(Request::Pong(7)));
+        outbox.lock().has_agreed = true;
         outbox.send(Command::new("x"), vec![1]);
         assert_eq!(outbox.take(now), Task::Own(Command::new("x"), vec![1]));
         assert_eq!(outbox.take(now), Task::Data(entry(2), true));

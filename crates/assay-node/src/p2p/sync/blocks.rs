@@ -114,7 +114,8 @@ impl Shared {
             table.sources.note(hash, peer.id);
             was_requested
         };
-        let shown = self.engine.shows_work(&[header]).unwrap_or(WorkShown::No);
+        // Without its parent it is refused for that.
+        let shown = self.engine.shows_work(&[header]).unwrap_or(WorkShown::Yes);
         match self.engine.take_block(raw.to_vec(), was_requested, shown) {
             Taken::Kept(_) => {
                 peer.traffic.note_block(self.now_ms() / 1000);

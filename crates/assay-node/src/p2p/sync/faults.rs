@@ -1,7 +1,7 @@
 //! Peers that send what is wrong.
 
 use assay_engine::{BlockFault, FaultKind};
-use assay_wire::ParseError;
+use assay_wire::{ParseError, ParseErrorKind};
 
 use super::super::peers::{Connection, Peer};
 use super::super::permissions::Permissions;
@@ -60,5 +60,18 @@ pub(super) fn described(fault: &BlockFault) -> String {
 
 /// A message that does not follow its format is passed over, as Core does.
 pub(crate) fn log_malformed(command: &str, error: &ParseError, peer: &Peer) {
-    tracing::debug!(target: "net", "Message {command} of peer={} is malformed: {error}", peer.id);
+    let ParseError { offset, kind } = error;
+    // Core's words (`serialize.h`, `streams.h`, `primitives/transaction.h`); its tests look for them.
+    let words = match kind {
+        ParseErrorKind::NonCanonicalSize => "non-canonical ReadCompactSize()".to_owned(),
+        ParseErrorKind::OversizedCount => "ReadCompactSize(): size too large".to_owned(),
+        ParseErrorKind::Truncated => "DataStream::read(): end of data".to_owned(),
+        ParseErrorKind::SuperfluousWitness => "Superfluous witness record".to_owned(),
+        ParseErrorKind::UnknownFlag => "Unknown transaction optional data".to_owned(),
+        other => other.to_string(),
+    };
+    tracing::debug!(
+        target: "net",
+        "Message {command} of peer={} is malformed at byte {offset}: {words}", peer.id
+    );
 }

@@ -1,0 +1,77 @@
+//! Blocks whose scripts need not be verified, because a block far above them is known to be valid (Core `validation.cpp`,
+//! `ConnectBlock`; `-assumevalid`).
+
+use assay_consensus::pow::block_work;
+use assay_wire::BlockHash;
+
+use super::{Chainstate, State};
+use crate::tree::{BlockTree, NodeId};
+
+/// Why scripts are verified; `None` where they need not be.
+pub(crate) type Cause = Option<&'static str>;
+
+impl Chainstate {
+    /// Whether the scripts of a block must be verified. Notes in the log where that begins and ends.
+    pub(super) fn must_verify_scripts(&self, state: &mut State, id: NodeId) -> bool {
+        let cause = self.cause_to_verify(&state.tree, id);
+        if state.verify_cause != Some(cause) {
+            state.verify_cause = Some(cause);
+            let node = state.tree.get(id);
+            let (height, hash) = (node.height, node.hash);
+            match cause {
+                Some(cause) => {
+                    tracing::info!(
+                        "Enabling script verification at block #{height} ({hash}): {cause}."
+                    );
+                }
+                None => {
+                    tracing::info!("Disabling script verification at block #{height} ({hash}).")
+                }
+            }
+        }
+        cause.is_some()
+    }
+
+    fn cause_to_verify(&self, tree: &BlockTree, id: NodeId) -> Cause {
+        let params = self.params();
+        if params.assume_valid == BlockHash::ZERO {
+            return Some("assumevalid=0 (always verify)");
+        }
+        let Some(assumed) = tree.find(&params.assume_valid) else {
+            return Some("assumevalid hash not in headers");
+        };
+        let height = tree.get(id).height;
+        if height > tree.get(assumed).height {
+            return Some("block height above assumevalid height");
+        }
+        if tree.ancestor_at(assumed, height) != id {
+            return Some("block not in assumevalid chain");
+        }
+        let best = tree.best_header();
+        if tree.ancestor_at(best, height) != id {
+            return Some("block not in best header chain");
+        }
+        if tree.get(best).chain_work < params.minimum_chain_work {
+            return Some("best header chainwork below minimumchainwork");
+        }
+        // A chain of false scripts would have to be as long as this: it costs weeks of the whole network's work.
+        if equivalent_time_s(tree, id, best, params.pow.target_spacing_s) <= TWO_WEEKS_S {
+            return Some("block too recent relative to best header");
+        }
+        None
+    }
+}
+
+/// How long the work between two blocks takes at the pace of the upper one, seconds (Core `chain.cpp`,
+/// `GetBlockProofEquivalentTime`).
+fn equivalent_time_s(tree: &BlockTree, lower: NodeId, upper: NodeId, spacing_s: u32) -> u64 {
+    let upper = tree.get(upper);
+    let work = upper.chain_work.wrapping_sub(tree.get(lower).chain_work);
+    let time = work.wrapping_mul_u32(spacing_s).checked_div(block_work(upper.header.bits));
+    match time {
+        Some(time) if time.bits() <= 63 => time.low_u64(),
+        _ => u64::MAX,
+    }
+}
+
+const TWO_WEEKS_S: u64 = 14 * 24 * 3600;
