@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_electrum::index::IndexConfig;
-use assay_engine::Clock;
+use assay_engine::{Clock, Policy};
 
 use crate::http::{Limits, RpcAuth, Subnet};
 use crate::log::LogConfig;
@@ -36,6 +36,8 @@ pub struct NodeConfig {
     pub mempool_bytes_max: Option<u64>,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes; `None` for the engine's default.
     pub min_relay_fee_sat_per_kvb: Option<u64>,
+    /// What transactions must look like to be relayed; `None` for the engine's default.
+    pub policy: Option<Policy>,
     /// Age at which unconfirmed transactions are forgotten, seconds; `None` for the engine's default.
     pub mempool_expiry_s: Option<u64>,
     /// Largest number of unconfirmed transactions that may be connected; `None` for the engine's default.
@@ -127,6 +129,7 @@ impl NodeConfig {
             threads: None,
             mempool_bytes_max: None,
             min_relay_fee_sat_per_kvb: None,
+            policy: None,
             mempool_expiry_s: None,
             cluster_count_max: None,
             cluster_vsize_max: None,
@@ -174,6 +177,7 @@ impl NodeConfig {
         if let Some(rate) = self.min_relay_fee_sat_per_kvb {
             config.min_relay_fee_sat_per_kvb = rate;
         }
+        config.policy = self.policy.unwrap_or(config.policy);
         if let Some(age_s) = self.mempool_expiry_s {
             config.mempool_expiry_s = age_s;
         }

@@ -123,7 +123,7 @@ impl Engine {
             let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
             txids.push(txid);
             let candidate = Candidate::new(Arc::new(tx), txid, wtxid).at(time as u64);
-            candidates.push(candidate.checked(self.chain.params()));
+            candidates.push(candidate.checked(&self.chain.config));
         }
         let wish = Wish { fee_sat_per_kvb_max: None, is_trial: false };
         let (verdicts, _) = self.admit_in_turn(candidates, wish);

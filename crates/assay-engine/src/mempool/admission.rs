@@ -130,7 +130,7 @@ impl Admission {
 
     /// Parses transactions and checks what follows from each alone, on all cores where there are many.
     pub(crate) fn parse_all(&self, raws: Vec<Vec<u8>>) -> Vec<Result<Candidate, TxReject>> {
-        let parse = |raw: Vec<u8>| Candidate::parse(raw, &self.config.params);
+        let parse = |raw: Vec<u8>| Candidate::parse(raw, &self.config);
         if raws.len() < 2 * TXS_PER_TASK {
             return raws.into_iter().map(parse).collect();
         }

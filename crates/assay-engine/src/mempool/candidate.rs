@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use assay_consensus::block::ScriptFailure;
-use assay_consensus::params::ChainParams;
 use assay_consensus::tx::{TxError, check_transaction};
 use assay_store::CoinError;
 use assay_wire::{Coin, Transaction, Tx, TxOut, Txid, Wtxid};
@@ -11,6 +10,7 @@ use assay_wire::{Coin, Transaction, Tx, TxOut, Txid, Wtxid};
 use super::policy;
 use super::pool::Mempool;
 use super::replace::conflicts;
+use crate::config::Config;
 use crate::scripts::Cause;
 use crate::types::{TestAccept, TxReject, TxRejectCode};
 
@@ -24,8 +24,8 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    pub(crate) fn parse(raw: Vec<u8>, params: &ChainParams) -> Result<Self, TxReject> {
-        let tx = Transaction::parse(raw, params.encoding).map_err(|error| TxReject {
+    pub(crate) fn parse(raw: Vec<u8>, config: &Config) -> Result<Self, TxReject> {
+        let tx = Transaction::parse(raw, config.params.encoding).map_err(|error| TxReject {
             code: TxRejectCode::Decode,
             reason: "TX decode failed".to_owned(),
             debug: error.to_string(),
@@ -33,17 +33,18 @@ impl Candidate {
             wtxid: None,
         })?;
         let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
-        Self::new(Arc::new(tx), txid, wtxid).checked(params)
+        Self::new(Arc::new(tx), txid, wtxid).checked(config)
     }
 
     /// The same when it passes what follows from it alone.
-    pub(crate) fn checked(self, params: &ChainParams) -> Result<Self, TxReject> {
+    pub(crate) fn checked(self, config: &Config) -> Result<Self, TxReject> {
         let view = self.tx.view();
         check_transaction(view).map_err(|error| self.broken_rule(&error))?;
         if view.is_coinbase() {
             return Err(self.rejected("coinbase"));
         }
-        policy::check_tx(view, params.cash.is_some()).map_err(|reason| self.rejected(reason))?;
+        policy::check_tx(view, config.params.cash.is_some(), &config.policy)
+            .map_err(|reason| self.rejected(reason))?;
         Ok(self)
     }
 

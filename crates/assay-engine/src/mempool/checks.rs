@@ -68,8 +68,10 @@ impl Admission {
                 branch.median_time_past_at(height)
             })
             .map_err(|error| candidate.broken_rule(&error))?;
-        policy::check_inputs(tx, coins, rules.is_cash)
-            .map_err(|reason| candidate.rejected(reason))?;
+        if self.config.policy.require_standard {
+            policy::check_inputs(tx, coins, rules.is_cash)
+                .map_err(|reason| candidate.rejected(reason))?;
+        }
         if sigop_cost > SIGOP_COST_MAX {
             let debug = format!("{sigop_cost}");
             return Err(candidate.reject(

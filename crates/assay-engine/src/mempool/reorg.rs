@@ -35,9 +35,9 @@ impl Admission {
         let mut rules = self.rules(view, None);
         rules.bypass_limits = true;
         view.mempool.is_returning = true;
-        let candidates = offers.iter().map(|tx| {
-            Candidate::new(tx.tx.clone(), tx.txid, tx.wtxid).checked(&self.config.params)
-        });
+        let candidates = offers
+            .iter()
+            .map(|tx| Candidate::new(tx.tx.clone(), tx.txid, tx.wtxid).checked(&self.config));
         let verdicts = self.admit(view, &rules, candidates.collect());
         let mut returned = Vec::new();
         for (tx, verdict) in offers.iter().zip(verdicts) {

@@ -156,12 +156,7 @@ fn threads(par: i64) -> Option<usize> {
 fn mempool(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     let megabytes = settings.int("maxmempool").map(not_negative);
     config.mempool_bytes_max = megabytes.map(|count| count.saturating_mul(1_000_000));
-    if let Some(text) = settings.text("minrelaytxfee") {
-        let rate = amount(&text);
-        let rate =
-            rate.ok_or_else(|| anyhow!("Invalid amount for -minrelaytxfee=<amount>: '{text}'"))?;
-        config.min_relay_fee_sat_per_kvb = Some(rate);
-    }
+    config.min_relay_fee_sat_per_kvb = fee_rate(settings, "minrelaytxfee")?;
     let hours = settings.int("mempoolexpiry").map(not_negative);
     config.mempool_expiry_s = hours.map(|hours| hours.saturating_mul(3600));
     let count = settings.int("limitclustercount").map(not_negative);
@@ -172,7 +167,31 @@ fn mempool(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     if settings.section == MAIN && settings.flag("acceptnonstdtxn") == Some(true) {
         bail!("acceptnonstdtxn is not currently supported for main chain");
     }
+    policy(settings, config)
+}
+
+fn policy(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
+    let mut policy = config.engine_config().policy;
+    policy.require_standard = settings.flag("acceptnonstdtxn") != Some(true);
+    if let Some(bytes) = settings.int("datacarriersize") {
+        policy.data_carrier_bytes_max = usize::try_from(not_negative(bytes)).unwrap_or(usize::MAX);
+    }
+    if settings.flag("datacarrier") == Some(false) {
+        policy.data_carrier_bytes_max = 0;
+    }
+    policy.permit_bare_multisig = settings.flag("permitbaremultisig") != Some(false);
+    if let Some(rate) = fee_rate(settings, "dustrelayfee")? {
+        policy.dust_fee_sat_per_kvb = rate;
+    }
+    config.policy = Some(policy);
     Ok(())
+}
+
+/// Satoshi per 1,000 virtual bytes.
+fn fee_rate(settings: &Settings, name: &str) -> anyhow::Result<Option<u64>> {
+    let Some(text) = settings.text(name) else { return Ok(None) };
+    let rate = amount(&text);
+    rate.map(Some).ok_or_else(|| anyhow!("Invalid amount for -{name}=<amount>: '{text}'"))
 }
 
 fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyhow::Result<()> {
