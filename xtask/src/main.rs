@@ -4,6 +4,7 @@
 mod aarch64;
 mod ci;
 mod command;
+mod core_tests;
 mod fuzz;
 mod tidy;
 mod words;
@@ -15,6 +16,9 @@ usage: cargo xtask <command>
 
   ci     [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass;
          only by name: package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation)
+  core-tests --source PATH [--all] [--profile release] [--core BITCOIND] [--cli BITCOIN-CLI] [--jobs 1] [--timeout-factor 1]
+         [--portseed 1] [TEST…]: Bitcoin Core's functional tests with our node, those that must pass, all of the list, or those
+         named; PATH is a checkout of Bitcoin Core, and BITCOIND its own program, for a comparison
   fuzz   [--seconds N] [TARGET…]: each fuzz target, or those named, for N seconds (60)
   tidy   allowed and used crate edges, import cycles, files with unsafe code, file length, forbidden words, documents";
 
@@ -26,6 +30,7 @@ fn main() -> ExitCode {
             Some((seconds, targets)) => fuzz::run(seconds, targets),
             None => return usage(),
         },
+        Some("core-tests") => core_tests::run(&arguments[1..]),
         Some("tidy") => tidy::run(),
         Some("-h" | "--help") => {
             println!("{USAGE}");

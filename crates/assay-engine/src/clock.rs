@@ -21,14 +21,19 @@ impl Clock {
         }
     }
 
-    /// Milliseconds since 1970.
-    pub fn now_ms(&self) -> u64 {
+    /// Microseconds since 1970.
+    pub fn now_us(&self) -> u64 {
         match self.set_to_s() {
-            Some(time_s) => time_s.saturating_mul(1000),
+            Some(time_s) => time_s.saturating_mul(1_000_000),
             None => SystemTime::now()
                 .duration_since(UNIX_EPOCH)
-                .map_or(0, |elapsed| elapsed.as_millis().try_into().unwrap_or(u64::MAX)),
+                .map_or(0, |elapsed| elapsed.as_micros().try_into().unwrap_or(u64::MAX)),
         }
+    }
+
+    /// Milliseconds since 1970.
+    pub fn now_ms(&self) -> u64 {
+        self.now_us() / 1000
     }
 
     /// Where the clock stands still, seconds since 1970; `None` while it goes.

@@ -48,12 +48,12 @@ pub struct Config {
     pub exact_near_tip: u32,
     /// Whether to build the coins again from the archived blocks and verify all scripts again (Core's `-reindex-chainstate`).
     pub rebuild_coins: bool,
-    /// Whether transactions are admitted that the reference nodes do not relay for their form (Core's `-acceptnonstdtxn`).
-    pub admits_nonstandard: bool,
     /// Memory for unconfirmed transactions, bytes.
     pub mempool_bytes_max: u64,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes.
     pub min_relay_fee_sat_per_kvb: u64,
+    /// What transactions must look like to be relayed, beyond what blocks may hold.
+    pub policy: Policy,
     /// Age at which unconfirmed transactions are forgotten, seconds (Core's `-mempoolexpiry`).
     pub mempool_expiry_s: u64,
     /// Largest number of unconfirmed transactions that may be connected; `None` for no limit.
@@ -70,6 +70,42 @@ pub struct Config {
     /// Whether [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. Reading it again is up to the owner of the
     /// engine: [`Engine::load_mempool`](crate::Engine::load_mempool).
     pub persist_mempool: bool,
+}
+
+/// What transactions must look like to be relayed (Core `kernel/mempool_options.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Whether forms that are not known are rejected (Core's `-acceptnonstdtxn=0`); without it the rest does not apply.
+    pub require_standard: bool,
+    /// Bytes of scripts that carry data, in one transaction (Core's `-datacarriersize`); 0 for none (`-datacarrier=0`).
+    pub data_carrier_bytes_max: usize,
+    /// Whether bare multi-signature outputs are relayed (Core's `-permitbaremultisig`).
+    pub permit_bare_multisig: bool,
+    /// Fee rate by which outputs are dust, satoshi per 1,000 virtual bytes (Core's `-dustrelayfee`).
+    pub dust_fee_sat_per_kvb: u64,
+}
+
+/// Core's `MAX_OP_RETURN_RELAY` (`policy/policy.h`).
+const CORE_DATA_CARRIER_BYTES: usize = 100_000;
+/// The same of Bitcoin Cash Node (`policy/policy.h`).
+const CASH_DATA_CARRIER_BYTES: usize = 223;
+/// Core's `DUST_RELAY_TX_FEE` (`policy/policy.h`); three times BCHN's, which multiplies by three instead.
+const DUST_FEE_SAT_PER_KVB: u64 = 3000;
+
+impl Policy {
+    /// The reference nodes' defaults.
+    pub(crate) const fn new(is_cash: bool) -> Self {
+        Self {
+            require_standard: true,
+            data_carrier_bytes_max: if is_cash {
+                CASH_DATA_CARRIER_BYTES
+            } else {
+                CORE_DATA_CARRIER_BYTES
+            },
+            permit_bare_multisig: true,
+            dust_fee_sat_per_kvb: DUST_FEE_SAT_PER_KVB,
+        }
+    }
 }
 
 /// Core's `MAX_DISCONNECTED_TX_POOL_BYTES` (`kernel/disconnected_transactions.h`).
@@ -113,9 +149,9 @@ impl Config {
             schnorr: Schnorr::default(),
             exact_near_tip: EXACT_NEAR_TIP_DEFAULT,
             rebuild_coins: false,
-            admits_nonstandard: false,
             mempool_bytes_max: if is_cash { 4096 << 20 } else { 300_000_000 },
             min_relay_fee_sat_per_kvb: if is_cash { 1000 } else { 100 },
+            policy: Policy::new(is_cash),
             mempool_expiry_s: MEMPOOL_EXPIRY_S,
             // Bitcoin Cash nodes dropped their chain limits in May 2021.
             cluster_count_max: (!is_cash).then_some(CORE_CLUSTER_COUNT),

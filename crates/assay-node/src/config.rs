@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_electrum::index::IndexConfig;
-use assay_engine::Clock;
+use assay_engine::{Clock, Policy};
 
 use crate::http::{Limits, RpcAuth, Subnet};
 use crate::log::LogConfig;
@@ -30,8 +30,6 @@ pub struct NodeConfig {
     pub block_file_bytes_max: Option<u64>,
     /// Whether to build the coins again from the archived blocks.
     pub rebuild_coins: bool,
-    /// Whether transactions of any form are admitted.
-    pub admits_nonstandard: bool,
     /// Memory for coins before they are written out, bytes; `None` for the engine's default.
     pub cache_bytes_max: Option<usize>,
     /// Threads that verify scripts; `None` for one per core.
@@ -40,6 +38,8 @@ pub struct NodeConfig {
     pub mempool_bytes_max: Option<u64>,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes; `None` for the engine's default.
     pub min_relay_fee_sat_per_kvb: Option<u64>,
+    /// What transactions must look like to be relayed; `None` for the engine's default.
+    pub policy: Option<Policy>,
     /// Age at which unconfirmed transactions are forgotten, seconds; `None` for the engine's default.
     pub mempool_expiry_s: Option<u64>,
     /// Largest number of unconfirmed transactions that may be connected; `None` for the engine's default.
@@ -84,8 +84,12 @@ pub struct RpcConfig {
     pub password: Option<(String, String)>,
     /// Users with hashed passwords.
     pub auth: Vec<RpcAuth>,
-    /// The file with the cookie, relative to the chain's folder.
-    pub cookie_file: PathBuf,
+    /// The same as texts, which are checked when the server starts.
+    pub auth_texts: Vec<String>,
+    /// The file with the cookie, relative to the chain's folder; `None` for no cookie.
+    pub cookie_file: Option<PathBuf>,
+    /// Its permissions.
+    pub cookie_mode: u32,
     /// How much the server takes on.
     pub limits: Limits,
 }
@@ -115,18 +119,20 @@ impl NodeConfig {
                 allow: Vec::new(),
                 password: None,
                 auth: Vec::new(),
-                cookie_file: PathBuf::from(COOKIE_FILE),
+                auth_texts: Vec::new(),
+                cookie_file: Some(PathBuf::from(COOKIE_FILE)),
+                cookie_mode: 0o600,
                 limits: Limits::default(),
             },
             clock: Clock::default(),
             rebuild_coins: false,
-            admits_nonstandard: false,
             tip_age_max_s: None,
             block_file_bytes_max: None,
             cache_bytes_max: None,
             threads: None,
             mempool_bytes_max: None,
             min_relay_fee_sat_per_kvb: None,
+            policy: None,
             mempool_expiry_s: None,
             cluster_count_max: None,
             cluster_vsize_max: None,
@@ -157,7 +163,6 @@ impl NodeConfig {
         let mut config = assay_engine::Config::new(self.chain_dir(), Arc::clone(&self.params));
         config.clock = self.clock.clone();
         config.rebuild_coins = self.rebuild_coins;
-        config.admits_nonstandard = self.admits_nonstandard;
         if let Some(age_s) = self.tip_age_max_s {
             config.tip_age_max_s = age_s;
         }
@@ -176,6 +181,7 @@ impl NodeConfig {
         if let Some(rate) = self.min_relay_fee_sat_per_kvb {
             config.min_relay_fee_sat_per_kvb = rate;
         }
+        config.policy = self.policy.unwrap_or(config.policy);
         if let Some(age_s) = self.mempool_expiry_s {
             config.mempool_expiry_s = age_s;
         }

@@ -4,6 +4,7 @@
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -98,7 +99,7 @@ pub enum LogError {
 /// Sends the events of this process to `path` and standard output, as `config` says.
 pub(crate) fn install(config: &LogConfig, path: &Path) -> Result<(), LogError> {
     let file = if config.file {
-        let opened = OpenOptions::new().create(true).append(true).open(path);
+        let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
         Some(opened.map_err(|source| LogError::File { path: path.to_owned(), source })?)
     } else {
         None

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use crate::config::{NodeConfig, RpcConfig};
 use crate::electrum::IndexService;
 use crate::error::NodeError;
-use crate::http::{Authenticator, CookieFile, Limits, Server};
+use crate::http::{AuthError, Authenticator, CookieFile, Limits, Server};
 use crate::log;
 use crate::p2p::{self, P2pService};
 use crate::rpc::Rpc;
@@ -81,6 +81,10 @@ impl Node {
     /// # Errors
     /// Anything in the way of that.
     pub fn start(config: &NodeConfig) -> Result<Self, NodeError> {
+        Self::open(config).inspect_err(|error| tracing::error!("Error: {error}"))
+    }
+
+    fn open(config: &NodeConfig) -> Result<Self, NodeError> {
         let dir = config.chain_dir();
         refuse_exposure(&config.rpc)?;
         config.p2p.as_ref().map(p2p::refuse_exposure).transpose()?;
@@ -308,6 +312,9 @@ fn credentials(
     for entry in &rpc.auth {
         authenticator.add_entry(entry.clone());
     }
+    for text in &rpc.auth_texts {
+        authenticator.add_entry(text.parse().map_err(AuthError::from)?);
+    }
     if rpc.bind.is_empty() {
         return Ok(None);
     }
@@ -316,7 +323,8 @@ fn credentials(
         authenticator.add_password(user, password)?;
         return Ok(None);
     }
-    let cookie = CookieFile::create(&dir.join(&rpc.cookie_file), authenticator)?;
+    let Some(path) = &rpc.cookie_file else { return Ok(None) };
+    let cookie = CookieFile::create(&dir.join(path), rpc.cookie_mode, authenticator)?;
     tracing::info!("Using random cookie authentication, {}", cookie.path().display());
     Ok(Some(cookie))
 }

@@ -127,7 +127,7 @@ pub(crate) fn claim_blocks(io: &dyn Io, dir: &Path) -> Result<(), LayoutError> {
 
 const KEY_BYTES: usize = 8;
 
-/// A LevelDB database has a file `CURRENT` that names its manifest; ours have none.
+/// A database of `LevelDB` has a file `CURRENT` that names its manifest; ours have none.
 fn refuse_foreign(path: &Path) -> Result<(), LayoutError> {
     let current = fs::read(path.join("CURRENT")).unwrap_or_default();
     if current.starts_with(b"MANIFEST-") {

@@ -1,7 +1,6 @@
 //! Blocks whose scripts need not be verified, because a block far above them is known to be valid (Core `validation.cpp`,
 //! `ConnectBlock`; `-assumevalid`).
 
-use assay_consensus::pow::block_work;
 use assay_wire::BlockHash;
 
 use super::{Chainstate, State};
@@ -55,22 +54,10 @@ impl Chainstate {
             return Some("best header chainwork below minimumchainwork");
         }
         // A chain of false scripts would have to be as long as this: it costs weeks of the whole network's work.
-        if equivalent_time_s(tree, id, best, params.pow.target_spacing_s) <= TWO_WEEKS_S {
+        if tree.equivalent_time_s(id, best, params.pow.target_spacing_s) <= TWO_WEEKS_S {
             return Some("block too recent relative to best header");
         }
         None
-    }
-}
-
-/// How long the work between two blocks takes at the pace of the upper one, seconds (Core `chain.cpp`,
-/// `GetBlockProofEquivalentTime`).
-fn equivalent_time_s(tree: &BlockTree, lower: NodeId, upper: NodeId, spacing_s: u32) -> u64 {
-    let upper = tree.get(upper);
-    let work = upper.chain_work.wrapping_sub(tree.get(lower).chain_work);
-    let time = work.wrapping_mul_u32(spacing_s).checked_div(block_work(upper.header.bits));
-    match time {
-        Some(time) if time.bits() <= 63 => time.low_u64(),
-        _ => u64::MAX,
     }
 }
 

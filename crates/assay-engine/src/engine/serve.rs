@@ -39,8 +39,9 @@ impl Engine {
     /// A block that is archived and was found valid at some time, on the active branch or off it.
     pub fn archived_block(&self, hash: &BlockHash) -> Option<ArchivedBlock> {
         let state = self.lock_tree();
-        let node = state.tree.get(state.tree.find(hash)?);
-        if !node.is_valid() || node.is_failed() {
+        let id = state.tree.find(hash)?;
+        let node = state.tree.get(id);
+        if !may_be_given(&state.tree, id, self.chain.params().pow.target_spacing_s) {
             return None;
         }
         let (height, pos) = (node.height, node.block);
@@ -76,22 +77,24 @@ impl Engine {
     /// Headers of the active branch with their hashes: those above the first block of `locator` that is on it (above the
     /// genesis block where none is), up to `stop` or, where that is not met, `max` of them (Core's `getheaders`).
     ///
-    /// Without a locator, it is the block `stop` alone.
+    /// Without a locator, it is the block `stop` alone; `None` where that is not given to others.
     pub fn headers_after(
         &self,
         locator: &[BlockHash],
         stop: &BlockHash,
         max: usize,
-    ) -> Vec<(BlockHash, Header)> {
+    ) -> Option<Vec<(BlockHash, Header)>> {
         let state = self.lock_tree();
         let tree = &state.tree;
         if locator.is_empty() {
-            let found = tree.find(stop).map(|id| tree.get(id));
-            return found.map(|node| (node.hash, node.header)).into_iter().collect();
+            let id = tree.find(stop)?;
+            let spacing_s = self.chain.params().pow.target_spacing_s;
+            let node = tree.get(id);
+            return may_be_given(tree, id, spacing_s).then(|| vec![(node.hash, node.header)]);
         }
         let known = locator.iter().filter_map(|hash| tree.find(hash));
         let fork = known.filter(|id| tree.is_active(*id)).map(|id| tree.get(id).height).next();
-        up_to(tree, fork.unwrap_or(0), stop, max)
+        Some(up_to(tree, fork.unwrap_or(0), stop, max))
     }
 
     /// Headers of the active branch above the point where the branch of `hash` leaves it; `None` for an unknown block. At
@@ -103,6 +106,24 @@ impl Engine {
         Some(up_to(tree, tree.get(fork).height, &BlockHash::ZERO, max))
     }
 }
+
+/// Whether others may see a block: an active one, or one that was valid and is no older than a month. Old branches that few
+/// nodes know would tell one node from the others (Core `net_processing.cpp`, `BlockRequestAllowed`).
+fn may_be_given(tree: &BlockTree, id: NodeId, spacing_s: u32) -> bool {
+    if tree.is_active(id) {
+        return true;
+    }
+    let node = tree.get(id);
+    let best = tree.best_header();
+    let age_s = tree.get(best).header.time.saturating_sub(node.header.time);
+    node.is_valid()
+        && !node.is_failed()
+        && u64::from(age_s) < MONTH_S
+        && tree.equivalent_time_s(id, best, spacing_s) < MONTH_S
+}
+
+/// Core `net_processing.cpp`, `STALE_RELAY_AGE_LIMIT`.
+const MONTH_S: u64 = 30 * 24 * 3600;
 
 fn up_to(tree: &BlockTree, below: u32, stop: &BlockHash, max: usize) -> Vec<(BlockHash, Header)> {
     let ids = (below + 1..).map_while(|height| tree.active_at(height));

@@ -43,7 +43,7 @@ impl Candidate {
         if view.is_coinbase() {
             return Err(self.rejected("coinbase"));
         }
-        policy::check_tx(view, config.params.cash.is_some(), !config.admits_nonstandard)
+        policy::check_tx(view, config.params.cash.is_some(), &config.policy)
             .map_err(|reason| self.rejected(reason))?;
         Ok(self)
     }

@@ -68,7 +68,7 @@ impl Admission {
                 branch.median_time_past_at(height)
             })
             .map_err(|error| candidate.broken_rule(&error))?;
-        if !self.config.admits_nonstandard {
+        if self.config.policy.require_standard {
             policy::check_inputs(tx, coins, rules.is_cash)
                 .map_err(|reason| candidate.rejected(reason))?;
         }

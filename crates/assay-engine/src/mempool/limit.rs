@@ -99,7 +99,13 @@ impl Admission {
     /// Forgets what is too old, then what miners would take last, until the rest fits (Core `LimitMempoolSize`).
     pub(super) fn limit(&self, pool: &mut Mempool) {
         let now_s = self.config.clock.now_s();
-        expire(pool, now_s, now_s.saturating_sub(self.config.mempool_expiry_s));
+        // A clock that is set by hand jumps, and what is then too old must not stay for the rest of the period.
+        let is_due =
+            self.config.clock.set_to_s().is_some() || now_s >= pool.expired_s + EXPIRY_PERIOD_S;
+        if is_due {
+            pool.expired_s = now_s;
+            expire(pool, now_s.saturating_sub(self.config.mempool_expiry_s));
+        }
         let bytes_max = self.config.mempool_bytes_max;
         if pool.usage_bytes() <= bytes_max {
             return;
@@ -184,11 +190,7 @@ impl Ranking {
 }
 
 /// Forgets what came before `oldest_s`.
-fn expire(pool: &mut Mempool, now_s: u64, oldest_s: u64) {
-    if now_s < pool.expired_s + EXPIRY_PERIOD_S {
-        return;
-    }
-    pool.expired_s = now_s;
+fn expire(pool: &mut Mempool, oldest_s: u64) {
     let old: Vec<Txid> =
         pool.iter().filter(|(_, entry)| entry.time < oldest_s).map(|(txid, _)| *txid).collect();
     let gone = pool.with_descendants(old);

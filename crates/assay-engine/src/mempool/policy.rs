@@ -5,20 +5,16 @@ use assay_consensus::script::opcode::{is_push_only, last_push, witness_program};
 use assay_consensus::sigops::count_sigops;
 use assay_wire::{Coin, Tx, TxOut};
 
+use crate::config::Policy;
+
 /// Core's `MAX_STANDARD_TX_WEIGHT`; BCHN's limit of 100,000 bytes is the same at four weight units each.
 const TX_WEIGHT_MAX: usize = 400_000;
 /// Core's `MAX_STANDARD_SCRIPTSIG_SIZE`.
 const SCRIPT_SIG_BYTES_MAX: usize = 1650;
 /// Core's `MIN_STANDARD_TX_NONWITNESS_SIZE` (CVE-2017-12842).
 const TX_STRIPPED_BYTES_MIN: usize = 65;
-/// Core's `DUST_RELAY_TX_FEE`; three times BCHN's, which multiplies by three instead.
-const DUST_FEE_SAT_PER_KVB: u64 = 3000;
 /// Core's `MAX_P2SH_SIGOPS`.
 const P2SH_SIGOPS_MAX: u64 = 15;
-/// Core's `MAX_OP_RETURN_RELAY`.
-const DATA_CARRIER_BYTES_MAX: usize = 100_000;
-/// BCHN's `MAX_OP_RETURN_RELAY`.
-const CASH_DATA_CARRIER_BYTES_MAX: usize = 223;
 /// Core's `MAX_STANDARD_P2WSH_SCRIPT_SIZE`.
 const P2WSH_SCRIPT_BYTES_MAX: usize = 3600;
 /// Core's `MAX_STANDARD_P2WSH_STACK_ITEMS`.
@@ -30,13 +26,9 @@ const STACK_ITEM_BYTES_MAX: usize = 80;
 const MULTISIG_KEYS_RELAYED_MAX: usize = 3;
 
 /// Checks what needs no coins; the error is Core's reject reason (`IsStandardTx`).
-pub(super) fn check_tx(
-    tx: Tx<'_>,
-    is_cash: bool,
-    must_be_standard: bool,
-) -> Result<(), &'static str> {
-    if must_be_standard {
-        check_form(tx, is_cash)?;
+pub(super) fn check_tx(tx: Tx<'_>, is_cash: bool, policy: &Policy) -> Result<(), &'static str> {
+    if policy.require_standard {
+        check_form(tx, is_cash, policy)?;
     }
     if tx.stripped_size() < TX_STRIPPED_BYTES_MIN {
         return Err("tx-size-small");
@@ -44,7 +36,7 @@ pub(super) fn check_tx(
     Ok(())
 }
 
-fn check_form(tx: Tx<'_>, is_cash: bool) -> Result<(), &'static str> {
+fn check_form(tx: Tx<'_>, is_cash: bool, policy: &Policy) -> Result<(), &'static str> {
     let versions = if is_cash { 1..=2 } else { 1..=3 };
     if !versions.contains(&tx.version()) {
         return Err("version");
@@ -60,11 +52,10 @@ fn check_form(tx: Tx<'_>, is_cash: bool) -> Result<(), &'static str> {
             return Err("scriptsig-not-pushonly");
         }
     }
-    check_outputs(tx, is_cash)
+    check_outputs(tx, is_cash, policy)
 }
 
-fn check_outputs(tx: Tx<'_>, is_cash: bool) -> Result<(), &'static str> {
-    let data_max = if is_cash { CASH_DATA_CARRIER_BYTES_MAX } else { DATA_CARRIER_BYTES_MAX };
+fn check_outputs(tx: Tx<'_>, is_cash: bool, policy: &Policy) -> Result<(), &'static str> {
     let mut data_bytes = 0;
     for output in tx.outputs() {
         match OutputKind::of(output.script_pubkey, is_cash) {
@@ -72,21 +63,24 @@ fn check_outputs(tx: Tx<'_>, is_cash: bool) -> Result<(), &'static str> {
             OutputKind::Multisig { keys, .. } if keys.len() > MULTISIG_KEYS_RELAYED_MAX => {
                 return Err("scriptpubkey");
             }
+            OutputKind::Multisig { .. } if !policy.permit_bare_multisig => {
+                return Err("bare-multisig");
+            }
             OutputKind::NullData => data_bytes += output.script_pubkey.len(),
             _ => {}
         }
-        if data_bytes > data_max {
+        if data_bytes > policy.data_carrier_bytes_max {
             return Err("datacarrier");
         }
     }
-    if tx.outputs().any(is_dust) {
+    if tx.outputs().any(|output| is_dust(output, policy.dust_fee_sat_per_kvb)) {
         return Err("dust");
     }
     Ok(())
 }
 
 /// Whether spending the output would cost more than a third of it (Core `GetDustThreshold`).
-fn is_dust(output: TxOut<'_>) -> bool {
+fn is_dust(output: TxOut<'_>, fee_sat_per_kvb: u64) -> bool {
     let script = output.script_pubkey;
     if assay_consensus::tx::is_unspendable(script) {
         return false;
@@ -94,8 +88,9 @@ fn is_dust(output: TxOut<'_>) -> bool {
     let output_bytes = 8 + assay_wire::encode::compact_size_len(script.len() as u64) + script.len();
     // Outpoint, sequence and script length, and a signature with key: in the witness a quarter of it.
     let spend_bytes = if witness_program(script).is_some() { 67 } else { 148 };
-    let threshold = (output_bytes + spend_bytes) as u64 * DUST_FEE_SAT_PER_KVB / 1000;
-    output.value < threshold as i64
+    let bytes = (output_bytes + spend_bytes) as u64;
+    let threshold = bytes.saturating_mul(fee_sat_per_kvb) / 1000;
+    output.value < i64::try_from(threshold).unwrap_or(i64::MAX)
 }
 
 /// Checks the form of what is spent and of how it is spent (Core `ValidateInputsStandardness`, `IsWitnessStandard`).
@@ -172,6 +167,8 @@ mod tests {
 
     use super::*;
 
+    const CORE: Policy = Policy::new(false);
+
     #[test]
     fn bare_multisig_is_relayed_up_to_three_keys_and_spent_beyond() {
         let key = [&[2u8][..], &[7; 32]].concat();
@@ -185,9 +182,12 @@ mod tests {
             let raw = [&[1, 0, 0, 0, 1][..], &input, &[1], &output, &[0; 4]].concat();
             Transaction::parse(raw, Encoding::Segwit).unwrap()
         };
-        assert_eq!(check_tx(tx(&of(3)).view(), false, true), Ok(()));
-        assert_eq!(check_tx(tx(&of(4)).view(), false, true), Err("scriptpubkey"));
-        assert_eq!(check_tx(tx(&of(4)).view(), false, false), Ok(()));
+        assert_eq!(check_tx(tx(&of(3)).view(), false, &CORE), Ok(()));
+        assert_eq!(check_tx(tx(&of(4)).view(), false, &CORE), Err("scriptpubkey"));
+        let without = Policy { permit_bare_multisig: false, ..CORE };
+        assert_eq!(check_tx(tx(&of(3)).view(), false, &without), Err("bare-multisig"));
+        let any = Policy { require_standard: false, ..without };
+        assert_eq!(check_tx(tx(&of(4)).view(), false, &any), Ok(()));
         let spent =
             Coin { value: 1, height: 1, coinbase: false, script_pubkey: Script::from(&of(4)[..]) };
         assert_eq!(check_inputs(tx(&of(3)).view(), &[spent], false), Ok(()));
@@ -198,9 +198,9 @@ mod tests {
         let p2pkh = [&[0x76, 0xa9, 20][..], &[7; 20], &[0x88, 0xac]].concat();
         let p2wpkh = [&[0, 20][..], &[7; 20]].concat();
         for (script, least) in [(&p2pkh, 546), (&p2wpkh, 294)] {
-            assert!(is_dust(TxOut { value: least - 1, script_pubkey: script }));
-            assert!(!is_dust(TxOut { value: least, script_pubkey: script }));
+            assert!(is_dust(TxOut { value: least - 1, script_pubkey: script }, 3000));
+            assert!(!is_dust(TxOut { value: least, script_pubkey: script }, 3000));
         }
-        assert!(!is_dust(TxOut { value: 0, script_pubkey: &[0x6a] }));
+        assert!(!is_dust(TxOut { value: 0, script_pubkey: &[0x6a] }, 3000));
     }
 }

@@ -2,6 +2,8 @@
 
 use assay_consensus::chain::{Ancestors, HeaderFacts, MEDIAN_TIME_SPAN, median_time};
 
+use assay_consensus::pow::block_work;
+
 use super::{BlockTree, NodeId};
 
 impl BlockTree {
@@ -52,6 +54,21 @@ impl BlockTree {
         std::iter::successors(Some(to), |at| self.get(*at).parent)
             .take_while(|at| *at != from)
             .collect()
+    }
+
+    /// How long the work between two blocks takes at the pace of the upper one, seconds (Core `chain.cpp`,
+    /// `GetBlockProofEquivalentTime`); 0 where the lower one has more.
+    pub(crate) fn equivalent_time_s(&self, lower: NodeId, upper: NodeId, spacing_s: u32) -> u64 {
+        let (lower, upper) = (self.get(lower), self.get(upper));
+        if lower.chain_work >= upper.chain_work {
+            return 0;
+        }
+        let work = upper.chain_work.wrapping_sub(lower.chain_work);
+        let time = work.wrapping_mul_u32(spacing_s).checked_div(block_work(upper.header.bits));
+        match time {
+            Some(time) if time.bits() <= 63 => time.low_u64(),
+            _ => u64::MAX,
+        }
     }
 
     pub(super) fn median_time_with(&self, parent: NodeId, time: u32) -> u32 {

@@ -1,10 +1,10 @@
 //! Who the caller is: the cookie file, `rpcuser`/`rpcpassword` and `rpcauth` of Bitcoin Core
 //! (`httprpc.cpp`, `rpc/request.cpp`, `share/rpcauth/rpcauth.py`).
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::hint::black_box;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -48,6 +48,9 @@ pub enum AuthError {
     /// The system gives no random bytes.
     #[error("no random bytes for the password salt or the cookie: {0}")]
     Random(getrandom::Error),
+    /// An entry for a user is not one.
+    #[error(transparent)]
+    Entry(#[from] RpcAuthParseError),
     /// The cookie could not be written.
     #[error("cannot write the cookie file {}: {source}", path.display())]
     Cookie {
@@ -125,12 +128,16 @@ pub struct CookieFile {
 }
 
 impl CookieFile {
-    /// Writes a fresh cookie to `path`, with permissions 0600 and in one step: readers see a whole cookie
+    /// Writes a fresh cookie to `path`, with permissions `mode` and in one step: readers see a whole cookie
     /// or none. Registers it with `authenticator`.
     ///
     /// # Errors
     /// No random bytes, or the file cannot be written.
-    pub fn create(path: &Path, authenticator: &mut Authenticator) -> Result<Self, AuthError> {
+    pub fn create(
+        path: &Path,
+        mode: u32,
+        authenticator: &mut Authenticator,
+    ) -> Result<Self, AuthError> {
         let secret = random_hex::<32>()?;
         let temporary = path.with_extension("tmp");
         let write = || -> io::Result<()> {
@@ -141,6 +148,8 @@ impl CookieFile {
             }
             let mut file =
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            // As asked for, whatever the mask of the process.
+            file.set_permissions(Permissions::from_mode(mode))?;
             file.write_all(format!("{COOKIE_USER}:{secret}").as_bytes())?;
             file.sync_all()?;
             fs::rename(&temporary, path)
@@ -253,7 +262,7 @@ mod tests {
         let path = dir.path().join(".cookie");
         fs::write(path.with_extension("tmp"), "leftover").unwrap();
         let mut authenticator = Authenticator::new();
-        let cookie = CookieFile::create(&path, &mut authenticator).unwrap();
+        let cookie = CookieFile::create(&path, 0o600, &mut authenticator).unwrap();
         let text = fs::read_to_string(cookie.path()).unwrap();
         let (user, secret) = text.split_once(':').unwrap();
         assert_eq!((user, secret.len()), (COOKIE_USER, 64));
@@ -269,7 +278,7 @@ mod tests {
     fn a_cookie_that_cannot_be_written_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("missing").join(".cookie");
-        let error = CookieFile::create(&path, &mut Authenticator::new()).unwrap_err();
+        let error = CookieFile::create(&path, 0o600, &mut Authenticator::new()).unwrap_err();
         assert!(matches!(error, AuthError::Cookie { path: p, .. } if p == path));
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::Duration;
 
 use assay_engine::{ArchivedBlock, Block, EngineError};
 use assay_wire::p2p::{
@@ -26,8 +26,6 @@ pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
         missing: Vec::new(),
         announced: BlockHash::ZERO,
         resume_after: None,
-        ping_due: Instant::now(),
-        has_agreed: false,
     };
     loop {
         if let Err(ended) = giver.step() {
@@ -47,22 +45,11 @@ struct Giver<'a> {
     announced: BlockHash,
     /// When this block is asked for, the peer wants to hear of more (Core's `m_continuation_block`).
     resume_after: Option<BlockHash>,
-    ping_due: Instant,
-    /// Whether we have sent our `verack`.
-    has_agreed: bool,
 }
 
 impl Giver<'_> {
     fn step(&mut self) -> Result<(), Ended> {
-        let patience = self.shared.config.timeouts.ping;
-        let is_ready = self.has_agreed && self.peer.is_ready();
-        let now = Instant::now();
-        if is_ready && now >= self.ping_due {
-            self.ping_due = now + patience;
-            self.ping()?;
-        }
-        let wait = if is_ready { self.ping_due - now } else { patience };
-        match self.peer.outbox.take(wait) {
+        match self.peer.outbox.take(QUIET) {
             Task::Closed => Err(Ended::Stopping),
             Task::Nothing => {
                 // A peer that is quiet for this long takes no memory.
@@ -82,7 +69,7 @@ impl Giver<'_> {
             Request::Greet => self.greet(),
             Request::Agree { version } => self.agree(version),
             Request::Ready => {
-                // Its first ping is due since the beginning; it goes out at the next step, if it has not already.
+                // What was connected before it came, it asks for.
                 self.announced = engine.tip().hash;
                 Ok(())
             }
@@ -90,10 +77,11 @@ impl Giver<'_> {
             Request::Headers { locator, stop } => {
                 let found = if engine.has_little_work() {
                     // It may not be the chain that the peer is after (Core `net_processing.cpp`, GETHEADERS).
-                    Vec::new()
+                    Some(Vec::new())
                 } else {
                     engine.headers_after(&locator, &stop, HEADERS_MAX)
                 };
+                let Some(found) = found else { return Ok(()) };
                 let last = found.last().map_or_else(|| engine.tip().hash, |(hash, _)| *hash);
                 self.peer.with_known(|known| known.best_sent = Some(last));
                 let headers: Vec<Header> = found.into_iter().map(|(_, header)| header).collect();
@@ -103,7 +91,8 @@ impl Giver<'_> {
                 if locator.is_empty() {
                     locator.push(self.shared.genesis);
                 }
-                let mut found = engine.headers_after(&locator, &stop, HASHES_MAX);
+                let found = engine.headers_after(&locator, &stop, HASHES_MAX);
+                let mut found = found.unwrap_or_default();
                 self.resume_after =
                     found.get(HASHES_MAX - 1).map(|(hash, _)| *hash).filter(|hash| *hash != stop);
                 // Up to the block named, without it (Core `net_processing.cpp`, GETBLOCKS).
@@ -150,19 +139,7 @@ impl Giver<'_> {
         if version >= ADDRESSES_V2 {
             self.send(&Message::SendAddrV2)?;
         }
-        self.send(&Message::Verack)?;
-        self.has_agreed = true;
-        Ok(())
-    }
-
-    fn ping(&mut self) -> Result<(), Ended> {
-        let nonce = random()?;
-        let is_waiting = self.peer.with_facts(|facts| {
-            let is_waiting = facts.ping.is_some();
-            facts.ping.get_or_insert((nonce, Instant::now()));
-            is_waiting
-        });
-        if is_waiting { Ok(()) } else { self.send(&Message::Ping(nonce)) }
+        self.send(&Message::Verack)
     }
 
     /// Tells of what was connected since the last time.
@@ -379,6 +356,8 @@ const BLOCKS: [InventoryKind; 3] =
     [InventoryKind::BLOCK, InventoryKind::WITNESS_BLOCK, InventoryKind::COMPACT_BLOCK];
 /// From this version of the protocol on, peers understand `sendaddrv2` or pass over it (BIP155).
 const ADDRESSES_V2: i32 = 70016;
+/// A peer that is quiet for this long takes no memory.
+const QUIET: Duration = Duration::from_mins(2);
 /// Hashes in an answer to `getblocks` (Core `net_processing.cpp`).
 const HASHES_MAX: usize = 500;
 /// New blocks told of one by one (Core `net_processing.cpp`, `MAX_BLOCKS_TO_ANNOUNCE`).

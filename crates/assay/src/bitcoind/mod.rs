@@ -23,7 +23,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use assay_node::NodeError;
+use assay_node::{LogError, NodeError};
 
 use self::config::Loaded;
 use self::grammar::{CommandLine, Value};
@@ -84,6 +84,13 @@ fn in_words_of_core(error: NodeError) -> anyhow::Error {
             "Cannot obtain a lock on directory {}. {CLIENT_NAME} is probably already running.",
             path.display()
         ),
+        // The log has the cause already.
+        NodeError::Auth(_) | NodeError::Bind(_) => {
+            anyhow!("Unable to start HTTP server. See debug log for details.")
+        }
+        NodeError::Log(LogError::File { path, source }) => {
+            anyhow!("Could not open debug log file {}: {source}", path.display())
+        }
         other => other.into(),
     }
 }

@@ -11,7 +11,7 @@ use assay_node::{LogConfig, NodeConfig, P2pConfig};
 use super::config::Loaded;
 use super::logging;
 use super::notes::Notes;
-use super::numbers::{AddressError, address, amount, port};
+use super::numbers::{AddressError, address, amount, port, subnet};
 use super::options::{self, Fate};
 use super::settings::{MAIN, Settings};
 
@@ -62,19 +62,27 @@ fn refuse_misplaced(settings: &Settings) -> anyhow::Result<()> {
 fn look_up_fates(settings: &Settings, notes: &mut Notes) -> anyhow::Result<()> {
     for name in settings.names() {
         let Some(option) = options::find(name) else { continue };
-        let is_off = settings.list(name).iter().all(|value| value == "0");
+        let is_main = settings.section == MAIN;
+        let is_on = settings.list(name).iter().any(|value| value != "0");
         match option.fate {
-            Fate::Works(_) => {}
-            Fate::Rejected(_) if is_off => {}
-            Fate::Rejected(reason) => bail!("-{name} is not available: {reason}."),
-            Fate::NotYet => notes.warn(format!("Option -{name} has no effect on this node.")),
+            Fate::Rejected(reason) if is_on => bail!("-{name} is not available: {reason}."),
+            Fate::RejectedOnMain(reason) if is_on && is_main => {
+                bail!("-{name} is not available: {reason}.");
+            }
+            Fate::RejectedOnMain(_) if is_on => notes.warn(without_effect(name)),
+            Fate::NotYet => notes.warn(without_effect(name)),
             Fate::Dropped if REMOVED.contains(&name) => notes.warn_aloud(format!(
                 "Option '-{name}' is set but was removed. This option has no effect."
             )),
             Fate::Dropped => notes.debug(format!("Option -{name} makes no difference here.")),
+            Fate::Works(_) | Fate::Rejected(_) | Fate::RejectedOnMain(_) => {}
         }
     }
     Ok(())
+}
+
+fn without_effect(name: &str) -> String {
+    format!("Option -{name} has no effect on this node.")
 }
 
 /// What follows from some options for others (Core `InitParameterInteraction`).
@@ -149,12 +157,7 @@ fn threads(par: i64) -> Option<usize> {
 fn mempool(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     let megabytes = settings.int("maxmempool").map(not_negative);
     config.mempool_bytes_max = megabytes.map(|count| count.saturating_mul(1_000_000));
-    if let Some(text) = settings.text("minrelaytxfee") {
-        let rate = amount(&text);
-        let rate =
-            rate.ok_or_else(|| anyhow!("Invalid amount for -minrelaytxfee=<amount>: '{text}'"))?;
-        config.min_relay_fee_sat_per_kvb = Some(rate);
-    }
+    config.min_relay_fee_sat_per_kvb = fee_rate(settings, "minrelaytxfee")?;
     let hours = settings.int("mempoolexpiry").map(not_negative);
     config.mempool_expiry_s = hours.map(|hours| hours.saturating_mul(3600));
     let count = settings.int("limitclustercount").map(not_negative);
@@ -162,18 +165,41 @@ fn mempool(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     let kvb = settings.int("limitclustersize").map(not_negative);
     config.cluster_vsize_max = kvb.map(|kvb| kvb.saturating_mul(1000));
     config.persist_mempool = settings.flag("persistmempool").unwrap_or(true);
-    config.admits_nonstandard = settings.flag("acceptnonstdtxn").unwrap_or(false);
-    if settings.section == MAIN && config.admits_nonstandard {
+    if settings.section == MAIN && settings.flag("acceptnonstdtxn") == Some(true) {
         bail!("acceptnonstdtxn is not currently supported for main chain");
     }
+    policy(settings, config)
+}
+
+fn policy(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
+    let mut policy = config.engine_config().policy;
+    policy.require_standard = settings.flag("acceptnonstdtxn") != Some(true);
+    if let Some(bytes) = settings.int("datacarriersize") {
+        policy.data_carrier_bytes_max = usize::try_from(not_negative(bytes)).unwrap_or(usize::MAX);
+    }
+    if settings.flag("datacarrier") == Some(false) {
+        policy.data_carrier_bytes_max = 0;
+    }
+    policy.permit_bare_multisig = settings.flag("permitbaremultisig") != Some(false);
+    if let Some(rate) = fee_rate(settings, "dustrelayfee")? {
+        policy.dust_fee_sat_per_kvb = rate;
+    }
+    config.policy = Some(policy);
     Ok(())
+}
+
+/// Satoshi per 1,000 virtual bytes.
+fn fee_rate(settings: &Settings, name: &str) -> anyhow::Result<Option<u64>> {
+    let Some(text) = settings.text(name) else { return Ok(None) };
+    let rate = amount(&text);
+    rate.map(Some).ok_or_else(|| anyhow!("Invalid amount for -{name}=<amount>: '{text}'"))
 }
 
 fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyhow::Result<()> {
     let default = port_option(settings, "rpcport")?.unwrap_or(config.params.rpc_port);
     let rpc = &mut config.rpc;
     for text in settings.list("rpcallowip") {
-        let subnet = text.parse().map_err(|_| {
+        let subnet = subnet(&text).and_then(|text| text.parse().ok()).ok_or_else(|| {
             anyhow!(
                 "Invalid -rpcallowip subnet specification: {text}. Valid values are a single IP (e.g. 1.2.3.4), a \
                  network/netmask (e.g. 1.2.3.4/255.255.255.0), a network/CIDR (e.g. 1.2.3.4/24), all ipv4 (0.0.0.0/0), or \
@@ -186,12 +212,14 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
     let user = settings.text("rpcuser").unwrap_or_default();
     let password = settings.text("rpcpassword").unwrap_or_default();
     rpc.password = (!password.is_empty()).then_some((user, password));
-    for text in settings.list("rpcauth") {
-        let entry = text.parse();
-        rpc.auth.push(entry.map_err(|_| anyhow!("Invalid -rpcauth argument."))?);
+    rpc.auth_texts = settings.list("rpcauth");
+    if settings.is_negated("rpccookiefile") {
+        rpc.cookie_file = None;
+    } else if let Some(path) = path(settings, "rpccookiefile") {
+        rpc.cookie_file = Some(path);
     }
-    if let Some(path) = path(settings, "rpccookiefile") {
-        rpc.cookie_file = path;
+    if let Some(readers) = settings.text("rpccookieperms") {
+        rpc.cookie_mode = cookie_mode(&readers)?;
     }
     let count =
         |name| settings.int(name).map(|count| not_negative(count).clamp(1, 1 << 16) as usize);
@@ -202,6 +230,16 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
         limits.idle = seconds_of(seconds);
     }
     Ok(())
+}
+
+/// Permissions of the cookie (Core `util/fs_helpers.cpp`, `InterpretPermString`).
+fn cookie_mode(readers: &str) -> anyhow::Result<u32> {
+    Ok(match readers {
+        "owner" => 0o600,
+        "group" => 0o640,
+        "all" => 0o644,
+        _ => bail!("Invalid -rpccookieperms={readers}; must be one of 'owner', 'group', or 'all'."),
+    })
 }
 
 /// Addresses for RPC: both options are needed for other than loopback, so that none is opened by mistake.

@@ -66,6 +66,28 @@ pub(crate) fn address(text: &str, default: u16) -> Result<SocketAddr, AddressErr
     Ok(SocketAddr::new(ip, number))
 }
 
+/// A range of addresses as `address/bits`, from any form that Core takes: with a netmask, with brackets.
+pub(crate) fn subnet(text: &str) -> Option<String> {
+    let (address, mask) = match text.split_once('/') {
+        Some((address, mask)) => (address, Some(mask)),
+        None => (text, None),
+    };
+    let inner = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let ip: IpAddr = inner.unwrap_or(address).parse().ok()?;
+    let Some(mask) = mask else { return Some(ip.to_string()) };
+    let Ok(mask) = mask.parse::<IpAddr>() else { return Some(format!("{ip}/{mask}")) };
+    let (ones, zeros, width) = match (ip, mask) {
+        (IpAddr::V4(_), IpAddr::V4(mask)) => {
+            (mask.to_bits().leading_ones(), mask.to_bits().trailing_zeros(), 32)
+        }
+        (IpAddr::V6(_), IpAddr::V6(mask)) => {
+            (mask.to_bits().leading_ones(), mask.to_bits().trailing_zeros(), 128)
+        }
+        _ => return None,
+    };
+    (ones + zeros >= width).then(|| format!("{ip}/{ones}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +120,25 @@ mod tests {
         assert_eq!(hash("0x1Ff").map(|bytes| (bytes[30], bytes[31])), Some((1, 0xff)));
         assert_eq!(hash(&"f".repeat(64)), Some([0xff; 32]));
         assert!(hash(&"f".repeat(65)).is_none() && hash("xyz").is_none() && hash("é").is_none());
+    }
+
+    #[test]
+    fn subnets() {
+        for (text, expected) in [
+            ("1.2.3.4", Some("1.2.3.4")),
+            ("[::1]", Some("::1")),
+            ("1.2.3.4/24", Some("1.2.3.4/24")),
+            ("1.2.3.4/255.255.254.0", Some("1.2.3.4/23")),
+            ("1.2.3.4/0.0.0.0", Some("1.2.3.4/0")),
+            ("1.2.3.4/255.255.255.255", Some("1.2.3.4/32")),
+            ("::1/ffff::", Some("::1/16")),
+            ("1.2.3.4/255.0.255.0", None),
+            ("1.2.3.4/ffff::", None),
+            ("host/8", None),
+            ("", None),
+        ] {
+            assert_eq!(subnet(text).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

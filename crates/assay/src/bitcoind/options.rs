@@ -32,6 +32,9 @@ pub(crate) enum Fate {
     Dropped,
     /// It has no effect although it should; the log warns.
     NotYet,
+    /// As rejected on the main chain, as without effect elsewhere: on test chains, which are small and where nothing is at stake,
+    /// many set it for convenience.
+    RejectedOnMain(&'static str),
     /// The node does not start when it is set, for this reason: without its effect the node would not do what was asked for.
     Rejected(&'static str),
 }
@@ -86,6 +89,10 @@ const fn rejected(name: &'static str, reason: &'static str) -> Opt {
     Opt::new(name, "", Fate::Rejected(reason))
 }
 
+const fn rejected_on_main(name: &'static str, reason: &'static str) -> Opt {
+    Opt::new(name, "", Fate::RejectedOnMain(reason))
+}
+
 /// The option called `name`.
 pub(crate) fn find(name: &str) -> Option<&'static Opt> {
     let found = OPTIONS.binary_search_by(|option| option.name.cmp(name));
@@ -95,7 +102,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Opt> {
 /// All options, by name.
 pub(crate) const OPTIONS: &[Opt] = &[
     dropped("?"),
-    works("acceptnonstdtxn", "", "Admit transactions of any form; not on the main chain (0)."),
+    works("acceptnonstdtxn", "", "Relay transactions of any form, on test chains (0)."),
     dropped("acceptstalefeeestimates"),
     works("addnode", "=<ip>", "Stay connected to this peer. May be given several times.").network_only(),
     dropped("addresstype"),
@@ -148,8 +155,8 @@ pub(crate) const OPTIONS: &[Opt] = &[
     dropped("consolidatefeerate"),
     rejected("daemon", "run it under a service manager, or in the background of a shell"),
     rejected("daemonwait", "run it under a service manager, or in the background of a shell"),
-    not_yet("datacarrier"),
-    not_yet("datacarriersize"),
+    works("datacarrier", "", "Relay outputs that carry data (1)."),
+    works("datacarriersize", "=<n>", "Bytes of outputs that carry data, in one transaction (100000)."),
     works("datadir", "=<dir>", "Data directory (~/.bitcoin); must exist.").forbids_negation(),
     dropped("dbbatchsize"),
     works("dbcache", "=<n>", "Memory for coins, MiB (450)."),
@@ -167,7 +174,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     dropped("discover"),
     dropped("dns"),
     dropped("dnsseed"),
-    not_yet("dustrelayfee"),
+    works("dustrelayfee", "=<amt>", "Fee rate by which outputs are dust, BTC per 1,000 virtual bytes (0.00003)."),
     rejected("externalip", "this node does not announce its address"),
     dropped("fallbackfee"),
     works("fastprune", "", "Block files of 64 KiB, for tests."),
@@ -231,7 +238,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     not_yet("peerblockfilters"),
     not_yet("peerbloomfilters"),
     works("peertimeout", "=<n>", "Seconds that a new peer may be silent (60)."),
-    not_yet("permitbaremultisig"),
+    works("permitbaremultisig", "", "Relay bare multi-signature outputs (1)."),
     works("persistmempool", "", "Keep the mempool through a restart (1)."),
     rejected("persistmempoolv1", "the file of the mempool is written in version 2"),
     works("pid", "=<file>", "File with the process id, relative to the chain's folder (bitcoind.pid)."),
@@ -240,9 +247,10 @@ pub(crate) const OPTIONS: &[Opt] = &[
     dropped("printpriority"),
     works("printtoconsole", "", "Write the log to standard output too (1)."),
     rejected("privatebroadcast", "transactions cannot be sent over Tor or I2P"),
-    rejected("proxy", "connections through a proxy are not supported, and direct ones would show the address").needs_value(),
+    rejected_on_main(
+        "proxy", "connections through a proxy are not supported, and direct ones would show the address").needs_value(),
     dropped("proxyrandomize"),
-    rejected("prune", "blocks cannot be removed"),
+    rejected_on_main("prune", "blocks cannot be removed"),
     works("regtest", "", "The chain for regression tests."),
     rejected("reindex", "rebuild into a new folder with 'assay validate'"),
     works("reindex-chainstate", "", "Build the coins again from the archived blocks."),
@@ -252,7 +260,11 @@ pub(crate) const OPTIONS: &[Opt] = &[
     works("rpcauth", "=<userpw>", "A user of RPC with a hashed password, as share/rpcauth makes it. May be given several times.").secret(),
     works("rpcbind", "=<addr>[:port]", "Listen for RPC on this address; needs -rpcallowip. May be given several times.").network_only(),
     works("rpccookiefile", "=<loc>", "The cookie, relative to the chain's folder (.cookie)."),
-    not_yet("rpccookieperms"),
+    works(
+        "rpccookieperms",
+        "=<readable-by>",
+        "Who may read the cookie: owner, group or all (owner).",
+    ),
     dropped("rpcdoccheck"),
     works("rpcpassword", "=<pw>", "Password of -rpcuser.").secret(),
     works("rpcport", "=<port>", "Listen for RPC on this port.").network_only(),

@@ -1,0 +1,171 @@
+//! One of Core's test programs, run to its end.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+
+use super::Options;
+use crate::command::forget_xtask;
+
+/// How a test ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Passed,
+    Failed,
+    /// It found that it does not apply.
+    Skipped,
+}
+
+impl Outcome {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// A finished test.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    pub(super) outcome: Outcome,
+    pub(super) seconds: f64,
+}
+
+/// What tests of one program need.
+pub(super) struct Framework {
+    /// Folder of Core's tests.
+    tests: PathBuf,
+    /// Where configuration, cache and the remains of failed tests are.
+    folder: PathBuf,
+    /// Runs as `bitcoind`.
+    program: PathBuf,
+    cli: Option<PathBuf>,
+    timeout_factor: String,
+}
+
+impl Framework {
+    /// Makes `folder` afresh, and in it what the tests look for.
+    pub(super) fn new(
+        folder: &Path,
+        options: &Options,
+        client: &str,
+        program: &Path,
+    ) -> anyhow::Result<Self> {
+        let source = &options.source;
+        let tests = source.join("test/functional");
+        ensure!(tests.is_dir(), "there are no functional tests in {}", source.display());
+        if folder.exists() {
+            // A chain in the cache was made by another build, which nothing checks.
+            fs::remove_dir_all(folder)
+                .with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        // The name decides which command line our program has.
+        let link = folder.join("bitcoind");
+        symlink(program, &link).with_context(|| format!("cannot make {}", link.display()))?;
+        let framework = Self {
+            tests,
+            folder: folder.to_owned(),
+            program: link,
+            cli: options.cli.clone(),
+            timeout_factor: options.timeout_factor.clone(),
+        };
+        let config = config(source, client, framework.cli.is_some());
+        fs::write(framework.config(), config)
+            .with_context(|| format!("cannot write {}", framework.config().display()))?;
+        // Several tests at once would all make the chain that most of them begin with.
+        framework.run("create_cache", 0);
+        Ok(framework)
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.join("config.ini")
+    }
+
+    /// Runs a test. Its log and the folders of its nodes stay when it fails.
+    pub(super) fn run(&self, name: &str, port_seed: u32) -> Run {
+        let start = Instant::now();
+        let outcome = match self.start(name, port_seed).and_then(|mut child| wait(&mut child)) {
+            Ok(status) => match status.code() {
+                Some(0) => Outcome::Passed,
+                Some(77) => Outcome::Skipped,
+                _ => Outcome::Failed,
+            },
+            Err(error) => {
+                eprintln!("{name}: {error:#}");
+                Outcome::Failed
+            }
+        };
+        if outcome != Outcome::Failed {
+            let _ = fs::remove_file(self.log(name));
+        }
+        Run { outcome, seconds: start.elapsed().as_secs_f64() }
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.log"))
+    }
+
+    fn start(&self, name: &str, port_seed: u32) -> anyhow::Result<Child> {
+        let test = self.tests.join(format!("{name}.py"));
+        ensure!(test.is_file(), "there is no {}", test.display());
+        let path = self.log(name);
+        let log =
+            File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        let mut command = Command::new("python3");
+        forget_xtask(&mut command);
+        command
+            .arg(&test)
+            .arg(format!("--configfile={}", self.config().display()))
+            .arg(format!("--cachedir={}", self.folder.join("cache").display()))
+            .arg(format!("--tmpdir={}", self.folder.join(name).display()))
+            .arg(format!("--portseed={port_seed}"))
+            .arg(format!("--timeout-factor={}", self.timeout_factor))
+            .env("BITCOIND", &self.program)
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            // With the nodes it starts in a group of its own, it can be ended as a whole.
+            .process_group(0);
+        if let Some(cli) = &self.cli {
+            command.env("BITCOINCLI", cli);
+        }
+        command.spawn().context("cannot start python3")
+    }
+}
+
+/// Waits for the end of a test, which is forced when it takes too long.
+fn wait(child: &mut Child) -> anyhow::Result<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if start.elapsed() > TIME_MAX {
+            Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status()?;
+            return Ok(child.wait()?);
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// What Core's build would write into `test/config.ini`. All parts that are missing make their tests skip themselves.
+fn config(source: &Path, client: &str, has_cli: bool) -> String {
+    let source = source.display();
+    let cli = if has_cli { "ENABLE_CLI=true\n" } else { "" };
+    format!(
+        "[environment]\nCLIENT_NAME={client}\nCLIENT_BUGREPORT=the log\nSRCDIR={source}\nBUILDDIR={source}/build\nEXEEXT=\n\
+         RPCAUTH={source}/share/rpcauth/rpcauth.py\n\n[components]\nENABLE_BITCOIND=true\n{cli}"
+    )
+}
+
+/// The longest of the listed tests takes a few minutes.
+const TIME_MAX: Duration = Duration::from_mins(40);
+const POLL: Duration = Duration::from_millis(50);

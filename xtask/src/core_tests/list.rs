@@ -1,0 +1,60 @@
+//! Which of Core's tests there are, and which our node must pass: `xtask/core-tests.toml`.
+
+use anyhow::Context;
+use serde::Deserialize;
+
+/// A test of Core's.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Test {
+    /// Its file's name without `.py`.
+    pub(super) name: String,
+    /// Whether our node must pass it.
+    pub(super) must_pass: bool,
+    /// Why not, where it need not.
+    pub(super) reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    test: Vec<Test>,
+}
+
+/// The tests of these names, or without names those that must pass, or all of the list. Names that the list lacks may be
+/// tried too.
+pub(super) fn chosen(names: &[String], all: bool) -> anyhow::Result<Vec<Test>> {
+    let List { test: mut tests } =
+        toml::from_str(LIST).context("cannot read xtask/core-tests.toml")?;
+    if names.is_empty() {
+        tests.retain(|test| all || test.must_pass);
+        return Ok(tests);
+    }
+    let named = |name: &String| {
+        let known = tests.iter().find(|test| test.name == *name).cloned();
+        known.unwrap_or_else(|| Test { name: name.clone(), must_pass: false, reason: None })
+    };
+    Ok(names.iter().map(named).collect())
+}
+
+const LIST: &str = include_str!("../../core-tests.toml");
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_test_is_listed_once_with_a_reason_if_it_may_fail() {
+        let tests = chosen(&[], true).unwrap();
+        let names: BTreeSet<&str> = tests.iter().map(|test| test.name.as_str()).collect();
+        assert_eq!(names.len(), tests.len());
+        for test in &tests {
+            assert_eq!(test.reason.is_none(), test.must_pass, "{}", test.name);
+        }
+        assert!(!chosen(&[], false).unwrap().is_empty());
+        let named = chosen(&["rpc_uptime".to_owned(), "nosuch".to_owned()], false).unwrap();
+        assert!(named[0].must_pass && !named[1].must_pass);
+    }
+}
