@@ -245,9 +245,9 @@ impl Sums {
     }
 }
 
-/// Serialised output with Core's overhead of an entry: outpoint, height and flag.
+/// Serialised output with Core's overhead of an entry: outpoint and height.
 fn utxo_bytes(script: &[u8]) -> i64 {
-    const OVERHEAD: usize = 36 + 4 + 1;
+    const OVERHEAD: usize = 36 + 4;
     (8 + encode::compact_size_len(script.len() as u64) + script.len() + OVERHEAD) as i64
 }
 
