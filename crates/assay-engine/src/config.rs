@@ -12,7 +12,6 @@ use crate::deferred::{
     EXACT_NEAR_TIP_DEFAULT, SAMPLE_SIGNATURES_DEFAULT, Schnorr, default_script_batch,
 };
 use crate::flush::ENGINE_INTERVAL;
-use crate::mining::MiningConfig;
 
 /// Everything an engine needs to know before it opens.
 #[derive(Clone, Debug)]
@@ -168,3 +167,34 @@ impl Config {
         }
     }
 }
+
+/// How templates are made, as the node's owner wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MiningConfig {
+    /// Least fee rate of a chunk that goes into a template, satoshi per 1,000 virtual bytes (Core's `-blockmintxfee`).
+    pub min_fee_sat_per_kvb: u64,
+    /// Weight of a template, at most (`-blockmaxweight`).
+    pub weight_max: u64,
+    /// Weight kept free for header, count and coinbase (`-blockreservedweight`).
+    pub reserved_weight: u64,
+    /// The version of blocks in place of the one that signals ask for (`-blockversion`).
+    pub version: Option<i32>,
+    /// Whether the fee rate of each transaction that goes into a template is logged (`-printpriority`).
+    pub print_fee_rates: bool,
+}
+
+impl MiningConfig {
+    /// Core's defaults for a chain whose blocks weigh at most this.
+    pub const fn new(weight_max: u64) -> Self {
+        Self {
+            min_fee_sat_per_kvb: 1,
+            weight_max,
+            reserved_weight: RESERVED_WEIGHT,
+            version: None,
+            print_fee_rates: false,
+        }
+    }
+}
+
+/// Core's `DEFAULT_BLOCK_RESERVED_WEIGHT` (`policy/policy.h`).
+const RESERVED_WEIGHT: u64 = 8000;

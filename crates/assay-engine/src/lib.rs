@@ -59,7 +59,7 @@ pub use budget::default_cache_bytes;
 pub use chainstate::{TrialChecks, TrialError};
 pub use checker::ImmediateChecker;
 pub use clock::{Clock, iso_time};
-pub use config::{Config, Policy};
+pub use config::{Config, MiningConfig, Policy};
 pub use deferred::{
     Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
     Schnorr, backend_name, default_script_batch,
@@ -75,9 +75,7 @@ pub use mempool::{
     MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolLoad, MiningChunk,
     UNCONFIRMED_HEIGHT, UnconfirmedTx,
 };
-pub use mining::{
-    BlockTemplate, LastTemplate, MiningConfig, Selection, TemplateOptions, TemplateTx,
-};
+pub use mining::{BlockTemplate, LastTemplate, Selection, TemplateOptions, TemplateTx};
 pub use news::ConnectedBlock;
 pub use types::{
     BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised,

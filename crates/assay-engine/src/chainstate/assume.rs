@@ -24,7 +24,7 @@ impl Chainstate {
                     );
                 }
                 None => {
-                    tracing::info!("Disabling script verification at block #{height} ({hash}).")
+                    tracing::info!("Disabling script verification at block #{height} ({hash}).");
                 }
             }
         }

@@ -91,15 +91,13 @@ impl Chainstate {
         pipeline.push(InFlight { block: moved, note: () });
         let mut passed = Vec::new();
         let coins = (&mut state.coins, &mut state.coinbases);
-        match pipeline.drain(|block| passed.push(block)) {
-            Err(refuted) => refuted.unwind(coins.0, coins.1).map(|((), error)| Err(error)),
-            Ok(()) => {
-                let is_cash = self.params().cash.is_some();
-                for InFlight { block: Connected { undo, .. }, .. } in passed {
-                    disconnect(&prepared, &undo, is_cash, (&mut *coins.0, &mut *coins.1))?;
-                }
-                Ok(Ok(()))
-            }
+        if let Err(refuted) = pipeline.drain(|block| passed.push(block)) {
+            return refuted.unwind(coins.0, coins.1).map(|((), error)| Err(error));
         }
+        let is_cash = self.params().cash.is_some();
+        for InFlight { block: Connected { undo, .. }, .. } in passed {
+            disconnect(&prepared, &undo, is_cash, (&mut *coins.0, &mut *coins.1))?;
+        }
+        Ok(Ok(()))
     }
 }

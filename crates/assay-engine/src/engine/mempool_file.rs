@@ -18,6 +18,18 @@ const FILE_NAME: &str = "mempool.dat";
 /// Transactions that are admitted while others wait.
 const BATCH_TXS: usize = 500;
 
+/// What is taken over from a file besides the transactions.
+#[derive(Clone, Copy)]
+struct Import {
+    use_current_time: bool,
+    apply_fee_deltas: bool,
+}
+
+impl Import {
+    /// Of the node's own file.
+    const OWN: Self = Self { use_current_time: false, apply_fee_deltas: true };
+}
+
 impl Engine {
     /// The file in which the mempool is kept through a restart.
     pub fn mempool_path(&self) -> PathBuf {
@@ -38,7 +50,7 @@ impl Engine {
         let path = self.mempool_path();
         let outcome = match read_file(&*self.io, &path) {
             Ok(None) => Ok(MempoolLoad::default()),
-            Ok(Some(bytes)) => self.load_from(&path, bytes, false),
+            Ok(Some(bytes)) => self.load_from(&path, bytes, Import::OWN),
             Err(error) => Err(error.into()),
         };
         if !matches!(&outcome, Ok(load) if load.is_interrupted) {
@@ -47,7 +59,8 @@ impl Engine {
         outcome
     }
 
-    /// Admits what a mempool file holds; `use_current_time` makes all of it arrive now.
+    /// Admits what a mempool file holds; `use_current_time` makes all of it arrive now, `apply_fee_deltas` has transactions
+    /// count as paying what they counted for where it was saved.
     ///
     /// # Errors
     /// When the file cannot be read at all.
@@ -55,22 +68,23 @@ impl Engine {
         &self,
         path: &Path,
         use_current_time: bool,
+        apply_fee_deltas: bool,
     ) -> Result<MempoolLoad, MempoolFileError> {
         // Not through the store's files: this one is somebody else's, and may be read-only.
         let bytes = std::fs::read(path)
             .map_err(|source| ReplaceError { path: path.to_path_buf(), source })?;
-        self.load_from(path, bytes, use_current_time)
+        self.load_from(path, bytes, Import { use_current_time, apply_fee_deltas })
     }
 
     fn load_from(
         &self,
         path: &Path,
         bytes: Vec<u8>,
-        use_current_time: bool,
+        import: Import,
     ) -> Result<MempoolLoad, MempoolFileError> {
         let mut load = MempoolLoad::default();
         match Reader::new(path, bytes, self.chain.params().encoding)? {
-            Ok(reader) => self.admit_saved(reader, use_current_time, &mut load),
+            Ok(reader) => self.admit_saved(reader, import, &mut load),
             Err(damage) => load.damage = Some(damage),
         }
         let MempoolLoad { admitted, refused, expired, known, damage, .. } = &load;
@@ -84,16 +98,19 @@ impl Engine {
         Ok(load)
     }
 
-    fn admit_saved(&self, mut reader: Reader, use_current_time: bool, load: &mut MempoolLoad) {
+    fn admit_saved(&self, mut reader: Reader, import: Import, load: &mut MempoolLoad) {
         tracing::info!("Loading {} mempool transactions from file...", reader.count);
         let mut batch = Vec::with_capacity(BATCH_TXS);
         loop {
             let next = reader.next();
             let is_end = next.is_none();
             match next {
-                Some(Ok(Saved { tx, time })) => {
+                Some(Ok(Saved { tx, time, fee_delta_sat })) => {
                     let now = self.chain.config.clock.now_s() as i64;
-                    let time = if use_current_time { now } else { time };
+                    let time = if import.use_current_time { now } else { time };
+                    if import.apply_fee_deltas && fee_delta_sat != 0 {
+                        self.lock().mempool.prioritise(tx.view().txid(), fee_delta_sat);
+                    }
                     if time > now.saturating_sub_unsigned(self.chain.config.mempool_expiry_s) {
                         batch.push((tx, time));
                     } else {
@@ -111,7 +128,12 @@ impl Engine {
                 self.admit_batch(&mut batch, load);
             }
             if is_end {
-                return;
+                break;
+            }
+        }
+        if import.apply_fee_deltas && load.damage.is_none() {
+            for (txid, delta_sat) in reader.deltas_sat() {
+                self.lock().mempool.prioritise(txid, delta_sat);
             }
         }
     }
@@ -146,7 +168,10 @@ impl Engine {
         let start = Instant::now();
         // One at a time, as they would write to the same file.
         let _saving = self.saving_mempool.lock();
-        let txs = self.lock().mempool.in_topological_order();
+        let (txs, deltas_sat) = {
+            let state = self.lock();
+            (state.mempool.in_topological_order(), state.mempool.absent_fee_deltas_sat())
+        };
         point(Point::MempoolSave);
         let copied = start.elapsed();
         let path = self.mempool_path();
@@ -154,7 +179,7 @@ impl Engine {
         // No secret: the key keeps virus scanners from finding things in the file.
         let key = RandomState::new().build_hasher().finish().to_le_bytes();
         let key = self.chain.params().cash.is_none().then_some(key);
-        let bytes = replace_file(&*self.io, &path, write(txs, key))?;
+        let bytes = replace_file(&*self.io, &path, write(txs, deltas_sat, key))?;
         tracing::info!(
             "Dumped mempool: {:.3}s to copy, {:.3}s to dump, {bytes} bytes dumped to file",
             copied.as_secs_f64(),

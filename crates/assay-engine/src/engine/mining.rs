@@ -9,6 +9,7 @@ use assay_wire::{Block, BlockHash, Txid};
 use super::Engine;
 use crate::chainstate::{State, TrialChecks, TrialError};
 use crate::error::EngineError;
+use crate::mempool::Entry;
 use crate::mining::{
     Assembled, BlockTemplate, LastTemplate, Selection, TemplateOptions, TemplateTx, assemble,
 };
@@ -218,7 +219,7 @@ impl Engine {
         let info = |(txid, fee_delta_sat): (&Txid, &i64)| Prioritised {
             txid: *txid,
             fee_delta_sat: *fee_delta_sat,
-            modified_fee_sat: state.mempool.get(txid).map(|entry| entry.modified_fee_sat()),
+            modified_fee_sat: state.mempool.get(txid).map(Entry::modified_fee_sat),
         };
         deltas.map(info).collect()
     }

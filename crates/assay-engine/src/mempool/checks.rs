@@ -20,6 +20,8 @@ use crate::types::{TxReject, TxRejectCode};
 
 /// Core's `-bytespersigop`: what a signature operation weighs at least (`GetSigOpsAdjustedWeight`).
 const BYTES_PER_SIGOP: u64 = 20;
+/// Core's `TRUC_MAX_VSIZE`.
+const TRUC_VSIZE_MAX: u32 = 10_000;
 /// Core's `MAX_STANDARD_TX_SIGOPS_COST`.
 const SIGOP_COST_MAX: u64 = 16_000;
 
@@ -82,6 +84,7 @@ impl Admission {
         }
         let adjusted_weight = (tx.weight() as u64).max(sigop_cost * BYTES_PER_SIGOP) as u32;
         let vsize = adjusted_weight.div_ceil(4);
+        check_truc_size(rules, candidate, vsize)?;
         let fee_delta_sat = view.mempool.fee_delta_sat(&candidate.txid());
         self.check_fee(view.mempool, rules, candidate, (fee, fee_delta_sat), vsize)?;
         let depends_on_height =
@@ -156,6 +159,19 @@ impl Admission {
         }
         Ok(())
     }
+}
+
+/// Transactions of version 3 are small, since one child may have to be paid for (BIP431, Core `policy/truc_policy.cpp`).
+fn check_truc_size(rules: &Rules, candidate: &Candidate, vsize: u32) -> Result<(), TxReject> {
+    let is_truc = !rules.is_cash && candidate.tx().view().version() == 3;
+    if !is_truc || vsize <= TRUC_VSIZE_MAX {
+        return Ok(());
+    }
+    let (txid, wtxid) = (candidate.txid(), candidate.wtxid());
+    let debug = format!(
+        "version=3 tx {txid} (wtxid={wtxid}) is too big: {vsize} > {TRUC_VSIZE_MAX} virtual bytes"
+    );
+    Err(candidate.refused("TRUC-violation", debug))
 }
 
 /// What a transaction spends, confirmed or not.

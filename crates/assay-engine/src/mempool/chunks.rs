@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use assay_wire::Txid;
 
-use super::densest::{Weight, densest};
+use super::densest::{Load, densest};
 use super::linearize::{CLUSTER_COUNT_MAX, members};
 
 /// A transaction to be ordered.
@@ -102,10 +102,10 @@ fn cluster_chunks(items: &[&Item]) -> Option<Vec<Chunk>> {
         return None;
     }
     let sets = ancestor_sets(items);
-    let weights: Vec<Weight> = items
+    let weights: Vec<Load> = items
         .iter()
         .zip(&sets)
-        .map(|(item, set)| Weight { fee_sat: item.fee_sat, weight: item.weight, ancestors: *set })
+        .map(|(item, set)| Load { fee_sat: item.fee_sat, weight: item.weight, ancestors: *set })
         .collect();
     let mut left = u64::MAX >> (CLUSTER_COUNT_MAX - items.len());
     let mut chunks: Vec<Chunk> = Vec::new();

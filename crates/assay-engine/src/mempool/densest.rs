@@ -10,14 +10,14 @@ use super::linearize::members;
 
 /// Fee and size of one transaction, and the set of its ancestors, itself included, as bits.
 #[derive(Clone, Copy)]
-pub(super) struct Weight {
+pub(super) struct Load {
     pub(super) fee_sat: i64,
     pub(super) weight: u64,
     pub(super) ancestors: u64,
 }
 
 /// The closure among the members of `left` with the best fee rate, at least that of `start`, which is one of them.
-pub(super) fn densest(weights: &[Weight], left: u64, start: u64) -> u64 {
+pub(super) fn densest(weights: &[Load], left: u64, start: u64) -> u64 {
     let mut set = start;
     // Of two, connected or not, no other closure than an ancestor set can be the best.
     if left.count_ones() <= 2 {
@@ -32,7 +32,7 @@ pub(super) fn densest(weights: &[Weight], left: u64, start: u64) -> u64 {
     }
 }
 
-fn sum(weights: &[Weight], set: u64) -> (i128, i128) {
+fn sum(weights: &[Load], set: u64) -> (i128, i128) {
     members(set).fold((0, 0), |(fee, weight), index| {
         let tx = &weights[index];
         (fee + i128::from(tx.fee_sat), weight + i128::from(tx.weight))
@@ -40,7 +40,7 @@ fn sum(weights: &[Weight], set: u64) -> (i128, i128) {
 }
 
 /// A closure whose fee rate is above `fee` for `weight`; the empty set when there is none.
-fn better_closure(weights: &[Weight], left: u64, fee: i128, weight: i128) -> u64 {
+fn better_closure(weights: &[Load], left: u64, fee: i128, weight: i128) -> u64 {
     let gain = |index: usize| {
         let tx = &weights[index];
         i128::from(tx.fee_sat) * weight - i128::from(tx.weight) * fee
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     /// Looks at every subset.
-    fn best_by_hand(weights: &[Weight], left: u64) -> (i128, i128) {
+    fn best_by_hand(weights: &[Load], left: u64) -> (i128, i128) {
         let is_closed =
             |set: u64| members(set).all(|index| weights[index].ancestors & left & !set == 0);
         (1..1u64 << weights.len())
@@ -146,7 +146,7 @@ mod tests {
             parts in prop::collection::vec((0i64..2000, 1u64..300, any::<u64>(), any::<u64>()), 1..10),
             removed in any::<u64>(),
         ) {
-            let mut weights: Vec<Weight> = Vec::new();
+            let mut weights: Vec<Load> = Vec::new();
             for (index, (fee_sat, weight, a, b)) in parts.iter().enumerate() {
                 // Up to two parents among the earlier ones.
                 let mut ancestors = 1 << index;
@@ -155,7 +155,7 @@ mod tests {
                         ancestors |= weights[(pick / 3) as usize % index].ancestors;
                     }
                 }
-                weights.push(Weight { fee_sat: *fee_sat, weight: *weight, ancestors });
+                weights.push(Load { fee_sat: *fee_sat, weight: *weight, ancestors });
             }
             // What is gone took its ancestors along.
             let all = u64::MAX >> (64 - weights.len());

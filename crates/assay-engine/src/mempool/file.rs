@@ -5,12 +5,12 @@
 //! endian. Version 2 puts a key of eight bytes, with its length, behind the version; each byte that
 //! follows is combined with that of the key at its position in the file, by exclusive or. Bitcoin Cash Node writes version 1 without the last list.
 //!
-//! Fee deltas are not known here: they are written as none, and passed over in reading.
+//! Ids of transactions that were never sent are written as none, and passed over in reading.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use assay_wire::{Encoding, ParseErrorKind, Transaction, encode};
+use assay_wire::{Encoding, ParseErrorKind, Transaction, Txid, encode};
 
 /// A file that the mempool cannot be read from or written to.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +60,8 @@ pub(crate) struct Saved {
     pub(crate) tx: Transaction,
     /// Seconds since 1970.
     pub(crate) time: i64,
+    /// What it counts as paying beyond its fee, satoshi.
+    pub(crate) fee_delta_sat: i64,
 }
 
 const VERSION_PLAIN: u64 = 1;
@@ -69,8 +71,11 @@ const KEY_BYTES: usize = 8;
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// The bytes of a file with these transactions, in chunks. Without a `key` it is as Bitcoin Cash Node writes it.
+///
+/// `deltas_sat` are those of transactions that are not among them.
 pub(crate) fn write(
-    txs: Vec<(Arc<Transaction>, u64)>,
+    txs: Vec<(Arc<Transaction>, u64, i64)>,
+    deltas_sat: Vec<(Txid, i64)>,
     key: Option<[u8; KEY_BYTES]>,
 ) -> impl Iterator<Item = Vec<u8>> {
     let mut head = match key {
@@ -91,14 +96,18 @@ pub(crate) fn write(
     let rest = std::iter::from_fn(move || {
         let mut chunk = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 8);
         while chunk.len() < CHUNK_BYTES && !is_done {
-            if let Some((tx, time)) = txs.next() {
+            if let Some((tx, time, fee_delta_sat)) = txs.next() {
                 chunk.extend_from_slice(tx.bytes());
                 chunk.extend_from_slice(&time.to_le_bytes());
-                chunk.extend_from_slice(&0i64.to_le_bytes());
+                chunk.extend_from_slice(&fee_delta_sat.to_le_bytes());
             } else {
-                // No fee deltas, and with Core nothing that waits for its first broadcast.
-                let lists = if key.is_some() { 2 } else { 1 };
-                chunk.extend(std::iter::repeat_n(0, lists));
+                encode::compact_size(&mut chunk, deltas_sat.len() as u64);
+                for (txid, delta_sat) in &deltas_sat {
+                    chunk.extend_from_slice(&txid.0);
+                    chunk.extend_from_slice(&delta_sat.to_le_bytes());
+                }
+                // With Core: nothing waits for its first broadcast.
+                chunk.extend(key.map(|_| 0));
                 is_done = true;
             }
         }
@@ -177,9 +186,26 @@ impl Reader {
             .map_err(|error| self.damage(self.at + error.offset, error.kind))?;
         self.at += tx.bytes().len();
         let time = self.integer()? as i64;
-        // The fee delta.
-        self.integer()?;
-        Ok(Saved { tx, time })
+        let fee_delta_sat = self.integer()? as i64;
+        Ok(Saved { tx, time, fee_delta_sat })
+    }
+
+    /// The fee deltas of other transactions, behind the last one; as far as they can be read.
+    pub(crate) fn deltas_sat(&mut self) -> Vec<(Txid, i64)> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let (count, length) = match *rest {
+            [0xfd, low, high, ..] => (u64::from(u16::from_le_bytes([low, high])), 3),
+            [0xfe, a, b, c, d, ..] => (u64::from(u32::from_le_bytes([a, b, c, d])), 5),
+            [count @ 0..0xfd, ..] => (u64::from(count), 1),
+            _ => (0, 0),
+        };
+        let entries = rest.get(length..).unwrap_or_default();
+        let (entries, _) = entries.as_chunks::<{ 32 + size_of::<i64>() }>();
+        let read = |entry: &[u8; 40]| {
+            let (txid, delta) = entry.split_first_chunk::<32>()?;
+            Some((Txid(*txid), i64::from_le_bytes(delta.try_into().ok()?)))
+        };
+        entries.iter().take(usize::try_from(count).unwrap_or(0)).filter_map(read).collect()
     }
 
     fn integer(&mut self) -> Result<u64, MempoolFileDamage> {
@@ -214,8 +240,8 @@ mod tests {
     }
 
     fn file(count: u32, key: Option<[u8; 8]>) -> Vec<u8> {
-        let txs = (0..count).map(|n| (Arc::new(tx(n)), 1_700_000_000 + u64::from(n))).collect();
-        write(txs, key).flatten().collect()
+        let txs = (0..count).map(|n| (Arc::new(tx(n)), 1_700_000_000 + u64::from(n), 5)).collect();
+        write(txs, Vec::new(), key).flatten().collect()
     }
 
     fn read(bytes: Vec<u8>) -> (Vec<Saved>, Option<MempoolFileDamage>) {
@@ -253,7 +279,23 @@ mod tests {
             assert!(damage.is_none() && txs.len() == count);
             for (n, saved) in txs.iter().enumerate() {
                 assert_eq!(saved.tx.bytes(), tx(n as u32).bytes());
-                assert_eq!(saved.time, 1_700_000_000 + n as i64);
+                assert_eq!((saved.time, saved.fee_delta_sat), (1_700_000_000 + n as i64, 5));
+            }
+        }
+    }
+
+    #[test]
+    fn fee_deltas_of_absent_transactions_are_kept() {
+        for key in [None, Some([9; 8])] {
+            for count in [0u8, 1, 3] {
+                let deltas: Vec<_> =
+                    (0..count).map(|id| (Txid([id; 32]), -7 * i64::from(id))).collect();
+                let txs = vec![(Arc::new(tx(1)), 1, 0)];
+                let bytes: Vec<u8> = write(txs, deltas.clone(), key).flatten().collect();
+                let mut reader =
+                    Reader::new(Path::new("f"), bytes, Encoding::Segwit).unwrap().unwrap();
+                assert!(reader.next().is_some() && reader.next().is_none());
+                assert_eq!(reader.deltas_sat(), deltas);
             }
         }
     }

@@ -12,8 +12,6 @@ use super::replace::INCREMENTAL_FEE_SAT_PER_KVB;
 
 /// Clusters that are settled before something is evicted: enough for what a transaction has just changed.
 const SETTLED_MAX: usize = 4;
-/// How often transactions that are too old are looked for.
-const EXPIRY_PERIOD_S: u64 = 600;
 /// Bitcoin Cash Node's `MEMPOOL_FULL_FEE_INCREMENT` (`txmempool.h`).
 const CASH_FEE_STEP_SAT_PER_KVB: u64 = 1000;
 /// Core's `ROLLING_FEE_HALFLIFE` (`txmempool.h`).
@@ -99,13 +97,7 @@ impl Admission {
     /// Forgets what is too old, then what miners would take last, until the rest fits (Core `LimitMempoolSize`).
     pub(super) fn limit(&self, pool: &mut Mempool) {
         let now_s = self.config.clock.now_s();
-        // A clock that is set by hand jumps, and what is then too old must not stay for the rest of the period.
-        let is_due =
-            self.config.clock.set_to_s().is_some() || now_s >= pool.expired_s + EXPIRY_PERIOD_S;
-        if is_due {
-            pool.expired_s = now_s;
-            expire(pool, now_s.saturating_sub(self.config.mempool_expiry_s));
-        }
+        expire(pool, now_s.saturating_sub(self.config.mempool_expiry_s));
         let bytes_max = self.config.mempool_bytes_max;
         if pool.usage_bytes() <= bytes_max {
             return;
@@ -191,10 +183,14 @@ impl Ranking {
 
 /// Forgets what came before `oldest_s`.
 fn expire(pool: &mut Mempool, oldest_s: u64) {
+    if pool.oldest_s >= oldest_s {
+        return;
+    }
     let old: Vec<Txid> =
         pool.iter().filter(|(_, entry)| entry.time < oldest_s).map(|(txid, _)| *txid).collect();
     let gone = pool.with_descendants(old);
     pool.remove_all(&gone);
+    pool.oldest_s = pool.iter().map(|(_, entry)| entry.time).min().unwrap_or(u64::MAX);
 }
 
 #[cfg(test)]

@@ -413,18 +413,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::cluster::chunked;
-    use super::super::densest::{Weight, densest};
+    use super::super::densest::{Load, densest};
     use super::super::diagram::cmp_diagrams;
     use super::*;
 
     /// The best chunks, by maximum flow.
     fn exact(nodes: &[Node]) -> Vec<Rate> {
-        let mut weights: Vec<Weight> = Vec::new();
+        let mut weights: Vec<Load> = Vec::new();
         for (index, node) in nodes.iter().enumerate() {
             let above =
                 members(node.parents).fold(0, |set, parent| set | weights[parent].ancestors);
             let (fee_sat, weight) = (node.fee_sat, u64::from(node.weight));
-            weights.push(Weight { fee_sat, weight, ancestors: above | 1 << index });
+            weights.push(Load { fee_sat, weight, ancestors: above | 1 << index });
         }
         let sum = |set: u64| {
             members(set).map(|index| rate_of(&nodes[index])).fold(Rate::default(), Rate::plus)

@@ -101,8 +101,8 @@ pub(crate) struct Mempool {
     /// What happens, for a follower.
     pub(super) journal: Option<Journal>,
     pub(super) rolling_fee: RollingFee,
-    /// When transactions that are too old were last looked for, seconds since 1970.
-    pub(super) expired_s: u64,
+    /// None here is older, seconds since 1970.
+    pub(super) oldest_s: u64,
 }
 
 /// Fixed memory of an entry besides its bytes: map slots, allocation headers, offsets.
@@ -193,6 +193,7 @@ impl Mempool {
         entry.order = self.next_order;
         self.next_order += 1;
         self.updates += 1;
+        self.oldest_s = self.oldest_s.min(entry.time);
         self.vsize_total += u64::from(entry.vsize);
         self.usage_bytes += u64::from(entry.usage_bytes);
         self.fee_total_sat += entry.fee_sat;
@@ -239,6 +240,12 @@ impl Mempool {
     /// All that is not zero, by txid.
     pub(crate) fn fee_deltas_sat(&self) -> &BTreeMap<Txid, i64> {
         &self.fee_deltas_sat
+    }
+
+    /// Those of transactions that are not here.
+    pub(crate) fn absent_fee_deltas_sat(&self) -> Vec<(Txid, i64)> {
+        let deltas = self.fee_deltas_sat.iter().filter(|(txid, _)| self.get(txid).is_none());
+        deltas.map(|(txid, delta)| (*txid, *delta)).collect()
     }
 
     /// Makes a transaction, here or not, count as paying more or less than so far (Core `PrioritiseTransaction`).
@@ -394,8 +401,8 @@ impl Mempool {
         }
     }
 
-    /// All transactions with their times, parents before children, otherwise in the order of admission.
-    pub(crate) fn in_topological_order(&self) -> Vec<(Arc<Transaction>, u64)> {
+    /// All transactions with their times and fee deltas, parents before children, otherwise in the order of admission.
+    pub(crate) fn in_topological_order(&self) -> Vec<(Arc<Transaction>, u64, i64)> {
         let mut by_order: Vec<(&Txid, &Entry)> = self.entries.iter().collect();
         by_order.sort_unstable_by_key(|(_, entry)| entry.order);
         let mut placed = HashSet::with_capacity(by_order.len());
@@ -416,7 +423,7 @@ impl Mempool {
                 }
                 open.pop();
                 if placed.insert(*txid) {
-                    out.push((Arc::clone(&entry.tx), entry.time));
+                    out.push((Arc::clone(&entry.tx), entry.time, entry.fee_delta_sat));
                 }
             }
         }

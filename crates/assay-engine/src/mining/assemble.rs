@@ -7,7 +7,8 @@ use assay_consensus::locktime::is_final_tx;
 use assay_consensus::params::{ChainParams, MAX_BLOCK_SIGOPS_COST};
 use assay_wire::Txid;
 
-use super::{MiningConfig, TemplateTx};
+use super::TemplateTx;
+use crate::config::MiningConfig;
 use crate::mempool::{Entry, Mempool};
 
 /// Core's `DEFAULT_COINBASE_OUTPUT_MAX_ADDITIONAL_SIGOPS`: kept free for what miners add to the coinbase.

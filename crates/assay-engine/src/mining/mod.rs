@@ -14,34 +14,6 @@ use assay_wire::Transaction;
 pub(crate) use assemble::{Assembled, assemble};
 pub use template::{BlockTemplate, TemplateTx};
 
-/// How templates are made, as the node's owner wants it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MiningConfig {
-    /// Least fee rate of a chunk that goes into a template, satoshi per 1,000 virtual bytes (Core's `-blockmintxfee`).
-    pub min_fee_sat_per_kvb: u64,
-    /// Weight of a template, at most (`-blockmaxweight`).
-    pub weight_max: u64,
-    /// Weight kept free for header, count and coinbase (`-blockreservedweight`).
-    pub reserved_weight: u64,
-    /// The version of blocks in place of the one that signals ask for (`-blockversion`).
-    pub version: Option<i32>,
-    /// Whether the fee rate of each transaction that goes into a template is logged (`-printpriority`).
-    pub print_fee_rates: bool,
-}
-
-impl MiningConfig {
-    /// Core's defaults for a chain whose blocks weigh at most this.
-    pub const fn new(weight_max: u64) -> Self {
-        Self {
-            min_fee_sat_per_kvb: 1,
-            weight_max,
-            reserved_weight: RESERVED_WEIGHT,
-            version: None,
-            print_fee_rates: false,
-        }
-    }
-}
-
 /// What a template is asked for.
 #[derive(Clone, Debug)]
 pub struct TemplateOptions {
@@ -68,6 +40,3 @@ pub struct LastTemplate {
     /// Transactions, without the coinbase.
     pub txs: usize,
 }
-
-/// Core's `DEFAULT_BLOCK_RESERVED_WEIGHT` (`policy/policy.h`).
-const RESERVED_WEIGHT: u64 = 8000;

@@ -25,7 +25,7 @@ pub struct P2pConfig {
     pub add_nodes: Vec<String>,
     /// Permissions of peers by address, in the notation of Core's `-whitelist`: `[permissions@]address[/bits]`.
     pub whitelist: Vec<String>,
-    /// For a peer that has sent or taken nothing since the connection was made (Core's `-peertimeout`).
+    /// From the connection to the end of the handshake; no other patience ends before (Core's `-peertimeout`).
     pub peer_timeout: Duration,
     /// How patient the node is.
     pub timeouts: P2pTimeouts,
@@ -34,9 +34,7 @@ pub struct P2pConfig {
 /// How long peers are waited for.
 #[derive(Debug, Clone, Copy)]
 pub struct P2pTimeouts {
-    /// From the connection to the end of the handshake.
-    pub handshake: Duration,
-    /// From one message to the next, and from the beginning of one to its end.
+    /// Without a byte received, or sent.
     pub idle: Duration,
     /// For a peer that takes nothing of what is sent to it.
     pub stall: Duration,
@@ -77,11 +75,10 @@ impl P2pConfig {
     }
 }
 
-/// Core's: `net.h`, `DEFAULT_PEER_CONNECT_TIMEOUT` and `TIMEOUT_INTERVAL`; `net_processing.cpp`, `PING_INTERVAL`.
+/// Core's: `net.h`, `TIMEOUT_INTERVAL`; `net_processing.cpp`, `PING_INTERVAL`.
 impl Default for P2pTimeouts {
     fn default() -> Self {
         Self {
-            handshake: Duration::from_mins(1),
             idle: Duration::from_mins(20),
             stall: Duration::from_mins(20),
             ping: Duration::from_mins(2),

@@ -15,7 +15,7 @@ use assay_wire::{BlockHash, Encoding, Header, encode};
 use super::Shared;
 use super::intake::{Ended, is_timeout};
 use super::outbox::{Request, Task};
-use super::peers::{Peer, unix_time_s};
+use super::peers::Peer;
 
 /// Gives until the connection is over.
 pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
@@ -123,7 +123,7 @@ impl Giver<'_> {
         let version = Version {
             version: super::PROTOCOL_VERSION,
             services,
-            time: unix_time_s().cast_signed(),
+            time: self.shared.engine.clock().now_s().cast_signed(),
             receiver,
             sender: NetAddress { services, ..NetAddress::default() },
             nonce,
@@ -346,7 +346,7 @@ fn pieces(size: u32) -> impl Iterator<Item = (u32, usize)> {
     (0..size).step_by(PIECE).map(move |offset| (offset, PIECE.min((size - offset) as usize)))
 }
 
-fn random() -> Result<u64, Ended> {
+pub(super) fn random() -> Result<u64, Ended> {
     getrandom::u64().map_err(|error| Ended::Io(io::Error::other(error.to_string())))
 }
 

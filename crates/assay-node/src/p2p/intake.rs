@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assay_engine::defect::{Point, point};
 use assay_wire::p2p::{
@@ -12,7 +12,7 @@ use assay_wire::{BlockHash, Header, ParseError, ParseErrorKind};
 
 use super::Shared;
 use super::outbox::Request;
-use super::peers::{Connection, Peer, unix_time_s};
+use super::peers::{Connection, Peer};
 use super::sync::log_malformed;
 
 /// Why a connection is over.
@@ -24,10 +24,6 @@ pub(super) enum Ended {
     Stopping,
     #[error("{0}")]
     Io(io::Error),
-    #[error("no handshake within {} s", patience.as_secs_f32())]
-    NoHandshake { patience: Duration },
-    #[error("no message within {} s", patience.as_secs_f32())]
-    Idle { patience: Duration },
     #[error("it took nothing for {} s", patience.as_secs_f32())]
     Stalled { patience: Duration },
     #[error("byte {} of a message: {fault}", fault.offset())]
@@ -72,9 +68,8 @@ struct Intake<'a> {
 
 impl Intake<'_> {
     fn message(&mut self) -> Result<(), Ended> {
-        let deadline = Instant::now() + self.shared.config.timeouts.idle;
         let mut head = [0; FrameHeader::SIZE];
-        self.fill(&mut head, deadline)?;
+        self.fill(&mut head)?;
         let shared = self.shared;
         let length_max = shared.message_bytes_max.max(shared.block_bytes_max);
         let header = FrameHeader::parse(&head, shared.magic, length_max)?;
@@ -83,7 +78,7 @@ impl Intake<'_> {
             "block" => Some(shared.block_bytes_max),
             name => WANTED.iter().find(|(wanted, _)| *wanted == name).map(|(_, length)| *length),
         };
-        let Some(length_max) = length_max else { return self.skip(&header, deadline) };
+        let Some(length_max) = length_max else { return self.skip(&header) };
         if header.length > length_max {
             let length = header.length;
             return Err(FrameError::TooLong { command, length, length_max }.into());
@@ -93,7 +88,7 @@ impl Intake<'_> {
         while payload.len() < header.length as usize {
             let start = payload.len();
             payload.resize((start + PIECE).min(header.length as usize), 0);
-            self.fill(&mut payload[start..], deadline)?;
+            self.fill(&mut payload[start..])?;
         }
         self.peer.traffic.received_message(command, FrameHeader::SIZE + payload.len());
         if let Err(error) = header.check(&payload) {
@@ -112,14 +107,14 @@ impl Intake<'_> {
     }
 
     /// Reads what is of no use to us, in pieces.
-    fn skip(&mut self, header: &FrameHeader, deadline: Instant) -> Result<(), Ended> {
+    fn skip(&mut self, header: &FrameHeader) -> Result<(), Ended> {
         self.may_be_handled(header.command);
         let mut hasher = PayloadHasher::default();
         let mut left = header.length as usize;
         let mut piece = vec![0; left.min(PIECE)];
         while left > 0 {
             let length = left.min(PIECE);
-            self.fill(&mut piece[..length], deadline)?;
+            self.fill(&mut piece[..length])?;
             hasher.update(&piece[..length]);
             left -= length;
         }
@@ -139,6 +134,9 @@ impl Intake<'_> {
     fn malformed(&self, command: Command, error: &ParseError) {
         if !self.may_be_handled(command) {
             return;
+        }
+        if command.as_str() == "pong" {
+            return self.shared.pong_came(self.peer, None);
         }
         let lists = ["inv", "getdata", "headers"];
         if error.kind == ParseErrorKind::TooMany && lists.contains(&command.as_str()) {
@@ -170,30 +168,18 @@ impl Intake<'_> {
         false
     }
 
-    fn fill(&self, out: &mut [u8], deadline: Instant) -> Result<(), Ended> {
-        let timeouts = &self.shared.config.timeouts;
-        let is_ready = self.peer.is_ready();
-        let deadline = if is_ready { deadline } else { self.peer.connected + timeouts.handshake };
-        let late = || {
-            if is_ready {
-                Ended::Idle { patience: timeouts.idle }
-            } else {
-                Ended::NoHandshake { patience: timeouts.handshake }
-            }
-        };
+    fn fill(&self, out: &mut [u8]) -> Result<(), Ended> {
         let mut stream = self.peer.stream();
         let mut filled = 0;
         while filled < out.len() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(late());
-            }
-            stream.set_read_timeout(Some(left)).map_err(Ended::Io)?;
+            // Who is silent for too long is disconnected, which ends this.
             match stream.read(&mut out[filled..]) {
                 Ok(0) => return Err(Ended::Gone),
-                Ok(count) => filled += count,
+                Ok(count) => {
+                    filled += count;
+                    self.peer.traffic.received(count);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_timeout(&error) => return Err(late()),
                 Err(error) => return Err(Ended::Io(error)),
             }
         }
@@ -252,7 +238,7 @@ impl Intake<'_> {
             Message::FeeFilter(rate) => {
                 self.peer.with_facts(|facts| facts.min_fee_sat_per_kvb = *rate);
             }
-            Message::Pong(nonce) => self.pong(*nonce),
+            Message::Pong(nonce) => self.shared.pong_came(self.peer, Some(*nonce)),
             Message::Headers(headers) => {
                 let headers: Vec<Header> = headers.iter().collect();
                 self.shared.headers_came(self.peer, &headers);
@@ -310,7 +296,8 @@ impl Intake<'_> {
             facts.services = version.services;
             facts.user_agent = printable(version.user_agent);
             facts.start_height = version.start_height;
-            facts.time_offset_s = version.time.saturating_sub_unsigned(unix_time_s());
+            facts.time_offset_s =
+                version.time.saturating_sub_unsigned(self.shared.engine.clock().now_s());
         });
         if peer.connection.is_inbound() {
             self.put(Request::Greet)?;
@@ -321,15 +308,6 @@ impl Intake<'_> {
             return Err(Ended::Reached);
         }
         Ok(())
-    }
-
-    fn pong(&self, nonce: u64) {
-        self.peer.with_facts(|facts| {
-            let Some((_, since)) = facts.ping.take_if(|(sent, _)| *sent == nonce) else { return };
-            let elapsed = since.elapsed();
-            facts.ping_time = Some(elapsed);
-            facts.ping_time_min = Some(facts.ping_time_min.map_or(elapsed, |min| min.min(elapsed)));
-        });
     }
 
     fn put(&self, request: Request) -> Result<(), Ended> {

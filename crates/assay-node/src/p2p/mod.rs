@@ -9,6 +9,7 @@ mod dial;
 mod giver;
 mod intake;
 mod outbox;
+mod patience;
 mod peers;
 mod permissions;
 mod rate;
@@ -99,13 +100,16 @@ pub(crate) fn refuse_exposure(config: &P2pConfig) -> Result<(), NodeError> {
 impl Shared {
     /// What a peer of this connection must offer.
     fn expected_services(&self, peer: &Peer, offered: u64) -> u64 {
-        if !matches!(peer.connection, Connection::FullRelay | Connection::BlockRelayOnly) {
+        if matches!(peer.connection, Connection::Inbound | Connection::Manual | Connection::Feeler)
+        {
             return 0;
         }
         let own = self.services & NODE_WITNESS;
-        // Once the chain is caught up with, the latest blocks are enough (Core `GetDesirableServiceFlags`).
-        let is_enough =
-            offered & NODE_NETWORK_LIMITED != 0 && !self.engine.is_initial_block_download();
+        // Near the tip the latest blocks are enough (Core `net_processing.cpp`, `GetDesirableServiceFlags`).
+        let behind_s =
+            self.engine.clock().now_s().saturating_sub(u64::from(self.engine.tip().time));
+        let blocks = behind_s / u64::from(self.engine.params().pow.target_spacing_s.max(1));
+        let is_enough = offered & NODE_NETWORK_LIMITED != 0 && blocks < LIMITED_BLOCKS;
         own | if is_enough { NODE_NETWORK_LIMITED } else { NODE_NETWORK }
     }
 
@@ -142,7 +146,7 @@ impl P2pService {
         let shared = Arc::new(Shared {
             config: config.clone(),
             engine: Arc::clone(engine),
-            peers: Arc::default(),
+            peers: Arc::new(Peers::new(engine.clock().clone())),
             rate: Rate::new(config.rate),
             magic: params.magic,
             encoding: params.encoding,
@@ -220,6 +224,7 @@ impl Network {
 fn go_rounds(shared: &Shared) {
     while !shared.engine.is_shutting_down() {
         thread::sleep(ROUND);
+        shared.leave_the_silent();
         shared.round_of_all();
     }
 }
@@ -334,4 +339,6 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 const GOODBYE: Duration = Duration::from_secs(10);
 /// Blocks and transactions are judged on it.
 const STACK_BYTES: usize = 2 << 20;
+/// Core `net_processing.cpp`, `NODE_NETWORK_LIMITED_ALLOW_CONN_BLOCKS`.
+const LIMITED_BLOCKS: u64 = 144;
 const ROUND: Duration = Duration::from_millis(100);

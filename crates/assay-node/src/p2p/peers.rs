@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use assay_electrum::address::customer;
+use assay_engine::Clock;
 use assay_wire::BlockHash;
 use assay_wire::p2p::{Command, Message};
 
@@ -16,6 +17,7 @@ use super::permissions::Permissions;
 /// All connections.
 #[derive(Default)]
 pub(crate) struct Peers {
+    clock: Clock,
     connected: Mutex<Connected>,
     left: Condvar,
 }
@@ -81,8 +83,8 @@ pub(crate) struct Peer {
     pub(crate) connection: Connection,
     pub(crate) permissions: Permissions,
     pub(crate) bound: SocketAddr,
-    pub(crate) connected_at_s: u64,
-    pub(super) connected: Instant,
+    /// When the connection was made, microseconds by the node's clock.
+    pub(crate) connected_us: u64,
     stream: TcpStream,
     pub(super) outbox: Outbox,
     /// Of the version message that was sent; shows a node that it talks to itself.
@@ -111,6 +113,7 @@ type ByMessage = BTreeMap<String, u64>;
 /// What has gone over a connection.
 #[derive(Default)]
 pub(crate) struct Traffic {
+    clock: Clock,
     by_message: Mutex<(ByMessage, ByMessage)>,
     pub(crate) sent_bytes: AtomicU64,
     pub(crate) received_bytes: AtomicU64,
@@ -131,8 +134,10 @@ pub(crate) struct Facts {
     pub(crate) start_height: i32,
     /// Seconds that its clock is ahead of ours.
     pub(crate) time_offset_s: i64,
-    /// The ping that is under way.
-    pub(super) ping: Option<(u64, Instant)>,
+    /// Nonce of the ping that is under way, and when it was sent, microseconds by the node's clock.
+    pub(super) ping: Option<(u64, u64)>,
+    /// When the last one was sent, microseconds by the node's clock.
+    pub(super) pinged_us: u64,
     pub(crate) ping_time: Option<Duration>,
     pub(crate) ping_time_min: Option<Duration>,
     pub(crate) min_fee_sat_per_kvb: u64,
@@ -140,12 +145,17 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// How long the ping under way has been waited for.
-    pub(crate) fn ping_wait(&self) -> Option<Duration> {
-        self.ping.map(|(_, since)| since.elapsed())
+    pub(crate) fn ping_wait(&self, now_us: u64) -> Option<Duration> {
+        self.ping.map(|(_, since)| Duration::from_micros(now_us.saturating_sub(since)))
     }
 }
 
 impl Peers {
+    /// Nobody yet.
+    pub(super) fn new(clock: Clock) -> Self {
+        Self { clock, ..Self::default() }
+    }
+
     /// Takes a connection in. Those that others made are turned away where there are `max` of them already, or
     /// `per_address_max` of the same IPv4 address or /64 of IPv6.
     pub(super) fn enter(
@@ -177,8 +187,7 @@ impl Peers {
             connection,
             permissions,
             bound,
-            connected_at_s: unix_time_s(),
-            connected: Instant::now(),
+            connected_us: self.clock.now_us(),
             stream,
             outbox: Outbox::default(),
             nonce: AtomicU64::new(0),
@@ -186,7 +195,7 @@ impl Peers {
             is_ready: AtomicBool::new(false),
             wants_headers: AtomicBool::new(false),
             known: Mutex::default(),
-            traffic: Traffic::default(),
+            traffic: Traffic { clock: self.clock.clone(), ..Traffic::default() },
         });
         connected.peers.insert(id, Arc::clone(&peer));
         Some(peer)
@@ -274,7 +283,6 @@ impl Traffic {
 
     pub(super) fn received_message(&self, command: Command, bytes: usize) {
         count(&mut self.lock().1, command, bytes);
-        self.received(bytes);
     }
 
     pub(super) fn note_block(&self, now_s: u64) {
@@ -292,12 +300,12 @@ impl Traffic {
 
     pub(super) fn sent(&self, bytes: usize) {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.sent_at_s.store(unix_time_s(), Ordering::Relaxed);
+        self.sent_at_s.store(self.clock.now_s(), Ordering::Relaxed);
     }
 
-    fn received(&self, bytes: usize) {
+    pub(super) fn received(&self, bytes: usize) {
         self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.received_at_s.store(unix_time_s(), Ordering::Relaxed);
+        self.received_at_s.store(self.clock.now_s(), Ordering::Relaxed);
     }
 }
 
@@ -352,7 +360,3 @@ const COUNTED: [&str; 36] = [
     "sendtxrcncl",
     "feature",
 ];
-
-pub(super) fn unix_time_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
-}

@@ -260,7 +260,7 @@ mod tests {
             for payee in payees {
                 let text = encode(&params, payee.destination());
                 assert_eq!(Payee::parse(&params, &text), Ok(payee.clone()), "{text}");
-                if text.contains("1") && params.cash.is_none() && text.starts_with("bc") {
+                if text.contains('1') && params.cash.is_none() && text.starts_with("bc") {
                     let upper = text.to_uppercase();
                     assert_eq!(Payee::parse(&params, &upper), Ok(payee));
                 }

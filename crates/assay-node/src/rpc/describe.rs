@@ -375,14 +375,18 @@ fn derive_addresses(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         let json = Json::new(out);
         if let [list] = &lists[..] {
             let mut array = json.array();
-            list.iter().for_each(|text| array.item().string(text));
+            for text in list {
+                array.item().string(text);
+            }
             array.end();
             return Ok(());
         }
         let mut outer = json.array();
         for list in &lists {
             let mut array = outer.item().array();
-            list.iter().for_each(|text| array.item().string(text));
+            for text in list {
+                array.item().string(text);
+            }
             array.end();
         }
         outer.end();

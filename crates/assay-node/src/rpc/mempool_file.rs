@@ -37,8 +37,8 @@ pub(super) const SAVEMEMPOOL: Method = Method {
 pub(super) const IMPORTMEMPOOL: Method = Method {
     name: "importmempool",
     category: "blockchain",
-    about: "Offers the transactions of a mempool.dat file to the mempool. Fee deltas and the set of transactions \
-            that were never broadcast are passed over: this node has neither.",
+    about: "Offers the transactions of a mempool.dat file to the mempool. The set of transactions that were never \
+            broadcast is passed over: this node has none.",
     args: &[
         required("filepath", Kind::Text, "The file"),
         optional(
@@ -46,7 +46,8 @@ pub(super) const IMPORTMEMPOOL: Method = Method {
             Kind::Object,
             Need::Optional,
             "use_current_time (boolean, default=true): whether the transactions arrive now, or when the file \
-             says; apply_fee_delta_priority and apply_unbroadcast_set have no effect",
+             says; apply_fee_delta_priority (boolean, default=false): whether they count as paying what they \
+             counted for there; apply_unbroadcast_set has no effect",
         ),
     ],
     result: "{}    (json object) Nothing",
@@ -54,7 +55,7 @@ pub(super) const IMPORTMEMPOOL: Method = Method {
     prepare: |_, args| {
         let path = PathBuf::from(args.string(0)?.into_owned());
         let use_current_time = args.option_or(1, "use_current_time", true)?;
-        args.option_or(1, "apply_fee_delta_priority", false)?;
+        let apply_fee_deltas = args.option_or(1, "apply_fee_delta_priority", false)?;
         args.option_or(1, "apply_unbroadcast_set", false)?;
         Ok(Job::call(args, move |node, out| {
             if node.engine.is_initial_block_download() {
@@ -63,7 +64,8 @@ pub(super) const IMPORTMEMPOOL: Method = Method {
             }
             let failed = "Unable to import mempool file, see debug log for details.";
             let failed = || RpcError::new(Code::Misc, failed);
-            let load = node.engine.import_mempool(&path, use_current_time).map_err(|error| {
+            let load = node.engine.import_mempool(&path, use_current_time, apply_fee_deltas);
+            let load = load.map_err(|error| {
                 tracing::error!("RPC call failed: {error}");
                 failed()
             })?;

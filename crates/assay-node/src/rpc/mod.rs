@@ -200,7 +200,7 @@ impl Handler for Rpc {
         }
         let unknown = || RpcError::new(Code::MethodNotFound, "Method not found");
         let method = table::find(method).ok_or_else(unknown)?;
-        tracing::debug!(target: "rpc", "method={}", method.name);
+        tracing::debug!(target: "rpc", "ThreadRPCServer method={}", method.name);
         (method.prepare)(self, &Args::new(method, params)?)
     }
 

@@ -112,14 +112,14 @@ fn peer_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let mut array = Json::new(out).array();
     if let Some(network) = node.rpc.network.get() {
         for peer in &network.peers().list() {
-            one_peer(array.item(), peer, network);
+            one_peer(array.item(), peer, network, node);
         }
     }
     array.end();
     Ok(())
 }
 
-fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network) {
+fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>) {
     let (facts, traffic) = (peer.facts(), &peer.traffic);
     let seconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e6;
     let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -137,12 +137,12 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network) {
     object.key("last_block").int(number(&traffic.block_at_s));
     object.key("bytessent").int(number(&traffic.sent_bytes));
     object.key("bytesrecv").int(number(&traffic.received_bytes));
-    object.key("conntime").int(peer.connected_at_s);
+    object.key("conntime").int(peer.connected_us / 1_000_000);
     object.key("timeoffset").int(facts.time_offset_s);
     for (name, time) in [
         ("pingtime", facts.ping_time),
         ("minping", facts.ping_time_min),
-        ("pingwait", facts.ping_wait()),
+        ("pingwait", facts.ping_wait(node.engine.clock().now_us())),
     ] {
         if let Some(time) = time {
             object.key(name).real(seconds(time));

@@ -72,6 +72,22 @@ pub(super) const GETADDEDNODEINFO: Method = Method {
     },
 };
 
+pub(super) const PING: Method = Method {
+    name: "ping",
+    category: "network",
+    about: "Pings all peers now; getpeerinfo shows how long their answers took.",
+    args: &[],
+    result: "null    (json null)",
+    example: "",
+    prepare: |_, args| {
+        Ok(Job::call(args, |node, out| {
+            network(node)?.ping_all();
+            Json::new(out).null();
+            Ok(())
+        }))
+    },
+};
+
 pub(super) const DISCONNECTNODE: Method = Method {
     name: "disconnectnode",
     category: "network",

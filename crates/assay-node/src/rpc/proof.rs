@@ -133,7 +133,7 @@ fn width(count: u32, height: u32) -> u32 {
 }
 
 fn tree_height(count: u32) -> u32 {
-    (0..).find(|height| width(count, *height) <= 1).unwrap_or(0)
+    (0..=u32::BITS).find(|height| width(count, *height) <= 1).unwrap_or(0)
 }
 
 fn parent(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {

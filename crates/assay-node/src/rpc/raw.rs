@@ -172,13 +172,7 @@ fn inputs(
             let text = format!("JSON value of type {found} is not of expected type object");
             return Err(RpcError::new(Code::Type, text));
         }
-        let txid = match input.member("txid") {
-            Some(_) => args::hash_member(input, "txid")?,
-            None => {
-                let text = "JSON value of type null is not of expected type string";
-                return Err(RpcError::new(Code::Type, text));
-            }
-        };
+        let txid = args::hash_member(input, "txid")?;
         let vout = input.member("vout").filter(|vout| vout.type_name() == "number");
         let vout = vout.ok_or_else(|| bad("Invalid parameter, missing vout key"))?;
         let vout: i32 = args::integer_of(vout)?;

@@ -166,16 +166,12 @@ fn find(node: &Node<'_>, tx: &Transaction) -> Result<HashMap<OutPoint, Spent>, R
                 Spent { value: output.value, script: output.script_pubkey.to_vec() }
             })
         });
-        let spent = match unconfirmed {
-            Some(spent) => Some(spent),
-            None => {
-                let coin = node.engine.coin(&input.prevout, false);
-                let coin = coin.map_err(|error| engine_failed(&error))?;
-                coin.map(|(coin, _)| Spent {
-                    value: coin.value,
-                    script: coin.script_pubkey.to_vec(),
-                })
-            }
+        let spent = if unconfirmed.is_some() {
+            unconfirmed
+        } else {
+            let coin = node.engine.coin(&input.prevout, false);
+            let coin = coin.map_err(|error| engine_failed(&error))?;
+            coin.map(|(coin, _)| Spent { value: coin.value, script: coin.script_pubkey.to_vec() })
         };
         found.extend(spent.map(|spent| (input.prevout, spent)));
     }

@@ -245,9 +245,9 @@ impl Sums {
     }
 }
 
-/// Serialised output with Core's overhead of an entry: outpoint, height and flag.
+/// Serialised output with Core's overhead of an entry: outpoint and height.
 fn utxo_bytes(script: &[u8]) -> i64 {
-    const OVERHEAD: usize = 36 + 4 + 1;
+    const OVERHEAD: usize = 36 + 4;
     (8 + encode::compact_size_len(script.len() as u64) + script.len() + OVERHEAD) as i64
 }
 
@@ -311,7 +311,7 @@ fn median(values: &mut [i64]) -> i64 {
     let middle = values.len() / 2;
     match values.len() {
         0 => 0,
-        count if count.is_multiple_of(2) => (values[middle - 1] + values[middle]) / 2,
+        count if count.is_multiple_of(2) => i64::midpoint(values[middle - 1], values[middle]),
         _ => values[middle],
     }
 }
@@ -359,7 +359,9 @@ fn write_figure(name: &str, figure: &Figure, object: &mut Object<'_>) {
         Figure::Hash(hash) => object.key(name).text(hash),
         Figure::Numbers(numbers) => {
             let mut list = object.key(name).array();
-            numbers.iter().for_each(|number| list.item().int(*number));
+            for number in numbers {
+                list.item().int(*number);
+            }
             list.end();
         }
     }

@@ -1,5 +1,7 @@
 //! Handing blocks and transactions to the engine.
 
+use std::collections::HashSet;
+
 use assay_engine::{SubmitOutcome, TestAccept, TxReject, TxRejectCode};
 use assay_wire::{Header, Transaction, Txid};
 
@@ -62,6 +64,7 @@ pub(super) const TESTMEMPOOLACCEPT: Method = Method {
   {                                        (json object)
     \"txid\" : \"hex\",                        (string) The transaction id
     \"wtxid\" : \"hex\",                       (string) Hash with witnesses
+    \"package-error\" : \"str\",               (string, optional) What is wrong with all of them together; nothing else follows then
     \"allowed\" : true|false,                (boolean, optional) Whether it would be admitted; absent where an earlier one is at fault
     \"vsize_adjusted\" : n,                  (numeric, optional) Virtual size, more where signature operations count for more, if allowed
     \"vsize\" : n,                           (numeric, optional) The same
@@ -277,16 +280,79 @@ fn test_accept(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         txs.push(tx);
     }
     Ok(Job::call(args, move |node, out| {
+        if let Some(error) = package_error(&txs).filter(|_| txs.len() > 1) {
+            write_package_error(&txs, error, out);
+            return Ok(());
+        }
         let raws = txs.iter().map(|tx| tx.bytes().to_vec()).collect();
         let verdicts = node.engine.test_accept(raws, max_fee_rate);
+        // Of several it is the package that would be too large.
+        let is_too_large = |verdict: &TestAccept| {
+            verdict.reject.as_ref().is_some_and(|reject| reject.reason == TOO_LARGE_CLUSTER)
+        };
+        if txs.len() > 1 && verdicts.iter().any(is_too_large) {
+            write_package_error(&txs, TOO_LARGE_CLUSTER, out);
+            return Ok(());
+        }
+        // Of several the first that fails ends the look at all of them, as in Core.
+        let is_refused = |verdict: &TestAccept| {
+            let reject = verdict.reject.as_ref();
+            reject.is_some_and(|reject| reject.code != TxRejectCode::MaxFeeExceeded)
+        };
+        let failed = verdicts.iter().position(is_refused).filter(|_| txs.len() > 1);
         let mut list = Json::new(out).array();
         let mut stopped = false;
-        for (tx, verdict) in txs.iter().zip(&verdicts) {
-            write_verdict(tx, verdict, &mut stopped, list.item());
+        for (index, (tx, verdict)) in txs.iter().zip(&verdicts).enumerate() {
+            let mut is_open = stopped || failed.is_some_and(|failed| failed != index);
+            let was_open = is_open;
+            write_verdict(tx, verdict, &mut is_open, list.item());
+            stopped |= is_open && !was_open;
         }
         list.end();
         Ok(())
     }))
+}
+
+/// What is wrong with several transactions as such (Core `policy/packages.cpp`, `IsWellFormedPackage`).
+fn package_error(txs: &[Transaction]) -> Option<&'static str> {
+    let weight: usize = txs.iter().map(|tx| tx.view().weight()).sum();
+    if txs.len() > 1 && weight > PACKAGE_WEIGHT_MAX {
+        return Some("package-too-large");
+    }
+    let txids: Vec<Txid> = txs.iter().map(|tx| tx.view().txid()).collect();
+    let mut later: HashSet<&Txid> = txids.iter().collect();
+    if later.len() != txids.len() {
+        return Some("package-contains-duplicates");
+    }
+    for (tx, txid) in txs.iter().zip(&txids) {
+        if tx.view().inputs().any(|input| later.contains(&input.prevout.txid)) {
+            return Some("package-not-sorted");
+        }
+        later.remove(txid);
+    }
+    let mut spent = HashSet::new();
+    for tx in txs {
+        // Twice within one transaction is a fault of that one.
+        let own: HashSet<_> = tx.view().inputs().map(|input| input.prevout).collect();
+        if own.is_empty() || own.iter().any(|prevout| spent.contains(prevout)) {
+            return Some("conflict-in-package");
+        }
+        spent.extend(own);
+    }
+    None
+}
+
+fn write_package_error(txs: &[Transaction], error: &str, out: &mut Vec<u8>) {
+    let mut list = Json::new(out).array();
+    for tx in txs {
+        let view = tx.view();
+        let mut object = list.item().object();
+        object.key("txid").text(view.txid());
+        object.key("wtxid").text(view.wtxid());
+        object.key("package-error").string(error);
+        object.end();
+    }
+    list.end();
 }
 
 /// Writes one verdict. Once a transaction pays too much, what follows is left open, since its
@@ -336,6 +402,9 @@ fn write_verdict(tx: &Transaction, verdict: &TestAccept, stopped: &mut bool, jso
 
 /// 0.10 coins (`node/transaction.h`, `DEFAULT_MAX_RAW_TX_FEE_RATE`).
 const DEFAULT_MAX_FEE_RATE_SAT_PER_KVB: i64 = 10_000_000;
+/// `policy/packages.h`, `MAX_PACKAGE_WEIGHT`.
+const PACKAGE_WEIGHT_MAX: usize = 404_000;
+const TOO_LARGE_CLUSTER: &str = "too-large-cluster";
 /// `policy/packages.h`, `MAX_PACKAGE_COUNT`.
 const PACKAGE_MAX: usize = 25;
 /// How much of undecodable data an error repeats: more than any transaction that is relayed has.

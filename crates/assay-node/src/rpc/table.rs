@@ -245,6 +245,7 @@ const METHODS: &[&Method] = &[
     &peers::ADDNODE,
     &peers::DISCONNECTNODE,
     &peers::GETADDEDNODEINFO,
+    &peers::PING,
     &proof::GETTXOUTPROOF,
     &proof::VERIFYTXOUTPROOF,
     &statistics::GETBLOCKSTATS,

@@ -23,6 +23,7 @@ pub(super) const GETRAWTRANSACTION: Method = Method {
 \"hex\"    (string) With verbosity 0, the serialised transaction. Otherwise:
 {                                    (json object)
   \"in_active_chain\" : true|false,    (boolean, optional) Whether the given block is on the active chain
+  \"vsize_adjusted\" : n,              (numeric, optional) Virtual size with signature operations, where it is unconfirmed
   \"txid\" : \"hex\",                    (string) The transaction id
   \"hash\" : \"hex\",                    (string) Hash with witnesses
   \"version\" : n,                     (numeric) The version
@@ -90,6 +91,9 @@ fn unconfirmed(
         return Ok(());
     }
     let mut object = Json::new(out).object();
+    if let Some(entry) = node.engine.mempool_entry(txid) {
+        object.key("vsize_adjusted").int(entry.vsize);
+    }
     write_tx(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);
     object.end();
     Ok(())

@@ -362,7 +362,7 @@ fn one_host_does_not_take_every_place() {
 #[test]
 fn silent_peers_and_such_that_do_not_read_are_left() {
     let f = serving(1, |config| {
-        config.timeouts.handshake = Duration::from_millis(200);
+        config.peer_timeout = Duration::from_millis(200);
         config.timeouts.idle = Duration::from_millis(400);
         config.timeouts.stall = Duration::from_millis(300);
     });

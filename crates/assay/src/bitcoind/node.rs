@@ -296,7 +296,10 @@ fn p2p(
         }
     }
     let bind = binds.first().copied();
-    let bind = bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, default)));
+    if bind.is_none() {
+        notes.info("Listening for peers on this machine alone: -bind lets others in.".to_owned());
+    }
+    let bind = bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default)));
     let mut p2p = P2pConfig::new(bind);
     p2p.expose = true;
     let peers_max = settings.int("maxconnections");
@@ -318,7 +321,6 @@ fn p2p(
             bail!("peertimeout must be a positive integer.");
         }
         p2p.peer_timeout = seconds_of(seconds);
-        p2p.timeouts.handshake = p2p.peer_timeout;
     }
     p2p.user_agent_comments = comments(settings)?;
     let length = p2p.user_agent().len();

@@ -166,6 +166,7 @@ impl Shared {
         if !peer.is_ready() || self.engine.is_shutting_down() {
             return;
         }
+        self.ping_if_due(peer);
         self.start_headers(peer);
         self.fetch_blocks(peer);
     }

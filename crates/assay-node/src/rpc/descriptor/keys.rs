@@ -187,17 +187,13 @@ impl Extended {
         let (tweak, chain_code) = digest.split_at(32);
         let tweak = Scalar::from_be_bytes(tweak.try_into().ok()?).ok()?;
         let chain_code = chain_code.try_into().ok()?;
-        match self.secret {
-            Some(secret) => {
-                let secret = secret.add_tweak(&tweak).ok()?;
-                let key = PublicKey::from_secret_key(&secret);
-                Some(Self { key, secret: Some(secret), chain_code })
-            }
-            None => {
-                let key = self.key.add_exp_tweak(&tweak).ok()?;
-                Some(Self { key, secret: None, chain_code })
-            }
+        if let Some(secret) = self.secret {
+            let secret = secret.add_tweak(&tweak).ok()?;
+            let key = PublicKey::from_secret_key(&secret);
+            return Some(Self { key, secret: Some(secret), chain_code });
         }
+        let key = self.key.add_exp_tweak(&tweak).ok()?;
+        Some(Self { key, secret: None, chain_code })
     }
 }
 
@@ -294,7 +290,9 @@ fn parse_paths(steps: &[&str]) -> Result<Vec<Vec<u32>>, String> {
     for step in steps {
         let Some(list) = step.strip_prefix('<').and_then(|step| step.strip_suffix('>')) else {
             let number = parse_step(step)?;
-            paths.iter_mut().for_each(|path| path.push(number));
+            for path in &mut paths {
+                path.push(number);
+            }
             continue;
         };
         if has_alternatives {
