@@ -41,7 +41,8 @@ impl Shared {
         let Table { peers, under_way, .. } = &mut *table;
         let Some(state) = peers.get(&peer.id) else { return };
         let room = UNDER_WAY_MAX.saturating_sub(state.under_way.len());
-        if !state.traits.serves_blocks || !self.serves_witnesses_where_needed(state) {
+        // Who shows a header has its block, whatever it serves else.
+        if !self.serves_witnesses_where_needed(state) {
             return;
         }
         let is_under_way = |hash: &BlockHash| under_way.contains_key(hash);
