@@ -46,6 +46,8 @@ pub struct Config {
     /// Number of blocks below the best known header, that one included, for which libsecp256k1 alone decides about signatures,
     /// if they are less than a day old and of no more than 25,000 inputs; 0 for none. Lists of transactions likewise.
     pub exact_near_tip: u32,
+    /// Whether to build the coins again from the archived blocks and verify all scripts again (Core's `-reindex-chainstate`).
+    pub rebuild_coins: bool,
     /// Memory for unconfirmed transactions, bytes.
     pub mempool_bytes_max: u64,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes.
@@ -146,6 +148,7 @@ impl Config {
             sample_signatures: SAMPLE_SIGNATURES_DEFAULT,
             schnorr: Schnorr::default(),
             exact_near_tip: EXACT_NEAR_TIP_DEFAULT,
+            rebuild_coins: false,
             mempool_bytes_max: if is_cash { 4096 << 20 } else { 300_000_000 },
             min_relay_fee_sat_per_kvb: if is_cash { 1000 } else { 100 },
             policy: Policy::new(is_cash),

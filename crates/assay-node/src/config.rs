@@ -28,6 +28,8 @@ pub struct NodeConfig {
     pub tip_age_max_s: Option<u64>,
     /// Length that block and undo files do not exceed, bytes; `None` for the engine's default.
     pub block_file_bytes_max: Option<u64>,
+    /// Whether to build the coins again from the archived blocks.
+    pub rebuild_coins: bool,
     /// Memory for coins before they are written out, bytes; `None` for the engine's default.
     pub cache_bytes_max: Option<usize>,
     /// Threads that verify scripts; `None` for one per core.
@@ -123,6 +125,7 @@ impl NodeConfig {
                 limits: Limits::default(),
             },
             clock: Clock::default(),
+            rebuild_coins: false,
             tip_age_max_s: None,
             block_file_bytes_max: None,
             cache_bytes_max: None,
@@ -159,6 +162,7 @@ impl NodeConfig {
     pub fn engine_config(&self) -> assay_engine::Config {
         let mut config = assay_engine::Config::new(self.chain_dir(), Arc::clone(&self.params));
         config.clock = self.clock.clone();
+        config.rebuild_coins = self.rebuild_coins;
         if let Some(age_s) = self.tip_age_max_s {
             config.tip_age_max_s = age_s;
         }

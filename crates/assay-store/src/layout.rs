@@ -13,6 +13,9 @@ pub(crate) const BLOCKS_DIR: &str = "blocks";
 /// Folder of the block index.
 pub(crate) const INDEX_DIR: &str = "blocks/index";
 
+/// Coins that are being removed.
+const DISCARDED_DIR: &str = "chainstate.discarded";
+
 /// Earlier names, and what replaced them.
 const RENAMED: [(&str, &str); 2] = [("coins", COINS_DIR), ("index", INDEX_DIR)];
 
@@ -43,6 +46,14 @@ pub enum LayoutError {
     #[error("{}: {source}", path.display())]
     Key {
         /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Coins that are to be built again cannot be removed.
+    #[error("cannot remove the coins ({}): {source}", path.display())]
+    Discard {
+        /// The folder that they are moved to.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -121,6 +132,21 @@ fn refuse_foreign(path: &Path) -> Result<(), LayoutError> {
     let current = fs::read(path.join("CURRENT")).unwrap_or_default();
     if current.starts_with(b"MANIFEST-") {
         return Err(LayoutError::Foreign { path: path.to_owned() });
+    }
+    Ok(())
+}
+
+/// Removes the coins, where they are to be removed now or were by a process that did not get to the end.
+pub(crate) fn discard_coins(dir: &Path, is_wanted: bool) -> Result<(), LayoutError> {
+    let (coins, discarded) = (dir.join(COINS_DIR), dir.join(DISCARDED_DIR));
+    let failed = |source| LayoutError::Discard { path: discarded.clone(), source };
+    if discarded.exists() {
+        fs::remove_dir_all(&discarded).map_err(failed)?;
+    }
+    if is_wanted && coins.exists() {
+        // Half a database is not one: it goes at once, and then piece by piece.
+        fs::rename(&coins, &discarded).map_err(failed)?;
+        fs::remove_dir_all(&discarded).map_err(failed)?;
     }
     Ok(())
 }

@@ -24,6 +24,8 @@ pub struct StoreConfig {
     pub tier_cache_bytes: usize,
     /// Length that a block or undo file does not exceed, unless a single record does; at most 2^32 - 1.
     pub block_file_bytes_max: u64,
+    /// Whether to begin without coins, whatever there were.
+    pub discard_coins: bool,
 }
 
 impl StoreConfig {
@@ -35,6 +37,7 @@ impl StoreConfig {
             cache_bytes_max: 450 << 20,
             tier_cache_bytes: 64 << 20,
             block_file_bytes_max: 128 << 20,
+            discard_coins: false,
         }
     }
 
@@ -127,6 +130,7 @@ impl Store {
         io.create_dir_all(&config.dir)
             .map_err(|source| BlockFileError::Io { path: config.dir.clone(), source })?;
         layout::prepare(&config.dir)?;
+        layout::discard_coins(&config.dir, config.discard_coins)?;
         // Before anything else: the tier locks its directory, which keeps a second process off the other files too.
         let tier = FjallTier::open(&coins_dir, config.tier_cache_bytes)?;
         Self::open_with(config, &io, Box::new(tier))

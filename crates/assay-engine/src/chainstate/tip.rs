@@ -27,7 +27,7 @@ impl Chainstate {
         prepared: &Arc<Prepared>,
     ) -> Result<InFlight<NodeId>, ConnectError> {
         let node = state.tree.get(id);
-        let was_valid = node.is_valid();
+        let was_valid = node.is_valid() && !self.config.rebuild_coins;
         let parent = node.parent.expect("the genesis block is never connected");
         let is_known = was_valid || !self.must_verify_scripts(state, id);
         let block = self.connect_on(state, parent, is_known, prepared)?;

@@ -299,5 +299,6 @@ fn store_config(config: &Config) -> StoreConfig {
     let mut store = StoreConfig::new(&config.datadir, config.params.disk_magic)
         .with_coin_memory(config.cache_bytes_max);
     store.block_file_bytes_max = config.block_file_bytes_max;
+    store.discard_coins = config.rebuild_coins;
     store
 }

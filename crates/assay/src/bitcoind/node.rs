@@ -127,6 +127,7 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
         settings.int("dbcache").unwrap_or(CACHE_MIB).clamp(CACHE_MIB_MIN, CACHE_MIB_MAX);
     config.cache_bytes_max = Some((cache_mib.unsigned_abs() as usize) << 20);
     config.threads = threads(settings.int("par").unwrap_or(0));
+    config.rebuild_coins = settings.flag("reindex-chainstate").unwrap_or(false);
     config.tip_age_max_s = settings.int("maxtipage").map(not_negative);
     if let Some(time_s) = settings.int("mocktime") {
         let Ok(time_s) = u32::try_from(time_s) else {

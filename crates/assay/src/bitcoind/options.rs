@@ -253,7 +253,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     rejected_on_main("prune", "blocks cannot be removed"),
     works("regtest", "", "The chain for regression tests."),
     rejected("reindex", "rebuild into a new folder with 'assay validate'"),
-    rejected("reindex-chainstate", "move the folder chainstate away: it is built again from the blocks"),
+    works("reindex-chainstate", "", "Build the coins again from the archived blocks."),
     dropped("resetguisettings"),
     rejected("rest", "there is no REST interface"),
     works("rpcallowip", "=<ip>", "Addresses that may use RPC, as address/bits or address/mask; needs -rpcbind. May be given several times."),
