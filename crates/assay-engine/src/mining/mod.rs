@@ -1,6 +1,6 @@
 //! Block templates: which unconfirmed transactions the next block should hold, and the coinbase and header that go with them.
 //!
-//! Blocks equal those of Bitcoin Core byte for byte (`node/miner.cpp`), so that whoever compares chains by their hashes finds
+//! Blocks equal those of Bitcoin Core byte for byte (`node/miner.cpp`), so that a comparison of chains by their hashes finds
 //! the same ones.
 
 mod assemble;

@@ -272,7 +272,8 @@ mod tests {
     fn faults_are_named_as_core_names_them() {
         let params = chain("regtest");
         for (text, expected) in [
-            ("", "Invalid or unsupported Segwit (Bech32) or Base58 encoding."),
+            ("", "Invalid checksum or length of Base58 address (P2PKH or P2SH)"),
+            ("0", "Invalid or unsupported Segwit (Bech32) or Base58 encoding."),
             ("1234", "Invalid checksum or length of Base58 address (P2PKH or P2SH)"),
             (
                 "3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy",

@@ -46,7 +46,7 @@ impl HashType {
         Some(Self((base | any) as u8))
     }
 
-    /// Whether it covers the output beside the input only.
+    /// Whether it covers only the output of the same index.
     pub(super) fn is_single(self) -> bool {
         u32::from(self.0) & !SIGHASH_ANYONECANPAY == SIGHASH_SINGLE
     }

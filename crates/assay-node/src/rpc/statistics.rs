@@ -54,7 +54,7 @@ pub(super) const GETBLOCKSTATS: Method = Method {
             about unspent outputs.",
     args: &[
         required("hash_or_height", Kind::HashOrHeight, "The block"),
-        optional("stats", Kind::Array, Need::Default("all values"), "Names of the figures wanted"),
+        optional("stats", Kind::Any, Need::Default("all values"), "Names of the figures wanted"),
     ],
     result: "\
 {                              (json object) Figures in the order of their names
@@ -153,6 +153,11 @@ fn block_stats(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     } else {
         Which::Hash(args.block_hash(0, "hash_or_height")?)
     };
+    if let Some(other) = args.value(1).filter(|value| value.type_name() != "array") {
+        let found = other.type_name();
+        let text = format!("JSON value of type {found} is not of expected type array");
+        return Err(RpcError::new(Code::Type, text));
+    }
     let mut wanted = BTreeSet::new();
     for name in args.value(1).and_then(Value::elements).unwrap_or_default() {
         wanted.insert(args::string_of(name)?.into_owned());
