@@ -4,15 +4,13 @@ use assay_consensus::uint256::U256;
 use assay_store::{CoinStore, CoinUsage, FlushStats};
 
 use crate::clock::iso_time;
-use crate::config::Config;
 use crate::tree::{BlockTree, NodeId};
 use crate::types::{Tip, big_endian};
 
 /// Logs the new tip as Core does (`validation.cpp`, `UpdateTipLog`), under the target `updatetip`.
-pub(crate) fn update_tip(tree: &BlockTree, coins: &CoinStore, config: &Config) {
+pub(crate) fn update_tip(tree: &BlockTree, coins: &CoinStore, genesis_time: u32, now_s: u64) {
     let tip = tree.tip_facts();
     let version = tree.tip_node().header.version;
-    let genesis_time = config.params.genesis.time;
     tracing::info!(
         target: "updatetip",
         "UpdateTip: new best={} height={} version=0x{:08x} log2_work={:.6} tx={} date='{}' progress={:.6} cache={:.1}MiB({}txo)",
@@ -22,7 +20,7 @@ pub(crate) fn update_tip(tree: &BlockTree, coins: &CoinStore, config: &Config) {
         log2(tip.chain_work),
         tip.chain_txs,
         iso_time(u64::from(tip.time)),
-        progress(&tip, genesis_time, config.clock.now_s()),
+        progress(&tip, genesis_time, now_s),
         mib(coins.cache_bytes() as u64),
         coins.cached_coins(),
     );

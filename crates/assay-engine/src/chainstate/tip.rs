@@ -99,7 +99,7 @@ impl Chainstate {
         point(Point::Connected);
         self.news.hand_over(state.tree.get(id).height, &scripts.prepared, undo);
         state.mempool.remove_confirmed(&scripts.prepared, self.config.clock.now_s());
-        log::update_tip(&state.tree, &state.coins, &self.config);
+        self.log_tip(state);
         Ok(scripts)
     }
 
@@ -114,8 +114,13 @@ impl Chainstate {
         for left_out in disconnected.add_block(&block, self.params().cash.is_some()) {
             state.mempool.remove_spenders(&left_out);
         }
-        log::update_tip(&state.tree, &state.coins, &self.config);
+        self.log_tip(state);
         if state.flushes.is_due(&mut state.coins) { self.flush(state) } else { Ok(()) }
+    }
+
+    fn log_tip(&self, state: &State) {
+        let genesis_time = self.params().genesis.time;
+        log::update_tip(&state.tree, &state.coins, genesis_time, self.config.clock.now_s());
     }
 
     fn disconnect_block(&self, state: &mut State) -> Result<Prepared, EngineError> {
