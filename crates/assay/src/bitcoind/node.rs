@@ -27,7 +27,7 @@ pub(crate) fn config(loaded: &mut Loaded, notes: &mut Notes) -> anyhow::Result<N
     let mut config = NodeConfig::new(loaded.params.name, &loaded.datadir)?;
     config.params = loaded.params.clone();
     if config.params.name == "signet" {
-        let magic: String = config.params.magic.iter().map(|byte| format!("{byte:02x}")).collect();
+        let magic = faster_hex::hex_string(&config.params.magic);
         notes.info(format!("Signet derived magic (message start): {magic}"));
     }
     config.log = Some(logging::config(settings, notes)?);
