@@ -26,11 +26,11 @@ pub(super) const GETMEMPOOLINFO: Method = Method {
   \"minrelaytxfee\" : n,           (numeric) Least fee rate that is ever admitted
   \"incrementalrelayfee\" : n,     (numeric) The same
   \"unbroadcastcount\" : n,        (numeric) Always 0
-  \"permitbaremultisig\" : true,   (boolean) Always true
+  \"permitbaremultisig\" : true,   (boolean) Whether bare multi-signature outputs are relayed
   \"maxdatacarriersize\" : n,      (numeric) Most bytes of a data output
   \"limitclustercount\" : n,       (numeric, optional) Most transactions that may be connected
   \"limitclustersize\" : n,        (numeric, optional) Largest sum of virtual sizes of connected transactions
-  \"optimal\" : true               (boolean) Always true: no order is kept that could be better
+  \"optimal\" : true               (boolean) Whether bare multi-signature outputs are relayed: no order is kept that could be better
 }",
     example: "",
     prepare: |_, args| Ok(Job::call(args, info)),
@@ -137,9 +137,9 @@ fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     object.key("minrelaytxfee").amount(fee_rate);
     object.key("incrementalrelayfee").amount(fee_rate);
     object.key("unbroadcastcount").int(0);
-    object.key("permitbaremultisig").bool(true);
-    let carrier_max = if node.rpc.params.cash.is_some() { 223 } else { 100_000 };
-    object.key("maxdatacarriersize").int(carrier_max);
+    let policy = node.engine.config().policy;
+    object.key("permitbaremultisig").bool(policy.permit_bare_multisig);
+    object.key("maxdatacarriersize").count(policy.data_carrier_bytes_max);
     if let Some(count) = info.cluster_count_max {
         object.key("limitclustercount").count(count);
     }

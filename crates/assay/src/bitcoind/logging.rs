@@ -20,10 +20,7 @@ pub(crate) fn config(settings: &Settings, notes: &mut Notes) -> anyhow::Result<L
         stdout: settings.flag("printtoconsole").unwrap_or(true),
         ..LogConfig::default()
     };
-    let mut shown = categories(settings, "debug")?;
-    // What comes before 0 or none does not count.
-    let last_off = shown.iter().rposition(|name| name == "0" || name == "none");
-    shown.drain(..last_off.map_or(0, |index| index + 1));
+    let shown = categories(settings, "debug")?;
     config.excluded = categories(settings, "debugexclude")?;
     let level = level(settings, notes)?;
     if !shown.is_empty() {
@@ -35,10 +32,11 @@ pub(crate) fn config(settings: &Settings, notes: &mut Notes) -> anyhow::Result<L
 }
 
 fn categories(settings: &Settings, option: &str) -> anyhow::Result<Vec<String>> {
-    let names = settings.list(option);
-    let is_known = |name: &str| {
-        CATEGORIES.contains(&name) || ALL.contains(&name) || ["0", "none"].contains(&name)
-    };
+    let mut names = settings.list(option);
+    // What comes before 0 or none was taken back.
+    let last_off = names.iter().rposition(|name| name == "0" || name == "none");
+    names.drain(..last_off.map_or(0, |index| index + 1));
+    let is_known = |name: &str| CATEGORIES.contains(&name) || ALL.contains(&name);
     match names.iter().find(|name| !is_known(name)) {
         Some(name) => bail!("Unsupported logging category -{option}={name}."),
         None => Ok(names),

@@ -26,6 +26,10 @@ pub(crate) fn config(loaded: &mut Loaded, notes: &mut Notes) -> anyhow::Result<N
     let settings = &loaded.settings;
     let mut config = NodeConfig::new(loaded.params.name, &loaded.datadir)?;
     config.params = loaded.params.clone();
+    if config.params.name == "signet" {
+        let magic = faster_hex::hex_string(&config.params.magic);
+        notes.info(format!("Signet derived magic (message start): {magic}"));
+    }
     config.log = Some(logging::config(settings, notes)?);
     engine(settings, &mut config)?;
     mempool(settings, &mut config)?;
