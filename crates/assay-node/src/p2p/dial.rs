@@ -40,8 +40,18 @@ pub(super) fn stay_connected(shared: &Arc<Shared>) -> io::Result<thread::JoinHan
         while !shared.engine.is_shutting_down() {
             for name in shared.due() {
                 // A peer that does not answer keeps the others waiting for seconds, no longer.
-                if let Err(error) = dial(&shared, &name, Connection::Manual) {
-                    tracing::debug!(target: "net", "Connecting to {name} failed: {error}");
+                match dial(&shared, &name, Connection::Manual) {
+                    Ok(()) => {
+                        // Should it break, it is made again soon.
+                        shared
+                            .dialled
+                            .lock()
+                            .entry(name)
+                            .and_modify(|at| *at = Instant::now() + AGAIN_SOON);
+                    }
+                    Err(error) => {
+                        tracing::debug!(target: "net", "Connecting to {name} failed: {error}");
+                    }
                 }
             }
             thread::sleep(LOOK);

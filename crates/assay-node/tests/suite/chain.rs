@@ -11,14 +11,25 @@ pub(crate) const SUBSIDY: i64 = 5_000_000_000;
 /// A block on top of `parent` with a coinbase that pays `SUBSIDY`, and `txs`.
 pub(crate) fn block(parent: &Block, height: u32, txs: &[Transaction]) -> Block {
     // It halves every 150 blocks here.
+    block_paying(SUBSIDY >> (height / 150), 600, parent, height, txs)
+}
+
+/// The same with a coinbase that pays so much, so many seconds after `parent`.
+pub(crate) fn block_paying(
+    value: i64,
+    seconds: u32,
+    parent: &Block,
+    height: u32,
+    txs: &[Transaction],
+) -> Block {
     let mut script_sig = height_prefix(height);
     script_sig.push(0);
-    let coinbase = coinbase_with(&script_sig).output(SUBSIDY >> (height / 150), &P2SH_TRUE).build();
+    let coinbase = coinbase_with(&script_sig).output(value, &P2SH_TRUE).build();
     let header = Header {
         version: 0x2000_0000,
         prev_block: parent.hash(),
         merkle_root: [0; 32],
-        time: parent.header().time + 600,
+        time: parent.header().time + seconds,
         bits: 0x207f_ffff,
         nonce: 0,
     };

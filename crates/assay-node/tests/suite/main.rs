@@ -9,3 +9,4 @@ mod node;
 mod p2p;
 mod process;
 mod support;
+mod sync;

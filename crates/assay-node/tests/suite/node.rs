@@ -12,7 +12,7 @@ use faster_hex::hex_string;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::chain::{SUBSIDY, block, regtest_genesis, spend};
+use crate::chain::{SUBSIDY, block, block_paying, regtest_genesis, spend};
 use crate::support::Client;
 
 pub(crate) struct Fixture {
@@ -70,6 +70,17 @@ impl Fixture {
 
     pub(crate) fn next_block(&self, txs: &[Transaction]) -> Block {
         block(self.blocks.last().unwrap(), self.blocks.len() as u32, txs)
+    }
+
+    /// A block for the tip whose coinbase pays a satoshi too much.
+    pub(crate) fn overpaying_block(&self) -> Block {
+        let height = self.blocks.len() as u32;
+        block_paying(SUBSIDY + 1, 600, self.blocks.last().unwrap(), height, &[])
+    }
+
+    /// A valid block that competes with the active one at `height`.
+    pub(crate) fn side_block(&self, height: u32) -> Block {
+        block_paying(SUBSIDY, 601, &self.blocks[height as usize - 1], height, &[])
     }
 
     pub(crate) fn mine(&mut self, txs: &[Transaction]) {

@@ -22,7 +22,7 @@ fn with_p2p(config: &mut NodeConfig) {
 }
 
 /// A node with some blocks, and peers served as told.
-fn serving(blocks: usize, change: impl Fn(&mut P2pConfig)) -> Fixture {
+pub(crate) fn serving(blocks: usize, change: impl Fn(&mut P2pConfig)) -> Fixture {
     let mut f = Fixture::new();
     for _ in 0..blocks {
         f.mine(&[]);
@@ -33,7 +33,7 @@ fn serving(blocks: usize, change: impl Fn(&mut P2pConfig)) -> Fixture {
     })
 }
 
-struct Client {
+pub(crate) struct Client {
     stream: TcpStream,
 }
 
@@ -42,6 +42,38 @@ impl Client {
         let stream = TcpStream::connect(f.p2p_address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         Self { stream }
+    }
+
+    /// Connects and shakes hands as a node that has the chain.
+    pub(crate) fn serving_blocks(f: &Fixture) -> Self {
+        let mut client = Self::connect(f);
+        let Message::Version(version) = our_version(70016) else { unreachable!() };
+        client.send(&Message::Version(Version { services: 0x409, ..version }));
+        client.expect("version");
+        client.expect("verack");
+        client.send(&Message::Verack);
+        client
+    }
+
+    /// The next message called `command`, whatever comes before it.
+    #[track_caller]
+    pub(crate) fn expect_past(&mut self, command: &str) -> Vec<u8> {
+        loop {
+            let (found, payload) = self.receive().expect("a message");
+            if found == command {
+                return payload;
+            }
+        }
+    }
+
+    /// Whether the node has ended the connection, whatever it said before.
+    pub(crate) fn expect_end_past_all(&mut self) {
+        let mut rest = Vec::new();
+        let ended = self.stream.read_to_end(&mut rest);
+        assert!(
+            ended.is_ok()
+                || ended.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
+        );
     }
 
     /// Connects and shakes hands as a node of this version.
@@ -56,7 +88,7 @@ impl Client {
         client
     }
 
-    fn send(&mut self, message: &Message<'_>) {
+    pub(crate) fn send(&mut self, message: &Message<'_>) {
         self.stream.write_all(&message.to_bytes(MAGIC)).unwrap();
     }
 

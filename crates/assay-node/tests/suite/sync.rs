@@ -1,0 +1,139 @@
+//! The chain from peers: nodes that sync from each other, and peers that lie, all over sockets.
+
+use std::time::{Duration, Instant};
+
+use assay_node::{NodeConfig, P2pConfig};
+use assay_wire::p2p::{Inventory, InventoryKind, Message};
+use assay_wire::{Block, BlockHash};
+use serde_json::{Value, json};
+
+use crate::node::Fixture;
+use crate::p2p::{Client, serving};
+
+/// A node without blocks that connects to these.
+fn follower(of: &[&Fixture]) -> Fixture {
+    let peers: Vec<String> = of.iter().map(|node| node.p2p_address().to_string()).collect();
+    Fixture::new().restart(move |config: &mut NodeConfig| {
+        let mut p2p = P2pConfig::new("127.0.0.1:0".parse().unwrap());
+        p2p.connect = Some(peers.clone());
+        config.p2p = Some(p2p);
+    })
+}
+
+#[track_caller]
+fn wait_for(what: &str, mut is_reached: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(2);
+    while !is_reached() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn tip(node: &mut Fixture) -> Value {
+    node.call("getbestblockhash", &json!([]))
+}
+
+#[track_caller]
+fn converge(nodes: &mut [&mut Fixture]) {
+    wait_for("one tip for all", || {
+        let tips: Vec<Value> = nodes.iter_mut().map(|node| tip(node)).collect();
+        tips.windows(2).all(|pair| pair[0] == pair[1])
+    });
+}
+
+#[test]
+fn nodes_follow_each_other_through_new_blocks_and_reorganisations() {
+    let mut miner = serving(300, |_| ());
+    let mut middle = follower(&[&miner]);
+    let mut last = follower(&[&middle, &miner]);
+    converge(&mut [&mut miner, &mut middle, &mut last]);
+    assert_eq!(middle.call("getblockcount", &json!([])), 300);
+    // From now on blocks are announced.
+    for node in [&miner, &middle, &last] {
+        node.set_clock_to_tip();
+    }
+    for _ in 0..3 {
+        miner.mine(&[]);
+        converge(&mut [&mut miner, &mut middle, &mut last]);
+    }
+    // A longer branch from below the tip.
+    let stale = miner.blocks[300].hash();
+    miner.call("invalidateblock", &json!([stale.to_string()]));
+    let address = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080";
+    miner.call("generatetoaddress", &json!([6, address]));
+    converge(&mut [&mut miner, &mut middle, &mut last]);
+    assert_eq!(last.call("getblockcount", &json!([])), 305);
+    let statistics = |node: &mut Fixture| node.call("gettxoutsetinfo", &json!(["muhash"]));
+    assert_eq!(statistics(&mut miner)["muhash"], statistics(&mut last)["muhash"]);
+}
+
+#[test]
+fn a_killed_connection_is_made_again_and_the_sync_goes_on() {
+    let mut miner = serving(50, |_| ());
+    let mut other = follower(&[&miner]);
+    converge(&mut [&mut miner, &mut other]);
+    let peer = other.call("getpeerinfo", &json!([]))[0]["id"].clone();
+    other.call("disconnectnode", &json!(["", peer]));
+    for _ in 0..5 {
+        miner.mine(&[]);
+    }
+    converge(&mut [&mut miner, &mut other]);
+}
+
+/// A peer with a block whose header is right and whose coinbase pays too much.
+fn liar(node: &Fixture, invalid: &Block) -> Client {
+    let mut liar = Client::serving_blocks(node);
+    liar.send(&Message::Headers([*invalid.header()][..].into()));
+    liar
+}
+
+#[test]
+fn a_peer_with_an_invalid_block_is_left_and_costs_nothing_else() {
+    let mut node = serving(3, |_| ());
+    node.set_clock_to_tip();
+    let invalid = node.overpaying_block();
+    let mut liar = liar(&node, &invalid);
+    let asked = liar.expect_past("getdata");
+    assert_eq!(asked[1..5], InventoryKind::WITNESS_BLOCK.0.to_le_bytes());
+    assert_eq!(asked[5..37], invalid.hash().0);
+    liar.send(&Message::Block(invalid.bytes()));
+    liar.expect_end_past_all();
+    let tips = node.call("getchaintips", &json!([]));
+    let is_marked =
+        |tip: &&Value| tip["hash"] == invalid.hash().to_string() && tip["status"] == "invalid";
+    assert!(tips.as_array().unwrap().iter().any(|tip| is_marked(&tip)), "{tips}");
+    // Its header, from someone else, is no better.
+    let mut second = Client::serving_blocks(&node);
+    second.send(&Message::Headers([*invalid.header()][..].into()));
+    second.send(&Message::Ping(3));
+    second.expect_past("pong");
+    node.mine(&[]);
+    assert_eq!(node.call("getblockcount", &json!([])), 4);
+}
+
+#[test]
+fn unasked_blocks_of_no_use_are_not_kept() {
+    let mut node = serving(20, |_| ());
+    node.set_clock_to_tip();
+    let stale = node.side_block(2);
+    let mut peer = Client::serving_blocks(&node);
+    peer.send(&Message::Block(stale.bytes()));
+    peer.send(&Message::Ping(1));
+    peer.expect_past("pong");
+    let error = node.error("getblock", &json!([stale.hash().to_string()]));
+    assert_eq!(error, (-1, "Block not available (not fully downloaded)".to_owned()));
+}
+
+#[test]
+fn an_announced_block_is_asked_for_by_its_header_first() {
+    let node = serving(3, |_| ());
+    node.set_clock_to_tip();
+    let mut peer = Client::serving_blocks(&node);
+    let announced = BlockHash([7; 32]);
+    let entry = Inventory { kind: InventoryKind::BLOCK, hash: announced.0 };
+    // The first headers were asked for after the handshake; an answer is waited for, or has come.
+    peer.expect_past("getheaders");
+    peer.send(&Message::Headers([][..].into()));
+    peer.send(&Message::Inv([entry][..].into()));
+    peer.expect_past("getheaders");
+}
