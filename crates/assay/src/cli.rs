@@ -429,6 +429,11 @@ pub(crate) struct NodeArguments {
     /// from 64 to 4096].
     #[arg(long, value_name = "MIB")]
     pub(crate) db_cache: Option<usize>,
+    /// Take the scripts of this block and its ancestors to be valid while blocks far below the best
+    /// header are connected; 0 verifies all [default: the block built in for the chain, as in Bitcoin
+    /// Core; none on regtest].
+    #[arg(long, value_name = "HASH", value_parser = assumed_block)]
+    pub(crate) assume_valid: Option<BlockHash>,
     /// Memory for unconfirmed transactions, MB [default: 300, on bch-regtest 4295].
     #[arg(long, value_name = "MB")]
     pub(crate) max_mempool: Option<u64>,
@@ -755,4 +760,12 @@ pub(crate) struct BenchSyncArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A block hash, or 0 for none.
+fn assumed_block(text: &str) -> Result<BlockHash, String> {
+    if text == "0" {
+        return Ok(BlockHash::ZERO);
+    }
+    text.parse().map_err(|_| "give a block hash of 64 hex digits, or 0".to_owned())
 }

@@ -4,14 +4,17 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
-/// The server of blocks of the node.
+/// The node's peers.
 #[derive(Debug, Args)]
 #[expect(clippy::option_option, reason = "a flag that may come without a value")]
 pub(crate) struct P2pArguments {
-    /// Serve blocks to peers on this address, over the peer-to-peer protocol; nothing is accepted
-    /// from them [default without a value: 127.0.0.1 and the chain's port].
+    /// Take the chain from peers and give it to them over the peer-to-peer protocol; listen on this
+    /// address [default without a value: 127.0.0.1 and the chain's port].
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
     pub(crate) p2p: Option<Option<SocketAddr>>,
+    /// Stay connected to this peer, as HOST or HOST:PORT. May be repeated.
+    #[arg(long, value_name = "PEER", requires = "p2p")]
+    pub(crate) connect: Vec<String>,
     /// Allow an address that other machines can reach: anyone may then connect.
     #[arg(long, requires = "p2p")]
     pub(crate) p2p_expose: bool,

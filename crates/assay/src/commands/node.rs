@@ -14,6 +14,9 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     if let Some(address) = arguments.rpc {
         config.rpc.bind = vec![address];
     }
+    if let Some(block) = arguments.assume_valid {
+        std::sync::Arc::make_mut(&mut config.params).assume_valid = block;
+    }
     config.rpc.allow = arguments.rpc_allow;
     config.rpc.password = arguments.rpc_user.zip(arguments.rpc_password);
     config.rpc.auth = arguments.rpc_auth;
@@ -42,11 +45,12 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// The server of blocks that the flags ask for.
+/// The peers that the flags ask for.
 fn p2p(arguments: &P2pArguments, node: &NodeConfig) -> Option<P2pConfig> {
     let default = SocketAddr::from((Ipv4Addr::LOCALHOST, node.params.p2p_port));
     let mut config = P2pConfig::new(arguments.p2p?.unwrap_or(default));
     config.expose = arguments.p2p_expose;
+    config.connect = Some(arguments.connect.clone());
     config.peers_max = arguments.p2p_peers;
     config.rate = arguments.p2p_rate.map(|megabytes| (megabytes * 1e6).max(1.0) as u64);
     Some(config)
