@@ -13,6 +13,7 @@ use assay_wire::{BlockHash, Header, ParseError, ParseErrorKind};
 use super::Shared;
 use super::outbox::Request;
 use super::peers::{Connection, Peer};
+use super::permissions::Permissions;
 use super::sync::log_malformed;
 
 /// Why a connection is over.
@@ -33,6 +34,8 @@ pub(super) enum Ended {
     },
     #[error("protocol version {version} is older than {}", super::PROTOCOL_MIN)]
     Old { version: i32 },
+    #[error("message {command} received despite not offering bloom services")]
+    NotOffered { command: Command },
     #[error("it was reached, which was all that was wanted")]
     Reached,
     #[error("it is this node itself")]
@@ -108,7 +111,9 @@ impl Intake<'_> {
 
     /// Reads what is of no use to us, in pieces.
     fn skip(&mut self, header: &FrameHeader) -> Result<(), Ended> {
-        self.may_be_handled(header.command);
+        if self.may_be_handled(header.command) {
+            self.check_offered(header.command)?;
+        }
         let mut hasher = PayloadHasher::default();
         let mut left = header.length as usize;
         let mut piece = vec![0; left.min(PIECE)];
@@ -124,6 +129,19 @@ impl Intake<'_> {
             self.pass_over(header.command, &error);
         }
         Ok(())
+    }
+
+    /// Bloom filters (BIP37) are not offered: who asks all the same is disconnected, as Core does.
+    fn check_offered(&self, command: Command) -> Result<(), Ended> {
+        let permissions = self.peer.permissions;
+        let is_wrong = match command.as_str() {
+            "filterload" | "filteradd" | "filterclear" => true,
+            "mempool" => {
+                !permissions.has(Permissions::MEMPOOL) && !permissions.has(Permissions::NO_BAN)
+            }
+            _ => false,
+        };
+        if is_wrong { Err(Ended::NotOffered { command }) } else { Ok(()) }
     }
 
     fn pass_over(&self, command: Command, fault: &FrameError) {

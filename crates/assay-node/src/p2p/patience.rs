@@ -121,6 +121,12 @@ impl Shared {
 }
 
 impl Network {
+    /// Looks at all timers again: the clock has been set.
+    pub(crate) fn clock_was_set(&self) {
+        self.0.leave_the_silent();
+        self.0.round_of_all();
+    }
+
     /// Pings everybody now.
     pub(crate) fn ping_all(&self) {
         self.0

@@ -33,6 +33,9 @@ pub(super) const SETMOCKTIME: Method = Method {
         })?;
         Ok(Job::call(args, move |node, out| {
             node.engine.config().clock.set(u64::from(time));
+            if let Some(network) = node.rpc.network.get() {
+                network.clock_was_set();
+            }
             Json::new(out).null();
             Ok(())
         }))

@@ -6,6 +6,7 @@ use assay_wire::{BlockHash, Encoding, Header};
 
 use super::super::peers::Peer;
 use super::super::permissions::Permissions;
+use super::headers::DAY_MS;
 use super::{PeerSync, Shared, Table, UnderWay};
 
 impl Shared {
@@ -110,14 +111,15 @@ impl Shared {
         tracing::debug!(target: "net", "received block {hash} peer={}", peer.id);
         let was_requested = {
             let mut table = self.sync.lock();
-            let was_requested = table.under_way.contains_key(&hash);
-            self.no_longer_under_way(&mut table, peer, &hash);
             table.sources.note(hash, peer.id);
-            was_requested
+            table.under_way.contains_key(&hash)
         };
         // Without its parent it is refused for that.
         let shown = self.engine.shows_work(&[header]).unwrap_or(WorkShown::Yes);
-        match self.engine.take_block(raw.to_vec(), was_requested, shown) {
+        let taken = self.engine.take_block(raw.to_vec(), was_requested, shown);
+        // Not before it is archived: another peer would be asked for it.
+        self.no_longer_under_way(&mut self.sync.lock(), peer, &hash);
+        match taken {
             Taken::Kept(_) => {
                 peer.traffic.note_block(self.now_ms() / 1000);
                 self.sync.connector().kept();
@@ -171,7 +173,13 @@ impl Shared {
             tracing::info!("Timeout downloading block {first}, disconnecting peer={}", peer.id);
             return peer.close();
         }
-        if state.has_started && state.headers_due_ms.is_some_and(|due| now_ms > due) {
+        let Some(due_ms) = state.headers_due_ms.filter(|_| state.has_started) else { return };
+        if u64::from(self.engine.best_header().time) * 1000 + DAY_MS > now_ms {
+            // Caught up with: no longer a concern.
+            if let Some(state) = table.peers.get_mut(&peer.id) {
+                state.headers_due_ms = None;
+            }
+        } else if now_ms > due_ms {
             headers_are_late(peer, &mut table);
         }
     }
@@ -180,18 +188,19 @@ impl Shared {
 fn headers_are_late(peer: &Peer, table: &mut Table) {
     let is_preferred = |state: &&PeerSync| state.traits.is_preferred;
     let preferred = table.peers.values().filter(is_preferred).count();
+    let started = table.peers.values().filter(|state| state.has_started).count();
     let Some(state) = table.peers.get_mut(&peer.id) else { return };
-    if preferred <= usize::from(state.traits.is_preferred) {
+    // Without another source it is better than nothing, and with one it does no harm.
+    if started != 1 || preferred <= usize::from(state.traits.is_preferred) {
         return;
     }
-    state.headers_due_ms = None;
     if peer.permissions.has(Permissions::NO_BAN) {
         tracing::info!(
             "Timeout downloading headers from noban peer, not disconnecting peer={}",
             peer.id
         );
         // Another is asked; this one may send what it has later.
-        (state.has_started, state.asked_headers_ms) = (false, None);
+        (state.has_started, state.asked_headers_ms, state.headers_due_ms) = (false, None, None);
     } else {
         tracing::info!("Timeout downloading headers, disconnecting peer={}", peer.id);
         peer.close();

@@ -166,7 +166,6 @@ impl Shared {
         let place = self.engine.header_place(last);
         let is_full = count == HEADERS_MAX;
         self.with_state(peer, |state| {
-            state.headers_due_ms = None;
             if is_full {
                 let locator = self.engine.locator(Some(last));
                 if self.ask_headers(peer, state, &locator, self.now_ms()) {
@@ -259,7 +258,7 @@ impl super::Table {
     }
 }
 
-const DAY_MS: u64 = 24 * 3_600_000;
+pub(super) const DAY_MS: u64 = 24 * 3_600_000;
 const SPACING_MS: u64 = 600_000;
 /// Core `net_processing.cpp`, `HEADERS_DOWNLOAD_TIMEOUT_BASE`; a millisecond more per header.
 const HEADERS_PATIENCE_MS: u64 = 15 * 60_000;
