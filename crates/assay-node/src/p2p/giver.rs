@@ -187,6 +187,14 @@ impl Giver<'_> {
     }
 
     fn data(&mut self, entry: Inventory, is_last: bool) -> Result<(), Ended> {
+        if entry.kind == InventoryKind::FILTERED_BLOCK {
+            tracing::debug!(
+                target: "net",
+                "filtered block request received when NODE_BLOOM service disabled, disconnecting peer={}",
+                self.peer.id
+            );
+            return Err(Ended::NotOffered { command: Command::new("getdata") });
+        }
         let hash = BlockHash(entry.hash);
         let is_block = BLOCKS.contains(&entry.kind);
         if !(is_block && self.block(&hash, entry.kind != InventoryKind::BLOCK)?) {
