@@ -1,7 +1,7 @@
 //! Bitcoin Core's command line in front of our node: `assay bitcoind …`, or the program under the name `bitcoind`.
 //!
 //! Scripts, configuration files and Core's own functional tests then start it without a change. The grammar is Core's
-//! ([`grammar`], [`file`], [`settings`], [`config`]), and so is what is known ([`options`]); [`node`] turns it into the
+//! ([`grammar`], [`mod@file`], [`settings`], [`config`]), and so is what is known ([`options`]); [`node`] turns it into the
 //! configuration that `assay node` has too. Errors go to standard error as `Error: …`, and nothing else does but warnings that
 //! Core prints there; the exit status is 0 or 1.
 
