@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use assay_wire::Encoding;
+use assay_wire::{Encoding, Transaction, Txid};
 
 use super::file::{Reader, write};
 
@@ -14,33 +14,38 @@ use super::file::{Reader, write};
 /// When something else comes out, or damage is not where the file is.
 pub fn mempool_file(bytes: &[u8]) {
     for encoding in [Encoding::Segwit, Encoding::Legacy] {
-        let txs = read(bytes, encoding);
+        let (txs, deltas) = read(bytes, encoding);
         let saved = || {
-            let txs = txs.iter().map(|(tx, time)| (Arc::clone(tx), *time as u64));
+            let txs = txs.iter().map(|(tx, time, delta)| (Arc::clone(tx), *time as u64, *delta));
             txs.collect::<Vec<_>>()
         };
         for key in [None, Some([3, 1, 4, 1, 5, 9, 2, 6])] {
-            let written: Vec<u8> = write(saved(), key).flatten().collect();
-            let again = read(&written, encoding);
+            let written: Vec<u8> = write(saved(), deltas.clone(), key).flatten().collect();
+            let (again, deltas_again) = read(&written, encoding);
             assert_eq!(again.len(), txs.len());
-            for ((tx, time), (other, other_time)) in txs.iter().zip(&again) {
-                assert_eq!((tx.bytes(), time), (other.bytes(), other_time));
+            for ((tx, time, delta), (other, other_time, other_delta)) in txs.iter().zip(&again) {
+                assert_eq!((tx.bytes(), time, delta), (other.bytes(), other_time, other_delta));
             }
+            assert_eq!(deltas, deltas_again);
         }
     }
 }
 
-fn read(bytes: &[u8], encoding: Encoding) -> Vec<(Arc<assay_wire::Transaction>, i64)> {
+/// Transactions with time and fee delta.
+type Txs = Vec<(Arc<Transaction>, i64, i64)>;
+
+fn read(bytes: &[u8], encoding: Encoding) -> (Txs, Vec<(Txid, i64)>) {
     let Ok(Ok(mut reader)) = Reader::new(Path::new("mempool.dat"), bytes.to_vec(), encoding) else {
-        return Vec::new();
+        return (Vec::new(), Vec::new());
     };
     let mut txs = Vec::new();
     while let Some(next) = reader.next() {
         match next {
-            Ok(saved) => txs.push((Arc::new(saved.tx), saved.time)),
+            Ok(saved) => txs.push((Arc::new(saved.tx), saved.time, saved.fee_delta_sat)),
             Err(damage) => assert!(damage.offset <= bytes.len() as u64),
         }
     }
     assert!(txs.len() as u64 <= reader.count);
-    txs
+    let deltas = reader.deltas_sat();
+    (txs, deltas)
 }
