@@ -79,16 +79,11 @@ impl Shared {
 }
 
 impl Network {
-    /// Connects to a peer once, on a thread of its own.
-    pub(crate) fn connect(&self, name: &str, connection: Connection) -> io::Result<()> {
-        let (shared, name) = (Arc::clone(&self.0), name.to_owned());
-        let dialling = thread::Builder::new().name("p2p-dial-once".to_owned());
-        let run = move || {
-            if let Err(error) = dial(&shared, &name, connection) {
-                tracing::debug!(target: "net", "Connecting to {name} failed: {error}");
-            }
-        };
-        dialling.spawn(run).map(drop)
+    /// Tries once to connect to a peer, for some seconds. As with Core, the log alone says whether it worked.
+    pub(crate) fn connect(&self, name: &str, connection: Connection) {
+        if let Err(error) = dial(&self.0, name, connection) {
+            tracing::debug!(target: "net", "Connecting to {name} failed: {error}");
+        }
     }
 
     /// Stays connected to a peer from now on.

@@ -33,10 +33,10 @@ pub(super) const ADDNODE: Method = Method {
                 "command is \"add\", \"remove\" or \"onetry\"",
             ));
         }
-        Ok(Job::call(args, move |context, out| {
+        Ok(Job::wait(args, move |context, out| {
             let network = network(context)?;
             match &*command {
-                "onetry" => connect(network, &node, Connection::Manual)?,
+                "onetry" => network.connect(&node, Connection::Manual),
                 "add" => network.add(&node).map_err(not_changed)?,
                 _ => network.remove(&node).map_err(not_changed)?,
             }
@@ -148,8 +148,8 @@ pub(super) const ADDCONNECTION: Method = Method {
                 return Err(RpcError::new(Code::InvalidParameter, "unknown connection_type"));
             }
         };
-        Ok(Job::call(args, move |node, out| {
-            connect(network(node)?, &address, connection)?;
+        Ok(Job::wait(args, move |node, out| {
+            network(node)?.connect(&address, connection);
             let mut object = Json::new(out).object();
             object.key("address").string(&address);
             object.key("connection_type").string(&kind);
@@ -162,12 +162,6 @@ pub(super) const ADDCONNECTION: Method = Method {
 fn network<'a>(node: &Node<'a>) -> Result<&'a Network, RpcError> {
     let missing = "Error: Peer-to-peer functionality missing or disabled";
     node.rpc.network.get().ok_or_else(|| RpcError::new(Code::PeersDisabled, missing))
-}
-
-fn connect(network: &Network, name: &str, connection: Connection) -> Result<(), RpcError> {
-    network
-        .connect(name, connection)
-        .map_err(|error| RpcError::new(Code::InternalError, error.to_string()))
 }
 
 fn not_changed(error: AddNodeError) -> RpcError {
