@@ -79,7 +79,7 @@ pub use mining::{BlockTemplate, LastTemplate, Selection, TemplateOptions, Templa
 pub use news::ConnectedBlock;
 pub use types::{
     BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised,
-    SubmitOutcome, TestAccept, Tip, TxReject, TxRejectCode, UtxoStats,
+    SubmitOutcome, TestAccept, Tip, TxFault, TxReject, TxRejectCode, UtxoStats,
 };
 pub use validate::{
     ConnectState, DatadirError, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray,

@@ -59,6 +59,8 @@ pub struct TxReject {
     pub reason: String,
     /// Evidence, possibly empty.
     pub debug: String,
+    /// What it says to those who pass transactions on.
+    pub fault: TxFault,
     /// The transaction, where the bytes are one.
     pub txid: Option<Txid>,
     /// The same with witnesses.
@@ -80,6 +82,34 @@ pub enum TxRejectCode {
     MaxFeeExceeded,
     /// The engine failed; the transaction may be fine.
     Failed,
+}
+
+/// What a rejection says to those who pass transactions on: whether others would reject the same, and whether it may be
+/// different with another witness, other parents or other children (Core `consensus/validation.h`, `TxValidationResult`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TxFault {
+    /// It breaks a rule of consensus.
+    Consensus,
+    /// What it spends, or how, is not relayed.
+    InputsNotStandard,
+    /// It has a form that is not relayed.
+    NotStandard,
+    /// It spends outputs that are unknown or spent.
+    MissingInputs,
+    /// It is too early: lock times or the age of a coinbase.
+    PrematureSpend,
+    /// Its witness may have been changed on the way.
+    WitnessMutated,
+    /// Its witness is missing.
+    WitnessStripped,
+    /// It is here or confirmed already, or another one with the same txid is.
+    Conflict,
+    /// The mempool as it is does not take it.
+    MempoolPolicy,
+    /// It pays too little by itself; a child may pay for it.
+    Reconsiderable,
+    /// The engine failed.
+    Unknown,
 }
 
 /// Verdict of a trial admission.

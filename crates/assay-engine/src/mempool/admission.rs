@@ -193,7 +193,7 @@ impl Admission {
             match outcome {
                 Err(failure) => {
                     view.mempool.remove_with_descendants(&one.txid());
-                    verdicts[*place] = Err(one.candidate().failed(failure));
+                    verdicts[*place] = Err(one.failed(failure));
                 }
                 // It went with a parent that failed.
                 Ok(_) if is_gone => verdicts[*place] = Err(one.candidate().missing_inputs()),
@@ -263,7 +263,7 @@ impl Admission {
         let gone = self.check_replacement(view.mempool, staged.candidate(), &entry, conflicts)?;
         let mut verdicts = self.verify(&mut view.mempool.verdicts, rules, &[&staged]);
         let verdict = verdicts.pop().expect("one transaction has one verdict");
-        let sigchecks = verdict.map_err(|failure| staged.candidate().failed(failure))? as u32;
+        let sigchecks = verdict.map_err(|failure| staged.failed(failure))? as u32;
         if rules.replacement == Replacement::Allowed {
             view.mempool.remove_all(&gone);
             view.mempool.insert(txid, Entry { verified: rules.flags, sigchecks, ..entry });

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use assay_consensus::block::ScriptFailure;
+use assay_consensus::script::OutputKind;
+use assay_consensus::script::opcode::{last_push, witness_program};
 use assay_consensus::tx::{TxError, check_transaction};
 use assay_store::CoinError;
 use assay_wire::{Coin, Transaction, Tx, TxOut, Txid, Wtxid};
@@ -12,7 +14,7 @@ use super::pool::Mempool;
 use super::replace::conflicts;
 use crate::config::Config;
 use crate::scripts::Cause;
-use crate::types::{TestAccept, TxReject, TxRejectCode};
+use crate::types::{TestAccept, TxFault, TxReject, TxRejectCode};
 
 /// A transaction that is well formed; nothing is known of what it spends.
 #[derive(Clone)]
@@ -29,6 +31,7 @@ impl Candidate {
             code: TxRejectCode::Decode,
             reason: "TX decode failed".to_owned(),
             debug: error.to_string(),
+            fault: TxFault::Consensus,
             txid: None,
             wtxid: None,
         })?;
@@ -94,7 +97,9 @@ impl Candidate {
         debug: impl Into<String>,
     ) -> TxReject {
         let (txid, wtxid) = (Some(self.txid), Some(self.wtxid));
-        TxReject { code, reason: reason.into(), debug: debug.into(), txid, wtxid }
+        let reason = reason.into();
+        let fault = TxFault::of_reason(&reason);
+        TxReject { code, reason, debug: debug.into(), fault, txid, wtxid }
     }
 
     pub(super) fn rejected(&self, reason: impl Into<String>) -> TxReject {
@@ -128,20 +133,33 @@ pub(super) enum ScriptFailureOrLimit {
     Limit(TxError),
 }
 
-impl Candidate {
-    pub(super) fn failed(&self, failure: ScriptFailureOrLimit) -> TxReject {
-        match failure {
-            ScriptFailureOrLimit::Limit(error) => self.broken_rule(&error),
-            ScriptFailureOrLimit::Script(failure) => self.reject(
-                TxRejectCode::Rejected,
-                failure.mempool_reject_reason(),
-                failure.debug_message(),
-            ),
-        }
-    }
-}
-
 impl Staged {
+    pub(super) fn failed(&self, failure: ScriptFailureOrLimit) -> TxReject {
+        let failure = match failure {
+            ScriptFailureOrLimit::Limit(error) => return self.candidate.broken_rule(&error),
+            ScriptFailureOrLimit::Script(failure) => failure,
+        };
+        let (reason, debug) = (failure.mempool_reject_reason(), failure.debug_message());
+        let reject = self.candidate.reject(TxRejectCode::Rejected, reason, debug);
+        let fault = if self.lacks_witness() { TxFault::WitnessStripped } else { reject.fault };
+        TxReject { fault, ..reject }
+    }
+
+    /// Whether it has no witness and needs one (Core `policy/policy.cpp`, `SpendsNonAnchorWitnessProg`).
+    fn lacks_witness(&self) -> bool {
+        let tx = self.candidate.tx.view();
+        let needs = |(input, coin): (assay_wire::TxIn<'_>, &Coin)| {
+            let script: &[u8] = &coin.script_pubkey;
+            match OutputKind::of(script, false) {
+                OutputKind::ScriptHash(_) => last_push(input.script_sig)
+                    .is_some_and(|redeem| witness_program(redeem).is_some()),
+                OutputKind::Anchor(_) => false,
+                _ => witness_program(script).is_some(),
+            }
+        };
+        !tx.has_witness() && tx.inputs().zip(&self.coins).any(needs)
+    }
+
     pub(super) fn new(candidate: &Candidate, coins: Vec<Coin>, fee_sat: i64, vsize: u32) -> Self {
         Self { candidate: candidate.clone(), coins, fee_sat, vsize }
     }
@@ -211,6 +229,7 @@ pub(crate) fn trial_verdict(verdict: Result<Admitted, TxReject>) -> TestAccept {
                 code: TxRejectCode::Rejected,
                 reason: "txn-already-in-mempool".to_owned(),
                 debug: String::new(),
+                fault: TxFault::Conflict,
                 txid: Some(txid),
                 wtxid: Some(wtxid),
             });

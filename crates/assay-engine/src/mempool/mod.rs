@@ -13,6 +13,7 @@ mod cluster;
 mod densest;
 mod diagram;
 mod disconnected;
+mod fault;
 mod file;
 #[cfg(fuzzing)]
 pub mod fuzzing;

@@ -1,0 +1,48 @@
+//! Of which kind a rejection is: what it says to those who pass transactions on.
+
+use crate::types::TxFault;
+
+impl TxFault {
+    /// The kind of a reject reason: Core gives each reason one kind (`validation.cpp`, `MemPoolAccept`;
+    /// `consensus/tx_verify.cpp`). A missing witness has the reason of its script and is found elsewhere.
+    pub(super) fn of_reason(reason: &str) -> Self {
+        match reason {
+            "mempool min fee not met"
+            | "min relay fee not met"
+            | "insufficient fee"
+            | "replacement-failed"
+            | "mempool full" => Self::Reconsiderable,
+            "bad-txns-inputs-missingorspent" => Self::MissingInputs,
+            "non-final" | "non-BIP68-final" | "bad-txns-premature-spend-of-coinbase" => {
+                Self::PrematureSpend
+            }
+            "txn-already-in-mempool"
+            | "txn-same-nonwitness-data-in-mempool"
+            | "txn-already-known"
+            | "txn-mempool-conflict" => Self::Conflict,
+            "bip125-replacement-disallowed"
+            | "TRUC-violation"
+            | "missing-ephemeral-spends"
+            | "too many potential replacements"
+            | "too-large-cluster"
+            | "max feerate exceeded"
+            | "max-fee-exceeded" => Self::MempoolPolicy,
+            "bad-witness-nonstandard" => Self::WitnessMutated,
+            "bad-txns-nonstandard-inputs" => Self::InputsNotStandard,
+            "version"
+            | "tx-size"
+            | "tx-size-small"
+            | "scriptsig-size"
+            | "scriptpubkey"
+            | "scriptsig-not-pushonly"
+            | "bare-multisig"
+            | "datacarrier"
+            | "multi-op-return"
+            | "dust"
+            | "bad-txns-too-many-sigops" => Self::NotStandard,
+            _ if reason.starts_with("mempool-script-verify-flag-failed") => Self::NotStandard,
+            "internal error" => Self::Unknown,
+            _ => Self::Consensus,
+        }
+    }
+}
