@@ -78,8 +78,8 @@ pub use mempool::{
 pub use mining::{BlockTemplate, LastTemplate, Selection, TemplateOptions, TemplateTx};
 pub use news::ConnectedBlock;
 pub use types::{
-    BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised,
-    SubmitOutcome, TestAccept, Tip, TxFault, TxReject, TxRejectCode, UtxoStats,
+    BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised, RelayId,
+    RelayTx, SubmitOutcome, TestAccept, Tip, TxFault, TxReject, TxRejectCode, UtxoStats,
 };
 pub use validate::{
     ConnectState, DatadirError, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray,

@@ -8,6 +8,7 @@ mod follow;
 mod mempool_file;
 mod mining;
 mod query;
+mod relay;
 mod serve;
 mod submit;
 mod take;

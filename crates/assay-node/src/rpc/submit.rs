@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use assay_engine::{SubmitOutcome, TestAccept, TxReject, TxRejectCode};
+use assay_engine::{RelayId, SubmitOutcome, TestAccept, TxReject, TxRejectCode};
 use assay_wire::{Header, Transaction, Txid};
 
 use super::args::Args;
@@ -192,7 +192,9 @@ impl SendTransaction {
 
     pub(super) fn run(self, node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         let txid = node.engine.submit_transaction(self.raw, self.max_fee_rate);
-        Json::new(out).text(txid.map_err(|reject| refusal(&reject))?);
+        let txid = txid.or_else(|reject| known_or_refused(node, &reject))?;
+        node.broadcast(txid);
+        Json::new(out).text(txid);
         Ok(())
     }
 }
@@ -205,7 +207,9 @@ pub(super) fn run_group(
 ) -> Vec<Result<Vec<u8>, RpcError>> {
     let answer = |result: Result<Txid, TxReject>| {
         let mut out = Vec::new();
-        Json::new(&mut out).text(result.map_err(|reject| refusal(&reject))?);
+        let txid = result.or_else(|reject| known_or_refused(node, &reject))?;
+        node.broadcast(txid);
+        Json::new(&mut out).text(txid);
         Ok(out)
     };
     let mut answers = Vec::with_capacity(sends.len());
@@ -219,6 +223,12 @@ pub(super) fn run_group(
         answers.extend(node.engine.submit_transactions(raws, max_fee_rate).into_iter().map(answer));
     }
     answers
+}
+
+/// The same transaction with another witness may be there already: that one is announced again.
+fn known_or_refused(node: &Node<'_>, reject: &TxReject) -> Result<Txid, RpcError> {
+    let txid = reject.txid.filter(|txid| node.engine.is_unconfirmed(&RelayId::Txid(*txid)));
+    txid.ok_or_else(|| refusal(reject))
 }
 
 /// The caller's limit; none when it is 0.
