@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::admission::{Admission, Rules, Scope, View};
 use super::ahead::{Ahead, Question, Questions, Wish, note_diagrams};
-use super::candidate::Candidate;
+use super::candidate::{Admitted, Candidate, trial_verdict};
 use super::package_form;
 use super::package_rules::{Earlier, Judged};
 use super::replace::Replacement;
 use crate::package::{
     PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict,
 };
-use crate::types::{TxFault, TxReject};
+use crate::types::{TestAccept, TxFault, TxReject};
 
 /// What is known of a transaction after it has been tried by itself.
 enum Single {
@@ -43,7 +43,7 @@ impl Admission {
         let mut rules = self.package_rules(view, wish);
         let all: Vec<&Candidate> = package.iter().collect();
         let mut questions = Vec::new();
-        if check_form(&all, wish.is_trial).is_ok() {
+        if check_topology(package, wish.is_trial).is_ok() {
             self.load_coins(view, all.iter().copied());
             let (left, earlier) = if wish.is_trial {
                 (all, Earlier::new())
@@ -109,7 +109,7 @@ impl Admission {
         mut ahead: Ahead,
     ) -> PackageOutcome {
         let all: Vec<&Candidate> = package.iter().collect();
-        if let Err(reject) = check_form(&all, wish.is_trial) {
+        if let Err(reject) = check_topology(package, wish.is_trial) {
             return not_validated(package, reject);
         }
         let mut rules = self.package_rules(view, wish);
@@ -198,7 +198,7 @@ impl Admission {
         let checked = candidate.clone().checked(&self.config);
         let mut verdicts = self.admit(view, rules, vec![checked]);
         let verdict = verdicts.pop().expect("one transaction has one verdict");
-        verdict.map(super::candidate::Admitted::fees)
+        verdict.map(Admitted::fees)
     }
 
     /// What is left: a single one once more, since its parents may be there now.
@@ -222,9 +222,16 @@ fn may_pass_together(reject: &TxReject) -> bool {
     matches!(reject.fault, TxFault::Reconsiderable | TxFault::MissingInputs)
 }
 
-fn check_form(package: &[&Candidate], is_trial: bool) -> Result<(), PackageReject> {
-    package_form::check(package)?;
-    if is_trial || package.len() == 1 || package_form::is_child_with_parents(package) {
+/// What transactions must look like to be tried together.
+pub(crate) fn check_form(package: &[Candidate]) -> Result<(), PackageReject> {
+    package_form::check(&package.iter().collect::<Vec<_>>())
+}
+
+/// The same to be admitted, too.
+fn check_topology(package: &[Candidate], is_trial: bool) -> Result<(), PackageReject> {
+    check_form(package)?;
+    let all: Vec<&Candidate> = package.iter().collect();
+    if is_trial || package.len() == 1 || package_form::is_child_with_parents(&all) {
         return Ok(());
     }
     Err(PackageReject::new(PackageFault::Policy, "package-not-child-with-parents", ""))
@@ -234,6 +241,28 @@ fn check_form(package: &[&Candidate], is_trial: bool) -> Result<(), PackageRejec
 pub(crate) fn not_validated(package: &[Candidate], reject: PackageReject) -> PackageOutcome {
     let verdicts = vec![PackageVerdict::NotValidated; package.len()];
     outcome(package, Judged { reject: Some(reject), verdicts })
+}
+
+/// The verdicts of a trial of each by itself; when one fails of several, the others are left open.
+pub(crate) fn trial_outcome(
+    package: &[Candidate],
+    verdicts: Vec<Result<Admitted, TxReject>>,
+) -> PackageOutcome {
+    let verdicts: Vec<TestAccept> = verdicts.into_iter().map(trial_verdict).collect();
+    let failed = verdicts.iter().position(|verdict| verdict.reject.is_some());
+    let verdict = |(index, verdict): (usize, TestAccept)| match (verdict.reject, verdict.wtxid) {
+        (Some(reject), _) if failed == Some(index) => PackageVerdict::Rejected(reject),
+        (None, Some(wtxid)) if failed.is_none() => PackageVerdict::Admitted(PackageFees {
+            vsize: verdict.vsize,
+            fee_sat: verdict.fee_sat,
+            effective: (verdict.modified_fee_sat, u64::from(verdict.vsize)),
+            effective_of: vec![wtxid],
+            replaced: Vec::new(),
+        }),
+        _ => PackageVerdict::NotValidated,
+    };
+    let verdicts = verdicts.into_iter().enumerate().map(verdict).collect();
+    outcome(package, Judged { reject: failed.map(|_| PackageReject::tx_failed()), verdicts })
 }
 
 fn outcome(package: &[Candidate], judged: Judged) -> PackageOutcome {

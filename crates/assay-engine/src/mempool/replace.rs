@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use assay_consensus::amount::format_money;
 use assay_wire::{OutPoint, Txid, Wtxid};
 
 use super::admission::Admission;
@@ -316,7 +317,7 @@ pub(super) fn check_pays_for_itself(txid: &Txid, plan: &Plan) -> Result<(), Stri
     let fees_gone: i64 = fees.sum();
     let fee: i64 = plan.newcomers.iter().map(|(newcomer, _)| newcomer.rate().fee_sat).sum();
     if fee < fees_gone {
-        let (fee, fees_gone) = (coins(fee), coins(fees_gone));
+        let (fee, fees_gone) = (format_money(fee), format_money(fees_gone));
         return Err(format!(
             "rejecting replacement {txid}, less fees than conflicting txs; {fee} < {fees_gone}"
         ));
@@ -325,33 +326,10 @@ pub(super) fn check_pays_for_itself(txid: &Txid, plan: &Plan) -> Result<(), Stri
     let sizes = plan.newcomers.iter().map(|(newcomer, _)| newcomer.rate().weight.div_ceil(4));
     let least = (INCREMENTAL_FEE_SAT_PER_KVB * sizes.sum::<u64>()).div_ceil(1000) as i64;
     if fee - fees_gone < least {
-        let (added, least) = (coins(fee - fees_gone), coins(least));
+        let (added, least) = (format_money(fee - fees_gone), format_money(least));
         return Err(format!(
             "rejecting replacement {txid}, not enough additional fees to relay; {added} < {least}"
         ));
     }
     Ok(())
-}
-
-/// Satoshi as Core's messages print them (`FormatMoney`): at least two decimals.
-fn coins(sat: i64) -> String {
-    let sign = if sat < 0 { "-" } else { "" };
-    let sat = sat.unsigned_abs();
-    let text = format!("{sign}{}.{:08}", sat / 100_000_000, sat % 100_000_000);
-    let end = text.trim_end_matches('0').len().max(text.len() - 6);
-    text[..end].to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn money_is_printed_as_core_prints_it() {
-        for (sat, text) in
-            [(0, "0.00"), (1, "0.00000001"), (1_100, "0.000011"), (-150_000_000, "-1.50")]
-        {
-            assert_eq!(coins(sat), text);
-        }
-    }
 }

@@ -22,6 +22,7 @@ mod mempool;
 mod mempool_file;
 mod mining;
 mod network;
+mod packages;
 mod peers;
 mod proof;
 mod raw;
