@@ -34,6 +34,7 @@ mod log;
 mod mempool;
 mod mining;
 mod news;
+mod package;
 mod pipeline;
 mod prepared;
 mod scripts;
@@ -73,10 +74,13 @@ pub use error::{ControlError, EngineError, OpenError};
 pub use mempool::fuzzing;
 pub use mempool::{
     MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolLoad, MiningChunk,
-    UNCONFIRMED_HEIGHT, UnconfirmedTx,
+    UNCONFIRMED_HEIGHT, UnconfirmedTx, is_child_with_parents_tree,
 };
 pub use mining::{BlockTemplate, LastTemplate, Selection, TemplateOptions, TemplateTx};
 pub use news::ConnectedBlock;
+pub use package::{
+    PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict,
+};
 pub use types::{
     BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised, RelayId,
     RelayTx, SubmitOutcome, TestAccept, Tip, TxFault, TxReject, TxRejectCode, UtxoStats,

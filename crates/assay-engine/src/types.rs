@@ -155,6 +155,8 @@ pub struct TestAccept {
     pub vsize: u32,
     /// Fee in satoshi.
     pub fee_sat: i64,
+    /// The fee that it would count as paying.
+    pub modified_fee_sat: i64,
     /// Why it would be refused; `None` when it would be admitted.
     pub reject: Option<TxReject>,
 }

@@ -9,7 +9,7 @@ use assay_wire::{Block, BlockHash, Txid};
 use super::Engine;
 use crate::chainstate::{State, TrialChecks, TrialError};
 use crate::error::EngineError;
-use crate::mempool::Entry;
+use crate::mempool::{Entry, has_dust};
 use crate::mining::{
     Assembled, BlockTemplate, LastTemplate, Selection, TemplateOptions, TemplateTx, assemble,
 };
@@ -195,8 +195,16 @@ impl Engine {
     }
 
     /// Has a transaction, unconfirmed or not known yet, count as paying more or less; what is said later adds up.
-    pub fn prioritise_transaction(&self, txid: Txid, fee_delta_sat: i64) {
+    /// False when nothing is done, since it is here with dust, which must not pay (Core `rpc/mining.cpp`).
+    pub fn prioritise_transaction(&self, txid: Txid, fee_delta_sat: i64) -> bool {
         let mut state = self.lock();
+        let config = &self.chain.config;
+        let policy = &config.policy;
+        let is_dust_known = policy.require_standard && config.params.cash.is_none();
+        let entry = state.mempool.get(&txid).filter(|_| is_dust_known);
+        if entry.is_some_and(|entry| has_dust(&entry.tx, policy.dust_fee_sat_per_kvb)) {
+            return false;
+        }
         state.mempool.prioritise(txid, fee_delta_sat);
         let there = if state.mempool.get(&txid).is_some() { "" } else { "not " };
         let sum = state.mempool.fee_delta_sat(&txid);
@@ -210,6 +218,7 @@ impl Engine {
                 assay_consensus::amount::format_money(sum)
             );
         }
+        true
     }
 
     /// All transactions that count as paying more or less than they do, by txid.

@@ -7,6 +7,7 @@ mod download;
 mod follow;
 mod mempool_file;
 mod mining;
+mod packages;
 mod query;
 mod relay;
 mod serve;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use assay_wire::{OutPoint, Transaction, Txid};
 
 use super::Engine;
-use crate::mempool::{Admitted, Candidate, MiningChunk, SETTLING_ROUNDS, Wish, trial_verdict};
+use crate::mempool::{
+    Admitted, Candidate, MiningChunk, PolicyTurn, SETTLING_ROUNDS, Wish, trial_verdict,
+};
 use crate::types::{MempoolEntryInfo, MempoolInfo, TestAccept, TxReject};
 
 impl Engine {
@@ -71,15 +73,20 @@ impl Engine {
         let ahead = admission.answer(questions, || turn.pause());
         turn.pause();
         let verdicts = admission.admit_with(&mut self.lock().view(), candidates, wish, ahead);
+        self.settle(&turn);
+        (verdicts, admission.work() - work_before)
+    }
+
+    /// Finds better orders of clusters that an admission has changed.
+    pub(super) fn settle(&self, turn: &PolicyTurn<'_>) {
         for _ in 0..SETTLING_ROUNDS {
             let unsettled = self.lock().mempool.unsettled();
             if unsettled.is_empty() {
                 break;
             }
-            let settled = admission.settle(unsettled, || turn.pause());
+            let settled = self.chain.admission.settle(unsettled, || turn.pause());
             self.lock().mempool.settle(settled);
         }
-        (verdicts, admission.work() - work_before)
     }
 
     /// Work that ordering clusters of the mempool has taken since the engine was opened, in visits of transactions.

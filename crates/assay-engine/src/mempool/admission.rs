@@ -17,8 +17,10 @@ use rayon::prelude::*;
 
 use super::ahead::Ahead;
 use super::candidate::{Admitted, Candidate, ScriptFailureOrLimit, Staged};
+use super::checks::Checked;
 use super::pool::{Entry, Mempool};
 use super::replace::Replacement;
+use super::truc::is_truc;
 use super::verdicts::Verdicts;
 use crate::config::Config;
 use crate::deferred::{Place, is_exact};
@@ -35,7 +37,20 @@ enum Stage {
     /// In the pool already: offering it again is no fault.
     Known(Txid),
     /// It has taken the place of others, or would have; its scripts have been verified.
-    Replaced(Box<Staged>),
+    Replaced(Box<Staged>, Vec<Txid>),
+}
+
+/// How transactions are judged (Core `validation.cpp`, `ATMPArgs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Each by itself.
+    Alone,
+    /// By itself, of a package: room is made when all of that have been judged.
+    Part,
+    /// Several by what they pay together.
+    Together,
+    /// Several at once, each by what it pays; only the verdicts are wanted.
+    TogetherOnTrial,
 }
 
 /// What a list of transactions is judged by.
@@ -45,6 +60,7 @@ pub(super) struct Rules {
     place: Place,
     pub(super) flags: Flags,
     pub(super) is_cash: bool,
+    pub(super) scope: Scope,
     /// Highest fee rate that the caller allows.
     pub(super) fee_sat_per_kvb_max: Option<u64>,
     /// Whether fee rates and room do not matter: a block had confirmed these.
@@ -57,6 +73,26 @@ pub(super) struct Rules {
 }
 
 impl Rules {
+    /// Whether another child of its parent may go for a transaction of version 3.
+    pub(super) fn may_evict_sibling(&self) -> bool {
+        matches!(self.scope, Scope::Alone | Scope::Part)
+            && matches!(self.replacement, Replacement::Allowed | Replacement::Trial)
+    }
+
+    /// What the caller allows one transaction of a package to pay, `prioritisetransaction` included.
+    pub(super) fn check_fee_rate_max(
+        &self,
+        candidate: &Candidate,
+        entry: &Entry,
+    ) -> Result<(), TxReject> {
+        let Some(rate) = self.fee_sat_per_kvb_max else { return Ok(()) };
+        let fee = i128::from(entry.modified_fee_sat()) * 1000;
+        if fee > i128::from(rate) * i128::from(entry.vsize) {
+            return Err(candidate.rejected("max feerate exceeded"));
+        }
+        Ok(())
+    }
+
     /// Whether the transaction may compete with others for the same outputs.
     pub(super) fn check_conflicts(
         &self,
@@ -120,6 +156,7 @@ impl Admission {
             place,
             flags,
             is_cash,
+            scope: Scope::Alone,
             fee_sat_per_kvb_max,
             bypass_limits,
             replacement,
@@ -144,26 +181,26 @@ impl Admission {
         rules: &Rules,
         candidates: Vec<Result<Candidate, TxReject>>,
     ) -> Vec<Result<Admitted, TxReject>> {
-        self.load_coins(view, &candidates);
+        self.load_coins(view, candidates.iter().flatten());
         let mut verdicts = Vec::with_capacity(candidates.len());
         let mut staged: Vec<(usize, Staged)> = Vec::new();
         for (place, candidate) in candidates.into_iter().enumerate() {
             let verdict = candidate.and_then(|candidate| {
-                let conflicts = candidate.conflicts(view.mempool);
                 // What it competes with must be known to be valid, and room must not run out for want of verdicts.
                 let is_tight = !rules.bypass_limits && self.is_far_over_limit(view.mempool);
-                if !conflicts.is_empty() || is_tight {
+                let may_evict = is_truc(candidate.tx()) && rules.may_evict_sibling();
+                if is_tight || may_evict || !candidate.conflicts(view.mempool).is_empty() {
                     self.finish(view, rules, &mut staged, &mut verdicts);
                 }
-                self.stage(view, rules, &candidate, &conflicts)
+                self.stage(view, rules, &candidate)
             });
             verdicts.push(match verdict {
                 Ok(Stage::Staged(one)) => {
-                    let verdict = Admitted::of(&one);
+                    let verdict = Admitted::of(&one, Vec::new());
                     staged.push((place, *one));
                     Ok(verdict)
                 }
-                Ok(Stage::Replaced(one)) => Ok(Admitted::of(&one)),
+                Ok(Stage::Replaced(one, gone)) => Ok(Admitted::of(&one, gone)),
                 Ok(Stage::Known(txid)) => Ok(Admitted::known(view.mempool, txid)),
                 Err(reject) => Err(reject),
             });
@@ -200,7 +237,7 @@ impl Admission {
                 Ok(_) => {}
             }
         }
-        if rules.is_trial || rules.bypass_limits {
+        if rules.is_trial || rules.bypass_limits || rules.scope != Scope::Alone {
             return;
         }
         self.limit(view.mempool);
@@ -213,15 +250,13 @@ impl Admission {
 
     /// Reads coins that only the disk has, many at once, and keeps them: the block that confirms the transactions asks for
     /// them again.
-    pub(super) fn load_coins(
+    pub(super) fn load_coins<'a>(
         &self,
         view: &mut View<'_>,
-        candidates: &[Result<Candidate, TxReject>],
+        candidates: impl Iterator<Item = &'a Candidate>,
     ) {
         let View { coins, mempool, .. } = view;
         let prevouts = candidates
-            .iter()
-            .flatten()
             .flat_map(|candidate| candidate.tx().view().inputs().map(|input| input.prevout))
             .filter(|prevout| mempool.get(&prevout.txid).is_none());
         let unknown = coins.unknown(prevouts);
@@ -237,16 +272,18 @@ impl Admission {
         view: &mut View<'_>,
         rules: &Rules,
         candidate: &Candidate,
-        conflicts: &[Txid],
     ) -> Result<Stage, TxReject> {
         let none = HashMap::new();
-        let checked = self.check_all_but_scripts(view, rules, candidate, conflicts, &none)?;
-        let Some((staged, entry)) = checked else { return Ok(Stage::Known(candidate.txid())) };
-        if conflicts.is_empty() {
-            view.mempool.insert(candidate.txid(), entry);
-            return Ok(Stage::Staged(Box::new(staged)));
+        let checked = self.pre_check(view, rules, candidate, &none)?;
+        let Some(checked) = checked else { return Ok(Stage::Known(candidate.txid())) };
+        if !checked.conflicts.is_empty() {
+            let (staged, gone) = self.replace(view, rules, checked)?;
+            return Ok(Stage::Replaced(staged, gone));
         }
-        self.replace(view, rules, staged, entry, conflicts).map(Stage::Replaced)
+        self.check_room(view.mempool, candidate, checked.entry.adjusted_weight)?;
+        self.check_last(view, rules, &checked, &none)?;
+        view.mempool.insert(candidate.txid(), checked.entry);
+        Ok(Stage::Staged(Box::new(checked.staged)))
     }
 
     /// Takes a transaction in and those out that it conflicts with. Its scripts are verified first, so that nothing goes for
@@ -255,12 +292,12 @@ impl Admission {
         &self,
         view: &mut View<'_>,
         rules: &Rules,
-        staged: Staged,
-        entry: Entry,
-        conflicts: &[Txid],
-    ) -> Result<Box<Staged>, TxReject> {
+        checked: Checked,
+    ) -> Result<(Box<Staged>, Vec<Txid>), TxReject> {
+        let gone = self.check_replacement(view.mempool, &checked)?;
+        self.check_last(view, rules, &checked, &HashMap::new())?;
+        let Checked { staged, entry, .. } = checked;
         let txid = staged.txid();
-        let gone = self.check_replacement(view.mempool, staged.candidate(), &entry, conflicts)?;
         let mut verdicts = self.verify(&mut view.mempool.verdicts, rules, &[&staged]);
         let verdict = verdicts.pop().expect("one transaction has one verdict");
         let sigchecks = verdict.map_err(|failure| staged.failed(failure))? as u32;
@@ -268,11 +305,11 @@ impl Admission {
             view.mempool.remove_all(&gone);
             view.mempool.insert(txid, Entry { verified: rules.flags, sigchecks, ..entry });
         }
-        Ok(Box::new(staged))
+        Ok((Box::new(staged), gone))
     }
 
     /// Verifies the scripts of transactions on all cores, those apart that have been verified lately.
-    fn verify(
+    pub(super) fn verify(
         &self,
         known: &mut Verdicts,
         rules: &Rules,

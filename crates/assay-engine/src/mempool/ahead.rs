@@ -18,7 +18,7 @@ use super::candidate::{Admitted, Candidate, Staged};
 use super::cluster::Cluster;
 use super::graph::{ClusterId, Graph};
 use super::pool::Mempool;
-use super::replace::{Plan, Replacement};
+use super::replace::{NO_IMPROVEMENT, Newcomers, Plan, Replacement};
 use crate::scripts::Cause;
 use crate::types::TxReject;
 
@@ -42,7 +42,7 @@ pub(crate) struct Ahead {
     flags: Option<Flags>,
     /// Signature checks that were executed, or what failed.
     scripts: HashMap<Wtxid, Result<u64, Cause>>,
-    diagrams: Vec<(Wtxid, Vec<ClusterId>, bool)>,
+    diagrams: Vec<(Newcomers, Vec<ClusterId>, bool)>,
 }
 
 impl Ahead {
@@ -54,14 +54,14 @@ impl Ahead {
 
 /// What has to be known of transactions before they are admitted.
 pub(crate) struct Questions {
-    rules: Rules,
-    questions: Vec<Question>,
+    pub(super) rules: Rules,
+    pub(super) questions: Vec<Question>,
 }
 
-/// A transaction about which something has to be known.
-struct Question {
-    staged: Staged,
-    is_verified: bool,
+/// Transactions about which something has to be known: one, or those of a package that only pass together.
+pub(super) struct Question {
+    /// Those whose scripts have not been verified.
+    unverified: Vec<Staged>,
     plan: Option<Plan>,
 }
 
@@ -84,11 +84,11 @@ impl Admission {
         wish: Wish,
     ) -> Questions {
         let rules = self.rules_of(view, wish, candidates.len());
-        self.load_coins(view, candidates);
+        self.load_coins(view, candidates.iter().flatten());
         let mut earlier = HashMap::new();
         let mut questions = Vec::new();
         for candidate in candidates.iter().flatten() {
-            questions.extend(self.question(view, &rules, candidate, &earlier));
+            questions.extend(self.question(view, &rules, candidate, &earlier).ok());
             if candidates.len() > 1 {
                 earlier.insert(candidate.txid(), Arc::clone(candidate.tx()));
             }
@@ -96,28 +96,27 @@ impl Admission {
         Questions { rules, questions }
     }
 
-    /// What has to be known of a transaction; `None` when it will be rejected without that, as things stand.
-    fn question(
+    /// What has to be known of a transaction that is not rejected without that, as things stand.
+    pub(super) fn question(
         &self,
         view: &mut View<'_>,
         rules: &Rules,
         candidate: &Candidate,
         earlier: &HashMap<Txid, Arc<Transaction>>,
-    ) -> Option<Question> {
-        let conflicts = candidate.conflicts(view.mempool);
-        let (staged, entry) =
-            self.check_all_but_scripts(view, rules, candidate, &conflicts, earlier).ok()??;
-        let is_verified = view.mempool.verdicts.get(&staged.wtxid(), rules.flags).is_some();
-        if conflicts.is_empty() {
-            return (!is_verified).then_some(Question { staged, is_verified, plan: None });
-        }
-        let plan = self.plan_replacement(view.mempool, candidate, &entry, &conflicts).ok()?;
-        let plan = match view.mempool.diagram_verdicts.get(&staged.wtxid(), &plan) {
-            Some(false) => return None,
-            Some(true) => None,
-            None => Some(plan),
+    ) -> Result<Question, TxReject> {
+        let Some(checked) = self.pre_check(view, rules, candidate, earlier)? else {
+            return Ok(Question { unverified: Vec::new(), plan: None });
         };
-        Some(Question { staged, is_verified, plan })
+        let plan = if checked.conflicts.is_empty() {
+            self.check_room(view.mempool, candidate, checked.entry.adjusted_weight)?;
+            None
+        } else {
+            let plan = self.plan_replacement(view.mempool, &checked)?;
+            check_known_verdict(view.mempool, candidate, &plan)?;
+            Some(plan)
+        };
+        self.check_last(view, rules, &checked, earlier)?;
+        Ok(Question::of(view, rules, vec![checked.staged], plan))
     }
 
     /// Step 2, without the lock: finds the answers; calls `pause` between costly steps.
@@ -129,12 +128,11 @@ impl Admission {
             let Some(plan) = &question.plan else { return true };
             let (is_better, cost) = plan.judge(&pause);
             self.note_work(cost);
-            let wtxid = question.staged.wtxid();
-            ahead.diagrams.push((wtxid, plan.cluster_ids(), is_better));
+            ahead.diagrams.push((plan.names(), plan.cluster_ids(), is_better));
             is_better
         });
-        let unverified = questions.iter().filter(|question| !question.is_verified);
-        let unverified: Vec<&Staged> = unverified.map(|question| &question.staged).collect();
+        let unverified = questions.iter().flat_map(|question| &question.unverified);
+        let unverified: Vec<&Staged> = unverified.collect();
         pause();
         let outcomes = self.run_scripts(&rules, &unverified);
         let wtxids = unverified.iter().map(|staged| staged.wtxid());
@@ -151,9 +149,7 @@ impl Admission {
         mut ahead: Ahead,
     ) -> Vec<Result<Admitted, TxReject>> {
         let mut rules = self.rules_of(view, wish, candidates.len());
-        for (wtxid, ids, is_better) in std::mem::take(&mut ahead.diagrams) {
-            view.mempool.diagram_verdicts.put(wtxid, ids, is_better);
-        }
+        note_diagrams(view, &mut ahead);
         rules.ahead = ahead;
         let updates = view.mempool.updates();
         let verdicts = self.admit(view, &rules, candidates);
@@ -175,6 +171,36 @@ impl Admission {
             (id, cluster)
         };
         Settled(unsettled.0.into_iter().map(settle).collect())
+    }
+}
+
+fn check_known_verdict(pool: &Mempool, candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
+    match pool.diagram_verdicts.get(plan) {
+        Some(false) => Err(candidate.refused("replacement-failed", NO_IMPROVEMENT)),
+        _ => Ok(()),
+    }
+}
+
+/// Puts verdicts over replacements where admission looks for them.
+pub(super) fn note_diagrams(view: &mut View<'_>, ahead: &mut Ahead) {
+    for (names, ids, is_better) in std::mem::take(&mut ahead.diagrams) {
+        view.mempool.diagram_verdicts.put(names, ids, is_better);
+    }
+}
+
+impl Question {
+    /// What has to be known of transactions and perhaps of what they replace, and is not known yet.
+    pub(super) fn of(
+        view: &View<'_>,
+        rules: &Rules,
+        staged: Vec<Staged>,
+        plan: Option<Plan>,
+    ) -> Self {
+        let pool = &view.mempool;
+        let is_unknown = |one: &Staged| pool.verdicts.get(&one.wtxid(), rules.flags).is_none();
+        let unverified = staged.into_iter().filter(is_unknown).collect();
+        let plan = plan.filter(|plan| pool.diagram_verdicts.get(plan).is_none());
+        Self { unverified, plan }
     }
 }
 

@@ -10,9 +10,10 @@ use assay_store::CoinError;
 use assay_wire::{Coin, Transaction, Tx, TxOut, Txid, Wtxid};
 
 use super::policy;
-use super::pool::Mempool;
+use super::pool::{Entry, Mempool};
 use super::replace::conflicts;
 use crate::config::Config;
+use crate::package::PackageFees;
 use crate::scripts::Cause;
 use crate::types::{TestAccept, TxFault, TxReject, TxRejectCode};
 
@@ -26,7 +27,13 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    /// A well-formed transaction that passes what follows from it alone.
     pub(crate) fn parse(raw: Vec<u8>, config: &Config) -> Result<Self, TxReject> {
+        Self::decode(raw, config)?.checked(config)
+    }
+
+    /// The transaction that the bytes are.
+    pub(crate) fn decode(raw: Vec<u8>, config: &Config) -> Result<Self, TxReject> {
         let tx = Transaction::parse(raw, config.params.encoding).map_err(|error| TxReject {
             code: TxRejectCode::Decode,
             reason: "TX decode failed".to_owned(),
@@ -36,7 +43,7 @@ impl Candidate {
             wtxid: None,
         })?;
         let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
-        Self::new(Arc::new(tx), txid, wtxid).checked(config)
+        Ok(Self::new(Arc::new(tx), txid, wtxid))
     }
 
     /// The same when it passes what follows from it alone.
@@ -70,6 +77,11 @@ impl Candidate {
 
     pub(super) fn txid(&self) -> Txid {
         self.txid
+    }
+
+    /// Whether it spends an output of the transaction.
+    pub(super) fn spends(&self, txid: &Txid) -> bool {
+        self.tx.view().inputs().any(|input| input.prevout.txid == *txid)
     }
 
     /// When it was first admitted, seconds since 1970; `None` for now.
@@ -124,6 +136,7 @@ pub(super) struct Staged {
     candidate: Candidate,
     coins: Vec<Coin>,
     fee_sat: i64,
+    modified_fee_sat: i64,
     vsize: u32,
 }
 
@@ -160,8 +173,14 @@ impl Staged {
         !tx.has_witness() && tx.inputs().zip(&self.coins).any(needs)
     }
 
-    pub(super) fn new(candidate: &Candidate, coins: Vec<Coin>, fee_sat: i64, vsize: u32) -> Self {
-        Self { candidate: candidate.clone(), coins, fee_sat, vsize }
+    pub(super) fn new(candidate: &Candidate, coins: Vec<Coin>, entry: &Entry) -> Self {
+        Self {
+            candidate: candidate.clone(),
+            coins,
+            fee_sat: entry.fee_sat,
+            modified_fee_sat: entry.modified_fee_sat(),
+            vsize: entry.vsize,
+        }
     }
 
     pub(super) fn candidate(&self) -> &Candidate {
@@ -204,27 +223,44 @@ pub(crate) struct Admitted {
     wtxid: Wtxid,
     vsize: u32,
     fee_sat: i64,
+    modified_fee_sat: i64,
     pub(crate) is_new: bool,
+    /// What has gone for it.
+    replaced: Vec<Txid>,
 }
 
 impl Admitted {
-    pub(super) fn of(staged: &Staged) -> Self {
-        let Staged { candidate, fee_sat, vsize, .. } = staged;
+    pub(super) fn of(staged: &Staged, replaced: Vec<Txid>) -> Self {
+        let Staged { candidate, fee_sat, modified_fee_sat, vsize, .. } = staged;
         let (txid, wtxid) = (candidate.txid, candidate.wtxid);
-        Self { txid, wtxid, vsize: *vsize, fee_sat: *fee_sat, is_new: true }
+        let (fee_sat, modified_fee_sat, vsize) = (*fee_sat, *modified_fee_sat, *vsize);
+        Self { txid, wtxid, vsize, fee_sat, modified_fee_sat, is_new: true, replaced }
+    }
+
+    /// What it pays, by itself.
+    pub(super) fn fees(self) -> PackageFees {
+        PackageFees {
+            vsize: self.vsize,
+            fee_sat: self.fee_sat,
+            effective: (self.modified_fee_sat, u64::from(self.vsize)),
+            effective_of: vec![self.wtxid],
+            replaced: self.replaced,
+        }
     }
 
     pub(super) fn known(mempool: &Mempool, txid: Txid) -> Self {
         let entry = mempool.get(&txid).expect("what is known is in the pool");
         let (wtxid, vsize, fee_sat) = (entry.wtxid, entry.vsize, entry.fee_sat);
-        Self { txid, wtxid, vsize, fee_sat, is_new: false }
+        let modified_fee_sat = entry.modified_fee_sat();
+        let replaced = Vec::new();
+        Self { txid, wtxid, vsize, fee_sat, modified_fee_sat, is_new: false, replaced }
     }
 }
 
 /// The answer to a trial.
 pub(crate) fn trial_verdict(verdict: Result<Admitted, TxReject>) -> TestAccept {
     match verdict {
-        Ok(Admitted { txid, wtxid, vsize, fee_sat, is_new }) => {
+        Ok(Admitted { txid, wtxid, vsize, fee_sat, modified_fee_sat, is_new, .. }) => {
             let reject = (!is_new).then(|| TxReject {
                 code: TxRejectCode::Rejected,
                 reason: "txn-already-in-mempool".to_owned(),
@@ -233,13 +269,15 @@ pub(crate) fn trial_verdict(verdict: Result<Admitted, TxReject>) -> TestAccept {
                 txid: Some(txid),
                 wtxid: Some(wtxid),
             });
-            TestAccept { txid: Some(txid), wtxid: Some(wtxid), vsize, fee_sat, reject }
+            let (txid, wtxid) = (Some(txid), Some(wtxid));
+            TestAccept { txid, wtxid, vsize, fee_sat, modified_fee_sat, reject }
         }
         Err(reject) => TestAccept {
             txid: reject.txid,
             wtxid: reject.wtxid,
             vsize: 0,
             fee_sat: 0,
+            modified_fee_sat: 0,
             reject: Some(reject),
         },
     }

@@ -10,32 +10,43 @@ use assay_consensus::script::Flags;
 use assay_consensus::tx::SpentCoin;
 use assay_wire::{Coin, OutPoint, Transaction, Txid};
 
-use super::admission::{Admission, Rules, View};
+use super::admission::{Admission, Rules, Scope, View};
 use super::candidate::{Candidate, Staged};
+use super::ephemeral;
 use super::linearize::CLUSTER_COUNT_MAX;
 use super::policy;
 use super::pool::{CLUSTER_OVERHEAD_BYTES, Entry, Mempool, output_of, usage_bytes};
 use super::reorg::lock_points;
+use super::truc;
 use crate::types::{TxReject, TxRejectCode};
 
 /// Core's `-bytespersigop`: what a signature operation weighs at least (`GetSigOpsAdjustedWeight`).
 const BYTES_PER_SIGOP: u64 = 20;
-/// Core's `TRUC_MAX_VSIZE`.
-const TRUC_VSIZE_MAX: u32 = 10_000;
 /// Core's `MAX_STANDARD_TX_SIGOPS_COST`.
 const SIGOP_COST_MAX: u64 = 16_000;
 
+/// A transaction that has passed [`Admission::pre_check`].
+pub(super) struct Checked {
+    pub(super) staged: Staged,
+    pub(super) entry: Entry,
+    /// Unconfirmed transactions that it spends from.
+    pub(super) parents: Vec<Txid>,
+    /// Those that must go for it.
+    pub(super) conflicts: Vec<Txid>,
+    /// Whether the last of them is no conflict, but another child of its parent.
+    pub(super) evicts_sibling: bool,
+}
+
 impl Admission {
-    /// All checks but those of scripts and replacements, `None` for what is in the pool already. Outputs of the transactions
-    /// `earlier` may be spent too.
-    pub(super) fn check_all_but_scripts(
+    /// Core's `PreChecks`, `None` for what is in the pool already: what is left are replacements, room, dust of parents and
+    /// scripts. Outputs of the transactions `earlier` may be spent too.
+    pub(super) fn pre_check(
         &self,
         view: &mut View<'_>,
         rules: &Rules,
         candidate: &Candidate,
-        conflicts: &[Txid],
         earlier: &HashMap<Txid, Arc<Transaction>>,
-    ) -> Result<Option<(Staged, Entry)>, TxReject> {
+    ) -> Result<Option<Checked>, TxReject> {
         let tx = candidate.tx().view();
         rules.block.check_tx(tx).map_err(|error| candidate.broken_rule(&error))?;
         if let Some(known) = view.mempool.get(&candidate.txid()) {
@@ -44,14 +55,34 @@ impl Admission {
             }
             return Err(candidate.rejected("txn-same-nonwitness-data-in-mempool"));
         }
-        rules.check_conflicts(candidate, conflicts)?;
+        let mut conflicts = candidate.conflicts(view.mempool);
+        rules.check_conflicts(candidate, &conflicts)?;
         let coins = resolve(view, rules, candidate, earlier)?;
         let entry = self.check_coins(view, rules, candidate, &coins)?;
-        if conflicts.is_empty() {
-            self.check_room(view.mempool, candidate, entry.adjusted_weight)?;
+        let parents = view.mempool.parents(&entry);
+        let sibling = check_truc(view.mempool, rules, candidate, &entry, &parents, &conflicts)?;
+        conflicts.extend(sibling);
+        let staged = Staged::new(candidate, coins, &entry);
+        Ok(Some(Checked { staged, entry, parents, conflicts, evicts_sibling: sibling.is_some() }))
+    }
+
+    /// What comes after replacements and room, and before scripts.
+    pub(super) fn check_last(
+        &self,
+        view: &View<'_>,
+        rules: &Rules,
+        checked: &Checked,
+        earlier: &HashMap<Txid, Arc<Transaction>>,
+    ) -> Result<(), TxReject> {
+        let candidate = checked.staged.candidate();
+        if rules.scope == Scope::Part {
+            rules.check_fee_rate_max(candidate, &checked.entry)?;
         }
-        let staged = Staged::new(candidate, coins, entry.fee_sat, entry.vsize);
-        Ok(Some((staged, entry)))
+        let policy = &self.config.policy;
+        if rules.is_cash || rules.bypass_limits || !policy.require_standard {
+            return Ok(());
+        }
+        ephemeral::check_spends(view.mempool, earlier, candidate, policy.dust_fee_sat_per_kvb)
     }
 
     /// The checks that need to know what is spent.
@@ -74,6 +105,11 @@ impl Admission {
             policy::check_inputs(tx, coins, rules.is_cash)
                 .map_err(|reason| candidate.rejected(reason))?;
         }
+        let fee_delta_sat = view.mempool.fee_delta_sat(&candidate.txid());
+        if self.config.policy.require_standard && !rules.is_cash {
+            let dust_fee = self.config.policy.dust_fee_sat_per_kvb;
+            ephemeral::check_fee(candidate, dust_fee, fee, fee.saturating_add(fee_delta_sat))?;
+        }
         if sigop_cost > SIGOP_COST_MAX {
             let debug = format!("{sigop_cost}");
             return Err(candidate.reject(
@@ -84,8 +120,6 @@ impl Admission {
         }
         let adjusted_weight = (tx.weight() as u64).max(sigop_cost * BYTES_PER_SIGOP) as u32;
         let vsize = adjusted_weight.div_ceil(4);
-        check_truc_size(rules, candidate, vsize)?;
-        let fee_delta_sat = view.mempool.fee_delta_sat(&candidate.txid());
         self.check_fee(view.mempool, rules, candidate, (fee, fee_delta_sat), vsize)?;
         let depends_on_height =
             tx.lock_time() != 0 || has_sequence_locks(tx) || coins.iter().any(|coin| coin.coinbase);
@@ -118,30 +152,43 @@ impl Admission {
         (fee, fee_delta_sat): (i64, i64),
         vsize: u32,
     ) -> Result<(), TxReject> {
-        // Core rounds up, Bitcoin Cash Node down (`CFeeRate::GetFee`).
-        let fee_at = |rate: u64| {
-            let millis = u128::from(rate) * u128::from(vsize);
-            (if rules.is_cash { millis / 1000 } else { millis.div_ceil(1000) }) as i64
-        };
-        let rolling = self.rolling_fee_sat_per_kvb(mempool);
-        for (rate, reason) in [
-            (rolling, "mempool min fee not met"),
-            (self.config.min_relay_fee_sat_per_kvb, "min relay fee not met"),
-        ] {
-            let least = fee_at(rate);
+        if !rules.bypass_limits && rules.scope != Scope::Together {
             let modified = fee.saturating_add(fee_delta_sat);
-            if modified < least && !rules.bypass_limits {
-                return Err(candidate.refused(reason, format!("{modified} < {least}")));
-            }
+            self.check_fee_rate(mempool, candidate, modified, u64::from(vsize))?;
         }
-        if rules.fee_sat_per_kvb_max.is_some_and(|rate| rate > 0 && fee > fee_at(rate)) {
+        let max = rules.fee_sat_per_kvb_max.filter(|rate| *rate > 0 && rules.scope == Scope::Alone);
+        if max.is_some_and(|rate| fee > fee_at(rate, u64::from(vsize), rules.is_cash)) {
             return Err(candidate.reject(TxRejectCode::MaxFeeExceeded, "max-fee-exceeded", ""));
         }
         Ok(())
     }
 
+    /// Least fee rates, of one transaction or of several for which `candidate` stands (Core `CheckFeeRate`).
+    pub(super) fn check_fee_rate(
+        &self,
+        mempool: &mut Mempool,
+        candidate: &Candidate,
+        modified_fee_sat: i64,
+        vsize: u64,
+    ) -> Result<(), TxReject> {
+        let is_cash = self.config.params.cash.is_some();
+        let rolling = self.rolling_fee_sat_per_kvb(mempool);
+        let rates = [
+            ((rolling > 0).then_some(rolling), "mempool min fee not met"),
+            (Some(self.config.min_relay_fee_sat_per_kvb), "min relay fee not met"),
+        ];
+        for (rate, reason) in rates {
+            let Some(rate) = rate else { continue };
+            let least = fee_at(rate, vsize, is_cash);
+            if modified_fee_sat < least {
+                return Err(candidate.refused(reason, format!("{modified_fee_sat} < {least}")));
+            }
+        }
+        Ok(())
+    }
+
     /// Limits that keep work bounded.
-    fn check_room(
+    pub(super) fn check_room(
         &self,
         mempool: &Mempool,
         candidate: &Candidate,
@@ -161,17 +208,32 @@ impl Admission {
     }
 }
 
-/// Transactions of version 3 are small, since one child may have to be paid for (BIP431, Core `policy/truc_policy.cpp`).
-fn check_truc_size(rules: &Rules, candidate: &Candidate, vsize: u32) -> Result<(), TxReject> {
-    let is_truc = !rules.is_cash && candidate.tx().view().version() == 3;
-    if !is_truc || vsize <= TRUC_VSIZE_MAX {
-        return Ok(());
+/// What a fee rate comes to: Core rounds up, Bitcoin Cash Node down (`CFeeRate::GetFee`).
+fn fee_at(sat_per_kvb: u64, vsize: u64, is_cash: bool) -> i64 {
+    let millis = u128::from(sat_per_kvb) * u128::from(vsize);
+    let fee = if is_cash { millis / 1000 } else { millis.div_ceil(1000) };
+    i64::try_from(fee).unwrap_or(i64::MAX)
+}
+
+/// Rules of version 3; gives the child of the same parent that must go for the new one.
+fn check_truc(
+    mempool: &Mempool,
+    rules: &Rules,
+    candidate: &Candidate,
+    entry: &Entry,
+    parents: &[Txid],
+    conflicts: &[Txid],
+) -> Result<Option<Txid>, TxReject> {
+    if rules.bypass_limits || rules.is_cash {
+        return Ok(None);
     }
-    let (txid, wtxid) = (candidate.txid(), candidate.wtxid());
-    let debug = format!(
-        "version=3 tx {txid} (wtxid={wtxid}) is too big: {vsize} > {TRUC_VSIZE_MAX} virtual bytes"
-    );
-    Err(candidate.refused("TRUC-violation", debug))
+    match truc::check_alone(mempool, candidate, entry.vsize, parents, conflicts) {
+        Ok(()) => Ok(None),
+        Err(violation) if rules.may_evict_sibling() && violation.sibling.is_some() => {
+            Ok(violation.sibling)
+        }
+        Err(violation) => Err(candidate.refused("TRUC-violation", violation.debug)),
+    }
 }
 
 /// What a transaction spends, confirmed or not.

@@ -10,6 +10,7 @@ impl TxFault {
             "mempool min fee not met"
             | "min relay fee not met"
             | "insufficient fee"
+            | "insufficient fee (including sibling eviction)"
             | "replacement-failed"
             | "mempool full" => Self::Reconsiderable,
             "bad-txns-inputs-missingorspent" => Self::MissingInputs,
@@ -24,6 +25,7 @@ impl TxFault {
             | "TRUC-violation"
             | "missing-ephemeral-spends"
             | "too many potential replacements"
+            | "too many potential replacements (including sibling eviction)"
             | "too-large-cluster"
             | "max feerate exceeded"
             | "max-fee-exceeded" => Self::MempoolPolicy,

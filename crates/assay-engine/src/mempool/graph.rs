@@ -59,6 +59,11 @@ impl Graph {
     pub(super) fn extent(&self, txids: &[Txid]) -> (usize, u64) {
         let ids: HashSet<ClusterId> =
             txids.iter().filter_map(|txid| self.cluster_of.get(txid).copied()).collect();
+        self.extent_of(&ids)
+    }
+
+    /// The same of clusters.
+    pub(super) fn extent_of(&self, ids: &HashSet<ClusterId>) -> (usize, u64) {
         let clusters = ids.iter().map(|id| &self.clusters[id]);
         clusters.fold((0, 0), |(count, weight), one| (count + one.len(), weight + one.weight()))
     }

@@ -13,6 +13,7 @@ mod cluster;
 mod densest;
 mod diagram;
 mod disconnected;
+mod ephemeral;
 mod fault;
 mod file;
 #[cfg(fuzzing)]
@@ -22,11 +23,16 @@ mod journal;
 mod limit;
 mod linearize;
 mod mining;
+mod package;
+mod package_form;
+mod package_replace;
+mod package_rules;
 mod policy;
 mod pool;
 mod reorg;
 mod replace;
 mod trim;
+mod truc;
 mod turns;
 mod verdicts;
 
@@ -37,12 +43,15 @@ pub(crate) use admission::{Admission, View};
 pub(crate) use ahead::{SETTLING_ROUNDS, Wish};
 pub(crate) use candidate::{Admitted, Candidate, trial_verdict};
 pub(crate) use disconnected::DisconnectedTxs;
+pub(crate) use ephemeral::has_dust;
 pub use file::{MempoolFileDamage, MempoolFileError, MempoolLoad};
 pub(crate) use file::{Reader, Saved, write};
 pub use journal::{MempoolDelta, UnconfirmedTx};
 pub use mining::MiningChunk;
+pub(crate) use package::{check_form, not_validated, trial_outcome};
+pub use package_form::is_child_with_parents_tree;
 pub(crate) use pool::{Entry, Mempool};
-pub(crate) use turns::Turns;
+pub(crate) use turns::{PolicyTurn, Turns};
 
 /// Height that Core gives to coins of unconfirmed transactions (`MEMPOOL_HEIGHT`).
 pub const UNCONFIRMED_HEIGHT: u32 = 0x7fff_ffff;

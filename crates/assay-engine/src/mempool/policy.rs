@@ -22,6 +22,9 @@ const P2WSH_STACK_ITEMS_MAX: usize = 100;
 /// Core's `MAX_STANDARD_P2WSH_STACK_ITEM_SIZE` and `MAX_STANDARD_TAPSCRIPT_STACK_ITEM_SIZE`.
 const STACK_ITEM_BYTES_MAX: usize = 80;
 
+/// Core's `MAX_DUST_OUTPUTS_PER_TX`: such outputs must be spent at once (`policy/ephemeral_policy.h`).
+const DUST_OUTPUTS_MAX: usize = 1;
+
 /// Keys of a bare multi-signature output that is relayed, at most.
 const MULTISIG_KEYS_RELAYED_MAX: usize = 3;
 
@@ -73,14 +76,15 @@ fn check_outputs(tx: Tx<'_>, is_cash: bool, policy: &Policy) -> Result<(), &'sta
             return Err("datacarrier");
         }
     }
-    if tx.outputs().any(|output| is_dust(output, policy.dust_fee_sat_per_kvb)) {
+    let dust = tx.outputs().filter(|output| is_dust(*output, policy.dust_fee_sat_per_kvb));
+    if dust.count() > if is_cash { 0 } else { DUST_OUTPUTS_MAX } {
         return Err("dust");
     }
     Ok(())
 }
 
 /// Whether spending the output would cost more than a third of it (Core `GetDustThreshold`).
-fn is_dust(output: TxOut<'_>, fee_sat_per_kvb: u64) -> bool {
+pub(super) fn is_dust(output: TxOut<'_>, fee_sat_per_kvb: u64) -> bool {
     let script = output.script_pubkey;
     if assay_consensus::tx::is_unspendable(script) {
         return false;

@@ -4,15 +4,17 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use assay_consensus::amount::format_money;
 use assay_wire::{OutPoint, Txid, Wtxid};
 
 use super::admission::Admission;
 use super::candidate::Candidate;
+use super::checks::Checked;
 use super::cluster::{Cluster, Member};
 use super::diagram;
 use super::graph::{ClusterId, Graph};
 use super::linearize::{CLUSTER_COUNT_MAX, Rate, members};
-use super::pool::{Entry, Mempool};
+use super::pool::Mempool;
 use crate::types::TxReject;
 
 /// Whether unconfirmed transactions may be replaced.
@@ -33,6 +35,9 @@ const CLUSTERS_MAX: usize = 100;
 /// Core's `DEFAULT_INCREMENTAL_RELAY_FEE` (`policy/policy.h`), satoshi per 1,000 virtual bytes.
 pub(super) const INCREMENTAL_FEE_SAT_PER_KVB: u64 = 100;
 
+/// Why a replacement fails that pays enough (Core `policy/rbf.cpp`, `ImprovesFeerateDiagram`).
+pub(super) const NO_IMPROVEMENT: &str = "insufficient feerate: does not improve feerate diagram";
+
 /// The unconfirmed transactions that spend the same outputs, each once.
 pub(super) fn conflicts(pool: &Mempool, prevouts: impl Iterator<Item = OutPoint>) -> Vec<Txid> {
     let mut seen = HashSet::new();
@@ -46,8 +51,9 @@ pub(super) fn conflicts(pool: &Mempool, prevouts: impl Iterator<Item = OutPoint>
 /// so that the engine's lock need not be held meanwhile.
 pub(super) struct Plan {
     touched: Vec<Touched>,
-    newcomer: Member,
-    parents: Vec<Txid>,
+    /// What comes in with its parents, parents before children.
+    newcomers: Vec<(Member, Vec<Txid>)>,
+    names: Newcomers,
 }
 
 /// A cluster that a replacement would change.
@@ -71,6 +77,30 @@ impl Touched {
 }
 
 impl Plan {
+    /// What changes when these transactions, parents before children, take the place of all their conflicts.
+    pub(super) fn of(graph: &Graph, new: &[&Checked]) -> Self {
+        let conflicts: Vec<Txid> = new.iter().flat_map(|one| one.conflicts.clone()).collect();
+        let parents: Vec<Txid> = new.iter().flat_map(|one| one.parents.clone()).collect();
+        let newcomer = |one: &&Checked| {
+            let (txid, entry) = (one.staged.txid(), &one.entry);
+            let member = Member::new(txid, entry.cluster_fee_sat(), entry.adjusted_weight);
+            let inside = new.iter().map(|other| other.staged.txid());
+            let inside = inside.filter(|other| one.staged.candidate().spends(other));
+            (member, one.parents.iter().copied().chain(inside).collect())
+        };
+        let name = |one: &&Checked| (one.staged.wtxid(), one.entry.cluster_fee_sat());
+        Self {
+            touched: touched(graph, &conflicts, &parents),
+            newcomers: new.iter().map(newcomer).collect(),
+            names: new.iter().map(name).collect(),
+        }
+    }
+
+    /// What comes in.
+    pub(super) fn names(&self) -> Newcomers {
+        self.names.clone()
+    }
+
     /// What has to go.
     pub(super) fn gone(&self) -> Vec<Txid> {
         let members = |one: &Touched| {
@@ -116,8 +146,11 @@ impl Plan {
                 }
             }
         }
-        let joining: Vec<&Cluster> = joining.iter().collect();
-        let joined = Cluster::joined(&joining, Some((self.newcomer, &self.parents)));
+        for (newcomer, parents) in &self.newcomers {
+            let parts: Vec<&Cluster> = joining.iter().collect();
+            joining = vec![Cluster::joined(&parts, Some((*newcomer, parents)))];
+        }
+        let joined = joining.pop().expect("something comes in");
         let (joined, work) = joined.settled();
         after.extend(joined.rates());
         before.sort_by(|a, b| b.cmp_rate(a));
@@ -130,23 +163,26 @@ impl Plan {
 /// replacement need not be looked at again.
 #[derive(Default)]
 pub(super) struct DiagramVerdicts {
-    map: HashMap<Wtxid, (Vec<ClusterId>, bool)>,
+    map: HashMap<Newcomers, (Vec<ClusterId>, bool)>,
     /// In the order in which they came.
-    order: VecDeque<Wtxid>,
+    order: VecDeque<Newcomers>,
 }
+
+/// Names what comes in, and what it counts as paying.
+pub(super) type Newcomers = Vec<(Wtxid, i64)>;
 
 impl DiagramVerdicts {
     /// Each takes up to 2 kB.
     const COUNT_MAX: usize = 1024;
 
-    pub(super) fn get(&self, wtxid: &Wtxid, plan: &Plan) -> Option<bool> {
-        let (ids, is_better) = self.map.get(wtxid)?;
+    pub(super) fn get(&self, plan: &Plan) -> Option<bool> {
+        let (ids, is_better) = self.map.get(&plan.names)?;
         plan.touched.iter().map(|one| one.id).eq(ids.iter().copied()).then_some(*is_better)
     }
 
-    pub(super) fn put(&mut self, wtxid: Wtxid, ids: Vec<ClusterId>, is_better: bool) {
-        if self.map.insert(wtxid, (ids, is_better)).is_none() {
-            self.order.push_back(wtxid);
+    pub(super) fn put(&mut self, names: Newcomers, ids: Vec<ClusterId>, is_better: bool) {
+        if self.map.insert(names.clone(), (ids, is_better)).is_none() {
+            self.order.push_back(names);
         }
         if self.order.len() > Self::COUNT_MAX
             && let Some(oldest) = self.order.pop_front()
@@ -157,53 +193,58 @@ impl DiagramVerdicts {
 }
 
 impl Admission {
-    /// Checks all but the feerate diagram: whether `candidate` may replace `direct` and all that builds on them.
+    /// Checks all but the feerate diagram: whether a transaction may replace its conflicts and all that builds on them.
     pub(super) fn plan_replacement(
         &self,
         pool: &Mempool,
-        candidate: &Candidate,
-        entry: &Entry,
-        direct: &[Txid],
+        checked: &Checked,
     ) -> Result<Plan, TxReject> {
         let Some(graph) = &pool.graph else {
             unreachable!("where clusters have no limit nothing is replaced")
         };
-        check_cluster_count(graph, candidate, direct)?;
-        let newcomer =
-            Member::new(candidate.txid(), entry.cluster_fee_sat(), entry.adjusted_weight);
-        let parents = pool.parents(entry);
-        let plan = Plan { touched: touched(graph, direct, &parents), newcomer, parents };
-        check_pays_for_itself(candidate, &plan)?;
-        check_disjoint(candidate, &plan)?;
-        self.check_cluster(candidate, &plan)?;
+        let candidate = checked.staged.candidate();
+        let suffix = if checked.evicts_sibling { " (including sibling eviction)" } else { "" };
+        let reject = |reason: &str, debug| candidate.refused(&format!("{reason}{suffix}"), debug);
+        check_cluster_count(graph, &candidate.txid(), &checked.conflicts)
+            .map_err(|debug| reject("too many potential replacements", debug))?;
+        let plan = Plan::of(graph, &[checked]);
+        check_pays_for_itself(&candidate.txid(), &plan)
+            .map_err(|debug| reject("insufficient fee", debug))?;
+        if self.is_cluster_too_large(&plan) {
+            return Err(candidate.rejected("too-large-cluster"));
+        }
         Ok(plan)
     }
 
-    /// Checks that `candidate` may replace `direct` and all that builds on them; returns what has to go.
+    /// Checks that a transaction may replace its conflicts and all that builds on them; returns what has to go.
     pub(super) fn check_replacement(
         &self,
         pool: &mut Mempool,
-        candidate: &Candidate,
-        entry: &Entry,
-        direct: &[Txid],
+        checked: &Checked,
     ) -> Result<Vec<Txid>, TxReject> {
-        let plan = self.plan_replacement(pool, candidate, entry, direct)?;
-        let is_better = pool.diagram_verdicts.get(&entry.wtxid, &plan).unwrap_or_else(|| {
-            let (is_better, cost) = plan.judge(|| ());
-            self.note_work(cost);
-            pool.diagram_verdicts.put(entry.wtxid, plan.cluster_ids(), is_better);
-            is_better
-        });
-        if !is_better {
-            let debug = "insufficient feerate: does not improve feerate diagram";
-            return Err(candidate.refused("replacement-failed", debug));
+        let plan = self.plan_replacement(pool, checked)?;
+        let candidate = checked.staged.candidate();
+        if !self.is_improvement(pool, &plan) {
+            return Err(candidate.refused("replacement-failed", NO_IMPROVEMENT));
         }
+        check_disjoint(candidate, &plan)?;
         Ok(plan.gone())
     }
 
-    /// The cluster that the new transaction will be in.
-    fn check_cluster(&self, candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
-        let (mut count, mut weight) = (1, plan.newcomer.rate().weight);
+    /// Whether a replacement leaves miners better off.
+    pub(super) fn is_improvement(&self, pool: &mut Mempool, plan: &Plan) -> bool {
+        pool.diagram_verdicts.get(plan).unwrap_or_else(|| {
+            let (is_better, cost) = plan.judge(|| ());
+            self.note_work(cost);
+            pool.diagram_verdicts.put(plan.names.clone(), plan.cluster_ids(), is_better);
+            is_better
+        })
+    }
+
+    /// The cluster that what comes in will be in.
+    pub(super) fn is_cluster_too_large(&self, plan: &Plan) -> bool {
+        let own = plan.newcomers.iter().map(|(newcomer, _)| newcomer.rate().weight);
+        let (mut count, mut weight) = (plan.newcomers.len(), own.sum::<u64>());
         for one in &plan.touched {
             for set in one.joining() {
                 count += set.count_ones() as usize;
@@ -211,13 +252,11 @@ impl Admission {
             }
         }
         let count_max = self.config.cluster_count_max.map(|max| max.min(CLUSTER_COUNT_MAX));
-        let is_too_large =
-            count_max.is_some_and(|max| count > max) || weight > self.config.cluster_weight_max();
-        if is_too_large { Err(candidate.refused("too-large-cluster", "")) } else { Ok(()) }
+        count_max.is_some_and(|max| count > max) || weight > self.config.cluster_weight_max()
     }
 }
 
-/// The clusters that change: those of what goes, and those of the new one's parents.
+/// The clusters that change: those of what goes, and those of the new ones' parents.
 fn touched(graph: &Graph, direct: &[Txid], parents: &[Txid]) -> Vec<Touched> {
     // By number, so that the same clusters come in the same order.
     let mut touched: BTreeMap<ClusterId, Touched> = BTreeMap::new();
@@ -242,21 +281,20 @@ fn touched(graph: &Graph, direct: &[Txid], parents: &[Txid]) -> Vec<Touched> {
     touched
 }
 
-fn check_cluster_count(
+/// BIP125's rule 5, over clusters; the error is Core's message (`policy/rbf.cpp`, `GetEntriesForConflicts`).
+pub(super) fn check_cluster_count(
     graph: &Graph,
-    candidate: &Candidate,
+    txid: &Txid,
     direct: &[Txid],
-) -> Result<(), TxReject> {
+) -> Result<(), String> {
     let ids = direct.iter().filter_map(|txid| graph.cluster(txid).map(|(id, _)| id));
     let count = ids.collect::<HashSet<_>>().len();
     if count <= CLUSTERS_MAX {
         return Ok(());
     }
-    let debug = format!(
-        "rejecting replacement {}; too many conflicting clusters ({count} > {CLUSTERS_MAX})",
-        candidate.txid()
-    );
-    Err(candidate.refused("too many potential replacements", debug))
+    Err(format!(
+        "rejecting replacement {txid}; too many conflicting clusters ({count} > {CLUSTERS_MAX})"
+    ))
 }
 
 /// What it builds on must not go.
@@ -272,46 +310,26 @@ fn check_disjoint(candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
     Err(candidate.refused("bad-txns-spends-conflicting-tx", debug))
 }
 
-/// BIP125's rules 3 and 4: it pays what the others paid, and for its own way through the network.
-fn check_pays_for_itself(candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
+/// BIP125's rules 3 and 4: what comes in pays what the others paid, and for its own way through the network. The error is
+/// Core's message (`policy/rbf.cpp`, `PaysForRBF`).
+pub(super) fn check_pays_for_itself(txid: &Txid, plan: &Plan) -> Result<(), String> {
     let fees = plan.touched.iter().map(|one| one.cluster.rate_of(one.gone).fee_sat);
     let fees_gone: i64 = fees.sum();
-    let (txid, Rate { fee_sat: fee, weight }) = (candidate.txid(), plan.newcomer.rate());
+    let fee: i64 = plan.newcomers.iter().map(|(newcomer, _)| newcomer.rate().fee_sat).sum();
     if fee < fees_gone {
-        let (fee, fees_gone) = (coins(fee), coins(fees_gone));
-        let debug = format!(
+        let (fee, fees_gone) = (format_money(fee), format_money(fees_gone));
+        return Err(format!(
             "rejecting replacement {txid}, less fees than conflicting txs; {fee} < {fees_gone}"
-        );
-        return Err(candidate.refused("insufficient fee", debug));
+        ));
     }
-    let least = (INCREMENTAL_FEE_SAT_PER_KVB * weight.div_ceil(4)).div_ceil(1000) as i64;
+    // Each has a virtual size of its own.
+    let sizes = plan.newcomers.iter().map(|(newcomer, _)| newcomer.rate().weight.div_ceil(4));
+    let least = (INCREMENTAL_FEE_SAT_PER_KVB * sizes.sum::<u64>()).div_ceil(1000) as i64;
     if fee - fees_gone < least {
-        let (added, least) = (coins(fee - fees_gone), coins(least));
-        let debug = format!(
+        let (added, least) = (format_money(fee - fees_gone), format_money(least));
+        return Err(format!(
             "rejecting replacement {txid}, not enough additional fees to relay; {added} < {least}"
-        );
-        return Err(candidate.refused("insufficient fee", debug));
+        ));
     }
     Ok(())
-}
-
-/// Satoshi as Core's messages print them (`FormatMoney`): at least two decimals.
-fn coins(sat: i64) -> String {
-    let text = format!("{}.{:08}", sat / 100_000_000, sat % 100_000_000);
-    let end = text.trim_end_matches('0').len().max(text.len() - 6);
-    text[..end].to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn money_is_printed_as_core_prints_it() {
-        for (sat, text) in
-            [(0, "0.00"), (1, "0.00000001"), (1_100, "0.000011"), (150_000_000, "1.50")]
-        {
-            assert_eq!(coins(sat), text);
-        }
-    }
 }

@@ -301,7 +301,15 @@ impl Intake<'_> {
             Message::GetBlocks(Locator { hashes, stop, .. }) => {
                 self.put(Request::Hashes { locator: hashes.iter().collect(), stop: *stop })?;
             }
-            Message::GetData(entries) => self.put(Request::Data(entries.iter().collect()))?,
+            Message::GetData(entries) => {
+                let (count, peer) = (entries.len(), self.peer.id);
+                tracing::debug!(target: "net", "received getdata ({count} invsz) peer={peer}");
+                if let Some(first) = entries.get(0) {
+                    let (kind, hash) = (first.kind, BlockHash(first.hash));
+                    tracing::debug!(target: "net", "received getdata for: {kind} {hash} peer={peer}");
+                }
+                self.put(Request::Data(entries.iter().collect()))?;
+            }
             _ => {}
         }
         Ok(())

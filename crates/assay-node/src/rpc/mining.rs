@@ -96,7 +96,10 @@ pub(super) const PRIORITISETRANSACTION: Method = Method {
             return Err(RpcError::new(Code::InvalidParameter, text));
         }
         Ok(Job::call(args, move |node, out| {
-            node.engine.prioritise_transaction(txid, fee_delta_sat);
+            if !node.engine.prioritise_transaction(txid, fee_delta_sat) {
+                let text = "Priority is not supported for transactions with dust outputs.";
+                return Err(RpcError::new(Code::InvalidParameter, text));
+            }
             Json::new(out).bool(true);
             Ok(())
         }))

@@ -23,6 +23,7 @@ mod mempool_file;
 mod mining;
 mod network;
 mod orphans;
+mod packages;
 mod peers;
 mod proof;
 mod raw;

@@ -1,15 +1,14 @@
 //! Handing blocks and transactions to the engine.
 
-use std::collections::HashSet;
-
-use assay_engine::{RelayId, SubmitOutcome, TestAccept, TxReject, TxRejectCode};
+use assay_consensus::commitment::witness_commitment_index;
+use assay_engine::{RelayId, SubmitOutcome, TxReject, TxRejectCode};
 use assay_wire::{Header, Transaction, Txid};
 
 use super::args::Args;
 use super::script::burns;
 use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, Work};
-use crate::jsonrpc::{Code, Json, RpcError, Value};
+use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const SUBMITBLOCK: Method = Method {
     name: "submitblock",
@@ -50,40 +49,7 @@ pub(super) const SENDRAWTRANSACTION: Method = Method {
     },
 };
 
-pub(super) const TESTMEMPOOLACCEPT: Method = Method {
-    name: "testmempoolaccept",
-    category: "rawtransactions",
-    about: "Whether transactions would be admitted to the mempool. Several are taken in order, parents before \
-            children, and as if the earlier ones were admitted.",
-    args: &[
-        required("rawtxs", Kind::HexArray, "1 to 25 serialised transactions"),
-        MAX_FEE_RATE,
-    ],
-    result: "\
-[                                          (json array) One element per transaction
-  {                                        (json object)
-    \"txid\" : \"hex\",                        (string) The transaction id
-    \"wtxid\" : \"hex\",                       (string) Hash with witnesses
-    \"package-error\" : \"str\",               (string, optional) What is wrong with all of them together; nothing else follows then
-    \"allowed\" : true|false,                (boolean, optional) Whether it would be admitted; absent where an earlier one is at fault
-    \"vsize_adjusted\" : n,                  (numeric, optional) Virtual size, more where signature operations count for more, if allowed
-    \"vsize\" : n,                           (numeric, optional) The same
-    \"vsize_bip141\" : n,                    (numeric, optional) Virtual size (BIP141)
-    \"fees\" : {                             (json object, optional) If allowed
-      \"base\" : n,                          (numeric) The fee
-      \"effective-feerate\" : n,             (numeric) Fee per 1,000 virtual bytes
-      \"effective-includes\" : [ \"hex\" ]     (json array) The wtxid
-    },
-    \"reject-reason\" : \"str\",               (string, optional) Why not, if not
-    \"reject-details\" : \"str\"               (string, optional) The same with evidence
-  },
-  ...
-]",
-    example: "[\"signedhex\"]",
-    prepare: test_accept,
-};
-
-const MAX_FEE_RATE: super::table::ArgSpec = optional(
+pub(super) const MAX_FEE_RATE: super::table::ArgSpec = optional(
     "maxfeerate",
     Kind::Amount,
     Need::Default("\"0.10\""),
@@ -128,6 +94,7 @@ fn submit_header(node: &Node<'_>, header: &Header, out: &mut Vec<u8>) -> Result<
 
 /// Gives the block to the engine and says what BIP22 wants to hear.
 fn block(node: &Node<'_>, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let raw = with_reserved_value(node, raw);
     let text = match node.engine.submit_block(raw) {
         SubmitOutcome::Accepted => {
             Json::new(out).null();
@@ -153,6 +120,36 @@ fn block(node: &Node<'_>, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), RpcErro
     };
     Json::new(out).string(text);
     Ok(())
+}
+
+/// A block whose coinbase commits to witnesses and has none gets the value that BIP141 reserves, as miners from before
+/// expect (Core `validation.cpp`, `UpdateUncommittedBlockStructures`).
+fn with_reserved_value(node: &Node<'_>, mut raw: Vec<u8>) -> Vec<u8> {
+    let params = node.engine.params();
+    let Some(header) = raw.first_chunk::<{ Header::SIZE }>().map(Header::parse) else { return raw };
+    let count_bytes = match raw.get(Header::SIZE) {
+        Some(0xff) => 9,
+        Some(0xfe) => 5,
+        Some(0xfd) => 3,
+        _ => 1,
+    };
+    let start = Header::SIZE + count_bytes;
+    let coinbase = raw.get(start..).map(|txs| Transaction::parse_first(txs, params.encoding));
+    let Some(Ok(coinbase)) = coinbase else { return raw };
+    let is_bare = coinbase.view().is_coinbase() && !coinbase.view().has_witness();
+    if !is_bare || witness_commitment_index(coinbase.view()).is_none() {
+        return raw;
+    }
+    let parent = node.engine.header_place(&header.prev_block);
+    if parent.is_none_or(|parent| !params.segwit_active(parent.height + 1)) {
+        return raw;
+    }
+    let lock_time = start + coinbase.bytes().len() - 4;
+    let witness = [&[1, 32][..], &[0; 32]].concat();
+    raw.splice(lock_time..lock_time, witness);
+    // Marker and flag, behind the version.
+    raw.splice(start + 4..start + 4, [0, 1]);
+    raw
 }
 
 fn block_decode_failed() -> RpcError {
@@ -181,10 +178,7 @@ impl SendTransaction {
         let tx = Transaction::parse(raw, rpc.params.encoding).map_err(|_| tx_decode_failed())?;
         let burnt = |script: &[u8], value| value > max_burn && burns(&rpc.params, script);
         if tx.view().outputs().any(|output| burnt(output.script_pubkey, output.value)) {
-            return Err(RpcError::new(
-                Code::Verify,
-                "Unspendable output exceeds maximum configured by user (maxburnamount)",
-            ));
+            return Err(burns_too_much());
         }
         let max_fee_rate = max_fee_rate(args)?;
         Ok(Self { raw: tx.bytes().to_vec(), max_fee_rate })
@@ -197,6 +191,13 @@ impl SendTransaction {
         Json::new(out).text(txid);
         Ok(())
     }
+}
+
+pub(super) fn burns_too_much() -> RpcError {
+    RpcError::new(
+        Code::Verify,
+        "Unspendable output exceeds maximum configured by user (maxburnamount)",
+    )
 }
 
 /// Runs neighbours of one batch. The engine gets those together that share a fee limit, which is
@@ -232,7 +233,7 @@ fn known_or_refused(node: &Node<'_>, reject: &TxReject) -> Result<Txid, RpcError
 }
 
 /// The caller's limit; none when it is 0.
-fn max_fee_rate(args: &Args<'_>) -> Result<Option<u64>, RpcError> {
+pub(super) fn max_fee_rate(args: &Args<'_>) -> Result<Option<u64>, RpcError> {
     let rate = args.fee_rate_or(1, DEFAULT_MAX_FEE_RATE_SAT_PER_KVB)?;
     Ok(u64::try_from(rate).ok().filter(|rate| *rate > 0))
 }
@@ -256,7 +257,7 @@ fn refusal(reject: &TxReject) -> RpcError {
 }
 
 /// Reason and evidence, joined as `ValidationState::ToString` does.
-fn details(reject: &TxReject) -> String {
+pub(super) fn details(reject: &TxReject) -> String {
     if reject.debug.is_empty() {
         reject.reason.clone()
     } else {
@@ -264,158 +265,5 @@ fn details(reject: &TxReject) -> String {
     }
 }
 
-fn test_accept(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
-    let texts = args.value(0).and_then(Value::elements).unwrap_or_default();
-    if !(1..=PACKAGE_MAX).contains(&texts.len()) {
-        return Err(RpcError::new(
-            Code::InvalidParameter,
-            format!("Array must contain between 1 and {PACKAGE_MAX} transactions."),
-        ));
-    }
-    let max_fee_rate = max_fee_rate(args)?;
-    let mut txs = Vec::with_capacity(texts.len());
-    for text in texts {
-        if text.type_name() != "string" {
-            let found = text.type_name();
-            let message = format!("JSON value of type {found} is not of expected type string");
-            return Err(RpcError::new(Code::Type, message));
-        }
-        let decode = |raw| Transaction::parse(raw, rpc.params.encoding).ok();
-        let tx = text.hex().and_then(decode).ok_or_else(|| {
-            let shown: String = text.string().unwrap_or_default().chars().take(SHOWN_MAX).collect();
-            let message =
-                format!("TX decode failed: {shown} Make sure the tx has at least one input.");
-            RpcError::new(Code::Deserialization, message)
-        })?;
-        txs.push(tx);
-    }
-    Ok(Job::call(args, move |node, out| {
-        if let Some(error) = package_error(&txs).filter(|_| txs.len() > 1) {
-            write_package_error(&txs, error, out);
-            return Ok(());
-        }
-        let raws = txs.iter().map(|tx| tx.bytes().to_vec()).collect();
-        let verdicts = node.engine.test_accept(raws, max_fee_rate);
-        // Of several it is the package that would be too large.
-        let is_too_large = |verdict: &TestAccept| {
-            verdict.reject.as_ref().is_some_and(|reject| reject.reason == TOO_LARGE_CLUSTER)
-        };
-        if txs.len() > 1 && verdicts.iter().any(is_too_large) {
-            write_package_error(&txs, TOO_LARGE_CLUSTER, out);
-            return Ok(());
-        }
-        // Of several the first that fails ends the look at all of them, as in Core.
-        let is_refused = |verdict: &TestAccept| {
-            let reject = verdict.reject.as_ref();
-            reject.is_some_and(|reject| reject.code != TxRejectCode::MaxFeeExceeded)
-        };
-        let failed = verdicts.iter().position(is_refused).filter(|_| txs.len() > 1);
-        let mut list = Json::new(out).array();
-        let mut stopped = false;
-        for (index, (tx, verdict)) in txs.iter().zip(&verdicts).enumerate() {
-            let mut is_open = stopped || failed.is_some_and(|failed| failed != index);
-            let was_open = is_open;
-            write_verdict(tx, verdict, &mut is_open, list.item());
-            stopped |= is_open && !was_open;
-        }
-        list.end();
-        Ok(())
-    }))
-}
-
-/// What is wrong with several transactions as such (Core `policy/packages.cpp`, `IsWellFormedPackage`).
-fn package_error(txs: &[Transaction]) -> Option<&'static str> {
-    let weight: usize = txs.iter().map(|tx| tx.view().weight()).sum();
-    if txs.len() > 1 && weight > PACKAGE_WEIGHT_MAX {
-        return Some("package-too-large");
-    }
-    let txids: Vec<Txid> = txs.iter().map(|tx| tx.view().txid()).collect();
-    let mut later: HashSet<&Txid> = txids.iter().collect();
-    if later.len() != txids.len() {
-        return Some("package-contains-duplicates");
-    }
-    for (tx, txid) in txs.iter().zip(&txids) {
-        if tx.view().inputs().any(|input| later.contains(&input.prevout.txid)) {
-            return Some("package-not-sorted");
-        }
-        later.remove(txid);
-    }
-    let mut spent = HashSet::new();
-    for tx in txs {
-        // Twice within one transaction is a fault of that one.
-        let own: HashSet<_> = tx.view().inputs().map(|input| input.prevout).collect();
-        if own.is_empty() || own.iter().any(|prevout| spent.contains(prevout)) {
-            return Some("conflict-in-package");
-        }
-        spent.extend(own);
-    }
-    None
-}
-
-fn write_package_error(txs: &[Transaction], error: &str, out: &mut Vec<u8>) {
-    let mut list = Json::new(out).array();
-    for tx in txs {
-        let view = tx.view();
-        let mut object = list.item().object();
-        object.key("txid").text(view.txid());
-        object.key("wtxid").text(view.wtxid());
-        object.key("package-error").string(error);
-        object.end();
-    }
-    list.end();
-}
-
-/// Writes one verdict. Once a transaction pays too much, what follows is left open, since its
-/// ancestors would not be submitted.
-fn write_verdict(tx: &Transaction, verdict: &TestAccept, stopped: &mut bool, json: Json<'_>) {
-    let view = tx.view();
-    let wtxid = verdict.wtxid.unwrap_or_else(|| view.wtxid());
-    let mut object = json.object();
-    object.key("txid").text(verdict.txid.unwrap_or_else(|| view.txid()));
-    object.key("wtxid").text(wtxid);
-    if *stopped {
-        object.end();
-        return;
-    }
-    match &verdict.reject {
-        None => {
-            let vsize = i64::from(verdict.vsize.max(1));
-            object.key("allowed").bool(true);
-            object.key("vsize_adjusted").int(verdict.vsize);
-            object.key("vsize").int(verdict.vsize);
-            object.key("vsize_bip141").count(view.weight().div_ceil(4));
-            let mut fees = object.key("fees").object();
-            fees.key("base").amount(verdict.fee_sat);
-            fees.key("effective-feerate").amount(verdict.fee_sat.saturating_mul(1000) / vsize);
-            let mut includes = fees.key("effective-includes").array();
-            includes.item().text(wtxid);
-            includes.end();
-            fees.end();
-        }
-        Some(reject) if reject.code == TxRejectCode::MaxFeeExceeded => {
-            object.key("allowed").bool(false);
-            object.key("reject-reason").string("max-fee-exceeded");
-            *stopped = true;
-        }
-        Some(reject) => {
-            object.key("allowed").bool(false);
-            if reject.code == TxRejectCode::MissingInputs {
-                object.key("reject-reason").string("missing-inputs");
-            } else {
-                object.key("reject-reason").string(&reject.reason);
-                object.key("reject-details").string(&details(reject));
-            }
-        }
-    }
-    object.end();
-}
-
 /// 0.10 coins (`node/transaction.h`, `DEFAULT_MAX_RAW_TX_FEE_RATE`).
 const DEFAULT_MAX_FEE_RATE_SAT_PER_KVB: i64 = 10_000_000;
-/// `policy/packages.h`, `MAX_PACKAGE_WEIGHT`.
-const PACKAGE_WEIGHT_MAX: usize = 404_000;
-const TOO_LARGE_CLUSTER: &str = "too-large-cluster";
-/// `policy/packages.h`, `MAX_PACKAGE_COUNT`.
-const PACKAGE_MAX: usize = 25;
-/// How much of undecodable data an error repeats: more than any transaction that is relayed has.
-const SHOWN_MAX: usize = 1 << 20;

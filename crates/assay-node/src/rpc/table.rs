@@ -6,7 +6,7 @@ use super::args::Args;
 use super::{Job, Rpc};
 use super::{
     blocks, branches, chain, coins, control, deployments, describe, fees, generate, index, mempool,
-    mempool_file, mining, network, orphans, peers, proof, raw, relatives, scan, sign_raw,
+    mempool_file, mining, network, orphans, packages, peers, proof, raw, relatives, scan, sign_raw,
     statistics, submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
@@ -263,7 +263,8 @@ const METHODS: &[&Method] = &[
     &raw::DECODERAWTRANSACTION,
     &transactions::GETRAWTRANSACTION,
     &submit::SENDRAWTRANSACTION,
-    &submit::TESTMEMPOOLACCEPT,
+    &packages::SUBMITPACKAGE,
+    &packages::TESTMEMPOOLACCEPT,
 ];
 
 /// An argument that must be given.

@@ -204,14 +204,18 @@ impl Shared {
         }
     }
 
-    /// The least fee rate that the mempool takes; looked at once a second, for all peers.
+    /// The least fee rate that the mempool takes where it is more than that of relay, or 0; looked at once a second, for all
+    /// peers.
     fn fee_rate_min(&self, now_us: u64) -> u64 {
         let mut timers = self.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
         let (rate, at_us) = timers.fee_rate;
         if at_us != 0 && now_us.abs_diff(at_us) < 1_000_000 {
             return rate;
         }
-        let rate = self.engine.mempool_info().min_fee_sat_per_kvb;
+        let info = self.engine.mempool_info();
+        // Only what the mempool has come to ask for beyond the least rate is worth hiding.
+        let is_more = info.min_fee_sat_per_kvb > info.min_relay_fee_sat_per_kvb;
+        let rate = if is_more { info.min_fee_sat_per_kvb } else { 0 };
         timers.fee_rate = (rate, now_us);
         rate
     }

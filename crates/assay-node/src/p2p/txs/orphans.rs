@@ -184,16 +184,25 @@ impl Orphans {
     pub(super) fn left(&mut self, peer: u64) {
         let Some(share) = self.peers.get(&peer) else { return };
         let wtxids: Vec<Wtxid> = share.order.iter().map(|(_, _, wtxid)| *wtxid).collect();
+        let count = wtxids.len();
+        tracing::debug!(target: "txpackages", "Erased {count} orphan transaction(s) from peer={peer}");
         wtxids.iter().for_each(|wtxid| self.remove_announcement(wtxid, peer));
         self.limit();
     }
 
     /// Forgets those that spend what a block has spent: they are in it, or void now.
     pub(super) fn block_spent(&mut self, outpoints: impl Iterator<Item = OutPoint>) {
+        let mut count = 0;
         for outpoint in outpoints {
             for wtxid in self.spenders.get(&outpoint).cloned().unwrap_or_default() {
-                self.remove(&wtxid);
+                count += u32::from(self.remove(&wtxid));
             }
+        }
+        if count > 0 {
+            tracing::debug!(
+                target: "txpackages",
+                "Erased {count} orphan transaction(s) included or conflicted by block"
+            );
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use assay_engine::{RelayId, TxFault, TxReject};
+use assay_engine::{PackageVerdict, RelayId, TxFault, TxReject};
 use assay_wire::{Transaction, Txid, Wtxid};
 
 use super::super::Shared;
@@ -257,7 +257,31 @@ impl Shared {
         peers.into_iter().for_each(|peer| self.reconsider(peer));
     }
 
-    fn judge_package(&self, _package: &Package) {}
+    fn judge_package(&self, package: &Package) {
+        let Package { parent, child, sender } = package;
+        let raws = [parent, child].map(|tx| tx.bytes().to_vec());
+        let Ok(outcome) = self.engine.submit_package(raws.into(), None) else { return };
+        let verdict = if outcome.reject.is_none() { "accepted" } else { "rejected" };
+        tracing::debug!(
+            target: "txpackages",
+            "package evaluation for parent {} (wtxid={}, sender={sender}) + child {} (wtxid={}, sender={sender}): \
+             package {verdict}",
+            parent.view().txid(), parent.view().wtxid(), child.view().txid(), child.view().wtxid(),
+        );
+        if outcome.reject.is_some() {
+            self.txs.lock().reconsiderable.insert(&package_name(parent, child));
+        }
+        // The child first: it is no orphan any more when its parent has come.
+        for (tx, found) in [parent, child].into_iter().zip(&outcome.txs).rev() {
+            match &found.verdict {
+                PackageVerdict::Admitted(_) => self.tx_admitted(*sender, tx),
+                PackageVerdict::Rejected(reject) => {
+                    self.tx_rejected(*sender, tx, reject, false);
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 impl Table {

@@ -1,0 +1,308 @@
+//! Several transactions at once: whether they would be admitted, and handing in a child with its parents (Core
+//! `rpc/mempool.cpp`).
+
+use std::collections::BTreeSet;
+
+use assay_engine::{
+    PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict, RelayId,
+    TxReject, TxRejectCode, is_child_with_parents_tree,
+};
+use assay_wire::{Transaction, Txid};
+
+use super::args::Args;
+use super::script::burns;
+use super::submit::{MAX_FEE_RATE, burns_too_much, details, max_fee_rate};
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Rpc};
+use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
+
+pub(super) const TESTMEMPOOLACCEPT: Method = Method {
+    name: "testmempoolaccept",
+    category: "rawtransactions",
+    about: "Whether transactions would be admitted to the mempool. Several are judged together, parents \
+            before children; they may not compete with each other or with the mempool.",
+    args: &[
+        required("rawtxs", Kind::HexArray, "1 to 25 serialised transactions"),
+        MAX_FEE_RATE,
+    ],
+    result: "\
+[                                          (json array) One element per transaction
+  {                                        (json object)
+    \"txid\" : \"hex\",                        (string) The transaction id
+    \"wtxid\" : \"hex\",                       (string) Hash with witnesses
+    \"package-error\" : \"str\",               (string, optional) What is wrong with all of them together; nothing else follows then
+    \"allowed\" : true|false,                (boolean, optional) Whether it would be admitted; absent where another one is at fault
+    \"vsize_adjusted\" : n,                  (numeric, optional) Virtual size, more where signature operations count for more, if allowed
+    \"vsize\" : n,                           (numeric, optional) The same
+    \"vsize_bip141\" : n,                    (numeric, optional) Virtual size (BIP141)
+    \"fees\" : {                             (json object, optional) If allowed
+      \"base\" : n,                          (numeric) The fee
+      \"effective-feerate\" : n,             (numeric) Fee per 1,000 virtual bytes, prioritisetransaction included
+      \"effective-includes\" : [ \"hex\" ]     (json array) The wtxid
+    },
+    \"reject-reason\" : \"str\",               (string, optional) Why not, if not
+    \"reject-details\" : \"str\"               (string, optional) The same with evidence
+  },
+  ...
+]",
+    example: "[\"signedhex\"]",
+    prepare: test_accept,
+};
+
+pub(super) const SUBMITPACKAGE: Method = Method {
+    name: "submitpackage",
+    category: "rawtransactions",
+    about: "Checks a transaction together with some of its unconfirmed parents and adds them to the mempool. Each may \
+            enter by itself; the others by what they pay together. Not on Bitcoin Cash.",
+    args: &[
+        required(
+            "package",
+            Kind::HexArray,
+            "1 to 25 serialised transactions, the child last; its parents may not depend on each other",
+        ),
+        MAX_FEE_RATE,
+        optional(
+            "maxburnamount",
+            Kind::Amount,
+            Need::Default("\"0.00\""),
+            "Reject transactions with unspendable outputs above this amount",
+        ),
+    ],
+    result: "\
+{                                        (json object)
+  \"package_msg\" : \"str\",               (string) \"success\" when all are in the mempool
+  \"tx-results\" : {                     (json object) One member per transaction
+    \"wtxid\" : {                        (json object) By its hash with witnesses
+      \"txid\" : \"hex\",                  (string) The transaction id
+      \"other-wtxid\" : \"hex\",           (string, optional) What the mempool has of the same id with another witness; this one is ignored
+      \"vsize_adjusted\" : n,            (numeric, optional) Virtual size, more where signature operations count for more
+      \"vsize\" : n,                     (numeric, optional) The same
+      \"vsize_bip141\" : n,              (numeric, optional) Virtual size (BIP141)
+      \"fees\" : {                       (json object, optional) What it pays
+        \"base\" : n,                    (numeric) The fee
+        \"effective-feerate\" : n,       (numeric, optional) Fee per 1,000 virtual bytes that counted, unless it was there before
+        \"effective-includes\" : [       (json array, optional) Whose fees and sizes those are
+          \"hex\", ...                   (string) Hash with witnesses
+        ]
+      },
+      \"error\" : \"str\"                  (string, optional) Why it is not in the mempool
+    },
+    ...
+  },
+  \"replaced-transactions\" : [          (json array) What has gone for them
+    \"hex\", ...                         (string) The transaction id
+  ]
+}",
+    example: "[\"rawparent\", \"rawchild\"]",
+    prepare: submit_package,
+};
+
+fn test_accept(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+    let texts = elements(args)?;
+    let max_fee_rate = max_fee_rate(args)?;
+    let txs = texts.iter().map(|text| decode(rpc, *text)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Job::call(args, move |node, out| {
+        let outcome =
+            node.engine.test_package(raws(&txs)).map_err(|reject| undecodable(&reject))?;
+        let package_error = outcome.reject.as_ref().filter(|one| one.fault == PackageFault::Policy);
+        let is_cash = node.rpc.params.cash.is_some();
+        let mut stopped = false;
+        let mut list = Json::new(out).array();
+        for (tx, one) in txs.iter().zip(&outcome.txs) {
+            let mut object = list.item().object();
+            object.key("txid").text(one.txid);
+            object.key("wtxid").text(one.wtxid);
+            if let Some(error) = package_error {
+                object.key("package-error").string(&package_details(error));
+            }
+            let is_dear = |fees: &PackageFees| {
+                max_fee_rate.is_some_and(|rate| fees.fee_sat > fee_at(rate, fees.vsize, is_cash))
+            };
+            // Once one pays too much, what follows is left open, since its ancestors would not be sent.
+            match &one.verdict {
+                PackageVerdict::Admitted(fees) if !stopped && is_dear(fees) => {
+                    object.key("allowed").bool(false);
+                    object.key("reject-reason").string("max-fee-exceeded");
+                    stopped = true;
+                }
+                PackageVerdict::Admitted(fees) if !stopped => {
+                    object.key("allowed").bool(true);
+                    write_size(fees.vsize, tx, &mut object);
+                    write_fees(fees, &mut object);
+                }
+                PackageVerdict::Rejected(reject) if !stopped => write_reject(reject, &mut object),
+                _ => {}
+            }
+            object.end();
+        }
+        list.end();
+        Ok(())
+    }))
+}
+
+fn write_reject(reject: &TxReject, object: &mut Object<'_>) {
+    object.key("allowed").bool(false);
+    if reject.code == TxRejectCode::MissingInputs {
+        object.key("reject-reason").string("missing-inputs");
+    } else {
+        object.key("reject-reason").string(&reject.reason);
+        object.key("reject-details").string(&details(reject));
+    }
+}
+
+fn submit_package(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+    if rpc.params.cash.is_some() {
+        return Err(RpcError::new(Code::Misc, "Packages are not known on this chain"));
+    }
+    let texts = elements(args)?;
+    let max_fee_rate = max_fee_rate(args)?;
+    let max_burn = args.amount(2)?.unwrap_or(0);
+    let mut txs = Vec::with_capacity(texts.len());
+    for text in texts {
+        let tx = decode(rpc, text)?;
+        let burnt = |script: &[u8], value| value > max_burn && burns(&rpc.params, script);
+        if tx.view().outputs().any(|output| burnt(output.script_pubkey, output.value)) {
+            return Err(burns_too_much());
+        }
+        txs.push(tx);
+    }
+    if txs.len() > 1 && !is_child_with_parents_tree(&txs) {
+        return Err(RpcError::new(
+            Code::Verify,
+            "package topology disallowed. not child-with-parents or parents depend on each other.",
+        ));
+    }
+    Ok(Job::call(args, move |node, out| {
+        let outcome = node.engine.submit_package(raws(&txs), max_fee_rate);
+        let outcome = outcome.map_err(|reject| undecodable(&reject))?;
+        let txids = outcome.txs.iter().map(|tx| tx.txid);
+        txids
+            .filter(|txid| node.engine.is_unconfirmed(&RelayId::Txid(*txid)))
+            .for_each(|txid| node.broadcast(txid));
+        write_outcome(&txs, &outcome, out);
+        Ok(())
+    }))
+}
+
+fn write_outcome(txs: &[Transaction], outcome: &PackageOutcome, out: &mut Vec<u8>) {
+    let message = outcome.reject.as_ref().map(package_details);
+    let mut object = Json::new(out).object();
+    object.key("package_msg").string(message.as_deref().unwrap_or("success"));
+    let mut results = object.key("tx-results").object();
+    let mut replaced: BTreeSet<Txid> = BTreeSet::new();
+    for (tx, one) in txs.iter().zip(&outcome.txs) {
+        let mut result = results.key(one.wtxid).object();
+        write_result(tx, one, &mut result);
+        result.end();
+        if let PackageVerdict::Admitted(fees) = &one.verdict {
+            replaced.extend(&fees.replaced);
+        }
+    }
+    results.end();
+    let mut list = object.key("replaced-transactions").array();
+    for txid in replaced {
+        list.item().text(txid);
+    }
+    list.end();
+    object.end();
+}
+
+fn write_result(tx: &Transaction, one: &PackageTx, object: &mut Object<'_>) {
+    object.key("txid").text(one.txid);
+    match &one.verdict {
+        PackageVerdict::Admitted(fees) => {
+            write_size(fees.vsize, tx, object);
+            write_fees(fees, object);
+        }
+        PackageVerdict::Known { vsize, fee_sat } => {
+            write_size(*vsize, tx, object);
+            let mut fees = object.key("fees").object();
+            fees.key("base").amount(*fee_sat);
+            fees.end();
+        }
+        PackageVerdict::OtherWitness(wtxid) => {
+            object.key("other-wtxid").text(wtxid);
+        }
+        PackageVerdict::Rejected(reject) => {
+            object.key("error").string(&details(reject));
+        }
+        PackageVerdict::NotValidated => {
+            object.key("error").string("package-not-validated");
+        }
+    }
+}
+
+fn write_size(vsize: u32, tx: &Transaction, object: &mut Object<'_>) {
+    object.key("vsize_adjusted").int(vsize);
+    object.key("vsize").int(vsize);
+    object.key("vsize_bip141").count(tx.view().weight().div_ceil(4));
+}
+
+fn write_fees(paid: &PackageFees, object: &mut Object<'_>) {
+    let mut fees = object.key("fees").object();
+    fees.key("base").amount(paid.fee_sat);
+    fees.key("effective-feerate").amount(paid.effective_sat_per_kvb());
+    let mut includes = fees.key("effective-includes").array();
+    for wtxid in &paid.effective_of {
+        includes.item().text(wtxid);
+    }
+    includes.end();
+    fees.end();
+}
+
+/// Reason and evidence, joined as `ValidationState::ToString` does.
+fn package_details(reject: &PackageReject) -> String {
+    if reject.debug.is_empty() {
+        reject.reason.clone()
+    } else {
+        format!("{}, {}", reject.reason, reject.debug)
+    }
+}
+
+/// What a fee rate comes to: Core rounds up, Bitcoin Cash Node down.
+fn fee_at(sat_per_kvb: u64, vsize: u32, is_cash: bool) -> i64 {
+    let millis = u128::from(sat_per_kvb) * u128::from(vsize);
+    let fee = if is_cash { millis / 1000 } else { millis.div_ceil(1000) };
+    i64::try_from(fee).unwrap_or(i64::MAX)
+}
+
+fn elements<'a>(args: &Args<'a>) -> Result<Vec<Value<'a>>, RpcError> {
+    let texts = args.value(0).and_then(Value::elements).unwrap_or_default();
+    if (1..=PACKAGE_MAX).contains(&texts.len()) {
+        return Ok(texts);
+    }
+    let text = format!("Array must contain between 1 and {PACKAGE_MAX} transactions.");
+    Err(RpcError::new(Code::InvalidParameter, text))
+}
+
+fn decode(rpc: &Rpc, text: Value<'_>) -> Result<Transaction, RpcError> {
+    if text.type_name() != "string" {
+        let found = text.type_name();
+        let message = format!("JSON value of type {found} is not of expected type string");
+        return Err(RpcError::new(Code::Type, message));
+    }
+    let parse = |raw| Transaction::parse(raw, rpc.params.encoding).ok();
+    text.hex().and_then(parse).ok_or_else(|| {
+        let shown: String = text.string().unwrap_or_default().chars().take(SHOWN_MAX).collect();
+        decode_failed(&shown)
+    })
+}
+
+fn decode_failed(shown: &str) -> RpcError {
+    let text = format!("TX decode failed: {shown} Make sure the tx has at least one input.");
+    RpcError::new(Code::Deserialization, text)
+}
+
+/// What was decoded once cannot fail to be decoded again.
+fn undecodable(reject: &TxReject) -> RpcError {
+    decode_failed(&reject.debug)
+}
+
+fn raws(txs: &[Transaction]) -> Vec<Vec<u8>> {
+    txs.iter().map(|tx| tx.bytes().to_vec()).collect()
+}
+
+/// `policy/packages.h`, `MAX_PACKAGE_COUNT`.
+const PACKAGE_MAX: usize = 25;
+/// How much of undecodable data an error repeats: more than any transaction that is relayed has.
+const SHOWN_MAX: usize = 1 << 20;
