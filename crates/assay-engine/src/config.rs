@@ -66,6 +66,9 @@ pub struct Config {
     /// Whether somebody follows the chain and the mempool: connected blocks then stay in memory until they are taken
     /// (128 MiB, or a single block), and changes of the mempool are kept (35 MB).
     pub is_followed: bool,
+    /// Whether transactions that are handed in are kept for announcing:
+    /// [`Engine::take_handed_in`](crate::Engine::take_handed_in) must be called now and then.
+    pub has_peers: bool,
     /// Whether [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. Reading it again is up to the owner of the
     /// engine: [`Engine::load_mempool`](crate::Engine::load_mempool).
     pub persist_mempool: bool,
@@ -162,6 +165,7 @@ impl Config {
             },
             mining: MiningConfig::new(4 * params.block_vsize_max()),
             is_followed: false,
+            has_peers: false,
             persist_mempool: true,
             params,
         }

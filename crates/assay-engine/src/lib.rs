@@ -73,7 +73,7 @@ pub use error::{ControlError, EngineError, OpenError};
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
 pub use mempool::{
-    MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolLoad, MiningChunk,
+    MempoolDelta, MempoolFileDamage, MempoolFileError, MempoolImport, MempoolLoad, MiningChunk,
     UNCONFIRMED_HEIGHT, UnconfirmedTx, is_child_with_parents_tree,
 };
 pub use mining::{BlockTemplate, LastTemplate, Selection, TemplateOptions, TemplateTx};

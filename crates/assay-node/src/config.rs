@@ -195,6 +195,7 @@ impl NodeConfig {
         }
         config.persist_mempool = self.persist_mempool;
         config.is_followed = self.index.is_some();
+        config.has_peers = self.p2p.is_some();
         config
     }
 

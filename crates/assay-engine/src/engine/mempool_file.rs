@@ -11,23 +11,19 @@ use assay_store::defect::{Point, point};
 use assay_store::{ReplaceError, read_file, replace_file};
 
 use super::Engine;
-use crate::mempool::{Candidate, MempoolFileError, MempoolLoad, Reader, Saved, Wish, write};
+use crate::mempool::{
+    Candidate, MempoolFileError, MempoolImport, MempoolLoad, Reader, Saved, Wish, write,
+};
 
 /// Name of the file in the chain's folder.
 const FILE_NAME: &str = "mempool.dat";
 /// Transactions that are admitted while others wait.
 const BATCH_TXS: usize = 500;
 
-/// What is taken over from a file besides the transactions.
-#[derive(Clone, Copy)]
-struct Import {
-    use_current_time: bool,
-    apply_fee_deltas: bool,
-}
-
-impl Import {
+impl MempoolImport {
     /// Of the node's own file.
-    const OWN: Self = Self { use_current_time: false, apply_fee_deltas: true };
+    const OWN: Self =
+        Self { use_current_time: false, apply_fee_deltas: true, apply_unbroadcast: true };
 }
 
 impl Engine {
@@ -50,7 +46,7 @@ impl Engine {
         let path = self.mempool_path();
         let outcome = match read_file(&*self.io, &path) {
             Ok(None) => Ok(MempoolLoad::default()),
-            Ok(Some(bytes)) => self.load_from(&path, bytes, Import::OWN),
+            Ok(Some(bytes)) => self.load_from(&path, bytes, MempoolImport::OWN),
             Err(error) => Err(error.into()),
         };
         if !matches!(&outcome, Ok(load) if load.is_interrupted) {
@@ -59,46 +55,44 @@ impl Engine {
         outcome
     }
 
-    /// Admits what a mempool file holds; `use_current_time` makes all of it arrive now, `apply_fee_deltas` has transactions
-    /// count as paying what they counted for where it was saved.
+    /// Admits what a mempool file holds. What is taken over besides the transactions is up to `import`.
     ///
     /// # Errors
     /// When the file cannot be read at all.
     pub fn import_mempool(
         &self,
         path: &Path,
-        use_current_time: bool,
-        apply_fee_deltas: bool,
+        import: MempoolImport,
     ) -> Result<MempoolLoad, MempoolFileError> {
         // Not through the store's files: this one is somebody else's, and may be read-only.
         let bytes = std::fs::read(path)
             .map_err(|source| ReplaceError { path: path.to_path_buf(), source })?;
-        self.load_from(path, bytes, Import { use_current_time, apply_fee_deltas })
+        self.load_from(path, bytes, import)
     }
 
     fn load_from(
         &self,
         path: &Path,
         bytes: Vec<u8>,
-        import: Import,
+        import: MempoolImport,
     ) -> Result<MempoolLoad, MempoolFileError> {
         let mut load = MempoolLoad::default();
         match Reader::new(path, bytes, self.chain.params().encoding)? {
             Ok(reader) => self.admit_saved(reader, import, &mut load),
             Err(damage) => load.damage = Some(damage),
         }
-        let MempoolLoad { admitted, refused, expired, known, damage, .. } = &load;
+        let MempoolLoad { admitted, refused, expired, known, unbroadcast, damage, .. } = &load;
         if let Some(damage) = damage {
             tracing::warn!("{damage}; what comes before that is taken");
         }
         tracing::info!(
             "Imported mempool transactions from file: {admitted} succeeded, {refused} failed, {expired} expired, \
-             {known} already there, 0 waiting for initial broadcast"
+             {known} already there, {unbroadcast} waiting for initial broadcast"
         );
         Ok(load)
     }
 
-    fn admit_saved(&self, mut reader: Reader, import: Import, load: &mut MempoolLoad) {
+    fn admit_saved(&self, mut reader: Reader, import: MempoolImport, load: &mut MempoolLoad) {
         tracing::info!("Loading {} mempool transactions from file...", reader.count);
         let mut batch = Vec::with_capacity(BATCH_TXS);
         loop {
@@ -131,10 +125,20 @@ impl Engine {
                 break;
             }
         }
-        if import.apply_fee_deltas && load.damage.is_none() {
-            for (txid, delta_sat) in reader.deltas_sat() {
-                self.lock().mempool.prioritise(txid, delta_sat);
+        if load.damage.is_some() {
+            return;
+        }
+        let (deltas_sat, unbroadcast) = reader.rest();
+        let mut state = self.lock();
+        if import.apply_fee_deltas {
+            for (txid, delta_sat) in deltas_sat {
+                state.mempool.prioritise(txid, delta_sat);
             }
+        }
+        if import.apply_unbroadcast && self.chain.config.has_peers {
+            let restored = unbroadcast.into_iter();
+            let restored = restored.filter(|txid| state.mempool.restore_unbroadcast(*txid));
+            load.unbroadcast = restored.count() as u64;
         }
     }
 
@@ -168,9 +172,11 @@ impl Engine {
         let start = Instant::now();
         // One at a time, as they would write to the same file.
         let _saving = self.saving_mempool.lock();
-        let (txs, deltas_sat) = {
+        let (txs, deltas_sat, unbroadcast) = {
             let state = self.lock();
-            (state.mempool.in_topological_order(), state.mempool.absent_fee_deltas_sat())
+            let pool = &state.mempool;
+            let unbroadcast = pool.unbroadcast().iter().copied().collect();
+            (pool.in_topological_order(), pool.absent_fee_deltas_sat(), unbroadcast)
         };
         point(Point::MempoolSave);
         let copied = start.elapsed();
@@ -179,7 +185,7 @@ impl Engine {
         // No secret: the key keeps virus scanners from finding things in the file.
         let key = RandomState::new().build_hasher().finish().to_le_bytes();
         let key = self.chain.params().cash.is_none().then_some(key);
-        let bytes = replace_file(&*self.io, &path, write(txs, deltas_sat, key))?;
+        let bytes = replace_file(&*self.io, &path, write(txs, deltas_sat, unbroadcast, key))?;
         tracing::info!(
             "Dumped mempool: {:.3}s to copy, {:.3}s to dump, {bytes} bytes dumped to file",
             copied.as_secs_f64(),

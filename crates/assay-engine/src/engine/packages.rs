@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::mempool::{Candidate, Wish, check_form, not_validated, trial_outcome};
-use crate::package::{PackageFault, PackageOutcome, PackageReject};
+use crate::package::{PackageFault, PackageOutcome, PackageReject, PackageTx, PackageVerdict};
 use crate::types::TxReject;
 
 impl Engine {
@@ -17,7 +17,19 @@ impl Engine {
         raws: Vec<Vec<u8>>,
         fee_sat_per_kvb_max: Option<u64>,
     ) -> Result<PackageOutcome, TxReject> {
-        self.judge_package(raws, Wish { fee_sat_per_kvb_max, is_trial: false })
+        let outcome = self.judge_package(raws, Wish { fee_sat_per_kvb_max, is_trial: false })?;
+        let is_new = |tx: &PackageTx| matches!(tx.verdict, PackageVerdict::Admitted(_));
+        let txids: Vec<_> = outcome.txs.iter().map(|tx| (tx.txid, is_new(tx))).collect();
+        self.note_handed_in(&txids);
+        Ok(outcome)
+    }
+
+    /// The same for transactions of peers, which announce them themselves.
+    ///
+    /// # Errors
+    /// When the bytes of one are not a transaction.
+    pub fn take_package(&self, raws: Vec<Vec<u8>>) -> Result<PackageOutcome, TxReject> {
+        self.judge_package(raws, Wish { fee_sat_per_kvb_max: None, is_trial: false })
     }
 
     /// What would become of transactions that depend on each other or not, each by what it pays; admits nothing. The first

@@ -28,16 +28,12 @@ impl Engine {
         find(&self.lock_tree().mempool, id).is_some()
     }
 
-    /// What names an unconfirmed transaction with its witness.
-    pub fn unconfirmed_wtxid(&self, txid: &Txid) -> Option<Wtxid> {
-        self.lock_tree().mempool.get(txid).map(|entry| entry.wtxid)
-    }
-
-    /// A transaction of the mempool that was there when [`Engine::relay_order`] gave this moment.
+    /// A transaction of the mempool that was there when [`Engine::relay_order`] gave this moment, or was in a block before
+    /// (Core `txmempool.cpp`, `info_for_relay`).
     pub fn transaction_before(&self, id: &RelayId, moment: u64) -> Option<Arc<Transaction>> {
         let state = self.lock_tree();
         let (_, entry) = find(&state.mempool, id)?;
-        (entry.order < moment).then(|| Arc::clone(&entry.tx))
+        (entry.was_confirmed || entry.order < moment).then(|| Arc::clone(&entry.tx))
     }
 
     /// Those of these transactions that are in the mempool, in the order in which they are best announced: what miners take
@@ -60,9 +56,29 @@ impl Engine {
         (in_relay_order(pool, all), pool.next_order())
     }
 
-    /// A transaction was handed in here: it is announced until a peer has fetched it.
-    pub fn set_unbroadcast(&self, txid: Txid, is_unbroadcast: bool) {
-        self.lock_tree().mempool.set_unbroadcast(txid, is_unbroadcast);
+    /// Transactions that were handed in since the last call, to be announced now; none without
+    /// [`Config::has_peers`](crate::Config::has_peers).
+    pub fn take_handed_in(&self) -> Vec<Wtxid> {
+        self.lock_tree().mempool.take_handed_in()
+    }
+
+    /// A transaction that is here was handed in again, perhaps with another witness.
+    pub fn handed_in_again(&self, txid: Txid) {
+        self.note_handed_in(&[(txid, false)]);
+    }
+
+    /// Transactions were handed in; with each whether it is new.
+    pub(super) fn note_handed_in(&self, txids: &[(Txid, bool)]) {
+        if !self.chain.config.has_peers || txids.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        txids.iter().for_each(|(txid, is_new)| state.mempool.hand_in(*txid, *is_new));
+    }
+
+    /// A peer has fetched a transaction: others will have it from there.
+    pub fn was_fetched(&self, txid: &Txid) {
+        self.lock_tree().mempool.was_fetched(txid);
     }
 
     /// Transactions that were handed in here and that no peer has fetched.

@@ -43,6 +43,9 @@ impl Engine {
         let candidates = self.chain.admission.parse_all(raws);
         let wish = Wish { fee_sat_per_kvb_max, is_trial: false };
         let (verdicts, work) = self.admit_in_turn(candidates, wish);
+        let admitted = verdicts.iter().flatten();
+        let admitted: Vec<_> = admitted.map(|admitted| (admitted.txid, admitted.is_new)).collect();
+        self.note_handed_in(&admitted);
         let verdicts = verdicts.into_iter().map(|verdict| verdict.map(|admitted| admitted.txid));
         (verdicts.collect(), work)
     }

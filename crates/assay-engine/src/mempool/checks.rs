@@ -138,6 +138,7 @@ impl Admission {
             verified: Flags::NONE,
             sigchecks: 0,
             order: 0,
+            was_confirmed: rules.bypass_limits,
             usage_bytes: usage_bytes(candidate.tx()) + cluster_bytes,
             depends_on_height,
             lock_points: lock_points(view.tree, tx, coins, rules.block.height),

@@ -5,7 +5,6 @@
 //! endian. Version 2 puts a key of eight bytes, with its length, behind the version; each byte that
 //! follows is combined with that of the key at its position in the file, by exclusive or. Bitcoin Cash Node writes version 1 without the last list.
 //!
-//! Ids of transactions that were never sent are written as none, and passed over in reading.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,6 +37,17 @@ pub struct MempoolFileDamage {
     pub kind: ParseErrorKind,
 }
 
+/// What is taken over from a mempool file besides the transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MempoolImport {
+    /// Whether all arrive now, and not when the file says.
+    pub use_current_time: bool,
+    /// Whether they count as paying what they counted for where the file was saved.
+    pub apply_fee_deltas: bool,
+    /// Whether those that no peer has fetched there are announced here until one has.
+    pub apply_unbroadcast: bool,
+}
+
 /// What became of the transactions of a mempool file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MempoolLoad {
@@ -49,6 +59,8 @@ pub struct MempoolLoad {
     pub expired: u64,
     /// In the mempool already.
     pub known: u64,
+    /// Of those in the mempool: to be announced until a peer has fetched them.
+    pub unbroadcast: u64,
     /// Where the file is damaged; what comes before that was read.
     pub damage: Option<MempoolFileDamage>,
     /// Whether the engine closed before the end.
@@ -72,10 +84,11 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 /// The bytes of a file with these transactions, in chunks. Without a `key` it is as Bitcoin Cash Node writes it.
 ///
-/// `deltas_sat` are those of transactions that are not among them.
+/// `deltas_sat` are those of transactions that are not among them, `unbroadcast` those that no peer has fetched.
 pub(crate) fn write(
     txs: Vec<(Arc<Transaction>, u64, i64)>,
     deltas_sat: Vec<(Txid, i64)>,
+    unbroadcast: Vec<Txid>,
     key: Option<[u8; KEY_BYTES]>,
 ) -> impl Iterator<Item = Vec<u8>> {
     let mut head = match key {
@@ -106,8 +119,10 @@ pub(crate) fn write(
                     chunk.extend_from_slice(&txid.0);
                     chunk.extend_from_slice(&delta_sat.to_le_bytes());
                 }
-                // With Core: nothing waits for its first broadcast.
-                chunk.extend(key.map(|_| 0));
+                if key.is_some() {
+                    encode::compact_size(&mut chunk, unbroadcast.len() as u64);
+                    unbroadcast.iter().for_each(|txid| chunk.extend_from_slice(&txid.0));
+                }
                 is_done = true;
             }
         }
@@ -190,8 +205,19 @@ impl Reader {
         Ok(Saved { tx, time, fee_delta_sat })
     }
 
-    /// The fee deltas of other transactions, behind the last one; as far as they can be read.
-    pub(crate) fn deltas_sat(&mut self) -> Vec<(Txid, i64)> {
+    /// The fee deltas of other transactions, behind the last one, and the ids of those that no peer has fetched; as far as they
+    /// can be read.
+    pub(crate) fn rest(&mut self) -> (Vec<(Txid, i64)>, Vec<Txid>) {
+        let entry = |entry: &[u8; 40]| {
+            let (txid, delta) = entry.split_first_chunk::<32>()?;
+            Some((Txid(*txid), i64::from_le_bytes(delta.try_into().ok()?)))
+        };
+        let deltas_sat = self.list::<40>().iter().filter_map(entry).collect();
+        (deltas_sat, self.list::<32>().iter().map(|txid| Txid(*txid)).collect())
+    }
+
+    /// A count and so many entries, or as many as there are.
+    fn list<const SIZE: usize>(&mut self) -> Vec<[u8; SIZE]> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let (count, length) = match *rest {
             [0xfd, low, high, ..] => (u64::from(u16::from_le_bytes([low, high])), 3),
@@ -199,13 +225,10 @@ impl Reader {
             [count @ 0..0xfd, ..] => (u64::from(count), 1),
             _ => (0, 0),
         };
-        let entries = rest.get(length..).unwrap_or_default();
-        let (entries, _) = entries.as_chunks::<{ 32 + size_of::<i64>() }>();
-        let read = |entry: &[u8; 40]| {
-            let (txid, delta) = entry.split_first_chunk::<32>()?;
-            Some((Txid(*txid), i64::from_le_bytes(delta.try_into().ok()?)))
-        };
-        entries.iter().take(usize::try_from(count).unwrap_or(0)).filter_map(read).collect()
+        let (entries, _) = rest.get(length..).unwrap_or_default().as_chunks::<SIZE>();
+        let entries = &entries[..entries.len().min(usize::try_from(count).unwrap_or(0))];
+        self.at += length + entries.len() * SIZE;
+        entries.to_vec()
     }
 
     fn integer(&mut self) -> Result<u64, MempoolFileDamage> {
@@ -241,7 +264,7 @@ mod tests {
 
     fn file(count: u32, key: Option<[u8; 8]>) -> Vec<u8> {
         let txs = (0..count).map(|n| (Arc::new(tx(n)), 1_700_000_000 + u64::from(n), 5)).collect();
-        write(txs, Vec::new(), key).flatten().collect()
+        write(txs, Vec::new(), Vec::new(), key).flatten().collect()
     }
 
     fn read(bytes: Vec<u8>) -> (Vec<Saved>, Option<MempoolFileDamage>) {
@@ -285,17 +308,19 @@ mod tests {
     }
 
     #[test]
-    fn fee_deltas_of_absent_transactions_are_kept() {
+    fn fee_deltas_and_what_nobody_has_fetched_are_kept() {
         for key in [None, Some([9; 8])] {
             for count in [0u8, 1, 3] {
                 let deltas: Vec<_> =
                     (0..count).map(|id| (Txid([id; 32]), -7 * i64::from(id))).collect();
                 let txs = vec![(Arc::new(tx(1)), 1, 0)];
-                let bytes: Vec<u8> = write(txs, deltas.clone(), key).flatten().collect();
+                let sent: Vec<_> = (0..count).map(|id| Txid([id + 9; 32])).collect();
+                let bytes = write(txs, deltas.clone(), sent.clone(), key).flatten().collect();
                 let mut reader =
                     Reader::new(Path::new("f"), bytes, Encoding::Segwit).unwrap().unwrap();
                 assert!(reader.next().is_some() && reader.next().is_none());
-                assert_eq!(reader.deltas_sat(), deltas);
+                let sent = if key.is_some() { sent } else { Vec::new() };
+                assert_eq!(reader.rest(), (deltas, sent));
             }
         }
     }

@@ -44,7 +44,7 @@ pub(crate) use ahead::{SETTLING_ROUNDS, Wish};
 pub(crate) use candidate::{Admitted, Candidate, trial_verdict};
 pub(crate) use disconnected::DisconnectedTxs;
 pub(crate) use ephemeral::has_dust;
-pub use file::{MempoolFileDamage, MempoolFileError, MempoolLoad};
+pub use file::{MempoolFileDamage, MempoolFileError, MempoolImport, MempoolLoad};
 pub(crate) use file::{Reader, Saved, write};
 pub use journal::{MempoolDelta, UnconfirmedTx};
 pub use mining::MiningChunk;

@@ -47,6 +47,8 @@ pub(crate) struct Entry {
     pub(crate) sigchecks: u32,
     /// Order of admission: parents come before children.
     pub(crate) order: u64,
+    /// Whether a block had confirmed it: peers may know it from there.
+    pub(crate) was_confirmed: bool,
     /// Memory it is charged with.
     pub(crate) usage_bytes: u32,
     /// Whether a lower tip may forbid it: it has a lock time, or spends a coinbase.
@@ -85,6 +87,8 @@ pub(crate) struct Mempool {
     by_wtxid: HashMap<Wtxid, Txid>,
     /// Those that were handed in here and that no peer has fetched yet.
     unbroadcast: BTreeSet<Txid>,
+    /// Those that were handed in and are to be announced now.
+    handed_in: Vec<Wtxid>,
     vsize_total: u64,
     usage_bytes: u64,
     fee_total_sat: i64,
@@ -197,13 +201,28 @@ impl Mempool {
         &self.unbroadcast
     }
 
-    /// A transaction here is to be announced until a peer has fetched it, or has been fetched.
-    pub(crate) fn set_unbroadcast(&mut self, txid: Txid, is_unbroadcast: bool) {
-        if !is_unbroadcast {
-            self.unbroadcast.remove(&txid);
-        } else if self.entries.contains_key(&txid) {
+    /// A transaction was handed in: it is announced, and if it is new again and again until a peer has fetched it.
+    pub(crate) fn hand_in(&mut self, txid: Txid, is_new: bool) {
+        let Some(entry) = self.entries.get(&txid) else { return };
+        self.handed_in.push(entry.wtxid);
+        if is_new {
             self.unbroadcast.insert(txid);
         }
+    }
+
+    /// What is to be announced now.
+    pub(crate) fn take_handed_in(&mut self) -> Vec<Wtxid> {
+        std::mem::take(&mut self.handed_in)
+    }
+
+    /// A peer has fetched a transaction.
+    pub(crate) fn was_fetched(&mut self, txid: &Txid) {
+        self.unbroadcast.remove(txid);
+    }
+
+    /// A transaction was never fetched before a restart either.
+    pub(crate) fn restore_unbroadcast(&mut self, txid: Txid) -> bool {
+        self.entries.contains_key(&txid) && self.unbroadcast.insert(txid)
     }
 
     /// The transaction that spends `outpoint`.
@@ -335,7 +354,12 @@ impl Mempool {
     fn remove_entry(&mut self, txid: &Txid) {
         let Some(entry) = self.entries.remove(txid) else { return };
         self.by_wtxid.remove(&entry.wtxid);
-        self.unbroadcast.remove(txid);
+        if self.unbroadcast.remove(txid) {
+            tracing::debug!(
+                target: "mempool",
+                "Removed {txid} from set of unbroadcast txns before confirmation that txn was sent out"
+            );
+        }
         self.updates += 1;
         self.vsize_total -= u64::from(entry.vsize);
         self.usage_bytes -= u64::from(entry.usage_bytes);

@@ -5,7 +5,7 @@ use std::fs;
 use std::slice::from_ref;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_engine::{MempoolFileError, MempoolLoad};
+use assay_engine::{MempoolFileError, MempoolImport, MempoolLoad};
 use assay_wire::{Transaction, Txid};
 
 use crate::fixture::{Fixture, child, txid};
@@ -57,7 +57,7 @@ fn what_is_unconfirmed_at_the_end_is_so_at_the_next_start() {
     assert_eq!((f.mempool(), times(&f)), (all.clone(), before));
     let path = f.engine.save_mempool().unwrap();
     assert_eq!(fs::read(&path).unwrap()[..8], [2, 0, 0, 0, 0, 0, 0, 0]);
-    let load = f.engine.import_mempool(&path, false, false).unwrap();
+    let load = f.engine.import_mempool(&path, import(false)).unwrap();
     assert_eq!(load, MempoolLoad { known: 3, ..MempoolLoad::default() });
 
     // An engine that never read the file leaves it alone, and so does one that must not.
@@ -95,7 +95,7 @@ fn old_spent_and_unreadable_things_are_left_out() {
     assert_eq!(load, expected);
     assert_eq!(f.mempool(), HashSet::from([txid(&fresh)]));
     // As of now nothing is old.
-    let load = f.engine.import_mempool(&path, true, false).unwrap();
+    let load = f.engine.import_mempool(&path, import(true)).unwrap();
     assert_eq!((load.admitted, load.known, load.refused), (1, 1, 1));
 
     let f = f.reopen(false);
@@ -113,8 +113,12 @@ fn old_spent_and_unreadable_things_are_left_out() {
     fs::write(&path, [9; 40]).unwrap();
     let refused = f.engine.load_mempool();
     assert!(matches!(&refused, Err(MempoolFileError::Format { path: at }) if *at == path));
-    let missing = f.engine.import_mempool(&path.with_extension("none"), true, false);
+    let missing = f.engine.import_mempool(&path.with_extension("none"), import(true));
     assert!(matches!(missing, Err(MempoolFileError::Io(_))), "{missing:?}");
     let f = f.reopen(true);
     assert_eq!(f.engine.load_mempool().unwrap(), MempoolLoad::default(), "an empty mempool");
+}
+
+fn import(use_current_time: bool) -> MempoolImport {
+    MempoolImport { use_current_time, apply_fee_deltas: false, apply_unbroadcast: false }
 }

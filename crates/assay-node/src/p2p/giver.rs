@@ -238,7 +238,7 @@ impl Giver<'_> {
         } else {
             self.send(&Message::Tx(tx.bytes()))?;
         }
-        shared.was_fetched(tx.view().txid());
+        shared.engine.was_fetched(&tx.view().txid());
         Ok(true)
     }
 

@@ -230,6 +230,7 @@ fn go_rounds(shared: &Shared) {
     while !shared.engine.is_shutting_down() {
         thread::sleep(ROUND);
         shared.leave_the_silent();
+        shared.announce_handed_in();
         shared.round_of_all();
         shared.reconsider_all();
         shared.rebroadcast_if_due();

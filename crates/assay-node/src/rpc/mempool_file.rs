@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use assay_engine::MempoolImport;
+
 use super::Job;
 use super::table::{Kind, Method, Need, optional, required};
 use crate::jsonrpc::{Code, Json, RpcError};
@@ -37,8 +39,8 @@ pub(super) const SAVEMEMPOOL: Method = Method {
 pub(super) const IMPORTMEMPOOL: Method = Method {
     name: "importmempool",
     category: "blockchain",
-    about: "Offers the transactions of a mempool.dat file to the mempool. The set of transactions that were never \
-            broadcast is passed over: this node has none.",
+    about: "Offers the transactions of a mempool.dat file to the mempool. What else is taken over from it \
+            is up to the options.",
     args: &[
         required("filepath", Kind::Text, "The file"),
         optional(
@@ -47,7 +49,8 @@ pub(super) const IMPORTMEMPOOL: Method = Method {
             Need::Optional,
             "use_current_time (boolean, default=true): whether the transactions arrive now, or when the file \
              says; apply_fee_delta_priority (boolean, default=false): whether they count as paying what they \
-             counted for there; apply_unbroadcast_set has no effect",
+             counted for there; apply_unbroadcast_set (boolean, default=false): whether those that no peer had \
+             fetched there are announced until one has",
         ),
     ],
     result: "{}    (json object) Nothing",
@@ -56,7 +59,8 @@ pub(super) const IMPORTMEMPOOL: Method = Method {
         let path = PathBuf::from(args.string(0)?.into_owned());
         let use_current_time = args.option_or(1, "use_current_time", true)?;
         let apply_fee_deltas = args.option_or(1, "apply_fee_delta_priority", false)?;
-        args.option_or(1, "apply_unbroadcast_set", false)?;
+        let apply_unbroadcast = args.option_or(1, "apply_unbroadcast_set", false)?;
+        let import = MempoolImport { use_current_time, apply_fee_deltas, apply_unbroadcast };
         Ok(Job::call(args, move |node, out| {
             if node.engine.is_initial_block_download() {
                 let text = "Can only import the mempool after the block download and sync is done.";
@@ -64,7 +68,7 @@ pub(super) const IMPORTMEMPOOL: Method = Method {
             }
             let failed = "Unable to import mempool file, see debug log for details.";
             let failed = || RpcError::new(Code::Misc, failed);
-            let load = node.engine.import_mempool(&path, use_current_time, apply_fee_deltas);
+            let load = node.engine.import_mempool(&path, import);
             let load = load.map_err(|error| {
                 tracing::error!("RPC call failed: {error}");
                 failed()

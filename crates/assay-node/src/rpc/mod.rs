@@ -49,7 +49,6 @@ use assay_consensus::params::ChainParams;
 use assay_electrum::Index;
 use assay_engine::defect::{Point, point};
 use assay_engine::{Engine, EngineError};
-use assay_wire::Txid;
 use tokio::sync::watch;
 
 use self::args::Args;
@@ -105,10 +104,10 @@ pub(crate) struct Node<'a> {
 }
 
 impl Node<'_> {
-    /// A transaction was handed in here: peers hear of it.
-    fn broadcast(&self, txid: Txid) {
+    /// Transactions were handed in here: peers hear of them.
+    fn announce_handed_in(&self) {
         if let Some(network) = self.rpc.network.get() {
-            network.broadcast(txid);
+            network.announce_handed_in();
         }
     }
 }

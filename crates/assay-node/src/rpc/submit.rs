@@ -187,7 +187,7 @@ impl SendTransaction {
     pub(super) fn run(self, node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         let txid = node.engine.submit_transaction(self.raw, self.max_fee_rate);
         let txid = txid.or_else(|reject| known_or_refused(node, &reject))?;
-        node.broadcast(txid);
+        node.announce_handed_in();
         Json::new(out).text(txid);
         Ok(())
     }
@@ -209,7 +209,6 @@ pub(super) fn run_group(
     let answer = |result: Result<Txid, TxReject>| {
         let mut out = Vec::new();
         let txid = result.or_else(|reject| known_or_refused(node, &reject))?;
-        node.broadcast(txid);
         Json::new(&mut out).text(txid);
         Ok(out)
     };
@@ -223,13 +222,16 @@ pub(super) fn run_group(
         }
         answers.extend(node.engine.submit_transactions(raws, max_fee_rate).into_iter().map(answer));
     }
+    node.announce_handed_in();
     answers
 }
 
 /// The same transaction with another witness may be there already: that one is announced again.
 fn known_or_refused(node: &Node<'_>, reject: &TxReject) -> Result<Txid, RpcError> {
     let txid = reject.txid.filter(|txid| node.engine.is_unconfirmed(&RelayId::Txid(*txid)));
-    txid.ok_or_else(|| refusal(reject))
+    let txid = txid.ok_or_else(|| refusal(reject))?;
+    node.engine.handed_in_again(txid);
+    Ok(txid)
 }
 
 /// The caller's limit; none when it is 0.

@@ -72,6 +72,6 @@ pub(crate) fn log_malformed(command: &str, error: &ParseError, peer: &Peer) {
     };
     tracing::debug!(
         target: "net",
-        "Message {command} of peer={} is malformed at byte {offset}: {words}", peer.id
+        "Message {command} of peer={} is malformed at byte {offset}: Exception '{words}'", peer.id
     );
 }

@@ -239,19 +239,16 @@ impl Shared {
         self.engine.unbroadcast().into_iter().for_each(|(_, wtxid)| self.broadcast(wtxid));
     }
 
-    /// A peer has fetched a transaction: others will have it from there.
-    pub(in super::super) fn was_fetched(&self, txid: Txid) {
-        self.engine.set_unbroadcast(txid, false);
+    /// All peers hear of what was handed in here.
+    pub(in super::super) fn announce_handed_in(&self) {
+        self.engine.take_handed_in().into_iter().for_each(|wtxid| self.broadcast(wtxid));
     }
 }
 
 impl Network {
-    /// A transaction was handed in here: all peers hear of it, until one has fetched it.
-    pub(crate) fn broadcast(&self, txid: Txid) {
-        self.0.engine.set_unbroadcast(txid, true);
-        if let Some(wtxid) = self.0.engine.unconfirmed_wtxid(&txid) {
-            self.0.broadcast(wtxid);
-        }
+    /// All peers hear of what was handed in here, each in its time.
+    pub(crate) fn announce_handed_in(&self) {
+        self.0.announce_handed_in();
     }
 
     /// Does now what would be done within so many seconds.

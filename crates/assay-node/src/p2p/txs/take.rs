@@ -260,7 +260,7 @@ impl Shared {
     fn judge_package(&self, package: &Package) {
         let Package { parent, child, sender } = package;
         let raws = [parent, child].map(|tx| tx.bytes().to_vec());
-        let Ok(outcome) = self.engine.submit_package(raws.into(), None) else { return };
+        let Ok(outcome) = self.engine.take_package(raws.into()) else { return };
         let verdict = if outcome.reject.is_none() { "accepted" } else { "rejected" };
         tracing::debug!(
             target: "txpackages",
