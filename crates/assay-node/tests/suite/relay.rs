@@ -1,0 +1,152 @@
+//! Transactions between peers, over sockets.
+
+use std::time::{Duration, Instant};
+
+use assay_node::{NodeConfig, P2pConfig};
+use assay_wire::Transaction;
+use assay_wire::p2p::{Command, Inventory, InventoryKind, Message};
+use serde_json::{Value, json};
+
+use crate::chain::spend;
+use crate::node::Fixture;
+use crate::p2p::{Client, serving};
+
+/// Peers that are trusted are announced everything at once, and nothing of theirs waits.
+fn trusting(p2p: &mut P2pConfig) {
+    p2p.whitelist = vec!["noban,in,out@127.0.0.1".to_owned()];
+}
+
+fn node() -> Fixture {
+    let node = serving(130, trusting);
+    node.set_clock_to_tip();
+    node
+}
+
+fn mempool(node: &mut Fixture) -> Vec<String> {
+    let txids = node.call("getrawmempool", &json!([]));
+    txids.as_array().unwrap().iter().map(|txid| txid.as_str().unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+fn wait_until(node: &mut Fixture, what: &str, is_reached: impl Fn(&mut Fixture) -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(2);
+    while !is_reached(node) {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn txid(tx: &Transaction) -> String {
+    tx.view().txid().to_string()
+}
+
+fn named(kind: InventoryKind, tx: &Transaction) -> Inventory {
+    let view = tx.view();
+    let hash = if kind == InventoryKind::WTX { view.wtxid().0 } else { view.txid().0 };
+    Inventory { kind, hash }
+}
+
+/// Announces a transaction and gives it when it is asked for.
+fn offer(peer: &mut Client, tx: &Transaction) {
+    peer.send(&Message::Inv([named(InventoryKind::TX, tx)][..].into()));
+    give(peer, tx);
+}
+
+/// Gives a transaction when it is asked for.
+#[track_caller]
+fn give(peer: &mut Client, tx: &Transaction) {
+    let asked = peer.expect_past("getdata");
+    let Ok(Message::GetData(entries)) = Message::parse(Command::new("getdata"), &asked) else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(entries.get(0).map(|entry| entry.hash), Some(tx.view().txid().0));
+    peer.send(&Message::Tx(tx.bytes()));
+}
+
+fn answered(peer: &mut Client) {
+    peer.send(&Message::Ping(5));
+    peer.expect_past("pong");
+}
+
+#[test]
+fn a_transaction_goes_from_node_to_node() {
+    let mut first = node();
+    let address = first.p2p_address().to_string();
+    let mut second = Fixture::new().restart(|config: &mut NodeConfig| {
+        let mut p2p = P2pConfig::new("127.0.0.1:0".parse().unwrap());
+        trusting(&mut p2p);
+        p2p.connect = Some(vec![address.clone()]);
+        config.p2p = Some(p2p);
+    });
+    let height = |node: &mut Fixture| node.call("getblockcount", &json!([]));
+    wait_until(&mut second, "the chain", |node| height(node) == 130);
+    second.set_clock_to_tip();
+    let tx = first.spend_coinbase(1, &[4_999_990_000]);
+    first.call("sendrawtransaction", &json!([faster_hex::hex_string(tx.bytes())]));
+    wait_until(&mut second, "the transaction", |node| mempool(node) == [txid(&tx)]);
+    let is_waiting = |node: &mut Fixture| {
+        let info: Value = node.call("getmempoolinfo", &json!([]));
+        info["unbroadcastcount"] == 1
+    };
+    wait_until(&mut first, "it was fetched", |node| !is_waiting(node));
+    assert!(!is_waiting(&mut second), "it was not handed in there");
+}
+
+#[test]
+fn parents_of_an_orphan_are_asked_for() {
+    let mut node = node();
+    let parent = node.spend_coinbase(1, &[4_999_990_000]);
+    let child = spend(&[(parent.view().txid(), 0)], &[4_999_980_000]);
+    let mut peer = Client::serving_blocks(&node);
+    offer(&mut peer, &child);
+    give(&mut peer, &parent);
+    wait_until(&mut node, "both", |node| mempool(node).len() == 2);
+    assert_eq!(node.call("getorphantxs", &json!([])), json!([]));
+}
+
+#[test]
+fn a_child_pays_for_a_parent_that_was_rejected() {
+    let mut node = node();
+    let parent = node.spend_coinbase(1, &[5_000_000_000]);
+    let child = spend(&[(parent.view().txid(), 0)], &[4_999_980_000]);
+    let mut peer = Client::serving_blocks(&node);
+    offer(&mut peer, &parent);
+    answered(&mut peer);
+    assert!(mempool(&mut node).is_empty(), "it pays nothing");
+    offer(&mut peer, &child);
+    give(&mut peer, &parent);
+    wait_until(&mut node, "both", |node| mempool(node).len() == 2);
+}
+
+#[test]
+fn what_was_rejected_or_is_known_is_not_asked_for_again() {
+    let mut node = node();
+    let good = node.spend_coinbase(1, &[4_999_990_000]);
+    let bad = node.spend_coinbase(2, &[5_000_000_001]);
+    let mut peer = Client::serving_blocks(&node);
+    offer(&mut peer, &good);
+    offer(&mut peer, &bad);
+    answered(&mut peer);
+    assert_eq!(mempool(&mut node), [txid(&good)]);
+    let again = [named(InventoryKind::TX, &good), named(InventoryKind::TX, &bad)];
+    peer.send(&Message::Inv(again[..].into()));
+    let fresh = node.spend_coinbase(3, &[4_999_990_000]);
+    // What it asks for next is this one, and it alone.
+    offer(&mut peer, &fresh);
+    wait_until(&mut node, "the third", |node| mempool(node).len() == 2);
+}
+
+#[test]
+fn peers_that_may_not_send_transactions_are_left() {
+    let node = serving(3, |p2p| p2p.blocks_only = true);
+    node.set_clock_to_tip();
+    for message in ["inv", "tx"] {
+        let mut peer = Client::serving_blocks(&node);
+        let tx = node.spend_coinbase(1, &[4_999_990_000]);
+        match message {
+            "inv" => peer.send(&Message::Inv([named(InventoryKind::TX, &tx)][..].into())),
+            _ => peer.send(&Message::Tx(tx.bytes())),
+        }
+        peer.expect_end_past_all();
+    }
+}
