@@ -82,7 +82,7 @@ fn level_of(name: &str) -> Option<LogLevel> {
 /// What stands for all categories.
 const ALL: [&str; 3] = ["", "1", "all"];
 
-/// Core's categories (`logging.cpp`), and one of our own.
+/// Core's categories (`logging.cpp`), and `coins` of our own.
 const CATEGORIES: [&str; 32] = [
     "addrman",
     "bench",
