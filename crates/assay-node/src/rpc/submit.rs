@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use assay_engine::{SubmitOutcome, TestAccept, TxReject, TxRejectCode};
 use assay_wire::{Header, Transaction, Txid};
 
-use super::args::Args;
+use super::args::{self, Args};
 use super::script::burns;
 use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, Work};
@@ -266,9 +266,7 @@ fn test_accept(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let mut txs = Vec::with_capacity(texts.len());
     for text in texts {
         if text.type_name() != "string" {
-            let found = text.type_name();
-            let message = format!("JSON value of type {found} is not of expected type string");
-            return Err(RpcError::new(Code::Type, message));
+            return Err(args::wrong_type(Some(text), "string"));
         }
         let decode = |raw| Transaction::parse(raw, rpc.params.encoding).ok();
         let tx = text.hex().and_then(decode).ok_or_else(|| {
