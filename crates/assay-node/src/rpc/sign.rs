@@ -176,8 +176,11 @@ impl Signer<'_, '_> {
         }
     }
 
+    /// The public key with this hash: of one of ours, or one that unlocks the input so far.
     fn public_key(&self, hash: &[u8; 20]) -> Option<Vec<u8>> {
-        let secret = self.keyring.keys.get(hash)?;
+        let Some(secret) = self.keyring.keys.get(hash) else {
+            return self.known_items().find(|item| hash160(item) == *hash).map(<[u8]>::to_vec);
+        };
         let key = PublicKey::from_secret_key(&secret.key);
         Some(if secret.is_compressed {
             key.serialize().to_vec()
@@ -204,9 +207,6 @@ impl Signer<'_, '_> {
 
     /// A signature by this key among what unlocks the input so far.
     fn known_signature(&self, key: &[u8], script: &[u8], version: Version) -> Option<Vec<u8>> {
-        let pushes = Instructions::new(&self.before.script_sig).map_while(|one| one);
-        let pushes = pushes.map(|one| one.data);
-        let items = pushes.chain(self.before.witness.iter().map(Vec::as_slice));
         let is_valid = |item: &&[u8]| {
             let Some((hash_type, der)) = item.split_last() else { return false };
             // Other data may look like anything; a signature in DER has at least eight bytes.
@@ -214,7 +214,14 @@ impl Signer<'_, '_> {
                 && der[0] == 0x30
                 && ImmediateChecker.ecdsa(key, der, &self.message(script, *hash_type, version))
         };
-        items.filter(is_valid).map(<[u8]>::to_vec).next()
+        self.known_items().filter(is_valid).map(<[u8]>::to_vec).next()
+    }
+
+    /// What unlocks the input so far: pushes of the script, and the witness.
+    fn known_items(&self) -> impl Iterator<Item = &[u8]> {
+        let pushes = Instructions::new(&self.before.script_sig).map_while(|one| one);
+        let pushes = pushes.map(|one| one.data);
+        pushes.chain(self.before.witness.iter().map(Vec::as_slice))
     }
 
     fn message(&self, script: &[u8], hash_type: u8, version: Version) -> [u8; 32] {

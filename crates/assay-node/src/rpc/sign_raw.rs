@@ -1,4 +1,4 @@
-//! The method that signs transactions, and the one that merges signatures of several.
+//! The method that signs transactions.
 
 use std::collections::HashMap;
 
@@ -60,9 +60,9 @@ pub(super) const SIGNRAWTRANSACTIONWITHKEY: Method = Method {
 
 /// An output that is spent: its amount, and its script.
 #[derive(Clone)]
-struct Spent {
-    value: i64,
-    script: Vec<u8>,
+pub(super) struct Spent {
+    pub(super) value: i64,
+    pub(super) script: Vec<u8>,
 }
 
 /// An output that the caller knows.
@@ -71,7 +71,7 @@ struct Given {
     spent: Spent,
 }
 
-fn undecodable(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
+pub(super) fn undecodable(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
     RpcError::new(Code::Deserialization, text)
 }
 
@@ -149,7 +149,10 @@ fn previous(value: Value<'_>, keyring: &mut Keyring) -> Result<Given, RpcError> 
 }
 
 /// The outputs that a transaction spends, of unconfirmed transactions too.
-fn find(node: &Node<'_>, tx: &Transaction) -> Result<HashMap<OutPoint, Spent>, RpcError> {
+pub(super) fn find(
+    node: &Node<'_>,
+    tx: &Transaction,
+) -> Result<HashMap<OutPoint, Spent>, RpcError> {
     let mut found = HashMap::new();
     for input in tx.view().inputs() {
         let OutPoint { txid, vout } = input.prevout;
@@ -276,7 +279,7 @@ fn write_fault(tx: &Transaction, index: usize, error: &str, object: &mut Object<
 }
 
 /// The transaction with other input scripts and witnesses.
-fn serialise(tx: &Transaction, unlocked: &[Unlocking]) -> Vec<u8> {
+pub(super) fn serialise(tx: &Transaction, unlocked: &[Unlocking]) -> Vec<u8> {
     let view = tx.view();
     let has_witness = unlocked.iter().any(|one| !one.witness.is_empty());
     let mut out = view.version().to_le_bytes().to_vec();

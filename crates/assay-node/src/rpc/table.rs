@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    blocks, branches, chain, coins, control, deployments, describe, fees, generate, index, mempool,
-    mempool_file, mining, network, peers, proof, raw, relatives, scan, sign_raw, statistics,
-    submit, template, testing, transactions,
+    blocks, branches, chain, coins, combine, control, deployments, describe, fees, generate, index,
+    logging, mempool, mempool_file, mining, network, peers, proof, raw, relatives, scan, sign_raw,
+    statistics, submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -224,6 +224,7 @@ const METHODS: &[&Method] = &[
     &control::GETMEMORYINFO,
     &control::GETRPCINFO,
     &control::HELP,
+    &logging::LOGGING,
     &control::STOP,
     &control::UPTIME,
     &deployments::GETDEPLOYMENTINFO,
@@ -258,6 +259,7 @@ const METHODS: &[&Method] = &[
     &describe::GETDESCRIPTORINFO,
     &describe::VALIDATEADDRESS,
     &sign_raw::SIGNRAWTRANSACTIONWITHKEY,
+    &combine::COMBINERAWTRANSACTION,
     &raw::CREATERAWTRANSACTION,
     &raw::DECODERAWTRANSACTION,
     &transactions::GETRAWTRANSACTION,
