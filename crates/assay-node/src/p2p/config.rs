@@ -29,6 +29,8 @@ pub struct P2pConfig {
     pub peer_timeout: Duration,
     /// How patient the node is.
     pub timeouts: P2pTimeouts,
+    /// Whether the log shows the addresses of peers (Core's `-logips`).
+    pub log_addresses: bool,
 }
 
 /// How long peers are waited for.
@@ -57,6 +59,7 @@ impl P2pConfig {
             whitelist: Vec::new(),
             peer_timeout: PEER_TIMEOUT,
             timeouts: P2pTimeouts::default(),
+            log_addresses: false,
         }
     }
 

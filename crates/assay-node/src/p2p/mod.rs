@@ -281,7 +281,9 @@ fn enter(
         tracing::info!("Too many peers, in all or from one address: {address} is turned away");
         return Ok(());
     };
-    tracing::debug!(target: "net", "Added connection peer={}", peer.id);
+    let shown =
+        if shared.config.log_addresses { format!(", peeraddr={address}") } else { String::new() };
+    tracing::debug!(target: "net", "Added connection peer={}{shown}", peer.id);
     if !connection.is_inbound() {
         // We speak first.
         peer.outbox.put(Request::Greet);
