@@ -4,6 +4,7 @@
 
 mod address;
 mod args;
+mod bans;
 mod blocks;
 mod branches;
 mod chain;

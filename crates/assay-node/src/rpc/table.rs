@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    blocks, branches, chain, coins, combine, control, deployments, describe, fees, generate, index,
-    logging, mempool, mempool_file, mining, network, peers, proof, raw, relatives, scan, sign_raw,
-    statistics, submit, template, testing, transactions,
+    bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees, generate,
+    index, logging, mempool, mempool_file, mining, network, peers, proof, raw, relatives, scan,
+    sign_raw, statistics, submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -242,6 +242,9 @@ const METHODS: &[&Method] = &[
     &network::GETCONNECTIONCOUNT,
     &network::GETNETWORKINFO,
     &network::GETPEERINFO,
+    &bans::CLEARBANNED,
+    &bans::LISTBANNED,
+    &bans::SETBAN,
     &peers::ADDCONNECTION,
     &peers::ADDNODE,
     &peers::DISCONNECTNODE,

@@ -115,7 +115,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
         "Hash of a block: scripts of it and of its ancestors are assumed valid; 0 verifies all.",
     ),
     dropped("avoidpartialspends"),
-    not_yet("bantime"),
+    works("bantime", "=<n>", "Seconds that a ban lasts where setban names no time (86400)."),
     works(
         "bind",
         "=<addr>[:<port>]",
