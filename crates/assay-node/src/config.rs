@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_electrum::index::IndexConfig;
-use assay_engine::{Clock, Policy};
+use assay_engine::{Clock, MiningConfig, Policy};
 
-use crate::http::{Limits, RpcAuth, Subnet};
+use crate::http::{Limits, RpcAuth, Subnet, Whitelist};
 use crate::log::LogConfig;
 use crate::p2p::P2pConfig;
 
@@ -38,6 +38,8 @@ pub struct NodeConfig {
     pub mempool_bytes_max: Option<u64>,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes; `None` for the engine's default.
     pub min_relay_fee_sat_per_kvb: Option<u64>,
+    /// How block templates are made; `None` for the engine's default.
+    pub mining: Option<MiningConfig>,
     /// What transactions must look like to be relayed; `None` for the engine's default.
     pub policy: Option<Policy>,
     /// Age at which unconfirmed transactions are forgotten, seconds; `None` for the engine's default.
@@ -90,6 +92,8 @@ pub struct RpcConfig {
     pub cookie_file: Option<PathBuf>,
     /// Its permissions.
     pub cookie_mode: u32,
+    /// Which methods users may call.
+    pub whitelist: Whitelist,
     /// How much the server takes on.
     pub limits: Limits,
 }
@@ -122,6 +126,7 @@ impl NodeConfig {
                 auth_texts: Vec::new(),
                 cookie_file: Some(PathBuf::from(COOKIE_FILE)),
                 cookie_mode: 0o600,
+                whitelist: Whitelist::default(),
                 limits: Limits::default(),
             },
             clock: Clock::default(),
@@ -132,6 +137,7 @@ impl NodeConfig {
             threads: None,
             mempool_bytes_max: None,
             min_relay_fee_sat_per_kvb: None,
+            mining: None,
             policy: None,
             mempool_expiry_s: None,
             cluster_count_max: None,
@@ -181,6 +187,7 @@ impl NodeConfig {
         if let Some(rate) = self.min_relay_fee_sat_per_kvb {
             config.min_relay_fee_sat_per_kvb = rate;
         }
+        config.mining = self.mining.unwrap_or(config.mining);
         config.policy = self.policy.unwrap_or(config.policy);
         if let Some(age_s) = self.mempool_expiry_s {
             config.mempool_expiry_s = age_s;

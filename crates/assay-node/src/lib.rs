@@ -30,7 +30,7 @@ mod rpc;
 pub use config::{IndexOptions, NodeConfig, RpcConfig, UnknownChain};
 pub use electrum::EngineChain;
 pub use error::NodeError;
-pub use log::{LogConfig, LogError, LogLine};
+pub use log::{ALL as LOG_ALL, CATEGORIES as LOG_CATEGORIES, LogConfig, LogError, LogLine};
 pub use node::{Node, StopHandle, run};
 pub use p2p::{P2pConfig, P2pTimeouts};
 #[cfg(fuzzing)]

@@ -16,6 +16,12 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
+mod details;
+
+pub use self::details::{ALL, CATEGORIES};
+use self::details::{Details, details};
+pub(crate) use self::details::{category_states, set_category};
+
 /// Where log lines go.
 #[derive(Debug, Clone)]
 pub struct LogConfig {
@@ -104,13 +110,9 @@ pub(crate) fn install(config: &LogConfig, path: &Path) -> Result<(), LogError> {
     } else {
         None
     };
-    let lines = Lines {
-        file: Mutex::new(file),
-        stdout: config.stdout,
-        categories: config.categories.clone(),
-        excluded: config.excluded.clone(),
-    };
-    let subscriber = tracing_subscriber::registry().with(config.level).with(lines);
+    *details() = Details::new(config);
+    let lines = Lines { file: Mutex::new(file), stdout: config.stdout };
+    let subscriber = tracing_subscriber::registry().with(lines);
     tracing::subscriber::set_global_default(subscriber).map_err(|_| LogError::Installed)?;
     config.first_lines.iter().for_each(LogLine::write);
     Ok(())
@@ -119,15 +121,16 @@ pub(crate) fn install(config: &LogConfig, path: &Path) -> Result<(), LogError> {
 struct Lines {
     file: Mutex<Option<File>>,
     stdout: bool,
-    categories: Option<Vec<String>>,
-    excluded: Vec<String>,
 }
 
 impl<S: Subscriber> Layer<S> for Lines {
+    // The answer is kept for each place in the program until details are switched on or off.
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        let is_named = |names: &[String]| names.iter().any(|name| name == metadata.target());
-        *metadata.level() <= Level::INFO
-            || (!is_named(&self.excluded) && self.categories.as_deref().is_none_or(is_named))
+        details().shows(metadata)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(details().level_max())
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {

@@ -309,6 +309,7 @@ fn credentials(
     dir: &Path,
     authenticator: &mut Authenticator,
 ) -> Result<Option<CookieFile>, NodeError> {
+    authenticator.set_whitelist(rpc.whitelist.clone());
     for entry in &rpc.auth {
         authenticator.add_entry(entry.clone());
     }

@@ -34,26 +34,26 @@ impl Assembled {
         Self { txs: Vec::new(), weight, sigops: RESERVED_SIGOPS, fees_sat: 0 }
     }
 
-    fn add(&mut self, txid: &Txid, entry: &Entry, config: &MiningConfig) {
-        if config.print_fee_rates {
-            let rate =
-                entry.modified_fee_sat().saturating_mul(1000) / i64::from(entry.vsize.max(1));
-            let (sign, rate) =
-                if rate < 0 { ("-", rate.unsigned_abs()) } else { ("", rate as u64) };
-            let (whole, part) = (rate / 100_000_000, rate % 100_000_000);
-            tracing::info!("fee rate {sign}{whole}.{part:08} BTC/kvB txid {txid}");
-        }
+    fn add(&mut self, txid: &Txid, entry: &Entry, sigops: u64) {
         self.txs.push(TemplateTx {
             tx: Arc::clone(&entry.tx),
             txid: *txid,
             wtxid: entry.wtxid,
             fee_sat: entry.fee_sat,
-            sigop_cost: u64::from(entry.sigop_cost),
+            sigop_cost: sigops,
         });
         self.weight += u64::from(entry.weight);
-        self.sigops += u64::from(entry.sigop_cost);
+        self.sigops += sigops;
         self.fees_sat += entry.fee_sat;
     }
+}
+
+/// Logs what a transaction pays (Core's `-printpriority`).
+fn log_fee_rate(txid: &Txid, entry: &Entry) {
+    let rate = entry.modified_fee_sat().saturating_mul(1000) / i64::from(entry.vsize.max(1));
+    let sign = if rate < 0 { "-" } else { "" };
+    let (whole, part) = (rate.unsigned_abs() / 100_000_000, rate.unsigned_abs() % 100_000_000);
+    tracing::info!("fee rate {sign}{whole}.{part:08} BTC/kvB txid {txid}");
 }
 
 /// Chooses from the mempool for the block at `height`; `cutoff_s` is what lock times in seconds are compared with.
@@ -66,6 +66,7 @@ pub(crate) fn assemble(
     let mut assembler = Assembler {
         config,
         assembled: Assembled::empty(config),
+        is_cash: params.cash.is_some(),
         sigops_max: params.cash.map_or(MAX_BLOCK_SIGOPS_COST, |cash| cash.block_sigchecks_max()),
         is_final: |entry: &Entry| is_final_tx(entry.tx.view(), height, cutoff_s),
         failures: 0,
@@ -80,6 +81,7 @@ pub(crate) fn assemble(
 struct Assembler<'a, F> {
     config: &'a MiningConfig,
     assembled: Assembled,
+    is_cash: bool,
     sigops_max: u64,
     is_final: F,
     /// Chunks in a row that did not fit.
@@ -144,8 +146,7 @@ impl<F: Fn(&Entry) -> bool> Assembler<'_, F> {
 
     /// Adds transactions if they fit, all of them or none.
     fn offer(&mut self, entries: &[(&Txid, &Entry)], weight: u64) -> bool {
-        let sigops: u64 =
-            entries.iter().map(|(_, entry)| u64::from(entry.sigop_cost.max(entry.sigchecks))).sum();
+        let sigops: u64 = entries.iter().map(|(_, entry)| self.sigops_of(entry)).sum();
         let fits = self.assembled.weight + weight < self.config.weight_max
             && self.assembled.sigops + sigops < self.sigops_max
             && entries.iter().all(|(_, entry)| (self.is_final)(entry));
@@ -155,9 +156,19 @@ impl<F: Fn(&Entry) -> bool> Assembler<'_, F> {
         }
         self.failures = 0;
         for (txid, entry) in entries {
-            self.assembled.add(txid, entry, self.config);
+            if self.config.print_fee_rates {
+                log_fee_rate(txid, entry);
+            }
+            let sigops = self.sigops_of(entry);
+            self.assembled.add(txid, entry, sigops);
         }
         true
+    }
+
+    /// What counts towards the limit of a block: signature checks that were executed on Bitcoin Cash (May 2020), else those
+    /// that could be (BIP141).
+    fn sigops_of(&self, entry: &Entry) -> u64 {
+        u64::from(if self.is_cash { entry.sigchecks } else { entry.sigop_cost })
     }
 
     fn is_full(&self) -> bool {
@@ -191,5 +202,77 @@ impl Ord for Ready {
 impl PartialOrd for Ready {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_consensus::script::Flags;
+    use assay_testkit::chain::TxBuilder;
+    use assay_wire::Transaction;
+
+    use super::*;
+
+    /// A mempool of five transactions that have nothing to do with each other, the later ones paying more.
+    fn mempool(
+        has_clusters: bool,
+        params: &ChainParams,
+        sigop_cost: u32,
+        sigchecks: u32,
+    ) -> Mempool {
+        let mut mempool = Mempool::new(has_clusters, None);
+        for id in 1..=5 {
+            let raw = TxBuilder::new(2).input(id, 0, &[], 0).output(1, &[0x51]).bytes();
+            let tx = Transaction::parse(raw, params.encoding).unwrap();
+            let entry = Entry {
+                wtxid: tx.view().wtxid(),
+                fee_sat: 1000 * i64::from(id),
+                weight: 400,
+                adjusted_weight: 400,
+                vsize: 100,
+                sigop_cost,
+                fee_delta_sat: 0,
+                time: 0,
+                height: 1,
+                verified: Flags::NONE,
+                sigchecks,
+                order: 0,
+                usage_bytes: 0,
+                depends_on_height: false,
+                lock_points: None,
+                tx: Arc::new(tx),
+            };
+            mempool.insert(entry.tx.view().txid(), entry);
+        }
+        mempool
+    }
+
+    /// What the transactions of a block pay when each has a share of what a block may have, in per cent: of signature
+    /// operations and of checks that were executed.
+    #[track_caller]
+    fn check(chain: &str, (sigops, sigchecks): (u64, u64), expected: &[i64]) {
+        let params = ChainParams::by_name(chain).unwrap();
+        let sigops_max =
+            params.cash.map_or(MAX_BLOCK_SIGOPS_COST, |cash| cash.block_sigchecks_max());
+        let part = |share: u64| u32::try_from(sigops_max * share / 100).unwrap();
+        let (sigop_cost, sigchecks) = (part(sigops), part(sigchecks));
+        let mut mempool = mempool(params.cash.is_none(), &params, sigop_cost, sigchecks);
+        let config = MiningConfig::new(4 * params.block_vsize_max());
+        let assembled = assemble(&mut mempool, &params, &config, (2, 0));
+        let fees: Vec<i64> = assembled.txs.iter().map(|tx| tx.fee_sat).collect();
+        assert_eq!(fees, expected, "{chain}");
+        let counted: u64 = assembled.txs.iter().map(|tx| tx.sigop_cost).sum();
+        assert_eq!(assembled.sigops, RESERVED_SIGOPS + counted, "{chain}");
+    }
+
+    #[test]
+    fn signature_operations_fit_a_block() {
+        let all = [5000, 4000, 3000, 2000, 1000];
+        check("regtest", (1, 0), &all);
+        check("regtest", (40, 0), &all[..2]);
+        // Checks that were executed, as with taproot, do not count there; they alone do on Bitcoin Cash.
+        check("regtest", (0, 40), &all);
+        check("bch-regtest", (0, 40), &all[..2]);
+        check("bch-regtest", (0, 10), &all);
     }
 }

@@ -22,7 +22,7 @@ pub struct TemplateTx {
     pub wtxid: Wtxid,
     /// What it pays, satoshi; 0 where that was not asked.
     pub fee_sat: i64,
-    /// Cost of its signature operations (BIP141).
+    /// Cost of its signature operations (BIP141); on Bitcoin Cash signature checks.
     pub sigop_cost: u64,
 }
 

@@ -13,6 +13,8 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use super::whitelist::Whitelist;
+
 /// The user name that goes with the cookie.
 const COOKIE_USER: &str = "__cookie__";
 
@@ -20,6 +22,7 @@ const COOKIE_USER: &str = "__cookie__";
 #[derive(Debug, Default)]
 pub struct Authenticator {
     entries: Vec<RpcAuth>,
+    whitelist: Whitelist,
 }
 
 /// A user with a salted hash of the password: what Bitcoin Core's `rpcauth` option holds,
@@ -81,6 +84,16 @@ impl Authenticator {
     /// Accepts the user of an `rpcauth` entry.
     pub fn add_entry(&mut self, entry: RpcAuth) {
         self.entries.push(entry);
+    }
+
+    /// Lets users call only what a list allows.
+    pub fn set_whitelist(&mut self, whitelist: Whitelist) {
+        self.whitelist = whitelist;
+    }
+
+    /// Whether `user` may call `method`.
+    pub(crate) fn allows(&self, user: &str, method: &str) -> bool {
+        self.whitelist.allows(user, method)
     }
 
     /// Judges the value of an `Authorization` header, and returns the user's name if it is good.

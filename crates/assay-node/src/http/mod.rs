@@ -4,7 +4,9 @@ mod auth;
 mod body;
 mod penalty;
 mod server;
+mod whitelist;
 
 pub use self::auth::{AuthError, Authenticator, CookieFile, RpcAuth, RpcAuthParseError};
 pub use self::server::{BindError, Limits, Server};
+pub use self::whitelist::Whitelist;
 pub use assay_electrum::address::{Subnet, SubnetParseError};

@@ -234,6 +234,7 @@ async fn connection<H: Handler>(
         .timer(TokioTimer::new())
         .header_read_timeout(shared.limits.idle)
         .max_buf_size(READ_BUFFER)
+        .max_headers(HEADERS_MAX)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     let ended = tokio::select! {
@@ -255,10 +256,10 @@ async fn exchange<H: Handler>(
     is_known: &AtomicBool,
     request: Request<Incoming>,
 ) -> Answer {
-    match admit(shared, peer, is_known, &request).await {
-        Ok(()) => {}
+    let user = match admit(shared, peer, is_known, &request).await {
+        Ok(user) => user,
         Err(refusal) => return dismiss(request, refusal),
-    }
+    };
     let announced = request.body().size_hint().upper().and_then(|bytes| bytes.try_into().ok());
     let limit = shared.limits.body_bytes_max;
     if announced.is_some_and(|bytes: usize| bytes > limit) {
@@ -280,7 +281,7 @@ async fn exchange<H: Handler>(
     };
     let context = CallContext::new(Arc::clone(&shared.stopping));
     let _guard = context.guard();
-    match run(shared, body, room, &context).await {
+    match run(shared, user, body, room, &context).await {
         Ok(Reply { status, body: Some(body) }) => {
             let mut answer = Response::new(Full::new(Bytes::from(body)));
             *answer.status_mut() = status;
@@ -293,16 +294,19 @@ async fn exchange<H: Handler>(
     }
 }
 
-/// The checks that need no body.
+/// The checks that need no body; gives the user.
 async fn admit<H: Handler>(
     shared: &Shared<H>,
     peer: SocketAddr,
     is_known: &AtomicBool,
     request: &Request<Incoming>,
-) -> Result<(), Answer> {
+) -> Result<String, Answer> {
     if !shared.admits(peer.ip()) {
         tracing::debug!(target: "http", "{peer} is not allowed RPC access");
         return Err(plain(StatusCode::FORBIDDEN, ""));
+    }
+    if head_bytes(request) > HEAD_BYTES_MAX {
+        return Err(plain(StatusCode::BAD_REQUEST, ""));
     }
     let known = [Method::GET, Method::POST, Method::HEAD, Method::PUT];
     if !known.contains(request.method()) {
@@ -322,9 +326,9 @@ async fn admit<H: Handler>(
     if !is_known.load(Ordering::Relaxed) && !shared.penalties.allow(peer.ip(), Instant::now()) {
         return Err(too_many());
     }
-    if shared.authenticator.check(credentials.as_bytes()).is_some() {
+    if let Some(user) = shared.authenticator.check(credentials.as_bytes()) {
         is_known.store(true, Ordering::Relaxed);
-        return Ok(());
+        return Ok(user);
     }
     tracing::warn!("Incorrect RPC password attempt from {peer}");
     is_known.store(false, Ordering::Relaxed);
@@ -337,6 +341,15 @@ async fn admit<H: Handler>(
     }
 }
 
+/// Bytes of the request line and the headers, as far as they differ between requests.
+fn head_bytes(request: &Request<Incoming>) -> usize {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let headers = request.headers().iter();
+    // A colon, a space and the end of the line.
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + 4);
+    target + headers.sum::<usize>()
+}
+
 /// Waits for memory for a body, but not for ever.
 async fn body_room<H>(shared: &Shared<H>, bytes: usize) -> Option<OwnedSemaphorePermit> {
     let units = u32::try_from(body_units(bytes)).ok()?;
@@ -347,20 +360,22 @@ async fn body_room<H>(shared: &Shared<H>, bytes: usize) -> Option<OwnedSemaphore
 /// Reads the calls out of `body`, frees it, and runs them in the lane they belong to.
 async fn run<H: Handler>(
     shared: &Arc<Shared<H>>,
+    user: String,
     body: Text,
     room: OwnedSemaphorePermit,
     context: &CallContext,
 ) -> Result<Reply, Answer> {
     let permit = work_permit(shared).await?;
-    let (handler, worker_context) = (Arc::clone(&shared.handler), context.clone());
+    let (shared_there, worker_context) = (Arc::clone(shared), context.clone());
     let outcome = tokio::task::spawn_blocking(move || {
-        let plan = Plan::new(&*handler, &body);
+        let (handler, authenticator) = (&shared_there.handler, &shared_there.authenticator);
+        let plan = Plan::new(&**handler, &body, &|method| authenticator.allows(&user, method));
         drop(body);
         drop(room);
-        if plan.waits(&*handler) {
+        if plan.waits(&**handler) {
             return Err(plan);
         }
-        let reply = plan.run(&*handler, &worker_context);
+        let reply = plan.run(&**handler, &worker_context);
         drop(permit);
         Ok(reply)
     })
@@ -484,5 +499,9 @@ const DRAIN: Duration = Duration::from_mins(5);
 const LINGER: Duration = Duration::from_secs(2);
 const SMALL_REST: u64 = 64 << 10;
 const BODY_UNIT: usize = 64 << 10;
+/// Core's `MAX_HEADERS_SIZE` (`httpserver.h`).
+const HEAD_BYTES_MAX: usize = 8192;
+/// As many short ones as that allows; each takes memory in advance.
+const HEADERS_MAX: usize = 512;
 /// Blocks arrive in few large reads.
 const READ_BUFFER: usize = 1 << 20;

@@ -27,6 +27,8 @@ pub enum Code {
     InvalidRequest = -32600,
     /// No such method; HTTP 404.
     MethodNotFound = -32601,
+    /// Arguments that do not go together.
+    InvalidParams = -32602,
     /// The node is broken inside (unreadable data, say).
     InternalError = -32603,
     /// The body is not JSON.
@@ -61,6 +63,8 @@ pub enum Code {
     NodeNotAdded = -24,
     /// There is no such connection.
     NodeNotConnected = -29,
+    /// A text is no address or range of addresses, or none that is banned.
+    InvalidIpOrSubnet = -30,
     /// The node has no peers.
     PeersDisabled = -31,
 }

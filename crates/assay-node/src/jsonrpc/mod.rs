@@ -108,6 +108,8 @@ pub(crate) struct Reply {
 #[derive(Debug)]
 pub(crate) enum Plan<J> {
     Unreadable(RpcError),
+    /// A method that the user may not call is among them.
+    Forbidden,
     Single(Step<J>),
     Batch(Vec<Step<J>>),
 }
@@ -128,13 +130,19 @@ enum Refusal {
 }
 
 impl<J> Plan<J> {
-    /// Reads a request body.
-    pub(crate) fn new<H: Handler<Job = J>>(handler: &H, body: &Text) -> Self {
+    /// Reads a request body of a user who may call what `allows` says.
+    pub(crate) fn new<H: Handler<Job = J>>(
+        handler: &H,
+        body: &Text,
+        allows: &dyn Fn(&str) -> bool,
+    ) -> Self {
+        let step = |envelope| Step::new(handler, envelope, body, allows);
         match Body::parse(body.as_bytes()) {
             Err(error) => Self::Unreadable(error),
-            Ok(Body::Single(envelope)) => Self::Single(Step::new(handler, envelope, body)),
+            Ok(Body::Single(envelope)) => step(envelope).map_or(Self::Forbidden, Self::Single),
             Ok(Body::Batch(envelopes)) => {
-                Self::Batch(envelopes.into_iter().map(|e| Step::new(handler, e, body)).collect())
+                let steps: Option<Vec<_>> = envelopes.into_iter().map(step).collect();
+                steps.map_or(Self::Forbidden, Self::Batch)
             }
         }
     }
@@ -143,7 +151,7 @@ impl<J> Plan<J> {
     pub(crate) fn waits<H: Handler<Job = J>>(&self, handler: &H) -> bool {
         let waits = |step: &Step<J>| step.job.as_ref().is_ok_and(|job| handler.waits(job));
         match self {
-            Self::Unreadable(_) => false,
+            Self::Unreadable(_) | Self::Forbidden => false,
             Self::Single(step) => waits(step),
             Self::Batch(steps) => steps.iter().any(waits),
         }
@@ -153,6 +161,7 @@ impl<J> Plan<J> {
     pub(crate) fn run<H: Handler<Job = J>>(self, handler: &H, context: &CallContext) -> Reply {
         match self {
             Self::Unreadable(error) => error_reply(&ReplyTo::unknown(), &error),
+            Self::Forbidden => Reply { status: StatusCode::FORBIDDEN, body: None },
             Self::Single(step) => run_single(step, handler, context),
             Self::Batch(steps) => run_batch(steps, handler, context),
         }
@@ -160,13 +169,23 @@ impl<J> Plan<J> {
 }
 
 impl<J> Step<J> {
-    fn new<H: Handler<Job = J>>(handler: &H, envelope: Envelope<'_>, text: &Text) -> Self {
+    /// `None` where the user may not call the method.
+    fn new<H: Handler<Job = J>>(
+        handler: &H,
+        envelope: Envelope<'_>,
+        text: &Text,
+        allows: &dyn Fn(&str) -> bool,
+    ) -> Option<Self> {
         let (reply_to, request) = envelope.judge(text);
         let job = match request {
             Err(error) => Err(Refusal::Malformed(error)),
+            Ok(request) if !allows(&request.method) => {
+                tracing::warn!("An RPC user is not allowed to call method {}", request.method);
+                return None;
+            }
             Ok(request) => handler.prepare(&request.method, request.params).map_err(Refusal::Unfit),
         };
-        Self { reply_to, job }
+        Some(Self { reply_to, job })
     }
 }
 

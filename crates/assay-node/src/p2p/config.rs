@@ -29,8 +29,12 @@ pub struct P2pConfig {
     pub whitelist: Vec<String>,
     /// From the connection to the end of the handshake; no other patience ends before (Core's `-peertimeout`).
     pub peer_timeout: Duration,
+    /// Seconds that a ban lasts where no time is given (Core's `-bantime`).
+    pub ban_s: u64,
     /// How patient the node is.
     pub timeouts: P2pTimeouts,
+    /// Whether the log shows the addresses of peers (Core's `-logips`).
+    pub log_addresses: bool,
 }
 
 /// How long peers are waited for.
@@ -59,7 +63,9 @@ impl P2pConfig {
             blocks_only: false,
             whitelist: Vec::new(),
             peer_timeout: PEER_TIMEOUT,
+            ban_s: BAN_S,
             timeouts: P2pTimeouts::default(),
+            log_addresses: false,
         }
     }
 
@@ -91,6 +97,9 @@ impl Default for P2pTimeouts {
 
 /// Core's `net.h`, `DEFAULT_PEER_CONNECT_TIMEOUT`.
 const PEER_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Core's `DEFAULT_MISBEHAVING_BANTIME` (`banman.h`).
+const BAN_S: u64 = 24 * 60 * 60;
 
 #[cfg(test)]
 mod tests {

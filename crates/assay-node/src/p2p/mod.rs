@@ -4,6 +4,7 @@
 //! bounded queue between them ([`outbox`]). Blocks go from the archive to the socket a piece at a time. Who is asked for what is
 //! decided for all peers together ([`sync`]).
 
+mod bans;
 mod config;
 mod dial;
 mod giver;
@@ -30,6 +31,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+pub(crate) use self::bans::{Ban, Bans, Range};
 pub use self::config::{P2pConfig, P2pTimeouts};
 pub(crate) use self::dial::AddNodeError;
 use self::dial::Dialled;
@@ -78,6 +80,7 @@ struct Shared {
     sync: Sync,
     txs: Txs,
     dialled: Dialled,
+    bans: Bans,
     /// Held while witnesses are taken off a block.
     stripping: Mutex<()>,
 }
@@ -164,6 +167,7 @@ impl P2pService {
             sync: Sync::default(),
             txs: Txs::new(engine.tip().hash),
             dialled: Dialled::default(),
+            bans: Bans::open(&engine.config().datadir, config.ban_s, engine.clock().clone()),
             stripping: Mutex::new(()),
         });
         let threads = [
@@ -217,6 +221,10 @@ impl Network {
 
     pub(crate) fn peers(&self) -> &Peers {
         &self.0.peers
+    }
+
+    pub(crate) fn bans(&self) -> &Bans {
+        &self.0.bans
     }
 
     /// What a peer is asked for.
@@ -285,12 +293,18 @@ fn enter(
     let (max, per_address_max) = (shared.config.peers_max, shared.config.peers_per_address_max());
     let permissions =
         permissions::permissions(&shared.whitelist, address.ip(), connection.is_inbound());
+    if connection.is_inbound() && shared.bans.has_banned(address.ip()) {
+        tracing::debug!(target: "net", "connection from {address} dropped (banned)");
+        return Ok(());
+    }
     let arrival = Arrival { stream, address, name, connection, permissions };
     let Some(peer) = shared.peers.enter(arrival, max, per_address_max) else {
         tracing::info!("Too many peers, in all or from one address: {address} is turned away");
         return Ok(());
     };
-    tracing::debug!(target: "net", "Added connection peer={}", peer.id);
+    let shown =
+        if shared.config.log_addresses { format!(", peeraddr={address}") } else { String::new() };
+    tracing::debug!(target: "net", "Added connection peer={}{shown}", peer.id);
     if !connection.is_inbound() {
         // We speak first.
         peer.outbox.put(Request::Greet);

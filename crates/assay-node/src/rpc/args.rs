@@ -4,7 +4,9 @@
 //! client libraries match on them.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt::{Display, Write as _};
+use std::str::FromStr;
 
 use super::table::{ArgSpec, Kind, Method};
 use crate::jsonrpc::{Code, Params, RpcError, Value};
@@ -141,14 +143,21 @@ impl<'a> Args<'a> {
 
     /// A block hash; `name` is what the error calls it.
     pub(crate) fn block_hash(&self, index: usize, name: &str) -> Result<BlockHash, RpcError> {
-        let text = self.string(index)?;
-        text.parse().map_err(|_| bad_hash(&text, name))
+        hash_of(&self.string(index)?, name)
+    }
+
+    /// The same, if given.
+    pub(crate) fn optional_block_hash(
+        &self,
+        index: usize,
+        name: &str,
+    ) -> Result<Option<BlockHash>, RpcError> {
+        self.values[index].map(|_| self.block_hash(index, name)).transpose()
     }
 
     /// A transaction id; `name` is what the error calls it.
     pub(crate) fn txid(&self, index: usize, name: &str) -> Result<Txid, RpcError> {
-        let text = self.string(index)?;
-        text.parse().map_err(|_| bad_hash(&text, name))
+        hash_of(&self.string(index)?, name)
     }
 
     /// An amount in coins, as a number or a string, in satoshis; `None` when it is missing.
@@ -191,15 +200,15 @@ pub(crate) fn integer_member<T: TryFrom<i64>>(
     object.member(name).map_or_else(|| Err(wrong_type(None, "number")), integer_of)
 }
 
+/// A hash; `name` is what the error calls it.
+pub(crate) fn hash_of<T: FromStr>(text: &str, name: &str) -> Result<T, RpcError> {
+    text.parse().map_err(|_| bad_hash(text, name))
+}
+
 /// A member that is a txid.
 pub(crate) fn hash_member(object: Value<'_>, name: &str) -> Result<Txid, RpcError> {
     let value = object.member(name).ok_or_else(|| wrong_type(None, "string"))?;
-    txid_of(&string_of(value)?, name)
-}
-
-/// A txid; `name` is what the error calls it.
-pub(crate) fn txid_of(text: &str, name: &str) -> Result<Txid, RpcError> {
-    text.parse().map_err(|_| bad_hash(text, name))
+    hash_of(&string_of(value)?, name)
 }
 
 /// A member that is hexadecimal data.
@@ -285,13 +294,11 @@ fn order_by_name<'a>(
     members: &[(String, Value<'a>)],
 ) -> Result<Vec<Option<Value<'a>>>, RpcError> {
     let bad = |message: String| Err(RpcError::new(Code::InvalidParameter, message));
-    let mut left: Vec<&(String, Value<'a>)> = Vec::new();
-    for member in members {
-        if left.iter().any(|earlier| earlier.0 == member.0) {
-            return bad(format!("Parameter {} specified multiple times", member.0));
-        }
-        left.push(member);
+    let mut seen = HashSet::with_capacity(members.len());
+    if let Some((name, _)) = members.iter().find(|(name, _)| !seen.insert(name)) {
+        return bad(format!("Parameter {name} specified multiple times"));
     }
+    let mut left: Vec<&(String, Value<'a>)> = members.iter().collect();
     let mut take = |name: &str| {
         let at = left.iter().position(|member| member.0 == name)?;
         Some(left.remove(at).1)
@@ -334,7 +341,8 @@ fn as_bool(value: Option<Value<'_>>, default: bool) -> Result<bool, RpcError> {
     }
 }
 
-fn wrong_type(value: Option<Value<'_>>, expected: impl Display) -> RpcError {
+/// An argument, or a part of one, of the wrong JSON type.
+pub(crate) fn wrong_type(value: Option<Value<'_>>, expected: impl Display) -> RpcError {
     let found = value.map_or("null", Value::type_name);
     RpcError::new(
         Code::Type,

@@ -116,10 +116,7 @@ pub(super) const WAITFORNEWBLOCK: Method = Method {
     example: "1000",
     prepare: |_, args| {
         let timeout = timeout_ms(args, 0)?;
-        let from = match args.value(1) {
-            Some(_) => Some(args.block_hash(1, "current_tip")?),
-            None => None,
-        };
+        let from = args.optional_block_hash(1, "current_tip")?;
         Ok(Job::wait(args, move |node, out| {
             let from = from.unwrap_or_else(|| node.engine.tip().hash);
             write_tip(&wait_until(node, timeout, |tip| tip.hash != from), out);

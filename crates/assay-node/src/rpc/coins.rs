@@ -6,8 +6,8 @@ use assay_wire::{BlockHash, OutPoint};
 use super::args::Args;
 use super::script::write_script_pubkey;
 use super::table::{Kind, Method, Need, optional, required};
-use super::{Job, Node, Rpc, engine_failed};
-use crate::jsonrpc::{Code, Json, RpcError};
+use super::{Job, Node, Rpc, bad, engine_failed};
+use crate::jsonrpc::{Json, RpcError};
 
 pub(super) const GETTXOUT: Method = Method {
     name: "gettxout",
@@ -115,15 +115,14 @@ fn coin(
 }
 
 fn set_info(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
-    let bad = |message: String| Err(RpcError::new(Code::InvalidParameter, message));
     let (muhash, serialized) = match args.optional_string(0)?.as_deref() {
         None | Some("hash_serialized_3") => (false, true),
         Some("muhash") => (true, false),
         Some("none") => (false, false),
-        Some(other) => return bad(format!("'{other}' is not a valid hash_type")),
+        Some(other) => return Err(bad(format!("'{other}' is not a valid hash_type"))),
     };
     if args.value(1).is_some() {
-        return bad("Querying specific block heights requires coinstatsindex".to_owned());
+        return Err(bad("Querying specific block heights requires coinstatsindex"));
     }
     args.bool_or(2, true)?;
     Ok(Job::call(args, move |node, out| {

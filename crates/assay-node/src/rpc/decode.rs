@@ -1,11 +1,11 @@
 //! Reading addresses, the inverse of [`super::address`]; the errors are Bitcoin Core's (`key_io.cpp`, `bech32.cpp`).
 
 use assay_consensus::params::ChainParams;
-use assay_consensus::script::opcode::op;
 
 use super::address::{
     BASE58, BECH32, BECH32M, CASH_SCRIPT_HASH, CHARSET, Destination, bech32_step, cash_step,
 };
+use super::lock::{pay_to_key_hash_of, pay_to_script_hash_of, witness};
 
 /// What an address pays to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,21 +39,13 @@ impl Payee {
     /// The locking script.
     pub(super) fn script(&self) -> Vec<u8> {
         match self {
-            Self::PubkeyHash(hash) => {
-                [&[op::DUP, op::HASH160, 20][..], hash, &[op::EQUALVERIFY, op::CHECKSIG]].concat()
-            }
-            Self::ScriptHash(hash) => {
-                let opcode = if hash.len() == 32 { op::HASH256 } else { op::HASH160 };
-                [&[opcode, hash.len() as u8][..], hash, &[op::EQUAL]].concat()
-            }
-            Self::Witness { version, program } => {
-                let opcode = if *version == 0 { 0 } else { op::PUSH1 + version - 1 };
-                [&[opcode, program.len() as u8][..], program].concat()
-            }
+            Self::PubkeyHash(hash) => pay_to_key_hash_of(hash),
+            Self::ScriptHash(hash) => pay_to_script_hash_of(hash),
+            Self::Witness { version, program } => witness(*version, program),
         }
     }
 
-    /// The same without its memory.
+    /// The same, borrowed, as it is written.
     pub(super) fn destination(&self) -> Destination<'_> {
         match self {
             Self::PubkeyHash(hash) => Destination::PubkeyHash(hash),

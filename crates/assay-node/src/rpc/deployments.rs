@@ -50,7 +50,7 @@ pub(super) const GETDEPLOYMENTINFO: Method = Method {
 }",
     example: "",
     prepare: |_, args| {
-        let hash = args.value(0).map(|_| args.block_hash(0, "blockhash")).transpose()?;
+        let hash = args.optional_block_hash(0, "blockhash")?;
         Ok(Job::call(args, move |node, out| {
             let hash = hash.unwrap_or_else(|| node.engine.tip().hash);
             info(node, &hash, out)

@@ -2,20 +2,24 @@
 
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::OutputKind;
-use assay_consensus::script::opcode::{Instructions, is_op_success, op};
+use assay_consensus::script::opcode::{
+    Instructions, MAX_ELEMENT_SIZE, MAX_MULTISIG_KEYS, MAX_SCRIPT_SIZE, is_op_success, op,
+};
 use assay_hash::{hash160, sha256};
 
 use super::address::{self, Destination};
 use super::args::{self, Args};
 use super::decode::Payee;
-use super::descriptor::{Descriptor, NeedsPrivateKey, multisig, pay_to_key_hash, witness};
+use super::descriptor::{Descriptor, NeedsPrivateKey};
+use super::lock::{multisig, pay_to_key_hash, witness};
 use super::scan::parse_range;
 use super::script::{
-    descriptor_checksum, has_valid_ops, infer_descriptor, write_script_members, write_script_pubkey,
+    descriptor_checksum, has_valid_ops, infer_descriptor, with_checksum, write_script_described,
+    write_script_members, write_script_pubkey,
 };
 use super::table::{Kind, Method, Need, optional, required};
-use super::{Job, Rpc};
-use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
+use super::{Job, Rpc, bad, bad_key};
+use crate::jsonrpc::{Json, Object, RpcError, Value};
 
 pub(super) const VALIDATEADDRESS: Method = Method {
     name: "validateaddress",
@@ -145,9 +149,8 @@ pub(super) const GETDESCRIPTORINFO: Method = Method {
         let all = Descriptor::parse(&rpc.params, &text).map_err(bad_key)?;
         let body = text.split('#').next().unwrap_or_default().to_owned();
         let is_range = all.iter().any(Descriptor::is_range);
-        let is_solvable =
-            !matches!(all[..], [Descriptor::Addr(_) | Descriptor::Raw(_) | Descriptor::RawTr(_)]);
-        let has_private = ["prv", "PRV"].iter().any(|mark| body.contains(mark));
+        let is_solvable = !matches!(all[..], [Descriptor::Addr(_) | Descriptor::Raw(_)]);
+        let has_private = all.iter().any(Descriptor::has_private_keys);
         Ok(Job::call(args, move |_, out| {
             let checksum = descriptor_checksum(&body).unwrap_or_default();
             let mut object = Json::new(out).object();
@@ -161,14 +164,6 @@ pub(super) const GETDESCRIPTORINFO: Method = Method {
         }))
     },
 };
-
-fn bad_key(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
-    RpcError::new(Code::InvalidAddressOrKey, text)
-}
-
-fn bad(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
-    RpcError::new(Code::InvalidParameter, text)
-}
 
 fn write_payee(params: &ChainParams, payee: &Payee, object: &mut Object<'_>) {
     object.key("address").string(&address::encode(params, payee.destination()));
@@ -219,13 +214,7 @@ fn write_decoded(params: &ChainParams, script: &[u8], object: &mut Object<'_>) {
     let is_known = program.len() == 34 && inner.starts_with("multi(");
     if is_known {
         let text = format!("wsh({inner})");
-        let checksum = descriptor_checksum(&text).unwrap_or_default();
-        super::script::write_script_described(
-            params,
-            &program,
-            &format!("{text}#{checksum}"),
-            &mut segwit,
-        );
+        write_script_described(params, &program, &with_checksum(&text), &mut segwit);
     } else {
         write_script_pubkey(params, &program, &mut segwit);
     }
@@ -243,7 +232,7 @@ fn can_be_wrapped(kind: &OutputKind<'_>, script: &[u8]) -> bool {
             | OutputKind::Taproot(_)
             | OutputKind::Anchor(_)
     );
-    let is_unspendable = script.first() == Some(&op::RETURN) || script.len() > 10_000;
+    let is_unspendable = script.first() == Some(&op::RETURN) || script.len() > MAX_SCRIPT_SIZE;
     if is_final || is_unspendable || !has_valid_ops(script) {
         return false;
     }
@@ -283,9 +272,9 @@ fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let inner = multisig(required as u8, &refs);
     let has_long_keys = keys.iter().any(|key| key.len() != 33);
     let used = if has_long_keys || rpc.params.cash.is_some() { "legacy" } else { &*kind };
-    if used == "legacy" && inner.len() > ELEMENT_BYTES_MAX {
+    if used == "legacy" && inner.len() > MAX_ELEMENT_SIZE {
         return Err(bad(format!(
-            "redeemScript exceeds size limit: {} > {ELEMENT_BYTES_MAX}",
+            "redeemScript exceeds size limit: {} > {MAX_ELEMENT_SIZE}",
             inner.len()
         )));
     }
@@ -308,8 +297,7 @@ fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         let mut object = Json::new(out).object();
         object.key("address").string(&address);
         object.key("redeemScript").hex(&inner);
-        let checksum = descriptor_checksum(&text).unwrap_or_default();
-        object.key("descriptor").string(&format!("{text}#{checksum}"));
+        object.key("descriptor").string(&with_checksum(&text));
         if is_other {
             let mut warnings = object.key("warnings").array();
             warnings.item().string(
@@ -374,24 +362,24 @@ fn derive_addresses(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     Ok(Job::call(args, move |_, out| {
         let json = Json::new(out);
         if let [list] = &lists[..] {
-            let mut array = json.array();
-            for text in list {
-                array.item().string(text);
+            write_texts(json, list);
+        } else {
+            let mut outer = json.array();
+            for list in &lists {
+                write_texts(outer.item(), list);
             }
-            array.end();
-            return Ok(());
+            outer.end();
         }
-        let mut outer = json.array();
-        for list in &lists {
-            let mut array = outer.item().array();
-            for text in list {
-                array.item().string(text);
-            }
-            array.end();
-        }
-        outer.end();
         Ok(())
     }))
+}
+
+fn write_texts(json: Json<'_>, texts: &[String]) {
+    let mut array = json.array();
+    for text in texts {
+        array.item().string(text);
+    }
+    array.end();
 }
 
 fn address_of(params: &ChainParams, script: &[u8]) -> Result<String, RpcError> {
@@ -406,6 +394,4 @@ fn address_of(params: &ChainParams, script: &[u8]) -> Result<String, RpcError> {
 }
 
 /// Core's `MAX_PUBKEYS_PER_MULTISIG`.
-const KEYS_MAX: usize = 20;
-/// Core's `MAX_SCRIPT_ELEMENT_SIZE`.
-const ELEMENT_BYTES_MAX: usize = 520;
+const KEYS_MAX: usize = MAX_MULTISIG_KEYS as usize;

@@ -1,8 +1,8 @@
 //! What a transaction should pay. Nothing is estimated yet, and that is what is said.
 
-use super::Job;
 use super::table::{Kind, Method, Need, optional, required};
-use crate::jsonrpc::{Code, Json, RpcError};
+use super::{Job, bad};
+use crate::jsonrpc::Json;
 
 pub(super) const ESTIMATESMARTFEE: Method = Method {
     name: "estimatesmartfee",
@@ -26,7 +26,6 @@ pub(super) const ESTIMATESMARTFEE: Method = Method {
     example: "6",
     prepare: |_, args| {
         let target: i32 = args.integer(0)?;
-        let bad = |text: &'static str| RpcError::new(Code::InvalidParameter, text);
         if !(1..=TARGET_MAX).contains(&target) {
             return Err(bad("Invalid conf_target, must be between 1 and 1008"));
         }

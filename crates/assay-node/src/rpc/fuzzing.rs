@@ -38,7 +38,7 @@ fn answer(pieces: &[&[u8]]) -> Option<Vec<u8>> {
         intake.push(piece).expect("memory for a small request");
     }
     let text = intake.finish();
-    let plan = Plan::new(&Echo, &text);
+    let plan = Plan::new(&Echo, &text, &|_| true);
     plan.run(&Echo, &CallContext::new(Arc::new(AtomicBool::new(false)))).body
 }
 

@@ -9,11 +9,11 @@ use assay_engine::{
 };
 use assay_wire::{BlockHash, Transaction, Txid};
 
-use super::args::Args;
+use super::args::{self, Args};
 use super::decode::Payee;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
 use super::table::{ArgSpec, HIDDEN, Kind, Method, Need, optional, required};
-use super::{Job, Node, Rpc, engine_failed};
+use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
 pub(super) const GENERATE: Method = Method {
@@ -38,11 +38,8 @@ pub(super) const GENERATETOADDRESS: Method = Method {
     result: HASHES,
     example: "11, \"myaddress\"",
     prepare: |rpc, args| {
-        let count: i32 = args.integer(0)?;
-        let tries_max = max_tries(args)?;
         let payee = Payee::parse(&rpc.params, &args.string(1)?);
-        let script = payee.map_err(|_| bad_key("Error: Invalid address"))?.script();
-        Ok(Job::call(args, move |node, out| blocks(node, script, count, tries_max, out)))
+        to_script(args, payee.map_err(|_| bad_key("Error: Invalid address"))?.script())
     },
 };
 
@@ -58,13 +55,7 @@ pub(super) const GENERATETODESCRIPTOR: Method = Method {
     result: HASHES,
     example: "11, \"mydesc\"",
     prepare: |rpc, args| {
-        let count: i32 = args.integer(0)?;
-        let tries_max = max_tries(args)?;
-        let script = match descriptor_script(rpc, &args.string(1)?)? {
-            Ok(script) => script,
-            Err(error) => return Err(bad_key(error)),
-        };
-        Ok(Job::call(args, move |node, out| blocks(node, script, count, tries_max, out)))
+        to_script(args, descriptor_script(rpc, &args.string(1)?)?.map_err(bad_key)?)
     },
 };
 
@@ -100,18 +91,15 @@ const MAX_TRIES: ArgSpec =
 
 const HASHES: &str = "[ \"hex\", ... ]    (json array) The hashes of the blocks";
 
-fn bad_key(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
-    RpcError::new(Code::InvalidAddressOrKey, text)
-}
-
-fn max_tries(args: &Args<'_>) -> Result<u64, RpcError> {
+/// As many blocks as the first argument says, with as many tries as the third; negative ones are endless, as with Core.
+fn to_script(args: &Args<'_>, script: Vec<u8>) -> Result<Job, RpcError> {
+    let count: i32 = args.integer(0)?;
     let tries: i32 = args.integer_or(2, TRIES_MAX as i32)?;
-    Ok(tries as u64)
+    Ok(Job::call(args, move |node, out| blocks(node, script, count, tries as u64, out)))
 }
 
 /// The script that a descriptor stands for; the inner error is why the text is none.
 fn descriptor_script(rpc: &Rpc, text: &str) -> Result<Result<Vec<u8>, String>, RpcError> {
-    let bad = |text: &'static str| RpcError::new(Code::InvalidParameter, text);
     let mut all = match Descriptor::parse(&rpc.params, text) {
         Ok(all) => all,
         Err(error) => return Ok(Err(error)),
@@ -249,11 +237,7 @@ enum Wanted {
 
 impl Wanted {
     fn parse(rpc: &Rpc, value: Value<'_>) -> Result<Self, RpcError> {
-        let Some(text) = value.string() else {
-            let found = value.type_name();
-            let text = format!("JSON value of type {found} is not of expected type string");
-            return Err(RpcError::new(Code::Type, text));
-        };
+        let text = args::string_of(value)?;
         if let Ok(txid) = text.parse() {
             return Ok(Self::Unconfirmed(txid));
         }

@@ -30,7 +30,7 @@ pub(super) const GETMEMPOOLINFO: Method = Method {
   \"maxdatacarriersize\" : n,      (numeric) Most bytes of a data output
   \"limitclustercount\" : n,       (numeric, optional) Most transactions that may be connected
   \"limitclustersize\" : n,        (numeric, optional) Largest sum of virtual sizes of connected transactions
-  \"optimal\" : true               (boolean) Whether bare multi-signature outputs are relayed: no order is kept that could be better
+  \"optimal\" : true               (boolean) Always true: the order in which they are mined is worked out when it is asked for
 }",
     example: "",
     prepare: |_, args| Ok(Job::call(args, info)),

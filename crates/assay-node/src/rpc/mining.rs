@@ -2,7 +2,7 @@
 
 use super::chain::{difficulty, target};
 use super::table::{Kind, Method, Need, optional, required};
-use super::{Job, Node};
+use super::{Job, Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const GETMININGINFO: Method = Method {
@@ -171,7 +171,6 @@ fn mining_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
 }
 
 fn hash_rate(node: &Node<'_>, lookup: i32, height: i32) -> Result<f64, RpcError> {
-    let bad = |text: &'static str| RpcError::new(Code::InvalidParameter, text);
     if lookup < -1 || lookup == 0 {
         return Err(bad("Invalid nblocks. Must be a positive number or -1."));
     }

@@ -4,10 +4,12 @@
 
 mod address;
 mod args;
+mod bans;
 mod blocks;
 mod branches;
 mod chain;
 mod coins;
+mod combine;
 mod control;
 mod decode;
 mod deployments;
@@ -18,6 +20,8 @@ mod fees;
 pub mod fuzzing;
 mod generate;
 mod index;
+mod lock;
+mod logging;
 mod mempool;
 mod mempool_file;
 mod mining;
@@ -40,6 +44,7 @@ mod testing;
 mod transactions;
 mod tx_json;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -256,6 +261,16 @@ fn warming_up() -> RpcError {
     RpcError::new(Code::InWarmup, "Loading block index…")
 }
 
+/// An argument is out of range, malformed or missing.
+fn bad(text: impl Into<Cow<'static, str>>) -> RpcError {
+    RpcError::new(Code::InvalidParameter, text)
+}
+
+/// An argument names an address, a key or an object that there is not.
+fn bad_key(text: impl Into<Cow<'static, str>>) -> RpcError {
+    RpcError::new(Code::InvalidAddressOrKey, text)
+}
+
 /// The engine failed, not the caller.
 fn engine_failed(error: &EngineError) -> RpcError {
     tracing::error!("RPC call failed: {error}");
@@ -263,5 +278,5 @@ fn engine_failed(error: &EngineError) -> RpcError {
 }
 
 fn block_not_found() -> RpcError {
-    RpcError::new(Code::InvalidAddressOrKey, "Block not found")
+    bad_key("Block not found")
 }

@@ -9,7 +9,7 @@ use assay_engine::{
 };
 use assay_wire::{Transaction, Txid};
 
-use super::args::Args;
+use super::args::{Args, wrong_type};
 use super::script::burns;
 use super::submit::{MAX_FEE_RATE, burns_too_much, details, max_fee_rate};
 use super::table::{Kind, Method, Need, optional, required};
@@ -274,9 +274,7 @@ fn elements<'a>(args: &Args<'a>) -> Result<Vec<Value<'a>>, RpcError> {
 
 fn decode(rpc: &Rpc, text: Value<'_>) -> Result<Transaction, RpcError> {
     if text.type_name() != "string" {
-        let found = text.type_name();
-        let message = format!("JSON value of type {found} is not of expected type string");
-        return Err(RpcError::new(Code::Type, message));
+        return Err(wrong_type(Some(text), "string"));
     }
     let parse = |raw| Transaction::parse(raw, rpc.params.encoding).ok();
     text.hex().and_then(parse).ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! Connections that the owner of the node makes and ends.
 
 use super::table::{Kind, Method, Need, optional, required};
-use super::{Job, Node};
+use super::{Job, Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
 use crate::p2p::{AddNodeError, Connection, Network};
 
@@ -28,10 +28,7 @@ pub(super) const ADDNODE: Method = Method {
     prepare: |_, args| {
         let (node, command) = (args.string(0)?.into_owned(), args.string(1)?.into_owned());
         if !["add", "remove", "onetry"].contains(&&*command) {
-            return Err(RpcError::new(
-                Code::InvalidParameter,
-                "command is \"add\", \"remove\" or \"onetry\"",
-            ));
+            return Err(RpcError::new(Code::Misc, ADDNODE.help()));
         }
         Ok(Job::wait(args, move |context, out| {
             let network = network(context)?;
@@ -103,10 +100,8 @@ pub(super) const DISCONNECTNODE: Method = Method {
         let id = args.value(1).map(|_| args.integer::<u64>(1)).transpose()?;
         let address = address.filter(|address| !address.is_empty());
         if address.is_some() == id.is_some() {
-            return Err(RpcError::new(
-                Code::InvalidParameter,
-                "Only one of address and nodeid should be provided.",
-            ));
+            let text = "Only one of address and nodeid should be provided.";
+            return Err(RpcError::new(Code::InvalidParams, text));
         }
         Ok(Job::call(args, move |node, out| disconnect(node, address.as_deref(), id, out)))
     },
@@ -144,9 +139,7 @@ pub(super) const ADDCONNECTION: Method = Method {
             "block-relay-only" => Connection::BlockRelayOnly,
             "addr-fetch" => Connection::AddrFetch,
             "feeler" => Connection::Feeler,
-            _ => {
-                return Err(RpcError::new(Code::InvalidParameter, "unknown connection_type"));
-            }
+            _ => return Err(bad(ADDCONNECTION.help())),
         };
         Ok(Job::wait(args, move |node, out| {
             network(node)?.connect(&address, connection);

@@ -1,6 +1,6 @@
 //! Proofs that transactions are in a block: partial merkle trees (BIP37).
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use assay_consensus::params::{ChainParams, MAX_BLOCK_WEIGHT};
 use assay_hash::sha256d;
@@ -9,7 +9,7 @@ use assay_wire::{BlockHash, Header, OutPoint, Txid, encode};
 use super::args::{self, Args};
 use super::blocks::{parse, read_block};
 use super::table::{Kind, Method, Need, optional, required};
-use super::{Job, Node, Rpc, block_not_found, engine_failed};
+use super::{Job, Node, Rpc, bad, bad_key, block_not_found, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
 pub(super) const GETTXOUTPROOF: Method = Method {
@@ -45,29 +45,19 @@ pub(super) const VERIFYTXOUTPROOF: Method = Method {
     },
 };
 
-fn bad(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
-    RpcError::new(Code::InvalidParameter, text)
-}
-
-fn bad_key(text: &'static str) -> RpcError {
-    RpcError::new(Code::InvalidAddressOrKey, text)
-}
-
 fn get_proof(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let given = args.value(0).and_then(Value::elements).unwrap_or_default();
     if given.is_empty() {
         return Err(bad("Parameter 'txids' cannot be empty"));
     }
-    let mut wanted = Vec::new();
+    let mut wanted = BTreeSet::new();
     for value in given {
         let text = args::string_of(value)?;
-        let txid = args::txid_of(&text, "txid")?;
-        if wanted.contains(&txid) {
+        if !wanted.insert(args::hash_of(&text, "txid")?) {
             return Err(bad(format!("Invalid parameter, duplicated txid: {text}")));
         }
-        wanted.push(txid);
     }
-    let block = args.value(1).map(|_| args.block_hash(1, "blockhash")).transpose()?;
+    let block = args.optional_block_hash(1, "blockhash")?;
     Ok(Job::call(args, move |node, out| {
         let hash = match block {
             Some(hash) => hash,
@@ -76,7 +66,6 @@ fn get_proof(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         let entry = node.engine.block_entry(&hash).ok_or_else(block_not_found)?;
         let block = parse(&node.rpc.params, &hash, read_block(node, &hash)?)?;
         let txids: Vec<Txid> = block.txs().map(|tx| tx.txid()).collect();
-        let wanted: HashSet<&Txid> = wanted.iter().collect();
         let matches: Vec<bool> = txids.iter().map(|txid| wanted.contains(txid)).collect();
         if matches.iter().filter(|is_match| **is_match).count() != wanted.len() {
             return Err(bad_key("Not all transactions found in specified or retrieved block"));
@@ -88,10 +77,13 @@ fn get_proof(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
 }
 
 /// The block of the first of these transactions that has an unspent output.
-fn find(node: &Node<'_>, txids: &[Txid]) -> Result<BlockHash, RpcError> {
+fn find(node: &Node<'_>, txids: &BTreeSet<Txid>) -> Result<BlockHash, RpcError> {
     // Core looks at as many outputs as a block could hold.
     const OUTPUTS_MAX: u32 = (MAX_BLOCK_WEIGHT / (9 * 4)) as u32;
     for txid in txids {
+        if node.context.interrupted() {
+            break;
+        }
         for vout in 0..OUTPUTS_MAX {
             let outpoint = OutPoint { txid: *txid, vout };
             let found =
@@ -105,14 +97,11 @@ fn find(node: &Node<'_>, txids: &[Txid]) -> Result<BlockHash, RpcError> {
 }
 
 fn verify(node: &Node<'_>, proof: &Proof, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let Some((root, txids)) = proof.matches(&node.rpc.params) else {
+    let found = proof.matches(&node.rpc.params);
+    let Some((_, txids)) = found.filter(|(root, _)| *root == proof.header.merkle_root) else {
         Json::new(out).array().end();
         return Ok(());
     };
-    if root != proof.header.merkle_root {
-        Json::new(out).array().end();
-        return Ok(());
-    }
     let entry = node.engine.block_entry(&proof.header.hash());
     let entry = entry.filter(|entry| entry.in_active_chain && entry.tx_count > 0);
     let entry = entry.ok_or_else(|| bad_key("Block not found in chain"))?;

@@ -8,10 +8,11 @@ use assay_wire::{Encoding, OutPoint, Transaction, encode};
 
 use super::args::{self, Args};
 use super::decode::Payee;
+use super::lock::push;
 use super::script::has_valid_ops;
 use super::table::{ArgSpec, Kind, Method, Need, optional, required};
 use super::tx_json::{Spent, write_tx_members};
-use super::{Job, Rpc};
+use super::{Job, Rpc, bad, bad_key};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
 
 pub(super) const DECODERAWTRANSACTION: Method = Method {
@@ -86,10 +87,6 @@ const OUTPUTS: ArgSpec = required(
 
 fn decode_failed(text: &'static str) -> RpcError {
     RpcError::new(Code::Deserialization, text)
-}
-
-fn bad(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
-    RpcError::new(Code::InvalidParameter, text)
 }
 
 /// Reads a transaction whose layout is a guess: with witnesses if that gives scripts that make sense, then without, then
@@ -168,9 +165,7 @@ fn inputs(
     let mut out = Vec::new();
     for input in given.and_then(Value::elements).unwrap_or_default() {
         if input.type_name() != "object" {
-            let found = input.type_name();
-            let text = format!("JSON value of type {found} is not of expected type object");
-            return Err(RpcError::new(Code::Type, text));
+            return Err(args::wrong_type(Some(input), "object"));
         }
         let txid = args::hash_member(input, "txid")?;
         let vout = input.member("vout").filter(|vout| vout.type_name() == "number");
@@ -209,10 +204,7 @@ fn outputs(
             }
             members
         }
-        found => {
-            let text = format!("JSON value of type {found} is not of expected type array");
-            return Err(RpcError::new(Code::Type, text));
-        }
+        _ => return Err(args::wrong_type(Some(given), "array")),
     };
     let mut seen = HashSet::new();
     let mut out = Vec::new();
@@ -229,36 +221,14 @@ fn outputs(
         }
         let payee = Payee::parse(params, &name);
         let amount = args::amount_of(value)?;
-        let script = payee
-            .map_err(|_| {
-                let text = format!("Invalid Bitcoin address: {name}");
-                RpcError::new(Code::InvalidAddressOrKey, text)
-            })?
-            .script();
+        let script =
+            payee.map_err(|_| bad_key(format!("Invalid Bitcoin address: {name}")))?.script();
         if !seen.insert(script.clone()) {
             return Err(bad(format!("Invalid parameter, duplicated address: {name}")));
         }
         out.push((amount, script));
     }
     Ok(out)
-}
-
-/// Data as scripts push it (Core's `CScript::operator<<`).
-pub(super) fn push(data: &[u8], script: &mut Vec<u8>) {
-    let length = data.len();
-    match length {
-        0..0x4c => script.push(length as u8),
-        0x4c..0x100 => script.extend([op::PUSHDATA1, length as u8]),
-        0x100..0x1_0000 => {
-            script.push(op::PUSHDATA2);
-            script.extend((length as u16).to_le_bytes());
-        }
-        _ => {
-            script.push(op::PUSHDATA4);
-            script.extend((length as u32).to_le_bytes());
-        }
-    }
-    script.extend_from_slice(data);
 }
 
 /// Core's `MAX_BIP125_RBF_SEQUENCE`.

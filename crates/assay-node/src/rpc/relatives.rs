@@ -8,7 +8,7 @@ use assay_wire::{OutPoint, Txid};
 use super::args::{self, Args};
 use super::mempool::{Relatives, write_entry};
 use super::table::{ArgSpec, HIDDEN, Kind, Method, Need, optional, required};
-use super::{Job, Node, Rpc};
+use super::{Job, Node, Rpc, bad, bad_key};
 use crate::jsonrpc::{Array, Code, Json, RpcError, Value};
 
 pub(super) const GETMEMPOOLANCESTORS: Method = Method {
@@ -132,7 +132,7 @@ const VERBOSE: ArgSpec =
 const ENTRIES: &str = "[ \"hex\", ... ]    (json array) The ids; with verbose=true, an object of entries as getmempoolentry shows them";
 
 fn not_there() -> RpcError {
-    RpcError::new(Code::InvalidAddressOrKey, "Transaction not in mempool")
+    bad_key("Transaction not in mempool")
 }
 
 fn relatives(args: &Args<'_>, next: fn(&MempoolEntryInfo) -> &[Txid]) -> Result<Job, RpcError> {
@@ -204,7 +204,6 @@ fn write_cluster(chunks: &[MiningChunk], out: &mut Vec<u8>) {
 }
 
 fn spending(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
-    let bad = |text: &'static str| RpcError::new(Code::InvalidParameter, text);
     let given = args.value(0).and_then(Value::elements).unwrap_or_default();
     if given.is_empty() {
         return Err(bad("Invalid parameter, outputs are missing"));

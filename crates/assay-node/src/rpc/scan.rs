@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use assay_wire::OutPoint;
 
-use super::args::Args;
+use super::args::{self, Args};
 use super::descriptor::{Descriptor, NeedsPrivateKey};
 use super::table::{Kind, Method, Need, optional, required};
-use super::{Job, Node, Rpc, engine_failed};
+use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Array, Code, Json, RpcError, Value};
 
 pub(super) const SCANTXOUTSET: Method = Method {
@@ -95,10 +95,6 @@ struct Found {
     coinbase: bool,
 }
 
-fn bad(text: &'static str) -> RpcError {
-    RpcError::new(Code::InvalidParameter, text)
-}
-
 fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let action = args.string(0)?.into_owned();
     match &*action {
@@ -131,7 +127,7 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
                 scan(node, &needles, out)
             }))
         }
-        _ => Err(RpcError::new(Code::InvalidParameter, format!("Invalid action '{action}'"))),
+        _ => Err(bad(format!("Invalid action '{action}'"))),
     }
 }
 
@@ -139,16 +135,14 @@ fn needles(rpc: &Rpc, objects: Value<'_>) -> Result<Needles, RpcError> {
     let mut needles = Needles { descriptors: Vec::new(), scripts: HashMap::new() };
     for object in objects.elements().unwrap_or_default() {
         let (text, range) = scan_object(object)?;
-        let all = Descriptor::parse(&rpc.params, &text)
-            .map_err(|error| RpcError::new(Code::InvalidAddressOrKey, error))?;
+        let all = Descriptor::parse(&rpc.params, &text).map_err(bad_key)?;
         for descriptor in all {
             let (low, high) = if descriptor.is_range() { range } else { (0, 0) };
             let number = needles.descriptors.len() as u32;
             for position in low..=high {
                 let expanded =
                     descriptor.expand(&rpc.params, position).map_err(|NeedsPrivateKey| {
-                        let text = format!("Cannot derive script without private keys: '{text}'");
-                        RpcError::new(Code::InvalidAddressOrKey, text)
+                        bad_key(format!("Cannot derive script without private keys: '{text}'"))
                     })?;
                 for one in expanded {
                     needles.scripts.entry(one.script.into()).or_insert((number, position));
@@ -170,12 +164,7 @@ fn scan_object(object: Value<'_>) -> Result<(String, (u32, u32)), RpcError> {
     }
     let text = object.member("desc");
     let text = text.ok_or_else(|| bad("Descriptor needs to be provided in scan object"))?;
-    let found = text.type_name();
-    let error = || {
-        let text = format!("JSON value of type {found} is not of expected type string");
-        RpcError::new(Code::Type, text)
-    };
-    let text = text.string().ok_or_else(error)?.into_owned();
+    let text = args::string_of(text)?.into_owned();
     let range = object.member("range").map_or(Ok((0, RANGE_END)), parse_range)?;
     Ok((text, range))
 }

@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::OutputKind;
 use assay_consensus::script::asm::opcode_name;
-use assay_consensus::script::opcode::{Instruction, Instructions, op};
+use assay_consensus::script::opcode::{
+    Instruction, Instructions, MAX_ELEMENT_SIZE, MAX_SCRIPT_SIZE, op,
+};
 
 use super::address::{self, CHARSET, Destination};
 use crate::jsonrpc::{Json, Object};
@@ -63,7 +65,7 @@ pub(crate) fn address_of(params: &ChainParams, script: &[u8]) -> Option<String> 
 /// Whether a script can be cut into opcodes that exist, with pushes of allowed length (`HasValidOps`).
 pub(crate) fn has_valid_ops(script: &[u8]) -> bool {
     Instructions::new(script).all(|instruction| {
-        instruction.is_some_and(|i| i.opcode <= op::NOP10 && i.data.len() <= ELEMENT_BYTES_MAX)
+        instruction.is_some_and(|i| i.opcode <= op::NOP10 && i.data.len() <= MAX_ELEMENT_SIZE)
     })
 }
 
@@ -80,9 +82,9 @@ pub(crate) fn write_script_sig(params: &ChainParams, script: &[u8], json: Json<'
 pub(crate) fn burns(params: &ChainParams, script: &[u8]) -> bool {
     let opcode_max = if params.cash.is_some() { CASH_OPCODE_MAX } else { op::NOP10 };
     script.first() == Some(&op::RETURN)
-        || script.len() > SCRIPT_BYTES_MAX
+        || script.len() > MAX_SCRIPT_SIZE
         || Instructions::new(script).any(|instruction| {
-            instruction.is_none_or(|i| i.opcode > opcode_max || i.data.len() > ELEMENT_BYTES_MAX)
+            instruction.is_none_or(|i| i.opcode > opcode_max || i.data.len() > MAX_ELEMENT_SIZE)
         })
 }
 
@@ -141,8 +143,13 @@ fn descriptor(kind: &OutputKind<'_>, address: Option<&str>, script: &[u8]) -> St
         (_, Some(address)) => format!("addr({address})"),
         (_, None) => format!("raw({})", hex(script)),
     };
-    let checksum = descriptor_checksum(&text).expect("made of characters of the set");
-    text + "#" + &checksum
+    with_checksum(&text)
+}
+
+/// A descriptor that we wrote, with its checksum.
+pub(crate) fn with_checksum(text: &str) -> String {
+    let checksum = descriptor_checksum(text).expect("made of characters of the set");
+    format!("{text}#{checksum}")
 }
 
 /// The same of a script by itself.
@@ -182,7 +189,7 @@ pub(crate) fn descriptor_checksum(text: &str) -> Option<String> {
 /// hash type spelt out, which is right for unlocking scripts only.
 pub(crate) fn asm(params: &ChainParams, script: &[u8], signatures: bool) -> String {
     let cash = params.cash.is_some();
-    let unspendable = script.first() == Some(&op::RETURN) || script.len() > SCRIPT_BYTES_MAX;
+    let unspendable = script.first() == Some(&op::RETURN) || script.len() > MAX_SCRIPT_SIZE;
     let mut text = String::new();
     for instruction in Instructions::new(script) {
         if !text.is_empty() {
@@ -285,8 +292,6 @@ fn push_opcode_name(opcode: u8, cash: bool, text: &mut String) {
 
 /// The last introspection opcode of Bitcoin Cash.
 const CASH_OPCODE_MAX: u8 = 0xd3;
-const SCRIPT_BYTES_MAX: usize = 10_000;
-const ELEMENT_BYTES_MAX: usize = 520;
 const CHECKSUM_INPUT: &[u8; 95] = b"0123456789()[],'/*abcdefgh@:$%{}IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~ijklmnopqrstuvwxyzABCDEFGH`#\"\\ ";
 const CHECKSUM_GENERATOR: [u64; 5] =
     [0xf5_dee5_1989, 0xa9_fdca_3312, 0x1b_ab10_e32d, 0x37_06b1_677a, 0x64_4d62_6ffd];

@@ -11,7 +11,8 @@ use assay_engine::ImmediateChecker;
 use assay_hash::{hash160, ripemd160};
 use secp256k1::{Keypair, Message, PublicKey, ecdsa, schnorr};
 
-use super::descriptor::{Secret, pay_to_key_hash_of};
+use super::descriptor::Secret;
+use super::lock::{pay_to_key_hash_of, push};
 
 /// Keys and scripts that may be used.
 #[derive(Default)]
@@ -97,9 +98,6 @@ enum Version {
     WitnessV0,
 }
 
-/// What one step gives: items for the stack, and whether they are all that is needed.
-type Step = (Vec<Vec<u8>>, bool);
-
 struct Signer<'a, 'c> {
     keyring: &'a Keyring,
     context: &'a TxContext<'c>,
@@ -120,7 +118,7 @@ impl Signer<'_, '_> {
             let inner = OutputKind::of(redeem, self.is_cash);
             let (mut items, witness) = match self.witness(&inner) {
                 Some(witness) => (Vec::new(), witness),
-                None => (self.step(redeem, Version::Legacy).0, Vec::new()),
+                None => (self.step(redeem, Version::Legacy), Vec::new()),
             };
             items.push(redeem.clone());
             return Unlocking { script_sig: push_all(&items), witness };
@@ -128,21 +126,21 @@ impl Signer<'_, '_> {
         if let Some(witness) = self.witness(&kind) {
             return Unlocking { script_sig: Vec::new(), witness };
         }
-        let (items, _) = self.step(script_pubkey, Version::Legacy);
-        Unlocking { script_sig: push_all(&items), witness: Vec::new() }
+        let script_sig = push_all(&self.step(script_pubkey, Version::Legacy));
+        Unlocking { script_sig, witness: Vec::new() }
     }
 
     /// The witness of a witness program; `None` for other outputs.
     fn witness(&self, kind: &OutputKind<'_>) -> Option<Vec<Vec<u8>>> {
         match kind {
             OutputKind::WitnessKeyHash(hash) => {
-                Some(self.step(&pay_to_key_hash_of(hash), Version::WitnessV0).0)
+                Some(self.step(&pay_to_key_hash_of(hash), Version::WitnessV0))
             }
             OutputKind::WitnessScriptHash(hash) => {
                 let Some(script) = self.keyring.scripts.get(&ripemd160(hash)) else {
                     return Some(Vec::new());
                 };
-                let (mut items, _) = self.step(script, Version::WitnessV0);
+                let mut items = self.step(script, Version::WitnessV0);
                 items.push(script.clone());
                 Some(items)
             }
@@ -153,20 +151,15 @@ impl Signer<'_, '_> {
         }
     }
 
-    /// What a script itself asks for (Core's `SignStep`).
-    fn step(&self, script: &[u8], version: Version) -> Step {
+    /// What a script itself asks for, as far as keys are there (Core's `SignStep`).
+    fn step(&self, script: &[u8], version: Version) -> Vec<Vec<u8>> {
         match OutputKind::of(script, self.is_cash) {
-            OutputKind::PubKey(key) => match self.signature(key, script, version) {
-                Some(signature) => (vec![signature], true),
-                None => (Vec::new(), false),
-            },
+            OutputKind::PubKey(key) => self.signature(key, script, version).into_iter().collect(),
             OutputKind::PubKeyHash(hash) => {
                 let hash = hash.try_into().unwrap_or_default();
-                let Some(key) = self.public_key(&hash) else { return (Vec::new(), false) };
-                match self.signature(&key, script, version) {
-                    Some(signature) => (vec![signature, key], true),
-                    None => (Vec::new(), false),
-                }
+                let Some(key) = self.public_key(&hash) else { return Vec::new() };
+                let signature = self.signature(&key, script, version);
+                signature.map_or_else(Vec::new, |signature| vec![signature, key])
             }
             OutputKind::Multisig { required, keys } => {
                 let required = usize::from(required);
@@ -174,21 +167,20 @@ impl Signer<'_, '_> {
                 let mut items = vec![Vec::new()];
                 let signatures = keys.iter().filter_map(|key| self.signature(key, script, version));
                 items.extend(signatures.take(required));
-                let is_complete = items.len() == required + 1;
-                let mut padding = 0;
-                while padding + items.len() < required + 1 {
-                    items.push(Vec::new());
-                    padding += 1;
-                }
-                (items, is_complete)
+                // Half of what is missing, as in Core: its loop counts both what it adds and how often.
+                let missing = required + 1 - items.len();
+                items.resize(items.len() + missing.div_ceil(2), Vec::new());
+                items
             }
-            OutputKind::Anchor(_) => (Vec::new(), true),
-            _ => (Vec::new(), false),
+            _ => Vec::new(),
         }
     }
 
+    /// The public key with this hash: of one of ours, or one that unlocks the input so far.
     fn public_key(&self, hash: &[u8; 20]) -> Option<Vec<u8>> {
-        let secret = self.keyring.keys.get(hash)?;
+        let Some(secret) = self.keyring.keys.get(hash) else {
+            return self.known_items().find(|item| hash160(item) == *hash).map(<[u8]>::to_vec);
+        };
         let key = PublicKey::from_secret_key(&secret.key);
         Some(if secret.is_compressed {
             key.serialize().to_vec()
@@ -215,9 +207,6 @@ impl Signer<'_, '_> {
 
     /// A signature by this key among what unlocks the input so far.
     fn known_signature(&self, key: &[u8], script: &[u8], version: Version) -> Option<Vec<u8>> {
-        let pushes = Instructions::new(&self.before.script_sig).map_while(|one| one);
-        let pushes = pushes.map(|one| one.data);
-        let items = pushes.chain(self.before.witness.iter().map(Vec::as_slice));
         let is_valid = |item: &&[u8]| {
             let Some((hash_type, der)) = item.split_last() else { return false };
             // Other data may look like anything; a signature in DER has at least eight bytes.
@@ -225,7 +214,14 @@ impl Signer<'_, '_> {
                 && der[0] == 0x30
                 && ImmediateChecker.ecdsa(key, der, &self.message(script, *hash_type, version))
         };
-        items.filter(is_valid).map(<[u8]>::to_vec).next()
+        self.known_items().filter(is_valid).map(<[u8]>::to_vec).next()
+    }
+
+    /// What unlocks the input so far: pushes of the script, and the witness.
+    fn known_items(&self) -> impl Iterator<Item = &[u8]> {
+        let pushes = Instructions::new(&self.before.script_sig).map_while(|one| one);
+        let pushes = pushes.map(|one| one.data);
+        pushes.chain(self.before.witness.iter().map(Vec::as_slice))
     }
 
     fn message(&self, script: &[u8], hash_type: u8, version: Version) -> [u8; 32] {
@@ -263,7 +259,7 @@ fn push_all(items: &[Vec<u8>]) -> Vec<u8> {
         match item[..] {
             [number @ 1..=16] => script.push(op::PUSH1 + number - 1),
             [0x81] => script.push(op::NEGATE1),
-            _ => super::raw::push(item, &mut script),
+            _ => push(item, &mut script),
         }
     }
     script

@@ -1,4 +1,4 @@
-//! The method that signs transactions, and the one that merges signatures of several.
+//! The method that signs transactions.
 
 use std::collections::HashMap;
 
@@ -11,12 +11,13 @@ use assay_hash::{hash160, sha256};
 use assay_wire::{OutPoint, Transaction, TxOut, encode};
 
 use super::args::{self, Args};
-use super::descriptor::{parse_secret, witness};
+use super::descriptor::parse_secret;
+use super::lock::witness;
 use super::raw::parse;
 use super::script::asm;
 use super::sign::{HashType, Keyring, Unlocking, standard};
 use super::table::{Kind, Method, Need, optional, required};
-use super::{Job, Node, Rpc, engine_failed};
+use super::{Job, Node, Rpc, bad, bad_key, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
 pub(super) const SIGNRAWTRANSACTIONWITHKEY: Method = Method {
@@ -59,9 +60,9 @@ pub(super) const SIGNRAWTRANSACTIONWITHKEY: Method = Method {
 
 /// An output that is spent: its amount, and its script.
 #[derive(Clone)]
-struct Spent {
-    value: i64,
-    script: Vec<u8>,
+pub(super) struct Spent {
+    pub(super) value: i64,
+    pub(super) script: Vec<u8>,
 }
 
 /// An output that the caller knows.
@@ -70,11 +71,7 @@ struct Given {
     spent: Spent,
 }
 
-fn bad(text: &'static str) -> RpcError {
-    RpcError::new(Code::InvalidParameter, text)
-}
-
-fn undecodable(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
+pub(super) fn undecodable(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
     RpcError::new(Code::Deserialization, text)
 }
 
@@ -85,8 +82,7 @@ fn sign_raw(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let mut keyring = Keyring::default();
     for key in args.value(1).and_then(Value::elements).unwrap_or_default() {
         let secret = parse_secret(&rpc.params, &args::string_of(key)?);
-        let invalid = || RpcError::new(Code::InvalidAddressOrKey, "Invalid private key");
-        keyring.add_key(secret.ok_or_else(invalid)?);
+        keyring.add_key(secret.ok_or_else(|| bad_key("Invalid private key"))?);
     }
     let mut given = Vec::new();
     for value in args.value(2).and_then(Value::elements).unwrap_or_default() {
@@ -94,10 +90,8 @@ fn sign_raw(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }
     let hash_type = match args.optional_string(3)? {
         None => HashType::DEFAULT,
-        Some(text) => HashType::parse(&text).ok_or_else(|| {
-            let text = format!("'{text}' is not a valid sighash parameter.");
-            RpcError::new(Code::InvalidParameter, text)
-        })?,
+        Some(text) => HashType::parse(&text)
+            .ok_or_else(|| bad(format!("'{text}' is not a valid sighash parameter.")))?,
     };
     Ok(Job::call(args, move |node, out| {
         let mut spent = find(node, &tx)?;
@@ -155,7 +149,10 @@ fn previous(value: Value<'_>, keyring: &mut Keyring) -> Result<Given, RpcError> 
 }
 
 /// The outputs that a transaction spends, of unconfirmed transactions too.
-fn find(node: &Node<'_>, tx: &Transaction) -> Result<HashMap<OutPoint, Spent>, RpcError> {
+pub(super) fn find(
+    node: &Node<'_>,
+    tx: &Transaction,
+) -> Result<HashMap<OutPoint, Spent>, RpcError> {
     let mut found = HashMap::new();
     for input in tx.view().inputs() {
         let OutPoint { txid, vout } = input.prevout;
@@ -282,7 +279,7 @@ fn write_fault(tx: &Transaction, index: usize, error: &str, object: &mut Object<
 }
 
 /// The transaction with other input scripts and witnesses.
-fn serialise(tx: &Transaction, unlocked: &[Unlocking]) -> Vec<u8> {
+pub(super) fn serialise(tx: &Transaction, unlocked: &[Unlocking]) -> Vec<u8> {
     let view = tx.view();
     let has_witness = unlocked.iter().any(|one| !one.witness.is_empty());
     let mut out = view.version().to_le_bytes().to_vec();

@@ -12,7 +12,7 @@ use assay_wire::{Block, BlockHash, Coin, encode};
 use super::args::{self, Args};
 use super::blocks::{parse, read_block, spent_by};
 use super::table::{Kind, Method, Need, optional, required};
-use super::{Job, Node, Rpc, block_not_found, engine_failed};
+use super::{Job, Node, Rpc, bad, block_not_found, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
 pub(super) const GETCHAINTXSTATS: Method = Method {
@@ -42,7 +42,7 @@ pub(super) const GETCHAINTXSTATS: Method = Method {
     example: "2016",
     prepare: |_, args| {
         let count: Option<i32> = args.value(0).map(|_| args.integer(0)).transpose()?;
-        let hash = args.value(1).map(|_| args.block_hash(1, "blockhash")).transpose()?;
+        let hash = args.optional_block_hash(1, "blockhash")?;
         Ok(Job::call(args, move |node, out| chain_stats(node, count, hash, out)))
     },
 };
@@ -91,10 +91,6 @@ pub(super) const VERIFYCHAIN: Method = Method {
         }))
     },
 };
-
-fn bad(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
-    RpcError::new(Code::InvalidParameter, text)
-}
 
 fn chain_stats(
     node: &Node<'_>,
@@ -154,9 +150,7 @@ fn block_stats(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         Which::Hash(args.block_hash(0, "hash_or_height")?)
     };
     if let Some(other) = args.value(1).filter(|value| value.type_name() != "array") {
-        let found = other.type_name();
-        let text = format!("JSON value of type {found} is not of expected type array");
-        return Err(RpcError::new(Code::Type, text));
+        return Err(args::wrong_type(Some(other), "array"));
     }
     let mut wanted = BTreeSet::new();
     for name in args.value(1).and_then(Value::elements).unwrap_or_default() {

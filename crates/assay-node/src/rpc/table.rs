@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    blocks, branches, chain, coins, control, deployments, describe, fees, generate, index, mempool,
-    mempool_file, mining, network, orphans, packages, peers, proof, raw, relatives, scan, sign_raw,
-    statistics, submit, template, testing, transactions,
+    bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees, generate,
+    index, logging, mempool, mempool_file, mining, network, orphans, packages, peers, proof, raw,
+    relatives, scan, sign_raw, statistics, submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -225,6 +225,7 @@ const METHODS: &[&Method] = &[
     &control::GETMEMORYINFO,
     &control::GETRPCINFO,
     &control::HELP,
+    &logging::LOGGING,
     &control::STOP,
     &control::UPTIME,
     &deployments::GETDEPLOYMENTINFO,
@@ -242,6 +243,9 @@ const METHODS: &[&Method] = &[
     &network::GETCONNECTIONCOUNT,
     &network::GETNETWORKINFO,
     &network::GETPEERINFO,
+    &bans::CLEARBANNED,
+    &bans::LISTBANNED,
+    &bans::SETBAN,
     &peers::ADDCONNECTION,
     &peers::ADDNODE,
     &peers::DISCONNECTNODE,
@@ -259,6 +263,7 @@ const METHODS: &[&Method] = &[
     &describe::GETDESCRIPTORINFO,
     &describe::VALIDATEADDRESS,
     &sign_raw::SIGNRAWTRANSACTIONWITHKEY,
+    &combine::COMBINERAWTRANSACTION,
     &raw::CREATERAWTRANSACTION,
     &raw::DECODERAWTRANSACTION,
     &transactions::GETRAWTRANSACTION,

@@ -13,11 +13,11 @@ use assay_engine::{
 };
 use assay_wire::{Block, BlockHash, Txid};
 
-use super::args::Args;
+use super::args::{self, Args};
 use super::chain::target;
 use super::generate::no_template;
 use super::table::{Kind, Method, required};
-use super::{Job, Node, Rpc, engine_failed};
+use super::{Job, Node, Rpc, bad, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
 pub(super) const GETBLOCKTEMPLATE: Method = Method {
@@ -92,10 +92,6 @@ enum Watched {
     Now,
 }
 
-fn bad(text: impl Into<Cow<'static, str>>) -> RpcError {
-    RpcError::new(Code::InvalidParameter, text)
-}
-
 fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let request = args.value(0);
     let member = |name: &str| request.and_then(|request| request.member(name));
@@ -114,9 +110,7 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }
     let mut rules = Vec::new();
     for rule in member("rules").and_then(Value::elements).unwrap_or_default() {
-        let found = rule.type_name();
-        let text = format!("JSON value of type {found} is not of expected type string");
-        rules.push(rule.string().ok_or_else(|| RpcError::new(Code::Type, text))?.into_owned());
+        rules.push(args::string_of(rule)?.into_owned());
     }
     if mode != "template" {
         return Err(bad("Invalid mode"));
@@ -129,14 +123,7 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
 fn watched(id: Value<'_>) -> Result<Watched, RpcError> {
     let Some(text) = id.string() else { return Ok(Watched::Now) };
     let (hash, updates) = text.split_at_checked(64).unwrap_or((&text, ""));
-    let hash = hash.parse().map_err(|_| {
-        bad(if hash.len() == 64 {
-            format!("longpollid must be hexadecimal string (not '{hash}')")
-        } else {
-            format!("longpollid must be of length 64 (not {}, for '{hash}')", hash.len())
-        })
-    })?;
-    Ok(Watched::Template(hash, updates.parse().unwrap_or(0)))
+    Ok(Watched::Template(args::hash_of(hash, "longpollid")?, updates.parse().unwrap_or(0)))
 }
 
 fn propose(node: &Node<'_>, block: Block, out: &mut Vec<u8>) -> Result<(), RpcError> {
@@ -155,7 +142,7 @@ fn propose(node: &Node<'_>, block: Block, out: &mut Vec<u8>) -> Result<(), RpcEr
 
 fn template(node: &Node<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let params = &node.rpc.params;
-    // Only the main chain's miners can be so many that templates of old blocks do harm.
+    // Elsewhere the chain may be at rest, and then it takes a miner to set it going.
     if params.address.base58_pubkey_hash == 0 && node.engine.is_initial_block_download() {
         let text = "Assay is in initial sync and waiting for blocks...";
         return Err(RpcError::new(Code::ClientInInitialDownload, text));
@@ -245,7 +232,9 @@ fn write(
     write_rules(node, is_segwit, deployments, &mut object);
     object.key("vbrequired").int(0);
     object.key("previousblockhash").text(header.prev_block);
-    write_transactions(template, is_segwit, &mut object);
+    // Costs of before segwit count in bytes; Bitcoin Cash has no costs, but checks that were executed.
+    let scale = if is_segwit || params.cash.is_some() { 1 } else { WITNESS_SCALE_FACTOR };
+    write_transactions(template, scale, &mut object);
     object.key("coinbaseaux").object().end();
     object.key("coinbasevalue").int(template.coinbase_value_sat());
     let updates = template.mempool_updates;
@@ -258,11 +247,12 @@ fn write(
     }
     mutable.end();
     object.key("noncerange").string("00000000ffffffff");
-    let scale = if is_segwit { 1 } else { WITNESS_SCALE_FACTOR };
-    object.key("sigoplimit").int(MAX_BLOCK_SIGOPS_COST / scale);
-    let size_max =
-        if params.cash.is_some() { params.block_bytes_max() } else { MAX_BLOCK_WEIGHT / scale };
-    object.key("sizelimit").int(size_max);
+    let (sigops_max, bytes_max) = match &params.cash {
+        Some(cash) => (cash.block_sigchecks_max(), params.block_bytes_max()),
+        None => (MAX_BLOCK_SIGOPS_COST / scale, MAX_BLOCK_WEIGHT / scale),
+    };
+    object.key("sigoplimit").int(sigops_max);
+    object.key("sizelimit").int(bytes_max);
     if is_segwit {
         object.key("weightlimit").int(MAX_BLOCK_WEIGHT);
     }
@@ -333,7 +323,7 @@ fn write_rules(
     available.end();
 }
 
-fn write_transactions(template: &BlockTemplate, is_segwit: bool, object: &mut Object<'_>) {
+fn write_transactions(template: &BlockTemplate, scale: u64, object: &mut Object<'_>) {
     let mut places: HashMap<Txid, usize> = HashMap::with_capacity(template.txs.len());
     let mut list = object.key("transactions").array();
     for (index, one) in template.txs.iter().enumerate() {
@@ -349,7 +339,6 @@ fn write_transactions(template: &BlockTemplate, is_segwit: bool, object: &mut Ob
         }
         depends.end();
         entry.key("fee").int(one.fee_sat);
-        let scale = if is_segwit { 1 } else { WITNESS_SCALE_FACTOR };
         entry.key("sigops").int(one.sigop_cost / scale);
         entry.key("weight").count(tx.weight());
         entry.end();

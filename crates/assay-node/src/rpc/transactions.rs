@@ -55,10 +55,7 @@ pub(super) const GETRAWTRANSACTION: Method = Method {
             ));
         }
         let verbosity = args.verbosity(1, 0)?;
-        let block = match args.value(2) {
-            Some(_) => Some(args.block_hash(2, "parameter 3")?),
-            None => None,
-        };
+        let block = args.optional_block_hash(2, "parameter 3")?;
         Ok(Job::call(args, move |node, out| match block {
             Some(block) => confirmed(node, &txid, &block, verbosity, out),
             None => unconfirmed(node, &txid, verbosity, out),

@@ -54,19 +54,17 @@ pub(crate) fn params(settings: &mut Settings) -> anyhow::Result<ChainParams> {
     }
     params.pow.enforce_bip94 |= tests.iter().any(|option| option == "bip94");
     if let Some(work) = settings.text("minimumchainwork") {
-        let mut bytes = hash(&work).ok_or_else(|| {
+        let bytes = hash(&work).ok_or_else(|| {
             anyhow!("Invalid minimum work specified ({work}), must be up to 64 hex digits")
         })?;
-        bytes.reverse();
         params.minimum_chain_work = U256::from_le_bytes(&bytes);
     }
     if let Some(block) = settings.text("assumevalid") {
-        let mut bytes = hash(&block).ok_or_else(|| {
+        let bytes = hash(&block).ok_or_else(|| {
             anyhow!(
                 "Invalid assumevalid block hash specified ({block}), must be up to 64 hex digits (or 0 to disable)"
             )
         })?;
-        bytes.reverse();
         params.assume_valid = BlockHash(bytes);
     }
     Ok(params)
@@ -90,11 +88,8 @@ fn with_height(params: ChainParams, text: &str) -> anyhow::Result<ChainParams> {
     let Some((name, height)) = text.split_once('@') else {
         bail!("Invalid format ({text}) {FORM}");
     };
-    let height = height.parse::<i32>().ok().filter(|height| (0..i32::MAX).contains(height));
-    let Some(height) = height else {
-        let value = text.split_once('@').map_or("", |(_, value)| value);
-        bail!("Invalid height value ({value}) {FORM}");
-    };
-    let changed = params.with_activation_height(name, height.unsigned_abs());
+    let number = height.parse::<i32>().ok().filter(|number| (0..i32::MAX).contains(number));
+    let Some(number) = number else { bail!("Invalid height value ({height}) {FORM}") };
+    let changed = params.with_activation_height(name, number.unsigned_abs());
     changed.ok_or_else(|| anyhow!("Invalid name ({text}) {FORM}"))
 }

@@ -37,19 +37,15 @@ impl Loaded {
     /// In Core's words.
     pub(crate) fn new(line: CommandLine, notes: &mut Notes) -> anyhow::Result<Self> {
         let mut settings = Settings::new(line.values);
-        if !datadir(&settings)?.is_dir()
-            && settings.text("datadir").is_some_and(|dir| !dir.is_empty())
-        {
-            let name = settings.text("datadir").unwrap_or_default();
+        let first_dir = datadir(&settings)?;
+        if let Some(name) = missing_datadir(&settings, &first_dir) {
             bail!("Specified data directory \"{name}\" does not exist.");
         }
-        let first_dir = datadir(&settings)?;
         let conf_path = conf_path(&settings, &first_dir);
         let mut sections = Sections::new();
         read_files(&mut settings, conf_path.as_deref(), &mut sections, notes)?;
         let datadir = datadir(&settings)?;
-        if settings.text("datadir").is_some_and(|dir| !dir.is_empty()) && !datadir.is_dir() {
-            let name = settings.text("datadir").unwrap_or_default();
+        if let Some(name) = missing_datadir(&settings, &datadir) {
             bail!(
                 "Error reading configuration file: specified data directory \"{name}\" does not exist."
             );
@@ -71,10 +67,19 @@ impl Loaded {
     }
 }
 
+/// The name of the data directory that an option gives.
+fn given_datadir(settings: &Settings) -> Option<String> {
+    settings.text("datadir").filter(|dir| !dir.is_empty())
+}
+
+/// That name where there is no such folder.
+fn missing_datadir(settings: &Settings, dir: &Path) -> Option<String> {
+    given_datadir(settings).filter(|_| !dir.is_dir())
+}
+
 /// The data directory as far as it is known.
 fn datadir(settings: &Settings) -> anyhow::Result<PathBuf> {
-    let given = settings.text("datadir").filter(|dir| !dir.is_empty());
-    let path = given.map_or_else(default_datadir, PathBuf::from);
+    let path = given_datadir(settings).map_or_else(default_datadir, PathBuf::from);
     absolute(&path).map_err(|error| anyhow!("cannot find the folder {}: {error}", path.display()))
 }
 

@@ -163,7 +163,7 @@ pub(crate) fn is_on(text: &str) -> bool {
 /// The number at the beginning of a text, after white space; 0 where there is none, the nearest one where it is too large
 /// (Core `util/strencodings.h`, `LocaleIndependentAtoi`).
 pub(crate) fn atoi(text: &str) -> i64 {
-    let text = text.trim_matches([' ', '\x0c', '\n', '\r', '\t', '\x0b']);
+    let text = text.trim_matches(WHITE);
     let (text, had_plus) = match text.strip_prefix('+') {
         Some(rest) => (rest, true),
         None => (text, false),
@@ -182,6 +182,9 @@ pub(crate) fn atoi(text: &str) -> i64 {
     }
     number
 }
+
+/// What Core trims from numbers (`util/string.h`, `TrimStringView`).
+pub(crate) const WHITE: [char; 6] = [' ', '\x0c', '\n', '\r', '\t', '\x0b'];
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Options of the log (Core `init/common.cpp`).
 
 use anyhow::bail;
-use assay_node::{LogConfig, LogLevel};
+use assay_node::{LOG_ALL as ALL, LOG_CATEGORIES as CATEGORIES, LogConfig, LogLevel};
 
 use super::notes::Notes;
 use super::settings::Settings;
@@ -78,45 +78,6 @@ fn level_of(name: &str) -> Option<LogLevel> {
         _ => return None,
     })
 }
-
-/// What stands for all categories.
-const ALL: [&str; 3] = ["", "1", "all"];
-
-/// Core's categories (`logging.cpp`), and one of our own.
-const CATEGORIES: [&str; 32] = [
-    "addrman",
-    "bench",
-    "blockstorage",
-    "cmpctblock",
-    "coindb",
-    "coins",
-    "estimatefee",
-    "http",
-    "i2p",
-    "ipc",
-    "kernel",
-    "leveldb",
-    "libevent",
-    "lock",
-    "mempool",
-    "mempoolrej",
-    "net",
-    "privatebroadcast",
-    "proxy",
-    "prune",
-    "qt",
-    "rand",
-    "reindex",
-    "rpc",
-    "scan",
-    "selectcoins",
-    "tor",
-    "txpackages",
-    "txreconciliation",
-    "validation",
-    "walletdb",
-    "zmq",
-];
 
 #[cfg(test)]
 mod tests {

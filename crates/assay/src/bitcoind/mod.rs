@@ -11,6 +11,7 @@ mod file;
 mod grammar;
 mod help;
 mod logging;
+mod mining;
 mod node;
 mod notes;
 mod numbers;

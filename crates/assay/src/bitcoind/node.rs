@@ -6,10 +6,12 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use assay_node::http::Whitelist;
 use assay_node::{LogConfig, NodeConfig, P2pConfig};
 
 use super::config::Loaded;
 use super::logging;
+use super::mining;
 use super::notes::Notes;
 use super::numbers::{AddressError, address, amount, port, subnet};
 use super::options::{self, Fate};
@@ -33,6 +35,9 @@ pub(crate) fn config(loaded: &mut Loaded, notes: &mut Notes) -> anyhow::Result<N
     config.log = Some(logging::config(settings, notes)?);
     engine(settings, &mut config)?;
     mempool(settings, &mut config)?;
+    let defaults = config.engine_config().mining;
+    let is_on_demand = config.params.pow.no_retargeting;
+    config.mining = Some(mining::config(settings, defaults, is_on_demand)?);
     rpc(settings, &mut config, notes)?;
     config.p2p = p2p(settings, &config, notes)?;
     if let Some(path) = path(settings, "pid") {
@@ -193,7 +198,7 @@ fn policy(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
 }
 
 /// Satoshi per 1,000 virtual bytes.
-fn fee_rate(settings: &Settings, name: &str) -> anyhow::Result<Option<u64>> {
+pub(crate) fn fee_rate(settings: &Settings, name: &str) -> anyhow::Result<Option<u64>> {
     let Some(text) = settings.text(name) else { return Ok(None) };
     let rate = amount(&text);
     rate.map(Some).ok_or_else(|| anyhow!("Invalid amount for -{name}=<amount>: '{text}'"))
@@ -222,6 +227,9 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
     } else if let Some(path) = path(settings, "rpccookiefile") {
         rpc.cookie_file = Some(path);
     }
+    let lists = settings.list("rpcwhitelist");
+    let is_closed = settings.flag("rpcwhitelistdefault").unwrap_or(!lists.is_empty());
+    rpc.whitelist = Whitelist::new(lists.iter().map(String::as_str), is_closed);
     if let Some(readers) = settings.text("rpccookieperms") {
         rpc.cookie_mode = cookie_mode(&readers)?;
     }
@@ -229,6 +237,7 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
         |name| settings.int(name).map(|count| not_negative(count).clamp(1, 1 << 16) as usize);
     let limits = &mut rpc.limits;
     limits.threads = count("rpcthreads").unwrap_or(limits.threads);
+    limits.body_bytes_max = BODY_BYTES_MAX;
     limits.queue_max = count("rpcworkqueue").unwrap_or(limits.queue_max);
     if let Some(seconds) = settings.int("rpcservertimeout") {
         limits.idle = seconds_of(seconds);
@@ -321,6 +330,8 @@ fn p2p(
     p2p.add_nodes = settings.list("addnode");
     p2p.whitelist = settings.list("whitelist");
     p2p.blocks_only = settings.flag("blocksonly") == Some(true);
+    p2p.ban_s = settings.int("bantime").map_or(p2p.ban_s, not_negative);
+    p2p.log_addresses = settings.flag("logips") == Some(true);
     if let Some(seconds) = settings.int("peertimeout") {
         if seconds <= 0 {
             bail!("peertimeout must be a positive integer.");
@@ -378,7 +389,7 @@ fn path(settings: &Settings, name: &str) -> Option<PathBuf> {
     text.filter(|_| !settings.is_negated(name)).map(PathBuf::from)
 }
 
-fn not_negative(number: i64) -> u64 {
+pub(crate) fn not_negative(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
@@ -396,6 +407,8 @@ const CACHE_MIB_MIN: i64 = 4;
 const CACHE_MIB_MAX: i64 = 1 << 20;
 /// Core's `-fastprune` (`node/blockstorage.cpp`).
 const FAST_PRUNE_BYTES: u64 = 64 << 10;
+/// Core's `MAX_BODY_SIZE` (`httpserver.h`).
+const BODY_BYTES_MAX: usize = 32 << 20;
 const THREADS_MAX: usize = 1024;
 const PEERS_MAX: u64 = 1 << 16;
 /// Core's `net.h`, `MAX_SUBVERSION_LENGTH`.

@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::grammar::WHITE;
+
 /// Satoshi of an amount in bitcoins (Core `util/moneystr.cpp`, `ParseMoney`).
 pub(crate) fn amount(text: &str) -> Option<u64> {
     const COIN: u64 = 100_000_000;
-    let text = text.trim_matches([' ', '\x0c', '\n', '\r', '\t', '\x0b']);
+    let text = text.trim_matches(WHITE);
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
     if text.is_empty()
@@ -22,16 +24,17 @@ pub(crate) fn amount(text: &str) -> Option<u64> {
     (sum <= 21_000_000 * COIN).then_some(sum)
 }
 
-/// A number of 256 bits in hexadecimal, the most significant byte first; up to 64 digits, with or without `0x` (Core
-/// `uint256.h`, `FromUserHex`).
+/// A number of 256 bits in hexadecimal, of up to 64 digits, with or without `0x`; the bytes begin with the least significant
+/// one, as those of hashes do (Core `uint256.h`, `FromUserHex`).
 pub(crate) fn hash(text: &str) -> Option<[u8; 32]> {
-    let text = text.trim_matches([' ', '\x0c', '\n', '\r', '\t', '\x0b']);
+    let text = text.trim_matches(WHITE);
     let digits = text.strip_prefix("0x").unwrap_or(text);
     if digits.len() > 64 || !digits.is_ascii() {
         return None;
     }
     let mut bytes = [0; 32];
     faster_hex::hex_decode(format!("{digits:0>64}").as_bytes(), &mut bytes).ok()?;
+    bytes.reverse();
     Some(bytes)
 }
 
@@ -116,8 +119,8 @@ mod tests {
     #[test]
     fn hashes() {
         assert_eq!(hash("0"), Some([0; 32]));
-        assert_eq!(hash("").map(|bytes| bytes[31]), Some(0));
-        assert_eq!(hash("0x1Ff").map(|bytes| (bytes[30], bytes[31])), Some((1, 0xff)));
+        assert_eq!(hash("").map(|bytes| bytes[0]), Some(0));
+        assert_eq!(hash("0x1Ff").map(|bytes| (bytes[1], bytes[0])), Some((1, 0xff)));
         assert_eq!(hash(&"f".repeat(64)), Some([0xff; 32]));
         assert!(hash(&"f".repeat(65)).is_none() && hash("xyz").is_none() && hash("é").is_none());
     }

@@ -1,5 +1,6 @@
 //! Keys of descriptors: plain ones, private ones (WIF), and extended ones with a path (BIP32).
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use assay_consensus::params::ChainParams;
@@ -37,7 +38,7 @@ struct Origin {
 
 #[derive(Debug, Clone)]
 enum Source {
-    Plain { key: PublicKey, is_compressed: bool },
+    Plain { key: PublicKey, is_compressed: bool, is_private: bool },
     Extended { root: Extended, path: Vec<u32>, wildcard: Wildcard },
 }
 
@@ -109,6 +110,14 @@ impl Key {
         matches!(&self.source, Source::Extended { wildcard, .. } if *wildcard != Wildcard::None)
     }
 
+    /// Whether it is given as a private key.
+    pub(super) fn is_private(&self) -> bool {
+        match &self.source {
+            Source::Plain { is_private, .. } => *is_private,
+            Source::Extended { root, .. } => root.secret.is_some(),
+        }
+    }
+
     /// Whether its public key is written with 65 bytes.
     pub(super) fn is_uncompressed(&self) -> bool {
         matches!(self.source, Source::Plain { is_compressed: false, .. })
@@ -117,7 +126,7 @@ impl Key {
     /// The public key at a position.
     pub(in super::super) fn derive(&self, position: u32) -> Result<Derived, NeedsPrivateKey> {
         let (key, is_compressed, root, path) = match &self.source {
-            Source::Plain { key, is_compressed } => (*key, *is_compressed, *key, Vec::new()),
+            Source::Plain { key, is_compressed, .. } => (*key, *is_compressed, *key, Vec::new()),
             Source::Extended { root, path, wildcard } => {
                 let last = match wildcard {
                     Wildcard::None => None,
@@ -246,9 +255,9 @@ fn parse_source(
     if name.starts_with(char::is_whitespace) || name.ends_with(char::is_whitespace) {
         return Err(format!("Key '{name}' is invalid due to whitespace"));
     }
-    let plain = |key: PublicKey, is_compressed: bool| {
+    let plain = |key: PublicKey, is_compressed: bool, is_private: bool| {
         if is_compressed || context == KeyContext::Legacy {
-            Ok(vec![Source::Plain { key, is_compressed }])
+            Ok(vec![Source::Plain { key, is_compressed, is_private }])
         } else {
             Err("Uncompressed keys are not allowed".to_owned())
         }
@@ -265,12 +274,12 @@ fn parse_source(
                 bytes.insert(0, 2);
             }
             return match PublicKey::from_slice(&bytes) {
-                Ok(key) => plain(key, bytes.len() == 33),
+                Ok(key) => plain(key, bytes.len() == 33, false),
                 Err(_) => Err(format!("Pubkey '{name}' is invalid")),
             };
         }
         if let Some(Secret { key, is_compressed }) = parse_secret(params, name) {
-            return plain(PublicKey::from_secret_key(&key), is_compressed);
+            return plain(PublicKey::from_secret_key(&key), is_compressed, true);
         }
     }
     let root = Extended::parse(params, name).ok_or_else(|| format!("key '{name}' is not valid"))?;
@@ -303,11 +312,9 @@ fn parse_paths(steps: &[&str]) -> Result<Vec<Vec<u32>>, String> {
         if numbers.len() < 2 {
             return Err("Multipath key path specifiers must have at least two items".to_owned());
         }
-        if let Some(again) = (1..numbers.len()).find(|at| numbers[..*at].contains(&numbers[*at])) {
-            return Err(format!(
-                "Duplicated key path value {} in multipath specifier",
-                numbers[again]
-            ));
+        let mut seen = HashSet::with_capacity(numbers.len());
+        if let Some(again) = numbers.iter().find(|number| !seen.insert(**number)) {
+            return Err(format!("Duplicated key path value {again} in multipath specifier"));
         }
         let start = paths.pop().unwrap_or_default();
         paths = numbers.iter().map(|number| [&start[..], &[*number]].concat()).collect();

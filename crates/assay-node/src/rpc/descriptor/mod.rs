@@ -8,11 +8,11 @@ mod parse;
 pub(super) use keys::{Key, KeyContext, Secret, parse_secret};
 
 use assay_consensus::params::ChainParams;
-use assay_consensus::script::opcode::op;
 use assay_consensus::script::tap_tweak_hash;
 use assay_hash::{hash160, sha256};
 use secp256k1::{Scalar, XOnlyPublicKey};
 
+use super::lock::{multisig, pay_to_key, pay_to_key_hash, pay_to_script_hash_of, witness};
 use super::script;
 
 /// Which scripts are meant.
@@ -51,16 +51,25 @@ impl Descriptor {
 
     /// Whether it stands for a script at each of many positions.
     pub(super) fn is_range(&self) -> bool {
+        self.keys().iter().any(|key| key.is_range())
+    }
+
+    /// Whether one of its keys is private.
+    pub(super) fn has_private_keys(&self) -> bool {
+        self.keys().iter().any(|key| key.is_private())
+    }
+
+    fn keys(&self) -> Vec<&Key> {
         match self {
             Self::Pk(key)
             | Self::Pkh(key)
             | Self::Wpkh(key)
             | Self::Combo(key)
             | Self::Tr(key)
-            | Self::RawTr(key) => key.is_range(),
-            Self::Multi { keys, .. } => keys.iter().any(Key::is_range),
-            Self::Sh(inner) | Self::Wsh(inner) => inner.is_range(),
-            Self::Addr(_) | Self::Raw(_) => false,
+            | Self::RawTr(key) => vec![key],
+            Self::Multi { keys, .. } => keys.iter().collect(),
+            Self::Sh(inner) | Self::Wsh(inner) => inner.keys(),
+            Self::Addr(_) | Self::Raw(_) => Vec::new(),
         }
     }
 
@@ -70,9 +79,9 @@ impl Descriptor {
         params: &ChainParams,
         position: u32,
     ) -> Result<Vec<Expanded>, NeedsPrivateKey> {
-        let with_checksum = |script: Vec<u8>, text: String| {
-            let checksum = script::descriptor_checksum(&text).unwrap_or_default();
-            Expanded { script, descriptor: format!("{text}#{checksum}") }
+        let expanded = |(script, text): (Vec<u8>, String)| Expanded {
+            script,
+            descriptor: script::with_checksum(&text),
         };
         let Self::Combo(key) = self else {
             return Ok(match self {
@@ -80,23 +89,17 @@ impl Descriptor {
                     let descriptor = script::infer_descriptor(params, script);
                     vec![Expanded { script: script.clone(), descriptor }]
                 }
-                _ => {
-                    let (script, text) = self.single(position)?;
-                    vec![with_checksum(script, text)]
-                }
+                _ => vec![expanded(self.single(position)?)],
             });
         };
-        let all = [Self::Pk(key.clone()), Self::Pkh(key.clone())];
-        let mut out: Vec<(Vec<u8>, String)> = Vec::new();
-        for one in &all {
-            out.push(one.single(position)?);
-        }
+        let (pk, pkh) = (Self::Pk(key.clone()), Self::Pkh(key.clone()));
+        let mut out = vec![pk.single(position)?, pkh.single(position)?];
         if key.derive(position)?.is_compressed {
             let wpkh = Self::Wpkh(key.clone());
             out.push(wpkh.single(position)?);
             out.push(Self::Sh(Box::new(wpkh)).single(position)?);
         }
-        Ok(out.into_iter().map(|(script, text)| with_checksum(script, text)).collect())
+        Ok(out.into_iter().map(expanded).collect())
     }
 
     /// The script and what describes it, of a descriptor that is no `combo`.
@@ -128,8 +131,7 @@ impl Descriptor {
             }
             Self::Sh(inner) => {
                 let (script, text) = inner.single(position)?;
-                let out = [&[op::HASH160, 20][..], &hash160(&script), &[op::EQUAL]].concat();
-                (out, format!("sh({text})"))
+                (pay_to_script_hash_of(&hash160(&script)), format!("sh({text})"))
             }
             Self::Wsh(inner) => {
                 let (script, text) = inner.single(position)?;
@@ -146,48 +148,6 @@ impl Descriptor {
             }
             Self::Addr(script) | Self::Raw(script) => (script.clone(), String::new()),
         })
-    }
-}
-
-/// Pays to a key.
-fn pay_to_key(key: &[u8]) -> Vec<u8> {
-    [&[key.len() as u8][..], key, &[op::CHECKSIG]].concat()
-}
-
-/// Pays to the hash of a key.
-pub(super) fn pay_to_key_hash(key: &[u8]) -> Vec<u8> {
-    pay_to_key_hash_of(&hash160(key))
-}
-
-/// The same, of a hash of 20 bytes.
-pub(super) fn pay_to_key_hash_of(hash: &[u8]) -> Vec<u8> {
-    [&[op::DUP, op::HASH160, 20][..], hash, &[op::EQUALVERIFY, op::CHECKSIG]].concat()
-}
-
-/// A witness program of version 0 or 1.
-pub(super) fn witness(version: u8, program: &[u8]) -> Vec<u8> {
-    let opcode = if version == 0 { 0 } else { op::PUSH1 + version - 1 };
-    [&[opcode, program.len() as u8][..], program].concat()
-}
-
-/// Bare multi-signature; at most 20 keys.
-pub(super) fn multisig(threshold: u8, keys: &[&[u8]]) -> Vec<u8> {
-    let mut script = Vec::new();
-    push_number(threshold, &mut script);
-    for key in keys {
-        script.push(key.len() as u8);
-        script.extend_from_slice(key);
-    }
-    push_number(keys.len() as u8, &mut script);
-    script.push(op::CHECKMULTISIG);
-    script
-}
-
-/// A number from 1 to 127 as scripts push it.
-fn push_number(number: u8, script: &mut Vec<u8>) {
-    match number {
-        1..=16 => script.push(op::PUSH1 + number - 1),
-        _ => script.extend([1, number]),
     }
 }
 

@@ -1,9 +1,11 @@
 //! Reading descriptors; the errors are Bitcoin Core's (`script/descriptor.cpp`, `ParseScript`).
 
 use assay_consensus::params::ChainParams;
+use assay_consensus::script::opcode::{MAX_ELEMENT_SIZE, MAX_MULTISIG_KEYS};
 
-use super::{Descriptor, Key, KeyContext, multisig};
+use super::{Descriptor, Key, KeyContext};
 use crate::rpc::decode::Payee;
+use crate::rpc::lock::multisig;
 use crate::rpc::script;
 
 /// Where an expression stands.
@@ -176,9 +178,9 @@ fn multi(
         let blanks: Vec<Vec<u8>> = sizes.map(|size| vec![0; size]).collect();
         let blanks: Vec<&[u8]> = blanks.iter().map(Vec::as_slice).collect();
         let bytes = multisig(threshold, &blanks).len();
-        if bytes > ELEMENT_BYTES_MAX {
+        if bytes > MAX_ELEMENT_SIZE {
             return Err(format!(
-                "P2SH script is too large, {bytes} bytes is larger than {ELEMENT_BYTES_MAX} bytes"
+                "P2SH script is too large, {bytes} bytes is larger than {MAX_ELEMENT_SIZE} bytes"
             ));
         }
     }
@@ -193,11 +195,9 @@ fn multi(
 }
 
 /// Core's `MAX_PUBKEYS_PER_MULTISIG`.
-const KEYS_MAX: usize = 20;
+const KEYS_MAX: usize = MAX_MULTISIG_KEYS as usize;
 /// Keys of a bare multi-signature output that is relayed, at most.
 const BARE_KEYS_MAX: usize = 3;
-/// Core's `MAX_SCRIPT_ELEMENT_SIZE`.
-const ELEMENT_BYTES_MAX: usize = 520;
 
 #[cfg(test)]
 mod tests {
@@ -250,6 +250,25 @@ mod tests {
         let hardened = parse(&params, &format!("pkh({tpub}/0'/0)")).unwrap().remove(0);
         assert!(hardened.expand(&params, 0).is_err() && !hardened.is_range());
         assert!(parse(&params, &format!("pkh({tpub}/0/*)")).unwrap()[0].is_range());
+    }
+
+    #[test]
+    fn private_keys_are_seen_in_every_form() {
+        let params = ChainParams::by_name("regtest").unwrap();
+        let wif = "cVpF924EspNh8KjYsfhgY96mmxvT6DgdWiTYMtMjuM74hJaU5psW";
+        let tprv = "tprv8ZgxMBicQKsPd7Uf69XL1XwhmjHopUGep8GuEiJDZmbQz6o58LninorQAfcKZWARbtRtfnLcJ5MQ2AtHcQJCCRUcMRvmDUjyEmNUWwx8UbK";
+        let key = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+        for (text, expected) in [
+            (format!("pkh({wif})"), true),
+            (format!("wsh(multi(1,{key},{tprv}/0/*))"), true),
+            (format!("sh(wpkh({key}))"), false),
+            (format!("addr({})", "mjTkW3DjgyZck4KbiRusZsqTgaYTxdSz6z"), false),
+        ] {
+            let all = parse(&params, &text).unwrap();
+            assert_eq!(all[0].has_private_keys(), expected, "{text}");
+        }
+        let again = parse(&params, &format!("pkh({tprv}/<0;1;0>)")).unwrap_err();
+        assert_eq!(again, "pkh(): Duplicated key path value 0 in multipath specifier");
     }
 
     #[test]

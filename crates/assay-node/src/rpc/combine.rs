@@ -1,0 +1,114 @@
+//! Putting together what several signers made of one transaction.
+
+use std::collections::HashMap;
+
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::opcode::Instructions;
+use assay_consensus::script::{TxContext, verify_input};
+use assay_engine::ImmediateChecker;
+use assay_wire::{OutPoint, Transaction, TxOut};
+
+use super::args::{self, Args};
+use super::raw::parse;
+use super::sign::{HashType, Keyring, Unlocking, standard};
+use super::sign_raw::{Spent, find, serialise, undecodable};
+use super::table::{Kind, Method, required};
+use super::{Job, Rpc, bad};
+use crate::jsonrpc::{Code, Json, RpcError, Value};
+
+pub(super) const COMBINERAWTRANSACTION: Method = Method {
+    name: "combinerawtransaction",
+    category: "rawtransactions",
+    about: "Puts the signatures together that several signers added to the same transaction.",
+    args: &[required("txs", Kind::Array, "The transaction as each of them signed it, serialised")],
+    result: "\"hex\"    (string) The transaction with all of the signatures",
+    example: "[\"myhex1\", \"myhex2\", \"myhex3\"]",
+    prepare: combine,
+};
+
+fn combine(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+    let given = args.value(0).and_then(Value::elements).unwrap_or_default();
+    if given.len() < 2 {
+        return Err(undecodable("Missing transactions. At least two transactions required."));
+    }
+    let mut variants = Vec::with_capacity(given.len());
+    for (index, value) in given.into_iter().enumerate() {
+        args::string_of(value)?;
+        let tx = value.hex().and_then(|raw| parse(&rpc.params, &raw, true, true));
+        variants.push(tx.ok_or_else(|| {
+            undecodable(format!(
+                "TX decode failed for tx {index}. Make sure the tx has at least one input."
+            ))
+        })?);
+    }
+    let unsigned = unsigned(&variants[0]);
+    if let Some(other) = variants.iter().position(|tx| self::unsigned(tx) != unsigned) {
+        let number = other + 1;
+        return Err(bad(format!(
+            "Transaction number {number} not compatible with first transaction"
+        )));
+    }
+    Ok(Job::call(args, move |node, out| {
+        let spent = find(node, &variants[0])?;
+        let merged = merge(&node.rpc.params, &variants, &spent)?;
+        Json::new(out).hex(&serialise(&variants[0], &merged));
+        Ok(())
+    }))
+}
+
+/// The transaction without anything that unlocks.
+fn unsigned(tx: &Transaction) -> Vec<u8> {
+    let blank: Vec<_> = tx.view().inputs().map(|_| Unlocking::default()).collect();
+    serialise(tx, &blank)
+}
+
+/// For each input what unlocks it in one of the variants, or what all of them have for it.
+fn merge(
+    params: &ChainParams,
+    variants: &[Transaction],
+    spent: &HashMap<OutPoint, Spent>,
+) -> Result<Vec<Unlocking>, RpcError> {
+    let missing = || RpcError::new(Code::Verify, "Input not found or already spent");
+    let is_cash = params.cash.is_some();
+    let mut outputs = Vec::new();
+    for input in variants[0].view().inputs() {
+        let one = spent.get(&input.prevout).ok_or_else(missing)?;
+        outputs.push(TxOut { value: one.value, script_pubkey: &one.script });
+    }
+    let contexts: Vec<_> = variants.iter().map(|tx| TxContext::new(tx.view(), &outputs)).collect();
+    let unlocked = |input: usize| {
+        let is_done = |context: &&TxContext<'_>| {
+            verify_input(context, input, standard(is_cash), &mut ImmediateChecker).is_ok()
+        };
+        if let Some(done) = contexts.iter().position(|context| is_done(&context)) {
+            return unlocking(&variants[done], input);
+        }
+        let all: Vec<_> = variants.iter().map(|tx| unlocking(tx, input)).collect();
+        let (keyring, together) = gather(all);
+        keyring.unlock(&contexts[0], input, HashType::DEFAULT, is_cash, &together)
+    };
+    Ok((0..outputs.len()).map(unlocked).collect())
+}
+
+fn unlocking(tx: &Transaction, input: usize) -> Unlocking {
+    let view = tx.view();
+    Unlocking {
+        script_sig: view.input(input).script_sig.to_vec(),
+        witness: view.witness(input).iter().map(<[u8]>::to_vec).collect(),
+    }
+}
+
+/// All items of several unlockings, and a keyring with what may be scripts among them: those that come last.
+fn gather(all: Vec<Unlocking>) -> (Keyring, Unlocking) {
+    let (mut keyring, mut together) = (Keyring::default(), Unlocking::default());
+    for one in all {
+        let pushes = Instructions::new(&one.script_sig).map_while(|push| push);
+        let last_push = pushes.last().map(|push| push.data.to_vec());
+        for script in last_push.into_iter().chain(one.witness.last().cloned()) {
+            keyring.add_script(script);
+        }
+        together.script_sig.extend(one.script_sig);
+        together.witness.extend(one.witness);
+    }
+    (keyring, together)
+}
