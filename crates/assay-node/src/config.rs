@@ -90,6 +90,8 @@ pub struct RpcConfig {
     pub cookie_file: Option<PathBuf>,
     /// Its permissions.
     pub cookie_mode: u32,
+    /// Fields of results that are shown though they are going away (Core's `-deprecatedrpc`).
+    pub deprecated: Vec<String>,
     /// How much the server takes on.
     pub limits: Limits,
 }
@@ -122,6 +124,7 @@ impl NodeConfig {
                 auth_texts: Vec::new(),
                 cookie_file: Some(PathBuf::from(COOKIE_FILE)),
                 cookie_mode: 0o600,
+                deprecated: Vec::new(),
                 limits: Limits::default(),
             },
             clock: Clock::default(),

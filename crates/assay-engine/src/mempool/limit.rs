@@ -8,7 +8,6 @@ use assay_wire::Txid;
 use super::admission::Admission;
 use super::linearize::Rate;
 use super::pool::{Entry, Mempool};
-use super::replace::INCREMENTAL_FEE_SAT_PER_KVB;
 
 /// Clusters that are settled before something is evicted: enough for what a transaction has just changed.
 const SETTLED_MAX: usize = 4;
@@ -85,7 +84,7 @@ impl Admission {
         if self.config.params.cash.is_some() {
             CASH_FEE_STEP_SAT_PER_KVB
         } else {
-            INCREMENTAL_FEE_SAT_PER_KVB
+            self.config.policy.incremental_fee_sat_per_kvb
         }
     }
 

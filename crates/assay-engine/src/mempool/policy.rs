@@ -93,7 +93,7 @@ pub(super) fn is_dust(output: TxOut<'_>, fee_sat_per_kvb: u64) -> bool {
     // Outpoint, sequence and script length, and a signature with key: in the witness a quarter of it.
     let spend_bytes = if witness_program(script).is_some() { 67 } else { 148 };
     let bytes = (output_bytes + spend_bytes) as u64;
-    let threshold = bytes.saturating_mul(fee_sat_per_kvb) / 1000;
+    let threshold = bytes.saturating_mul(fee_sat_per_kvb).div_ceil(1000);
     output.value < i64::try_from(threshold).unwrap_or(i64::MAX)
 }
 
