@@ -82,8 +82,8 @@ pub use package::{
     PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict,
 };
 pub use types::{
-    BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised,
-    SubmitOutcome, TestAccept, Tip, TxFault, TxReject, TxRejectCode, UtxoStats,
+    BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised, RelayId,
+    RelayTx, SubmitOutcome, TestAccept, Tip, TxFault, TxReject, TxRejectCode, UtxoStats,
 };
 pub use validate::{
     ConnectState, DatadirError, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray,

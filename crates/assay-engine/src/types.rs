@@ -112,6 +112,38 @@ pub enum TxFault {
     Unknown,
 }
 
+/// What names a transaction among peers: with its witness (BIP339) or without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RelayId {
+    /// Without its witness.
+    Txid(Txid),
+    /// With it.
+    Wtxid(Wtxid),
+}
+
+impl RelayId {
+    /// The bytes of either.
+    pub fn hash(&self) -> [u8; 32] {
+        match self {
+            Self::Txid(txid) => txid.0,
+            Self::Wtxid(wtxid) => wtxid.0,
+        }
+    }
+}
+
+/// An unconfirmed transaction that may be announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayTx {
+    /// Without its witness.
+    pub txid: Txid,
+    /// With it.
+    pub wtxid: Wtxid,
+    /// Its fee in satoshi.
+    pub fee_sat: i64,
+    /// Virtual size in bytes.
+    pub vsize: u32,
+}
+
 /// Verdict of a trial admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestAccept {
@@ -212,6 +244,8 @@ pub struct UtxoStats {
 pub struct MempoolInfo {
     /// Whether the mempool file has been read, or does not have to be.
     pub loaded: bool,
+    /// Transactions that were handed in here and that no peer has fetched.
+    pub unbroadcast: usize,
     /// Transactions.
     pub size: usize,
     /// Sum of virtual sizes.
@@ -259,6 +293,8 @@ pub struct MempoolEntryInfo {
     pub depends: Vec<Txid>,
     /// Unconfirmed transactions that spend it.
     pub spent_by: Vec<Txid>,
+    /// Whether it was handed in here and no peer has fetched it.
+    pub is_unbroadcast: bool,
 }
 
 /// A transaction that counts as paying more or less than it does.

@@ -9,6 +9,7 @@ mod mempool_file;
 mod mining;
 mod packages;
 mod query;
+mod relay;
 mod serve;
 mod submit;
 mod take;

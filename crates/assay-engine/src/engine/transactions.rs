@@ -100,9 +100,17 @@ impl Engine {
         self.chain.admission.info(&mut self.lock().mempool, is_loaded)
     }
 
-    /// The txids of all unconfirmed transactions, in no particular order.
+    /// The txids of all unconfirmed transactions, in the order in which miners take them; where there are no clusters in that
+    /// of their admission.
     pub fn mempool_txids(&self) -> Vec<Txid> {
-        self.lock_tree().mempool.iter().map(|(txid, _)| *txid).collect()
+        let mut state = self.lock();
+        if let Some(chunks) = state.mempool.chunks_best_first() {
+            return chunks.into_iter().flat_map(|chunk| chunk.txids).collect();
+        }
+        let mut txids: Vec<_> =
+            state.mempool.iter().map(|(id, entry)| (entry.order, *id)).collect();
+        txids.sort_unstable();
+        txids.into_iter().map(|(_, txid)| txid).collect()
     }
 
     /// All unconfirmed transactions, in no particular order.

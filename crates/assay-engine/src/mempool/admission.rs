@@ -117,7 +117,7 @@ pub(crate) struct View<'s> {
 
 /// What admission works with, apart from the state: rules, limits, threads.
 pub(crate) struct Admission {
-    pub(super) config: Arc<Config>,
+    pub(crate) config: Arc<Config>,
     pool: Arc<ThreadPool>,
     /// Work that ordering clusters has taken, in visits of transactions.
     work: AtomicU64,

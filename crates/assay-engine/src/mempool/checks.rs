@@ -101,7 +101,7 @@ impl Admission {
             .map_err(|error| candidate.broken_rule(&error))?;
         if self.config.policy.require_standard {
             policy::check_inputs(tx, coins, rules.is_cash)
-                .map_err(|reason| candidate.rejected(reason))?;
+                .map_err(|(reason, debug)| candidate.refused(reason, debug))?;
         }
         let fee_delta_sat = view.mempool.fee_delta_sat(&candidate.txid());
         if self.config.policy.require_standard && !rules.is_cash {

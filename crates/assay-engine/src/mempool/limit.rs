@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use assay_consensus::amount::format_money;
 use assay_wire::Txid;
 
 use super::admission::Admission;
@@ -115,8 +116,9 @@ impl Admission {
             pool.remove_all(&gone);
         }
         tracing::debug!(
-            "the mempool was full: {} of {before} transactions evicted",
-            before - pool.len()
+            "Removed {} txn, rolling minimum fee bumped to {} BTC/kvB",
+            before - pool.len(),
+            format_money(pool.rolling_fee.sat_per_kvb as i64)
         );
     }
 }

@@ -63,6 +63,7 @@ impl Admission {
         MempoolInfo {
             min_fee_sat_per_kvb: rolling.max(self.config.min_relay_fee_sat_per_kvb),
             loaded,
+            unbroadcast: mempool.unbroadcast().len(),
             size: mempool.len(),
             bytes: mempool.vsize_total(),
             usage: mempool.usage_bytes(),
@@ -92,6 +93,7 @@ impl Mempool {
             height: entry.height,
             depends: self.parents(entry),
             spent_by: self.children(txid),
+            is_unbroadcast: self.unbroadcast().contains(txid),
         })
     }
 }

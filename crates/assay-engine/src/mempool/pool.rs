@@ -4,7 +4,7 @@
 //! outputs. So admitting the 44,000th transaction of a chain costs what the first one did. Where clusters have a limit, they
 //! are kept as well ([`Graph`]).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use assay_consensus::locktime::SequenceLocks;
@@ -81,6 +81,10 @@ pub(crate) struct LockPoints {
 pub(crate) struct Mempool {
     entries: HashMap<Txid, Entry>,
     spends: HashMap<OutPoint, Txid>,
+    /// Txids of those that have a witness, by what names them with it.
+    by_wtxid: HashMap<Wtxid, Txid>,
+    /// Those that were handed in here and that no peer has fetched yet.
+    unbroadcast: BTreeSet<Txid>,
     vsize_total: u64,
     usage_bytes: u64,
     fee_total_sat: i64,
@@ -177,6 +181,31 @@ impl Mempool {
         self.entries.iter()
     }
 
+    /// The transaction that this names with its witness.
+    pub(crate) fn txid_of(&self, wtxid: &Wtxid) -> Option<Txid> {
+        let txid = self.by_wtxid.get(wtxid).copied().unwrap_or(Txid(wtxid.0));
+        self.get(&txid).filter(|entry| entry.wtxid == *wtxid).map(|_| txid)
+    }
+
+    /// What the next transaction's order will be.
+    pub(crate) fn next_order(&self) -> u64 {
+        self.next_order
+    }
+
+    /// Those that were handed in here and that no peer has fetched yet.
+    pub(crate) fn unbroadcast(&self) -> &BTreeSet<Txid> {
+        &self.unbroadcast
+    }
+
+    /// A transaction here is to be announced until a peer has fetched it, or has been fetched.
+    pub(crate) fn set_unbroadcast(&mut self, txid: Txid, is_unbroadcast: bool) {
+        if !is_unbroadcast {
+            self.unbroadcast.remove(&txid);
+        } else if self.entries.contains_key(&txid) {
+            self.unbroadcast.insert(txid);
+        }
+    }
+
     /// The transaction that spends `outpoint`.
     pub(crate) fn spender(&self, outpoint: &OutPoint) -> Option<&Txid> {
         self.spends.get(outpoint)
@@ -200,6 +229,9 @@ impl Mempool {
         for input in entry.tx.view().inputs() {
             let earlier = self.spends.insert(input.prevout, txid);
             assert!(earlier.is_none(), "an output has one spender in the mempool");
+        }
+        if entry.wtxid.0 != txid.0 {
+            self.by_wtxid.insert(entry.wtxid, txid);
         }
         self.link(txid, &entry);
         let earlier = self.entries.insert(txid, entry);
@@ -302,6 +334,8 @@ impl Mempool {
 
     fn remove_entry(&mut self, txid: &Txid) {
         let Some(entry) = self.entries.remove(txid) else { return };
+        self.by_wtxid.remove(&entry.wtxid);
+        self.unbroadcast.remove(txid);
         self.updates += 1;
         self.vsize_total -= u64::from(entry.vsize);
         self.usage_bytes -= u64::from(entry.usage_bytes);

@@ -23,6 +23,8 @@ pub struct P2pConfig {
     pub connect: Option<Vec<String>>,
     /// Peers to stay connected to besides, as host or host:port.
     pub add_nodes: Vec<String>,
+    /// Whether transactions are taken from nobody but peers with the permission `relay` (Core's `-blocksonly`).
+    pub blocks_only: bool,
     /// Permissions of peers by address, in the notation of Core's `-whitelist`: `[permissions@]address[/bits]`.
     pub whitelist: Vec<String>,
     /// From the connection to the end of the handshake; no other patience ends before (Core's `-peertimeout`).
@@ -54,6 +56,7 @@ impl P2pConfig {
             user_agent_comments: Vec::new(),
             connect: None,
             add_nodes: Vec::new(),
+            blocks_only: false,
             whitelist: Vec::new(),
             peer_timeout: PEER_TIMEOUT,
             timeouts: P2pTimeouts::default(),

@@ -5,17 +5,18 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use assay_engine::{ArchivedBlock, Block, EngineError};
+use assay_engine::{ArchivedBlock, Block, EngineError, RelayId};
 use assay_wire::p2p::{
     Command, FrameHeader, HEADERS_MAX, Inventory, InventoryKind, Message, NetAddress,
     PayloadHasher, Version,
 };
-use assay_wire::{BlockHash, Encoding, Header, encode};
+use assay_wire::{BlockHash, Encoding, Header, Txid, Wtxid, encode};
 
 use super::Shared;
 use super::intake::{Ended, is_timeout};
 use super::outbox::{Request, Task};
 use super::peers::Peer;
+use super::txs::is_tx;
 
 /// Gives until the connection is over.
 pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
@@ -129,14 +130,16 @@ impl Giver<'_> {
             nonce,
             user_agent: user_agent.as_bytes(),
             start_height: self.shared.engine.tip().height.cast_signed(),
-            // Blocks alone are served: there is nothing to tell us of.
-            relay: Some(false),
+            relay: Some(!self.shared.rejects_txs_of(self.peer)),
         };
         self.send(&Message::Version(version))
     }
 
     fn agree(&mut self, version: i32) -> Result<(), Ended> {
         if version >= ADDRESSES_V2 {
+            if self.shared.encoding == Encoding::Segwit {
+                self.send(&Message::WtxidRelay)?;
+            }
             self.send(&Message::SendAddrV2)?;
         }
         self.send(&Message::Verack)
@@ -197,7 +200,12 @@ impl Giver<'_> {
         }
         let hash = BlockHash(entry.hash);
         let is_block = BLOCKS.contains(&entry.kind);
-        if !(is_block && self.block(&hash, entry.kind != InventoryKind::BLOCK)?) {
+        let is_given = if is_tx(&entry) {
+            self.tx(&entry)?
+        } else {
+            is_block && self.block(&hash, entry.kind != InventoryKind::BLOCK)?
+        };
+        if !is_given {
             self.missing.push(entry);
         }
         if is_last || self.missing.len() == MISSING_MAX {
@@ -211,6 +219,27 @@ impl Giver<'_> {
             self.send(&Message::Inv([entry_of(&tip)][..].into()))?;
         }
         Ok(())
+    }
+
+    /// Gives a transaction; `false` when it is not there. Peers that want to hear of none get no answer.
+    fn tx(&mut self, entry: &Inventory) -> Result<bool, Ended> {
+        let (shared, peer) = (self.shared, self.peer);
+        if !peer.with_relay(|relay| relay.is_wanted) {
+            return Ok(true);
+        }
+        let id = match entry.kind {
+            InventoryKind::WTX => RelayId::Wtxid(Wtxid(entry.hash)),
+            _ => RelayId::Txid(Txid(entry.hash)),
+        };
+        let Some(tx) = shared.tx_for(peer, &id) else { return Ok(false) };
+        if entry.kind == InventoryKind::TX {
+            let stripped: Vec<u8> = tx.view().stripped_parts().concat();
+            self.send(&Message::Tx(&stripped))?;
+        } else {
+            self.send(&Message::Tx(tx.bytes()))?;
+        }
+        shared.was_fetched(tx.view().txid());
+        Ok(true)
     }
 
     /// Gives a block; `false` when it is not there.

@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use assay_engine::defect::{Point, point};
 use assay_wire::p2p::{
-    Command, FrameError, FrameHeader, InventoryKind, Locator, Message, PayloadHasher, Version,
+    Command, FrameError, FrameHeader, InventoryKind, Locator, MESSAGE_BYTES_MAX, Message,
+    PayloadHasher, Version,
 };
-use assay_wire::{BlockHash, Header, ParseError, ParseErrorKind};
+use assay_wire::{BlockHash, Encoding, Header, ParseError, ParseErrorKind};
 
 use super::Shared;
 use super::outbox::Request;
 use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
 use super::sync::log_malformed;
+use super::txs::is_tx;
 
 /// Why a connection is over.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,10 @@ pub(super) enum Ended {
     Old { version: i32 },
     #[error("message {command} received despite not offering bloom services")]
     NotOffered { command: Command },
+    #[error("message {command} received after the handshake")]
+    Late { command: Command },
+    #[error("it sent or announced a transaction, which it may not")]
+    Unwanted,
     #[error("it was reached, which was all that was wanted")]
     Reached,
     #[error("it is this node itself")]
@@ -94,6 +100,9 @@ impl Intake<'_> {
             self.fill(&mut payload[start..])?;
         }
         self.peer.traffic.received_message(command, FrameHeader::SIZE + payload.len());
+        tracing::debug!(
+            target: "net", "received: {command} ({} bytes) peer={}", payload.len(), self.peer.id
+        );
         if let Err(error) = header.check(&payload) {
             // As Core does: the next message may be fine.
             self.pass_over(command, &error);
@@ -206,6 +215,7 @@ impl Intake<'_> {
 
     fn handle(&mut self, message: &Message<'_>) -> Result<(), Ended> {
         point(Point::PeerMessage);
+        self.check_offered(message.command())?;
         if let Message::Version(version) = message {
             return self.introduce(version);
         }
@@ -221,6 +231,7 @@ impl Intake<'_> {
             shared.sync.connector().wait(&shared.engine);
         }
         self.answer(message)?;
+        shared.reconsider_some(self.peer.id, matches!(message, Message::Tx(_)));
         shared.round(self.peer);
         if let Message::Ping(nonce) = message {
             // Behind all that follows from what came before it.
@@ -236,6 +247,7 @@ impl Intake<'_> {
             return Ok(());
         }
         shared.sync_joined(peer);
+        shared.txs_joined(peer);
         peer.is_ready.store(true, Ordering::Relaxed);
         self.put(Request::Ready)?;
         let facts = peer.facts();
@@ -253,8 +265,20 @@ impl Intake<'_> {
     fn answer(&mut self, message: &Message<'_>) -> Result<(), Ended> {
         match message {
             Message::SendHeaders => self.peer.wants_headers.store(true, Ordering::Relaxed),
-            Message::FeeFilter(rate) => {
+            Message::FeeFilter(rate) if *rate <= MONEY_MAX => {
                 self.peer.with_facts(|facts| facts.min_fee_sat_per_kvb = *rate);
+            }
+            Message::WtxidRelay => self.name_wtxids()?,
+            Message::Mempool => {
+                if self.peer.permissions.has(Permissions::MEMPOOL) {
+                    self.peer.with_relay(|relay| relay.want_all());
+                }
+            }
+            Message::Tx(raw) => {
+                self.shared.tx_came(self.peer, raw).map_err(|()| Ended::Unwanted)?;
+            }
+            Message::NotFound(entries) => {
+                self.shared.txs_not_found(self.peer, entries.iter());
             }
             Message::Pong(nonce) => self.shared.pong_came(self.peer, Some(*nonce)),
             Message::Headers(headers) => {
@@ -263,6 +287,8 @@ impl Intake<'_> {
             }
             Message::Block(raw) => self.shared.block_came(self.peer, raw),
             Message::Inv(entries) => {
+                let txs: Vec<_> = entries.iter().filter(is_tx).collect();
+                self.shared.announced_txs(self.peer, &txs).map_err(|()| Ended::Unwanted)?;
                 let blocks = entries.iter().filter(|entry| entry.kind == InventoryKind::BLOCK);
                 let blocks: Vec<BlockHash> = blocks.map(|entry| BlockHash(entry.hash)).collect();
                 if !blocks.is_empty() {
@@ -275,8 +301,33 @@ impl Intake<'_> {
             Message::GetBlocks(Locator { hashes, stop, .. }) => {
                 self.put(Request::Hashes { locator: hashes.iter().collect(), stop: *stop })?;
             }
-            Message::GetData(entries) => self.put(Request::Data(entries.iter().collect()))?,
+            Message::GetData(entries) => {
+                let (count, peer) = (entries.len(), self.peer.id);
+                tracing::debug!(target: "net", "received getdata ({count} invsz) peer={peer}");
+                if let Some(first) = entries.get(0) {
+                    let (kind, hash) = (first.kind, BlockHash(first.hash));
+                    tracing::debug!(target: "net", "received getdata for: {kind} {hash} peer={peer}");
+                }
+                self.put(Request::Data(entries.iter().collect()))?;
+            }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// The peer names transactions with their witness (BIP339), which it must say before its `verack`.
+    fn name_wtxids(&self) -> Result<(), Ended> {
+        let (peer, shared) = (self.peer, self.shared);
+        if peer.is_ready() {
+            tracing::debug!(
+                target: "net", "wtxidrelay received after verack, disconnecting peer={}", peer.id
+            );
+            return Err(Ended::Late { command: Command::new("wtxidrelay") });
+        }
+        let is_understood =
+            shared.encoding == Encoding::Segwit && peer.facts().version >= super::PROTOCOL_VERSION;
+        if is_understood {
+            peer.with_relay(|relay| relay.names_wtxids = true);
         }
         Ok(())
     }
@@ -320,6 +371,8 @@ impl Intake<'_> {
         if peer.connection.is_inbound() {
             self.put(Request::Greet)?;
         }
+        let has_relay = !matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler);
+        peer.with_relay(|relay| relay.is_wanted = has_relay && version.relay.unwrap_or(true));
         self.put(Request::Agree { version: version.version })?;
         if peer.connection == Connection::Feeler {
             tracing::debug!(target: "net", "feeler connection completed, disconnecting peer={}", peer.id);
@@ -358,7 +411,14 @@ const WANTED: &[(&str, u32)] = &[
     ("getdata", 1 << 21),
     ("inv", 1 << 21),
     ("headers", 1 << 21),
+    ("notfound", 1 << 21),
+    ("mempool", 1 << 12),
+    ("wtxidrelay", 1 << 12),
+    // A transaction as large as a block is malformed elsewhere.
+    ("tx", MESSAGE_BYTES_MAX),
 ];
+/// All the money there can be, in satoshi.
+const MONEY_MAX: u64 = 2_100_000_000_000_000;
 /// Messages that a peer may send between its `version` and its `verack`.
 const DURING_HANDSHAKE: [&str; 6] =
     ["verack", "wtxidrelay", "sendaddrv2", "sendtxrcncl", "feature", "version"];

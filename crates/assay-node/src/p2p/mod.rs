@@ -14,6 +14,7 @@ mod peers;
 mod permissions;
 mod rate;
 mod sync;
+mod txs;
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -39,6 +40,8 @@ use self::permissions::Rule;
 use self::rate::Rate;
 use self::sync::Sync;
 pub(crate) use self::sync::SyncFacts;
+pub(crate) use self::txs::OrphanInfo;
+use self::txs::Txs;
 use crate::error::NodeError;
 
 /// Core's `node/protocol_version.h`.
@@ -73,6 +76,7 @@ struct Shared {
     /// What peers may do by their address.
     whitelist: Vec<Rule>,
     sync: Sync,
+    txs: Txs,
     dialled: Dialled,
     /// Held while witnesses are taken off a block.
     stripping: Mutex<()>,
@@ -158,6 +162,7 @@ impl P2pService {
                 .max(MESSAGE_BYTES_MAX),
             whitelist,
             sync: Sync::default(),
+            txs: Txs::new(engine.tip().hash),
             dialled: Dialled::default(),
             stripping: Mutex::new(()),
         });
@@ -226,6 +231,8 @@ fn go_rounds(shared: &Shared) {
         thread::sleep(ROUND);
         shared.leave_the_silent();
         shared.round_of_all();
+        shared.reconsider_all();
+        shared.rebroadcast_if_due();
     }
 }
 
@@ -236,6 +243,7 @@ fn tell_news(shared: &Shared) {
         let tip = shared.engine.wait_for_tip_change(seen, None);
         if tip.hash != seen {
             seen = tip.hash;
+            shared.follow_chain();
             shared.peers.list().iter().for_each(|peer| peer.outbox.tell_news());
         }
     }
@@ -330,6 +338,7 @@ struct Leaving<'a> {
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         self.shared.sync_left(self.peer);
+        self.shared.txs_left(self.peer);
         self.shared.peers.leave(self.peer);
     }
 }

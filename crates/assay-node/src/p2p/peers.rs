@@ -13,6 +13,7 @@ use assay_wire::p2p::{Command, Message};
 
 use super::outbox::Outbox;
 use super::permissions::Permissions;
+use super::txs::Relay;
 
 /// All connections.
 #[derive(Default)]
@@ -95,6 +96,7 @@ pub(crate) struct Peer {
     /// Whether the peer wants to hear of blocks by their headers (BIP130).
     pub(super) wants_headers: AtomicBool,
     known: Mutex<Known>,
+    relay: Mutex<Relay>,
     pub(crate) traffic: Traffic,
 }
 
@@ -121,6 +123,8 @@ pub(crate) struct Traffic {
     pub(crate) sent_at_s: AtomicU64,
     pub(crate) received_at_s: AtomicU64,
     pub(crate) blocks_sent: AtomicU64,
+    /// When the last transaction came that was admitted, seconds since 1970.
+    pub(crate) tx_at_s: AtomicU64,
     /// When the last block came that was of use, seconds since 1970.
     pub(crate) block_at_s: AtomicU64,
 }
@@ -195,6 +199,7 @@ impl Peers {
             is_ready: AtomicBool::new(false),
             wants_headers: AtomicBool::new(false),
             known: Mutex::default(),
+            relay: Mutex::default(),
             traffic: Traffic { clock: self.clock.clone(), ..Traffic::default() },
         });
         connected.peers.insert(id, Arc::clone(&peer));
@@ -247,6 +252,11 @@ impl Peer {
 
     pub(super) fn with_known<T>(&self, with: impl FnOnce(&mut Known) -> T) -> T {
         with(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What it hears of transactions.
+    pub(crate) fn with_relay<T>(&self, with: impl FnOnce(&mut Relay) -> T) -> T {
+        with(&mut self.relay.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sends a message of our own, once the writer gets to it.

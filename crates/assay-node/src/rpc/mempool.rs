@@ -25,7 +25,7 @@ pub(super) const GETMEMPOOLINFO: Method = Method {
   \"mempoolminfee\" : n,           (numeric) Least fee rate that is admitted now, per 1,000 virtual bytes
   \"minrelaytxfee\" : n,           (numeric) Least fee rate that is ever admitted
   \"incrementalrelayfee\" : n,     (numeric) What a replacement must pay beyond what it replaces, per 1,000 virtual bytes
-  \"unbroadcastcount\" : n,        (numeric) Always 0
+  \"unbroadcastcount\" : n,        (numeric) Transactions that were handed in here and that no peer has fetched
   \"permitbaremultisig\" : true,   (boolean) Whether bare multi-signature outputs are relayed
   \"maxdatacarriersize\" : n,      (numeric) Most bytes of a data output
   \"limitclustercount\" : n,       (numeric, optional) Most transactions that may be connected
@@ -104,7 +104,7 @@ pub(super) const GETMEMPOOLENTRY: Method = Method {
   },
   \"depends\" : [ \"hex\", ... ],    (json array) Unconfirmed transactions it spends
   \"spentby\" : [ \"hex\", ... ],    (json array) Unconfirmed transactions that spend it
-  \"unbroadcast\" : true|false     (boolean) Always false
+  \"unbroadcast\" : true|false     (boolean) Whether it was handed in here and no peer has fetched it
 }",
     example: "\"mytxid\"",
     prepare: |_, args| {
@@ -138,7 +138,7 @@ fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     object.key("minrelaytxfee").amount(fee_rate);
     let policy = node.engine.config().policy;
     object.key("incrementalrelayfee").amount(policy.incremental_fee_sat_per_kvb.cast_signed());
-    object.key("unbroadcastcount").int(0);
+    object.key("unbroadcastcount").count(info.unbroadcast);
     object.key("permitbaremultisig").bool(policy.permit_bare_multisig);
     object.key("maxdatacarriersize").count(policy.data_carrier_bytes_max);
     if let Some(count) = info.cluster_count_max {
@@ -262,7 +262,7 @@ pub(super) fn write_entry(
         }
         list.end();
     }
-    object.key("unbroadcast").bool(false);
+    object.key("unbroadcast").bool(entry.is_unbroadcast);
 }
 
 /// Whether the transaction or an unconfirmed one that it builds on says that it may be replaced (BIP125), which does not matter
@@ -315,6 +315,7 @@ mod tests {
             height: 1,
             depends: depends.iter().map(|&id| Txid([id; 32])).collect(),
             spent_by: spent_by.iter().map(|&id| Txid([id; 32])).collect(),
+            is_unbroadcast: false,
         };
         let pool = [
             entry(1, &[], &[2, 3]),

@@ -22,6 +22,7 @@ mod mempool;
 mod mempool_file;
 mod mining;
 mod network;
+mod orphans;
 mod packages;
 mod peers;
 mod proof;
@@ -48,6 +49,7 @@ use assay_consensus::params::ChainParams;
 use assay_electrum::Index;
 use assay_engine::defect::{Point, point};
 use assay_engine::{Engine, EngineError};
+use assay_wire::Txid;
 use tokio::sync::watch;
 
 use self::args::Args;
@@ -102,6 +104,15 @@ pub(crate) struct Node<'a> {
     pub(crate) rpc: &'a Rpc,
     pub(crate) engine: &'a Engine,
     pub(crate) context: &'a CallContext,
+}
+
+impl Node<'_> {
+    /// A transaction was handed in here: peers hear of it.
+    fn broadcast(&self, txid: Txid) {
+        if let Some(network) = self.rpc.network.get() {
+            network.broadcast(txid);
+        }
+    }
 }
 
 impl Rpc {

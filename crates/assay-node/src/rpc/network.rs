@@ -39,11 +39,13 @@ pub(super) const GETPEERINFO: Method = Method {
     \"network\" : \"str\",          (string) ipv4, ipv6 or not_publicly_routable
     \"services\" : \"hex\",         (string) Services that the peer offers
     \"servicesnames\" : [ \"str\" ],(json array) The same by name, as far as known
-    \"relaytxes\" : false,        (boolean) Transactions are not relayed
+    \"relaytxes\" : true|false,    (boolean) Whether the peer wants to hear of transactions
+    \"last_inv_sequence\" : n,    (numeric) It may fetch what was in the mempool up to this moment of our counting
+    \"inv_to_send\" : n,          (numeric) Transactions that it is about to hear of
     \"lastsend\" : n,             (numeric) When something was sent last, seconds since 1970
     \"lastrecv\" : n,             (numeric) When something came last
     \"last_block\" : n,           (numeric) When a block came last that was of use
-    \"last_transaction\" : 0,     (numeric) No transactions are taken from peers
+    \"last_transaction\" : n,     (numeric) When a transaction came last that was admitted
     \"bytessent\" : n,            (numeric) Bytes sent
     \"bytesrecv\" : n,            (numeric) Bytes received, in whole messages
     \"conntime\" : n,             (numeric) When the connection was made
@@ -87,7 +89,7 @@ pub(super) const GETNETWORKINFO: Method = Method {
   \"protocolversion\" : n,         (numeric) Version of the peer-to-peer protocol
   \"localservices\" : \"hex\",       (string) Services offered to peers
   \"localservicesnames\" : [ \"str\" ],     (json array) The same by name
-  \"localrelay\" : true|false,     (boolean) Whether transactions are relayed: false
+  \"localrelay\" : true|false,     (boolean) Whether transactions are taken from all peers
   \"timeoffset\" : n,              (numeric) Always 0
   \"networkactive\" : true|false,  (boolean) Whether peers are served
   \"connections\" : n,             (numeric) Peers that are connected
@@ -130,10 +132,13 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
     object.key("network").string(network_name(peer.address));
     services(object.key("services"), facts.services);
     service_names(object.key("servicesnames"), facts.services);
-    object.key("relaytxes").bool(false);
+    let relay = peer.with_relay(|relay| (relay.is_wanted, relay.sequence(), relay.waiting()));
+    object.key("relaytxes").bool(relay.0);
+    object.key("last_inv_sequence").int(relay.1);
+    object.key("inv_to_send").count(relay.2);
     object.key("lastsend").int(number(&traffic.sent_at_s));
     object.key("lastrecv").int(number(&traffic.received_at_s));
-    object.key("last_transaction").int(0);
+    object.key("last_transaction").int(number(&traffic.tx_at_s));
     object.key("last_block").int(number(&traffic.block_at_s));
     object.key("bytessent").int(number(&traffic.sent_bytes));
     object.key("bytesrecv").int(number(&traffic.received_bytes));
@@ -225,7 +230,8 @@ fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     object.key("protocolversion").int(PROTOCOL_VERSION);
     services(object.key("localservices"), offered);
     service_names(object.key("localservicesnames"), offered);
-    object.key("localrelay").bool(false);
+    let relays = node.rpc.network.get().is_some_and(Network::takes_transactions);
+    object.key("localrelay").bool(relays);
     object.key("timeoffset").int(0);
     object.key("networkactive").bool(is_active);
     object.key("connections").count(connections);

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use assay_engine::{
-    PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict, TxReject,
-    TxRejectCode, is_child_with_parents_tree,
+    PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict, RelayId,
+    TxReject, TxRejectCode, is_child_with_parents_tree,
 };
 use assay_wire::{Transaction, Txid};
 
@@ -174,7 +174,12 @@ fn submit_package(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }
     Ok(Job::call(args, move |node, out| {
         let outcome = node.engine.submit_package(raws(&txs), max_fee_rate);
-        write_outcome(&txs, &outcome.map_err(|reject| undecodable(&reject))?, out);
+        let outcome = outcome.map_err(|reject| undecodable(&reject))?;
+        let txids = outcome.txs.iter().map(|tx| tx.txid);
+        txids
+            .filter(|txid| node.engine.is_unconfirmed(&RelayId::Txid(*txid)))
+            .for_each(|txid| node.broadcast(txid));
+        write_outcome(&txs, &outcome, out);
         Ok(())
     }))
 }

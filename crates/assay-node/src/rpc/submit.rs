@@ -1,6 +1,7 @@
 //! Handing blocks and transactions to the engine.
 
-use assay_engine::{SubmitOutcome, TxReject, TxRejectCode};
+use assay_consensus::commitment::witness_commitment_index;
+use assay_engine::{RelayId, SubmitOutcome, TxReject, TxRejectCode};
 use assay_wire::{Header, Transaction, Txid};
 
 use super::args::Args;
@@ -93,6 +94,7 @@ fn submit_header(node: &Node<'_>, header: &Header, out: &mut Vec<u8>) -> Result<
 
 /// Gives the block to the engine and says what BIP22 wants to hear.
 fn block(node: &Node<'_>, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let raw = with_reserved_value(node, raw);
     let text = match node.engine.submit_block(raw) {
         SubmitOutcome::Accepted => {
             Json::new(out).null();
@@ -118,6 +120,36 @@ fn block(node: &Node<'_>, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), RpcErro
     };
     Json::new(out).string(text);
     Ok(())
+}
+
+/// A block whose coinbase commits to witnesses and has none gets the value that BIP141 reserves, as miners from before
+/// expect (Core `validation.cpp`, `UpdateUncommittedBlockStructures`).
+fn with_reserved_value(node: &Node<'_>, mut raw: Vec<u8>) -> Vec<u8> {
+    let params = node.engine.params();
+    let Some(header) = raw.first_chunk::<{ Header::SIZE }>().map(Header::parse) else { return raw };
+    let count_bytes = match raw.get(Header::SIZE) {
+        Some(0xff) => 9,
+        Some(0xfe) => 5,
+        Some(0xfd) => 3,
+        _ => 1,
+    };
+    let start = Header::SIZE + count_bytes;
+    let coinbase = raw.get(start..).map(|txs| Transaction::parse_first(txs, params.encoding));
+    let Some(Ok(coinbase)) = coinbase else { return raw };
+    let is_bare = coinbase.view().is_coinbase() && !coinbase.view().has_witness();
+    if !is_bare || witness_commitment_index(coinbase.view()).is_none() {
+        return raw;
+    }
+    let parent = node.engine.header_place(&header.prev_block);
+    if parent.is_none_or(|parent| !params.segwit_active(parent.height + 1)) {
+        return raw;
+    }
+    let lock_time = start + coinbase.bytes().len() - 4;
+    let witness = [&[1, 32][..], &[0; 32]].concat();
+    raw.splice(lock_time..lock_time, witness);
+    // Marker and flag, behind the version.
+    raw.splice(start + 4..start + 4, [0, 1]);
+    raw
 }
 
 fn block_decode_failed() -> RpcError {
@@ -154,7 +186,9 @@ impl SendTransaction {
 
     pub(super) fn run(self, node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         let txid = node.engine.submit_transaction(self.raw, self.max_fee_rate);
-        Json::new(out).text(txid.map_err(|reject| refusal(&reject))?);
+        let txid = txid.or_else(|reject| known_or_refused(node, &reject))?;
+        node.broadcast(txid);
+        Json::new(out).text(txid);
         Ok(())
     }
 }
@@ -174,7 +208,9 @@ pub(super) fn run_group(
 ) -> Vec<Result<Vec<u8>, RpcError>> {
     let answer = |result: Result<Txid, TxReject>| {
         let mut out = Vec::new();
-        Json::new(&mut out).text(result.map_err(|reject| refusal(&reject))?);
+        let txid = result.or_else(|reject| known_or_refused(node, &reject))?;
+        node.broadcast(txid);
+        Json::new(&mut out).text(txid);
         Ok(out)
     };
     let mut answers = Vec::with_capacity(sends.len());
@@ -188,6 +224,12 @@ pub(super) fn run_group(
         answers.extend(node.engine.submit_transactions(raws, max_fee_rate).into_iter().map(answer));
     }
     answers
+}
+
+/// The same transaction with another witness may be there already: that one is announced again.
+fn known_or_refused(node: &Node<'_>, reject: &TxReject) -> Result<Txid, RpcError> {
+    let txid = reject.txid.filter(|txid| node.engine.is_unconfirmed(&RelayId::Txid(*txid)));
+    txid.ok_or_else(|| refusal(reject))
 }
 
 /// The caller's limit; none when it is 0.

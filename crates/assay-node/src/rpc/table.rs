@@ -6,7 +6,7 @@ use super::args::Args;
 use super::{Job, Rpc};
 use super::{
     blocks, branches, chain, coins, control, deployments, describe, fees, generate, index, mempool,
-    mempool_file, mining, network, packages, peers, proof, raw, relatives, scan, sign_raw,
+    mempool_file, mining, network, orphans, packages, peers, proof, raw, relatives, scan, sign_raw,
     statistics, submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
@@ -210,6 +210,7 @@ const METHODS: &[&Method] = &[
     &relatives::GETMEMPOOLDESCENDANTS,
     &relatives::GETMEMPOOLFEERATEDIAGRAM,
     &relatives::GETTXSPENDINGPREVOUT,
+    &orphans::GETORPHANTXS,
     &mempool::GETMEMPOOLENTRY,
     &mempool::GETMEMPOOLINFO,
     &mempool::GETRAWMEMPOOL,

@@ -45,8 +45,8 @@ pub(super) const SETMOCKTIME: Method = Method {
 pub(super) const MOCKSCHEDULER: Method = Method {
     name: "mockscheduler",
     category: HIDDEN,
-    about: "Checks its argument as Bitcoin Core does. This node schedules nothing, so there is nothing to move. \
-            Regression tests only.",
+    about: "Does now what would happen of its own accord within this time: transactions that no peer has fetched are \
+            announced again. Regression tests only.",
     args: &[required("delta_time", Kind::Number, "Seconds, 1 to 3600")],
     result: "null    (json null) Nothing",
     example: "60",
@@ -55,10 +55,14 @@ pub(super) const MOCKSCHEDULER: Method = Method {
         if !is_mockable(&rpc.params) {
             return bad("mockscheduler is for regression testing (-regtest mode) only");
         }
-        if !(1..=3600).contains(&args.integer::<i64>(0)?) {
+        let seconds = args.integer::<i64>(0)?;
+        if !(1..=3600).contains(&seconds) {
             return bad("delta_time must be between 1 and 3600 seconds (1 hr)");
         }
-        Ok(Job::call(args, |_, out| {
+        Ok(Job::call(args, move |node, out| {
+            if let Some(network) = node.rpc.network.get() {
+                network.let_pass(seconds.unsigned_abs());
+            }
             Json::new(out).null();
             Ok(())
         }))
@@ -74,6 +78,9 @@ pub(super) const SYNCWITHVALIDATIONINTERFACEQUEUE: Method = Method {
     example: "",
     prepare: |_, args| {
         Ok(Job::wait(args, |node, out| {
+            if let Some(network) = node.rpc.network.get() {
+                network.follow_chain();
+            }
             wait_for_index(node);
             Json::new(out).null();
             Ok(())

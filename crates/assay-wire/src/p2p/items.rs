@@ -151,6 +151,22 @@ impl Item for Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InventoryKind(pub u32);
 
+/// As Core's log calls it (`protocol.cpp`, `CInv::GetMessageType`).
+impl fmt::Display for InventoryKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            Self::TX => "tx",
+            Self::WITNESS_TX => "witness-tx",
+            Self::WTX => "wtx",
+            Self::BLOCK => "block",
+            Self::WITNESS_BLOCK => "witness-block",
+            Self::FILTERED_BLOCK => "merkleblock",
+            Self::COMPACT_BLOCK => "cmpctblock",
+            Self(number) => return write!(f, "kind {number:#x}"),
+        })
+    }
+}
+
 impl InventoryKind {
     /// A transaction by its txid.
     pub const TX: Self = Self(1);

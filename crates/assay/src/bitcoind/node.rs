@@ -343,6 +343,7 @@ fn p2p(
     p2p.connect = connect(settings);
     p2p.add_nodes = settings.list("addnode");
     p2p.whitelist = settings.list("whitelist");
+    p2p.blocks_only = settings.flag("blocksonly") == Some(true);
     if let Some(seconds) = settings.int("peertimeout") {
         if seconds <= 0 {
             bail!("peertimeout must be a positive integer.");

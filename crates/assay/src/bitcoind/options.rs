@@ -129,7 +129,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     not_yet("blockreconstructionextratxn"),
     not_yet("blockreservedweight"),
     rejected("blocksdir", "block files are kept in the data directory"),
-    not_yet("blocksonly"),
+    works("blocksonly", "", "Take transactions from no peer but those with the permission relay (off)."),
     dropped("blocksxor"),
     not_yet("blockversion"),
     works("bytespersigop", "=<n>", "Virtual bytes that a signature operation counts for at least (20)."),

@@ -152,6 +152,11 @@ impl Shared {
         self.sync.lock().peers.insert(peer.id, state);
     }
 
+    /// Whether blocks and transactions are best had from a peer.
+    pub(super) fn is_preferred(&self, id: u64) -> bool {
+        self.sync.lock().peers.get(&id).is_some_and(|state| state.traits.is_preferred)
+    }
+
     /// A peer has gone: others are asked for what it was asked for.
     pub(super) fn sync_left(&self, peer: &Peer) {
         let mut table = self.sync.lock();
@@ -169,6 +174,7 @@ impl Shared {
         self.ping_if_due(peer);
         self.start_headers(peer);
         self.fetch_blocks(peer);
+        self.relay(peer);
     }
 
     /// Asks all peers for what they are to be asked for, and leaves those that keep us waiting.

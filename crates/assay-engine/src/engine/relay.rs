@@ -1,0 +1,104 @@
+//! What passing transactions on to peers needs of the mempool.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use assay_wire::{Transaction, Txid, Wtxid};
+
+use super::Engine;
+use crate::mempool::{Candidate, Entry, Mempool, Wish};
+use crate::types::{RelayId, RelayTx, TxReject};
+
+impl Engine {
+    /// Offers a transaction of a peer to the mempool.
+    ///
+    /// # Errors
+    /// Why it was not admitted.
+    pub fn take_transaction(&self, tx: Arc<Transaction>) -> Result<Txid, TxReject> {
+        let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
+        let candidate = Candidate::new(tx, txid, wtxid).checked(&self.chain.admission.config);
+        let wish = Wish { fee_sat_per_kvb_max: None, is_trial: false };
+        let (mut verdicts, _) = self.admit_in_turn(vec![candidate], wish);
+        let verdict = verdicts.pop().expect("one transaction has one verdict");
+        verdict.map(|admitted| admitted.txid)
+    }
+
+    /// Whether a transaction is in the mempool.
+    pub fn is_unconfirmed(&self, id: &RelayId) -> bool {
+        find(&self.lock_tree().mempool, id).is_some()
+    }
+
+    /// What names an unconfirmed transaction with its witness.
+    pub fn unconfirmed_wtxid(&self, txid: &Txid) -> Option<Wtxid> {
+        self.lock_tree().mempool.get(txid).map(|entry| entry.wtxid)
+    }
+
+    /// A transaction of the mempool that was there when [`Engine::relay_order`] gave this moment.
+    pub fn transaction_before(&self, id: &RelayId, moment: u64) -> Option<Arc<Transaction>> {
+        let state = self.lock_tree();
+        let (_, entry) = find(&state.mempool, id)?;
+        (entry.order < moment).then(|| Arc::clone(&entry.tx))
+    }
+
+    /// Those of these transactions that are in the mempool, in the order in which they are best announced: what miners take
+    /// first comes first, parents before children. Also the moment of the answer, for [`Engine::transaction_before`].
+    pub fn relay_order(&self, wtxids: &[Wtxid]) -> (Vec<RelayTx>, u64) {
+        let state = self.lock_tree();
+        let pool = &state.mempool;
+        let found = wtxids.iter().filter_map(|wtxid| {
+            let txid = pool.txid_of(wtxid)?;
+            pool.get(&txid).map(|entry| (txid, entry))
+        });
+        (in_relay_order(pool, found.collect()), pool.next_order())
+    }
+
+    /// The whole mempool in that order.
+    pub fn relay_order_of_all(&self) -> (Vec<RelayTx>, u64) {
+        let state = self.lock_tree();
+        let pool = &state.mempool;
+        let all = pool.iter().map(|(txid, entry)| (*txid, entry)).collect();
+        (in_relay_order(pool, all), pool.next_order())
+    }
+
+    /// A transaction was handed in here: it is announced until a peer has fetched it.
+    pub fn set_unbroadcast(&self, txid: Txid, is_unbroadcast: bool) {
+        self.lock_tree().mempool.set_unbroadcast(txid, is_unbroadcast);
+    }
+
+    /// Transactions that were handed in here and that no peer has fetched.
+    pub fn unbroadcast(&self) -> Vec<(Txid, Wtxid)> {
+        let state = self.lock_tree();
+        let pool = &state.mempool;
+        let entries = pool.unbroadcast().iter();
+        entries.filter_map(|txid| Some((*txid, pool.get(txid)?.wtxid))).collect()
+    }
+}
+
+fn find<'p>(pool: &'p Mempool, id: &RelayId) -> Option<(Txid, &'p Entry)> {
+    let txid = match id {
+        RelayId::Txid(txid) => *txid,
+        RelayId::Wtxid(wtxid) => pool.txid_of(wtxid)?,
+    };
+    pool.get(&txid).map(|entry| (txid, entry))
+}
+
+/// By the fee rate of the chunk, then by admission: within a cluster chunks come in the order of their fee rates.
+fn in_relay_order(pool: &Mempool, mut found: Vec<(Txid, &Entry)>) -> Vec<RelayTx> {
+    found.sort_by_cached_key(|(txid, entry)| {
+        let chunk = pool.chunk_of(txid).map(|chunk| (chunk.fee_sat, chunk.weight));
+        let rate = chunk.map(|(fee_sat, weight)| fee_rate(fee_sat, weight));
+        (Reverse(rate), entry.order)
+    });
+    let tx = |(txid, entry): (Txid, &Entry)| RelayTx {
+        txid,
+        wtxid: entry.wtxid,
+        fee_sat: entry.fee_sat,
+        vsize: entry.vsize,
+    };
+    found.into_iter().map(tx).collect()
+}
+
+/// Comparable without division by zero; millionths of a satoshi per weight unit.
+fn fee_rate(fee_sat: i64, weight: u64) -> i128 {
+    i128::from(fee_sat) * 1_000_000 / i128::from(weight.max(1))
+}

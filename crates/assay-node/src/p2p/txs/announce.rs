@@ -1,0 +1,321 @@
+//! Who hears of which transaction, and when.
+
+use std::sync::PoisonError;
+
+use assay_engine::{RelayId, RelayTx};
+use assay_wire::p2p::{INVENTORY_MAX, Inventory, InventoryKind, Message};
+use assay_wire::{Txid, Wtxid};
+
+use super::super::peers::{Connection, Peer};
+use super::super::permissions::Permissions;
+use super::super::{Network, Shared};
+use super::recent::Recent;
+
+/// What a peer knows and is to hear of.
+pub(crate) struct Relay {
+    /// Whether it names transactions with their witness (BIP339).
+    pub(in super::super) names_wtxids: bool,
+    /// Whether it wants to hear of transactions.
+    pub(crate) is_wanted: bool,
+    /// Hashes of transactions that it has announced or heard of.
+    pub(super) known: Recent,
+    to_send: Vec<Wtxid>,
+    /// Whether it has asked for the whole mempool (BIP35).
+    wants_all: bool,
+    /// When it hears of more, microseconds by the node's clock; 0 before the handshake's end.
+    next_us: u64,
+    /// It has heard of what was in the mempool at this moment, and may fetch it.
+    pub(super) announced_until: u64,
+    fee_filter_sent: Option<u64>,
+    next_fee_filter_us: u64,
+}
+
+impl Default for Relay {
+    fn default() -> Self {
+        Self {
+            names_wtxids: false,
+            is_wanted: false,
+            known: Recent::new(KNOWN_MAX),
+            to_send: Vec::new(),
+            wants_all: false,
+            next_us: 0,
+            announced_until: 0,
+            fee_filter_sent: None,
+            next_fee_filter_us: 0,
+        }
+    }
+}
+
+/// What happens of its own accord.
+#[derive(Default)]
+pub(super) struct Timers {
+    /// When all who connected to us hear of more: at the same time, so that connecting often does not show more.
+    inbound_us: u64,
+    /// When what no peer has fetched is announced again.
+    rebroadcast_us: u64,
+    /// The least fee rate of the mempool, and when it was looked at.
+    fee_rate: (u64, u64),
+}
+
+impl Relay {
+    /// What an entry of this peer's inventories names; nothing where it uses the other kind of name.
+    pub(super) fn name(&self, entry: &Inventory) -> Option<RelayId> {
+        match entry.kind {
+            InventoryKind::WTX if self.names_wtxids => Some(RelayId::Wtxid(Wtxid(entry.hash))),
+            InventoryKind::TX | InventoryKind::WITNESS_TX if !self.names_wtxids => {
+                Some(RelayId::Txid(Txid(entry.hash)))
+            }
+            _ => None,
+        }
+    }
+
+    fn entry(&self, tx: &RelayTx) -> Inventory {
+        if self.names_wtxids {
+            Inventory { kind: InventoryKind::WTX, hash: tx.wtxid.0 }
+        } else {
+            Inventory { kind: InventoryKind::TX, hash: tx.txid.0 }
+        }
+    }
+
+    /// Transactions that it is to hear of.
+    pub(crate) fn waiting(&self) -> usize {
+        self.to_send.len()
+    }
+
+    /// The moment up to which it may fetch what is in the mempool; they count from 1 as in Core.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.announced_until + 1
+    }
+
+    /// It has asked for the whole mempool.
+    pub(in super::super) fn want_all(&mut self) {
+        self.wants_all = true;
+    }
+}
+
+impl Shared {
+    /// All peers hear of a transaction, each in its time.
+    pub(super) fn broadcast(&self, wtxid: Wtxid) {
+        for peer in self.peers.list() {
+            peer.with_relay(|relay| {
+                // Who is still shaking hands must not learn from it when the transaction came.
+                if relay.is_wanted && relay.next_us > 0 && relay.to_send.len() < TO_SEND_MAX {
+                    relay.to_send.push(wtxid);
+                }
+            });
+        }
+    }
+
+    /// What a peer is asked for and hears of now.
+    pub(in super::super) fn relay(&self, peer: &Peer) {
+        if matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler) {
+            return;
+        }
+        self.announce_txs(peer);
+        let entries = self.txs_to_ask(peer);
+        for entries in entries.chunks(ASKED_AT_ONCE) {
+            peer.send(self.magic, &Message::GetData(entries.into()));
+        }
+        self.send_fee_filter(peer);
+    }
+
+    fn announce_txs(&self, peer: &Peer) {
+        let now_us = self.engine.clock().now_us();
+        let next_us = peer.with_relay(|relay| relay.next_us);
+        let is_due = next_us < now_us;
+        if !is_due && !peer.permissions.has(Permissions::NO_BAN) {
+            return;
+        }
+        if is_due {
+            let next_us = self.next_announcement_us(peer, now_us);
+            peer.with_relay(|relay| relay.next_us = next_us);
+        }
+        let (waiting, wants_all) = peer.with_relay(|relay| {
+            if !relay.is_wanted {
+                relay.to_send.clear();
+            }
+            (std::mem::take(&mut relay.to_send), std::mem::take(&mut relay.wants_all))
+        });
+        if waiting.is_empty() && !wants_all {
+            return;
+        }
+        let (txs, moment) = if wants_all {
+            self.engine.relay_order_of_all()
+        } else {
+            self.engine.relay_order(&waiting)
+        };
+        let least = peer.facts().min_fee_sat_per_kvb;
+        let entries = peer.with_relay(|relay| {
+            relay.announced_until = moment;
+            let mut entries = Vec::new();
+            for tx in txs.iter().filter(|tx| pays(tx, least)) {
+                let entry = relay.entry(tx);
+                if wants_all || !relay.known.contains(&entry.hash) {
+                    relay.known.insert(&entry.hash);
+                    entries.push(entry);
+                }
+            }
+            entries
+        });
+        for entries in entries.chunks(INVENTORY_MAX) {
+            peer.send(self.magic, &Message::Inv(entries.into()));
+        }
+    }
+
+    /// When a peer hears of more after now.
+    fn next_announcement_us(&self, peer: &Peer, now_us: u64) -> u64 {
+        if !peer.connection.is_inbound() {
+            return now_us + exponential_us(OUTBOUND_US);
+        }
+        let mut timers = self.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
+        if timers.inbound_us < now_us {
+            timers.inbound_us = now_us + exponential_us(INBOUND_US);
+        }
+        timers.inbound_us
+    }
+
+    /// Says which fee rate transactions have at least that are worth announcing to us (BIP133).
+    fn send_fee_filter(&self, peer: &Peer) {
+        let is_old = peer.facts().version < FEE_FILTER_VERSION;
+        if self.config.blocks_only || is_old || peer.permissions.has(Permissions::FORCE_RELAY) {
+            return;
+        }
+        let now_us = self.engine.clock().now_us();
+        let is_syncing = self.engine.is_initial_block_download();
+        let current = if is_syncing { MONEY_MAX } else { self.fee_rate_min(now_us) };
+        let (sent, next_us) =
+            peer.with_relay(|relay| (relay.fee_filter_sent, relay.next_fee_filter_us));
+        // The initial download is over: now everything is wanted.
+        let is_overdue = !is_syncing && sent.is_some_and(|sent| sent == rounded(MONEY_MAX));
+        if now_us > next_us || is_overdue {
+            let rate = rounded(current).max(self.engine.config().min_relay_fee_sat_per_kvb);
+            peer.with_relay(|relay| {
+                relay.fee_filter_sent = Some(rate);
+                relay.next_fee_filter_us = now_us + exponential_us(FEE_FILTER_US);
+            });
+            if sent != Some(rate) {
+                peer.send(self.magic, &Message::FeeFilter(rate));
+            }
+        } else if now_us + FEE_FILTER_SOON_US < next_us
+            && sent.is_some_and(|sent| current < sent / 4 * 3 || current / 4 > sent / 3)
+        {
+            let soon_us = now_us + random(FEE_FILTER_SOON_US);
+            peer.with_relay(|relay| relay.next_fee_filter_us = soon_us);
+        }
+    }
+
+    /// The least fee rate that the mempool takes where it is more than that of relay, or 0; looked at once a second, for all
+    /// peers.
+    fn fee_rate_min(&self, now_us: u64) -> u64 {
+        let mut timers = self.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
+        let (rate, at_us) = timers.fee_rate;
+        if at_us != 0 && now_us.abs_diff(at_us) < 1_000_000 {
+            return rate;
+        }
+        let info = self.engine.mempool_info();
+        // Only what the mempool has come to ask for beyond the least rate is worth hiding.
+        let is_more = info.min_fee_sat_per_kvb > info.min_relay_fee_sat_per_kvb;
+        let rate = if is_more { info.min_fee_sat_per_kvb } else { 0 };
+        timers.fee_rate = (rate, now_us);
+        rate
+    }
+
+    /// Announces again what was handed in here and nobody has fetched, every ten to fifteen minutes.
+    pub(in super::super) fn rebroadcast_if_due(&self) {
+        let now_us = self.engine.clock().now_us();
+        let mut timers = self.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
+        if now_us < timers.rebroadcast_us {
+            return;
+        }
+        let is_first = timers.rebroadcast_us == 0;
+        timers.rebroadcast_us = now_us + REBROADCAST_US + random(REBROADCAST_US / 2);
+        drop(timers);
+        if !is_first {
+            self.rebroadcast();
+        }
+    }
+
+    fn rebroadcast(&self) {
+        self.engine.unbroadcast().into_iter().for_each(|(_, wtxid)| self.broadcast(wtxid));
+    }
+
+    /// A peer has fetched a transaction: others will have it from there.
+    pub(in super::super) fn was_fetched(&self, txid: Txid) {
+        self.engine.set_unbroadcast(txid, false);
+    }
+}
+
+impl Network {
+    /// A transaction was handed in here: all peers hear of it, until one has fetched it.
+    pub(crate) fn broadcast(&self, txid: Txid) {
+        self.0.engine.set_unbroadcast(txid, true);
+        if let Some(wtxid) = self.0.engine.unconfirmed_wtxid(&txid) {
+            self.0.broadcast(wtxid);
+        }
+    }
+
+    /// Does now what would be done within so many seconds.
+    pub(crate) fn let_pass(&self, seconds: u64) {
+        if seconds * 1_000_000 >= REBROADCAST_US {
+            self.0.rebroadcast();
+        }
+    }
+
+    pub(crate) fn takes_transactions(&self) -> bool {
+        !self.0.config.blocks_only
+    }
+}
+
+/// Whether a transaction pays at least so many satoshis per 1,000 virtual bytes.
+fn pays(tx: &RelayTx, least: u64) -> bool {
+    let needed = (u128::from(least) * u128::from(tx.vsize)).div_ceil(1000);
+    i128::from(tx.fee_sat) >= i128::try_from(needed).unwrap_or(i128::MAX)
+}
+
+/// A fee rate that does not show exactly what the mempool takes: one of a row, each a tenth above the one before, by chance
+/// the one below or above (Core `policy/fees.cpp`, `FeeFilterRounder`).
+fn rounded(rate: u64) -> u64 {
+    if rate == 0 {
+        return 0;
+    }
+    let mut below = 0;
+    let mut above = FEE_RATE_STEP_FIRST;
+    while (above as u64) < rate && above * FEE_RATE_STEP <= FEE_RATE_BUCKETS_MAX as f64 {
+        below = above as u64;
+        above *= FEE_RATE_STEP;
+    }
+    let is_beyond = (above as u64) < rate;
+    if is_beyond || random(3) == 0 { above as u64 } else { below }
+}
+
+/// A random time with this mean: announcements of many nodes then show no pattern.
+fn exponential_us(mean_us: u64) -> u64 {
+    let uniform = (random(1 << 52) + 1) as f64 / (1u64 << 52) as f64;
+    (-uniform.ln() * mean_us as f64) as u64
+}
+
+/// From 0 to below `bound`.
+fn random(bound: u64) -> u64 {
+    // Without chance nothing is lost but privacy.
+    getrandom::u64().unwrap_or(0) % bound.max(1)
+}
+
+/// Hashes that are remembered of each peer (Core `m_tx_inventory_known_filter`).
+const KNOWN_MAX: usize = 50_000;
+/// What a peer is to hear of waits; a peer that wants it hears of it every few seconds.
+const TO_SEND_MAX: usize = 100_000;
+/// Entries of one `getdata` (Core `MAX_GETDATA_SZ`).
+const ASKED_AT_ONCE: usize = 1000;
+/// Core `net_processing.cpp`, `INBOUND_INVENTORY_BROADCAST_INTERVAL`, `OUTBOUND_INVENTORY_BROADCAST_INTERVAL`.
+const INBOUND_US: u64 = 5_000_000;
+const OUTBOUND_US: u64 = 2_000_000;
+/// Core `AVG_FEEFILTER_BROADCAST_INTERVAL`, `MAX_FEEFILTER_CHANGE_DELAY`.
+const FEE_FILTER_US: u64 = 600_000_000;
+const FEE_FILTER_SOON_US: u64 = 300_000_000;
+const FEE_FILTER_VERSION: i32 = 70013;
+const REBROADCAST_US: u64 = 600_000_000;
+const MONEY_MAX: u64 = 2_100_000_000_000_000;
+/// Core `policy/fees.cpp`: `MAX_FILTER_FEERATE`, `FEE_FILTER_SPACING`, and half the default of `-incrementalrelayfee`.
+const FEE_RATE_BUCKETS_MAX: u64 = 10_000_000;
+const FEE_RATE_STEP: f64 = 1.1;
+const FEE_RATE_STEP_FIRST: f64 = 50.0;

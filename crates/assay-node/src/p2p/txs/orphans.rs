@@ -1,0 +1,279 @@
+//! Transactions whose parents are not known yet (Core `node/txorphanage.h`).
+//!
+//! They cannot be told from nonsense, so their number and size are bounded, and each peer has a share that others cannot
+//! take away: when there are too many, those go that were announced by the peer that takes most of its share.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use assay_wire::{OutPoint, Transaction, Txid, Wtxid};
+
+#[derive(Default)]
+pub(super) struct Orphans {
+    by_wtxid: HashMap<Wtxid, Orphan>,
+    /// Who spends an output.
+    spenders: HashMap<OutPoint, BTreeSet<Wtxid>>,
+    peers: BTreeMap<u64, Share>,
+    next_number: u64,
+    /// Weight of all, each counted once.
+    weight: u64,
+    /// What the inputs of all add to the work of a look at them.
+    input_score: u64,
+    announcements: u64,
+}
+
+struct Orphan {
+    tx: Arc<Transaction>,
+    txid: Txid,
+    weight: u64,
+    input_score: u64,
+    announcers: BTreeMap<u64, Announcement>,
+}
+
+#[derive(Clone, Copy)]
+struct Announcement {
+    number: u64,
+    /// Whether it is this peer's turn to have it tried again.
+    is_due: bool,
+}
+
+/// What one peer takes.
+#[derive(Default)]
+struct Share {
+    /// Those that are due last; otherwise in the order of their announcements.
+    order: BTreeSet<(bool, u64, Wtxid)>,
+    weight: u64,
+    score: u64,
+}
+
+impl Share {
+    /// How much of its share it takes, of two kinds the larger, in millionths.
+    fn excess(&self, score_max: u64) -> u64 {
+        let score = self.score * 1_000_000 / score_max.max(1);
+        score.max(self.weight * 1_000_000 / PEER_WEIGHT)
+    }
+}
+
+/// One as RPC shows it.
+pub(crate) struct OrphanInfo {
+    pub(crate) tx: Arc<Transaction>,
+    pub(crate) announcers: Vec<u64>,
+}
+
+impl Orphans {
+    /// Keeps a transaction that a peer has sent or announced; whether it is new here.
+    pub(super) fn add(&mut self, tx: &Arc<Transaction>, wtxid: Wtxid, peer: u64) -> bool {
+        let view = tx.view();
+        let weight = view.weight() as u64;
+        if weight > WEIGHT_MAX {
+            return false;
+        }
+        let is_new = !self.have(&wtxid);
+        if is_new {
+            let input_score = view.input_count() as u64 / INPUTS_PER_POINT;
+            let (tx, txid, announcers) = (Arc::clone(tx), view.txid(), BTreeMap::new());
+            for input in tx.view().inputs() {
+                self.spenders.entry(input.prevout).or_default().insert(wtxid);
+            }
+            let orphan = Orphan { tx, txid, weight, input_score, announcers };
+            self.by_wtxid.insert(wtxid, orphan);
+            self.weight += weight;
+            self.input_score += input_score;
+        }
+        self.add_announcer(&wtxid, peer);
+        is_new
+    }
+
+    /// Another peer has it.
+    pub(super) fn add_announcer(&mut self, wtxid: &Wtxid, peer: u64) {
+        let Some(orphan) = self.by_wtxid.get_mut(wtxid) else { return };
+        if orphan.announcers.contains_key(&peer) {
+            return;
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        orphan.announcers.insert(peer, Announcement { number, is_due: false });
+        let share = self.peers.entry(peer).or_default();
+        share.order.insert((false, number, *wtxid));
+        share.weight += orphan.weight;
+        share.score += 1 + orphan.input_score;
+        self.announcements += 1;
+        self.limit();
+    }
+
+    pub(super) fn have(&self, wtxid: &Wtxid) -> bool {
+        self.by_wtxid.contains_key(wtxid)
+    }
+
+    pub(super) fn have_from(&self, wtxid: &Wtxid, peer: u64) -> bool {
+        self.by_wtxid.get(wtxid).is_some_and(|orphan| orphan.announcers.contains_key(&peer))
+    }
+
+    pub(super) fn get(&self, wtxid: &Wtxid) -> Option<&Arc<Transaction>> {
+        self.by_wtxid.get(wtxid).map(|orphan| &orphan.tx)
+    }
+
+    /// A parent has come: its children are due, each with one of those who announced it, by chance.
+    pub(super) fn parent_came(&mut self, parent: &Transaction) {
+        let view = parent.view();
+        let txid = view.txid();
+        for vout in 0..view.output_count() as u32 {
+            let Some(spenders) = self.spenders.get(&OutPoint { txid, vout }) else { continue };
+            for wtxid in spenders.clone() {
+                self.make_due(&wtxid);
+            }
+        }
+    }
+
+    fn make_due(&mut self, wtxid: &Wtxid) {
+        let Some(orphan) = self.by_wtxid.get_mut(wtxid) else { return };
+        if orphan.announcers.values().any(|announcement| announcement.is_due) {
+            return;
+        }
+        let count = orphan.announcers.len() as u64;
+        // Without chance the first one has to do.
+        let chosen = getrandom::u64().unwrap_or(0) % count.max(1);
+        let Some((peer, announcement)) = orphan.announcers.iter_mut().nth(chosen as usize) else {
+            return;
+        };
+        announcement.is_due = true;
+        let share = self.peers.get_mut(peer).expect("who announces has a share");
+        share.order.remove(&(false, announcement.number, *wtxid));
+        share.order.insert((true, announcement.number, *wtxid));
+    }
+
+    /// One of this peer's that is to be tried again; it is not due any more.
+    pub(super) fn take_due(&mut self, peer: u64) -> Option<Arc<Transaction>> {
+        let share = self.peers.get_mut(&peer)?;
+        let first = *share.order.range((true, 0, Wtxid([0; 32]))..).next()?;
+        let (_, number, wtxid) = first;
+        share.order.remove(&first);
+        share.order.insert((false, number, wtxid));
+        let orphan = self.by_wtxid.get_mut(&wtxid).expect("what is announced is here");
+        let announcement = orphan.announcers.get_mut(&peer).expect("it announced it");
+        announcement.is_due = false;
+        Some(Arc::clone(&orphan.tx))
+    }
+
+    /// Peers that have some that are due.
+    pub(super) fn peers_with_due(&self) -> Vec<u64> {
+        let has_due = |share: &Share| share.order.last().is_some_and(|(is_due, ..)| *is_due);
+        self.peers.iter().filter(|(_, share)| has_due(share)).map(|(peer, _)| *peer).collect()
+    }
+
+    /// Children of a transaction that the same peer has announced: due ones first, then the latest.
+    pub(super) fn children_from(&self, parent: &Txid, peer: u64) -> Vec<Arc<Transaction>> {
+        let Some(share) = self.peers.get(&peer) else { return Vec::new() };
+        let orphans = share.order.iter().rev().map(|(_, _, wtxid)| &self.by_wtxid[wtxid]);
+        let is_child =
+            |orphan: &&Orphan| orphan.tx.view().inputs().any(|input| input.prevout.txid == *parent);
+        orphans.filter(is_child).map(|orphan| Arc::clone(&orphan.tx)).collect()
+    }
+
+    /// Forgets one; whether it was here.
+    pub(super) fn remove(&mut self, wtxid: &Wtxid) -> bool {
+        let Some(orphan) = self.by_wtxid.get(wtxid) else { return false };
+        for peer in orphan.announcers.keys().copied().collect::<Vec<_>>() {
+            self.remove_announcement(wtxid, peer);
+        }
+        self.limit();
+        true
+    }
+
+    /// A peer has gone.
+    pub(super) fn left(&mut self, peer: u64) {
+        let Some(share) = self.peers.get(&peer) else { return };
+        let wtxids: Vec<Wtxid> = share.order.iter().map(|(_, _, wtxid)| *wtxid).collect();
+        let count = wtxids.len();
+        tracing::debug!(target: "txpackages", "Erased {count} orphan transaction(s) from peer={peer}");
+        wtxids.iter().for_each(|wtxid| self.remove_announcement(wtxid, peer));
+        self.limit();
+    }
+
+    /// Forgets those that spend what a block has spent: they are in it, or void now.
+    pub(super) fn block_spent(&mut self, outpoints: impl Iterator<Item = OutPoint>) {
+        let mut count = 0;
+        for outpoint in outpoints {
+            for wtxid in self.spenders.get(&outpoint).cloned().unwrap_or_default() {
+                count += u32::from(self.remove(&wtxid));
+            }
+        }
+        if count > 0 {
+            tracing::debug!(
+                target: "txpackages",
+                "Erased {count} orphan transaction(s) included or conflicted by block"
+            );
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_wtxid.is_empty()
+    }
+
+    pub(super) fn list(&self) -> Vec<OrphanInfo> {
+        let orphans = self.by_wtxid.values();
+        let info = |orphan: &Orphan| OrphanInfo {
+            tx: Arc::clone(&orphan.tx),
+            announcers: orphan.announcers.keys().copied().collect(),
+        };
+        orphans.map(info).collect()
+    }
+
+    fn remove_announcement(&mut self, wtxid: &Wtxid, peer: u64) {
+        let Some(orphan) = self.by_wtxid.get_mut(wtxid) else { return };
+        let Some(Announcement { number, is_due }) = orphan.announcers.remove(&peer) else { return };
+        self.announcements -= 1;
+        let share = self.peers.get_mut(&peer).expect("who announces has a share");
+        share.order.remove(&(is_due, number, *wtxid));
+        share.weight -= orphan.weight;
+        share.score -= 1 + orphan.input_score;
+        if share.order.is_empty() {
+            self.peers.remove(&peer);
+        }
+        if !orphan.announcers.is_empty() {
+            return;
+        }
+        let orphan = self.by_wtxid.remove(wtxid).expect("it was found");
+        self.weight -= orphan.weight;
+        self.input_score -= orphan.input_score;
+        for input in orphan.tx.view().inputs() {
+            if let Some(spenders) = self.spenders.get_mut(&input.prevout) {
+                spenders.remove(wtxid);
+                if spenders.is_empty() {
+                    self.spenders.remove(&input.prevout);
+                }
+            }
+        }
+        tracing::debug!(
+            target: "txpackages",
+            "removed orphan tx {} (wtxid={wtxid}) (1 announcements)", orphan.txid
+        );
+    }
+
+    fn is_over(&self) -> bool {
+        let peers = self.peers.len().max(1) as u64;
+        self.announcements + self.input_score > SCORE_MAX || self.weight > PEER_WEIGHT * peers
+    }
+
+    /// Takes the oldest from the peer that takes most of its share, until there is room.
+    fn limit(&mut self) {
+        let score_max = SCORE_MAX / self.peers.len().max(1) as u64;
+        while self.is_over() {
+            // Of equals the one that came last is the worst.
+            let worst =
+                self.peers.iter().max_by_key(|(peer, share)| (share.excess(score_max), **peer));
+            let Some((&peer, share)) = worst else { return };
+            let Some(&(_, _, wtxid)) = share.order.first() else { return };
+            tracing::debug!(target: "txpackages", "peer={peer} orphanage overflow, removed 1 of {}", share.order.len());
+            self.remove_announcement(&wtxid, peer);
+        }
+    }
+}
+
+/// Core `policy/policy.h`, `MAX_STANDARD_TX_WEIGHT`.
+const WEIGHT_MAX: u64 = 400_000;
+/// What each peer may take, weight units (Core `DEFAULT_RESERVED_ORPHAN_WEIGHT_PER_PEER`).
+const PEER_WEIGHT: u64 = 404_000;
+/// Announcements of all peers, and a point for every ten inputs (Core `DEFAULT_MAX_ORPHANAGE_LATENCY_SCORE`).
+const SCORE_MAX: u64 = 3000;
+const INPUTS_PER_POINT: u64 = 10;

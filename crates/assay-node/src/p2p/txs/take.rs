@@ -1,0 +1,308 @@
+//! A transaction has come: it is judged, and so are those that waited for it.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use assay_engine::{PackageVerdict, RelayId, TxFault, TxReject};
+use assay_wire::{Transaction, Txid, Wtxid};
+
+use super::super::Shared;
+use super::super::peers::Peer;
+use super::super::permissions::Permissions;
+use super::super::sync::log_malformed;
+use super::{Table, parents_of};
+
+/// A transaction that pays too little by itself, and a child that may pay for it.
+struct Package {
+    parent: Arc<Transaction>,
+    child: Arc<Transaction>,
+    sender: u64,
+}
+
+impl Shared {
+    /// A peer has sent a transaction. An error ends the connection.
+    pub(in super::super) fn tx_came(&self, peer: &Peer, raw: &[u8]) -> Result<(), ()> {
+        if self.rejects_txs_of(peer) {
+            tracing::debug!(
+                target: "net",
+                "transaction sent in violation of protocol, disconnecting peer={}", peer.id
+            );
+            return Err(());
+        }
+        // Nothing is known yet that it could be judged by.
+        if self.engine.is_initial_block_download() {
+            return Ok(());
+        }
+        let tx = match Transaction::parse(raw, self.encoding) {
+            Ok(tx) => Arc::new(tx),
+            Err(error) => {
+                log_malformed("tx", &error, peer);
+                return Ok(());
+            }
+        };
+        let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
+        peer.with_relay(|relay| {
+            let hash = if relay.names_wtxids { wtxid.0 } else { txid.0 };
+            relay.known.insert(&hash);
+        });
+        self.follow_chain();
+        let _judging = self.txs.judging.lock().unwrap_or_else(PoisonError::into_inner);
+        let package = {
+            let mut table = self.txs.lock();
+            table.requests.answered(peer.id, &txid.0);
+            table.requests.answered(peer.id, &wtxid.0);
+            if !table.have(&RelayId::Wtxid(wtxid), true, self) {
+                None
+            } else if table.have(&RelayId::Wtxid(wtxid), false, self) {
+                Some(None)
+            } else {
+                tracing::debug!(
+                    target: "txpackages",
+                    "found tx {txid} (wtxid={wtxid}) in reconsiderable rejects, looking for child in orphanage"
+                );
+                Some(table.package_with(&tx, peer.id))
+            }
+        };
+        let package = match package {
+            None => self.judge(peer, &tx),
+            Some(package) => {
+                self.force_relay(peer, &txid, &wtxid);
+                package
+            }
+        };
+        if let Some(package) = package {
+            self.judge_package(&package);
+        }
+        Ok(())
+    }
+
+    /// Judges a transaction that is not known; gives the package that it may pass in.
+    fn judge(&self, peer: &Peer, tx: &Arc<Transaction>) -> Option<Package> {
+        match self.engine.take_transaction(Arc::clone(tx)) {
+            Ok(_) => {
+                self.tx_admitted(peer.id, tx);
+                peer.traffic.tx_at_s.store(self.engine.clock().now_s(), Ordering::Relaxed);
+                None
+            }
+            Err(reject) => self.tx_rejected(peer.id, tx, &reject, true),
+        }
+    }
+
+    /// Who may force relay hands on what others have long known (Core `NetPermissionFlags::ForceRelay`).
+    fn force_relay(&self, peer: &Peer, txid: &Txid, wtxid: &Wtxid) {
+        if !peer.permissions.has(Permissions::FORCE_RELAY) {
+            return;
+        }
+        if self.engine.is_unconfirmed(&RelayId::Txid(*txid)) {
+            tracing::info!("Force relaying tx {txid} (wtxid={wtxid}) from peer={}", peer.id);
+            self.broadcast(*wtxid);
+        } else {
+            tracing::info!(
+                "Not relaying non-mempool transaction {txid} (wtxid={wtxid}) from forcerelay peer={}",
+                peer.id
+            );
+        }
+    }
+
+    fn tx_admitted(&self, sender: u64, tx: &Arc<Transaction>) {
+        let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
+        {
+            let mut table = self.txs.lock();
+            table.forget(&txid, &wtxid);
+            table.orphans.parent_came(tx);
+            table.orphans.remove(&wtxid);
+        }
+        tracing::debug!(
+            target: "mempool", "AcceptToMemoryPool: peer={sender}: accepted {txid} (wtxid={wtxid})"
+        );
+        self.broadcast(wtxid);
+    }
+
+    fn tx_rejected(
+        &self,
+        sender: u64,
+        tx: &Arc<Transaction>,
+        reject: &TxReject,
+        is_first_time: bool,
+    ) -> Option<Package> {
+        let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
+        let (reason, evidence) = (&reject.reason, &reject.debug);
+        let comma = if evidence.is_empty() { "" } else { ", " };
+        tracing::debug!(
+            target: "mempoolrej",
+            "{txid} (wtxid={wtxid}) from peer={sender} was not accepted: {reason}{comma}{evidence}"
+        );
+        let mut table = self.txs.lock();
+        let mut package = None;
+        match reject.fault {
+            TxFault::MissingInputs => {
+                if is_first_time && !table.rejected.contains(&wtxid.0) {
+                    self.keep_orphan(&mut table, sender, tx, (txid, wtxid));
+                }
+                return None;
+            }
+            // With its witness it may pass, and under that name nothing is known of it.
+            TxFault::WitnessStripped => {}
+            fault => {
+                if fault == TxFault::Reconsiderable {
+                    table.reconsiderable.insert(&wtxid.0);
+                    if is_first_time {
+                        tracing::debug!(
+                            target: "txpackages",
+                            "tx {txid} (wtxid={wtxid}) failed but reconsiderable, looking for child in orphanage"
+                        );
+                        package = table.package_with(tx, sender);
+                    }
+                } else {
+                    table.rejected.insert(&wtxid.0);
+                }
+                table.requests.forget(&wtxid.0);
+                if fault == TxFault::InputsNotStandard && tx.view().has_witness() {
+                    // No witness makes it pass.
+                    table.rejected.insert(&txid.0);
+                    table.requests.forget(&txid.0);
+                }
+            }
+        }
+        if table.orphans.remove(&wtxid) {
+            tracing::debug!(target: "txpackages", "   removed orphan tx {txid} (wtxid={wtxid})");
+        }
+        package
+    }
+
+    /// A transaction lacks parents: all who have it are asked for them.
+    fn keep_orphan(
+        &self,
+        table: &mut Table,
+        sender: u64,
+        tx: &Arc<Transaction>,
+        (txid, wtxid): (Txid, Wtxid),
+    ) {
+        let mut parents = parents_of(tx);
+        // One that pays too little may come with this child, two may not.
+        let is_cheap = |parent: &&Txid| {
+            table.reconsiderable.contains(&parent.0)
+                && !self.engine.is_unconfirmed(&RelayId::Txid(**parent))
+        };
+        let is_hopeless = parents.iter().any(|parent| table.rejected.contains(&parent.0))
+            || parents.iter().filter(is_cheap).count() > 1;
+        if is_hopeless {
+            tracing::debug!(
+                target: "mempool", "not keeping orphan with rejected parents {txid} (wtxid={wtxid})"
+            );
+            table.rejected.insert(&txid.0);
+            table.rejected.insert(&wtxid.0);
+            return table.forget(&txid, &wtxid);
+        }
+        parents.retain(|parent| !table.have(&RelayId::Txid(*parent), false, self));
+        let mut peers = vec![sender];
+        peers.extend(table.requests.candidates(&txid.0));
+        if txid.0 != wtxid.0 {
+            peers.extend(table.requests.candidates(&wtxid.0));
+        }
+        let now_us = self.engine.clock().now_us();
+        for peer in peers {
+            if table.ask_for_parents(&parents, &wtxid, peer, now_us)
+                && table.orphans.add(tx, wtxid, peer)
+            {
+                let weight = tx.view().weight();
+                tracing::debug!(
+                    target: "txpackages", "stored orphan tx {txid} (wtxid={wtxid}), weight: {weight}"
+                );
+            }
+        }
+        table.forget(&txid, &wtxid);
+        // The sender need not hear of what it is asked for.
+        if let Some(peer) = self.peers.find(sender) {
+            peer.with_relay(|relay| parents.iter().for_each(|txid| relay.known.insert(&txid.0)));
+        }
+    }
+
+    /// Tries those again whose parents have come: first the peer's, then after a transaction those of others too.
+    pub(in super::super) fn reconsider_some(&self, peer: u64, with_others: bool) {
+        self.reconsider(peer);
+        if with_others {
+            self.reconsider_all();
+        }
+    }
+
+    fn reconsider(&self, peer: u64) {
+        for _ in 0..RECONSIDERED_AT_ONCE {
+            let _judging = self.txs.judging.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(tx) = self.txs.lock().orphans.take_due(peer) else { return };
+            let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
+            match self.engine.take_transaction(Arc::clone(&tx)) {
+                Ok(_) => {
+                    tracing::debug!(
+                        target: "txpackages", "   accepted orphan tx {txid} (wtxid={wtxid})"
+                    );
+                    self.tx_admitted(peer, &tx);
+                }
+                Err(reject) if reject.fault == TxFault::MissingInputs => {}
+                Err(reject) => {
+                    tracing::debug!(
+                        target: "txpackages",
+                        "   invalid orphan tx {txid} (wtxid={wtxid}) from peer={peer}. {}",
+                        reject.reason
+                    );
+                    self.tx_rejected(peer, &tx, &reject, false);
+                }
+            }
+        }
+    }
+
+    /// The same for all peers.
+    pub(in super::super) fn reconsider_all(&self) {
+        let peers = self.txs.lock().orphans.peers_with_due();
+        peers.into_iter().for_each(|peer| self.reconsider(peer));
+    }
+
+    fn judge_package(&self, package: &Package) {
+        let Package { parent, child, sender } = package;
+        let raws = [parent, child].map(|tx| tx.bytes().to_vec());
+        let Ok(outcome) = self.engine.submit_package(raws.into(), None) else { return };
+        let verdict = if outcome.reject.is_none() { "accepted" } else { "rejected" };
+        tracing::debug!(
+            target: "txpackages",
+            "package evaluation for parent {} (wtxid={}, sender={sender}) + child {} (wtxid={}, sender={sender}): \
+             package {verdict}",
+            parent.view().txid(), parent.view().wtxid(), child.view().txid(), child.view().wtxid(),
+        );
+        if outcome.reject.is_some() {
+            self.txs.lock().reconsiderable.insert(&package_name(parent, child));
+        }
+        // The child first: it is no orphan any more when its parent has come.
+        for (tx, found) in [parent, child].into_iter().zip(&outcome.txs).rev() {
+            match &found.verdict {
+                PackageVerdict::Admitted(_) => self.tx_admitted(*sender, tx),
+                PackageVerdict::Rejected(reject) => {
+                    self.tx_rejected(*sender, tx, reject, false);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Table {
+    /// The latest child of a transaction from the same peer, that was not tried together with it.
+    fn package_with(&self, parent: &Arc<Transaction>, sender: u64) -> Option<Package> {
+        let children = self.orphans.children_from(&parent.view().txid(), sender);
+        let child = children.into_iter().find(|child| {
+            !self.reconsiderable.contains(&package_name(parent, child))
+                && !self.rejected.contains(&child.view().txid().0)
+        })?;
+        Some(Package { parent: Arc::clone(parent), child, sender })
+    }
+}
+
+/// So many of one peer's are tried before others have their say.
+const RECONSIDERED_AT_ONCE: usize = 100;
+
+/// What names two transactions together.
+fn package_name(parent: &Transaction, child: &Transaction) -> [u8; 32] {
+    let mut both = [0; 32];
+    let (one, other) = (parent.view().wtxid().0, child.view().wtxid().0);
+    both.iter_mut().zip(one.iter().zip(other)).for_each(|(out, (a, b))| *out = a ^ b);
+    both
+}

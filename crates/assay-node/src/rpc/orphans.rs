@@ -1,0 +1,87 @@
+//! Transactions that wait for their parents (Core `rpc/mempool.cpp`).
+
+use super::args::Args;
+use super::table::{Kind, Method, Need, optional};
+use super::{Job, Node};
+use crate::jsonrpc::{Code, Json, RpcError};
+use crate::p2p::{Network, OrphanInfo};
+
+pub(super) const GETORPHANTXS: Method = Method {
+    name: "getorphantxs",
+    category: super::table::HIDDEN,
+    about: "Returns transactions of peers whose parents are not known.",
+    args: &[optional(
+        "verbosity",
+        Kind::Number,
+        Need::Default("0"),
+        "0 for txids, 1 for objects, 2 for objects with the transactions",
+    )],
+    result: "\
+[                          (json array) By txid; with verbosity 0 the txids alone
+  {                        (json object)
+    \"txid\" : \"hex\",        (string) Hash without witnesses
+    \"wtxid\" : \"hex\",       (string) Hash with witnesses
+    \"bytes\" : n,           (numeric) Size
+    \"vsize\" : n,           (numeric) Virtual size
+    \"vsize_bip141\" : n,    (numeric) The same
+    \"weight\" : n,          (numeric) Weight
+    \"from\" : [ n, ... ],   (json array) Numbers of the peers that have announced it
+    \"hex\" : \"hex\"          (string) The transaction, with verbosity 2
+  },
+  ...
+]",
+    example: "2",
+    prepare: |_, args| {
+        let verbosity = verbosity(args)?;
+        Ok(Job::call(args, move |node, out| {
+            let mut orphans = orphans(node);
+            orphans.sort_by_cached_key(|orphan| orphan.tx.view().wtxid());
+            let mut list = Json::new(out).array();
+            for orphan in &orphans {
+                if verbosity == 0 {
+                    list.item().text(orphan.tx.view().txid());
+                } else {
+                    write(orphan, verbosity == 2, list.item());
+                }
+            }
+            list.end();
+            Ok(())
+        }))
+    },
+};
+
+fn verbosity(args: &Args<'_>) -> Result<i32, RpcError> {
+    if args.value(0).is_some_and(|value| value.type_name() == "bool") {
+        return Err(RpcError::new(Code::Type, "Verbosity was boolean but only integer allowed"));
+    }
+    let verbosity = args.verbosity(0, 0)?;
+    if (0..=2).contains(&verbosity) {
+        return Ok(verbosity);
+    }
+    Err(RpcError::new(Code::InvalidParameter, format!("Invalid verbosity value {verbosity}")))
+}
+
+fn orphans(node: &Node<'_>) -> Vec<OrphanInfo> {
+    node.rpc.network.get().map(Network::orphans).unwrap_or_default()
+}
+
+fn write(orphan: &OrphanInfo, with_hex: bool, json: Json<'_>) {
+    let tx = orphan.tx.view();
+    let weight = tx.weight();
+    let mut object = json.object();
+    object.key("txid").text(tx.txid());
+    object.key("wtxid").text(tx.wtxid());
+    object.key("bytes").count(tx.total_size());
+    object.key("vsize").count(weight.div_ceil(4));
+    object.key("vsize_bip141").count(weight.div_ceil(4));
+    object.key("weight").count(weight);
+    let mut from = object.key("from").array();
+    for peer in &orphan.announcers {
+        from.item().int(*peer);
+    }
+    from.end();
+    if with_hex {
+        object.key("hex").string(&faster_hex::hex_string(orphan.tx.bytes()));
+    }
+    object.end();
+}
