@@ -85,6 +85,11 @@ pub struct Policy {
     pub permit_bare_multisig: bool,
     /// Fee rate by which outputs are dust, satoshi per 1,000 virtual bytes (Core's `-dustrelayfee`).
     pub dust_fee_sat_per_kvb: u64,
+    /// What a signature operation weighs at least, virtual bytes (Core's `-bytespersigop`).
+    pub bytes_per_sigop: u64,
+    /// What a replacement pays beyond what it replaces, and by how much the least fee rate rises when something is evicted,
+    /// satoshi per 1,000 virtual bytes (Core's `-incrementalrelayfee`); the latter not on Bitcoin Cash.
+    pub incremental_fee_sat_per_kvb: u64,
 }
 
 /// Core's `MAX_OP_RETURN_RELAY` (`policy/policy.h`).
@@ -93,6 +98,10 @@ const CORE_DATA_CARRIER_BYTES: usize = 100_000;
 const CASH_DATA_CARRIER_BYTES: usize = 223;
 /// Core's `DUST_RELAY_TX_FEE` (`policy/policy.h`); three times BCHN's, which multiplies by three instead.
 const DUST_FEE_SAT_PER_KVB: u64 = 3000;
+/// Core's `DEFAULT_BYTES_PER_SIGOP` (`policy/policy.h`).
+const BYTES_PER_SIGOP: u64 = 20;
+/// Core's `DEFAULT_INCREMENTAL_RELAY_FEE` (`policy/policy.h`).
+const INCREMENTAL_FEE_SAT_PER_KVB: u64 = 100;
 
 impl Policy {
     /// The reference nodes' defaults.
@@ -106,6 +115,8 @@ impl Policy {
             },
             permit_bare_multisig: true,
             dust_fee_sat_per_kvb: DUST_FEE_SAT_PER_KVB,
+            bytes_per_sigop: BYTES_PER_SIGOP,
+            incremental_fee_sat_per_kvb: INCREMENTAL_FEE_SAT_PER_KVB,
         }
     }
 }

@@ -94,6 +94,8 @@ pub struct RpcConfig {
     pub cookie_mode: u32,
     /// Which methods users may call.
     pub whitelist: Whitelist,
+    /// Fields of results that are shown though they are going away (Core's `-deprecatedrpc`).
+    pub deprecated: Vec<String>,
     /// How much the server takes on.
     pub limits: Limits,
 }
@@ -127,6 +129,7 @@ impl NodeConfig {
                 cookie_file: Some(PathBuf::from(COOKIE_FILE)),
                 cookie_mode: 0o600,
                 whitelist: Whitelist::default(),
+                deprecated: Vec::new(),
                 limits: Limits::default(),
             },
             clock: Clock::default(),

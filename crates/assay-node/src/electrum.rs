@@ -195,7 +195,11 @@ impl Chain for EngineChain {
         Relay {
             min_relay_fee_sat_per_kvb: info.min_relay_fee_sat_per_kvb,
             mempool_min_fee_sat_per_kvb: info.min_fee_sat_per_kvb,
-            incremental_relay_fee_sat_per_kvb: INCREMENTAL_FEE_SAT_PER_KVB,
+            incremental_relay_fee_sat_per_kvb: self
+                .engine
+                .config()
+                .policy
+                .incremental_fee_sat_per_kvb,
         }
     }
 }
@@ -227,5 +231,3 @@ fn failed(operation: &'static str) -> impl FnOnce(EngineError) -> ChainError {
 
 /// 0.10 BTC/kvB, as `sendrawtransaction` has it (Core `node/transaction.h`, `DEFAULT_MAX_RAW_TX_FEE_RATE`).
 const BROADCAST_FEE_SAT_PER_KVB_MAX: u64 = 10_000_000;
-/// Core's `DEFAULT_INCREMENTAL_RELAY_FEE` (`policy/policy.h`).
-const INCREMENTAL_FEE_SAT_PER_KVB: u64 = 100;

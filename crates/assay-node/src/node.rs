@@ -116,12 +116,9 @@ impl Node {
         for address in &addresses {
             tracing::info!("Binding RPC on address {} port {}", address.ip(), address.port());
         }
-        let rpc = Arc::new(Rpc::new(
-            Arc::clone(&config.params),
-            config.user_agent(),
-            log_path,
-            stop.clone(),
-        ));
+        let params = Arc::clone(&config.params);
+        let rpc = Rpc::new(params, config.user_agent(), log_path, stop.clone());
+        let rpc = Arc::new(rpc.with_deprecated(config.rpc.deprecated.clone()));
         let peers_stopping = stopping.clone();
         let serving = runtime.spawn(server.serve(
             Arc::clone(&rpc),

@@ -102,7 +102,7 @@ fn find<'p>(pool: &'p Mempool, id: &RelayId) -> Option<(Txid, &'p Entry)> {
 fn in_relay_order(pool: &Mempool, mut found: Vec<(Txid, &Entry)>) -> Vec<RelayTx> {
     found.sort_by_cached_key(|(txid, entry)| {
         let chunk = pool.chunk_of(txid).map(|chunk| (chunk.fee_sat, chunk.weight));
-        let rate = chunk.map(|(fee_sat, weight)| fee_rate(fee_sat, u64::from(weight)));
+        let rate = chunk.map(|(fee_sat, weight)| fee_rate(fee_sat, weight));
         (Reverse(rate), entry.order)
     });
     let tx = |(txid, entry): (Txid, &Entry)| RelayTx {

@@ -20,8 +20,6 @@ use super::reorg::lock_points;
 use super::truc;
 use crate::types::{TxReject, TxRejectCode};
 
-/// Core's `-bytespersigop`: what a signature operation weighs at least (`GetSigOpsAdjustedWeight`).
-const BYTES_PER_SIGOP: u64 = 20;
 /// Core's `MAX_STANDARD_TX_SIGOPS_COST`.
 const SIGOP_COST_MAX: u64 = 16_000;
 
@@ -103,7 +101,7 @@ impl Admission {
             .map_err(|error| candidate.broken_rule(&error))?;
         if self.config.policy.require_standard {
             policy::check_inputs(tx, coins, rules.is_cash)
-                .map_err(|reason| candidate.rejected(reason))?;
+                .map_err(|(reason, debug)| candidate.refused(reason, debug))?;
         }
         let fee_delta_sat = view.mempool.fee_delta_sat(&candidate.txid());
         if self.config.policy.require_standard && !rules.is_cash {
@@ -118,7 +116,10 @@ impl Admission {
                 debug,
             ));
         }
-        let adjusted_weight = (tx.weight() as u64).max(sigop_cost * BYTES_PER_SIGOP) as u32;
+        // Core's `GetSigOpsAdjustedWeight`.
+        let sigop_weight = sigop_cost.saturating_mul(self.config.policy.bytes_per_sigop);
+        let adjusted_weight = (tx.weight() as u64).max(sigop_weight);
+        let adjusted_weight = u32::try_from(adjusted_weight).unwrap_or(u32::MAX);
         let vsize = adjusted_weight.div_ceil(4);
         self.check_fee(view.mempool, rules, candidate, (fee, fee_delta_sat), vsize)?;
         let depends_on_height =

@@ -1,4 +1,4 @@
-//! Dust that is spent at once: a transaction without fee may have one such output, if whoever spends from it spends that too
+//! Dust that is spent at once: a transaction without fee may have one such output, if what spends from it spends that too
 //! (Core `policy/ephemeral_policy.cpp`).
 
 use std::collections::{HashMap, HashSet};
@@ -11,7 +11,7 @@ use super::policy::is_dust;
 use super::pool::Mempool;
 use crate::types::TxReject;
 
-/// A transaction with dust pays nothing, so that nobody mines it alone (Core `PreCheckEphemeralTx`).
+/// A transaction with dust pays nothing, so that it is not worth mining alone (Core `PreCheckEphemeralTx`).
 pub(super) fn check_fee(
     candidate: &Candidate,
     dust_fee_sat_per_kvb: u64,

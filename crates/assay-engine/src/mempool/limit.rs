@@ -3,12 +3,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use assay_consensus::amount::format_money;
 use assay_wire::Txid;
 
 use super::admission::Admission;
 use super::linearize::Rate;
 use super::pool::{Entry, Mempool};
-use super::replace::INCREMENTAL_FEE_SAT_PER_KVB;
 
 /// Clusters that are settled before something is evicted: enough for what a transaction has just changed.
 const SETTLED_MAX: usize = 4;
@@ -85,7 +85,7 @@ impl Admission {
         if self.config.params.cash.is_some() {
             CASH_FEE_STEP_SAT_PER_KVB
         } else {
-            INCREMENTAL_FEE_SAT_PER_KVB
+            self.config.policy.incremental_fee_sat_per_kvb
         }
     }
 
@@ -116,8 +116,9 @@ impl Admission {
             pool.remove_all(&gone);
         }
         tracing::debug!(
-            "the mempool was full: {} of {before} transactions evicted",
-            before - pool.len()
+            "Removed {} txn, rolling minimum fee bumped to {} BTC/kvB",
+            before - pool.len(),
+            format_money(pool.rolling_fee.sat_per_kvb as i64)
         );
     }
 }

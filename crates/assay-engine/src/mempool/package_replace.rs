@@ -25,7 +25,7 @@ impl Admission {
         check_cluster_count(graph, &txid, &conflicts)
             .map_err(|debug| failed("too many potential replacements", debug))?;
         let plan = Plan::of(graph, &[parent, child]);
-        check_pays_for_itself(&txid, &plan)
+        check_pays_for_itself(&txid, &plan, self.incremental_fee())
             .map_err(|debug| failed("insufficient anti-DoS fees", debug))?;
         check_rates(parent, child)?;
         if self.is_cluster_too_large(&plan) {

@@ -1,9 +1,9 @@
 //! What the reference nodes relay: stricter than what blocks may hold (Core `policy/policy.cpp`, BCHN `policy/policy.cpp`).
 
 use assay_consensus::script::OutputKind;
-use assay_consensus::script::opcode::{is_push_only, last_push, witness_program};
+use assay_consensus::script::opcode::{is_p2sh, is_push_only, last_push, witness_program};
 use assay_consensus::sigops::count_sigops;
-use assay_wire::{Coin, Tx, TxOut};
+use assay_wire::{Coin, Tx, TxIn, TxOut};
 
 use crate::config::Policy;
 
@@ -15,6 +15,8 @@ const SCRIPT_SIG_BYTES_MAX: usize = 1650;
 const TX_STRIPPED_BYTES_MIN: usize = 65;
 /// Core's `MAX_P2SH_SIGOPS`.
 const P2SH_SIGOPS_MAX: u64 = 15;
+/// Core's `MAX_TX_LEGACY_SIGOPS`.
+const TX_LEGACY_SIGOPS_MAX: u64 = 2_500;
 /// Core's `MAX_STANDARD_P2WSH_SCRIPT_SIZE`.
 const P2WSH_SCRIPT_BYTES_MAX: usize = 3600;
 /// Core's `MAX_STANDARD_P2WSH_STACK_ITEMS`.
@@ -93,29 +95,66 @@ pub(super) fn is_dust(output: TxOut<'_>, fee_sat_per_kvb: u64) -> bool {
     // Outpoint, sequence and script length, and a signature with key: in the witness a quarter of it.
     let spend_bytes = if witness_program(script).is_some() { 67 } else { 148 };
     let bytes = (output_bytes + spend_bytes) as u64;
-    let threshold = bytes.saturating_mul(fee_sat_per_kvb) / 1000;
+    let threshold = bytes.saturating_mul(fee_sat_per_kvb).div_ceil(1000);
     output.value < i64::try_from(threshold).unwrap_or(i64::MAX)
 }
 
-/// Checks the form of what is spent and of how it is spent (Core `ValidateInputsStandardness`, `IsWitnessStandard`).
-pub(super) fn check_inputs(tx: Tx<'_>, spent: &[Coin], is_cash: bool) -> Result<(), &'static str> {
+/// Checks the form of what is spent and of how it is spent (Core `ValidateInputsStandardness`, `IsWitnessStandard`). The error
+/// is Core's reject reason and debug message.
+pub(super) fn check_inputs(
+    tx: Tx<'_>,
+    spent: &[Coin],
+    is_cash: bool,
+) -> Result<(), (&'static str, String)> {
+    let not_standard = |debug: String| Err(("bad-txns-nonstandard-inputs", debug));
+    if !is_cash && has_many_sigops(tx, spent) {
+        return not_standard("non-witness sigops exceed bip54 limit".to_owned());
+    }
     for (index, coin) in spent.iter().enumerate() {
         let script_pubkey: &[u8] = &coin.script_pubkey;
         let kind = OutputKind::of(script_pubkey, is_cash);
-        if matches!(kind, OutputKind::NonStandard | OutputKind::WitnessUnknown { .. }) {
-            return Err("bad-txns-nonstandard-inputs");
+        match kind {
+            OutputKind::NonStandard => {
+                return not_standard(format!("input {index} script unknown"));
+            }
+            OutputKind::WitnessUnknown { .. } => {
+                return not_standard(format!("input {index} witness program is undefined"));
+            }
+            _ => {}
         }
-        let redeem_script = last_push(tx.input(index).script_sig).unwrap_or_default();
-        if matches!(kind, OutputKind::ScriptHash(_))
-            && count_sigops(redeem_script, true) > P2SH_SIGOPS_MAX
-        {
-            return Err("bad-txns-nonstandard-inputs");
+        let last = last_push(tx.input(index).script_sig);
+        let redeem_script = last.unwrap_or_default();
+        let sigops = count_sigops(redeem_script, true);
+        if matches!(kind, OutputKind::ScriptHash(_)) {
+            if last.is_none() {
+                return not_standard(format!("input {index} P2SH redeemscript missing"));
+            }
+            if sigops > P2SH_SIGOPS_MAX {
+                return not_standard(format!(
+                    "p2sh redeemscript sigops exceed limit (input {index}: {sigops} > {P2SH_SIGOPS_MAX})"
+                ));
+            }
         }
         if !is_cash && !is_witness_standard(tx, index, script_pubkey, redeem_script) {
-            return Err("bad-witness-nonstandard");
+            return Err(("bad-witness-nonstandard", String::new()));
         }
     }
     Ok(())
+}
+
+/// Whether signature operations outside of witnesses, where they are executed, are too many (BIP54, Core `CheckSigopsBIP54`).
+fn has_many_sigops(tx: Tx<'_>, spent: &[Coin]) -> bool {
+    let of = |(input, coin): (TxIn<'_>, &Coin)| {
+        let script_pubkey: &[u8] = &coin.script_pubkey;
+        let own = count_sigops(input.script_sig, true);
+        let executed = if is_p2sh(script_pubkey) {
+            last_push(input.script_sig).unwrap_or_default()
+        } else {
+            script_pubkey
+        };
+        own + count_sigops(executed, true)
+    };
+    tx.inputs().zip(spent).map(of).sum::<u64>() > TX_LEGACY_SIGOPS_MAX
 }
 
 fn is_witness_standard(

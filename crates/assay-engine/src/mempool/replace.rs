@@ -32,8 +32,6 @@ pub(super) enum Replacement {
 
 /// Core's `MAX_REPLACEMENT_CANDIDATES` (`policy/rbf.h`): clusters that one transaction may change by conflicts.
 const CLUSTERS_MAX: usize = 100;
-/// Core's `DEFAULT_INCREMENTAL_RELAY_FEE` (`policy/policy.h`), satoshi per 1,000 virtual bytes.
-pub(super) const INCREMENTAL_FEE_SAT_PER_KVB: u64 = 100;
 
 /// Why a replacement fails that pays enough (Core `policy/rbf.cpp`, `ImprovesFeerateDiagram`).
 pub(super) const NO_IMPROVEMENT: &str = "insufficient feerate: does not improve feerate diagram";
@@ -208,7 +206,7 @@ impl Admission {
         check_cluster_count(graph, &candidate.txid(), &checked.conflicts)
             .map_err(|debug| reject("too many potential replacements", debug))?;
         let plan = Plan::of(graph, &[checked]);
-        check_pays_for_itself(&candidate.txid(), &plan)
+        check_pays_for_itself(&candidate.txid(), &plan, self.incremental_fee())
             .map_err(|debug| reject("insufficient fee", debug))?;
         if self.is_cluster_too_large(&plan) {
             return Err(candidate.rejected("too-large-cluster"));
@@ -229,6 +227,10 @@ impl Admission {
         }
         check_disjoint(candidate, &plan)?;
         Ok(plan.gone())
+    }
+
+    pub(super) fn incremental_fee(&self) -> u64 {
+        self.config.policy.incremental_fee_sat_per_kvb
     }
 
     /// Whether a replacement leaves miners better off.
@@ -312,7 +314,11 @@ fn check_disjoint(candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
 
 /// BIP125's rules 3 and 4: what comes in pays what the others paid, and for its own way through the network. The error is
 /// Core's message (`policy/rbf.cpp`, `PaysForRBF`).
-pub(super) fn check_pays_for_itself(txid: &Txid, plan: &Plan) -> Result<(), String> {
+pub(super) fn check_pays_for_itself(
+    txid: &Txid,
+    plan: &Plan,
+    incremental_sat_per_kvb: u64,
+) -> Result<(), String> {
     let fees = plan.touched.iter().map(|one| one.cluster.rate_of(one.gone).fee_sat);
     let fees_gone: i64 = fees.sum();
     let fee: i64 = plan.newcomers.iter().map(|(newcomer, _)| newcomer.rate().fee_sat).sum();
@@ -324,7 +330,9 @@ pub(super) fn check_pays_for_itself(txid: &Txid, plan: &Plan) -> Result<(), Stri
     }
     // Each has a virtual size of its own.
     let sizes = plan.newcomers.iter().map(|(newcomer, _)| newcomer.rate().weight.div_ceil(4));
-    let least = (INCREMENTAL_FEE_SAT_PER_KVB * sizes.sum::<u64>()).div_ceil(1000) as i64;
+    let least =
+        (u128::from(incremental_sat_per_kvb) * u128::from(sizes.sum::<u64>())).div_ceil(1000);
+    let least = i64::try_from(least).unwrap_or(i64::MAX);
     if fee - fees_gone < least {
         let (added, least) = (format_money(fee - fees_gone), format_money(least));
         return Err(format!(

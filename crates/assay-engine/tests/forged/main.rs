@@ -16,5 +16,6 @@ mod mempool_hostile;
 mod mempool_limits;
 mod mempool_reorg;
 mod mint;
+mod packages;
 mod reorg;
 mod sync;

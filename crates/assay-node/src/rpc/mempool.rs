@@ -24,7 +24,7 @@ pub(super) const GETMEMPOOLINFO: Method = Method {
   \"maxmempool\" : n,              (numeric) Limit of usage
   \"mempoolminfee\" : n,           (numeric) Least fee rate that is admitted now, per 1,000 virtual bytes
   \"minrelaytxfee\" : n,           (numeric) Least fee rate that is ever admitted
-  \"incrementalrelayfee\" : n,     (numeric) The same
+  \"incrementalrelayfee\" : n,     (numeric) What a replacement must pay beyond what it replaces, per 1,000 virtual bytes
   \"unbroadcastcount\" : n,        (numeric) Transactions that were handed in here and that no peer has fetched
   \"permitbaremultisig\" : true,   (boolean) Whether bare multi-signature outputs are relayed
   \"maxdatacarriersize\" : n,      (numeric) Most bytes of a data output
@@ -115,6 +115,7 @@ pub(super) const GETMEMPOOLENTRY: Method = Method {
             let relatives = Relatives::of_one(node, &entry);
             let mut object = Json::new(out).object();
             write_entry(&entry, relatives.as_ref(), &mut object);
+            write_replaceable(node, &entry, &mut object);
             object.end();
             Ok(())
         }))
@@ -135,9 +136,9 @@ fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     object.key("maxmempool").int(info.max_bytes);
     object.key("mempoolminfee").amount(min_fee);
     object.key("minrelaytxfee").amount(fee_rate);
-    object.key("incrementalrelayfee").amount(fee_rate);
-    object.key("unbroadcastcount").count(info.unbroadcast);
     let policy = node.engine.config().policy;
+    object.key("incrementalrelayfee").amount(policy.incremental_fee_sat_per_kvb.cast_signed());
+    object.key("unbroadcastcount").count(info.unbroadcast);
     object.key("permitbaremultisig").bool(policy.permit_bare_multisig);
     object.key("maxdatacarriersize").count(policy.data_carrier_bytes_max);
     if let Some(count) = info.cluster_count_max {
@@ -147,6 +148,9 @@ fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         object.key("limitclustersize").int(vsize);
     }
     object.key("optimal").bool(true);
+    if node.rpc.shows_deprecated("fullrbf") {
+        object.key("fullrbf").bool(true);
+    }
     object.end();
     Ok(())
 }
@@ -172,6 +176,7 @@ fn list_entries(node: &Node<'_>, out: &mut Vec<u8>) {
             limited.then(|| Relatives::new(entry, |id| by_id.get(id).copied().cloned()));
         let mut member = object.key(entry.txid).object();
         write_entry(entry, relatives.as_ref(), &mut member);
+        write_replaceable(node, entry, &mut member);
         member.end();
     }
     object.end();
@@ -259,6 +264,34 @@ pub(super) fn write_entry(
     }
     object.key("unbroadcast").bool(entry.is_unbroadcast);
 }
+
+/// Whether the transaction or an unconfirmed one that it builds on says that it may be replaced (BIP125), which does not matter
+/// any more: only where `-deprecatedrpc=bip125` asks for it.
+pub(super) fn write_replaceable(
+    node: &Node<'_>,
+    entry: &MempoolEntryInfo,
+    object: &mut Object<'_>,
+) {
+    if !node.rpc.shows_deprecated("bip125") {
+        return;
+    }
+    let signals = |txid: &Txid| {
+        let tx = node.engine.mempool_tx(txid);
+        tx.is_some_and(|tx| tx.view().inputs().any(|input| input.sequence <= SEQUENCE_SIGNAL_MAX))
+    };
+    let mut seen = HashSet::from([entry.txid]);
+    let mut open = vec![entry.clone()];
+    let mut is_found = false;
+    while let Some(next) = open.pop().filter(|_| !is_found) {
+        is_found = signals(&next.txid);
+        let parents = next.depends.iter().filter(|txid| seen.insert(**txid));
+        open.extend(parents.filter_map(|txid| node.engine.mempool_entry(txid)));
+    }
+    object.key("bip125-replaceable").bool(is_found);
+}
+
+/// Core's `MAX_BIP125_RBF_SEQUENCE` (`util/rbf.h`).
+const SEQUENCE_SIGNAL_MAX: u32 = 0xffff_fffd;
 
 #[cfg(test)]
 mod tests {

@@ -65,6 +65,8 @@ pub(crate) struct Rpc {
     params: Arc<ChainParams>,
     /// How the node introduces itself to peers.
     user_agent: String,
+    /// Fields of results that are shown though they are going away (Core's `-deprecatedrpc`).
+    deprecated: Vec<String>,
     /// Empty while the node starts.
     engine: OnceLock<Arc<Engine>>,
     /// Empty where there is none.
@@ -129,6 +131,7 @@ impl Rpc {
         Self {
             params,
             user_agent,
+            deprecated: Vec::new(),
             engine: OnceLock::new(),
             index: OnceLock::new(),
             network: OnceLock::new(),
@@ -139,6 +142,15 @@ impl Rpc {
             template: Mutex::default(),
             scan: scan::Scan::default(),
         }
+    }
+
+    /// The same, with fields that are going away.
+    pub(crate) fn with_deprecated(self, deprecated: Vec<String>) -> Self {
+        Self { deprecated, ..self }
+    }
+
+    pub(crate) fn shows_deprecated(&self, name: &str) -> bool {
+        self.deprecated.iter().any(|one| one == name)
     }
 
     /// Ends the warm-up: from now on calls are answered.

@@ -173,11 +173,23 @@ fn mempool(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     config.cluster_count_max = count.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
     let kvb = settings.int("limitclustersize").map(not_negative);
     config.cluster_vsize_max = kvb.map(|kvb| kvb.saturating_mul(1000));
+    check_mempool_size(config)?;
+    config.rpc.deprecated = settings.list("deprecatedrpc");
     config.persist_mempool = settings.flag("persistmempool").unwrap_or(true);
     if settings.section == MAIN && settings.flag("acceptnonstdtxn") == Some(true) {
         bail!("acceptnonstdtxn is not currently supported for main chain");
     }
     policy(settings, config)
+}
+
+/// The mempool must hold some of the largest clusters (Core `txmempool.cpp`, `Flatten`).
+fn check_mempool_size(config: &NodeConfig) -> anyhow::Result<()> {
+    let engine = config.engine_config();
+    let least = engine.cluster_vsize_max.map_or(0, |vsize| vsize.saturating_mul(40));
+    if engine.mempool_bytes_max > 0 && engine.mempool_bytes_max < least {
+        bail!("-maxmempool must be at least {} MB", least.div_ceil(1_000_000));
+    }
+    Ok(())
 }
 
 fn policy(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
@@ -188,6 +200,17 @@ fn policy(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     }
     if settings.flag("datacarrier") == Some(false) {
         policy.data_carrier_bytes_max = 0;
+    }
+    if let Some(bytes) = settings.int("bytespersigop") {
+        policy.bytes_per_sigop = not_negative(bytes);
+    }
+    if let Some(rate) = fee_rate(settings, "incrementalrelayfee")? {
+        policy.incremental_fee_sat_per_kvb = rate;
+        // One setting raises both (Core `node/mempool_args.cpp`).
+        let least = config.engine_config().min_relay_fee_sat_per_kvb;
+        if config.min_relay_fee_sat_per_kvb.is_none() && rate > least {
+            config.min_relay_fee_sat_per_kvb = Some(rate);
+        }
     }
     policy.permit_bare_multisig = settings.flag("permitbaremultisig") != Some(false);
     if let Some(rate) = fee_rate(settings, "dustrelayfee")? {

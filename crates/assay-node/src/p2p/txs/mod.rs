@@ -11,7 +11,7 @@ mod recent;
 mod requests;
 mod take;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use assay_engine::RelayId;
@@ -211,8 +211,9 @@ impl Shared {
         self.follow_chain();
         let is_syncing = self.engine.is_initial_block_download();
         let now_us = self.engine.clock().now_us();
+        let mut seen = HashSet::new();
         let mut table = self.txs.lock();
-        for entry in entries {
+        for entry in entries.iter().filter(|entry| seen.insert(entry.hash)) {
             let Some(id) = peer.with_relay(|relay| relay.name(entry)) else { continue };
             peer.with_relay(|relay| relay.known.insert(&entry.hash));
             if !is_syncing {
