@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
-use assay_electrum::index::IndexConfig;
+use assay_electrum::index::{IndexConfig, Scope};
 use assay_engine::{Clock, Policy};
 
 use crate::http::{Limits, RpcAuth, Subnet};
@@ -54,6 +54,9 @@ pub struct NodeConfig {
     pub persist_mempool: bool,
     /// The index of scripts; `None` for none.
     pub index: Option<IndexOptions>,
+    /// Whether confirmed transactions are found by their ids alone (Core's `-txindex`): by the index of scripts where there is
+    /// one, and by one of transactions otherwise.
+    pub tx_index: bool,
     /// The server of blocks for peers; `None` for none.
     pub p2p: Option<P2pConfig>,
     /// Where the log goes; `None` leaves events to whoever listens in this process.
@@ -140,6 +143,7 @@ impl NodeConfig {
             exact_near_tip: None,
             persist_mempool: true,
             index: None,
+            tx_index: false,
             p2p: None,
             log: Some(LogConfig::default()),
             pid_file: PathBuf::from(PID_FILE),
@@ -194,7 +198,7 @@ impl NodeConfig {
             config.exact_near_tip = blocks;
         }
         config.persist_mempool = self.persist_mempool;
-        config.is_followed = self.index.is_some();
+        config.is_followed = self.index.is_some() || self.tx_index;
         config
     }
 
@@ -207,6 +211,15 @@ impl NodeConfig {
         }
         config
     }
+
+    /// How an index of transactions alone is set up.
+    pub(crate) fn tx_index_config(&self) -> IndexConfig {
+        let dir = self.chain_dir().join(TX_INDEX_DIR);
+        let mut config = IndexConfig::new(dir, self.params.genesis_hash);
+        config.memory_bytes_max = TX_INDEX_MEMORY_BYTES;
+        config.scope = Scope::Txids;
+        config
+    }
 }
 
 /// Core's `BITCOIN_PID_FILENAME` (`init.cpp`).
@@ -215,5 +228,9 @@ const PID_FILE: &str = "bitcoind.pid";
 const COOKIE_FILE: &str = ".cookie";
 /// Folder of the index, in that of the chain.
 pub(crate) const INDEX_DIR: &str = "indexes/electrum";
+/// Folder of an index of transactions alone, as Core calls it.
+const TX_INDEX_DIR: &str = "indexes/txindex";
+/// Two million transactions between two runs.
+const TX_INDEX_MEMORY_BYTES: usize = 64 << 20;
 /// Its name in earlier versions.
 pub(crate) const INDEX_DIR_BEFORE: &str = "electrum";

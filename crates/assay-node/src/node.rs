@@ -21,7 +21,7 @@ use crate::error::NodeError;
 use crate::http::{AuthError, Authenticator, CookieFile, Limits, Server};
 use crate::log;
 use crate::p2p::{self, P2pService};
-use crate::rpc::Rpc;
+use crate::rpc::{Rpc, ServedIndex};
 
 /// Starts a node and returns when it has stopped: on SIGTERM, on SIGINT, or by the RPC method `stop`.
 ///
@@ -147,10 +147,10 @@ impl Node {
         } else {
             None
         };
-        let start = |options| IndexService::start(config, options, &engine);
-        let index = config.index.as_ref().map(start).transpose()?;
+        let index = IndexService::start(config, &engine)?;
         if let Some(index) = &index {
-            rpc.set_index(Arc::clone(index.index()));
+            let index = Arc::clone(index.index());
+            rpc.set_index(ServedIndex { index, is_tx_index: config.tx_index });
         }
         // In Core's words, which scripts wait for.
         tracing::info!("init message: Done loading");

@@ -132,6 +132,7 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     config.cache_bytes_max = Some((cache_mib.unsigned_abs() as usize) << 20);
     config.threads = threads(settings.int("par").unwrap_or(0));
     config.rebuild_coins = settings.flag("reindex-chainstate").unwrap_or(false);
+    config.tx_index = settings.flag("txindex").unwrap_or(false);
     config.tip_age_max_s = settings.int("maxtipage").map(not_negative);
     if let Some(time_s) = settings.int("mocktime") {
         let Ok(time_s) = u32::try_from(time_s) else {

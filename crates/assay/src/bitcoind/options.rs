@@ -296,7 +296,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     rejected("torcontrol", "Tor is not supported"),
     dropped("torpassword").secret(),
     dropped("txconfirmtarget"),
-    rejected("txindex", "use the index of 'assay node --index'"),
+    works("txindex", "", "Find confirmed transactions by their ids: an index, built in the background (0)."),
     not_yet("txospenderindex"),
     dropped("txreconciliation"),
     not_yet("txsendrate"),
