@@ -14,6 +14,7 @@ use crate::p2p::P2pConfig;
 
 /// Everything a node needs to know before it starts.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "settings, each on its own")]
 pub struct NodeConfig {
     /// The chain.
     pub params: Arc<ChainParams>,
@@ -30,6 +31,14 @@ pub struct NodeConfig {
     pub block_file_bytes_max: Option<u64>,
     /// Whether to build the coins again from the archived blocks.
     pub rebuild_coins: bool,
+    /// Whether to begin with the block files alone, and to build index and coins from them again.
+    pub reindex: bool,
+    /// Files of blocks that are taken in at the start.
+    pub load_blocks: Vec<PathBuf>,
+    /// The node stops when the tip has reached this height.
+    pub stop_at_height: Option<u32>,
+    /// Commands that are run on events.
+    pub notify: Notify,
     /// Memory for coins before they are written out, bytes; `None` for the engine's default.
     pub cache_bytes_max: Option<usize>,
     /// Threads that verify scripts; `None` for one per core.
@@ -74,6 +83,17 @@ pub struct IndexOptions {
     pub memory_bytes_max: Option<usize>,
     /// The Electrum server in front of it; `None` for none.
     pub server: Option<assay_electrum::server::Config>,
+}
+
+/// Commands that are run by the shell on events, `None` for none (Core's `-startupnotify` and its like).
+#[derive(Debug, Clone, Default)]
+pub struct Notify {
+    /// When the node has started.
+    pub startup: Option<String>,
+    /// When it begins to stop; the node waits for their ends.
+    pub shutdown: Vec<String>,
+    /// When the tip has changed, with its hash in place of `%s`; not while the chain is caught up with.
+    pub block: Option<String>,
 }
 
 /// How the RPC server is set up.
@@ -129,6 +149,10 @@ impl NodeConfig {
             },
             clock: Clock::default(),
             rebuild_coins: false,
+            reindex: false,
+            load_blocks: Vec::new(),
+            stop_at_height: None,
+            notify: Notify::default(),
             tip_age_max_s: None,
             block_file_bytes_max: None,
             cache_bytes_max: None,
@@ -167,6 +191,7 @@ impl NodeConfig {
         let mut config = assay_engine::Config::new(self.chain_dir(), Arc::clone(&self.params));
         config.clock = self.clock.clone();
         config.rebuild_coins = self.rebuild_coins;
+        config.reindex = self.reindex;
         if let Some(age_s) = self.tip_age_max_s {
             config.tip_age_max_s = age_s;
         }

@@ -76,7 +76,8 @@ fn is_genesis_coinbase(params: &ChainParams, txid: &Txid) -> bool {
 /// Looks in the mempool first, as Core does.
 fn find(node: &Node<'_>, txid: &Txid, verbosity: i32, out: &mut Vec<u8>) -> Result<(), RpcError> {
     if let Some(tx) = node.engine.mempool_tx(txid) {
-        return unconfirmed(node, &tx, verbosity, out);
+        unconfirmed(node, &tx, verbosity, out);
+        return Ok(());
     }
     let why = match look_up(node, txid)? {
         Lookup::Found(block) => return confirmed(node, txid, (&block, false), verbosity, out),
@@ -95,15 +96,10 @@ fn find(node: &Node<'_>, txid: &Txid, verbosity: i32, out: &mut Vec<u8>) -> Resu
     Err(RpcError::new(Code::InvalidAddressOrKey, why))
 }
 
-fn unconfirmed(
-    node: &Node<'_>,
-    tx: &Transaction,
-    verbosity: i32,
-    out: &mut Vec<u8>,
-) -> Result<(), RpcError> {
+fn unconfirmed(node: &Node<'_>, tx: &Transaction, verbosity: i32, out: &mut Vec<u8>) {
     if verbosity <= 0 {
         Json::new(out).hex(tx.bytes());
-        return Ok(());
+        return;
     }
     let mut object = Json::new(out).object();
     if let Some(entry) = node.engine.mempool_entry(&tx.view().txid()) {
@@ -111,7 +107,6 @@ fn unconfirmed(
     }
     write_tx(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);
     object.end();
-    Ok(())
 }
 
 fn confirmed(

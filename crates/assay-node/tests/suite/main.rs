@@ -8,5 +8,6 @@ mod mining;
 mod node;
 mod p2p;
 mod process;
+mod reindex;
 mod support;
 mod sync;
