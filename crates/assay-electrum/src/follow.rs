@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
 
 use crate::chain::{Chain, ChainError, MempoolChanges, Moment, Tip};
-use crate::index::{BlockRows, Counts, Index, ScriptHash, UpdateError, View};
+use crate::index::{BlockRows, Counts, Index, Scope, ScriptHash, UpdateError, View};
 
 /// Somebody who wants to know what the follower has done.
 pub trait Listener: Send + Sync {
@@ -222,8 +222,11 @@ impl Parties<'_> {
         let block = Block::parse(raw, self.chain.encoding())
             .map_err(|source| UpdateError::Block { hash: *hash, source })?;
         let txids = block.txids(0..block.tx_count());
-        let undo = self.chain.undo(hash)?;
-        if undo.is_none() && block.tx_count() > 1 {
+        let undo = match self.index.scope() {
+            Scope::Txids => None,
+            Scope::All => self.chain.undo(hash)?,
+        };
+        if undo.is_none() && block.tx_count() > 1 && self.index.scope() == Scope::All {
             return Err(missing("undo data"));
         }
         self.prepare(&block, &txids, undo.as_deref())

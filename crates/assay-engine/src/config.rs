@@ -15,6 +15,7 @@ use crate::flush::ENGINE_INTERVAL;
 
 /// Everything an engine needs to know before it opens.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "settings, each on its own")]
 pub struct Config {
     /// Folder that holds this chain's blocks, coins and index; made when missing.
     pub datadir: PathBuf,
@@ -47,6 +48,9 @@ pub struct Config {
     pub exact_near_tip: u32,
     /// Whether to build the coins again from the archived blocks and verify all scripts again (Core's `-reindex-chainstate`).
     pub rebuild_coins: bool,
+    /// Whether to begin with the block files alone (Core's `-reindex`): the engine opens without any block, and its owner calls
+    /// [`Engine::reindex`](crate::Engine::reindex).
+    pub reindex: bool,
     /// Memory for unconfirmed transactions, bytes.
     pub mempool_bytes_max: u64,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes.
@@ -162,6 +166,7 @@ impl Config {
             schnorr: Schnorr::default(),
             exact_near_tip: EXACT_NEAR_TIP_DEFAULT,
             rebuild_coins: false,
+            reindex: false,
             mempool_bytes_max: if is_cash { 4096 << 20 } else { 300_000_000 },
             min_relay_fee_sat_per_kvb: if is_cash { 1000 } else { 100 },
             policy: Policy::new(is_cash),

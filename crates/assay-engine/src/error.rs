@@ -1,6 +1,8 @@
 //! What keeps the engine from doing its work, and what to do about it in words for the node's operator.
 
-use assay_store::{BlockFileError, CoinError, CommitError, IndexError, UndoError};
+use assay_store::{
+    BlockFileError, BlockFilesError, CoinError, CommitError, IndexError, LayoutError, UndoError,
+};
 use assay_wire::{BlockHash, OutPoint, ParseError};
 
 /// What keeps the engine from doing its work; never the fault of a block or transaction.
@@ -77,12 +79,41 @@ pub enum OpenError {
         /// Its height.
         height: u32,
     },
+    /// Blocks were checked by the rules before segregated witness that are now above its height.
+    #[error(
+        "Witness data for blocks after height {height} requires validation. Please restart with -reindex."
+    )]
+    WitnessUnchecked {
+        /// Where it begins.
+        height: u32,
+    },
+    /// The clock is behind the tip.
+    #[error(
+        "The block database contains a block which appears to be from the future. This may be due to your computer's date and \
+         time being set incorrectly. Only rebuild the block database if you are sure that your computer's date and time are \
+         correct"
+    )]
+    FromTheFuture,
     /// What was archived could not be connected.
     #[error("cannot connect what is archived: {0}")]
     Engine(#[from] EngineError),
     /// No threads to verify scripts on.
     #[error("cannot start threads: {0}")]
     Threads(String),
+}
+
+/// Why block files could not be taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The files cannot be read.
+    #[error(transparent)]
+    Files(#[from] BlockFilesError),
+    /// The mark that they are to be read cannot be removed.
+    #[error(transparent)]
+    Mark(LayoutError),
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
 }
 
 /// Why a decision about a block could not be carried out.
@@ -118,7 +149,10 @@ impl OpenError {
             Self::Store(assay_store::OpenError::Index(error)) => of_index(error),
             Self::UnknownCoinTip { .. } => Some(FILES),
             Self::Engine(error) => error.advice(),
-            Self::Store(assay_store::OpenError::Layout(_)) | Self::Threads(_) => None,
+            Self::Store(assay_store::OpenError::Layout(_))
+            | Self::WitnessUnchecked { .. }
+            | Self::FromTheFuture
+            | Self::Threads(_) => None,
         }
     }
 }

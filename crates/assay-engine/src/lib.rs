@@ -67,9 +67,9 @@ pub use deferred::{
 };
 pub use engine::{
     ArchivedBlock, BlockFault, ConnectReport, DeploymentInfo, Engine, FaultKind, FetchPlan,
-    FetchWish, HeaderPlace, HeadersError, Taken, TemplateError, Wanted, WorkShown,
+    FetchWish, HeaderPlace, HeadersError, Imported, Taken, TemplateError, Wanted, WorkShown,
 };
-pub use error::{ControlError, EngineError, OpenError};
+pub use error::{ControlError, EngineError, ImportError, OpenError};
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
 pub use mempool::{

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
-use assay_electrum::index::IndexConfig;
+use assay_electrum::index::{IndexConfig, Scope};
 use assay_engine::{Clock, MiningConfig, Policy};
 
 use crate::http::{Limits, RpcAuth, Subnet, Whitelist};
@@ -14,6 +14,7 @@ use crate::p2p::P2pConfig;
 
 /// Everything a node needs to know before it starts.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "settings, each on its own")]
 pub struct NodeConfig {
     /// The chain.
     pub params: Arc<ChainParams>,
@@ -30,6 +31,14 @@ pub struct NodeConfig {
     pub block_file_bytes_max: Option<u64>,
     /// Whether to build the coins again from the archived blocks.
     pub rebuild_coins: bool,
+    /// Whether to begin with the block files alone, and to build index and coins from them again.
+    pub reindex: bool,
+    /// Files of blocks that are taken in at the start.
+    pub load_blocks: Vec<PathBuf>,
+    /// The node stops when the tip has reached this height.
+    pub stop_at_height: Option<u32>,
+    /// Commands that are run on events.
+    pub notify: Notify,
     /// Memory for coins before they are written out, bytes; `None` for the engine's default.
     pub cache_bytes_max: Option<usize>,
     /// Threads that verify scripts; `None` for one per core.
@@ -56,6 +65,9 @@ pub struct NodeConfig {
     pub persist_mempool: bool,
     /// The index of scripts; `None` for none.
     pub index: Option<IndexOptions>,
+    /// Whether confirmed transactions are found by their ids alone (Core's `-txindex`): by the index of scripts where there is
+    /// one, and by one of transactions otherwise.
+    pub tx_index: bool,
     /// The server of blocks for peers; `None` for none.
     pub p2p: Option<P2pConfig>,
     /// Where the log goes; `None` leaves events to whoever listens in this process.
@@ -73,6 +85,17 @@ pub struct IndexOptions {
     pub memory_bytes_max: Option<usize>,
     /// The Electrum server in front of it; `None` for none.
     pub server: Option<assay_electrum::server::Config>,
+}
+
+/// Commands that are run by the shell on events, `None` for none (Core's `-startupnotify` and its like).
+#[derive(Debug, Clone, Default)]
+pub struct Notify {
+    /// When the node has started.
+    pub startup: Option<String>,
+    /// When it begins to stop; the node waits for their ends.
+    pub shutdown: Vec<String>,
+    /// When the tip has changed, with its hash in place of `%s`; not while the chain is caught up with.
+    pub block: Option<String>,
 }
 
 /// How the RPC server is set up.
@@ -134,6 +157,10 @@ impl NodeConfig {
             },
             clock: Clock::default(),
             rebuild_coins: false,
+            reindex: false,
+            load_blocks: Vec::new(),
+            stop_at_height: None,
+            notify: Notify::default(),
             tip_age_max_s: None,
             block_file_bytes_max: None,
             cache_bytes_max: None,
@@ -149,6 +176,7 @@ impl NodeConfig {
             exact_near_tip: None,
             persist_mempool: true,
             index: None,
+            tx_index: false,
             p2p: None,
             log: Some(LogConfig::default()),
             pid_file: PathBuf::from(PID_FILE),
@@ -172,6 +200,7 @@ impl NodeConfig {
         let mut config = assay_engine::Config::new(self.chain_dir(), Arc::clone(&self.params));
         config.clock = self.clock.clone();
         config.rebuild_coins = self.rebuild_coins;
+        config.reindex = self.reindex;
         if let Some(age_s) = self.tip_age_max_s {
             config.tip_age_max_s = age_s;
         }
@@ -204,7 +233,7 @@ impl NodeConfig {
             config.exact_near_tip = blocks;
         }
         config.persist_mempool = self.persist_mempool;
-        config.is_followed = self.index.is_some();
+        config.is_followed = self.index.is_some() || self.tx_index;
         config.has_peers = self.p2p.is_some();
         config
     }
@@ -218,6 +247,15 @@ impl NodeConfig {
         }
         config
     }
+
+    /// How an index of transactions alone is set up.
+    pub(crate) fn tx_index_config(&self) -> IndexConfig {
+        let dir = self.chain_dir().join(TX_INDEX_DIR);
+        let mut config = IndexConfig::new(dir, self.params.genesis_hash);
+        config.memory_bytes_max = TX_INDEX_MEMORY_BYTES;
+        config.scope = Scope::Txids;
+        config
+    }
 }
 
 /// Core's `BITCOIN_PID_FILENAME` (`init.cpp`).
@@ -226,5 +264,9 @@ const PID_FILE: &str = "bitcoind.pid";
 const COOKIE_FILE: &str = ".cookie";
 /// Folder of the index, in that of the chain.
 pub(crate) const INDEX_DIR: &str = "indexes/electrum";
+/// Folder of an index of transactions alone, as Core calls it.
+const TX_INDEX_DIR: &str = "indexes/txindex";
+/// Two million transactions between two runs.
+const TX_INDEX_MEMORY_BYTES: usize = 64 << 20;
 /// Its name in earlier versions.
 pub(crate) const INDEX_DIR_BEFORE: &str = "electrum";

@@ -25,20 +25,31 @@ pub(crate) struct IndexService {
 }
 
 impl IndexService {
-    /// Opens the index, starts to follow the engine, and serves Electrum clients where that is wanted.
+    /// Opens the index that is asked for, starts to follow the engine, and serves Electrum clients where that is wanted.
     pub(crate) fn start(
         config: &NodeConfig,
-        options: &IndexOptions,
         engine: &Arc<Engine>,
-    ) -> Result<Self, NodeError> {
+    ) -> Result<Option<Self>, NodeError> {
         rename_folder(&config.chain_dir(), INDEX_DIR_BEFORE, INDEX_DIR)?;
-        let index = Index::open(config.index_config(options), Arc::new(assay_electrum::RealIo))?;
-        let index = Arc::new(index);
+        let (set_up, options) = match &config.index {
+            Some(options) => (config.index_config(options), options),
+            None if config.tx_index => (config.tx_index_config(), &IndexOptions::default()),
+            None => return Ok(None),
+        };
+        let index = Arc::new(Index::open(set_up, Arc::new(assay_electrum::RealIo))?);
         if let Some(tip) = index.tip() {
             tracing::info!("Index at height {} ({})", tip.height, tip.hash);
         } else {
             tracing::info!("The index is new: it is built from the archived blocks");
         }
+        Self::follow(index, options, engine).map(Some)
+    }
+
+    fn follow(
+        index: Arc<Index>,
+        options: &IndexOptions,
+        engine: &Arc<Engine>,
+    ) -> Result<Self, NodeError> {
         let chain: Arc<dyn Chain> = Arc::new(EngineChain::new(Arc::clone(engine)));
         let serve = |config: &server::Config| Server::start(config.clone(), Arc::clone(&chain));
         let server = options.server.as_ref().map(serve).transpose()?;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_engine::{EngineError, LayoutError, OpenError};
+use assay_engine::{EngineError, ImportError, LayoutError, OpenError};
 
 use crate::http::{AuthError, BindError};
 use crate::log::LogError;
@@ -89,6 +89,9 @@ pub enum NodeError {
         /// What the engine said.
         source: OpenError,
     },
+    /// Block files could not be taken in.
+    #[error("cannot take blocks from files: {0}")]
+    Import(#[from] ImportError),
     /// A folder cannot be given its present name.
     #[error(transparent)]
     Layout(#[from] LayoutError),

@@ -24,10 +24,11 @@ pub mod http;
 pub mod jsonrpc;
 mod log;
 mod node;
+mod notify;
 mod p2p;
 mod rpc;
 
-pub use config::{IndexOptions, NodeConfig, RpcConfig, UnknownChain};
+pub use config::{IndexOptions, NodeConfig, Notify, RpcConfig, UnknownChain};
 pub use electrum::EngineChain;
 pub use error::NodeError;
 pub use log::{ALL as LOG_ALL, CATEGORIES as LOG_CATEGORIES, LogConfig, LogError, LogLine};

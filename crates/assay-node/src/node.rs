@@ -9,19 +9,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use assay_engine::{Engine, defect};
+use assay_engine::{Engine, ImportError, defect};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::config::{NodeConfig, RpcConfig};
+use crate::config::{NodeConfig, Notify, RpcConfig};
 use crate::electrum::IndexService;
 use crate::error::NodeError;
 use crate::http::{AuthError, Authenticator, CookieFile, Limits, Server};
 use crate::log;
+use crate::notify;
 use crate::p2p::{self, P2pService};
-use crate::rpc::Rpc;
+use crate::rpc::{Rpc, ServedIndex};
 
 /// Starts a node and returns when it has stopped: on SIGTERM, on SIGINT, or by the RPC method `stop`.
 ///
@@ -47,6 +48,9 @@ pub struct Node {
     loading: Option<thread::JoinHandle<()>>,
     index: Option<IndexService>,
     p2p: Option<P2pService>,
+    /// Follows the tip for those who want to know of it.
+    watching: Option<thread::JoinHandle<()>>,
+    notify: Notify,
     addresses: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
     cookie: Option<CookieFile>,
@@ -91,13 +95,7 @@ impl Node {
         let folder = |source| NodeError::Folder { path: dir.clone(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(folder)?;
         let lock = lock(&dir)?;
-        let log_path = match &config.log {
-            Some(log) => log.path(&dir),
-            None => dir.join(log::FILE_NAME),
-        };
-        if let Some(log) = &config.log {
-            log::install(log, &log_path)?;
-        }
+        let log_path = open_log(config, &dir)?;
         announce(config, &dir);
         let pid = PidFile::create(dir.join(&config.pid_file))?;
         let limits = &config.rpc.limits;
@@ -130,6 +128,14 @@ impl Node {
         let engine = Engine::open(config.engine_config())
             .map_err(|source| NodeError::Open { path: dir, source })?;
         let engine = Arc::new(engine);
+        let watching =
+            notify::watch_tip(config, &engine, stop.clone()).map_err(NodeError::Runtime)?;
+        let is_importing = engine.is_reindexing() || !config.load_blocks.is_empty();
+        if is_importing {
+            // It may take hours, in which the node can be asked and stopped; peers come later.
+            rpc.set_engine(Arc::clone(&engine));
+            import(config, &engine, &|| !*peers_stopping.borrow())?;
+        }
         let tip = engine.tip();
         // Callers may connect to peers, and be connected to, as soon as calls are answered.
         let serve = |p2p| P2pService::start(p2p, &engine, &runtime, peers_stopping);
@@ -137,20 +143,23 @@ impl Node {
         if let Some(p2p) = &p2p {
             rpc.set_network(p2p.network().clone());
         }
-        rpc.set_engine(Arc::clone(&engine));
+        if !is_importing {
+            rpc.set_engine(Arc::clone(&engine));
+        }
         tracing::info!("Loaded the chain: height={} best={}", tip.height, tip.hash);
         let loading = if config.persist_mempool {
             Some(load_mempool(Arc::clone(&engine)).map_err(NodeError::Runtime)?)
         } else {
             None
         };
-        let start = |options| IndexService::start(config, options, &engine);
-        let index = config.index.as_ref().map(start).transpose()?;
+        let index = IndexService::start(config, &engine)?;
         if let Some(index) = &index {
-            rpc.set_index(Arc::clone(index.index()));
+            let index = Arc::clone(index.index());
+            rpc.set_index(ServedIndex { index, is_tx_index: config.tx_index });
         }
         // In Core's words, which scripts wait for.
         tracing::info!("init message: Done loading");
+        notify::started(&config.notify);
         Ok(Self {
             runtime,
             serving,
@@ -158,6 +167,8 @@ impl Node {
             loading,
             index,
             p2p,
+            watching,
+            notify: config.notify.clone(),
             addresses,
             stop,
             cookie,
@@ -204,6 +215,8 @@ impl Node {
             loading,
             mut index,
             p2p,
+            watching,
+            notify,
             addresses: _,
             stop,
             cookie,
@@ -215,7 +228,11 @@ impl Node {
             // Cannot fail: this very function holds a sender.
             let _ = stopping.wait_for(|stop| *stop).await;
             tracing::info!("Shutdown: In progress...");
-            serving.await
+            // Commands may be slow, and may still ask the node.
+            let told = tokio::task::spawn_blocking(move || notify::stopping(&notify));
+            let served = serving.await;
+            let _ = told.await;
+            served
         });
         if let Err(error) = served {
             tracing::error!("The RPC server ended abnormally: {error}");
@@ -234,6 +251,9 @@ impl Node {
         }
         if let Some(p2p) = p2p {
             p2p.join();
+        }
+        if watching.is_some_and(|watching| watching.join().is_err()) {
+            tracing::error!("What follows the tip ended abnormally");
         }
         // Calls that outlived the server's patience run on into a closed engine, and are not waited for.
         runtime.shutdown_background();
@@ -267,6 +287,40 @@ fn load_mempool(engine: Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
             tracing::warn!("Starting with an empty mempool: {error}");
         }
     })
+}
+
+/// Opens the log, where it is wanted, and gives its path.
+fn open_log(config: &NodeConfig, dir: &Path) -> Result<PathBuf, NodeError> {
+    let Some(log) = &config.log else { return Ok(dir.join(log::FILE_NAME)) };
+    let path = log.path(dir);
+    log::install(log, &path)?;
+    Ok(path)
+}
+
+/// Takes in the blocks of files, as long as the node is not to stop.
+fn import(
+    config: &NodeConfig,
+    engine: &Engine,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<(), NodeError> {
+    // Scripts wait for these two lines of Core.
+    tracing::info!("initload thread start");
+    if engine.is_reindexing() {
+        engine.reindex(goes_on)?;
+    }
+    for path in &config.load_blocks {
+        if !goes_on() {
+            break;
+        }
+        // As in Core, a file that is not there does not stop the node.
+        match engine.load_blocks(path, goes_on) {
+            Ok(taken) => tracing::info!("{} blocks from {}", taken.blocks, path.display()),
+            Err(ImportError::Files(error)) => tracing::warn!("Could not open blocks file: {error}"),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    tracing::info!("initload thread exit");
+    Ok(())
 }
 
 /// The server speaks no TLS and knows a password at best: other machines are let in on request only.

@@ -144,6 +144,14 @@ impl BlockFiles {
         &self.files[place.file as usize].path
     }
 
+    /// The number in the name of that file; `None` for a file of another name.
+    ///
+    /// # Panics
+    /// When the place is of other files.
+    pub fn number_of(&self, place: &BlockPlace) -> Option<u32> {
+        number(self.path_of(place)).and_then(|number| u32::try_from(number).ok())
+    }
+
     /// Reads a raw block.
     ///
     /// # Errors

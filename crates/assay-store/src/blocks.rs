@@ -29,6 +29,11 @@ pub struct BlockPos {
 }
 
 impl BlockPos {
+    /// The position of a raw block in a file that was not written by [`BlockStore::append_block`].
+    pub fn of(file: u32, offset: u32, raw: &[u8]) -> Self {
+        Self { file, offset, size: raw.len() as u32, crc: crc32fast::hash(raw) }
+    }
+
     /// Offset just after the block.
     pub fn end(&self) -> u64 {
         u64::from(self.offset) + u64::from(self.size)
@@ -167,6 +172,15 @@ pub(crate) struct KnownEnds {
     pub(crate) undo: BTreeMap<u32, u64>,
 }
 
+/// What becomes of bytes after the blocks that the index knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TailRule {
+    /// Whole frames are reported, and what follows the last of them is cut.
+    Cut,
+    /// All bytes stay: blocks are yet to be looked for among them.
+    Keep,
+}
+
 /// What lies in the block files beyond the data that the index knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tails {
@@ -182,6 +196,7 @@ impl BlockStore {
         magic: [u8; 4],
         file_bytes_max: u64,
         known: &KnownEnds,
+        rule: TailRule,
     ) -> Result<(Self, Tails), BlockFileError> {
         if file_bytes_max > FILE_BYTES_LIMIT {
             return Err(BlockFileError::FileLimit { bytes: file_bytes_max });
@@ -209,9 +224,14 @@ impl BlockStore {
         for &number in &numbers {
             let start = known.blocks.get(&number).copied().unwrap_or(0);
             writer.file = number;
-            writer.end = store.scan_tail(number, start, &mut tails)?;
+            writer.end = match rule {
+                TailRule::Cut => store.scan_tail(number, start, &mut tails)?,
+                TailRule::Keep => store.length(number)?.max(start),
+            };
         }
-        if let Some(&last) = numbers.last() {
+        if rule == TailRule::Cut
+            && let Some(&last) = numbers.last()
+        {
             store.cut(FileId::Block(last), writer.end)?;
         }
         *store.writer() = writer;
@@ -249,6 +269,18 @@ impl BlockStore {
         }
         tails.bytes_dropped += size.saturating_sub(end);
         Ok(end)
+    }
+
+    /// Length of a block file; 0 where it is gone.
+    fn length(&self, number: u32) -> Result<u64, BlockFileError> {
+        let id = FileId::Block(number);
+        match self.handle(id, false) {
+            Ok(file) => file.size().map_err(|source| self.io_error(id, source)),
+            Err(BlockFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(0)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn cut(&self, id: FileId, end: u64) -> Result<(), BlockFileError> {

@@ -16,6 +16,11 @@ pub(crate) const INDEX_DIR: &str = "blocks/index";
 /// Coins that are being removed.
 const DISCARDED_DIR: &str = "chainstate.discarded";
 
+/// Says that index, coins and undo data are to be removed, and then which blocks the files hold is to be found out.
+const REINDEX_BEGUN: &str = "blocks/reindex.begun";
+/// Says that they have been removed, and the files are not read to their end yet.
+const REINDEXING: &str = "blocks/reindexing";
+
 /// Earlier names, and what replaced them.
 const RENAMED: [(&str, &str); 2] = [("coins", COINS_DIR), ("index", INDEX_DIR)];
 
@@ -54,6 +59,14 @@ pub enum LayoutError {
     #[error("cannot remove the coins ({}): {source}", path.display())]
     Discard {
         /// The folder that they are moved to.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What is to be built again from the block files cannot be removed.
+    #[error("cannot begin to index the block files again ({}): {source}", path.display())]
+    Reindex {
+        /// The file or folder.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -134,6 +147,57 @@ fn refuse_foreign(path: &Path) -> Result<(), LayoutError> {
         return Err(LayoutError::Foreign { path: path.to_owned() });
     }
     Ok(())
+}
+
+/// Removes all but the block files where that is wanted, and gives whether these are still to be read.
+///
+/// A crash leaves one of two marks: with the first everything is removed again, with the second it has been. So half an index
+/// is never taken for a whole one.
+pub(crate) fn begin_reindex(dir: &Path, is_wanted: bool) -> Result<bool, LayoutError> {
+    let (begun, going) = (dir.join(REINDEX_BEGUN), dir.join(REINDEXING));
+    let blocks = dir.join(BLOCKS_DIR);
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| LayoutError::Reindex { path, source }
+    };
+    if is_wanted && !begun.exists() {
+        fs::create_dir_all(&blocks).map_err(failed(&blocks))?;
+        fs::write(&begun, []).map_err(failed(&begun))?;
+        sync_name(&RealIo, &begun).map_err(failed(&begun))?;
+    }
+    if begun.exists() {
+        remove_if_there(&dir.join(INDEX_DIR), |path| fs::remove_dir_all(path))?;
+        discard_coins(dir, true)?;
+        for entry in fs::read_dir(&blocks).map_err(failed(&blocks))? {
+            let path = entry.map_err(failed(&blocks))?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.strip_prefix("rev").and_then(|rest| rest.strip_suffix(".dat")).is_some() {
+                remove_if_there(&path, |path| fs::remove_file(path))?;
+            }
+        }
+        // Both names are in one folder, so their order on disk is kept by syncing it in between.
+        sync_name(&RealIo, &begun).map_err(failed(&begun))?;
+        fs::rename(&begun, &going).map_err(failed(&begun))?;
+        sync_name(&RealIo, &going).map_err(failed(&going))?;
+    }
+    Ok(going.exists())
+}
+
+/// Notes that the block files have been read; what they hold must be synced.
+pub(crate) fn end_reindex(dir: &Path) -> Result<(), LayoutError> {
+    let path = dir.join(REINDEXING);
+    remove_if_there(&path, |path| fs::remove_file(path))?;
+    sync_name(&RealIo, &path).map_err(|source| LayoutError::Reindex { path, source })
+}
+
+fn remove_if_there(
+    path: &Path,
+    remove: impl Fn(&Path) -> io::Result<()>,
+) -> Result<(), LayoutError> {
+    match remove(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(|source| LayoutError::Reindex { path: path.to_owned(), source }),
+    }
 }
 
 /// Removes the coins, where they are to be removed now or were by a process that did not get to the end.

@@ -63,5 +63,5 @@ pub use index::{BlockIndex, BlockRecord, IndexError};
 pub use layout::{LayoutError, rename_folder};
 pub use reader::BlockFileReader;
 pub use replace::{ReplaceError, read_file, replace_file};
-pub use store::{CommitError, OpenError, Recovery, Store, StoreConfig, commit};
+pub use store::{CommitError, OpenError, Recovery, Store, StoreConfig, commit, end_reindex};
 pub use undo::{UndoError, UndoReader, UndoWriter, decode_undo};

@@ -1,11 +1,11 @@
 //! The parts together: opening them in the right order, and committing in the right order.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assay_wire::BlockHash;
 
-use crate::blocks::{BlockFileError, BlockPos, BlockStore};
+use crate::blocks::{BlockFileError, BlockPos, BlockStore, TailRule};
 use crate::coins::{CoinError, CoinStore, CoinTier, FjallTier, FlushStats, TierError};
 use crate::index::{BlockIndex, BlockRecord, IndexError, Loaded};
 use crate::io::{Io, RealIo, sync_name};
@@ -26,6 +26,8 @@ pub struct StoreConfig {
     pub block_file_bytes_max: u64,
     /// Whether to begin without coins, whatever there were.
     pub discard_coins: bool,
+    /// Whether to begin with the block files alone: without index, coins and undo data.
+    pub reindex: bool,
 }
 
 impl StoreConfig {
@@ -38,6 +40,7 @@ impl StoreConfig {
             tier_cache_bytes: 64 << 20,
             block_file_bytes_max: 128 << 20,
             discard_coins: false,
+            reindex: false,
         }
     }
 
@@ -103,6 +106,8 @@ pub struct Recovery {
     pub blocks_lost: Vec<BlockHash>,
     /// Blocks whose undo data a power cut took: their records have lost the position.
     pub undo_lost: Vec<BlockHash>,
+    /// The block files are to be read for blocks that the index lacks, and [`end_reindex`] to be called afterwards.
+    pub is_reindexing: bool,
 }
 
 /// An open store; the parts may be moved out and used from different threads.
@@ -131,9 +136,10 @@ impl Store {
             .map_err(|source| BlockFileError::Io { path: config.dir.clone(), source })?;
         layout::prepare(&config.dir)?;
         layout::discard_coins(&config.dir, config.discard_coins)?;
+        let is_reindexing = layout::begin_reindex(&config.dir, config.reindex)?;
         // Before anything else: the tier locks its directory, which keeps a second process off the other files too.
         let tier = FjallTier::open(&coins_dir, config.tier_cache_bytes)?;
-        Self::open_with(config, &io, Box::new(tier))
+        Self::open_parts(config, &io, Box::new(tier), is_reindexing)
     }
 
     /// [`Store::open`] over another file system and coin tier.
@@ -144,6 +150,15 @@ impl Store {
         config: &StoreConfig,
         io: &Arc<dyn Io>,
         tier: Box<dyn CoinTier>,
+    ) -> Result<Self, OpenError> {
+        Self::open_parts(config, io, tier, false)
+    }
+
+    fn open_parts(
+        config: &StoreConfig,
+        io: &Arc<dyn Io>,
+        tier: Box<dyn CoinTier>,
+        is_reindexing: bool,
     ) -> Result<Self, OpenError> {
         layout::claim_blocks(&**io, &config.dir)?;
         let coins = CoinStore::open(tier, config.cache_bytes_max)?;
@@ -163,6 +178,7 @@ impl Store {
             config.magic,
             config.block_file_bytes_max,
             &loaded.known_ends(),
+            if is_reindexing { TailRule::Keep } else { TailRule::Cut },
         )?;
         // The folders may be new.
         for path in [&config.dir.join(INDEX_DIR), &config.dir.join(BLOCKS_DIR), &config.dir] {
@@ -173,6 +189,7 @@ impl Store {
             index_bytes_dropped: loaded.bytes_dropped,
             block_bytes_dropped: tails.bytes_dropped,
             unindexed: tails.unindexed,
+            is_reindexing,
             ..Recovery::default()
         };
         settle(&index, &blocks, &mut loaded, &mut recovery)?;
@@ -181,6 +198,14 @@ impl Store {
         }
         Ok(Self { coins, blocks, index, records: loaded.records, recovery })
     }
+}
+
+/// Notes that the block files have been read, as [`Recovery::is_reindexing`] asked for. Commit first.
+///
+/// # Errors
+/// The mark cannot be removed.
+pub fn end_reindex(dir: &Path) -> Result<(), LayoutError> {
+    layout::end_reindex(dir)
 }
 
 /// Checks the data of the records written after the last checkpoint: a power cut may have kept the record and lost the

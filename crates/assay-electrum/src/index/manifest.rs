@@ -29,6 +29,9 @@ pub(crate) struct Manifest {
     pub(crate) next_run: u64,
     /// Bytes written since the index was begun.
     pub(crate) bytes_written: u64,
+    /// Whether the tables of scripts and spenders are left empty; absent in an index of everything.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) txids_only: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +90,12 @@ pub enum OpenError {
         /// Genesis block of the chain.
         expected: BlockHash,
     },
+    /// It was begun for other questions.
+    #[error("{} is an index of another kind; remove the folder, and the index is built anew", path.display())]
+    OtherScope {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A file that the manifest names is damaged or missing.
     #[error("{source}; remove the folder, and the index is built anew")]
     File {
@@ -110,6 +119,7 @@ impl Manifest {
             runs: Vec::new(),
             next_run: 0,
             bytes_written: 0,
+            txids_only: false,
         }
     }
 

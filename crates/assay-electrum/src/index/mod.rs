@@ -23,7 +23,7 @@ mod view;
 pub use manifest::OpenError;
 pub(crate) use prepare::is_unspendable;
 pub use prepare::{BlockRows, Counts, PrepareError};
-pub use store::{Index, IndexConfig, UpdateError, Usage};
+pub use store::{Index, IndexConfig, Scope, UpdateError, Usage};
 pub use types::{
     BlockTxs, HistoryEntry, Limits, QueryError, ScriptHash, Spender, TxPosition, Unspent,
 };

@@ -85,6 +85,19 @@ pub enum PrepareError {
     },
 }
 
+/// Makes the rows of a block for an index of transactions alone.
+pub(crate) fn prepare_txids(keys: &Keys, block: &Block, txids: &[Txid]) -> BlockRows {
+    let mut tables = Tables::default();
+    let mut txs = Vec::with_capacity(txids.len());
+    for (number, (tx, txid)) in (0..).zip(block.txs().zip(txids)) {
+        txs.push(TxRecord { txid: *txid, offset: tx.offset() as u32 });
+        tables[Table::Txids as usize].push(Row::new(keys.txid(txid), number, 0, 0, 0));
+    }
+    tables[Table::Txids as usize].sort_unstable();
+    // Inputs and outputs are not looked at.
+    rows_of(block, txs, tables, (0, 0))
+}
+
 /// Makes the rows of a block; `touched` gets the script of every output and of every spent output.
 pub(crate) fn prepare(
     keys: &Keys,
@@ -130,22 +143,32 @@ pub(crate) fn prepare(
     for rows in &mut tables {
         rows.sort_unstable();
     }
+    let inputs = tables[Table::Spenders as usize].len();
+    Ok(rows_of(block, txs, tables, (inputs, block.output_count())))
+}
+
+fn rows_of(
+    block: &Block,
+    txs: Vec<TxRecord>,
+    tables: Tables,
+    (inputs, outputs): (usize, usize),
+) -> BlockRows {
     let counts = Counts {
         blocks: 1,
-        txs: txids.len() as u64,
-        inputs: tables[Table::Spenders as usize].len() as u64,
-        outputs: block.output_count() as u64,
+        txs: txs.len() as u64,
+        inputs: inputs as u64,
+        outputs: outputs as u64,
         bytes: block.bytes().len() as u64,
     };
-    Ok(BlockRows {
-        hash,
+    BlockRows {
+        hash: block.hash(),
         prev_block: block.header().prev_block,
         header: block.header().to_bytes(),
         block_bytes: block.bytes().len() as u32,
         txs,
         tables,
         counts,
-    })
+    }
 }
 
 fn add_outputs(

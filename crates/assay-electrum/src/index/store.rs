@@ -14,7 +14,7 @@ use super::files::{Files, HeightRecord};
 use super::manifest::{Manifest, OpenError, RunLine};
 use super::memory::MemoryRun;
 use super::merge::Merge;
-use super::prepare::{BlockRows, PrepareError, prepare};
+use super::prepare::{BlockRows, PrepareError, prepare, prepare_txids};
 use super::row::{Keys, Row, TX_NUMBER_MAX, Table, TxNumber};
 use super::run::{Run, RunWriter};
 use super::types::{QueryError, ScriptHash};
@@ -30,12 +30,23 @@ pub struct IndexConfig {
     pub genesis: BlockHash,
     /// Rows that wait in memory before they are written out, bytes. A single block may go beyond.
     pub memory_bytes_max: usize,
+    /// What is looked up in it. An index that was begun with the other is rejected.
+    pub scope: Scope,
+}
+
+/// What an index holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Scripts, spenders and transactions.
+    All,
+    /// Transactions alone: it needs no undo data, and scripts have no history.
+    Txids,
 }
 
 impl IndexConfig {
     /// The default: 256 MiB, eight million rows.
     pub fn new(dir: impl Into<PathBuf>, genesis: BlockHash) -> Self {
-        Self { dir: dir.into(), genesis, memory_bytes_max: 256 << 20 }
+        Self { dir: dir.into(), genesis, memory_bytes_max: 256 << 20, scope: Scope::All }
     }
 }
 
@@ -159,9 +170,13 @@ impl Index {
     pub fn open(config: IndexConfig, io: Arc<dyn Io>) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Io { path: config.dir.clone(), source };
         io.create_dir_all(&config.dir).map_err(failed)?;
+        let txids_only = config.scope == Scope::Txids;
         let manifest = match Manifest::read(&*io, &config.dir, &config.genesis)? {
+            Some(manifest) if manifest.txids_only != txids_only => {
+                return Err(OpenError::OtherScope { path: config.dir });
+            }
             Some(manifest) => manifest,
-            None => Manifest::new(&config.genesis, secret()?),
+            None => Manifest { txids_only, ..Manifest::new(&config.genesis, secret()?) },
         };
         let tip = manifest.tip();
         let heights = tip.map_or(0, |tip| tip.height + 1);
@@ -214,6 +229,11 @@ impl Index {
         self.lock().tip
     }
 
+    /// What it holds.
+    pub fn scope(&self) -> Scope {
+        self.config.scope
+    }
+
     /// Does all the work on a block that needs nothing but the block, its txids and the coins it spent (none for genesis),
     /// encoded as [`assay_store::UndoReader`] reads them. `touched` gets the script of every output and of every spent
     /// output, many of them repeatedly. Any number of threads may do this at once.
@@ -227,7 +247,10 @@ impl Index {
         undo: Option<&[u8]>,
         touched: &mut dyn FnMut(&ScriptHash),
     ) -> Result<BlockRows, UpdateError> {
-        Ok(prepare(&self.keys, block, txids, undo, touched)?)
+        match self.config.scope {
+            Scope::All => Ok(prepare(&self.keys, block, txids, undo, touched)?),
+            Scope::Txids => Ok(prepare_txids(&self.keys, block, txids)),
+        }
     }
 
     /// Adds the block after the tip. It is part of views taken afterwards, and on disk after the next [`Index::commit`].

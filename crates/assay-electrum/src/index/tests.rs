@@ -228,3 +228,37 @@ fn the_door_for_fuzzing_opens() {
     }
     fuzzing::files(&[0xff; 40]);
 }
+
+#[test]
+fn an_index_of_transactions_alone_finds_them_and_needs_no_undo_data() {
+    let mut random = Random(9);
+    let branches = branches(&mut random, 25, false);
+    let io = SimIo::new();
+    let open_txids = || {
+        let config = IndexConfig {
+            scope: Scope::Txids,
+            ..IndexConfig::new("index", branches[0][0].block().hash())
+        };
+        Index::open(config, Arc::new(io.clone()))
+    };
+    let mut index = open_txids().unwrap();
+    for chain in &branches {
+        let undoless = chain.iter().map(|made| Made { undo: vec![0xff], ..made.clone() });
+        follow(&index, &undoless.collect::<Vec<_>>()).unwrap();
+        let view = index.view();
+        for (height, made) in (0..).zip(chain) {
+            let block = made.block();
+            for txid in block.txids(0..block.tx_count()) {
+                let position = view.position(&txid).unwrap().unwrap();
+                assert_eq!((position.height, position.block), (height, block.hash()));
+            }
+        }
+        assert_eq!(view.position(&assay_wire::Txid([7; 32])).unwrap(), None);
+        index.commit().unwrap();
+        index = open_txids().unwrap();
+    }
+    assert_eq!(index.usage().rows[..2], [0, 0]);
+    drop(index);
+    let opened = open(&io, &branches[0][0], 1 << 20);
+    assert!(matches!(opened, Err(OpenError::OtherScope { .. })));
+}

@@ -2,6 +2,7 @@
 
 use assay_consensus::block::{BlockError, BlockRules};
 use assay_consensus::header::{HeaderError, check_header, contextual_check_header};
+use assay_store::BlockPos;
 use assay_wire::{BlockHash, Header};
 
 use super::{Chainstate, State};
@@ -73,6 +74,17 @@ impl Chainstate {
         prepared: &Prepared,
         pool: Option<&ThreadPool>,
     ) -> Result<NodeId, AcceptError> {
+        self.accept_at(state, prepared, pool, None)
+    }
+
+    /// The same for a block that may be in the archive's files already.
+    pub(crate) fn accept_at(
+        &self,
+        state: &mut State,
+        prepared: &Prepared,
+        pool: Option<&ThreadPool>,
+        place: Option<BlockPos>,
+    ) -> Result<NodeId, AcceptError> {
         let Prepared { block, hash, .. } = prepared;
         let header = block.header();
         let id = self.accept_header(state, header, hash)?;
@@ -86,10 +98,10 @@ impl Chainstate {
             }));
         }
         let parent = node.parent.expect("the genesis block has data");
-        let verdict = {
+        let (has_segwit, verdict) = {
             let branch = state.tree.ancestors(parent);
             let rules = BlockRules::new(self.params(), &branch, header, hash);
-            prepared.check_context(&rules, pool)
+            (rules.segwit, prepared.check_context(&rules, pool))
         };
         if let Err(error) = verdict {
             // Other bytes with the same header may be valid, unless the header commits to what is wrong.
@@ -100,7 +112,13 @@ impl Chainstate {
             }
             return Err(error.into());
         }
-        let pos = self.blocks.append_block(block.bytes()).map_err(EngineError::from)?;
+        let pos = match place {
+            Some(pos) => pos,
+            None => self.blocks.append_block(block.bytes()).map_err(EngineError::from)?,
+        };
+        if !has_segwit {
+            state.tree.set_without_witness(id);
+        }
         let changed = state.tree.set_block(id, pos, block.tx_count() as u32);
         self.put_records(state, &changed)?;
         Ok(id)

@@ -5,6 +5,7 @@
 mod control;
 mod download;
 mod follow;
+mod import;
 mod mempool_file;
 mod mining;
 mod packages;
@@ -42,6 +43,7 @@ use crate::scripts::Verifier;
 use crate::tree::BlockTree;
 use crate::types::Tip;
 pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
+pub use import::Imported;
 pub use mining::{DeploymentInfo, TemplateError};
 pub use serve::ArchivedBlock;
 pub use take::{BlockFault, ConnectReport, FaultKind, HeadersError, Taken, WorkShown};
@@ -60,6 +62,7 @@ pub struct Engine {
     /// Blocks that were found invalid since it was asked last.
     rejected: Mutex<Vec<(BlockHash, BlockError)>>,
     last_template: Mutex<Option<LastTemplate>>,
+    is_reindexing: bool,
 }
 
 /// The state, locked. Fields are dropped in order: a panic ends the process before another thread gets the lock.
@@ -127,6 +130,7 @@ impl Engine {
         let params = Arc::clone(&config.params);
         let config = Arc::new(config);
         let tree = block_tree(&params, &store)?;
+        check_stored(&params, &tree, config.clock.now_s())?;
         let news = News::new(tree.tip_facts(), &config);
         let signal = config.is_followed.then(|| Arc::clone(news.signal()));
         let mempool = Mempool::new(config.cluster_count_max.is_some(), signal);
@@ -157,6 +161,7 @@ impl Engine {
             saving_mempool: Mutex::new(()),
             rejected: Mutex::default(),
             last_template: Mutex::default(),
+            is_reindexing: store.recovery.is_reindexing,
         };
         engine.recover(&store.recovery.unindexed)?;
         engine.chain.news.download().log_start(&engine.tip(), &params);
@@ -297,10 +302,28 @@ fn block_tree(params: &ChainParams, store: &Store) -> Result<BlockTree, OpenErro
     Ok(tree)
 }
 
+/// Whether the active chain can be gone on from under these rules and at this time (Core `node/chainstate.cpp`).
+fn check_stored(params: &ChainParams, tree: &BlockTree, now_s: u64) -> Result<(), OpenError> {
+    let segwit = params.activation.segwit;
+    let tip = tree.tip_node();
+    let mut active = (segwit..=tip.height).filter_map(|height| tree.active_at(height));
+    if active.any(|id| tree.get(id).is_without_witness()) {
+        return Err(OpenError::WitnessUnchecked { height: segwit });
+    }
+    if tip.height > 0 && u64::from(tip.header.time) > now_s.saturating_add(FUTURE_MAX_S) {
+        return Err(OpenError::FromTheFuture);
+    }
+    Ok(())
+}
+
+/// Core's `MAX_FUTURE_BLOCK_TIME` (`chain.h`).
+const FUTURE_MAX_S: u64 = 2 * 3600;
+
 fn store_config(config: &Config) -> StoreConfig {
     let mut store = StoreConfig::new(&config.datadir, config.params.disk_magic)
         .with_coin_memory(config.cache_bytes_max);
     store.block_file_bytes_max = config.block_file_bytes_max;
     store.discard_coins = config.rebuild_coins;
+    store.reindex = config.reindex;
     store
 }

@@ -19,7 +19,7 @@ use assay_wire::{BlockHash, Header};
 
 use crate::types::{Tip, big_endian};
 pub(crate) use node::{Node, NodeId};
-use node::{STATUS_FAILED, STATUS_VALID};
+use node::{STATUS_FAILED, STATUS_VALID, STATUS_WITHOUT_WITNESS};
 
 /// Which of two blocks is the better tip: more work, then the lower rank (Core's `CBlockIndexWorkComparator`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -238,6 +238,11 @@ impl BlockTree {
         let node = self.get_mut(id);
         node.undo = Some(undo);
         node.status |= STATUS_VALID;
+    }
+
+    /// Notes that a block was checked by the rules before segregated witness.
+    pub(crate) fn set_without_witness(&mut self, id: NodeId) {
+        self.get_mut(id).status |= STATUS_WITHOUT_WITNESS;
     }
 
     /// Marks a block and all that build on it as failed. Returns those that were not marked before, parents first.

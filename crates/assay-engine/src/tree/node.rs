@@ -18,6 +18,9 @@ pub(super) const STATUS_VALID: u32 = 1;
 /// A rule was broken by this block or by one that it builds on, or its owner declared it invalid (Core's
 /// `BLOCK_FAILED_VALID`, which has covered descendants too since 30.0).
 pub(super) const STATUS_FAILED: u32 = 2;
+/// It was checked by the rules before segregated witness, which may begin below it when the rules are changed (Core has the
+/// opposite, `BLOCK_OPT_WITNESS`; blocks of earlier versions have no mark and are taken as they are).
+pub(super) const STATUS_WITHOUT_WITNESS: u32 = 4;
 
 /// What is known of one block.
 #[derive(Clone, Debug)]
@@ -54,6 +57,11 @@ impl Node {
 
     pub(crate) fn is_failed(&self) -> bool {
         self.status & STATUS_FAILED != 0
+    }
+
+    /// Whether it was checked by the rules before segregated witness.
+    pub(crate) fn is_without_witness(&self) -> bool {
+        self.status & STATUS_WITHOUT_WITNESS != 0
     }
 
     /// Whether this block itself can be read.

@@ -1,17 +1,90 @@
-//! How far the index is.
+//! How far the index is, and where it finds transactions.
 
-use super::Job;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use assay_electrum::Index;
+use assay_electrum::index::{QueryError, Scope};
+use assay_wire::{BlockHash, Txid};
+
 use super::table::{ArgSpec, Kind, Method, Need, optional};
-use crate::jsonrpc::Json;
+use super::{Job, Node};
+use crate::jsonrpc::{Code, Json, RpcError};
+
+/// The index of a node, under the names that were asked for.
+pub(crate) struct ServedIndex {
+    pub(crate) index: Arc<Index>,
+    /// Whether `-txindex` asked for it.
+    pub(crate) is_tx_index: bool,
+}
+
+impl ServedIndex {
+    fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let electrum = (self.index.scope() == Scope::All).then_some(ELECTRUM);
+        self.is_tx_index.then_some(TXINDEX).into_iter().chain(electrum)
+    }
+}
+
+/// What the index says of a transaction.
+pub(super) enum Lookup {
+    /// There is no index.
+    NoIndex,
+    /// It is not in the index, which is still far behind the tip.
+    Behind,
+    /// It is not in any block of the active chain.
+    Missing,
+    /// It is in this block.
+    Found(BlockHash),
+}
+
+/// Looks a transaction up. An index that is just behind the tip gets there first, so that what has been confirmed before the
+/// call is found (Core `index/base.cpp`, `BlockUntilSyncedToCurrentChain`).
+pub(super) fn look_up(node: &Node<'_>, txid: &Txid) -> Result<Lookup, RpcError> {
+    let Some(served) = node.rpc.index.get() else { return Ok(Lookup::NoIndex) };
+    let is_ready = wait_for_index(node, &served.index);
+    let failed = |error: QueryError| {
+        tracing::error!("RPC call failed: {error}");
+        RpcError::new(Code::InternalError, error.to_string())
+    };
+    loop {
+        return match served.index.view().position(txid) {
+            Ok(Some(position)) => Ok(Lookup::Found(position.block)),
+            Ok(None) if is_ready => Ok(Lookup::Missing),
+            Ok(None) => Ok(Lookup::Behind),
+            Err(QueryError::Reorganised) => continue,
+            Err(error) => Err(failed(error)),
+        };
+    }
+}
+
+/// Waits for an index that is a few blocks behind, for a while; gives whether it is at the tip.
+fn wait_for_index(node: &Node<'_>, index: &Index) -> bool {
+    let deadline = Instant::now() + WAIT_MAX;
+    loop {
+        let tip = node.engine.tip();
+        let ours = index.tip();
+        if ours.is_some_and(|ours| ours.hash == tip.hash) {
+            return true;
+        }
+        let is_far = ours.is_none_or(|ours| ours.height.abs_diff(tip.height) > NEAR_BLOCKS);
+        let is_over = Instant::now() > deadline || node.context.interrupted();
+        if is_far || is_over {
+            return false;
+        }
+        thread::sleep(POLL);
+    }
+}
 
 pub(super) const GETINDEXINFO: Method = Method {
     name: "getindexinfo",
     category: "util",
-    about: "The state of the indexes that the node keeps. There is one, of scripts, where the node runs with --index.",
+    about: "The state of the indexes that the node keeps: of transactions with -txindex, and of scripts, which has the \
+            transactions too, with --index.",
     args: &[NAME],
     result: "\
 {                             (json object)
-  \"electrum\" : {              (json object) The index of scripts
+  \"name\" : {                  (json object) txindex or electrum
     \"synced\" : true|false,    (boolean) Whether it is at the tip
     \"best_block_height\" : n   (numeric) The height it has reached
   }
@@ -20,11 +93,12 @@ pub(super) const GETINDEXINFO: Method = Method {
     prepare: |_, args| {
         let name = args.optional_string(0)?.map(std::borrow::Cow::into_owned);
         Ok(Job::call(args, move |node, out| {
-            let is_wanted = name.as_deref().is_none_or(|name| name == INDEX_NAME);
             let mut object = Json::new(out).object();
-            if let Some(index) = node.rpc.index.get().filter(|_| is_wanted) {
-                let tip = index.tip();
-                let mut entry = object.key(INDEX_NAME).object();
+            let served = node.rpc.index.get();
+            let names = served.into_iter().flat_map(ServedIndex::names);
+            for one in names.filter(|one| name.as_deref().is_none_or(|name| name == *one)) {
+                let tip = served.and_then(|served| served.index.tip());
+                let mut entry = object.key(one).object();
                 let is_synced = tip.is_some_and(|tip| tip.hash == node.engine.tip().hash);
                 entry.key("synced").bool(is_synced);
                 entry.key("best_block_height").int(tip.map_or(0, |tip| tip.height));
@@ -38,4 +112,10 @@ pub(super) const GETINDEXINFO: Method = Method {
 
 const NAME: ArgSpec =
     optional("index_name", Kind::Text, Need::Optional, "Only the index of this name");
-const INDEX_NAME: &str = "electrum";
+const ELECTRUM: &str = "electrum";
+/// Core's `TxIndex` (`index/txindex.cpp`).
+const TXINDEX: &str = "txindex";
+/// An index that is further behind is being built.
+const NEAR_BLOCKS: u32 = 100;
+const WAIT_MAX: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(1);

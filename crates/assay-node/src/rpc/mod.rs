@@ -51,12 +51,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use assay_consensus::params::ChainParams;
-use assay_electrum::Index;
 use assay_engine::defect::{Point, point};
 use assay_engine::{Engine, EngineError};
 use tokio::sync::watch;
 
 use self::args::Args;
+pub(crate) use self::index::ServedIndex;
 use crate::jsonrpc::{CallContext, Code, Handler, Params, RpcError};
 use crate::p2p::Network;
 
@@ -70,7 +70,7 @@ pub(crate) struct Rpc {
     /// Empty while the node starts.
     engine: OnceLock<Arc<Engine>>,
     /// Empty where there is none.
-    index: OnceLock<Arc<Index>>,
+    index: OnceLock<ServedIndex>,
     /// Empty where there are none.
     network: OnceLock<Network>,
     started: Instant,
@@ -159,7 +159,7 @@ impl Rpc {
     }
 
     /// From now on there is an index to tell of.
-    pub(crate) fn set_index(&self, index: Arc<Index>) {
+    pub(crate) fn set_index(&self, index: ServedIndex) {
         assert!(self.index.set(index).is_ok(), "the index is opened once");
     }
 

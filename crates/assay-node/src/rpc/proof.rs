@@ -8,6 +8,7 @@ use assay_wire::{BlockHash, Header, OutPoint, Txid, encode};
 
 use super::args::{self, Args};
 use super::blocks::{parse, read_block};
+use super::index::{Lookup, look_up};
 use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, bad_key, block_not_found, engine_failed};
 use crate::jsonrpc::{Code, Json, RpcError, Value};
@@ -16,7 +17,7 @@ pub(super) const GETTXOUTPROOF: Method = Method {
     name: "gettxoutproof",
     category: "blockchain",
     about: "A proof that transactions are in a block. Without the block they are only found while one of their outputs is \
-            unspent.",
+            unspent, or with an index of transactions (-txindex).",
     args: &[
         required("txids", Kind::Array, "The transactions"),
         optional("blockhash", Kind::Hex, Need::Optional, "The block"),
@@ -76,7 +77,7 @@ fn get_proof(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }))
 }
 
-/// The block of the first of these transactions that has an unspent output.
+/// The block of the first of these transactions that has an unspent output, or that the index has.
 fn find(node: &Node<'_>, txids: &BTreeSet<Txid>) -> Result<BlockHash, RpcError> {
     // Core looks at as many outputs as a block could hold.
     const OUTPUTS_MAX: u32 = (MAX_BLOCK_WEIGHT / (9 * 4)) as u32;
@@ -93,7 +94,10 @@ fn find(node: &Node<'_>, txids: &BTreeSet<Txid>) -> Result<BlockHash, RpcError> 
             }
         }
     }
-    Err(bad_key("Transaction not yet in block"))
+    match txids.first().map(|txid| look_up(node, txid)).transpose()? {
+        Some(Lookup::Found(block)) => Ok(block),
+        _ => Err(bad_key("Transaction not yet in block")),
+    }
 }
 
 fn verify(node: &Node<'_>, proof: &Proof, out: &mut Vec<u8>) -> Result<(), RpcError> {

@@ -98,10 +98,10 @@ fn is_mockable(params: &ChainParams) -> bool {
 
 /// The engine is done with a block or transaction when it answers; only the index follows later.
 fn wait_for_index(node: &Node<'_>) {
-    let Some(index) = node.rpc.index.get() else { return };
+    let Some(served) = node.rpc.index.get() else { return };
     let target = node.engine.tip();
     let is_behind = || {
-        let has_reached = index.tip().is_some_and(|tip| tip.hash == target.hash);
+        let has_reached = served.index.tip().is_some_and(|tip| tip.hash == target.hash);
         !has_reached && node.engine.tip().hash == target.hash
     };
     while is_behind() && !node.context.interrupted() {

@@ -1,9 +1,10 @@
 //! Transactions by id.
 
 use assay_consensus::params::ChainParams;
-use assay_wire::{BlockHash, Txid};
+use assay_wire::{BlockHash, Transaction, Txid};
 
 use super::blocks::{confirmations, parse, read_block, spent_by};
+use super::index::{Lookup, look_up};
 use super::table::{Kind, Method, Need, optional, required};
 use super::tx_json::{Spent, write_tx};
 use super::{Job, Node, engine_failed};
@@ -12,8 +13,8 @@ use crate::jsonrpc::{Code, Json, RpcError};
 pub(super) const GETRAWTRANSACTION: Method = Method {
     name: "getrawtransaction",
     category: "rawtransactions",
-    about: "A transaction of the mempool or, when a block is given, of that block: as hexadecimal data \
-            (verbosity 0), decoded (1), or also with its fee and the outputs it spends (2).",
+    about: "A transaction of the mempool, of a given block or, with an index of transactions (-txindex), of the active chain: \
+            as hexadecimal data (verbosity 0), decoded (1), or also with its fee and the outputs it spends (2).",
     args: &[
         required("txid", Kind::Hex, "The transaction id"),
         optional("verbosity|verbose", Kind::Verbosity, Need::Default("0"), "How much to show, 0 to 2"),
@@ -57,8 +58,8 @@ pub(super) const GETRAWTRANSACTION: Method = Method {
         let verbosity = args.verbosity(1, 0)?;
         let block = args.optional_block_hash(2, "parameter 3")?;
         Ok(Job::call(args, move |node, out| match block {
-            Some(block) => confirmed(node, &txid, &block, verbosity, out),
-            None => unconfirmed(node, &txid, verbosity, out),
+            Some(block) => confirmed(node, &txid, (&block, true), verbosity, out),
+            None => find(node, &txid, verbosity, out),
         }))
     },
 };
@@ -69,37 +70,46 @@ fn is_genesis_coinbase(params: &ChainParams, txid: &Txid) -> bool {
     root == Some(&txid.0)
 }
 
-fn unconfirmed(
-    node: &Node<'_>,
-    txid: &Txid,
-    verbosity: i32,
-    out: &mut Vec<u8>,
-) -> Result<(), RpcError> {
-    let missing = || {
-        RpcError::new(
-            Code::InvalidAddressOrKey,
-            "No such mempool transaction. Use -txindex or provide a block hash to enable \
-             blockchain transaction queries. Use gettransaction for wallet transactions.",
-        )
-    };
-    let tx = node.engine.mempool_tx(txid).ok_or_else(missing)?;
-    if verbosity <= 0 {
-        Json::new(out).hex(tx.bytes());
+/// Looks in the mempool first, as Core does.
+fn find(node: &Node<'_>, txid: &Txid, verbosity: i32, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    if let Some(tx) = node.engine.mempool_tx(txid) {
+        unconfirmed(node, &tx, verbosity, out);
         return Ok(());
     }
+    let why = match look_up(node, txid)? {
+        Lookup::Found(block) => return confirmed(node, txid, (&block, false), verbosity, out),
+        Lookup::NoIndex => {
+            "No such mempool transaction. Use -txindex or provide a block hash to enable \
+             blockchain transaction queries. Use gettransaction for wallet transactions."
+        }
+        Lookup::Behind => {
+            "No such mempool transaction. Blockchain transactions are still in the process of being indexed. Use \
+             gettransaction for wallet transactions."
+        }
+        Lookup::Missing => {
+            "No such mempool or blockchain transaction. Use gettransaction for wallet transactions."
+        }
+    };
+    Err(RpcError::new(Code::InvalidAddressOrKey, why))
+}
+
+fn unconfirmed(node: &Node<'_>, tx: &Transaction, verbosity: i32, out: &mut Vec<u8>) {
+    if verbosity <= 0 {
+        Json::new(out).hex(tx.bytes());
+        return;
+    }
     let mut object = Json::new(out).object();
-    if let Some(entry) = node.engine.mempool_entry(txid) {
+    if let Some(entry) = node.engine.mempool_entry(&tx.view().txid()) {
         object.key("vsize_adjusted").int(entry.vsize);
     }
     write_tx(&node.rpc.params, tx.view(), Spent::Unknown, &mut object);
     object.end();
-    Ok(())
 }
 
 fn confirmed(
     node: &Node<'_>,
     txid: &Txid,
-    hash: &BlockHash,
+    (hash, is_given): (&BlockHash, bool),
     verbosity: i32,
     out: &mut Vec<u8>,
 ) -> Result<(), RpcError> {
@@ -125,7 +135,9 @@ fn confirmed(
     };
     let spent = spent_by(spent.as_deref(), index).map_or(Spent::Unknown, Spent::Show);
     let mut object = Json::new(out).object();
-    object.key("in_active_chain").bool(entry.in_active_chain);
+    if is_given {
+        object.key("in_active_chain").bool(entry.in_active_chain);
+    }
     write_tx(&node.rpc.params, tx, spent, &mut object);
     object.key("blockhash").text(hash);
     if entry.in_active_chain {

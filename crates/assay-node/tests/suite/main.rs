@@ -8,6 +8,7 @@ mod mining;
 mod node;
 mod p2p;
 mod process;
+mod reindex;
 mod relay;
 mod support;
 mod sync;

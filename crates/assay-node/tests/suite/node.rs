@@ -16,7 +16,7 @@ use crate::chain::{SUBSIDY, block, block_paying, regtest_genesis, spend};
 use crate::support::Client;
 
 pub(crate) struct Fixture {
-    node: Node,
+    pub(crate) node: Node,
     client: Client,
     pub(crate) dir: TempDir,
     /// The active chain, genesis first.

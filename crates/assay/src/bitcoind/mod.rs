@@ -20,10 +20,12 @@ mod settings;
 mod stored;
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use assay_engine::OpenError;
 use assay_node::{LogError, NodeError};
 
 use self::config::Loaded;
@@ -33,6 +35,21 @@ use crate::output;
 
 /// What texts in Core's words call the program.
 const CLIENT_NAME: &str = "Assay";
+
+/// Why a chain cannot be opened that building it again helps (Core `init.cpp`).
+#[derive(Debug)]
+struct Question(String);
+
+impl std::error::Error for Question {}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.\nPlease restart with -reindex or -reindex-chainstate to recover.", self.0)
+    }
+}
+
+/// An option of Core's tests.
+const REINDEX_AFTER_FAILURE: &str = "reindex_after_failure_noninteractive_yes";
 
 /// Whether the program was started under the name of Core's.
 pub(crate) fn is_called(program: &OsStr) -> bool {
@@ -45,7 +62,9 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&format!("Error: {}", output::explain(&error)));
+            // What Core asks the user about is printed as it is.
+            let prefix = if error.is::<Question>() { "" } else { "Error: " };
+            output::complain(&format!("{prefix}{}", output::explain(&error)));
             ExitCode::FAILURE
         }
     }
@@ -68,7 +87,18 @@ fn start(arguments: impl IntoIterator<Item = OsString>) -> anyhow::Result<()> {
     for line in node::log_first(&mut config, notes) {
         output::complain(&line);
     }
-    assay_node::run(&config).map_err(in_words_of_core)
+    let retries = loaded.settings.list("test").iter().any(|option| option == REINDEX_AFTER_FAILURE);
+    match assay_node::run(&config) {
+        // Core asks the user there; its tests answer in advance.
+        Err(NodeError::Open { source: OpenError::UnknownCoinTip { .. }, .. }) if retries => {
+            config.reindex = true;
+            // The log is open already.
+            config.log = None;
+            assay_node::run(&config)
+        }
+        other => other,
+    }
+    .map_err(in_words_of_core)
 }
 
 fn texts(arguments: impl IntoIterator<Item = OsString>) -> anyhow::Result<Vec<String>> {
@@ -92,6 +122,13 @@ fn in_words_of_core(error: NodeError) -> anyhow::Error {
         NodeError::Log(LogError::File { path, source }) => {
             anyhow!("Could not open debug log file {}: {source}", path.display())
         }
+        NodeError::Open { source: OpenError::UnknownCoinTip { .. }, .. } => {
+            Question("Error initializing block database".to_owned()).into()
+        }
+        NodeError::Open {
+            source: error @ (OpenError::WitnessUnchecked { .. } | OpenError::FromTheFuture),
+            ..
+        } => Question(error.to_string()).into(),
         other => other.into(),
     }
 }

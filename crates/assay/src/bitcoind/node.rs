@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use assay_node::http::Whitelist;
-use assay_node::{LogConfig, NodeConfig, P2pConfig};
+use assay_node::{LogConfig, NodeConfig, Notify, P2pConfig};
 
 use super::config::Loaded;
 use super::logging;
@@ -137,6 +137,12 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     config.cache_bytes_max = Some((cache_mib.unsigned_abs() as usize) << 20);
     config.threads = threads(settings.int("par").unwrap_or(0));
     config.rebuild_coins = settings.flag("reindex-chainstate").unwrap_or(false);
+    config.reindex = settings.flag("reindex").unwrap_or(false);
+    config.load_blocks = settings.list("loadblock").into_iter().map(PathBuf::from).collect();
+    let height = settings.int("stopatheight").map(not_negative).filter(|height| *height > 0);
+    config.stop_at_height = height.map(|height| u32::try_from(height).unwrap_or(u32::MAX));
+    config.notify = notify(settings);
+    config.tx_index = settings.flag("txindex").unwrap_or(false);
     config.tip_age_max_s = settings.int("maxtipage").map(not_negative);
     if let Some(time_s) = settings.int("mocktime") {
         let Ok(time_s) = u32::try_from(time_s) else {
@@ -148,6 +154,16 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
         config.block_file_bytes_max = Some(FAST_PRUNE_BYTES);
     }
     Ok(())
+}
+
+/// Commands on events.
+fn notify(settings: &Settings) -> Notify {
+    let command = |name| settings.text(name).filter(|text| !text.is_empty());
+    Notify {
+        startup: command("startupnotify"),
+        shutdown: settings.list("shutdownnotify"),
+        block: command("blocknotify"),
+    }
 }
 
 /// Threads that verify scripts; `None` for one per core.

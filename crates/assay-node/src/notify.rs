@@ -1,0 +1,128 @@
+//! Commands of the node's owner, run by the shell on events, and the height to stop at (Core `init.cpp`).
+//!
+//! No command holds the node up: each has a thread of its own. So that one that never ends cannot use the machine up, there
+//! are 64 at once at most, and more are left out with a warning.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+
+use assay_engine::{Engine, Tip};
+use tokio::sync::watch;
+
+use crate::config::{NodeConfig, Notify};
+
+/// Runs what is to be run when the node has started.
+pub(crate) fn started(notify: &Notify) {
+    if let Some(command) = &notify.startup {
+        run_aside(command.clone());
+    }
+}
+
+/// Runs what is to be run when the node stops, all at once, and waits for it.
+pub(crate) fn stopping(notify: &Notify) {
+    let run = |command: &String| start(command.clone(), || ());
+    let running: Vec<_> = notify.shutdown.iter().filter_map(run).collect();
+    for thread in running {
+        // A panic has ended the process.
+        let _ = thread.join();
+    }
+}
+
+/// Follows the tip, where somebody wants to know of it, until the engine closes.
+pub(crate) fn watch_tip(
+    config: &NodeConfig,
+    engine: &Arc<Engine>,
+    stop: watch::Sender<bool>,
+) -> std::io::Result<Option<JoinHandle<()>>> {
+    let watch = Watch {
+        engine: Arc::clone(engine),
+        command: config.notify.block.clone(),
+        stop_at: config.stop_at_height,
+        stop,
+    };
+    if watch.command.is_none() && watch.stop_at.is_none() {
+        return Ok(None);
+    }
+    thread::Builder::new().name("notify".to_owned()).spawn(move || watch.run()).map(Some)
+}
+
+struct Watch {
+    engine: Arc<Engine>,
+    command: Option<String>,
+    stop_at: Option<u32>,
+    stop: watch::Sender<bool>,
+}
+
+impl Watch {
+    fn run(&self) {
+        let mut seen = self.engine.tip();
+        loop {
+            if self.stop_at.is_some_and(|height| seen.height >= height) {
+                tracing::info!("Stopping at height {}, as -stopatheight asks for", seen.height);
+                self.stop.send_replace(true);
+                return;
+            }
+            let tip = self.engine.wait_for_tip_change(seen.hash, None);
+            if self.engine.is_shutting_down() {
+                return;
+            }
+            self.tell(&seen, &tip);
+            seen = tip;
+        }
+    }
+
+    /// Runs the command for the tip, and before it for those that came in between, as far as they are on the active chain.
+    fn tell(&self, before: &Tip, tip: &Tip) {
+        let Some(command) = &self.command else { return };
+        if self.engine.is_initial_block_download() {
+            return;
+        }
+        let is_above = self.engine.block_hash_at(before.height) == Some(before.hash);
+        let first = if is_above { before.height + 1 } else { tip.height };
+        let first = first.max(tip.height.saturating_sub(BETWEEN_MAX));
+        let between = (first..tip.height).filter_map(|height| self.engine.block_hash_at(height));
+        for hash in between.chain([tip.hash]) {
+            run_aside(command.replace("%s", &hash.to_string()));
+        }
+    }
+}
+
+/// Runs a command on a thread of its own, unless too many are running.
+fn run_aside(command: String) {
+    static RUNNING: AtomicUsize = AtomicUsize::new(0);
+    if RUNNING.fetch_add(1, Ordering::Relaxed) >= RUNNING_MAX {
+        RUNNING.fetch_sub(1, Ordering::Relaxed);
+        tracing::warn!("not run, since {RUNNING_MAX} commands have not ended: {command}");
+        return;
+    }
+    let end = || {
+        RUNNING.fetch_sub(1, Ordering::Relaxed);
+    };
+    if start(command, end).is_none() {
+        end();
+    }
+}
+
+fn start(command: String, end: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+    let named = thread::Builder::new().name("command".to_owned());
+    let thread = named.spawn(move || {
+        run(&command);
+        end();
+    });
+    thread.inspect_err(|error| tracing::warn!("cannot start a thread: {error}")).ok()
+}
+
+fn run(command: &str) {
+    match Command::new("/bin/sh").arg("-c").arg(command).status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => tracing::warn!("runCommand error: system({command}) returned {status}"),
+        Err(error) => tracing::warn!("cannot run {command}: {error}"),
+    }
+}
+
+/// Commands at once.
+const RUNNING_MAX: usize = 64;
+/// Blocks between two tips that the command is run for.
+const BETWEEN_MAX: u32 = 32;

@@ -1,0 +1,110 @@
+//! Index and coins built again from block files, blocks from other files, and commands on events.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::node::Fixture;
+
+fn stored(f: &Fixture, name: &str) -> std::path::PathBuf {
+    f.dir.path().join("regtest/blocks").join(name)
+}
+
+#[test]
+fn blocks_are_found_again_where_they_are_in_whatever_order() {
+    let mut f = Fixture::new();
+    f.mature();
+    let tip = f.blocks.last().unwrap().hash().to_string();
+    let path = stored(&f, "blk00000.dat");
+    let bytes = fs::metadata(&path).unwrap().len();
+    let mut f = f.restart(|config| config.reindex = true);
+    assert_eq!(f.call("getbestblockhash", &json!([])), tip);
+    assert!(!stored(&f, "reindexing").exists());
+    assert_eq!(fs::metadata(&path).unwrap().len(), bytes, "nothing was written twice");
+
+    // Two blocks change places, with garbage and zeros around, as Core's files may have them.
+    let file = fs::read(&path).unwrap();
+    let length =
+        |at: usize| 8 + u32::from_le_bytes(file[at + 4..at + 8].try_into().unwrap()) as usize;
+    let (first, second) = (length(0), length(length(0)));
+    let mut swapped = vec![0xfa, 0xbf, 7];
+    swapped.extend_from_slice(&file[first..first + second]);
+    swapped.extend_from_slice(&[0; 99]);
+    swapped.extend_from_slice(&file[..first]);
+    swapped.extend_from_slice(&file[first + second..]);
+    swapped.extend_from_slice(&[0; 5000]);
+    let mut f = f.restart(|config| {
+        fs::write(&path, &swapped).unwrap();
+        config.reindex = true;
+    });
+    assert_eq!(f.call("getbestblockhash", &json!([])), tip);
+    f.mine(&[]);
+    f.mine(&[]);
+    let tip = f.blocks.last().unwrap().hash().to_string();
+    let mut f = f.restart(|_| ());
+    assert_eq!(f.call("getbestblockhash", &json!([])), tip);
+    assert_eq!(f.call("verifychain", &json!([4, 0])), true);
+}
+
+#[test]
+fn an_interrupted_reindex_goes_on_and_one_that_had_just_begun_starts_again() {
+    let mut f = Fixture::new();
+    f.mature();
+    let tip = f.blocks.last().unwrap().hash().to_string();
+    for (mark, is_whole) in [("reindex.begun", true), ("reindexing", false), ("reindexing", true)] {
+        let path = stored(&f, mark);
+        f = f.restart(|_| {
+            fs::write(&path, []).unwrap();
+            if !is_whole {
+                // As if the index had been removed, and nothing read yet.
+                fs::remove_dir_all(path.with_file_name("index")).unwrap();
+                fs::remove_dir_all(path.with_file_name("../chainstate")).unwrap();
+            }
+        });
+        assert_eq!(f.call("getbestblockhash", &json!([])), tip);
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn blocks_of_other_files_are_taken_in_and_a_missing_file_is_passed_over() {
+    let mut f = Fixture::new();
+    f.mature();
+    let file = stored(&f, "blk00000.dat");
+    let g = Fixture::new();
+    let mut g = g.restart(|config| {
+        config.load_blocks = vec!["/nowhere/at/all".into(), file.clone()];
+    });
+    assert_eq!(g.call("getblockcount", &json!([])), 100);
+    let tip = f.call("getbestblockhash", &json!([]));
+    assert_eq!(g.call("getbestblockhash", &json!([])), tip);
+}
+
+#[test]
+fn commands_are_run_on_events_and_a_node_stops_at_its_height() {
+    let f = Fixture::new();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let mut f = f.restart(|config| {
+        config.notify.startup = Some(format!("touch {}", path("started").display()));
+        config.notify.block = Some(format!("touch {}/%s", dir.path().display()));
+        config.notify.shutdown = vec![format!("touch {}", path("stopped").display())];
+        config.tip_age_max_s = Some(1 << 40);
+    });
+    let wait = |name: &str| {
+        while !path(name).exists() {
+            thread::sleep(Duration::from_millis(2));
+        }
+    };
+    wait("started");
+    for _ in 0..3 {
+        f.mine(&[]);
+        wait(&f.blocks.last().unwrap().hash().to_string());
+    }
+    assert!(!path("stopped").exists());
+    let f = f.restart(|config| config.stop_at_height = Some(3));
+    assert!(path("stopped").exists(), "the node waits for it");
+    f.node.wait().unwrap();
+}
