@@ -73,7 +73,9 @@ impl Engine {
             return;
         }
         let mut state = self.lock();
-        txids.iter().for_each(|(txid, is_new)| state.mempool.hand_in(*txid, *is_new));
+        for (txid, is_new) in txids {
+            state.mempool.hand_in(*txid, *is_new);
+        }
     }
 
     /// A peer has fetched a transaction: others will have it from there.

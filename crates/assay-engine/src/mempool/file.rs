@@ -121,7 +121,9 @@ pub(crate) fn write(
                 }
                 if key.is_some() {
                     encode::compact_size(&mut chunk, unbroadcast.len() as u64);
-                    unbroadcast.iter().for_each(|txid| chunk.extend_from_slice(&txid.0));
+                    for txid in &unbroadcast {
+                        chunk.extend_from_slice(&txid.0);
+                    }
                 }
                 is_done = true;
             }

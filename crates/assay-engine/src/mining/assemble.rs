@@ -237,6 +237,7 @@ mod tests {
                 verified: Flags::NONE,
                 sigchecks,
                 order: 0,
+                was_confirmed: false,
                 usage_bytes: 0,
                 depends_on_height: false,
                 lock_points: None,

@@ -16,7 +16,7 @@ use super::outbox::Request;
 use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
 use super::sync::log_malformed;
-use super::txs::is_tx;
+use super::txs::{Relay, is_tx};
 
 /// Why a connection is over.
 #[derive(Debug, thiserror::Error)]
@@ -269,10 +269,8 @@ impl Intake<'_> {
                 self.peer.with_facts(|facts| facts.min_fee_sat_per_kvb = *rate);
             }
             Message::WtxidRelay => self.name_wtxids()?,
-            Message::Mempool => {
-                if self.peer.permissions.has(Permissions::MEMPOOL) {
-                    self.peer.with_relay(|relay| relay.want_all());
-                }
+            Message::Mempool if self.peer.permissions.has(Permissions::MEMPOOL) => {
+                self.peer.with_relay(Relay::want_all);
             }
             Message::Tx(raw) => {
                 self.shared.tx_came(self.peer, raw).map_err(|()| Ended::Unwanted)?;

@@ -239,7 +239,7 @@ impl Shared {
     fn txs_to_ask(&self, peer: &Peer) -> Vec<Inventory> {
         let now_us = self.engine.clock().now_us();
         let mut table = self.txs.lock();
-        let (best, late) = table.requests.to_ask(peer.id, now_us);
+        let (best, late) = table.requests.next_for(peer.id, now_us);
         for (late_peer, id) in late {
             let hash = Txid(id.hash());
             tracing::debug!(

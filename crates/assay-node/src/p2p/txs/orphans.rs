@@ -186,7 +186,9 @@ impl Orphans {
         let wtxids: Vec<Wtxid> = share.order.iter().map(|(_, _, wtxid)| *wtxid).collect();
         let count = wtxids.len();
         tracing::debug!(target: "txpackages", "Erased {count} orphan transaction(s) from peer={peer}");
-        wtxids.iter().for_each(|wtxid| self.remove_announcement(wtxid, peer));
+        for wtxid in &wtxids {
+            self.remove_announcement(wtxid, peer);
+        }
         self.limit();
     }
 

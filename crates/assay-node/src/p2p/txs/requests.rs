@@ -68,7 +68,11 @@ impl Requests {
     }
 
     /// What a peer is to be asked for now, and who has let its time pass.
-    pub(super) fn to_ask(&mut self, peer: u64, now_us: u64) -> (Vec<RelayId>, Vec<(u64, RelayId)>) {
+    pub(super) fn next_for(
+        &mut self,
+        peer: u64,
+        now_us: u64,
+    ) -> (Vec<RelayId>, Vec<(u64, RelayId)>) {
         let late = self.advance(now_us);
         let best = self.best.range((peer, 0, [0; 32])..=(peer, u64::MAX, [u8::MAX; 32]));
         let ask = best.filter_map(|(_, _, hash)| self.find(hash, peer).map(|offer| offer.id));
@@ -98,8 +102,9 @@ impl Requests {
 
     /// A peer has gone.
     pub(super) fn left(&mut self, peer: u64) {
-        let announced = self.peers.get(&peer).map(|of| of.announced.iter().copied().collect());
-        for hash in announced.unwrap_or_else(Vec::new) {
+        let announced = self.peers.get(&peer).map(|of| &of.announced);
+        let announced: Vec<Hash> = announced.into_iter().flatten().copied().collect();
+        for hash in announced {
             if let Some(offer) = self.find(&hash, peer).copied() {
                 self.unlink(&offer);
                 let others = self.offers.get_mut(&hash).expect("it was found there");
@@ -230,8 +235,10 @@ mod tests {
     }
 
     fn ask(requests: &mut Requests, peer: u64, now_us: u64) -> Vec<RelayId> {
-        let (ask, _) = requests.to_ask(peer, now_us);
-        ask.iter().for_each(|id| requests.asked(peer, &id.hash(), now_us + 60));
+        let (ask, _) = requests.next_for(peer, now_us);
+        for id in &ask {
+            requests.asked(peer, &id.hash(), now_us + 60);
+        }
         ask
     }
 
@@ -245,7 +252,7 @@ mod tests {
         assert_eq!(ask(&mut requests, 2, 12), [id(1)]);
         assert_eq!((requests.asked_count(2), requests.count(2)), (1, 1));
         assert!(ask(&mut requests, 1, 71).is_empty() && ask(&mut requests, 2, 71).is_empty());
-        let (ask_now, late) = requests.to_ask(1, 72);
+        let (ask_now, late) = requests.next_for(1, 72);
         assert_eq!((ask_now, late), (vec![id(1)], vec![(2, id(1))]));
         requests.answered(1, &id(1).hash());
         assert!(requests.offers.is_empty() && requests.due.is_empty() && requests.best.is_empty());

@@ -254,7 +254,9 @@ impl Shared {
     /// The same for all peers.
     pub(in super::super) fn reconsider_all(&self) {
         let peers = self.txs.lock().orphans.peers_with_due();
-        peers.into_iter().for_each(|peer| self.reconsider(peer));
+        for peer in peers {
+            self.reconsider(peer);
+        }
     }
 
     fn judge_package(&self, package: &Package) {
