@@ -151,6 +151,23 @@ impl Shared {
         }
     }
 
+    /// So many blocks have been connected: the patience with one peer that keeps the others waiting goes back to its least
+    /// (Core `net_processing.cpp`, `BlockConnected`).
+    pub(super) fn connected(&self, blocks: u32) {
+        let mut table = self.sync.lock();
+        for _ in 0..blocks {
+            let before_ms = table.stall_patience_ms;
+            if before_ms <= STALL_LEAST_MS {
+                return;
+            }
+            // Whole seconds, as Core keeps it.
+            let seconds = before_ms * 85 / 100_000;
+            table.stall_patience_ms = (seconds * 1000).max(STALL_LEAST_MS);
+            let seconds = table.stall_patience_ms / 1000;
+            tracing::debug!(target: "net", "Decreased stalling timeout to {seconds} seconds");
+        }
+    }
+
     /// Leaves a peer that keeps us waiting (Core `net_processing.cpp`, `SendMessages`).
     pub(super) fn leave_if_late(&self, peer: &Peer) {
         let now_ms = self.now_ms();
@@ -160,7 +177,14 @@ impl Shared {
         let Some(state) = table.peers.get(&peer.id) else { return };
         if state.stalling_since_ms.is_some_and(|since| now_ms > since + patience_ms) {
             // It may be us who are slow: the next one gets longer.
-            table.stall_patience_ms = (2 * patience_ms).min(STALL_MOST_MS);
+            let longer_ms = (2 * patience_ms).min(STALL_MOST_MS);
+            table.stall_patience_ms = longer_ms;
+            if longer_ms != patience_ms {
+                let seconds = longer_ms / 1000;
+                tracing::debug!(
+                    target: "net", "Increased stalling timeout temporarily to {seconds} seconds"
+                );
+            }
             tracing::info!("Peer is stalling block download, disconnecting peer={}", peer.id);
             return peer.close();
         }

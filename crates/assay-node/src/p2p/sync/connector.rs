@@ -70,8 +70,10 @@ pub(crate) fn run(shared: &Shared) {
             seen.set(connector.wait_for_more(before, GATHER));
             seen.get() > before
         };
+        let height = shared.engine.tip().height;
         match shared.engine.connect(wait) {
             Ok(report) => {
+                shared.connected(shared.engine.tip().height.saturating_sub(height));
                 if report.is_done {
                     connector.lock().judged = kept;
                 } else {

@@ -62,9 +62,8 @@ impl Relay {
     pub(super) fn name(&self, entry: &Inventory) -> Option<RelayId> {
         match entry.kind {
             InventoryKind::WTX if self.names_wtxids => Some(RelayId::Wtxid(Wtxid(entry.hash))),
-            InventoryKind::TX | InventoryKind::WITNESS_TX if !self.names_wtxids => {
-                Some(RelayId::Txid(Txid(entry.hash)))
-            }
+            InventoryKind::TX if !self.names_wtxids => Some(RelayId::Txid(Txid(entry.hash))),
+            InventoryKind::WITNESS_TX => Some(RelayId::Txid(Txid(entry.hash))),
             _ => None,
         }
     }

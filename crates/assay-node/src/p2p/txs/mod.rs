@@ -213,12 +213,13 @@ impl Shared {
         let now_us = self.engine.clock().now_us();
         let mut seen = HashSet::new();
         let mut table = self.txs.lock();
-        for entry in entries.iter().filter(|entry| seen.insert(entry.hash)) {
-            let Some(id) = peer.with_relay(|relay| relay.name(entry)) else { continue };
+        for entry in entries {
+            let id = peer.with_relay(|relay| relay.name(entry));
+            let Some(id) = id.filter(|_| seen.insert(entry.hash)) else { continue };
             peer.with_relay(|relay| relay.known.insert(&entry.hash));
             if !is_syncing {
                 let is_known = table.announced(peer.id, id, now_us, self);
-                let (kind, state) = (kind_name(&id), if is_known { "have" } else { "new" });
+                let (kind, state) = (entry.kind, if is_known { "have" } else { "new" });
                 tracing::debug!(
                     target: "net", "got inv: {kind} {} {state} peer={}", Txid(entry.hash), peer.id
                 );
