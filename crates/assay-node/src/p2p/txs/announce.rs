@@ -143,7 +143,7 @@ impl Shared {
         } else {
             self.engine.relay_order(&waiting)
         };
-        let least = peer.facts().min_fee_sat_per_kvb;
+        let least = peer.with_facts(|facts| facts.min_fee_sat_per_kvb);
         let entries = peer.with_relay(|relay| {
             relay.announced_until = moment;
             let mut entries = Vec::new();
@@ -175,7 +175,7 @@ impl Shared {
 
     /// Says which fee rate transactions have at least that are worth announcing to us (BIP133).
     fn send_fee_filter(&self, peer: &Peer) {
-        let is_old = peer.facts().version < FEE_FILTER_VERSION;
+        let is_old = peer.with_facts(|facts| facts.version) < FEE_FILTER_VERSION;
         if self.config.blocks_only || is_old || peer.permissions.has(Permissions::FORCE_RELAY) {
             return;
         }

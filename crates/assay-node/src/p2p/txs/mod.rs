@@ -215,7 +215,7 @@ impl Shared {
         let mut table = self.txs.lock();
         for entry in entries {
             let id = peer.with_relay(|relay| relay.name(entry));
-            let Some(id) = id.filter(|_| seen.insert(entry.hash)) else { continue };
+            let Some(id) = id.filter(|id| seen.insert(*id)) else { continue };
             peer.with_relay(|relay| relay.known.insert(&entry.hash));
             if !is_syncing {
                 let is_known = table.announced(peer.id, id, now_us, self);
@@ -247,7 +247,7 @@ impl Shared {
                 target: "net", "timeout of inflight {} {hash} from peer={late_peer}", kind_name(&id)
             );
         }
-        let has_witnesses = peer.facts().services & NODE_WITNESS != 0;
+        let has_witnesses = peer.with_facts(|facts| facts.services) & NODE_WITNESS != 0;
         let mut entries = Vec::new();
         for id in best {
             let hash = id.hash();

@@ -155,10 +155,15 @@ impl Orphans {
         Some(Arc::clone(&orphan.tx))
     }
 
+    /// Whether a peer has some that are due.
+    pub(super) fn has_due(&self, peer: u64) -> bool {
+        let last = self.peers.get(&peer).and_then(|share| share.order.last());
+        last.is_some_and(|(is_due, ..)| *is_due)
+    }
+
     /// Peers that have some that are due.
     pub(super) fn peers_with_due(&self) -> Vec<u64> {
-        let has_due = |share: &Share| share.order.last().is_some_and(|(is_due, ..)| *is_due);
-        self.peers.iter().filter(|(_, share)| has_due(share)).map(|(peer, _)| *peer).collect()
+        self.peers.keys().copied().filter(|peer| self.has_due(*peer)).collect()
     }
 
     /// Children of a transaction that the same peer has announced: due ones first, then the latest.
@@ -279,3 +284,102 @@ const PEER_WEIGHT: u64 = 404_000;
 /// Announcements of all peers, and a point for every ten inputs (Core `DEFAULT_MAX_ORPHANAGE_LATENCY_SCORE`).
 const SCORE_MAX: u64 = 3000;
 const INPUTS_PER_POINT: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use assay_testkit::chain::TxBuilder;
+    use assay_wire::Encoding;
+
+    use super::*;
+
+    /// Spends outputs of the transaction called `parent`, from `first` on; `script_bytes` make it heavy.
+    fn tx(parent: u8, first: u32, inputs: u32, script_bytes: usize) -> Arc<Transaction> {
+        let mut tx = TxBuilder::new(2);
+        for vout in first..first + inputs {
+            let txid = Txid([parent; 32]);
+            tx = tx.spend(OutPoint { txid, vout }, &[], u32::MAX);
+        }
+        let raw = tx.output(1, &vec![0x51; script_bytes]).bytes();
+        Arc::new(Transaction::parse(raw, Encoding::Segwit).unwrap())
+    }
+
+    fn wtxid(tx: &Transaction) -> Wtxid {
+        tx.view().wtxid()
+    }
+
+    /// Everything that is kept twice agrees, and the bounds hold.
+    fn check(orphans: &Orphans) {
+        let all = || orphans.by_wtxid.values();
+        assert_eq!(orphans.weight, all().map(|orphan| orphan.weight).sum::<u64>());
+        assert_eq!(orphans.input_score, all().map(|orphan| orphan.input_score).sum::<u64>());
+        let announcements: usize = all().map(|orphan| orphan.announcers.len()).sum();
+        assert_eq!(orphans.announcements, announcements as u64);
+        let in_shares: usize = orphans.peers.values().map(|share| share.order.len()).sum();
+        assert_eq!(in_shares, announcements);
+        for share in orphans.peers.values() {
+            let of_share = || share.order.iter().map(|(_, _, wtxid)| &orphans.by_wtxid[wtxid]);
+            assert_eq!(share.weight, of_share().map(|orphan| orphan.weight).sum::<u64>());
+            let score: u64 = of_share().map(|orphan| 1 + orphan.input_score).sum();
+            assert_eq!(share.score, score);
+        }
+        let spent: usize = all().map(|orphan| orphan.tx.view().input_count()).sum();
+        assert_eq!(orphans.spenders.values().map(BTreeSet::len).sum::<usize>(), spent);
+        assert!(!orphans.is_over());
+    }
+
+    #[test]
+    fn who_floods_loses_its_own() {
+        let mut orphans = Orphans::default();
+        let quiet: Vec<_> = (0..20).map(|vout| tx(1, vout, 1, 1)).collect();
+        for tx in &quiet {
+            assert!(orphans.add(tx, wtxid(tx), 1));
+        }
+        for vout in 0..4000 {
+            let small = tx(2, vout, 1, 1);
+            orphans.add(&small, wtxid(&small), 2);
+        }
+        check(&orphans);
+        for vout in 0..20 {
+            // Heavy ones, and such with many inputs.
+            let heavy = tx(3, vout, 1, 90_000);
+            orphans.add(&heavy, wtxid(&heavy), 3);
+            let wide = tx(4, vout * 1000, 1000, 1);
+            orphans.add(&wide, wtxid(&wide), 4);
+            check(&orphans);
+        }
+        assert!(quiet.iter().all(|tx| orphans.have_from(&wtxid(tx), 1)), "it keeps its share");
+        assert!(!orphans.add(&tx(5, 0, 1, 100_000), Wtxid([5; 32]), 5), "no block would relay it");
+        for peer in 1..=4 {
+            orphans.left(peer);
+            check(&orphans);
+        }
+        assert!(orphans.is_empty() && orphans.spenders.is_empty() && orphans.peers.is_empty());
+    }
+
+    #[test]
+    fn children_are_due_once_with_one_of_their_peers() {
+        let mut orphans = Orphans::default();
+        let parent = tx(1, 0, 1, 1);
+        let view = parent.view();
+        let raw = TxBuilder::new(2).spend(OutPoint { txid: view.txid(), vout: 0 }, &[], 0);
+        let child = Transaction::parse(raw.output(1, &[0x51]).bytes(), Encoding::Segwit).unwrap();
+        let child = Arc::new(child);
+        assert!(orphans.add(&child, wtxid(&child), 1));
+        assert!(!orphans.add(&child, wtxid(&child), 2), "it is here already");
+        assert!(orphans.peers_with_due().is_empty());
+        orphans.parent_came(&parent);
+        orphans.parent_came(&parent);
+        let due = orphans.peers_with_due();
+        assert_eq!(due.len(), 1);
+        assert_eq!(orphans.take_due(due[0]).as_deref().map(wtxid), Some(wtxid(&child)));
+        assert!(orphans.take_due(due[0]).is_none() && orphans.peers_with_due().is_empty());
+        for peer in [1, 2] {
+            assert_eq!(orphans.children_from(&view.txid(), peer).len(), 1);
+        }
+        check(&orphans);
+        let spent = child.view().inputs().map(|input| input.prevout);
+        orphans.block_spent(spent);
+        assert!(orphans.is_empty());
+        check(&orphans);
+    }
+}

@@ -228,6 +228,10 @@ impl Shared {
 
     fn reconsider(&self, peer: u64) {
         for _ in 0..RECONSIDERED_AT_ONCE {
+            // Mostly there is none, and then nobody waits for a judgement under way.
+            if !self.txs.lock().orphans.has_due(peer) {
+                return;
+            }
             let _judging = self.txs.judging.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(tx) = self.txs.lock().orphans.take_due(peer) else { return };
             let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
