@@ -66,8 +66,9 @@ pub use deferred::{
     Schnorr, backend_name, default_script_batch,
 };
 pub use engine::{
-    ArchivedBlock, BlockFault, ConnectReport, DeploymentInfo, Engine, FaultKind, FetchPlan,
-    FetchWish, HeaderPlace, HeadersError, Imported, Taken, TemplateError, Wanted, WorkShown,
+    ArchivedBlock, BlockFault, BranchStart, ConnectReport, DeploymentInfo, Engine, FaultKind,
+    FetchPlan, FetchWish, HeaderPlace, HeadersError, Imported, Taken, TemplateError, Wanted,
+    WorkShown,
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 #[cfg(fuzzing)]

@@ -46,7 +46,7 @@ pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
 pub use import::Imported;
 pub use mining::{DeploymentInfo, TemplateError};
 pub use serve::ArchivedBlock;
-pub use take::{BlockFault, ConnectReport, FaultKind, HeadersError, Taken, WorkShown};
+pub use take::{BlockFault, BranchStart, ConnectReport, FaultKind, HeadersError, Taken, WorkShown};
 
 /// A validating engine over one chain in one folder.
 ///

@@ -6,8 +6,10 @@
 use std::time::{Duration, Instant};
 
 use assay_consensus::block::BlockError;
+use assay_consensus::chain::Ancestors;
 use assay_consensus::header::{HeaderError, check_header};
 use assay_consensus::pow::block_work;
+use assay_consensus::uint256::U256;
 use assay_wire::{Block, BlockHash, Header, ParseError};
 
 use rayon::ThreadPool;
@@ -243,21 +245,55 @@ impl Engine {
         *chain_work > big_endian(self.chain.params().minimum_chain_work)
     }
 
-    /// Whether the block of `header` would give its branch enough work to be kept unasked: that of the tip a day ago, and the
-    /// minimum of the chain (Core `net_processing.cpp`, `GetAntiDoSWorkThreshold`).
+    /// Whether headers give their branch enough work to be kept unasked.
     pub fn shows_work(&self, headers: &[Header]) -> Option<WorkShown> {
+        let parent = self.branch_start(&headers.first()?.prev_block)?;
+        let claimed = headers
+            .iter()
+            .fold(parent.chain_work, |sum, header| sum.wrapping_add(block_work(header.bits)));
+        let is_enough = claimed >= self.work_threshold();
+        Some(if is_enough { WorkShown::Yes } else { WorkShown::No })
+    }
+
+    /// The work that a branch must have for its headers to be kept unasked: that of the tip a day ago, and the minimum of the
+    /// chain (Core `net_processing.cpp`, `GetAntiDoSWorkThreshold`).
+    pub fn work_threshold(&self) -> U256 {
         let state = self.lock_tree();
-        let parent = state.tree.find(&headers.first()?.prev_block)?;
-        let claimed = headers.iter().fold(state.tree.get(parent).chain_work, |sum, header| {
-            sum.wrapping_add(block_work(header.bits))
-        });
         let tip = state.tree.tip_node();
         let day = block_work(tip.header.bits).wrapping_mul_u32(144);
         let near_tip =
             if tip.chain_work > day { tip.chain_work.wrapping_sub(day) } else { 0_u64.into() };
-        let threshold = near_tip.max(self.chain.params().minimum_chain_work);
-        Some(if claimed >= threshold { WorkShown::Yes } else { WorkShown::No })
+        near_tip.max(self.chain.params().minimum_chain_work)
     }
+
+    /// Where a branch of headers begins; `None` when that header is not known.
+    pub fn branch_start(&self, hash: &BlockHash) -> Option<BranchStart> {
+        let state = self.lock_tree();
+        let id = state.tree.find(hash)?;
+        let node = state.tree.get(id);
+        Some(BranchStart {
+            hash: *hash,
+            height: node.height,
+            bits: node.header.bits,
+            chain_work: node.chain_work,
+            median_time_past_s: state.tree.ancestors(id).median_time_past_at(node.height),
+        })
+    }
+}
+
+/// A header that others build on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchStart {
+    /// Its hash.
+    pub hash: BlockHash,
+    /// Its height.
+    pub height: u32,
+    /// Its target in compact form.
+    pub bits: u32,
+    /// Work of its branch up to it.
+    pub chain_work: U256,
+    /// Median time of the eleven headers up to it, seconds since 1970.
+    pub median_time_past_s: u32,
 }
 
 /// What came of [`Engine::connect`].

@@ -161,7 +161,7 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
     object.key("startingheight").int(facts.start_height);
     let sync = network.sync_facts(peer.id);
     let height = |height: Option<u32>| height.map_or(-1, i64::from);
-    object.key("presynced_headers").int(-1);
+    object.key("presynced_headers").int(height(sync.presynced_headers));
     object.key("synced_headers").int(height(sync.synced_headers));
     object.key("synced_blocks").int(height(sync.synced_blocks));
     let mut in_flight = object.key("inflight").array();

@@ -6,6 +6,7 @@ use assay_wire::{BlockHash, Header};
 
 use super::super::peers::{Connection, Peer};
 use super::super::permissions::Permissions;
+use super::presync::{Limits, Presync};
 use super::{PeerSync, Shared};
 
 impl Shared {
@@ -89,13 +90,20 @@ impl Shared {
 
     /// Headers from a peer, asked for or not (Core `net_processing.cpp`, `ProcessHeadersMessage`).
     pub(in super::super) fn headers_came(&self, peer: &Peer, headers: &[Header]) {
-        let Some(last) = headers.last() else {
-            self.with_state(peer, |state| state.asked_headers_ms = None);
+        if headers.is_empty() {
+            self.with_state(peer, |state| (state.asked_headers_ms, state.presync) = (None, None));
             return;
-        };
+        }
         if let Some(fault) = self.header_fault(headers) {
             return self.misbehaving(peer, fault);
         }
+        let is_full = headers.len() == HEADERS_MAX;
+        let continued = self.continue_presync(peer, headers);
+        let (headers, has_shown_work, asks_itself) = match &continued {
+            Some((released, is_going_on)) => (&released[..], true, *is_going_on),
+            None => (headers, false, false),
+        };
+        let Some(last) = headers.last() else { return };
         let last_hash = last.hash();
         if self.engine.header_place(&headers[0].prev_block).is_none() {
             return self.unconnected_headers(peer, headers[0], &last_hash);
@@ -106,10 +114,11 @@ impl Shared {
         let best = self.engine.best_header().hash;
         let is_ours =
             is_known && [tip, best].iter().any(|upper| self.engine.is_ancestor(&last_hash, upper));
-        let is_trusted = is_ours || peer.permissions.has(Permissions::NO_BAN);
+        let is_trusted = is_ours || has_shown_work || peer.permissions.has(Permissions::NO_BAN);
         if !is_trusted && self.engine.shows_work(headers) != Some(WorkShown::Yes) {
             return self.low_work_headers(peer, headers);
         }
+        let best_before = best;
         match self.engine.take_headers(headers) {
             Ok(()) => {}
             Err(HeadersError::Refused(fault)) => {
@@ -121,7 +130,60 @@ impl Shared {
                 return;
             }
         }
-        self.kept_headers(peer, headers.len(), &last_hash);
+        self.log_progress(&best_before);
+        self.kept_headers(peer, is_full && !asks_itself, &last_hash);
+    }
+
+    /// Goes on adding up a peer's work, where that has begun: the headers that may be kept now, and whether more were asked
+    /// for. `None` when these headers are to be looked at as any others.
+    fn continue_presync(&self, peer: &Peer, headers: &[Header]) -> Option<(Vec<Header>, bool)> {
+        let mut presync = self.with_state(peer, |state| state.presync.take())??;
+        let is_full = headers.len() == HEADERS_MAX;
+        let before = presync.height();
+        let progress = match presync.take(headers, is_full, &self.engine.params().pow) {
+            Ok(progress) => progress,
+            Err(reason) => {
+                tracing::debug!(
+                    target: "net", "Initial headers sync aborted with peer={}: {reason}", peer.id
+                );
+                return None;
+            }
+        };
+        if let Some(height) = presync.height() {
+            tracing::info!("Pre-synchronizing blockheaders, height: {height}");
+        } else if let Some(height) = before {
+            tracing::debug!(
+                target: "net",
+                "Initial headers sync transition with peer={}: reached sufficient work after height={height}",
+                peer.id
+            );
+        }
+        let mut locator = vec![presync.last()];
+        locator.extend(self.engine.locator(Some(&presync.start())));
+        self.with_state(peer, |state| {
+            state.asked_headers_ms = None;
+            if progress.wants_more {
+                self.ask_headers(peer, state, &locator, self.now_ms());
+                tracing::debug!(
+                    target: "net", "more getheaders (from {}) to peer={}", locator[0], peer.id
+                );
+                state.presync = Some(presync);
+            }
+        });
+        Some((progress.headers, progress.wants_more))
+    }
+
+    /// How far the headers are during the initial download, when there is a better one.
+    fn log_progress(&self, before: &BlockHash) {
+        let best = self.engine.best_header();
+        if best.hash == *before || !self.engine.is_initial_block_download() {
+            return;
+        }
+        let missing_ms = self.now_ms().saturating_sub(u64::from(best.time) * 1000);
+        let spacing_s = u64::from(self.engine.params().pow.target_spacing_s.max(1));
+        let height = f64::from(best.height);
+        let percent = 100.0 * height / (height + (missing_ms / 1000 / spacing_s) as f64);
+        tracing::info!("Synchronizing blockheaders, height: {} (~{percent:.2}%)", best.height);
     }
 
     /// Work and order, which need no other headers.
@@ -152,8 +214,21 @@ impl Shared {
     }
 
     fn low_work_headers(&self, peer: &Peer, headers: &[Header]) {
-        let start =
-            self.engine.header_place(&headers[0].prev_block).map_or(0, |place| place.height);
+        let start = self.engine.branch_start(&headers[0].prev_block);
+        if let Some(start) = start.filter(|_| headers.len() == HEADERS_MAX) {
+            // There may be more, and all together may have the work.
+            let (threshold, now_s) = (self.engine.work_threshold(), self.engine.clock().now_s());
+            let limits = Limits::of(self.engine.params().name);
+            tracing::debug!(
+                target: "net",
+                "Initial headers sync started with peer={}: height={}", peer.id, start.height
+            );
+            let presync = Presync::new(start, threshold, limits, now_s);
+            self.with_state(peer, |state| state.presync = Some(presync));
+            self.continue_presync(peer, headers);
+            return;
+        }
+        let start = start.map_or(0, |start| start.height);
         tracing::debug!(
             target: "net",
             "Ignoring low-work chain (height={}) from peer={}",
@@ -162,11 +237,10 @@ impl Shared {
         );
     }
 
-    fn kept_headers(&self, peer: &Peer, count: usize, last: &BlockHash) {
+    fn kept_headers(&self, peer: &Peer, may_have_more: bool, last: &BlockHash) {
         let place = self.engine.header_place(last);
-        let is_full = count == HEADERS_MAX;
         self.with_state(peer, |state| {
-            if is_full {
+            if may_have_more {
                 let locator = self.engine.locator(Some(last));
                 if self.ask_headers(peer, state, &locator, self.now_ms()) {
                     let height = place.map_or(0, |place| place.height);
@@ -180,7 +254,8 @@ impl Shared {
             }
             self.note_availability(peer, state, last);
         });
-        if !is_full && self.has_too_little(peer) {
+        let is_going_on = self.with_state(peer, |state| state.presync.is_some()) == Some(true);
+        if !may_have_more && !is_going_on && self.has_too_little(peer) {
             tracing::info!(
                 "outbound peer headers chain has insufficient work, disconnecting peer={}",
                 peer.id

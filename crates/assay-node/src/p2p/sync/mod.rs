@@ -10,6 +10,7 @@ mod blocks;
 mod connector;
 mod faults;
 mod headers;
+mod presync;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,7 @@ use assay_wire::BlockHash;
 
 pub(super) use self::connector::{Connector, run as connect_blocks};
 pub(super) use self::faults::log_malformed;
+use self::presync::Presync;
 use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
 use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS, Shared};
@@ -69,6 +71,8 @@ struct PeerSync {
     /// When the first headers should have come.
     headers_due_ms: Option<u64>,
     has_asked_for_announced: bool,
+    /// Headers whose work is being added up.
+    presync: Option<Presync>,
     has_sent_sendheaders: bool,
 }
 
@@ -130,6 +134,7 @@ impl Sources {
 #[derive(Debug, Default)]
 pub(crate) struct SyncFacts {
     pub(crate) synced_headers: Option<u32>,
+    pub(crate) presynced_headers: Option<u32>,
     pub(crate) synced_blocks: Option<u32>,
     pub(crate) in_flight: Vec<u32>,
 }
@@ -191,6 +196,7 @@ impl Shared {
         let Some(state) = table.peers.get(&id) else { return SyncFacts::default() };
         let height = |hash: BlockHash| self.engine.header_place(&hash).map(|place| place.height);
         SyncFacts {
+            presynced_headers: state.presync.as_ref().and_then(Presync::height),
             synced_headers: state.best.and_then(|(hash, _)| height(hash)),
             synced_blocks: state.last_common.and_then(height),
             in_flight: state
