@@ -81,6 +81,10 @@ fn a_transaction_goes_from_node_to_node() {
     let height = |node: &mut Fixture| node.call("getblockcount", &json!([]));
     wait_until(&mut second, "the chain", |node| height(node) == 130);
     second.set_clock_to_tip();
+    // While it was catching up it wanted to hear of nothing.
+    let wanted =
+        |node: &mut Fixture| node.call("getpeerinfo", &json!([]))[0]["minfeefilter"].clone();
+    wait_until(&mut first, "the fee filter", |node| wanted(node).as_f64().unwrap() < 0.01);
     let tx = first.spend_coinbase(1, &[4_999_990_000]);
     first.call("sendrawtransaction", &json!([faster_hex::hex_string(tx.bytes())]));
     wait_until(&mut second, "the transaction", |node| mempool(node) == [txid(&tx)]);

@@ -15,6 +15,9 @@ impl Shared {
         let mut table = self.sync.lock();
         let is_source = table.is_source(peer.id);
         let is_behind = self.engine.is_initial_block_download();
+        if !is_behind && self.sync.is_any_bringing() {
+            return;
+        }
         let Table { peers, under_way, .. } = &mut *table;
         let Some(state) = peers.get_mut(&peer.id) else { return };
         self.resolve_unknown(peer, state);

@@ -119,6 +119,7 @@ impl Shared {
             return self.low_work_headers(peer, headers);
         }
         let best_before = best;
+        let _bringing = (!is_known).then(|| self.sync.bring());
         match self.engine.take_headers(headers) {
             Ok(()) => {}
             Err(HeadersError::Refused(fault)) => {

@@ -13,6 +13,7 @@ mod headers;
 mod presync;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assay_wire::BlockHash;
@@ -29,6 +30,17 @@ use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS, Shared};
 pub(crate) struct Sync {
     table: Mutex<Table>,
     connector: Connector,
+    /// Peers that are bringing new headers at this moment.
+    bringing: AtomicUsize,
+}
+
+/// For as long as it lives, no other peer is asked for the blocks of new headers: near the tip that is for who brought them.
+struct Bringing<'a>(&'a AtomicUsize);
+
+impl Drop for Bringing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 #[derive(Default)]
@@ -142,6 +154,17 @@ pub(crate) struct SyncFacts {
 impl Sync {
     pub(super) fn connector(&self) -> &Connector {
         &self.connector
+    }
+
+    fn bring(&self) -> Bringing<'_> {
+        // Who is being looked at now does not see the new headers any more.
+        let _table = self.lock();
+        self.bringing.fetch_add(1, Ordering::SeqCst);
+        Bringing(&self.bringing)
+    }
+
+    fn is_any_bringing(&self) -> bool {
+        self.bringing.load(Ordering::SeqCst) > 0
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
