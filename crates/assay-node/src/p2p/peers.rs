@@ -211,13 +211,16 @@ impl Peers {
         self.left.notify_all();
     }
 
-    /// All of them, in the order they came.
+    /// All of them, in the order they came. Who is being left is not among them: a peer that sees its connection end is not
+    /// listed any more.
     pub(crate) fn list(&self) -> Vec<Arc<Peer>> {
-        self.lock().peers.values().cloned().collect()
+        let connected = self.lock();
+        let staying = connected.peers.values().filter(|peer| !peer.outbox.is_closed());
+        staying.cloned().collect()
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.lock().peers.len()
+        self.list().len()
     }
 
     /// The peer with this number.
