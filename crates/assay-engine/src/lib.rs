@@ -80,7 +80,7 @@ pub use mempool::{
 pub use mining::{BlockTemplate, LastTemplate, Selection, TemplateOptions, TemplateTx};
 pub use news::ConnectedBlock;
 pub use package::{
-    PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict,
+    PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict, fee_at,
 };
 pub use types::{
     BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised, RelayId,

@@ -104,3 +104,11 @@ pub(crate) fn sat_per_kvb(fee_sat: i64, vsize: u64) -> i64 {
     let rate = (i128::from(fee_sat) * 1000).div_euclid(i128::from(vsize.max(1)));
     i64::try_from(rate).unwrap_or(if fee_sat < 0 { i64::MIN } else { i64::MAX })
 }
+
+/// The fee of so many virtual bytes at a fee rate in satoshi per 1,000: Core rounds up, Bitcoin Cash Node down
+/// (`CFeeRate::GetFee`).
+pub fn fee_at(sat_per_kvb: u64, vsize: u64, is_cash: bool) -> i64 {
+    let millis = u128::from(sat_per_kvb) * u128::from(vsize);
+    let fee = if is_cash { millis / 1000 } else { millis.div_ceil(1000) };
+    i64::try_from(fee).unwrap_or(i64::MAX)
+}

@@ -229,9 +229,9 @@ impl Node {
             let _ = stopping.wait_for(|stop| *stop).await;
             tracing::info!("Shutdown: In progress...");
             // Commands may be slow, and may still ask the node.
-            let told = tokio::task::spawn_blocking(move || notify::stopping(&notify));
+            let commands = tokio::task::spawn_blocking(move || notify::stopping(&notify));
             let served = serving.await;
-            let _ = told.await;
+            let _ = commands.await;
             served
         });
         if let Err(error) = served {

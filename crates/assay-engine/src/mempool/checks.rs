@@ -18,6 +18,7 @@ use super::policy;
 use super::pool::{CLUSTER_OVERHEAD_BYTES, Entry, Mempool, output_of, usage_bytes};
 use super::reorg::lock_points;
 use super::truc;
+use crate::package::fee_at;
 use crate::types::{TxReject, TxRejectCode};
 
 /// Core's `MAX_STANDARD_TX_SIGOPS_COST`.
@@ -208,13 +209,6 @@ impl Admission {
         }
         Ok(())
     }
-}
-
-/// What a fee rate comes to: Core rounds up, Bitcoin Cash Node down (`CFeeRate::GetFee`).
-fn fee_at(sat_per_kvb: u64, vsize: u64, is_cash: bool) -> i64 {
-    let millis = u128::from(sat_per_kvb) * u128::from(vsize);
-    let fee = if is_cash { millis / 1000 } else { millis.div_ceil(1000) };
-    i64::try_from(fee).unwrap_or(i64::MAX)
 }
 
 /// Rules of version 3; gives the child of the same parent that must go for the new one.

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use assay_engine::{
     PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict, TxReject,
-    TxRejectCode, is_child_with_parents_tree,
+    TxRejectCode, fee_at, is_child_with_parents_tree,
 };
 use assay_wire::{Transaction, Txid};
 
 use super::args::{Args, wrong_type};
 use super::script::burns;
-use super::submit::{MAX_FEE_RATE, burns_too_much, details, max_fee_rate};
-use super::table::{Kind, Method, Need, optional, required};
+use super::submit::{MAX_BURN, MAX_FEE_RATE, burns_too_much, details, max_fee_rate};
+use super::table::{Kind, Method, required};
 use super::{Job, Rpc};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
 
@@ -61,12 +61,7 @@ pub(super) const SUBMITPACKAGE: Method = Method {
             "1 to 25 serialised transactions, the child last; its parents may not depend on each other",
         ),
         MAX_FEE_RATE,
-        optional(
-            "maxburnamount",
-            Kind::Amount,
-            Need::Default("\"0.00\""),
-            "Reject transactions with unspendable outputs above this amount",
-        ),
+        MAX_BURN,
     ],
     result: "\
 {                                        (json object)
@@ -116,7 +111,8 @@ fn test_accept(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
                 object.key("package-error").string(&package_details(error));
             }
             let is_dear = |fees: &PackageFees| {
-                max_fee_rate.is_some_and(|rate| fees.fee_sat > fee_at(rate, fees.vsize, is_cash))
+                max_fee_rate
+                    .is_some_and(|rate| fees.fee_sat > fee_at(rate, u64::from(fees.vsize), is_cash))
             };
             // Once one pays too much, what follows is left open, since its ancestors would not be sent.
             match &one.verdict {
@@ -254,13 +250,6 @@ fn package_details(reject: &PackageReject) -> String {
     } else {
         format!("{}, {}", reject.reason, reject.debug)
     }
-}
-
-/// What a fee rate comes to: Core rounds up, Bitcoin Cash Node down.
-fn fee_at(sat_per_kvb: u64, vsize: u32, is_cash: bool) -> i64 {
-    let millis = u128::from(sat_per_kvb) * u128::from(vsize);
-    let fee = if is_cash { millis / 1000 } else { millis.div_ceil(1000) };
-    i64::try_from(fee).unwrap_or(i64::MAX)
 }
 
 fn elements<'a>(args: &Args<'a>) -> Result<Vec<Value<'a>>, RpcError> {

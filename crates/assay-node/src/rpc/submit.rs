@@ -30,16 +30,7 @@ pub(super) const SENDRAWTRANSACTION: Method = Method {
     name: "sendrawtransaction",
     category: "rawtransactions",
     about: "Checks a transaction and adds it to the mempool.",
-    args: &[
-        required("hexstring", Kind::Hex, "The serialised transaction"),
-        MAX_FEE_RATE,
-        optional(
-            "maxburnamount",
-            Kind::Amount,
-            Need::Default("\"0.00\""),
-            "Reject transactions with unspendable outputs above this amount",
-        ),
-    ],
+    args: &[required("hexstring", Kind::Hex, "The serialised transaction"), MAX_FEE_RATE, MAX_BURN],
     result: "\"hex\"    (string) The transaction id",
     example: "\"signedhex\"",
     prepare: |rpc, args| {
@@ -48,6 +39,13 @@ pub(super) const SENDRAWTRANSACTION: Method = Method {
         Ok(Job { method: args.method(), waits: false, work })
     },
 };
+
+pub(super) const MAX_BURN: super::table::ArgSpec = optional(
+    "maxburnamount",
+    Kind::Amount,
+    Need::Default("\"0.00\""),
+    "Reject transactions with unspendable outputs above this amount",
+);
 
 pub(super) const MAX_FEE_RATE: super::table::ArgSpec = optional(
     "maxfeerate",

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use assay_engine::{RelayId, RelayTx};
+use assay_engine::{RelayId, RelayTx, fee_at};
 use assay_wire::p2p::{INVENTORY_MAX, Inventory, InventoryKind, Message};
 use assay_wire::{Txid, Wtxid};
 
@@ -264,8 +264,7 @@ impl Network {
 
 /// Whether a transaction pays at least so many satoshis per 1,000 virtual bytes.
 fn pays(tx: &RelayTx, least: u64) -> bool {
-    let needed = (u128::from(least) * u128::from(tx.vsize)).div_ceil(1000);
-    i128::from(tx.fee_sat) >= i128::try_from(needed).unwrap_or(i128::MAX)
+    tx.fee_sat >= fee_at(least, u64::from(tx.vsize), false)
 }
 
 /// A fee rate that does not show exactly what the mempool takes: one of a row, each a tenth above the one before, by chance

@@ -1,6 +1,6 @@
 //! Transactions whose parents are not known yet (Core `node/txorphanage.h`).
 //!
-//! They cannot be told from nonsense, so their number and size are bounded, and each peer has a share that others cannot
+//! Nothing distinguishes them from nonsense, so their number and size are bounded, and each peer has a share that others cannot
 //! take away: when there are too many, those go that were announced by the peer that takes most of its share.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
