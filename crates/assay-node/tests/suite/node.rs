@@ -96,11 +96,17 @@ impl Fixture {
         }
     }
 
-    /// Another node over the same folder, when this one has stopped.
-    pub(crate) fn restart(self, change: impl Fn(&mut NodeConfig)) -> Self {
+    /// Stops the node and leaves its folder.
+    pub(crate) fn stop(self) -> (TempDir, Vec<Block>) {
         let Self { node, client: _, dir, blocks } = self;
         node.stop_handle().stop();
         node.wait().unwrap();
+        (dir, blocks)
+    }
+
+    /// Another node over the same folder, when this one has stopped.
+    pub(crate) fn restart(self, change: impl Fn(&mut NodeConfig)) -> Self {
+        let (dir, blocks) = self.stop();
         let mut config = config(dir.path());
         change(&mut config);
         let node = Node::start(&config).unwrap();

@@ -4,9 +4,10 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
+use assay_node::Node;
 use serde_json::json;
 
-use crate::node::Fixture;
+use crate::node::{Fixture, config};
 
 fn stored(f: &Fixture, name: &str) -> std::path::PathBuf {
     f.dir.path().join("regtest/blocks").join(name)
@@ -104,7 +105,9 @@ fn commands_are_run_on_events_and_a_node_stops_at_its_height() {
         wait(&f.blocks.last().unwrap().hash().to_string());
     }
     assert!(!path("stopped").exists());
-    let f = f.restart(|config| config.stop_at_height = Some(3));
+    let (folder, _) = f.stop();
     assert!(path("stopped").exists(), "the node waits for it");
-    f.node.wait().unwrap();
+    let mut config = config(folder.path());
+    config.stop_at_height = Some(3);
+    Node::start(&config).unwrap().wait().unwrap();
 }
