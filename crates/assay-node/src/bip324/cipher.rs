@@ -138,7 +138,7 @@ impl PacketCipher {
             let mut key = [0; 32];
             let nonce = Nonce::assume_unique_for_key(nonce(u32::MAX, self.rekeyed));
             let tag = self.key.seal_in_place_separate_tag(nonce, Aad::empty(), &mut key);
-            tag.expect("32 bytes are few");
+            assert!(tag.is_ok(), "32 bytes are few");
             self.key = packet_key(&key);
             self.rekeyed += 1;
             self.count = 0;

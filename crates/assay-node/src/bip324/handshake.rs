@@ -25,7 +25,10 @@ pub struct Session {
     pub sealer: Sealer,
     /// For what comes.
     pub opener: Opener,
-    own_terminator: [u8; TERMINATOR_BYTES],
+    /// What ends our garbage.
+    pub terminator: [u8; TERMINATOR_BYTES],
+    /// What we sent, for which our first packet vouches.
+    pub garbage: Vec<u8>,
     peer_terminator: [u8; TERMINATOR_BYTES],
 }
 
@@ -63,20 +66,16 @@ impl Handshake {
         [&self.own.to_array()[..], &self.garbage].concat()
     }
 
-    /// With the public key of the other side: the session, and what is sent next, our terminator and the version packet, whose
-    /// contents are empty. On another chain, with another `magic`, the keys are others.
-    pub fn finish(self, theirs: [u8; KEY_BYTES], magic: [u8; 4]) -> (Session, Vec<u8>) {
+    /// The session with the side that has this public key; any 64 bytes are one. On another chain, with another `magic`, the
+    /// keys of the session are others.
+    pub fn finish(self, theirs: [u8; KEY_BYTES], magic: [u8; 4]) -> Session {
         let theirs = ElligatorSwift::from_array(theirs);
-        let mut session = Session::new(self.key, self.own, theirs, self.is_initiator, magic);
-        let mut answer = session.own_terminator.to_vec();
-        answer.resize(TERMINATOR_BYTES + HEAD_BYTES, 0);
-        session.sealer.seal(&mut answer, TERMINATOR_BYTES, &self.garbage, false);
-        (session, answer)
+        let session = Session::new(self.key, self.own, theirs, self.is_initiator, magic);
+        Session { garbage: self.garbage, ..session }
     }
 }
 
 impl Session {
-    /// Any 64 bytes are a public key.
     fn new(
         key: SecretKey,
         own: ElligatorSwift,
@@ -105,9 +104,19 @@ impl Session {
             id: derive("session_id"),
             sealer: Sealer::new(own_l, own_p),
             opener: Opener::new(peer_l, peer_p),
-            own_terminator: terminator(own),
+            terminator: terminator(own),
+            garbage: Vec::new(),
             peer_terminator: terminator(peer),
         }
+    }
+
+    /// What is sent after our garbage: its terminator and the version packet, whose contents are empty.
+    pub fn version_packet(&mut self) -> Vec<u8> {
+        let mut sent = self.terminator.to_vec();
+        sent.resize(TERMINATOR_BYTES + HEAD_BYTES, 0);
+        let garbage = std::mem::take(&mut self.garbage);
+        self.sealer.seal(&mut sent, TERMINATOR_BYTES, &garbage, false);
+        sent
     }
 
     /// To be fed with what comes behind the key of the other side.
@@ -172,7 +181,7 @@ mod tests {
         let [own, theirs] = [own, theirs].map(|key| ElligatorSwift::from_array(array(key)));
         let mut session = Session::new(key, own, theirs, initiating == "1", MAINNET);
         assert_eq!(session.id, array(id));
-        assert_eq!(session.own_terminator, array(own_terminator));
+        assert_eq!(session.terminator, array(own_terminator));
         assert_eq!(session.peer_terminator, array(peer_terminator));
         for _ in 0..index.parse().unwrap() {
             session.sealer.seal(&mut vec![0; HEAD_BYTES], 0, &[], true);
@@ -204,9 +213,9 @@ mod tests {
         let (one, two) = (side(1, garbage, true), side(2, 7, false));
         let key = |side: &Handshake| *side.opening().first_chunk().unwrap();
         let (one_key, two_key) = (key(&one), key(&two));
-        let (first, sent) = one.finish(two_key, MAINNET);
-        let (second, _) = two.finish(one_key, MAINNET);
-        (first, second, sent)
+        let (mut one, two) = (one.finish(two_key, MAINNET), two.finish(one_key, MAINNET));
+        let sent = one.version_packet();
+        (one, two, sent)
     }
 
     /// Opens one packet; gives its contents, unless it is a decoy.
@@ -285,8 +294,8 @@ mod tests {
         let side =
             |is_initiator| Handshake::new([5; 32], [6; 32], Vec::new(), is_initiator).unwrap();
         let key = *side(true).opening().first_chunk().unwrap();
-        let (one, _) = side(true).finish(key, MAINNET);
-        let (two, _) = side(true).finish(key, [1, 2, 3, 4]);
+        let one = side(true).finish(key, MAINNET);
+        let two = side(true).finish(key, [1, 2, 3, 4]);
         assert_ne!(one.id, two.id);
         assert!(Handshake::new([0; 32], [6; 32], Vec::new(), true).is_none());
     }

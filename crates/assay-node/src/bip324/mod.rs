@@ -11,8 +11,8 @@
 //! let alice = Handshake::new([1; 32], [2; 32], vec![3; 5], true).expect("a secret key");
 //! let bob = Handshake::new([4; 32], [5; 32], Vec::new(), false).expect("a secret key");
 //! let keys = [alice.opening(), bob.opening()].map(|sent| *sent.first_chunk().unwrap());
-//! let (mut alice, _) = alice.finish(keys[1], magic);
-//! let (bob, _) = bob.finish(keys[0], magic);
+//! let mut alice = alice.finish(keys[1], magic);
+//! let bob = bob.finish(keys[0], magic);
 //! assert_eq!(alice.id, bob.id);
 //! let mut packet = vec![0; HEAD_BYTES];
 //! packet.extend_from_slice(b"contents");

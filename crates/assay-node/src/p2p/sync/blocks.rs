@@ -87,7 +87,7 @@ impl Shared {
                 "Requesting block {} ({}) peer={}", block.hash, block.height, peer.id
             );
         }
-        peer.send(self.magic, &Message::GetData(entries[..].into()));
+        peer.send(&Message::GetData(entries[..].into()));
     }
 
     /// A block has come, or will not come, from this peer.
