@@ -2,6 +2,7 @@
 
 mod branches;
 mod chain;
+mod compact;
 mod http;
 mod index;
 mod mining;
