@@ -86,7 +86,7 @@ fn messages() -> Vec<u8> {
         Message::Version(version),
         Message::Verack,
         Message::Ping(7),
-        Message::SendCompact { announce: false, version: 2 },
+        Message::SendCompact { announce: 0, version: 2 },
         Message::GetHeaders(locator),
         Message::GetBlocks(locator),
         Message::Headers(headers[..].into()),

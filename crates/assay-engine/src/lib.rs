@@ -78,7 +78,7 @@ pub use mempool::{
     UNCONFIRMED_HEIGHT, UnconfirmedTx, is_child_with_parents_tree,
 };
 pub use mining::{BlockTemplate, LastTemplate, Selection, TemplateOptions, TemplateTx};
-pub use news::ConnectedBlock;
+pub use news::{ConnectedBlock, FreshBlock};
 pub use package::{
     PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict, fee_at,
 };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use assay_wire::{Block, BlockHash, Txid};
+use assay_wire::{Block, BlockHash, Txid, Wtxid};
 use parking_lot::{Condvar, Mutex};
 
 use crate::config::Config;
@@ -44,6 +44,44 @@ impl ConnectedBlock {
 
     fn bytes(&self) -> usize {
         self.prepared.block.bytes().len() + 32 * self.prepared.txids.len() + self.undo.len()
+    }
+}
+
+/// A block whose work and place are right and whose transactions are being judged.
+#[derive(Clone)]
+pub struct FreshBlock {
+    height: u32,
+    prepared: Arc<Prepared>,
+}
+
+impl FreshBlock {
+    pub(crate) fn new(height: u32, prepared: Arc<Prepared>) -> Self {
+        Self { height, prepared }
+    }
+
+    /// Its hash.
+    pub fn hash(&self) -> &BlockHash {
+        &self.prepared.hash
+    }
+
+    /// Its height.
+    pub fn height(&self) -> u32 {
+        self.height
+    }
+
+    /// The block.
+    pub fn block(&self) -> &Block {
+        &self.prepared.block
+    }
+
+    /// The txid of the transaction at `index`.
+    pub fn txid(&self, index: usize) -> Txid {
+        self.prepared.txids[index]
+    }
+
+    /// Its wtxid.
+    pub fn wtxid(&self, index: usize) -> Wtxid {
+        self.prepared.wtxid(index)
     }
 }
 
@@ -102,6 +140,7 @@ impl Handover {
 struct Announced {
     tip: Tip,
     header_height: u32,
+    fresh: Option<FreshBlock>,
     is_closing: bool,
 }
 
@@ -119,7 +158,12 @@ impl News {
     /// Of a chain at this tip.
     pub(crate) fn new(tip: Tip, config: &Config) -> Self {
         Self {
-            announced: Mutex::new(Announced { tip, header_height: tip.height, is_closing: false }),
+            announced: Mutex::new(Announced {
+                tip,
+                header_height: tip.height,
+                fresh: None,
+                is_closing: false,
+            }),
             changed: Condvar::new(),
             download: InitialDownload::new(config),
             signal: Arc::default(),
@@ -189,6 +233,25 @@ impl News {
             }
         }
         announced.tip
+    }
+
+    pub(crate) fn show_fresh(&self, block: FreshBlock) {
+        self.announced.lock().fresh = Some(block);
+        self.changed.notify_all();
+    }
+
+    /// Waits for the next one; `None` when the engine closes.
+    pub(crate) fn next_fresh(&self) -> Option<FreshBlock> {
+        let mut announced = self.announced.lock();
+        loop {
+            if announced.is_closing {
+                return None;
+            }
+            if let Some(fresh) = announced.fresh.take() {
+                return Some(fresh);
+            }
+            self.changed.wait(&mut announced);
+        }
     }
 
     /// The tip, and the number of the last change of the mempool.

@@ -20,7 +20,15 @@ fn check(message: &Message<'_>) {
     let parsed = Message::parse(header.command, payload).expect("our own payload");
     assert_eq!(parsed, *message);
     assert_eq!(parsed.to_bytes(MAGIC), bytes, "from views as from values");
-    let is_opaque = matches!(message, Message::Block(_) | Message::Tx(_) | Message::Other { .. });
+    let is_opaque = matches!(
+        message,
+        Message::Block(_)
+            | Message::Tx(_)
+            | Message::CompactBlock(_)
+            | Message::GetBlockTxs(_)
+            | Message::BlockTxs(_)
+            | Message::Other { .. }
+    );
     for length in 0..payload.len() {
         match Message::parse(header.command, &payload[..length]) {
             Ok(cut) => {
@@ -98,12 +106,13 @@ proptest! {
     }
 
     #[test]
-    fn numbers_and_opaque_bytes(number: u64, announce: bool, payload in prop::collection::vec(any::<u8>(), 0..100)) {
+    fn numbers_and_opaque_bytes(number: u64, announce: u8, payload in prop::collection::vec(any::<u8>(), 0..100)) {
         for message in [
             Message::Verack, Message::Ping(number), Message::Pong(number), Message::FeeFilter(number),
             Message::SendHeaders, Message::SendAddrV2, Message::WtxidRelay, Message::GetAddr, Message::Mempool,
             Message::SendCompact { announce, version: number },
-            Message::Block(&payload), Message::Tx(&payload),
+            Message::Block(&payload), Message::Tx(&payload), Message::CompactBlock(&payload),
+            Message::GetBlockTxs(&payload), Message::BlockTxs(&payload),
             Message::Other { command: Command::new("cfheaders"), payload: &payload },
         ] {
             check(&message);

@@ -76,13 +76,13 @@ impl Judged {
 /// Blocks that need not be read from the archive.
 #[derive(Default)]
 pub(crate) struct Ready {
-    blocks: HashMap<NodeId, Prepared>,
+    blocks: HashMap<NodeId, Arc<Prepared>>,
     bytes: usize,
 }
 
 impl Ready {
     /// Keeps a block until it is connected, as far as there is room.
-    pub(crate) fn keep(&mut self, id: NodeId, block: Prepared) {
+    pub(crate) fn keep(&mut self, id: NodeId, block: Arc<Prepared>) {
         let bytes = block.memory_bytes();
         if self.blocks.is_empty() || self.bytes + bytes <= READY_BYTES_MAX {
             self.bytes += bytes;
@@ -90,7 +90,7 @@ impl Ready {
         }
     }
 
-    fn take(&mut self, id: NodeId) -> Option<Prepared> {
+    fn take(&mut self, id: NodeId) -> Option<Arc<Prepared>> {
         let block = self.blocks.remove(&id)?;
         self.bytes -= block.memory_bytes();
         Some(block)
@@ -99,7 +99,7 @@ impl Ready {
     /// Drops what chain selection did not want though it could have been connected.
     fn drop_passed_over(&mut self, tree: &BlockTree) {
         self.blocks.retain(|id, _| !tree.get(*id).is_linked() && !tree.get(*id).is_failed());
-        self.bytes = self.blocks.values().map(Prepared::memory_bytes).sum();
+        self.bytes = self.blocks.values().map(|block| block.memory_bytes()).sum();
     }
 }
 
@@ -112,7 +112,7 @@ impl Chainstate {
     pub(crate) fn activate(
         &self,
         state: &mut State,
-        offered: Option<(NodeId, Prepared)>,
+        offered: Option<(NodeId, Arc<Prepared>)>,
     ) -> Result<Verdict, EngineError> {
         let candidate = offered.as_ref().map(|(id, _)| *id);
         let mut judged = Judged { candidate, ..Judged::default() };
@@ -267,9 +267,9 @@ impl Chainstate {
     ) -> Result<(), EngineError> {
         let block = match state.ready.take(id) {
             Some(block) => block,
-            None => self.load(state, id)?,
+            None => Arc::new(self.load(state, id)?),
         };
-        match self.connect_block(state, id, &Arc::new(block)) {
+        match self.connect_block(state, id, &block) {
             Ok(block) => way.pipeline.push(block),
             Err(ConnectError::Rule(error)) => {
                 // Of two invalid blocks the lower one counts.

@@ -11,6 +11,8 @@ use crate::types::big_endian;
 pub struct HeaderPlace {
     /// Its hash.
     pub hash: BlockHash,
+    /// The block below it.
+    pub parent: BlockHash,
     /// Its height.
     pub height: u32,
     /// Work of its branch, big endian.
@@ -21,6 +23,8 @@ pub struct HeaderPlace {
     pub is_failed: bool,
     /// Whether its block is archived.
     pub has_data: bool,
+    /// Whether its block and all below it were connected at some time.
+    pub is_valid: bool,
 }
 
 /// A block that is to be fetched.
@@ -145,6 +149,17 @@ impl Engine {
         plan
     }
 
+    /// Whether the tip is young enough for new blocks to be fetched as they are announced (Core `net_processing.cpp`,
+    /// `CanDirectFetch`).
+    pub fn has_young_tip(&self) -> bool {
+        self.is_young(self.lock_tree().tree.tip_node())
+    }
+
+    fn is_young(&self, tip: &Node) -> bool {
+        let young_s = u64::from(self.chain.params().pow.target_spacing_s) * YOUNG_SPACINGS;
+        u64::from(tip.header.time) > self.chain.config.clock.now_s().saturating_sub(young_s)
+    }
+
     /// The blocks between the active branch and `last` that are not archived, lowest first, where the tip is young and there are
     /// few: they are fetched at once (Core `net_processing.cpp`, `HeadersDirectFetchBlocks`).
     pub fn plan_direct_fetch(
@@ -155,12 +170,12 @@ impl Engine {
     ) -> Vec<Wanted> {
         let state = self.lock_tree();
         let tree = &state.tree;
-        let young = u64::from(self.chain.params().pow.target_spacing_s) * YOUNG_SPACINGS;
-        let now_s = self.chain.config.clock.now_s();
         let Some(last) = tree.find(last) else { return Vec::new() };
         let tip = tree.tip_node();
-        let is_young = u64::from(tip.header.time) > now_s.saturating_sub(young);
-        if !is_young || tree.get(last).is_failed() || tree.get(last).chain_work < tip.chain_work {
+        if !self.is_young(tip)
+            || tree.get(last).is_failed()
+            || tree.get(last).chain_work < tip.chain_work
+        {
             return Vec::new();
         }
         let mut wanted = Vec::new();
@@ -203,11 +218,13 @@ fn place(tree: &BlockTree, id: NodeId) -> HeaderPlace {
     let node: &Node = tree.get(id);
     HeaderPlace {
         hash: node.hash,
+        parent: node.header.prev_block,
         height: node.height,
         chain_work: big_endian(node.chain_work),
         time: node.header.time,
         is_failed: node.is_failed(),
         has_data: node.has_data(),
+        is_valid: node.is_valid(),
     }
 }
 

@@ -1,13 +1,17 @@
 //! What a follower of the engine needs: an index of the chain, for one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use assay_wire::BlockHash;
 
 use super::Engine;
+use crate::chainstate::State;
 use crate::error::EngineError;
 use crate::mempool::MempoolDelta;
-use crate::news::ConnectedBlock;
+use crate::news::{ConnectedBlock, FreshBlock};
+use crate::prepared::Prepared;
+use crate::tree::NodeId;
 use crate::types::Tip;
 
 impl Engine {
@@ -32,6 +36,22 @@ impl Engine {
     /// disconnected since. Never waits for a block that is being connected.
     pub fn take_connected(&self, parent: &BlockHash) -> Option<ConnectedBlock> {
         self.chain.news.take_connected(parent)
+    }
+
+    /// Shows a block that was just archived to those who wait for it, if it builds on the tip (Core `validation.cpp`,
+    /// `NewPoWValidBlock`).
+    pub(super) fn show_fresh(&self, state: &State, id: NodeId, prepared: &Arc<Prepared>) {
+        let node = state.tree.get(id);
+        let builds_on_tip = node.parent == Some(state.tree.tip());
+        if self.chain.config.has_peers && builds_on_tip && !self.is_initial_block_download() {
+            self.chain.news.show_fresh(FreshBlock::new(node.height, Arc::clone(prepared)));
+        }
+    }
+
+    /// Waits for a block that builds on the tip, has its work and is being judged, and gives it once; `None` when the engine
+    /// closes. Only with [`Config::has_peers`](crate::Config::has_peers).
+    pub fn next_fresh(&self) -> Option<FreshBlock> {
+        self.chain.news.next_fresh()
     }
 
     /// What has happened in the mempool since change number `since`; `None` asks for everything.

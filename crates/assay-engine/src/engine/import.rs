@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use assay_consensus::block::BlockError;
 use assay_consensus::header::{HeaderError, check_header};
@@ -219,7 +220,7 @@ impl Engine {
         state.check()?;
         match self.chain.accept_at(&mut state, &prepared, pool, pos) {
             Ok(id) => {
-                state.ready.keep(id, prepared);
+                state.ready.keep(id, Arc::new(prepared));
                 Ok(true)
             }
             Err(AcceptError::Known(_)) => Ok(false),

@@ -1,6 +1,7 @@
 //! What passing transactions on to peers needs of the mempool.
 
 use std::cmp::Reverse;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use assay_wire::{Transaction, Txid, Wtxid};
@@ -54,6 +55,15 @@ impl Engine {
         let pool = &state.mempool;
         let all = pool.iter().map(|(txid, entry)| (*txid, entry)).collect();
         (in_relay_order(pool, all), pool.next_order())
+    }
+
+    /// Shows `visit` all transactions of the mempool, in no order, until it breaks off. Everything else waits meanwhile.
+    pub fn visit_unconfirmed(
+        &self,
+        mut visit: impl FnMut(&Wtxid, &Arc<Transaction>) -> ControlFlow<()>,
+    ) {
+        let state = self.lock_tree();
+        let _ = state.mempool.iter().try_for_each(|(_, entry)| visit(&entry.wtxid, &entry.tx));
     }
 
     /// Transactions that were handed in since the last call, to be announced now; none without

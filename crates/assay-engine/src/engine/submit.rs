@@ -1,5 +1,7 @@
 //! Taking blocks and headers in.
 
+use std::sync::Arc;
+
 use assay_consensus::block::BlockError;
 use assay_wire::{Block, Header};
 
@@ -36,6 +38,8 @@ impl Engine {
             Ok(id) => id,
             Err(error) => return not_accepted(&mut state, error),
         };
+        let prepared = Arc::new(prepared);
+        self.show_fresh(&state, id, &prepared);
         match self.chain.activate(&mut state, Some((id, prepared))) {
             Ok(Some(Ok(()))) => SubmitOutcome::Accepted,
             Ok(Some(Err(error))) => rejected(&error),

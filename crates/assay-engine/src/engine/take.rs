@@ -3,6 +3,7 @@
 //! What is refused says how, since some faults are the sender's and some are nobody's (Core `validation.h`,
 //! `BlockValidationResult`).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_consensus::block::BlockError;
@@ -125,6 +126,8 @@ impl Engine {
         }
         match self.keep(&mut state, &prepared, was_requested, pool) {
             Ok(Some(id)) => {
+                let prepared = Arc::new(prepared);
+                self.show_fresh(&state, id, &prepared);
                 state.ready.keep(id, prepared);
                 Taken::Kept(hash)
             }

@@ -1,5 +1,7 @@
 //! The thread that writes to a peer: gives what waits in the outbox, block after block.
 
+mod compact;
+
 use std::io;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -59,6 +61,7 @@ impl Giver<'_> {
                 self.buffer = Vec::new();
                 Ok(())
             }
+            Task::Fresh => self.pass_on(),
             Task::News => self.announce(),
             Task::Own(command, mut bytes) => self.send_framed(command, &mut bytes),
             Task::Data(entry, is_last) => self.data(entry, is_last),
@@ -106,6 +109,7 @@ impl Giver<'_> {
                 let entries: Vec<_> = found.iter().map(|(hash, _)| entry_of(hash)).collect();
                 self.send(&Message::Inv(entries[..].into()))
             }
+            Request::BlockTxs(request) => self.block_txs(&request),
             Request::Data(entries) => {
                 // The outbox gives them one by one.
                 entries.into_iter().try_for_each(|entry| self.data(entry, true))
@@ -166,6 +170,9 @@ impl Giver<'_> {
         if let Some(last) = headers.last() {
             let last = last.hash();
             self.peer.with_known(|known| known.best_sent = Some(last));
+            if headers.len() == 1 && self.wants_compact() && self.compact_block(&last)? {
+                return Ok(());
+            }
             return self.send(&Message::Headers(headers[..].into()));
         }
         Ok(())
@@ -174,7 +181,8 @@ impl Giver<'_> {
     /// Those of new headers that the peer lacks; `None` where it is better given hashes (Core `net_processing.cpp`,
     /// `SendMessages`).
     fn unknown_headers(&self, found: &[(BlockHash, Header)]) -> Option<Vec<Header>> {
-        let is_wanted = self.peer.wants_headers.load(Ordering::Relaxed);
+        let is_wanted = self.peer.wants_headers.load(Ordering::Relaxed)
+            || (self.wants_compact() && found.len() == 1);
         if !is_wanted || found.len() > ANNOUNCED_MAX {
             return None;
         }
@@ -205,7 +213,7 @@ impl Giver<'_> {
         let is_given = if is_tx(&entry) {
             self.tx(&entry)?
         } else {
-            is_block && self.block(&hash, entry.kind != InventoryKind::BLOCK)?
+            is_block && self.block_as(&hash, entry.kind)?
         };
         if !is_given {
             self.missing.push(entry);
@@ -380,7 +388,7 @@ pub(super) fn random() -> Result<u64, Ended> {
 }
 
 const BLOCK: Command = Command::new("block");
-/// Kinds that are answered with a block. Who asks for a compact one gets it whole, as Core does with old blocks.
+/// Kinds that are answered with a block.
 const BLOCKS: [InventoryKind; 3] =
     [InventoryKind::BLOCK, InventoryKind::WITNESS_BLOCK, InventoryKind::COMPACT_BLOCK];
 /// From this version of the protocol on, peers understand `sendaddrv2` or pass over it (BIP155).

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use assay_engine::defect::{Point, point};
 use assay_wire::p2p::{
-    Command, FrameError, FrameHeader, InventoryKind, Locator, MESSAGE_BYTES_MAX, Message,
-    PayloadHasher, Version,
+    BlockTxsRequest, Command, FrameError, FrameHeader, InventoryKind, Locator, MESSAGE_BYTES_MAX,
+    Message, PayloadHasher, Version,
 };
 use assay_wire::{BlockHash, Encoding, Header, ParseError, ParseErrorKind};
 
@@ -49,6 +49,8 @@ pub(super) enum Ended {
     Late { command: Command },
     #[error("it sent or announced a transaction, which it may not")]
     Unwanted,
+    #[error("it asked for no transactions of a block")]
+    AskedNothing,
     #[error("it was reached, which was all that was wanted")]
     Reached,
     #[error("it is this node itself")]
@@ -150,7 +152,7 @@ impl Intake<'_> {
     /// Whether a message is read; those that are may have only so many bytes.
     fn is_wanted(&self, command: Command, length: u32) -> Result<bool, Ended> {
         let length_max = match command.as_str() {
-            "block" => Some(self.shared.block_bytes_max),
+            "block" | "cmpctblock" | "blocktxn" => Some(self.shared.block_bytes_max),
             name => WANTED.iter().find(|(wanted, _)| *wanted == name).map(|(_, length)| *length),
         };
         match length_max {
@@ -307,6 +309,10 @@ impl Intake<'_> {
             facts.start_height,
             peer.id,
         );
+        if facts.version >= COMPACT_BLOCKS {
+            let version = shared.compact_version();
+            peer.send(&Message::SendCompact { announce: 0, version });
+        }
         shared.round(peer);
         Ok(())
     }
@@ -333,6 +339,14 @@ impl Intake<'_> {
                 self.shared.headers_came(self.peer, &headers);
             }
             Message::Block(raw) => self.shared.block_came(self.peer, raw),
+            Message::SendCompact { announce, version } => {
+                self.shared.compact_offered(self.peer, *announce, *version);
+            }
+            Message::CompactBlock(payload) => {
+                self.shared.compact_block_came(self.peer, payload);
+            }
+            Message::BlockTxs(payload) => self.shared.block_txs_came(self.peer, payload),
+            Message::GetBlockTxs(payload) => self.block_txs_asked(payload)?,
             Message::Inv(entries) => {
                 let txs: Vec<_> = entries.iter().filter(is_tx).collect();
                 self.shared.announced_txs(self.peer, &txs).map_err(|()| Ended::Unwanted)?;
@@ -360,6 +374,25 @@ impl Intake<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    fn block_txs_asked(&self, payload: &[u8]) -> Result<(), Ended> {
+        let txs_max = self.shared.compact_txs_max();
+        match BlockTxsRequest::parse(payload, txs_max) {
+            Ok(request) if request.indexes.is_empty() => {
+                tracing::debug!(
+                    target: "net",
+                    "getblocktxn received with no transaction indexes, disconnecting peer={}",
+                    self.peer.id
+                );
+                Err(Ended::AskedNothing)
+            }
+            Ok(request) => self.put(Request::BlockTxs(request)),
+            Err(error) => {
+                log_malformed("getblocktxn", &error, self.peer);
+                Ok(())
+            }
+        }
     }
 
     /// The peer names transactions with their witness (BIP339), which it must say before its `verack`.
@@ -461,9 +494,13 @@ const WANTED: &[(&str, u32)] = &[
     ("notfound", 1 << 21),
     ("mempool", 1 << 12),
     ("wtxidrelay", 1 << 12),
+    ("sendcmpct", 1 << 12),
+    ("getblocktxn", 1 << 21),
     // A transaction as large as a block is malformed elsewhere.
     ("tx", MESSAGE_BYTES_MAX),
 ];
+/// From this version of the protocol on, peers understand compact blocks (BIP152).
+const COMPACT_BLOCKS: i32 = 70014;
 /// All the money there can be, in satoshi.
 const MONEY_MAX: u64 = 2_100_000_000_000_000;
 /// Messages that a peer may send between its `version` and its `verack`.

@@ -5,6 +5,7 @@
 //! decided for all peers together ([`sync`]).
 
 mod bans;
+mod compact;
 mod config;
 mod dial;
 mod giver;
@@ -33,6 +34,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 pub(crate) use self::bans::{Ban, Bans, Range};
+use self::compact::Compact;
 pub use self::config::{P2pConfig, P2pTimeouts};
 pub(crate) use self::dial::AddNodeError;
 use self::dial::Dialled;
@@ -81,6 +83,7 @@ struct Shared {
     whitelist: Vec<Rule>,
     sync: Sync,
     txs: Txs,
+    compact: Compact,
     dialled: Dialled,
     bans: Bans,
     /// Held while witnesses are taken off a block.
@@ -170,12 +173,14 @@ impl P2pService {
             whitelist,
             sync: Sync::default(),
             txs: Txs::new(engine.tip().hash),
+            compact: Compact::default(),
             dialled: Dialled::default(),
             bans: Bans::open(&engine.config().datadir, config.ban_s, engine.clock().clone()),
             stripping: Mutex::new(()),
         });
         let threads = [
             ("p2p-news", tell_news as fn(&Shared)),
+            ("p2p-blocks", compact::pass_on),
             ("p2p-connect", sync::connect_blocks),
             ("p2p-rounds", go_rounds),
         ];

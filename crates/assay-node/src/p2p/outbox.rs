@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use assay_wire::BlockHash;
-use assay_wire::p2p::{Command, INVENTORY_MAX, Inventory};
+use assay_wire::p2p::{BlockTxsRequest, Command, INVENTORY_MAX, Inventory};
 
 /// Something to do for the peer.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub(super) enum Request {
     Headers { locator: Vec<BlockHash>, stop: BlockHash },
     /// Hashes of blocks above the locator.
     Hashes { locator: Vec<BlockHash>, stop: BlockHash },
+    /// Transactions of a block, by their places.
+    BlockTxs(BlockTxsRequest),
     /// Blocks and other things by hash.
     Data(Vec<Inventory>),
 }
@@ -42,6 +44,8 @@ pub(super) enum Task {
     Own(Command, Vec<u8>),
     /// One thing by hash, and whether it is the last of its message.
     Data(Inventory, bool),
+    /// A block has come that builds on the tip.
+    Fresh,
     /// The tip has moved.
     News,
     /// Nothing has happened for the time given.
@@ -68,6 +72,7 @@ struct Pending {
     data: VecDeque<Inventory>,
     /// Entries of `data` and of the data in `requests`.
     entries: usize,
+    fresh: bool,
     news: bool,
     closed: bool,
 }
@@ -92,6 +97,10 @@ impl Pending {
         {
             self.own_bytes -= message.len();
             return Some(Task::Own(command, message));
+        }
+        // Before whatever the peer waits for: who mines waits for this.
+        if self.has_agreed && std::mem::take(&mut self.fresh) {
+            return Some(Task::Fresh);
         }
         if let Some(entry) = self.data.pop_front() {
             self.entries -= 1;
@@ -148,6 +157,12 @@ impl Outbox {
     /// Tells of a new tip; several make one task.
     pub(super) fn tell_news(&self) {
         self.lock().news = true;
+        self.changed.notify_all();
+    }
+
+    /// Tells of a block that builds on the tip; of several the latest counts.
+    pub(super) fn tell_fresh(&self) {
+        self.lock().fresh = true;
         self.changed.notify_all();
     }
 

@@ -108,6 +108,8 @@ pub(crate) struct Peer {
     pub(super) is_ready: AtomicBool,
     /// Whether the peer wants to hear of blocks by their headers (BIP130).
     pub(super) wants_headers: AtomicBool,
+    /// Whether the peer wants new blocks as compact blocks at once (BIP152).
+    pub(crate) wants_compact: AtomicBool,
     known: Mutex<Known>,
     relay: Mutex<Relay>,
     pub(crate) traffic: Traffic,
@@ -214,6 +216,7 @@ impl Peers {
             facts: Mutex::default(),
             is_ready: AtomicBool::new(false),
             wants_headers: AtomicBool::new(false),
+            wants_compact: AtomicBool::new(false),
             known: Mutex::default(),
             relay: Mutex::default(),
             traffic: Traffic { clock: self.clock.clone(), ..Traffic::default() },

@@ -157,10 +157,10 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
     object.key("version").int(facts.version);
     object.key("subver").string(&facts.user_agent);
     object.key("inbound").bool(peer.connection.is_inbound());
-    object.key("bip152_hb_to").bool(false);
-    object.key("bip152_hb_from").bool(false);
-    object.key("startingheight").int(facts.start_height);
     let sync = network.sync_facts(peer.id);
+    object.key("bip152_hb_to").bool(sync.is_high_bandwidth);
+    object.key("bip152_hb_from").bool(peer.wants_compact.load(Ordering::Relaxed));
+    object.key("startingheight").int(facts.start_height);
     let height = |height: Option<u32>| height.map_or(-1, i64::from);
     object.key("presynced_headers").int(height(sync.presynced_headers));
     object.key("synced_headers").int(height(sync.synced_headers));

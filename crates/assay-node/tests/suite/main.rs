@@ -2,6 +2,7 @@
 
 mod branches;
 mod chain;
+mod compact;
 mod encrypted;
 mod http;
 mod index;

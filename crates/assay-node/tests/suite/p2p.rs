@@ -108,7 +108,7 @@ impl Client {
         loop {
             let (found, payload) = self.receive().expect("a message");
             // What it understands, a node says whenever it likes.
-            let unasked = ["sendaddrv2", "wtxidrelay", "feefilter"];
+            let unasked = ["sendaddrv2", "wtxidrelay", "feefilter", "sendcmpct"];
             if unasked.contains(&found.as_str()) && command != found {
                 continue;
             }

@@ -15,11 +15,15 @@
 //! ```
 //!
 //! What follows the known fields of a payload is left alone, as Core does: later versions may add to a message. Deliberately
-//! absent: compact blocks, filters and BIP155 addresses; such messages are [`Message::Other`].
+//! absent: filters and BIP155 addresses; such messages are [`Message::Other`].
 
+mod compact;
 mod frame;
 mod items;
 
+pub use compact::{
+    BlockTxs, BlockTxsRequest, COMPACT_TXS_MAX, CompactBlock, Prefilled, ShortId, ShortIdKey,
+};
 pub use frame::{Command, FrameError, FrameHeader, PayloadHasher, checksum};
 pub use items::{Inventory, InventoryKind, Item, Items, NetAddress, TimedAddress};
 
@@ -103,8 +107,8 @@ pub enum Message<'a> {
     FeeFilter(u64),
     /// `sendcmpct` (BIP152)
     SendCompact {
-        /// Whether new blocks are wanted as compact blocks, unasked.
-        announce: bool,
+        /// 1 where new blocks are wanted as compact blocks, unasked, 0 where not; nothing else is allowed.
+        announce: u8,
         /// Version of compact blocks.
         version: u64,
     },
@@ -126,6 +130,12 @@ pub enum Message<'a> {
     Block(&'a [u8]),
     /// `tx`: see [`Transaction::parse`](crate::Transaction::parse)
     Tx(&'a [u8]),
+    /// `cmpctblock`: see [`CompactBlock::parse`]
+    CompactBlock(&'a [u8]),
+    /// `getblocktxn`: see [`BlockTxsRequest::parse`]
+    GetBlockTxs(&'a [u8]),
+    /// `blocktxn`: see [`BlockTxs::parse`]
+    BlockTxs(&'a [u8]),
     /// Anything else.
     Other {
         /// What it is called.
@@ -155,7 +165,7 @@ impl<'a> Message<'a> {
             "mempool" => Self::Mempool,
             "feefilter" => Self::FeeFilter(u64::from_le_bytes(*reader.take()?)),
             "sendcmpct" => Self::SendCompact {
-                announce: reader.take::<1>()?[0] != 0,
+                announce: reader.take::<1>()?[0],
                 version: u64::from_le_bytes(*reader.take()?),
             },
             "getheaders" => Self::GetHeaders(Locator::parse(reader)?),
@@ -167,6 +177,9 @@ impl<'a> Message<'a> {
             "addr" => Self::Addr(Items::parse(reader, ADDRESSES_MAX)?),
             "block" => Self::Block(payload),
             "tx" => Self::Tx(payload),
+            "cmpctblock" => Self::CompactBlock(payload),
+            "getblocktxn" => Self::GetBlockTxs(payload),
+            "blocktxn" => Self::BlockTxs(payload),
             _ => Self::Other { command, payload },
         })
     }
@@ -194,6 +207,9 @@ impl<'a> Message<'a> {
             Self::Addr(_) => "addr",
             Self::Block(_) => "block",
             Self::Tx(_) => "tx",
+            Self::CompactBlock(_) => "cmpctblock",
+            Self::GetBlockTxs(_) => "getblocktxn",
+            Self::BlockTxs(_) => "blocktxn",
             Self::Other { command, .. } => return *command,
         })
     }
@@ -212,7 +228,7 @@ impl<'a> Message<'a> {
                 out.extend_from_slice(&number.to_le_bytes());
             }
             Self::SendCompact { announce, version } => {
-                out.push(u8::from(*announce));
+                out.push(*announce);
                 out.extend_from_slice(&version.to_le_bytes());
             }
             Self::GetHeaders(locator) | Self::GetBlocks(locator) => {
@@ -223,7 +239,12 @@ impl<'a> Message<'a> {
             Self::Headers(headers) => headers.encode(out),
             Self::Inv(items) | Self::GetData(items) | Self::NotFound(items) => items.encode(out),
             Self::Addr(addresses) => addresses.encode(out),
-            Self::Block(payload) | Self::Tx(payload) | Self::Other { payload, .. } => {
+            Self::Block(payload)
+            | Self::Tx(payload)
+            | Self::CompactBlock(payload)
+            | Self::GetBlockTxs(payload)
+            | Self::BlockTxs(payload)
+            | Self::Other { payload, .. } => {
                 out.extend_from_slice(payload);
             }
         }

@@ -1,13 +1,13 @@
 //! Blocks: sixteen at once from each peer, up to 1,024 above the lowest that is missing; whoever keeps all others waiting is left.
 
-use assay_engine::{FetchWish, Taken, Wanted, WorkShown};
+use assay_engine::{BlockFault, FaultKind, FetchWish, Taken, Wanted, WorkShown};
 use assay_wire::p2p::{Inventory, InventoryKind, Message};
 use assay_wire::{BlockHash, Encoding, Header};
 
 use super::super::peers::Peer;
 use super::super::permissions::Permissions;
 use super::headers::DAY_MS;
-use super::{PeerSync, Shared, Table, UnderWay};
+use super::{PeerSync, Shared, Source, Table};
 
 impl Shared {
     /// Asks a peer for blocks, if there are any that it should send.
@@ -29,11 +29,11 @@ impl Shared {
             return;
         }
         let wish = FetchWish { best, last_common: state.last_common, count: room, window: WINDOW };
-        let plan = self.engine.plan_fetch(&wish, |hash| under_way.contains_key(hash));
+        let plan = self.engine.plan_fetch(&wish, |hash| under_way.contains(hash));
         state.last_common = plan.last_common;
         let is_idle = state.under_way.is_empty();
         if !plan.blocks.is_empty() {
-            self.request(peer, &mut table, &plan.blocks);
+            self.request(peer, &mut table, &plan.blocks, false);
         } else if let Some(held_up_by) = plan.held_up_by.filter(|_| is_idle) {
             self.note_stall(&mut table, &held_up_by, peer.id);
         }
@@ -49,12 +49,15 @@ impl Shared {
         if !self.serves_witnesses_where_needed(state) {
             return;
         }
-        let is_under_way = |hash: &BlockHash| under_way.contains_key(hash);
+        let is_under_way = |hash: &BlockHash| under_way.contains(hash);
         let mut wanted = self.engine.plan_direct_fetch(last, UNDER_WAY_MAX, is_under_way);
         wanted.truncate(room);
         if let Some(highest) = wanted.last() {
             let (hash, height) = (highest.hash, highest.height);
-            self.request(peer, &mut table, &wanted);
+            let builds_on_valid = self.engine.header_place(last).is_some_and(|place| {
+                self.engine.header_place(&place.parent).is_some_and(|parent| parent.is_valid)
+            });
+            self.request(peer, &mut table, &wanted, builds_on_valid);
             if wanted.len() > 1 {
                 tracing::debug!(
                     target: "net",
@@ -69,18 +72,23 @@ impl Shared {
         state.traits.serves_witnesses || !self.engine.params().segwit_active(next)
     }
 
-    fn request(&self, peer: &Peer, table: &mut Table, wanted: &[Wanted]) {
-        let Table { peers, under_way, .. } = table;
-        let Some(state) = peers.get_mut(&peer.id) else { return };
+    /// Asks for blocks; for a single one that builds on a valid block as a compact one, where the peer gives those.
+    fn request(&self, peer: &Peer, table: &mut Table, wanted: &[Wanted], is_new_tip: bool) {
+        let Some(state) = table.peers.get(&peer.id) else { return };
         let with_witnesses = self.encoding == Encoding::Segwit && state.traits.serves_witnesses;
-        let kind = if with_witnesses { InventoryKind::WITNESS_BLOCK } else { InventoryKind::BLOCK };
-        if state.under_way.is_empty() {
-            state.downloading_since_ms = self.now_ms();
-        }
+        let gives_compact = state.gives_compact;
+        let now_ms = self.now_ms();
+        wanted.iter().for_each(|block| table.ask(peer.id, block.hash, block.height, now_ms));
+        let is_only_one = wanted.len() == 1 && table.under_way.count() == 1;
+        let kind = if is_new_tip && gives_compact && is_only_one && !self.config.blocks_only {
+            InventoryKind::COMPACT_BLOCK
+        } else if with_witnesses {
+            InventoryKind::WITNESS_BLOCK
+        } else {
+            InventoryKind::BLOCK
+        };
         let mut entries = Vec::with_capacity(wanted.len());
         for block in wanted {
-            under_way.insert(block.hash, UnderWay { peer: peer.id, height: block.height });
-            state.under_way.push_back(block.hash);
             entries.push(Inventory { kind, hash: block.hash.0 });
             tracing::debug!(
                 target: "net",
@@ -90,23 +98,7 @@ impl Shared {
         peer.send(&Message::GetData(entries[..].into()));
     }
 
-    /// A block has come, or will not come, from this peer.
-    fn no_longer_under_way(&self, table: &mut Table, peer: &Peer, hash: &BlockHash) {
-        let is_his = table.under_way.get(hash).is_some_and(|block| block.peer == peer.id);
-        if !is_his {
-            return;
-        }
-        table.under_way.remove(hash);
-        if let Some(state) = table.peers.get_mut(&peer.id) {
-            if state.under_way.front() == Some(hash) {
-                state.downloading_since_ms = self.now_ms();
-            }
-            state.under_way.retain(|other| other != hash);
-            state.stalling_since_ms = None;
-        }
-    }
-
-    /// A block from a peer, asked for or not. Returns whether it is to be connected now.
+    /// A block from a peer, asked for or not.
     pub(in super::super) fn block_came(&self, peer: &Peer, raw: &[u8]) {
         let Some(head) = raw.first_chunk::<{ Header::SIZE }>() else { return };
         let header = Header::parse(head);
@@ -114,14 +106,43 @@ impl Shared {
         tracing::debug!(target: "net", "received block {hash} peer={}", peer.id);
         let was_requested = {
             let mut table = self.sync.lock();
-            table.sources.note(hash, peer.id);
-            table.under_way.contains_key(&hash)
+            table.sources.note(hash, Source { peer: peer.id, is_compact: false });
+            table.under_way.contains(&hash)
         };
         // Without its parent it is refused for that.
         let shown = self.engine.shows_work(&[header]).unwrap_or(WorkShown::Yes);
         let taken = self.engine.take_block(raw.to_vec(), was_requested, shown);
-        // Not before it is archived: another peer would be asked for it.
-        self.no_longer_under_way(&mut self.sync.lock(), peer, &hash);
+        if let Some(fault) = self.block_taken(peer, &hash, taken) {
+            self.punish(peer, &fault, "", false);
+        }
+    }
+
+    /// A block has been put together from a compact one; `false` when it is not the block that its header names. Its work has
+    /// been looked at, and it is better than the tip: it counts as asked for.
+    pub(super) fn block_rebuilt(&self, peer: &Peer, hash: &BlockHash, raw: Vec<u8>) -> bool {
+        self.sync.lock().sources.note(*hash, Source { peer: peer.id, is_compact: true });
+        let taken = self.engine.take_block(raw, true, WorkShown::Yes);
+        let is_mutated =
+            matches!(&taken, Taken::Refused(fault) if fault.kind == FaultKind::Mutated);
+        if is_mutated || matches!(taken, Taken::Undecodable(_)) {
+            return false;
+        }
+        if let Some(fault) = self.block_taken(peer, hash, taken) {
+            self.punish(peer, &fault, "", true);
+        }
+        true
+    }
+
+    /// What follows from a block's coming; gives what is wrong with it.
+    fn block_taken(&self, peer: &Peer, hash: &BlockHash, taken: Taken) -> Option<BlockFault> {
+        {
+            // Not before it is archived: another peer would be asked for it.
+            let mut table = self.sync.lock();
+            match &taken {
+                Taken::Kept(_) | Taken::Passed(_) => table.arrived(hash, self.now_ms()),
+                _ => table.forget_asked(hash, peer.id, self.now_ms()),
+            }
+        }
         match taken {
             Taken::Kept(_) => {
                 peer.traffic.note_block(self.now_ms() / 1000);
@@ -133,16 +154,21 @@ impl Shared {
             Taken::Passed(_) => {}
             Taken::Refused(fault) => {
                 tracing::debug!(target: "net", "{}", super::faults::described(&fault));
-                self.punish(peer, &fault, "");
+                tracing::debug!(target: "validation", "AcceptBlock FAILED ({})", fault.reason);
+                return Some(fault);
             }
             Taken::Undecodable(error) => super::faults::log_malformed("block", &error, peer),
             Taken::Failed(error) => tracing::error!("Block {hash} cannot be kept: {error}"),
         }
+        None
     }
 
     /// The first block under way keeps all the rest waiting: its peer has seconds to send it.
     fn note_stall(&self, table: &mut Table, held_up_by: &BlockHash, waiting: u64) {
-        let Some(staller) = table.under_way.get(held_up_by).map(|block| block.peer) else { return };
+        let Some(staller) = table.under_way.asked(held_up_by).first().map(|block| block.peer)
+        else {
+            return;
+        };
         if staller == waiting {
             return;
         }
@@ -235,7 +261,7 @@ fn headers_are_late(peer: &Peer, table: &mut Table) {
 }
 
 /// Core `net_processing.cpp`, `MAX_BLOCKS_IN_TRANSIT_PER_PEER`.
-const UNDER_WAY_MAX: usize = 16;
+pub(super) const UNDER_WAY_MAX: usize = 16;
 /// Core `net_processing.cpp`, `BLOCK_DOWNLOAD_WINDOW`.
 const WINDOW: u32 = 1024;
 /// Core `net_processing.cpp`, `BLOCK_STALLING_TIMEOUT_DEFAULT` and `BLOCK_STALLING_TIMEOUT_MAX`.

@@ -70,20 +70,26 @@ pub(crate) fn run(shared: &Shared) {
             seen.set(connector.wait_for_more(before, GATHER));
             seen.get() > before
         };
-        let height = shared.engine.tip().height;
+        let before = shared.engine.tip();
         match shared.engine.connect(wait) {
             Ok(report) => {
-                shared.connected(shared.engine.tip().height.saturating_sub(height));
+                shared.connected(shared.engine.tip().height.saturating_sub(before.height));
+                for fault in report.faults {
+                    let source = shared.sync.lock().sources.of(&fault.hash);
+                    let Some(source) = source else { continue };
+                    if let Some(peer) = shared.peers.find(source.peer) {
+                        shared.punish(&peer, &fault, "", source.is_compact);
+                    }
+                }
+                let tip = shared.engine.tip();
+                if tip.hash != before.hash {
+                    shared.reward_source(&tip.hash);
+                }
+                // Who waits sees all that follows from the verdicts.
                 if report.is_done {
                     connector.lock().judged = kept;
                 } else {
                     done = 0;
-                }
-                for fault in report.faults {
-                    let source = shared.sync.lock().sources.of(&fault.hash);
-                    if let Some(peer) = source.and_then(|id| shared.peers.find(id)) {
-                        shared.punish(&peer, &fault, "");
-                    }
                 }
             }
             Err(error) => {

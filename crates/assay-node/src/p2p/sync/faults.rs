@@ -10,13 +10,17 @@ use super::Shared;
 impl Shared {
     /// A block or header of a peer was refused: whether that is the peer's fault depends on what is wrong (Core
     /// `net_processing.cpp`, `MaybePunishNodeForBlock`).
-    pub(super) fn punish(&self, peer: &Peer, fault: &BlockFault, message: &str) {
+    /// Who passes on a compact block need not have judged it.
+    pub(super) fn punish(&self, peer: &Peer, fault: &BlockFault, message: &str, is_compact: bool) {
         let is_guilty = match fault.kind {
             // Its work was not looked at, or the clock may be wrong.
             FaultKind::LittleWork | FaultKind::TimeTooNew => false,
             // One that we chose follows the wrong chain; others may just pass on what they heard.
-            FaultKind::KnownInvalid => !peer.connection.is_inbound(),
+            FaultKind::KnownInvalid => !is_compact && !peer.connection.is_inbound(),
+            FaultKind::Consensus | FaultKind::Mutated if is_compact => false,
             FaultKind::Mutated => {
+                let (reason, evidence) = (&fault.reason, &fault.debug);
+                tracing::debug!(target: "validation", "Block mutated: {reason}, {evidence}");
                 tracing::debug!(target: "net", "Received mutated block from peer={}", peer.id);
                 return self.misbehaving(peer, "mutated block");
             }

@@ -42,7 +42,7 @@ impl Shared {
     }
 
     /// Asks for headers above `locator`, unless an answer is still waited for.
-    fn ask_headers(
+    pub(super) fn ask_headers(
         &self,
         peer: &Peer,
         state: &mut PeerSync,
@@ -67,7 +67,7 @@ impl Shared {
         let mut newest = None;
         for hash in hashes {
             self.note_availability(peer, state, hash);
-            if self.engine.header_place(hash).is_none() && !table.under_way.contains_key(hash) {
+            if self.engine.header_place(hash).is_none() && !table.under_way.contains(hash) {
                 newest = Some(*hash);
             }
         }
@@ -124,7 +124,7 @@ impl Shared {
             Ok(()) => {}
             Err(HeadersError::Refused(fault)) => {
                 tracing::debug!(target: "net", "{}", super::faults::described(&fault));
-                return self.punish(peer, &fault, "invalid header received");
+                return self.punish(peer, &fault, "invalid header received", false);
             }
             Err(HeadersError::Failed(error)) => {
                 tracing::error!("Headers of peer={} cannot be kept: {error}", peer.id);

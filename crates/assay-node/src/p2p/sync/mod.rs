@@ -7,10 +7,12 @@
 //! peer next ([`Shared::round`]).
 
 mod blocks;
+mod compact;
 mod connector;
 mod faults;
 mod headers;
 mod presync;
+mod under_way;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,6 +23,7 @@ use assay_wire::BlockHash;
 pub(super) use self::connector::{Connector, run as connect_blocks};
 pub(super) use self::faults::log_malformed;
 use self::presync::Presync;
+use self::under_way::UnderWay;
 use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
 use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS, Shared};
@@ -47,7 +50,9 @@ impl Drop for Bringing<'_> {
 struct Table {
     peers: HashMap<u64, PeerSync>,
     /// Blocks that were asked for and have not come.
-    under_way: HashMap<BlockHash, UnderWay>,
+    under_way: UnderWay,
+    /// Peers that may send compact blocks unasked, the latest last.
+    high_bandwidth: VecDeque<u64>,
     /// Who brought blocks that are not connected yet.
     sources: Sources,
     /// The block whose announcement made us ask for headers last, while they were not being synced.
@@ -55,11 +60,6 @@ struct Table {
     /// How long the others wait for one peer, milliseconds; 0 for the least. It grows when peers are left because of it: the
     /// fault may be on our side.
     stall_patience_ms: u64,
-}
-
-struct UnderWay {
-    peer: u64,
-    height: u32,
 }
 
 /// What is known of one peer's chain, and what it was asked for.
@@ -86,6 +86,8 @@ struct PeerSync {
     /// Headers whose work is being added up.
     presync: Option<Presync>,
     has_sent_sendheaders: bool,
+    /// Whether it sends compact blocks of our version.
+    gives_compact: bool,
 }
 
 /// What a peer is good for.
@@ -118,16 +120,24 @@ impl Traits {
     }
 }
 
+/// Who brought a block.
+#[derive(Clone, Copy)]
+struct Source {
+    peer: u64,
+    /// Whether it was put together from a compact one: that may be passed on before it is judged.
+    is_compact: bool,
+}
+
 /// The latest blocks that were taken, with their senders; older ones are forgotten.
 #[derive(Default)]
 struct Sources {
-    by_block: HashMap<BlockHash, u64>,
+    by_block: HashMap<BlockHash, Source>,
     order: VecDeque<BlockHash>,
 }
 
 impl Sources {
-    fn note(&mut self, block: BlockHash, peer: u64) {
-        if self.by_block.insert(block, peer).is_none() {
+    fn note(&mut self, block: BlockHash, source: Source) {
+        if self.by_block.insert(block, source).is_none() {
             self.order.push_back(block);
         }
         if self.order.len() > SOURCES_MAX
@@ -137,7 +147,7 @@ impl Sources {
         }
     }
 
-    fn of(&self, block: &BlockHash) -> Option<u64> {
+    fn of(&self, block: &BlockHash) -> Option<Source> {
         self.by_block.get(block).copied()
     }
 }
@@ -149,6 +159,8 @@ pub(crate) struct SyncFacts {
     pub(crate) presynced_headers: Option<u32>,
     pub(crate) synced_blocks: Option<u32>,
     pub(crate) in_flight: Vec<u32>,
+    /// Whether it may send compact blocks unasked.
+    pub(crate) is_high_bandwidth: bool,
 }
 
 impl Sync {
@@ -187,11 +199,7 @@ impl Shared {
 
     /// A peer has gone: others are asked for what it was asked for.
     pub(super) fn sync_left(&self, peer: &Peer) {
-        let mut table = self.sync.lock();
-        let Some(state) = table.peers.remove(&peer.id) else { return };
-        for block in &state.under_way {
-            table.under_way.remove(block);
-        }
+        self.sync.lock().forget_peer(peer.id);
     }
 
     /// Asks a peer for what it is to be asked for now.
@@ -225,8 +233,9 @@ impl Shared {
             in_flight: state
                 .under_way
                 .iter()
-                .filter_map(|hash| table.under_way.get(hash).map(|block| block.height))
+                .filter_map(|hash| table.under_way.asked(hash).first().map(|block| block.height))
                 .collect(),
+            is_high_bandwidth: table.high_bandwidth.contains(&id),
         }
     }
 }

@@ -35,8 +35,6 @@ pub(crate) struct Txs {
     /// its child's becoming an orphan.
     judging: Mutex<()>,
     timers: Mutex<Timers>,
-    /// The transactions of the tip, once a peer has asked for one.
-    of_tip: Mutex<Option<OfTip>>,
 }
 
 struct Table {
@@ -60,11 +58,6 @@ struct TxPeer {
     may_flood: bool,
 }
 
-struct OfTip {
-    tip: BlockHash,
-    txs: HashMap<[u8; 32], Arc<Transaction>>,
-}
-
 impl Txs {
     pub(super) fn new(tip: BlockHash) -> Self {
         let table = Table {
@@ -76,12 +69,7 @@ impl Txs {
             confirmed: Recent::new(CONFIRMED_MAX),
             tip,
         };
-        Self {
-            table: Mutex::new(table),
-            judging: Mutex::default(),
-            timers: Mutex::default(),
-            of_tip: Mutex::default(),
-        }
+        Self { table: Mutex::new(table), judging: Mutex::default(), timers: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -321,26 +309,10 @@ impl Shared {
     }
 
     /// A transaction that a peer may be given: it was in the mempool when the peer was last sent announcements, or it is in
-    /// the tip's block.
+    /// the latest block.
     pub(super) fn tx_for(&self, peer: &Peer, id: &RelayId) -> Option<Arc<Transaction>> {
         let moment = peer.with_relay(|relay| relay.announced_until);
-        self.engine.transaction_before(id, moment).or_else(|| self.tx_of_tip(id))
-    }
-
-    fn tx_of_tip(&self, id: &RelayId) -> Option<Arc<Transaction>> {
-        let tip = self.engine.tip().hash;
-        let mut of_tip = self.txs.of_tip.lock().unwrap_or_else(PoisonError::into_inner);
-        if of_tip.as_ref().is_none_or(|of_tip| of_tip.tip != tip) {
-            let block = self.stored_block(&tip)?;
-            let mut txs = HashMap::new();
-            for tx in block.txs() {
-                let owned = Arc::new(tx.to_owned_transaction());
-                txs.insert(tx.txid().0, Arc::clone(&owned));
-                txs.insert(tx.wtxid().0, owned);
-            }
-            *of_tip = Some(OfTip { tip, txs });
-        }
-        of_tip.as_ref().and_then(|of_tip| of_tip.txs.get(&id.hash()).cloned())
+        self.engine.transaction_before(id, moment).or_else(|| self.compact.recent()?.tx(id))
     }
 }
 

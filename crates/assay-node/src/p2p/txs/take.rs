@@ -133,6 +133,11 @@ impl Shared {
             "{txid} (wtxid={wtxid}) from peer={sender} was not accepted: {reason}{comma}{evidence}"
         );
         let mut table = self.txs.lock();
+        let is_witness_stripped = reject.fault == TxFault::WitnessStripped;
+        if is_first_time && !is_witness_stripped && !table.orphans.have(&wtxid) {
+            // A miner may have taken it all the same.
+            self.compact.keep_extra(tx);
+        }
         let mut package = None;
         match reject.fault {
             TxFault::MissingInputs => {

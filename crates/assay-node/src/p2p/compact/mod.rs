@@ -1,0 +1,107 @@
+//! Compact blocks (BIP152): a block by its header and short names of its transactions, most of which the receiver has.
+//!
+//! [`rebuild`] puts a block together from one; [`recent`] is the latest block in the form in which it is passed on. Who is asked
+//! for what is decided with all other blocks (`sync/compact.rs`).
+
+mod rebuild;
+mod recent;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use assay_engine::FreshBlock;
+use assay_wire::p2p::COMPACT_TXS_MAX;
+use assay_wire::{BlockHash, Encoding, Transaction, Wtxid};
+
+pub(super) use self::rebuild::{Partial, Unusable};
+pub(super) use self::recent::{Recent, compact_of};
+use super::Shared;
+
+/// What compact blocks are made of besides the mempool.
+#[derive(Default)]
+pub(super) struct Compact {
+    recent: Mutex<Option<Arc<Recent>>>,
+    /// Transactions that are not in the mempool and may be in a block all the same, latest last.
+    extra: Mutex<VecDeque<(Wtxid, Arc<Transaction>)>>,
+    /// The block put together last, and the places of what it lacked: others will lack it, too.
+    lacked: Mutex<Option<(BlockHash, Vec<u32>)>>,
+}
+
+impl Compact {
+    /// The latest block that built on the tip when it came, judged or not.
+    pub(super) fn recent(&self) -> Option<Arc<Recent>> {
+        lock(&self.recent).clone()
+    }
+
+    /// Keeps a transaction that was not admitted for some time.
+    pub(super) fn keep_extra(&self, tx: &Arc<Transaction>) {
+        if tx.bytes().len() > EXTRA_BYTES_MAX {
+            return;
+        }
+        let mut extra = lock(&self.extra);
+        if extra.len() == EXTRA_MAX {
+            extra.pop_front();
+        }
+        extra.push_back((tx.view().wtxid(), Arc::clone(tx)));
+    }
+
+    pub(super) fn extra(&self) -> Vec<(Wtxid, Arc<Transaction>)> {
+        lock(&self.extra).iter().cloned().collect()
+    }
+
+    /// A block is about to be offered to the engine that lacked the transactions at these places.
+    pub(super) fn note_lacked(&self, block: BlockHash, places: Vec<u32>) {
+        *lock(&self.lacked) = Some((block, places));
+    }
+}
+
+impl Shared {
+    /// The version of compact blocks that is spoken: 2 names transactions with their witnesses, 1 without.
+    pub(super) fn compact_version(&self) -> u64 {
+        match self.encoding {
+            Encoding::Segwit => 2,
+            Encoding::Legacy => 1,
+        }
+    }
+
+    /// Transactions that a compact block may have.
+    pub(super) fn compact_txs_max(&self) -> usize {
+        match self.encoding {
+            Encoding::Segwit => COMPACT_TXS_MAX,
+            Encoding::Legacy => self.block_bytes_max as usize / TX_BYTES_MIN,
+        }
+    }
+}
+
+/// Passes new blocks on before their scripts have been verified (Core `net_processing.cpp`, `NewPoWValidBlock`).
+pub(super) fn pass_on(shared: &Shared) {
+    let mut highest = 0;
+    while let Some(block) = shared.engine.next_fresh() {
+        let has_segwit = shared.encoding == Encoding::Legacy
+            || shared.engine.params().segwit_active(block.height());
+        if block.height() <= highest || !has_segwit {
+            continue;
+        }
+        highest = block.height();
+        let compact = &shared.compact;
+        let lacked = lock(&compact.lacked).take_if(|(hash, _)| hash == block.hash());
+        let places = lacked.map(|(_, places)| places).unwrap_or_default();
+        *lock(&compact.recent) = Some(Arc::new(new_recent(block, places)));
+        shared.peers.list().iter().for_each(|peer| peer.outbox.tell_fresh());
+    }
+}
+
+fn new_recent(block: FreshBlock, lacked: Vec<u32>) -> Recent {
+    // Without chance a peer could choose transactions with equal names.
+    Recent::new(block, lacked, getrandom::u64().unwrap_or(0))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Core's `-blockreconstructionextratxn` by default, and what one may take.
+const EXTRA_MAX: usize = 100;
+const EXTRA_BYTES_MAX: usize = 100_000;
+/// Core `consensus/consensus.h`, `MIN_SERIALIZABLE_TRANSACTION_WEIGHT`.
+const TX_BYTES_MIN: usize = 60;

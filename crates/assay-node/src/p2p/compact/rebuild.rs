@@ -1,0 +1,226 @@
+//! A block put together from its compact form, the mempool, and what is asked for (Core `blockencodings.cpp`).
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use assay_wire::p2p::{CompactBlock, ShortId, ShortIdKey};
+use assay_wire::{Header, Transaction, Wtxid, encode};
+
+/// Why nothing can be made of a compact block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Unusable {
+    /// It is not one: its sender is at fault.
+    Malformed,
+    /// Two of its transactions have the same name, by chance.
+    Ambiguous,
+}
+
+/// A block some of whose transactions may be missing.
+#[derive(Debug)]
+pub(in super::super) struct Partial {
+    header: Header,
+    txs: Vec<Found>,
+}
+
+/// What is known of one place of the block.
+#[derive(Clone, Debug)]
+enum Found {
+    Nothing,
+    /// It came with the compact block.
+    Prefilled(Box<[u8]>),
+    Ours(Arc<Transaction>),
+    /// Several of ours have its name.
+    Several,
+}
+
+/// The places whose transactions are looked for.
+struct Search {
+    key: ShortIdKey,
+    places: HashMap<ShortId, u32>,
+    left: usize,
+}
+
+impl Partial {
+    /// Fills in what the compact block has, then what `visit_unconfirmed` shows, then what `extra` has.
+    pub(in super::super) fn new(
+        block: &CompactBlock<'_>,
+        visit_unconfirmed: impl FnOnce(&mut dyn FnMut(&Wtxid, &Arc<Transaction>) -> ControlFlow<()>),
+        extra: &[(Wtxid, Arc<Transaction>)],
+    ) -> Result<Self, Unusable> {
+        if !block.is_whole() {
+            return Err(Unusable::Malformed);
+        }
+        let mut txs = vec![Found::Nothing; block.tx_count()];
+        for tx in &block.prefilled {
+            txs[tx.index as usize] = Found::Prefilled(tx.raw.into());
+        }
+        let is_open = |(_, found): &(usize, &Found)| matches!(found, Found::Nothing);
+        let open = txs.iter().enumerate().filter(is_open).map(|(place, _)| place as u32);
+        let places: HashMap<ShortId, u32> = block.short_ids.iter().zip(open).collect();
+        if places.len() != block.short_ids.len() {
+            return Err(Unusable::Ambiguous);
+        }
+        let key = ShortIdKey::new(&block.header, block.nonce);
+        let mut partial = Self { header: block.header, txs };
+        let mut search = Search { key, left: places.len(), places };
+        if search.left > 0 {
+            visit_unconfirmed(&mut |wtxid, tx| partial.take(&mut search, wtxid, tx));
+        }
+        if search.left > 0 {
+            let _ = extra.iter().try_for_each(|(wtxid, tx)| partial.take(&mut search, wtxid, tx));
+        }
+        Ok(partial)
+    }
+
+    /// Puts one of our transactions where its name says; breaks off when nothing is left to look for.
+    fn take(
+        &mut self,
+        search: &mut Search,
+        wtxid: &Wtxid,
+        tx: &Arc<Transaction>,
+    ) -> ControlFlow<()> {
+        let Some(place) = search.places.get(&search.key.short_id(wtxid)) else {
+            return ControlFlow::Continue(());
+        };
+        let found = &mut self.txs[*place as usize];
+        match found {
+            Found::Nothing => {
+                *found = Found::Ours(Arc::clone(tx));
+                search.left -= 1;
+            }
+            // Rather than guess, it is asked for.
+            Found::Ours(other) if other.view().wtxid() != *wtxid => {
+                *found = Found::Several;
+                search.left += 1;
+            }
+            _ => {}
+        }
+        // That another of ours has the same name is not looked for any more: too rare for the time that it takes.
+        if search.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// The places of what is missing.
+    pub(in super::super) fn missing(&self) -> Vec<u32> {
+        let is_missing = |found: &Found| matches!(found, Found::Nothing | Found::Several);
+        let places = self.txs.iter().enumerate().filter(|(_, found)| is_missing(found));
+        places.map(|(place, _)| place as u32).collect()
+    }
+
+    /// The block's bytes, with the missing transactions; `None` when there are not as many as are missing.
+    pub(in super::super) fn fill(&self, missing: &[&[u8]]) -> Option<Vec<u8>> {
+        let mut raw = self.header.to_bytes().to_vec();
+        encode::compact_size(&mut raw, self.txs.len() as u64);
+        let mut missing = missing.iter();
+        for found in &self.txs {
+            match found {
+                Found::Nothing | Found::Several => raw.extend_from_slice(missing.next()?),
+                Found::Prefilled(tx) => raw.extend_from_slice(tx),
+                Found::Ours(tx) => raw.extend_from_slice(tx.bytes()),
+            }
+        }
+        missing.next().is_none().then_some(raw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_wire::p2p::Prefilled;
+    use assay_wire::{BlockHash, Encoding};
+
+    use super::*;
+
+    const HEADER: Header = Header {
+        version: 1,
+        prev_block: BlockHash([7; 32]),
+        merkle_root: [8; 32],
+        time: 9,
+        bits: 10,
+        nonce: 11,
+    };
+
+    fn tx(version: u8) -> Arc<Transaction> {
+        let mut raw = [0; 10];
+        raw[0] = version;
+        Arc::new(Transaction::parse(raw.to_vec(), Encoding::Segwit).expect("a transaction"))
+    }
+
+    fn named(tx: &Arc<Transaction>) -> (Wtxid, Arc<Transaction>) {
+        (tx.view().wtxid(), Arc::clone(tx))
+    }
+
+    /// Four transactions, the first prefilled, the others by name.
+    fn rebuilt(
+        pool: &[Arc<Transaction>],
+        extra: &[Arc<Transaction>],
+    ) -> (Result<Partial, Unusable>, Vec<u8>) {
+        let txs = [1, 2, 3, 4].map(tx);
+        let key = ShortIdKey::new(&HEADER, 5);
+        let ids: Vec<ShortId> =
+            txs[1..].iter().map(|tx| key.short_id(&tx.view().wtxid())).collect();
+        let prefilled = vec![Prefilled { index: 0, raw: txs[0].bytes() }];
+        let block = CompactBlock { header: HEADER, nonce: 5, short_ids: ids[..].into(), prefilled };
+        let extra: Vec<_> = extra.iter().map(named).collect();
+        let partial = Partial::new(
+            &block,
+            |visit| {
+                let _ = pool.iter().try_for_each(|tx| visit(&tx.view().wtxid(), tx));
+            },
+            &extra,
+        );
+        let mut whole = HEADER.to_bytes().to_vec();
+        whole.push(4);
+        txs.iter().for_each(|tx| whole.extend_from_slice(tx.bytes()));
+        (partial, whole)
+    }
+
+    #[test]
+    fn what_is_there_is_not_missing() {
+        let (partial, whole) = rebuilt(&[tx(9), tx(3)], &[tx(8), tx(4), tx(3)]);
+        let partial = partial.unwrap();
+        assert_eq!(partial.missing(), [1]);
+        assert_eq!(partial.fill(&[tx(2).bytes()]).unwrap(), whole);
+        assert_eq!(partial.fill(&[]), None);
+        assert_eq!(partial.fill(&[tx(2).bytes(), tx(3).bytes()]), None);
+        let (partial, whole) = rebuilt(&[tx(4), tx(3), tx(2)], &[]);
+        assert_eq!(partial.unwrap().fill(&[]).unwrap(), whole);
+        let (partial, _) = rebuilt(&[], &[]);
+        assert_eq!(partial.unwrap().missing(), [1, 2, 3]);
+    }
+
+    #[test]
+    fn of_two_with_one_name_none_is_taken() {
+        let key = ShortIdKey::new(&HEADER, 5);
+        let ids = [key.short_id(&tx(2).view().wtxid())];
+        let block =
+            CompactBlock { header: HEADER, nonce: 5, short_ids: ids[..].into(), prefilled: vec![] };
+        let mut partial = Partial { header: HEADER, txs: vec![Found::Nothing; 2] };
+        let places = HashMap::from([(ids[0], 0)]);
+        let mut search = Search { key, places, left: 2 };
+        let (wtxid, first) = named(&tx(2));
+        let _ = partial.take(&mut search, &wtxid, &first);
+        assert_eq!(partial.missing(), [1]);
+        // The same one again changes nothing; another of this name does, and a third does not change it back.
+        let _ = partial.take(&mut search, &wtxid, &first);
+        assert_eq!(partial.missing(), [1]);
+        partial.txs[0] = Found::Ours(tx(3));
+        let _ = partial.take(&mut search, &wtxid, &first);
+        assert_eq!((partial.missing(), search.left), (vec![0, 1], 2));
+        let _ = partial.take(&mut search, &wtxid, &first);
+        assert_eq!(partial.missing(), [0, 1]);
+        assert!(block.is_whole());
+    }
+
+    #[test]
+    fn equal_names_and_places_outside_are_seen() {
+        let key = ShortIdKey::new(&HEADER, 5);
+        let ids = [key.short_id(&tx(2).view().wtxid()); 2];
+        let none = |_: &mut dyn FnMut(&Wtxid, &Arc<Transaction>) -> ControlFlow<()>| {};
+        let mut block =
+            CompactBlock { header: HEADER, nonce: 5, short_ids: ids[..].into(), prefilled: vec![] };
+        assert_eq!(Partial::new(&block, none, &[]).unwrap_err(), Unusable::Ambiguous);
+        let raw = tx(1);
+        block.prefilled = vec![Prefilled { index: 3, raw: raw.bytes() }];
+        assert_eq!(Partial::new(&block, none, &[]).unwrap_err(), Unusable::Malformed);
+    }
+}

@@ -1,0 +1,131 @@
+//! Blocks in their compact form, and the transactions that a peer lacks of one (BIP152).
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use assay_engine::Block;
+use assay_wire::BlockHash;
+use assay_wire::p2p::{BlockTxs, BlockTxsRequest, InventoryKind, Message};
+
+use super::super::compact::compact_of;
+use super::{Ended, Giver, random, unreadable};
+
+impl Giver<'_> {
+    pub(super) fn wants_compact(&self) -> bool {
+        self.peer.wants_compact.load(Ordering::Relaxed)
+    }
+
+    /// Passes on a block that is being judged, where the peer knows the block below and not this one.
+    pub(super) fn pass_on(&mut self) -> Result<(), Ended> {
+        let Some(recent) = self.shared.compact.recent() else { return Ok(()) };
+        let is_due = self.peer.is_ready()
+            && self.wants_compact()
+            && !self.knows(recent.hash())
+            && self.knows(&recent.header().prev_block);
+        if !is_due {
+            return Ok(());
+        }
+        self.peer.with_known(|known| known.best_sent = Some(*recent.hash()));
+        tracing::debug!(
+            target: "net", "sending header-and-ids {} to peer={}", recent.hash(), self.peer.id
+        );
+        self.send(&Message::CompactBlock(recent.payload()))
+    }
+
+    /// Gives a block of the archive as it was asked for; `false` when it is not there.
+    pub(super) fn block_as(
+        &mut self,
+        hash: &BlockHash,
+        kind: InventoryKind,
+    ) -> Result<bool, Ended> {
+        let engine = &self.shared.engine;
+        if kind == InventoryKind::COMPACT_BLOCK && engine.has_young_tip() {
+            let Some(block) = engine.archived_block(hash) else { return Ok(false) };
+            // Of an old block the peer's mempool has nothing.
+            if block.height() + COMPACT_DEPTH_MAX >= engine.tip().height {
+                return self.compact_block(hash);
+            }
+        }
+        self.block(hash, kind != InventoryKind::BLOCK)
+    }
+
+    /// Gives the compact form of a block; `false` when it is not there.
+    pub(super) fn compact_block(&mut self, hash: &BlockHash) -> Result<bool, Ended> {
+        if let Some(recent) = self.shared.compact.recent().filter(|recent| recent.hash() == hash) {
+            self.send(&Message::CompactBlock(recent.payload()))?;
+            return Ok(true);
+        }
+        let Some(payload) = self.compact_from_archive(hash)? else { return Ok(false) };
+        self.send(&Message::CompactBlock(&payload))?;
+        Ok(true)
+    }
+
+    fn compact_from_archive(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, Ended> {
+        let _turn = self.shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
+        let block = self.parsed(hash);
+        block.map(|block| Ok(compact_of(&block, random()?))).transpose()
+    }
+
+    /// Gives transactions of a block. Of one that is deep in the chain the whole block: reading it costs us the same.
+    pub(super) fn block_txs(&mut self, request: &BlockTxsRequest) -> Result<(), Ended> {
+        let hash = &request.block;
+        if let Some(recent) = self.shared.compact.recent().filter(|recent| recent.hash() == hash) {
+            return self.send_txs(recent.block(), request);
+        }
+        let engine = &self.shared.engine;
+        let place = engine.header_place(hash).filter(|place| place.has_data);
+        let Some(place) = place else {
+            tracing::debug!(
+                target: "net",
+                "Peer {} sent us a getblocktxn for a block we don't have", self.peer.id
+            );
+            return Ok(());
+        };
+        if place.height + TXS_DEPTH_MAX < engine.tip().height {
+            tracing::debug!(
+                target: "net",
+                "Peer {} sent us a getblocktxn for a block > {TXS_DEPTH_MAX} deep", self.peer.id
+            );
+            return self.block(hash, true).map(drop);
+        }
+        let block = {
+            let _turn = self.shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
+            self.parsed(hash)
+        };
+        block.map_or(Ok(()), |block| self.send_txs(&block, request))
+    }
+
+    fn send_txs(&mut self, block: &Block, request: &BlockTxsRequest) -> Result<(), Ended> {
+        let places = request.indexes.iter().map(|place| *place as usize);
+        let txs = places.map(|place| (place < block.tx_count()).then(|| block.tx(place).raw()));
+        let Some(txs) = txs.collect::<Option<Vec<&[u8]>>>() else {
+            let fault = "getblocktxn with out-of-bounds tx indices";
+            self.shared.misbehaving(self.peer, fault);
+            return Ok(());
+        };
+        tracing::debug!(
+            target: "cmpctblock",
+            "peer={} sent us a GETBLOCKTXN for block {}, sending a BLOCKTXN with {} txns",
+            self.peer.id, request.block, txs.len(),
+        );
+        let mut payload = Vec::new();
+        BlockTxs { block: request.block, txs }.encode(&mut payload);
+        self.send(&Message::BlockTxs(&payload))
+    }
+
+    /// A block of the archive, in memory as a whole.
+    fn parsed(&self, hash: &BlockHash) -> Option<Block> {
+        let shared = self.shared;
+        let archived = shared.engine.archived_block(hash)?;
+        let mut raw = vec![0; archived.size() as usize];
+        if let Err(error) = shared.engine.read_archived(&archived, 0, &mut raw) {
+            unreadable(hash, &error);
+            return None;
+        }
+        Block::parse(raw, shared.encoding).ok()
+    }
+}
+
+/// Core `net_processing.cpp`, `MAX_CMPCTBLOCK_DEPTH` and `MAX_BLOCKTXN_DEPTH`.
+const COMPACT_DEPTH_MAX: u32 = 5;
+const TXS_DEPTH_MAX: u32 = 10;

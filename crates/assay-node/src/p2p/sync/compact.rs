@@ -1,0 +1,360 @@
+//! Blocks from compact ones (BIP152; Core `net_processing.cpp`, CMPCTBLOCK and BLOCKTXN): whose are looked at, what is asked for,
+//! and who may send them unasked.
+
+use std::sync::atomic::Ordering;
+
+use assay_engine::{HeaderPlace, HeadersError, WorkShown};
+use assay_wire::p2p::{BlockTxs, BlockTxsRequest, CompactBlock, Inventory, InventoryKind, Message};
+use assay_wire::{BlockHash, Encoding};
+
+use super::super::compact::{Partial, Unusable};
+use super::super::peers::Peer;
+use super::blocks::UNDER_WAY_MAX;
+use super::faults::{described, log_malformed};
+use super::under_way::Rebuilding;
+use super::{NODE_WITNESS, Shared, Table};
+
+/// What to do with a compact block.
+#[derive(Clone, Copy)]
+enum Plan {
+    Nothing,
+    /// It was asked for, but our mempool will not help.
+    AskWhole,
+    /// Too far above the tip: only its header is of use.
+    AsHeader,
+    Rebuild(Turn),
+    /// Enough peers are at it: only if nothing is missing.
+    RebuildIfWhole,
+}
+
+/// Which of those that are asked for a block a peer is.
+#[derive(Clone, Copy)]
+struct Turn {
+    is_first: bool,
+    /// Requests of the block before this one, of any peer.
+    asked: usize,
+    /// Whether it may send compact blocks unasked.
+    is_chosen: bool,
+}
+
+impl Shared {
+    /// A peer says whether it wants new blocks as compact blocks at once.
+    pub(in super::super) fn compact_offered(&self, peer: &Peer, announce: u8, version: u64) {
+        if announce > 1 {
+            return self.misbehaving(peer, "invalid sendcmpct announce field");
+        }
+        if version == self.compact_version() {
+            self.with_state(peer, |state| state.gives_compact = true);
+            peer.wants_compact.store(announce == 1, Ordering::Relaxed);
+        }
+    }
+
+    /// A compact block has come, asked for or not.
+    pub(in super::super) fn compact_block_came(&self, peer: &Peer, payload: &[u8]) {
+        let id = peer.id;
+        let ignored = |why: &str| {
+            tracing::debug!(target: "cmpctblock", "peer={id} sent us a compact block {why}!");
+        };
+        if self.config.blocks_only {
+            return ignored("even though we are blocksonly");
+        }
+        if self.with_state(peer, |state| state.gives_compact) != Some(true) {
+            return ignored("despite never having sent us a SENDCMPCT");
+        }
+        let block = match CompactBlock::parse(payload, self.encoding, self.compact_txs_max()) {
+            Ok(block) => block,
+            Err(error) => return log_malformed("cmpctblock", &error, peer),
+        };
+        let hash = block.header.hash();
+        match self.engine.shows_work(&[block.header]) {
+            Some(WorkShown::Yes) => {}
+            Some(WorkShown::No) => {
+                tracing::debug!(target: "net", "Ignoring low-work compact block from peer {id}");
+                return;
+            }
+            None => return self.ask_below(peer),
+        }
+        let is_new = self.engine.header_place(&hash).is_none();
+        let _bringing = is_new.then(|| self.sync.bring());
+        match self.engine.take_headers(&[block.header]) {
+            Ok(()) => {}
+            Err(HeadersError::Refused(fault)) => {
+                tracing::debug!(target: "net", "{}", described(&fault));
+                return self.punish(peer, &fault, "invalid header via cmpctblock", true);
+            }
+            Err(HeadersError::Failed(error)) => {
+                tracing::error!("A header of peer={id} cannot be kept: {error}");
+                return;
+            }
+        }
+        let Some(place) = self.engine.header_place(&hash) else { return };
+        if is_new {
+            let height = place.height;
+            tracing::info!("Saw new cmpctblock header hash={hash} height={height} peer={id}");
+        }
+        match self.plan_compact(peer, &place) {
+            Plan::Nothing => {}
+            Plan::AskWhole => self.ask_whole(peer, &hash),
+            Plan::AsHeader => self.headers_came(peer, &[block.header]),
+            Plan::Rebuild(turn) => self.rebuild(peer, &block, hash, turn),
+            Plan::RebuildIfWhole => {
+                let partial = self.partial(&block).ok();
+                if let Some(raw) = partial.and_then(|partial| partial.fill(&[])) {
+                    self.block_rebuilt(peer, &hash, raw);
+                }
+            }
+        }
+    }
+
+    /// A compact block whose parent is not known: what lies between is asked for.
+    fn ask_below(&self, peer: &Peer) {
+        if !self.engine.is_initial_block_download() {
+            let locator = self.engine.locator(None);
+            self.with_state(peer, |state| self.ask_headers(peer, state, &locator, self.now_ms()));
+        }
+    }
+
+    fn plan_compact(&self, peer: &Peer, place: &HeaderPlace) -> Plan {
+        let tip = self.engine.tip();
+        let has_young_tip = self.engine.has_young_tip();
+        let mut table = self.sync.lock();
+        let table = &mut *table;
+        let Some(state) = table.peers.get_mut(&peer.id) else { return Plan::Nothing };
+        self.note_availability(peer, state, &place.hash);
+        if place.has_data {
+            return Plan::Nothing;
+        }
+        let asked = table.under_way.asked(&place.hash);
+        let own = asked.iter().find(|asked| asked.peer == peer.id);
+        let is_chosen = table.high_bandwidth.contains(&peer.id);
+        if own.is_none() && !is_chosen {
+            tracing::debug!(
+                target: "cmpctblock",
+                "peer={}, not marked as high-bandwidth, sent us an unsolicited compact block!",
+                peer.id
+            );
+            return Plan::Nothing;
+        }
+        let ask_whole = if own.is_some() { Plan::AskWhole } else { Plan::Nothing };
+        if place.chain_work <= tip.chain_work {
+            return ask_whole;
+        }
+        if asked.is_empty() && !has_young_tip {
+            return Plan::Nothing;
+        }
+        if place.height > tip.height + 2 {
+            return if own.is_some() { Plan::AskWhole } else { Plan::AsHeader };
+        }
+        let has_room = asked.len() < ASKED_MAX && state.under_way.len() < UNDER_WAY_MAX;
+        if own.is_none() && !has_room {
+            return Plan::RebuildIfWhole;
+        }
+        if own.is_some_and(|own| own.rebuilding.is_some()) {
+            tracing::debug!(target: "net", "Peer sent us compact block we were already syncing!");
+            return Plan::Nothing;
+        }
+        let is_first = asked.first().is_none_or(|first| first.peer == peer.id);
+        let turn = Turn { is_first, asked: asked.len(), is_chosen };
+        table.ask(peer.id, place.hash, place.height, self.now_ms());
+        Plan::Rebuild(turn)
+    }
+
+    fn partial(&self, block: &CompactBlock<'_>) -> Result<Partial, Unusable> {
+        Partial::new(block, |visit| self.engine.visit_unconfirmed(visit), &self.compact.extra())
+    }
+
+    fn rebuild(&self, peer: &Peer, block: &CompactBlock<'_>, hash: BlockHash, turn: Turn) {
+        let partial = match self.partial(block) {
+            Ok(partial) => partial,
+            Err(Unusable::Malformed) => {
+                self.forget_asked(&hash, peer);
+                return self.misbehaving(peer, "invalid compact block");
+            }
+            Err(Unusable::Ambiguous) if turn.is_first => return self.ask_whole(peer, &hash),
+            Err(Unusable::Ambiguous) => return self.forget_asked(&hash, peer),
+        };
+        let indexes = partial.missing();
+        if !(indexes.is_empty() || turn.is_first || self.may_ask_too(peer, &hash, turn)) {
+            return self.forget_asked(&hash, peer);
+        }
+        if let Some(asked) = self.sync.lock().under_way.of_peer(&hash, peer.id) {
+            asked.rebuilding = Some(Rebuilding::Open(partial));
+        } else {
+            // Another peer has brought it meanwhile.
+            return;
+        }
+        if indexes.is_empty() {
+            return self.fill(peer, &hash, &[]);
+        }
+        let mut payload = Vec::new();
+        BlockTxsRequest { block: hash, indexes }.encode(&mut payload);
+        peer.send(&Message::GetBlockTxs(&payload));
+    }
+
+    /// Whether a peer is asked for what is missing though another one was asked first: one that may send compact blocks
+    /// unasked, and the last place is for one that we chose.
+    fn may_ask_too(&self, peer: &Peer, block: &BlockHash, turn: Turn) -> bool {
+        if !turn.is_chosen {
+            return false;
+        }
+        let is_outbound =
+            |id: u64| self.peers.find(id).is_some_and(|peer| !peer.connection.is_inbound());
+        let asked: Vec<u64> = {
+            let table = self.sync.lock();
+            table.under_way.asked(block).iter().map(|asked| asked.peer).collect()
+        };
+        !peer.connection.is_inbound()
+            || turn.asked < ASKED_MAX - 1
+            || asked.into_iter().any(is_outbound)
+    }
+
+    /// Transactions have come that a compact block lacked.
+    pub(in super::super) fn block_txs_came(&self, peer: &Peer, payload: &[u8]) {
+        match BlockTxs::parse(payload, self.encoding) {
+            Ok(txs) => self.fill(peer, &txs.block, &txs.txs),
+            Err(error) => log_malformed("blocktxn", &error, peer),
+        }
+    }
+
+    fn fill(&self, peer: &Peer, hash: &BlockHash, txs: &[&[u8]]) {
+        let id = peer.id;
+        let (rebuilding, is_first) = {
+            let mut table = self.sync.lock();
+            let asked = table.under_way.asked(hash);
+            let is_first = asked.first().is_some_and(|first| first.peer == id);
+            let own = table.under_way.of_peer(hash, id);
+            let rebuilding = own.and_then(|own| own.rebuilding.as_mut());
+            // Whatever comes of it, it is not tried a second time.
+            (rebuilding.map(|state| std::mem::replace(state, Rebuilding::Failed)), is_first)
+        };
+        let partial = match rebuilding {
+            Some(Rebuilding::Open(partial)) => partial,
+            Some(Rebuilding::Failed) => {
+                self.forget_asked(hash, peer);
+                let fault = "previous compact block reconstruction attempt failed";
+                return self.misbehaving(peer, fault);
+            }
+            None => {
+                tracing::debug!(
+                    target: "net",
+                    "Peer {id} sent us block transactions for block we weren't expecting"
+                );
+                return;
+            }
+        };
+        let Some(raw) = partial.fill(txs) else {
+            self.forget_asked(hash, peer);
+            let fault = "invalid compact block/non-matching block transactions";
+            return self.misbehaving(peer, fault);
+        };
+        self.compact.note_lacked(*hash, partial.missing());
+        if self.block_rebuilt(peer, hash, raw) {
+            return;
+        }
+        if is_first {
+            // Names that are equal by chance, most likely.
+            self.ask_whole(peer, hash);
+        } else {
+            self.forget_asked(hash, peer);
+            tracing::debug!(
+                target: "net",
+                "Peer {id} sent us a compact block but it failed to reconstruct, waiting on first download to complete"
+            );
+        }
+    }
+
+    fn ask_whole(&self, peer: &Peer, hash: &BlockHash) {
+        let has_witnesses = peer.facts().services & NODE_WITNESS != 0;
+        let is_segwit = self.encoding == Encoding::Segwit && has_witnesses;
+        let kind = if is_segwit { InventoryKind::WITNESS_BLOCK } else { InventoryKind::BLOCK };
+        let entries = [Inventory { kind, hash: hash.0 }];
+        peer.send(&Message::GetData(entries[..].into()));
+    }
+
+    fn forget_asked(&self, block: &BlockHash, peer: &Peer) {
+        self.sync.lock().forget_asked(block, peer.id, self.now_ms());
+    }
+
+    /// Who brought the new tip may send compact blocks unasked from now on (Core `net_processing.cpp`,
+    /// `MaybeSetPeerAsAnnouncingHeaderAndIDs`).
+    pub(super) fn reward_source(&self, tip: &BlockHash) {
+        if self.config.blocks_only || self.engine.is_initial_block_download() {
+            return;
+        }
+        let is_inbound = |id: u64| self.peers.find(id).map(|peer| peer.connection.is_inbound());
+        let (chosen, dropped) = {
+            let mut table = self.sync.lock();
+            let Some(source) = table.sources.of(tip).map(|source| source.peer) else { return };
+            let gives = table.peers.get(&source).is_some_and(|state| state.gives_compact);
+            if !gives || !table.under_way.is_alone(tip) {
+                return;
+            }
+            (source, table.choose(source, is_inbound))
+        };
+        let Some(dropped) = dropped else { return };
+        for (id, announce) in [(Some(chosen), 1), (dropped, 0)] {
+            if let Some(peer) = id.and_then(|id| self.peers.find(id)) {
+                let version = self.compact_version();
+                peer.send(&Message::SendCompact { announce, version });
+            }
+        }
+    }
+}
+
+impl Table {
+    /// Adds a peer to the three that may send compact blocks unasked, with the one that may no longer; `None` where it was
+    /// among them.
+    fn choose(
+        &mut self,
+        peer: u64,
+        is_inbound: impl Fn(u64) -> Option<bool>,
+    ) -> Option<Option<u64>> {
+        let chosen = &mut self.high_bandwidth;
+        if let Some(at) = chosen.iter().position(|other| *other == peer) {
+            chosen.remove(at);
+            chosen.push_back(peer);
+            return None;
+        }
+        let is_outbound = |id: &u64| is_inbound(*id) == Some(false);
+        // One that connected to us does not take the only place of those that we chose.
+        let outbound = chosen.iter().filter(|id| is_outbound(id)).count();
+        if is_inbound(peer) == Some(true)
+            && chosen.len() >= CHOSEN_MAX
+            && outbound == 1
+            && chosen.front().is_some_and(is_outbound)
+        {
+            chosen.swap(0, 1);
+        }
+        chosen.push_back(peer);
+        Some(if chosen.len() > CHOSEN_MAX { chosen.pop_front() } else { None })
+    }
+}
+
+/// Peers that are asked for one block at a time (Core `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`).
+const ASKED_MAX: usize = 3;
+/// Peers that may send compact blocks unasked (BIP152).
+const CHOSEN_MAX: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_are_chosen_and_one_that_we_chose_keeps_its_place() {
+        let mut table = Table::default();
+        // Even numbers connected to us.
+        let is_inbound = |id: u64| Some(id % 2 == 0);
+        let mut choose = |peer| {
+            let outcome = table.choose(peer, is_inbound);
+            (outcome, table.high_bandwidth.iter().copied().collect::<Vec<_>>())
+        };
+        assert_eq!(choose(2), (Some(None), vec![2]));
+        assert_eq!(choose(4), (Some(None), vec![2, 4]));
+        assert_eq!(choose(2), (None, vec![4, 2]));
+        assert_eq!(choose(1), (Some(None), vec![4, 2, 1]));
+        assert_eq!(choose(6), (Some(Some(4)), vec![2, 1, 6]));
+        assert_eq!(choose(8), (Some(Some(2)), vec![1, 6, 8]));
+        assert_eq!(choose(10), (Some(Some(6)), vec![1, 8, 10]));
+        assert_eq!(choose(3), (Some(Some(1)), vec![8, 10, 3]));
+    }
+}

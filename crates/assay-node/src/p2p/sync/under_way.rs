@@ -1,0 +1,109 @@
+//! Blocks that were asked for and have not come.
+
+use std::collections::HashMap;
+
+use assay_wire::BlockHash;
+
+use super::super::compact::Partial;
+use super::Table;
+
+/// With each block, of whom it was asked: the first came first. Near the tip there may be three (Core `net_processing.cpp`,
+/// `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`).
+#[derive(Default)]
+pub(super) struct UnderWay(HashMap<BlockHash, Vec<Asked>>);
+
+/// One peer that was asked for a block.
+pub(super) struct Asked {
+    pub(super) peer: u64,
+    pub(super) height: u32,
+    pub(super) rebuilding: Option<Rebuilding>,
+}
+
+/// How far a block from a compact one is.
+pub(super) enum Rebuilding {
+    /// Its missing transactions were asked for.
+    Open(Partial),
+    /// It did not become the block.
+    Failed,
+}
+
+impl UnderWay {
+    pub(super) fn contains(&self, block: &BlockHash) -> bool {
+        self.0.contains_key(block)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Of whom a block was asked.
+    pub(super) fn asked(&self, block: &BlockHash) -> &[Asked] {
+        self.0.get(block).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn of_peer(&mut self, block: &BlockHash, peer: u64) -> Option<&mut Asked> {
+        self.0.get_mut(block)?.iter_mut().find(|asked| asked.peer == peer)
+    }
+
+    /// Whether no other block than this one is.
+    pub(super) fn is_alone(&self, block: &BlockHash) -> bool {
+        self.0.keys().all(|other| other == block)
+    }
+
+    /// Requests, of all peers.
+    pub(super) fn count(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
+    }
+
+    fn remove(&mut self, block: &BlockHash, peer: u64) {
+        if let Some(asked) = self.0.get_mut(block) {
+            asked.retain(|asked| asked.peer != peer);
+            if asked.is_empty() {
+                self.0.remove(block);
+            }
+        }
+    }
+}
+
+impl Table {
+    /// A peer is asked for a block from now on.
+    pub(super) fn ask(&mut self, peer: u64, block: BlockHash, height: u32, now_ms: u64) {
+        let Some(state) = self.peers.get_mut(&peer) else { return };
+        let asked = self.under_way.0.entry(block).or_default();
+        if asked.iter().any(|asked| asked.peer == peer) {
+            return;
+        }
+        asked.push(Asked { peer, height, rebuilding: None });
+        if state.under_way.is_empty() {
+            state.downloading_since_ms = now_ms;
+        }
+        state.under_way.push_back(block);
+    }
+
+    /// A block has come, or will not come, from this peer.
+    pub(super) fn forget_asked(&mut self, block: &BlockHash, peer: u64, now_ms: u64) {
+        if self.under_way.of_peer(block, peer).is_none() {
+            return;
+        }
+        self.under_way.remove(block, peer);
+        if let Some(state) = self.peers.get_mut(&peer) {
+            if state.under_way.front() == Some(block) {
+                state.downloading_since_ms = now_ms;
+            }
+            state.under_way.retain(|other| other != block);
+            state.stalling_since_ms = None;
+        }
+    }
+
+    /// A block has come: nobody need send it any more.
+    pub(super) fn arrived(&mut self, block: &BlockHash, now_ms: u64) {
+        let peers: Vec<u64> = self.under_way.asked(block).iter().map(|asked| asked.peer).collect();
+        peers.into_iter().for_each(|peer| self.forget_asked(block, peer, now_ms));
+    }
+
+    /// A peer has gone: others are asked for what it was asked for.
+    pub(super) fn forget_peer(&mut self, peer: u64) {
+        let Some(state) = self.peers.remove(&peer) else { return };
+        state.under_way.iter().for_each(|block| self.under_way.remove(block, peer));
+    }
+}
