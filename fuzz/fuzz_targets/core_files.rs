@@ -24,8 +24,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(files) = BlockFiles::open(assay_fuzz::folder(), MAGIC) else { return };
     assert_eq!(files.bytes(), bytes.len() as u64);
     let (mut findings, mut last) = (0, 0);
-    let rules =
-        RecordRules { bytes_max: 1 << 20, is_header: &|header| header[68] & 1 == how >> 7 };
+    let rules = RecordRules { bytes_max: 1 << 20, is_header: &|header| header[68] & 1 == how >> 7 };
     let scanned = files.scan(0, &rules, &mut |finding, at| {
         findings += 1;
         assert!(at <= files.bytes());

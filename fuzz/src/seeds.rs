@@ -63,6 +63,8 @@ fn main() {
     }
 }
 
+const TX: [u8; 10] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
 /// One message of every kind that holds more than a number.
 fn messages() -> Vec<u8> {
     let magic = [0xfa, 0xbf, 0xb5, 0xda];
@@ -82,6 +84,8 @@ fn messages() -> Vec<u8> {
         start_height: 6,
         relay: Some(true),
     };
+    // A header, a nonce, a short name, and a prefilled transaction without inputs and outputs.
+    let compact = [&[4; 88][..], &[1], &[6; 6], &[1, 0], &TX].concat();
     let messages = [
         Message::Version(version),
         Message::Verack,
@@ -95,6 +99,9 @@ fn messages() -> Vec<u8> {
         Message::NotFound(entries[..].into()),
         Message::Addr(addresses[..].into()),
         Message::Block(&[8; 90]),
+        Message::CompactBlock(&compact),
+        Message::GetBlockTxs(&[&[1; 32][..], &[2, 0, 5]].concat()),
+        Message::BlockTxs(&[&[1; 32][..], &[1], &TX].concat()),
     ];
     messages.iter().flat_map(|message| message.to_bytes(magic)).collect()
 }

@@ -5,16 +5,12 @@ use assay_wire::p2p::Command;
 /// The bytes that stand for a name: one, or zero and the name as in version 1.
 pub fn name_bytes(command: Command) -> ([u8; NAME_BYTES_MAX], usize) {
     let mut bytes = [0; NAME_BYTES_MAX];
-    match SHORT.iter().position(|name| *name == command.as_str()) {
-        Some(index) => {
-            bytes[0] = index as u8 + 1;
-            (bytes, 1)
-        }
-        None => {
-            bytes[1..].copy_from_slice(&command.to_bytes());
-            (bytes, NAME_BYTES_MAX)
-        }
+    if let Some(index) = SHORT.iter().position(|name| *name == command.as_str()) {
+        bytes[0] = index as u8 + 1;
+        return (bytes, 1);
     }
+    bytes[1..].copy_from_slice(&command.to_bytes());
+    (bytes, NAME_BYTES_MAX)
 }
 
 /// Name and payload; `None` where the name is missing, malformed, or a number without a meaning.

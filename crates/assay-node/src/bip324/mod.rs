@@ -27,7 +27,7 @@ pub use self::cipher::{Opener, Sealer, Undecryptable};
 pub use self::contents::{NAME_BYTES_MAX, name_bytes, split};
 pub use self::handshake::{Garbage, Handshake, MissingTerminator, Session};
 
-/// Bytes of a public key in the encoding ElligatorSwift.
+/// Bytes of a public key in the encoding `ElligatorSwift`.
 pub const KEY_BYTES: usize = 64;
 /// Bytes of garbage at most (BIP324, `MAX_GARBAGE_LEN`).
 pub const GARBAGE_BYTES_MAX: usize = 4095;

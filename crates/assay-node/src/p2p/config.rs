@@ -5,6 +5,7 @@ use std::time::Duration;
 
 /// The server of blocks.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct P2pConfig {
     /// Address to listen on; loopback unless [`P2pConfig::expose`] says otherwise.
     pub bind: SocketAddr,

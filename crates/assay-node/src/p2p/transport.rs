@@ -20,14 +20,14 @@ use crate::bip324::{
 /// How the messages to a peer are framed.
 pub(super) enum Framing {
     V1,
-    V2 { session: [u8; 32], sealer: Mutex<Sealer> },
+    V2 { session: [u8; 32], sealer: Box<Mutex<Sealer>> },
 }
 
 /// How the messages of a peer are framed.
 pub(super) enum Incoming {
     /// With what has been read of the first one.
     V1(Vec<u8>),
-    V2(Opener),
+    V2(Box<Opener>),
 }
 
 /// What is wrong with the encryption of a peer, as Core logs it (`net.cpp`, `V2Transport`).
@@ -180,7 +180,7 @@ impl Shared {
         let handshake = handshake(!peer.connection.is_inbound())?;
         tracing::debug!(target: "net", "start sending v2 handshake to peer={}", peer.id);
         self.write(peer, &handshake.opening())?;
-        let theirs = self.their_key(peer, begun)?;
+        let theirs = their_key(peer, begun)?;
         let mut session = handshake.finish(theirs, self.magic);
         self.write(peer, &session.version_packet())?;
         let mut aad = their_garbage(peer, &session)?;
@@ -190,23 +190,8 @@ impl Shared {
             aad.clear();
         }
         let Session { id, sealer, opener, .. } = session;
-        peer.set_framing(Framing::V2 { session: id, sealer: Mutex::new(sealer) });
-        Ok(Incoming::V2(opener))
-    }
-
-    fn their_key(&self, peer: &Peer, begun: &[u8]) -> Result<[u8; KEY_BYTES], Ended> {
-        let mut key = [0; KEY_BYTES];
-        key[..begun.len()].copy_from_slice(begun);
-        let (prefix, rest) = key.split_at_mut(V1_PREFIX_BYTES);
-        peer.fill(&mut prefix[begun.len()..])?;
-        if peer.connection.is_inbound()
-            && let Some((magic, name)) = prefix.split_first_chunk()
-            && *name == V1_NAME
-        {
-            return Err(TransportError::WrongMagic { magic: *magic }.into());
-        }
-        peer.fill(rest)?;
-        Ok(key)
+        peer.set_framing(Framing::V2 { session: id, sealer: Box::new(Mutex::new(sealer)) });
+        Ok(Incoming::V2(Box::new(opener)))
     }
 
     /// Bytes of a packet's contents at most: the longest name and the longest payload.
@@ -244,6 +229,22 @@ fn handshake(is_initiator: bool) -> Result<Handshake, Ended> {
     }
     let handshake = Handshake::new(secret, encoding, garbage, is_initiator);
     handshake.ok_or_else(|| Ended::Io(io::Error::other("random bytes that are no secret key")))
+}
+
+/// The peer's key, of which `begun` has been read.
+fn their_key(peer: &Peer, begun: &[u8]) -> Result<[u8; KEY_BYTES], Ended> {
+    let mut key = [0; KEY_BYTES];
+    key[..begun.len()].copy_from_slice(begun);
+    let (prefix, rest) = key.split_at_mut(V1_PREFIX_BYTES);
+    peer.fill(&mut prefix[begun.len()..])?;
+    if peer.connection.is_inbound()
+        && let Some((magic, name)) = prefix.split_first_chunk()
+        && *name == V1_NAME
+    {
+        return Err(TransportError::WrongMagic { magic: *magic }.into());
+    }
+    peer.fill(rest)?;
+    Ok(key)
 }
 
 /// Reads up to the terminator, and nothing of what follows it.

@@ -11,6 +11,7 @@ use super::super::compact::{Partial, Unusable};
 use super::super::peers::Peer;
 use super::blocks::UNDER_WAY_MAX;
 use super::faults::{described, log_malformed};
+use super::headers::ask_headers;
 use super::under_way::Rebuilding;
 use super::{NODE_WITNESS, Shared, Table};
 
@@ -110,7 +111,7 @@ impl Shared {
     fn ask_below(&self, peer: &Peer) {
         if !self.engine.is_initial_block_download() {
             let locator = self.engine.locator(None);
-            self.with_state(peer, |state| self.ask_headers(peer, state, &locator, self.now_ms()));
+            self.with_state(peer, |state| ask_headers(peer, state, &locator, self.now_ms()));
         }
     }
 

@@ -26,7 +26,7 @@ impl Shared {
             return;
         }
         let locator = self.engine.locator_below_best_header();
-        if self.ask_headers(peer, state, &locator, now_ms) {
+        if ask_headers(peer, state, &locator, now_ms) {
             state.has_started = true;
             // Headers come at a thousand a second at least.
             let missing = now_ms.saturating_sub(u64::from(best.time) * 1000) / SPACING_MS;
@@ -39,24 +39,6 @@ impl Shared {
                 peer.facts().start_height,
             );
         }
-    }
-
-    /// Asks for headers above `locator`, unless an answer is still waited for.
-    pub(super) fn ask_headers(
-        &self,
-        peer: &Peer,
-        state: &mut PeerSync,
-        locator: &[BlockHash],
-        now_ms: u64,
-    ) -> bool {
-        if state.asked_headers_ms.is_some_and(|asked| now_ms < asked + HEADERS_RESPONSE_MS) {
-            return false;
-        }
-        state.asked_headers_ms = Some(now_ms);
-        let version = super::super::PROTOCOL_VERSION as u32;
-        let locator = Locator { version, hashes: locator.into(), stop: BlockHash::ZERO };
-        peer.send(&Message::GetHeaders(locator));
-        true
     }
 
     /// The peer says that it has these blocks.
@@ -78,7 +60,7 @@ impl Shared {
             return;
         }
         let locator = self.engine.locator(None);
-        if self.ask_headers(peer, state, &locator, self.now_ms()) {
+        if ask_headers(peer, state, &locator, self.now_ms()) {
             let best = self.engine.best_header();
             tracing::debug!(target: "net", "getheaders ({}) {newest} to peer={}", best.height, peer.id);
         }
@@ -164,7 +146,7 @@ impl Shared {
         self.with_state(peer, |state| {
             state.asked_headers_ms = None;
             if progress.wants_more {
-                self.ask_headers(peer, state, &locator, self.now_ms());
+                ask_headers(peer, state, &locator, self.now_ms());
                 tracing::debug!(
                     target: "net", "more getheaders (from {}) to peer={}", locator[0], peer.id
                 );
@@ -200,7 +182,7 @@ impl Shared {
         let locator = self.engine.locator(None);
         let best = self.engine.best_header();
         self.with_state(peer, |state| {
-            if self.ask_headers(peer, state, &locator, self.now_ms()) {
+            if ask_headers(peer, state, &locator, self.now_ms()) {
                 tracing::debug!(
                     target: "net",
                     "received header {}: missing prev block {}, sending getheaders ({}) to end (peer={})",
@@ -243,7 +225,7 @@ impl Shared {
         self.with_state(peer, |state| {
             if may_have_more {
                 let locator = self.engine.locator(Some(last));
-                if self.ask_headers(peer, state, &locator, self.now_ms()) {
+                if ask_headers(peer, state, &locator, self.now_ms()) {
                     let height = place.map_or(0, |place| place.height);
                     tracing::debug!(
                         target: "net",
@@ -321,6 +303,23 @@ impl Shared {
     pub(in super::super) fn now_ms(&self) -> u64 {
         self.engine.clock().now_ms()
     }
+}
+
+/// Asks for headers above `locator`, unless an answer is still waited for.
+pub(super) fn ask_headers(
+    peer: &Peer,
+    state: &mut PeerSync,
+    locator: &[BlockHash],
+    now_ms: u64,
+) -> bool {
+    if state.asked_headers_ms.is_some_and(|asked| now_ms < asked + HEADERS_RESPONSE_MS) {
+        return false;
+    }
+    state.asked_headers_ms = Some(now_ms);
+    let version = super::super::PROTOCOL_VERSION as u32;
+    let locator = Locator { version, hashes: locator.into(), stop: BlockHash::ZERO };
+    peer.send(&Message::GetHeaders(locator));
+    true
 }
 
 impl super::Table {
