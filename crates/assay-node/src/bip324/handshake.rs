@@ -19,7 +19,7 @@ pub struct Handshake {
 
 /// What both sides know once they have each other's keys.
 pub struct Session {
-    /// Equal on both sides; who compares it over another channel knows that nobody sits between them.
+    /// Equal on both sides. Comparing it over another channel shows that there is no one in between.
     pub id: [u8; 32],
     /// For what we send.
     pub sealer: Sealer,
