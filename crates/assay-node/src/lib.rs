@@ -17,6 +17,7 @@
 //! peers to learn blocks from, a wallet, TLS for JSON-RPC (put a proxy in front), and configuration files. The Electrum server, which has
 //! TLS, is [`assay_electrum`]; here it gets its chain.
 
+pub mod bip324;
 mod config;
 mod electrum;
 mod error;

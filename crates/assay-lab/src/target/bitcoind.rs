@@ -135,7 +135,7 @@ impl Target {
             Way::Rpc | Way::Peer | Way::Files => {}
         }
         args.extend(self.known(&QUIET));
-        // The source speaks the first transport alone; asking for the other costs a connection.
+        // Without encryption: measured is what a node does with blocks, not its transport.
         args.extend(self.known(&["-blocksonly=1", "-v2transport=0", "-rpcservertimeout=86400"]));
         if !sync.assumevalid {
             // Below 0.14 checkpoints alone spare scripts, and regtest has none.

@@ -23,6 +23,8 @@ pub struct P2pConfig {
     pub connect: Option<Vec<String>>,
     /// Peers to stay connected to besides, as host or host:port.
     pub add_nodes: Vec<String>,
+    /// Whether the encrypted transport (BIP324) is spoken with peers that can.
+    pub encrypted: bool,
     /// Whether transactions are taken from nobody but peers with the permission `relay` (Core's `-blocksonly`).
     pub blocks_only: bool,
     /// Permissions of peers by address, in the notation of Core's `-whitelist`: `[permissions@]address[/bits]`.
@@ -60,6 +62,7 @@ impl P2pConfig {
             user_agent_comments: Vec::new(),
             connect: None,
             add_nodes: Vec::new(),
+            encrypted: true,
             blocks_only: false,
             whitelist: Vec::new(),
             peer_timeout: PEER_TIMEOUT,

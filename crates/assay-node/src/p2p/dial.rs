@@ -1,23 +1,36 @@
 //! Connections that this node makes.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::peers::Connection;
+use assay_wire::p2p::FrameHeader;
+
+use super::peers::{Arrival, Connection, Peer};
 use super::{Network, Shared};
 
 /// Peers to stay connected to, by the names they were given.
 #[derive(Default)]
 pub(super) struct Dialled {
-    named: Mutex<BTreeMap<String, Instant>>,
+    named: Mutex<BTreeMap<String, Named>>,
+}
+
+/// One of them.
+#[derive(Clone, Copy)]
+struct Named {
+    /// When it is tried next.
+    at: Instant,
+    /// Whether to start with the encrypted transport.
+    encrypted: bool,
 }
 
 impl Dialled {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Named>> {
         self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -34,20 +47,21 @@ pub(super) fn stay_connected(shared: &Arc<Shared>) -> io::Result<thread::JoinHan
     let shared = Arc::clone(shared);
     let named = shared.config.connect.iter().flatten().chain(&shared.config.add_nodes);
     for name in named {
-        shared.dialled.lock().insert(name.clone(), Instant::now());
+        let named = Named { at: Instant::now(), encrypted: shared.has_encryption() };
+        shared.dialled.lock().insert(name.clone(), named);
     }
     thread::Builder::new().name("p2p-dial".to_owned()).spawn(move || {
         while !shared.engine.is_shutting_down() {
-            for name in shared.due() {
+            for (name, encrypted) in shared.due() {
                 // A peer that does not answer keeps the others waiting for seconds, no longer.
-                match dial(&shared, &name, Connection::Manual) {
+                match dial(&shared, &name, Connection::Manual, encrypted) {
                     Ok(()) => {
                         // Should it break, it is made again soon.
                         shared
                             .dialled
                             .lock()
                             .entry(name)
-                            .and_modify(|at| *at = Instant::now() + AGAIN_SOON);
+                            .and_modify(|named| named.at = Instant::now() + AGAIN_SOON);
                     }
                     Err(error) => {
                         tracing::debug!(target: "net", "Connecting to {name} failed: {error}");
@@ -60,18 +74,18 @@ pub(super) fn stay_connected(shared: &Arc<Shared>) -> io::Result<thread::JoinHan
 }
 
 impl Shared {
-    /// Names that are not connected and were not tried for a while.
-    fn due(&self) -> Vec<String> {
+    /// Names that are not connected and were not tried for a while, and whether to start encrypted.
+    fn due(&self) -> Vec<(String, bool)> {
         let connected: Vec<String> =
             self.peers.list().iter().filter_map(|peer| peer.name.clone()).collect();
         let now = Instant::now();
         let mut due = Vec::new();
-        for (name, at) in self.dialled.lock().iter_mut() {
+        for (name, Named { at, encrypted }) in self.dialled.lock().iter_mut() {
             if connected.contains(name) {
                 *at = now + AGAIN_SOON;
             } else if *at <= now {
                 *at = now + AGAIN;
-                due.push(name.clone());
+                due.push((name.clone(), *encrypted));
             }
         }
         due
@@ -80,17 +94,20 @@ impl Shared {
 
 impl Network {
     /// Tries once to connect to a peer, for some seconds. As with Core, the log alone says whether it worked.
-    pub(crate) fn connect(&self, name: &str, connection: Connection) {
-        if let Err(error) = dial(&self.0, name, connection) {
+    pub(crate) fn connect(&self, name: &str, connection: Connection, encrypted: bool) {
+        if let Err(error) = dial(&self.0, name, connection, encrypted) {
             tracing::debug!(target: "net", "Connecting to {name} failed: {error}");
         }
     }
 
     /// Stays connected to a peer from now on.
-    pub(crate) fn add(&self, name: &str) -> Result<(), AddNodeError> {
-        match self.0.dialled.lock().insert(name.to_owned(), Instant::now()) {
-            None => Ok(()),
-            Some(_) => Err(AddNodeError::Known),
+    pub(crate) fn add(&self, name: &str, encrypted: bool) -> Result<(), AddNodeError> {
+        match self.0.dialled.lock().entry(name.to_owned()) {
+            Entry::Vacant(free) => {
+                free.insert(Named { at: Instant::now(), encrypted });
+                Ok(())
+            }
+            Entry::Occupied(_) => Err(AddNodeError::Known),
         }
     }
 
@@ -106,7 +123,27 @@ impl Network {
     }
 }
 
-fn dial(shared: &Arc<Shared>, name: &str, connection: Connection) -> io::Result<()> {
+/// Connects once more, in version 1, to a peer of ours that ended the connection after our key without a byte of its own: it
+/// does not know the encrypted transport (Core `net.cpp`, `ShouldReconnectV1`).
+pub(super) fn retry_without_encryption(shared: &Arc<Shared>, peer: &Peer) {
+    let has_answered = peer.traffic.received_bytes.load(Ordering::Relaxed) > 0;
+    let sent_bytes = peer.traffic.sent_bytes.load(Ordering::Relaxed);
+    let Some(name) = peer.name.as_deref().filter(|_| peer.starts_encrypted && !has_answered) else {
+        return;
+    };
+    if sent_bytes < FrameHeader::SIZE as u64 || shared.engine.is_shutting_down() {
+        return;
+    }
+    tracing::debug!(target: "net", "retrying with v1 transport protocol for peer={}", peer.id);
+    Network(Arc::clone(shared)).connect(name, peer.connection, false);
+}
+
+fn dial(
+    shared: &Arc<Shared>,
+    name: &str,
+    connection: Connection,
+    encrypted: bool,
+) -> io::Result<()> {
     let address = resolve(name, shared.engine.params().p2p_port)?;
     if shared
         .peers
@@ -117,7 +154,8 @@ fn dial(shared: &Arc<Shared>, name: &str, connection: Connection) -> io::Result<
         return Err(io::Error::other("it is connected already"));
     }
     let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    super::enter(stream, address, connection, Some(name.to_owned()), shared)
+    let name = Some(name.to_owned());
+    super::enter(Arrival { stream, address, name, connection, starts_encrypted: encrypted }, shared)
 }
 
 /// The first address of `host` or `host:port`.

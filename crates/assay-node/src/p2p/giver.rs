@@ -2,7 +2,7 @@
 
 mod compact;
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,10 +15,12 @@ use assay_wire::p2p::{
 use assay_wire::{BlockHash, Encoding, Header, Txid, Wtxid, encode};
 
 use super::Shared;
-use super::intake::{Ended, is_timeout};
+use super::intake::Ended;
 use super::outbox::{Request, Task};
 use super::peers::Peer;
+use super::transport::{ROOM, with_room};
 use super::txs::is_tx;
+use crate::bip324::TAG_BYTES;
 
 /// Gives until the connection is over.
 pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
@@ -40,7 +42,7 @@ pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
 struct Giver<'a> {
     peer: &'a Peer,
     shared: &'a Shared,
-    /// Header and payload of a message; a piece of a block at most.
+    /// Room for the transport's part and a payload; between two messages a piece of a block at most.
     buffer: Vec<u8>,
     /// What was asked for and is not there.
     missing: Vec<Inventory>,
@@ -61,7 +63,7 @@ impl Giver<'_> {
             }
             Task::Fresh => self.pass_on(),
             Task::News => self.announce(),
-            Task::Own(command, bytes) => self.send_counted(command, &bytes),
+            Task::Own(command, mut bytes) => self.send_framed(command, &mut bytes),
             Task::Data(entry, is_last) => self.data(entry, is_last),
             Task::Request(request) => self.answer(request),
         }
@@ -259,7 +261,7 @@ impl Giver<'_> {
         let length = block.size() as usize;
         let read = if can_have_witnesses && !with_witnesses {
             self.load_stripped(&block)
-        } else if length > PIECE {
+        } else if length > PIECE && !self.peer.is_encrypted() {
             return self.large_block(&block);
         } else {
             self.load(&block)
@@ -272,19 +274,20 @@ impl Giver<'_> {
             tracing::error!("Block {hash} is damaged in the archive and not given to peers");
             return Ok(false);
         }
-        let (head, payload) = self.buffer.split_at_mut(FrameHeader::SIZE);
-        head.copy_from_slice(&FrameHeader::of(shared.magic, BLOCK, payload).to_bytes());
-        let whole = std::mem::take(&mut self.buffer);
-        self.send_counted(BLOCK, &whole)?;
-        self.buffer = whole;
+        let mut whole = std::mem::take(&mut self.buffer);
+        self.send_framed(BLOCK, &mut whole)?;
+        // Kept for the next block, unless it is large.
+        if whole.len() <= ROOM + PIECE + TAG_BYTES {
+            self.buffer = whole;
+        }
         self.peer.traffic.blocks_sent.fetch_add(1, Ordering::Relaxed);
         Ok(true)
     }
 
     /// Puts a block behind room for a header.
     fn load(&mut self, block: &ArchivedBlock) -> Result<(), EngineError> {
-        self.buffer.resize(FrameHeader::SIZE + block.size() as usize, 0);
-        self.shared.engine.read_archived(block, 0, &mut self.buffer[FrameHeader::SIZE..])
+        self.buffer.resize(ROOM + block.size() as usize, 0);
+        self.shared.engine.read_archived(block, 0, &mut self.buffer[ROOM..])
     }
 
     /// The same without the block's witnesses, as peers from before BIP144 ask for it. One at a time: it takes several times
@@ -296,7 +299,7 @@ impl Giver<'_> {
         shared.engine.read_archived(block, 0, &mut raw)?;
         let parsed = Block::parse(raw, shared.encoding)
             .map_err(|source| EngineError::StoredBlock { hash: *block.hash(), source })?;
-        self.buffer.resize(FrameHeader::SIZE, 0);
+        self.buffer.resize(ROOM, 0);
         self.buffer.extend_from_slice(&parsed.bytes()[..Header::SIZE]);
         encode::compact_size(&mut self.buffer, parsed.tx_count() as u64);
         for tx in parsed.txs() {
@@ -307,17 +310,18 @@ impl Giver<'_> {
 
     /// Whether the buffer holds the block of this name, as far as its header tells.
     fn is_block(&self, hash: &BlockHash) -> bool {
-        let header = self.buffer[FrameHeader::SIZE..].first_chunk::<{ Header::SIZE }>();
+        let header = self.buffer[ROOM..].first_chunk::<{ Header::SIZE }>();
         header.is_some_and(|header| Header::parse(header).hash() == *hash)
     }
 
-    /// A block that is larger than a piece is read twice, for the checksum and to be sent, and is never in memory as a whole.
+    /// In version 1 of the transport a block that is larger than a piece is read twice, for the checksum and to be sent, and is
+    /// never in memory as a whole.
     fn large_block(&mut self, block: &ArchivedBlock) -> Result<bool, Ended> {
         let engine = &self.shared.engine;
         let mut hasher = PayloadHasher::default();
         for (offset, length) in pieces(block.size()) {
-            self.buffer.resize(FrameHeader::SIZE + length, 0);
-            let piece = &mut self.buffer[FrameHeader::SIZE..];
+            self.buffer.resize(ROOM + length, 0);
+            let piece = &mut self.buffer[ROOM..];
             if let Err(error) = engine.read_archived(block, offset, piece) {
                 unreadable(block.hash(), &error);
                 return Ok(false);
@@ -335,7 +339,7 @@ impl Giver<'_> {
             length: block.size(),
             checksum: [hash[0], hash[1], hash[2], hash[3]],
         };
-        self.send_bytes(&header.to_bytes())?;
+        self.shared.write(self.peer, &header.to_bytes())?;
         for (offset, length) in pieces(block.size()) {
             let mut piece = std::mem::take(&mut self.buffer);
             piece.resize(length, 0);
@@ -344,7 +348,7 @@ impl Giver<'_> {
                 unreadable(block.hash(), &error);
                 return Err(Ended::Io(io::ErrorKind::InvalidData.into()));
             }
-            self.send_bytes(&piece)?;
+            self.shared.write(self.peer, &piece)?;
             self.buffer = piece;
         }
         self.peer.traffic.sent_message(BLOCK, FrameHeader::SIZE + block.size() as usize);
@@ -353,27 +357,15 @@ impl Giver<'_> {
     }
 
     fn send(&mut self, message: &Message<'_>) -> Result<(), Ended> {
-        self.send_counted(message.command(), &message.to_bytes(self.shared.magic))
+        self.send_framed(message.command(), &mut with_room(message))
     }
 
-    fn send_counted(&self, command: Command, bytes: &[u8]) -> Result<(), Ended> {
-        self.send_bytes(bytes)?;
-        self.peer.traffic.sent_message(command, bytes.len());
-        Ok(())
-    }
-
-    fn send_bytes(&self, bytes: &[u8]) -> Result<(), Ended> {
-        let mut stream = self.peer.stream();
-        for piece in bytes.chunks(self.shared.rate.piece(bytes.len()).max(1)) {
-            if !self.shared.rate.pay(piece.len(), || self.peer.outbox.is_closed()) {
-                return Err(Ended::Stopping);
-            }
-            stream.write_all(piece).map_err(|error| {
-                let patience = self.shared.config.timeouts.stall;
-                if is_timeout(&error) { Ended::Stalled { patience } } else { Ended::Io(error) }
-            })?;
-            self.peer.traffic.sent(piece.len());
-        }
+    /// Sends the payload behind room for the transport's part.
+    fn send_framed(&self, command: Command, buffer: &mut Vec<u8>) -> Result<(), Ended> {
+        let start = self.peer.frame(self.shared.magic, command, buffer);
+        let message = &buffer[start..];
+        self.shared.write(self.peer, message)?;
+        self.peer.traffic.sent_message(command, message.len());
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The thread that reads from a peer: takes messages apart and puts what is asked into the outbox.
 
-use std::io::{self, Read};
+use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -16,7 +16,9 @@ use super::outbox::Request;
 use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
 use super::sync::log_malformed;
+use super::transport::{Incoming, PACKET_EXPANSION, PIECE, TransportError};
 use super::txs::{Relay, is_tx};
+use crate::bip324::{self, Opener};
 
 /// Why a connection is over.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +35,11 @@ pub(super) enum Ended {
     Frame {
         #[from]
         fault: FrameError,
+    },
+    #[error("{fault}")]
+    Transport {
+        #[from]
+        fault: TransportError,
     },
     #[error("protocol version {version} is older than {}", super::PROTOCOL_MIN)]
     Old { version: i32 },
@@ -61,9 +68,21 @@ impl Ended {
 
 /// Reads until the connection is over.
 pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
+    let mut incoming = match shared.agree_on_transport(peer) {
+        Ok(incoming) => incoming,
+        Err(ended) => return ended,
+    };
+    if !peer.connection.is_inbound() {
+        // We speak first.
+        peer.outbox.put(Request::Greet);
+    }
     let mut intake = Intake { peer, shared, is_introduced: false, payload: Vec::new() };
     loop {
-        if let Err(ended) = intake.message() {
+        let taken = match &mut incoming {
+            Incoming::V1(begun) => intake.message(&std::mem::take(begun)),
+            Incoming::V2(opener) => intake.packet(opener),
+        };
+        if let Err(ended) = taken {
             return ended;
         }
     }
@@ -78,59 +97,107 @@ struct Intake<'a> {
 }
 
 impl Intake<'_> {
-    fn message(&mut self) -> Result<(), Ended> {
+    /// A message of version 1, of which `begun` has been read.
+    fn message(&mut self, begun: &[u8]) -> Result<(), Ended> {
         let mut head = [0; FrameHeader::SIZE];
-        self.fill(&mut head)?;
+        head[..begun.len()].copy_from_slice(begun);
+        self.peer.fill(&mut head[begun.len()..])?;
         let shared = self.shared;
         let length_max = shared.message_bytes_max.max(shared.block_bytes_max);
         let header = FrameHeader::parse(&head, shared.magic, length_max)?;
         let command = header.command;
-        let length_max = match command.as_str() {
-            "block" | "cmpctblock" | "blocktxn" => Some(shared.block_bytes_max),
-            name => WANTED.iter().find(|(wanted, _)| *wanted == name).map(|(_, length)| *length),
-        };
-        let Some(length_max) = length_max else { return self.skip(&header) };
-        if header.length > length_max {
-            let length = header.length;
-            return Err(FrameError::TooLong { command, length, length_max }.into());
+        if !self.is_wanted(command, header.length)? {
+            return self.skip(&header);
         }
         let mut payload = std::mem::take(&mut self.payload);
         // The memory grows with what comes, not with what is announced.
-        while payload.len() < header.length as usize {
-            let start = payload.len();
-            payload.resize((start + PIECE).min(header.length as usize), 0);
-            self.fill(&mut payload[start..])?;
-        }
+        self.peer.append(&mut payload, header.length as usize)?;
         self.peer.traffic.received_message(command, FrameHeader::SIZE + payload.len());
-        tracing::debug!(
-            target: "net", "received: {command} ({} bytes) peer={}", payload.len(), self.peer.id
-        );
         if let Err(error) = header.check(&payload) {
             // As Core does: the next message may be fine.
             self.pass_over(command, &error);
         } else {
-            match Message::parse(command, &payload) {
-                Ok(message) => self.handle(&message)?,
-                Err(error) => self.malformed(command, &error),
+            self.payload(command, &payload)?;
+        }
+        self.keep(payload);
+        Ok(())
+    }
+
+    /// A packet of version 2.
+    fn packet(&mut self, opener: &mut Opener) -> Result<(), Ended> {
+        let (peer, contents_max) = (self.peer, self.shared.contents_max());
+        let mut buffer = std::mem::take(&mut self.payload);
+        if let Some(contents) = peer.packet(opener, &[], contents_max, &mut buffer)? {
+            let bytes = contents.len() + PACKET_EXPANSION;
+            if let Some((command, payload)) = bip324::split(contents) {
+                peer.traffic.received_message(command, bytes);
+                if self.is_wanted(command, payload.len() as u32)? {
+                    self.payload(command, payload)?;
+                } else {
+                    self.unwanted(command)?;
+                }
+            } else {
+                peer.traffic.received_message(NAMELESS, bytes);
+                tracing::debug!(
+                    target: "net",
+                    "V2 transport error: invalid message type ({} bytes contents), peer={}",
+                    contents.len(), peer.id
+                );
             }
         }
+        self.keep(buffer);
+        Ok(())
+    }
+
+    /// Whether a message is read; those that are may have only so many bytes.
+    fn is_wanted(&self, command: Command, length: u32) -> Result<bool, Ended> {
+        let length_max = match command.as_str() {
+            "block" | "cmpctblock" | "blocktxn" => Some(self.shared.block_bytes_max),
+            name => WANTED.iter().find(|(wanted, _)| *wanted == name).map(|(_, length)| *length),
+        };
+        match length_max {
+            Some(length_max) if length > length_max => {
+                Err(FrameError::TooLong { command, length, length_max }.into())
+            }
+            length_max => Ok(length_max.is_some()),
+        }
+    }
+
+    fn payload(&mut self, command: Command, payload: &[u8]) -> Result<(), Ended> {
+        let (length, peer) = (payload.len(), self.peer.id);
+        tracing::debug!(target: "net", "received: {command} ({length} bytes) peer={peer}");
+        match Message::parse(command, payload) {
+            Ok(message) => self.handle(&message),
+            Err(error) => {
+                self.malformed(command, &error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps the memory of a message for the next one, unless it is much.
+    fn keep(&mut self, mut payload: Vec<u8>) {
         payload.clear();
         payload.shrink_to(PIECE);
         self.payload = payload;
+    }
+
+    fn unwanted(&self, command: Command) -> Result<(), Ended> {
+        if self.may_be_handled(command) {
+            self.check_offered(command)?;
+        }
         Ok(())
     }
 
     /// Reads what is of no use to us, in pieces.
     fn skip(&mut self, header: &FrameHeader) -> Result<(), Ended> {
-        if self.may_be_handled(header.command) {
-            self.check_offered(header.command)?;
-        }
+        self.unwanted(header.command)?;
         let mut hasher = PayloadHasher::default();
         let mut left = header.length as usize;
         let mut piece = vec![0; left.min(PIECE)];
         while left > 0 {
             let length = left.min(PIECE);
-            self.fill(&mut piece[..length])?;
+            self.peer.fill(&mut piece[..length])?;
             hasher.update(&piece[..length]);
             left -= length;
         }
@@ -197,24 +264,6 @@ impl Intake<'_> {
         false
     }
 
-    fn fill(&self, out: &mut [u8]) -> Result<(), Ended> {
-        let mut stream = self.peer.stream();
-        let mut filled = 0;
-        while filled < out.len() {
-            // Who is silent for too long is disconnected, which ends this.
-            match stream.read(&mut out[filled..]) {
-                Ok(0) => return Err(Ended::Gone),
-                Ok(count) => {
-                    filled += count;
-                    self.peer.traffic.received(count);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Ended::Io(error)),
-            }
-        }
-        Ok(())
-    }
-
     fn handle(&mut self, message: &Message<'_>) -> Result<(), Ended> {
         point(Point::PeerMessage);
         self.check_offered(message.command())?;
@@ -262,7 +311,7 @@ impl Intake<'_> {
         );
         if facts.version >= COMPACT_BLOCKS {
             let version = shared.compact_version();
-            peer.send(shared.magic, &Message::SendCompact { announce: 0, version });
+            peer.send(&Message::SendCompact { announce: 0, version });
         }
         shared.round(peer);
         Ok(())
@@ -457,5 +506,5 @@ const MONEY_MAX: u64 = 2_100_000_000_000_000;
 /// Messages that a peer may send between its `version` and its `verack`.
 const DURING_HANDSHAKE: [&str; 6] =
     ["verack", "wtxidrelay", "sendaddrv2", "sendtxrcncl", "feature", "version"];
-/// What is read at once.
-const PIECE: usize = 64 << 10;
+/// Counted like any name that is not known.
+const NAMELESS: Command = Command::new("");

@@ -16,10 +16,11 @@ mod peers;
 mod permissions;
 mod rate;
 mod sync;
+mod transport;
 mod txs;
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
@@ -37,7 +38,6 @@ use self::compact::Compact;
 pub use self::config::{P2pConfig, P2pTimeouts};
 pub(crate) use self::dial::AddNodeError;
 use self::dial::Dialled;
-use self::outbox::Request;
 use self::peers::Arrival;
 pub(crate) use self::peers::{Connection, Peer, Peers};
 use self::permissions::Rule;
@@ -54,16 +54,18 @@ pub(crate) const PROTOCOL_VERSION: i32 = 70016;
 pub(crate) const PROTOCOL_MIN: i32 = 31800;
 
 /// Names of service bits, lowest first (Core `protocol.h`; BCHN `protocol.h` for the sixth).
-pub(crate) const SERVICES: [(u64, &str); 4] = [
+pub(crate) const SERVICES: [(u64, &str); 5] = [
     (NODE_NETWORK, "NETWORK"),
     (NODE_WITNESS, "WITNESS"),
     (NODE_BITCOIN_CASH, "BITCOIN_CASH"),
     (NODE_NETWORK_LIMITED, "NETWORK_LIMITED"),
+    (NODE_P2P_V2, "P2P_V2"),
 ];
 const NODE_NETWORK: u64 = 1;
 const NODE_WITNESS: u64 = 1 << 3;
 const NODE_BITCOIN_CASH: u64 = 1 << 5;
 const NODE_NETWORK_LIMITED: u64 = 1 << 10;
+const NODE_P2P_V2: u64 = 1 << 11;
 
 /// What all connections need.
 struct Shared {
@@ -148,11 +150,13 @@ impl P2pService {
             Encoding::Segwit => NODE_WITNESS,
             Encoding::Legacy => NODE_BITCOIN_CASH,
         };
-        let services = NODE_NETWORK | NODE_NETWORK_LIMITED | own;
         let rules = config.whitelist.iter().map(|rule| rule.parse::<Rule>());
         let whitelist =
             rules.collect::<Result<_, _>>().map_err(|fault| NodeError::Whitelist { fault })?;
         let is_large = params.block_bytes_max() > u64::from(MESSAGE_BYTES_MAX);
+        // A packet may be too short for a large block.
+        let encryption = if config.encrypted && !is_large { NODE_P2P_V2 } else { 0 };
+        let services = NODE_NETWORK | NODE_NETWORK_LIMITED | own | encryption;
         let shared = Arc::new(Shared {
             config: config.clone(),
             engine: Arc::clone(engine),
@@ -224,6 +228,11 @@ impl Network {
         self.0.services
     }
 
+    /// Whether connections are encrypted with peers that can.
+    pub(crate) fn has_encryption(&self) -> bool {
+        self.0.has_encryption()
+    }
+
     pub(crate) fn peers(&self) -> &Peers {
         &self.0.peers
     }
@@ -272,7 +281,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopping: watch:
         let entered = match accepted {
             Ok((stream, address)) => stream
                 .into_std()
-                .and_then(|stream| enter(stream, address, Connection::Inbound, None, &shared)),
+                .and_then(|stream| enter(Arrival::inbound(stream, address), &shared)),
             Err(error) => Err(error),
         };
         if let Err(error) = entered {
@@ -284,13 +293,9 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopping: watch:
 }
 
 /// Takes a connection in and gives it its threads.
-fn enter(
-    stream: TcpStream,
-    address: SocketAddr,
-    connection: Connection,
-    name: Option<String>,
-    shared: &Arc<Shared>,
-) -> io::Result<()> {
+fn enter(arrival: Arrival, shared: &Arc<Shared>) -> io::Result<()> {
+    let Arrival { stream, address, connection, .. } = &arrival;
+    let (address, connection) = (*address, *connection);
     stream.set_nonblocking(false)?;
     // Answers are awaited, and blocks are written in large pieces.
     stream.set_nodelay(true)?;
@@ -302,22 +307,20 @@ fn enter(
         tracing::debug!(target: "net", "connection from {address} dropped (banned)");
         return Ok(());
     }
-    let arrival = Arrival { stream, address, name, connection, permissions };
-    let Some(peer) = shared.peers.enter(arrival, max, per_address_max) else {
+    let Some(peer) = shared.peers.enter(arrival, permissions, max, per_address_max) else {
         tracing::info!("Too many peers, in all or from one address: {address} is turned away");
         return Ok(());
     };
     let shown =
         if shared.config.log_addresses { format!(", peeraddr={address}") } else { String::new() };
     tracing::debug!(target: "net", "Added connection peer={}{shown}", peer.id);
-    if !connection.is_inbound() {
-        // We speak first.
-        peer.outbox.put(Request::Greet);
-    }
     let (id, shares) = (peer.id, Arc::clone(shared));
     let serving = Arc::clone(&peer);
     let builder = thread::Builder::new().name(format!("peer-{id}")).stack_size(STACK_BYTES);
-    let spawned = builder.spawn(move || serve(&serving, &shares));
+    let spawned = builder.spawn(move || {
+        serve(&serving, &shares);
+        dial::retry_without_encryption(&shares, &serving);
+    });
     spawned.map(drop).inspect_err(|_| shared.peers.leave(&peer))
 }
 

@@ -40,7 +40,7 @@ pub(super) enum Request {
 pub(super) enum Task {
     /// One of the requests, other than data.
     Request(Request),
-    /// A whole message of our own.
+    /// A message of our own: its payload, behind room for the transport's part.
     Own(Command, Vec<u8>),
     /// One thing by hash, and whether it is the last of its message.
     Data(Inventory, bool),
@@ -62,7 +62,7 @@ pub(super) struct Outbox {
 
 #[derive(Default)]
 struct Pending {
-    /// Messages of our own, and their bytes.
+    /// Messages of our own, not framed yet, and their bytes.
     own: VecDeque<(Command, Vec<u8>)>,
     own_bytes: usize,
     /// Whether the handshake's last message has been given out: nothing of our own goes before it.

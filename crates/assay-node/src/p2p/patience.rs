@@ -48,7 +48,8 @@ impl Shared {
             return Some(format!("socket receive timeout: {}s", since(received_s) / 1_000_000));
         }
         if !peer.is_ready() {
-            return Some("version handshake timeout".to_owned());
+            let stage = if peer.framing.get().is_none() { "V2" } else { "version" };
+            return Some(format!("{stage} handshake timeout"));
         }
         let ping = peer.facts().ping_wait(now_us)?;
         (ping > PONG_PATIENCE).then(|| format!("ping timeout: {:.6}s", ping.as_secs_f64()))
@@ -74,7 +75,7 @@ impl Shared {
             facts.ping = Some((nonce, now_us));
             facts.pinged_us = now_us;
         });
-        peer.send(self.magic, &Message::Ping(nonce));
+        peer.send(&Message::Ping(nonce));
     }
 
     /// An answer to a ping, or what looks like one; `None` for one without a nonce.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use assay_electrum::address::customer;
@@ -13,6 +13,7 @@ use assay_wire::p2p::{Command, Message};
 
 use super::outbox::Outbox;
 use super::permissions::Permissions;
+use super::transport::{Framing, with_room};
 use super::txs::Relay;
 
 /// All connections.
@@ -72,7 +73,16 @@ pub(super) struct Arrival {
     /// As it was named, where it was.
     pub(super) name: Option<String>,
     pub(super) connection: Connection,
-    pub(super) permissions: Permissions,
+    /// Whether we start with the encrypted transport; only where we connect.
+    pub(super) starts_encrypted: bool,
+}
+
+impl Arrival {
+    /// A connection that the peer made.
+    pub(super) fn inbound(stream: TcpStream, address: SocketAddr) -> Self {
+        let connection = Connection::Inbound;
+        Self { stream, address, name: None, connection, starts_encrypted: false }
+    }
 }
 
 /// One connection.
@@ -83,10 +93,13 @@ pub(crate) struct Peer {
     pub(crate) name: Option<String>,
     pub(crate) connection: Connection,
     pub(crate) permissions: Permissions,
+    pub(super) starts_encrypted: bool,
     pub(crate) bound: SocketAddr,
     /// When the connection was made, microseconds by the node's clock.
     pub(crate) connected_us: u64,
     stream: TcpStream,
+    /// Set once the transport is known.
+    pub(super) framing: OnceLock<Framing>,
     pub(super) outbox: Outbox,
     /// Of the version message that was sent; shows a node that it talks to itself.
     pub(super) nonce: AtomicU64,
@@ -167,10 +180,11 @@ impl Peers {
     pub(super) fn enter(
         &self,
         arrival: Arrival,
+        permissions: Permissions,
         max: usize,
         per_address_max: usize,
     ) -> Option<Arc<Peer>> {
-        let Arrival { stream, address, name, connection, permissions } = arrival;
+        let Arrival { stream, address, name, connection, starts_encrypted } = arrival;
         let bound = stream.local_addr().ok()?;
         let mut connected = self.lock();
         if connected.closing {
@@ -192,9 +206,11 @@ impl Peers {
             name,
             connection,
             permissions,
+            starts_encrypted,
             bound,
             connected_us: self.clock.now_us(),
             stream,
+            framing: OnceLock::new(),
             outbox: Outbox::default(),
             nonce: AtomicU64::new(0),
             facts: Mutex::default(),
@@ -266,8 +282,8 @@ impl Peer {
     }
 
     /// Sends a message of our own, once the writer gets to it.
-    pub(super) fn send(&self, magic: [u8; 4], message: &Message<'_>) {
-        self.outbox.send(message.command(), message.to_bytes(magic));
+    pub(super) fn send(&self, message: &Message<'_>) {
+        self.outbox.send(message.command(), with_room(message));
     }
 
     /// Ends the connection; both its threads notice.

@@ -69,7 +69,8 @@ pub(super) const GETPEERINFO: Method = Method {
     \"bytesrecv_per_msg\" : { \"msg\" : n, ... },  (json object) Bytes received by kind of message
     \"blocks_sent\" : n,          (numeric) Blocks that it was given
     \"connection_type\" : \"str\",  (string) inbound, manual, outbound-full-relay, block-relay-only, feeler or addr-fetch
-    \"transport_protocol_type\" : \"v1\"      (string) Without encryption
+    \"transport_protocol_type\" : \"str\",     (string) detecting, v1, or v2 for the encrypted transport (BIP324)
+    \"session_id\" : \"str\"       (string) What identifies an encrypted session; empty without encryption
   },
   ...
 ]",
@@ -185,7 +186,10 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
     }
     object.key("blocks_sent").int(number(&traffic.blocks_sent));
     object.key("connection_type").string(peer.connection.name());
-    object.key("transport_protocol_type").string("v1");
+    let (transport, session) = peer.transport();
+    object.key("transport_protocol_type").string(transport);
+    let session = session.map(|id| faster_hex::hex_string(&id));
+    object.key("session_id").string(session.as_deref().unwrap_or_default());
     object.end();
 }
 

@@ -19,8 +19,8 @@ pub(super) const ADDNODE: Method = Method {
         optional(
             "v2transport",
             Kind::Bool,
-            Need::Default("false"),
-            "Whether to ask for encryption; there is none yet",
+            Need::Default("set by -v2transport"),
+            "Whether to try the encrypted transport (BIP324) first; without effect for remove",
         ),
     ],
     result: "null    (json null)",
@@ -30,11 +30,20 @@ pub(super) const ADDNODE: Method = Method {
         if !["add", "remove", "onetry"].contains(&&*command) {
             return Err(RpcError::new(Code::Misc, ADDNODE.help()));
         }
+        if node.trim_ascii().is_empty() {
+            return Err(bad("Error: Node address cannot be empty"));
+        }
+        let encrypted = args.value(2).map(|_| args.bool_or(2, false)).transpose()?;
         Ok(Job::wait(args, move |context, out| {
             let network = network(context)?;
+            let encrypted = encrypted.unwrap_or(network.has_encryption());
+            if encrypted && !network.has_encryption() {
+                let text = "Error: v2transport requested but not enabled (see -v2transport)";
+                return Err(bad(text));
+            }
             match &*command {
-                "onetry" => network.connect(&node, Connection::Manual),
-                "add" => network.add(&node).map_err(not_changed)?,
+                "onetry" => network.connect(&node, Connection::Manual, encrypted),
+                "add" => network.add(&node, encrypted).map_err(not_changed)?,
                 _ => network.remove(&node).map_err(not_changed)?,
             }
             Json::new(out).null();
@@ -118,7 +127,7 @@ pub(super) const ADDCONNECTION: Method = Method {
             Kind::Text,
             "outbound-full-relay, block-relay-only, addr-fetch or feeler",
         ),
-        required("v2transport", Kind::Bool, "Whether to ask for encryption; there is none yet"),
+        required("v2transport", Kind::Bool, "Whether to try the encrypted transport first"),
     ],
     result: "\
 {                              (json object)
@@ -141,8 +150,14 @@ pub(super) const ADDCONNECTION: Method = Method {
             "feeler" => Connection::Feeler,
             _ => return Err(bad(ADDCONNECTION.help())),
         };
+        let encrypted = args.bool_or(2, false)?;
         Ok(Job::wait(args, move |node, out| {
-            network(node)?.connect(&address, connection);
+            let network = network(node)?;
+            if encrypted && !network.has_encryption() {
+                let text = "Error: Adding v2transport connections requires -v2transport init flag to be set.";
+                return Err(bad(text));
+            }
+            network.connect(&address, connection, encrypted);
             let mut object = Json::new(out).object();
             object.key("address").string(&address);
             object.key("connection_type").string(&kind);

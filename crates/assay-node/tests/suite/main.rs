@@ -3,6 +3,7 @@
 mod branches;
 mod chain;
 mod compact;
+mod encrypted;
 mod http;
 mod index;
 mod mining;

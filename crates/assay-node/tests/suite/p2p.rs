@@ -15,7 +15,7 @@ use crate::node::{Fixture, config};
 #[cfg(target_os = "linux")]
 use crate::support::connect_from;
 
-const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
+pub(crate) const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
 
 fn with_p2p(config: &mut NodeConfig) {
     config.p2p = Some(P2pConfig::new("127.0.0.1:0".parse().unwrap()));
@@ -136,7 +136,7 @@ impl Client {
     }
 }
 
-fn our_version(version: i32) -> Message<'static> {
+pub(crate) fn our_version(version: i32) -> Message<'static> {
     Message::Version(Version {
         version,
         services: 0,
@@ -178,7 +178,7 @@ fn handshake_and_what_rpc_tells_of_peers() {
     let payload = client.expect("version");
     let command = assay_wire::p2p::Command::new("version");
     let Message::Version(version) = Message::parse(command, &payload).unwrap() else { panic!() };
-    assert_eq!((version.version, version.services), (70016, 0x409));
+    assert_eq!((version.version, version.services), (70016, 0xc09));
     assert_eq!((version.start_height, version.relay), (3, Some(true)));
     client.expect("verack");
     client.send(&Message::Verack);
@@ -195,8 +195,9 @@ fn handshake_and_what_rpc_tells_of_peers() {
     assert!(peer["pingtime"].as_f64().unwrap() >= 0.0 && peer["bytesrecv"].as_u64().unwrap() > 100);
     let info = f.call("getnetworkinfo", &json!([]));
     assert_eq!((&info["connections"], &info["networkactive"]), (&json!(1), &json!(true)));
-    assert_eq!(info["localservices"], "0000000000000409");
-    assert_eq!(info["localservicesnames"], json!(["NETWORK", "WITNESS", "NETWORK_LIMITED"]));
+    assert_eq!(info["localservices"], "0000000000000c09");
+    let names = ["NETWORK", "WITNESS", "NETWORK_LIMITED", "P2P_V2"];
+    assert_eq!(info["localservicesnames"], json!(names));
     drop(client);
     while f.call("getconnectioncount", &json!([])) != 0 {
         std::thread::yield_now();
@@ -291,7 +292,7 @@ fn new_blocks_are_told_of_as_the_peer_wants_it() {
 
 #[test]
 fn garbage_ends_a_connection_and_nothing_else() {
-    let f = serving(1, |_| ());
+    let f = serving(1, |config| config.encrypted = false);
     let ping = Message::Ping(1).to_bytes(MAGIC);
     let mut wrong_checksum = ping.clone();
     wrong_checksum[20] ^= 1;

@@ -11,7 +11,7 @@ use crate::node::Fixture;
 use crate::p2p::{Client, serving};
 
 /// A node without blocks that connects to these.
-fn follower(of: &[&Fixture]) -> Fixture {
+pub(crate) fn follower(of: &[&Fixture]) -> Fixture {
     let peers: Vec<String> = of.iter().map(|node| node.p2p_address().to_string()).collect();
     Fixture::new().restart(move |config: &mut NodeConfig| {
         let mut p2p = P2pConfig::new("127.0.0.1:0".parse().unwrap());

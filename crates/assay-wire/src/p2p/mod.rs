@@ -15,7 +15,7 @@
 //! ```
 //!
 //! What follows the known fields of a payload is left alone, as Core does: later versions may add to a message. Deliberately
-//! absent: filters, BIP155 addresses and version 2 of the transport; such messages are [`Message::Other`].
+//! absent: filters and BIP155 addresses; such messages are [`Message::Other`].
 
 mod compact;
 mod frame;
@@ -33,8 +33,8 @@ use crate::header::Header;
 use crate::id::BlockHash;
 use crate::reader::Reader;
 
-/// Largest message where blocks are bounded by weight, bytes.
-pub const MESSAGE_BYTES_MAX: u32 = 4 << 20;
+/// Largest message where blocks are bounded by weight, bytes (Core `net.h`, `MAX_PROTOCOL_MESSAGE_LENGTH`).
+pub const MESSAGE_BYTES_MAX: u32 = 4_000_000;
 /// Largest message that is not a block where blocks are larger, bytes.
 pub const LARGE_MESSAGE_BYTES_MAX: u32 = 32 << 20;
 /// Headers in a message (Core `net_processing.h`, `MAX_HEADERS_RESULTS`).

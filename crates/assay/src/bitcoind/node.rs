@@ -368,6 +368,7 @@ fn p2p(
     p2p.connect = connect(settings);
     p2p.add_nodes = settings.list("addnode");
     p2p.whitelist = settings.list("whitelist");
+    p2p.encrypted = settings.flag("v2transport") != Some(false);
     p2p.blocks_only = settings.flag("blocksonly") == Some(true);
     p2p.ban_s = settings.int("bantime").map_or(p2p.ban_s, not_negative);
     p2p.log_addresses = settings.flag("logips") == Some(true);

@@ -303,7 +303,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     works("uacomment", "=<cmt>", "A comment in the user agent. May be given several times."),
     dropped("uiplatform"),
     dropped("unsafesqlitesync"),
-    dropped("v2transport"),
+    works("v2transport", "", "Encrypt connections to peers that can (1)."),
     not_yet("vbparams"),
     works("version", "", "Print the version and exit."),
     rejected("wallet", "there is no wallet").network_only(),

@@ -95,7 +95,7 @@ impl Shared {
                 "Requesting block {} ({}) peer={}", block.hash, block.height, peer.id
             );
         }
-        peer.send(self.magic, &Message::GetData(entries[..].into()));
+        peer.send(&Message::GetData(entries[..].into()));
     }
 
     /// A block from a peer, asked for or not.

@@ -188,7 +188,7 @@ impl Shared {
         }
         let mut payload = Vec::new();
         BlockTxsRequest { block: hash, indexes }.encode(&mut payload);
-        peer.send(self.magic, &Message::GetBlockTxs(&payload));
+        peer.send(&Message::GetBlockTxs(&payload));
     }
 
     /// Whether a peer is asked for what is missing though another one was asked first: one that may send compact blocks
@@ -268,7 +268,7 @@ impl Shared {
         let is_segwit = self.encoding == Encoding::Segwit && has_witnesses;
         let kind = if is_segwit { InventoryKind::WITNESS_BLOCK } else { InventoryKind::BLOCK };
         let entries = [Inventory { kind, hash: hash.0 }];
-        peer.send(self.magic, &Message::GetData(entries[..].into()));
+        peer.send(&Message::GetData(entries[..].into()));
     }
 
     fn forget_asked(&self, block: &BlockHash, peer: &Peer) {
@@ -295,7 +295,7 @@ impl Shared {
         for (id, announce) in [(Some(chosen), 1), (dropped, 0)] {
             if let Some(peer) = id.and_then(|id| self.peers.find(id)) {
                 let version = self.compact_version();
-                peer.send(self.magic, &Message::SendCompact { announce, version });
+                peer.send(&Message::SendCompact { announce, version });
             }
         }
     }

@@ -55,7 +55,7 @@ impl Shared {
         state.asked_headers_ms = Some(now_ms);
         let version = super::super::PROTOCOL_VERSION as u32;
         let locator = Locator { version, hashes: locator.into(), stop: BlockHash::ZERO };
-        peer.send(self.magic, &Message::GetHeaders(locator));
+        peer.send(&Message::GetHeaders(locator));
         true
     }
 
@@ -304,7 +304,7 @@ impl Shared {
                 && self.engine.has_more_than_minimum_work(&place.chain_work)
             {
                 state.has_sent_sendheaders = true;
-                peer.send(self.magic, &Message::SendHeaders);
+                peer.send(&Message::SendHeaders);
             }
         }
         true

@@ -113,7 +113,7 @@ impl Shared {
         self.announce_txs(peer);
         let entries = self.txs_to_ask(peer);
         for entries in entries.chunks(ASKED_AT_ONCE) {
-            peer.send(self.magic, &Message::GetData(entries.into()));
+            peer.send(&Message::GetData(entries.into()));
         }
         self.send_fee_filter(peer);
     }
@@ -157,7 +157,7 @@ impl Shared {
             entries
         });
         for entries in entries.chunks(INVENTORY_MAX) {
-            peer.send(self.magic, &Message::Inv(entries.into()));
+            peer.send(&Message::Inv(entries.into()));
         }
     }
 
@@ -193,7 +193,7 @@ impl Shared {
                 relay.next_fee_filter_us = now_us + exponential_us(FEE_FILTER_US);
             });
             if sent != Some(rate) {
-                peer.send(self.magic, &Message::FeeFilter(rate));
+                peer.send(&Message::FeeFilter(rate));
             }
         } else if now_us + FEE_FILTER_SOON_US < next_us
             && sent.is_some_and(|sent| current < sent / 4 * 3 || current / 4 > sent / 3)

@@ -1,0 +1,285 @@
+//! What messages look like on a connection: version 1, a header with a checksum, or version 2, encrypted packets (BIP324).
+//!
+//! The thread that reads from the peer finds out which, before anything else is sent. A message is encoded behind room for
+//! whatever goes in front of its payload, so both versions frame it in place.
+
+use std::io::{self, Read, Write};
+use std::sync::{Mutex, PoisonError};
+
+use assay_wire::p2p::{Command, FrameHeader, Message};
+
+use super::Shared;
+use super::giver::random;
+use super::intake::{Ended, is_timeout};
+use super::peers::Peer;
+use crate::bip324::{
+    self, GARBAGE_BYTES_MAX, HEAD_BYTES, Handshake, KEY_BYTES, LENGTH_BYTES, MissingTerminator,
+    NAME_BYTES_MAX, Opener, Sealer, Session, TAG_BYTES, TERMINATOR_BYTES, Undecryptable,
+};
+
+/// How the messages to a peer are framed.
+pub(super) enum Framing {
+    V1,
+    V2 { session: [u8; 32], sealer: Mutex<Sealer> },
+}
+
+/// How the messages of a peer are framed.
+pub(super) enum Incoming {
+    /// With what has been read of the first one.
+    V1(Vec<u8>),
+    V2(Opener),
+}
+
+/// What is wrong with the encryption of a peer, as Core logs it (`net.cpp`, `V2Transport`).
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TransportError {
+    #[error(
+        "V2 transport error: V1 peer with wrong MessageStart {}",
+        faster_hex::hex_string(magic)
+    )]
+    WrongMagic { magic: [u8; 4] },
+    #[error("V2 transport error: {fault}")]
+    Garbage {
+        #[from]
+        fault: MissingTerminator,
+    },
+    #[error("V2 transport error: packet too large ({length} bytes)")]
+    TooLong { length: usize },
+    #[error("V2 transport error: {fault} ({length} bytes)")]
+    Packet { length: usize, fault: Undecryptable },
+}
+
+/// A message behind [`ROOM`].
+pub(super) fn with_room(message: &Message<'_>) -> Vec<u8> {
+    let mut buffer = vec![0; ROOM];
+    message.encode(&mut buffer);
+    buffer
+}
+
+impl Peer {
+    /// Frames the payload behind [`ROOM`], in place; gives where the message begins.
+    pub(super) fn frame(&self, magic: [u8; 4], command: Command, buffer: &mut Vec<u8>) -> usize {
+        let Some(Framing::V2 { sealer, .. }) = self.framing.get() else {
+            let (head, payload) = buffer.split_at_mut(ROOM);
+            head.copy_from_slice(&FrameHeader::of(magic, command, payload).to_bytes());
+            return 0;
+        };
+        let (name, length) = bip324::name_bytes(command);
+        buffer[ROOM - length..ROOM].copy_from_slice(&name[..length]);
+        let start = ROOM - length - HEAD_BYTES;
+        let mut sealer = sealer.lock().unwrap_or_else(PoisonError::into_inner);
+        sealer.seal(buffer, start, &[], false);
+        start
+    }
+
+    pub(super) fn is_encrypted(&self) -> bool {
+        matches!(self.framing.get(), Some(Framing::V2 { .. }))
+    }
+
+    /// As Core names it (`node/connection_types.cpp`), and what identifies an encrypted session.
+    pub(crate) fn transport(&self) -> (&'static str, Option<[u8; 32]>) {
+        match self.framing.get() {
+            None => ("detecting", None),
+            Some(Framing::V1) => ("v1", None),
+            Some(Framing::V2 { session, .. }) => ("v2", Some(*session)),
+        }
+    }
+
+    fn set_framing(&self, framing: Framing) {
+        assert!(self.framing.set(framing).is_ok(), "one thread finds out the transport, once");
+    }
+
+    /// Fills `out` with what comes.
+    pub(super) fn fill(&self, out: &mut [u8]) -> Result<(), Ended> {
+        let mut filled = 0;
+        while filled < out.len() {
+            filled += self.read(&mut out[filled..])?;
+        }
+        Ok(())
+    }
+
+    fn read(&self, out: &mut [u8]) -> Result<usize, Ended> {
+        // Who is silent for too long is disconnected, which ends this.
+        let mut stream = self.stream();
+        let count = retried(|| stream.read(out))?;
+        self.traffic.received(count);
+        Ok(count)
+    }
+
+    /// Reads a packet into `buffer`, and gives its contents; `None` for a decoy. The buffer grows with what comes, not with the
+    /// length that is announced.
+    pub(super) fn packet<'a>(
+        &self,
+        opener: &mut Opener,
+        aad: &[u8],
+        contents_max: usize,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Option<&'a [u8]>, Ended> {
+        let mut head = [0; LENGTH_BYTES];
+        self.fill(&mut head)?;
+        let length = opener.length(head);
+        if length > contents_max {
+            return Err(TransportError::TooLong { length }.into());
+        }
+        buffer.clear();
+        self.append(buffer, PACKET_EXPANSION - LENGTH_BYTES + length)?;
+        let opened = opener.open(aad, buffer);
+        opened.map_err(|fault| TransportError::Packet { length, fault }.into())
+    }
+
+    /// Appends so many bytes of what comes.
+    pub(super) fn append(&self, buffer: &mut Vec<u8>, count: usize) -> Result<(), Ended> {
+        let end = buffer.len() + count;
+        while buffer.len() < end {
+            let start = buffer.len();
+            buffer.resize((start + PIECE).min(end), 0);
+            self.fill(&mut buffer[start..])?;
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Finds out the version of the transport, and agrees on keys.
+    pub(super) fn agree_on_transport(&self, peer: &Peer) -> Result<Incoming, Ended> {
+        if peer.connection.is_inbound() {
+            if !self.has_encryption() {
+                return Ok(version_one(peer, Vec::new()));
+            }
+            let mut begun = Vec::with_capacity(V1_PREFIX_BYTES);
+            while self.is_version_one(&begun) {
+                if begun.len() == V1_PREFIX_BYTES {
+                    return Ok(version_one(peer, begun));
+                }
+                let mut more = [0; V1_PREFIX_BYTES];
+                let count = peer.read(&mut more[begun.len()..])?;
+                let start = begun.len();
+                begun.extend_from_slice(&more[start..start + count]);
+            }
+            return self.encrypt(peer, &begun);
+        }
+        if peer.starts_encrypted {
+            self.encrypt(peer, &[])
+        } else {
+            Ok(version_one(peer, Vec::new()))
+        }
+    }
+
+    /// Whether version 2 is spoken: a packet holds any block of the chain, and it is wanted.
+    pub(super) fn has_encryption(&self) -> bool {
+        self.services & super::NODE_P2P_V2 != 0
+    }
+
+    /// Whether this may be the beginning of a message `version` in version 1.
+    fn is_version_one(&self, begun: &[u8]) -> bool {
+        [&self.magic[..], &V1_NAME].concat().starts_with(begun)
+    }
+
+    /// Version 2, where `begun` has been read of the peer's key.
+    fn encrypt(&self, peer: &Peer, begun: &[u8]) -> Result<Incoming, Ended> {
+        let handshake = handshake(!peer.connection.is_inbound())?;
+        tracing::debug!(target: "net", "start sending v2 handshake to peer={}", peer.id);
+        self.write(peer, &handshake.opening())?;
+        let theirs = self.their_key(peer, begun)?;
+        let mut session = handshake.finish(theirs, self.magic);
+        self.write(peer, &session.version_packet())?;
+        let mut aad = their_garbage(peer, &session)?;
+        let mut buffer = Vec::new();
+        // Decoys may come first; the very first packet vouches for the garbage.
+        while peer.packet(&mut session.opener, &aad, self.contents_max(), &mut buffer)?.is_none() {
+            aad.clear();
+        }
+        let Session { id, sealer, opener, .. } = session;
+        peer.set_framing(Framing::V2 { session: id, sealer: Mutex::new(sealer) });
+        Ok(Incoming::V2(opener))
+    }
+
+    fn their_key(&self, peer: &Peer, begun: &[u8]) -> Result<[u8; KEY_BYTES], Ended> {
+        let mut key = [0; KEY_BYTES];
+        key[..begun.len()].copy_from_slice(begun);
+        let (prefix, rest) = key.split_at_mut(V1_PREFIX_BYTES);
+        peer.fill(&mut prefix[begun.len()..])?;
+        if peer.connection.is_inbound()
+            && let Some((magic, name)) = prefix.split_first_chunk()
+            && *name == V1_NAME
+        {
+            return Err(TransportError::WrongMagic { magic: *magic }.into());
+        }
+        peer.fill(rest)?;
+        Ok(key)
+    }
+
+    /// Bytes of a packet's contents at most: the longest name and the longest payload.
+    pub(super) fn contents_max(&self) -> usize {
+        NAME_BYTES_MAX + self.message_bytes_max.max(self.block_bytes_max) as usize
+    }
+
+    /// Writes to the peer, at the rate that is set.
+    pub(super) fn write(&self, peer: &Peer, bytes: &[u8]) -> Result<(), Ended> {
+        let mut stream = peer.stream();
+        for piece in bytes.chunks(self.rate.piece(bytes.len()).max(1)) {
+            if !self.rate.pay(piece.len(), || peer.outbox.is_closed()) {
+                return Err(Ended::Stopping);
+            }
+            stream.write_all(piece).map_err(|error| {
+                let patience = self.config.timeouts.stall;
+                if is_timeout(&error) { Ended::Stalled { patience } } else { Ended::Io(error) }
+            })?;
+            peer.traffic.sent(piece.len());
+        }
+        Ok(())
+    }
+}
+
+fn version_one(peer: &Peer, begun: Vec<u8>) -> Incoming {
+    peer.set_framing(Framing::V1);
+    Incoming::V1(begun)
+}
+
+fn handshake(is_initiator: bool) -> Result<Handshake, Ended> {
+    let (mut secret, mut encoding) = ([0; 32], [0; 32]);
+    let mut garbage = vec![0; random()? as usize % (GARBAGE_BYTES_MAX + 1)];
+    for bytes in [&mut secret[..], &mut encoding, &mut garbage] {
+        getrandom::fill(bytes).map_err(|error| Ended::Io(io::Error::other(error.to_string())))?;
+    }
+    let handshake = Handshake::new(secret, encoding, garbage, is_initiator);
+    handshake.ok_or_else(|| Ended::Io(io::Error::other("random bytes that are no secret key")))
+}
+
+/// Reads up to the terminator, and nothing of what follows it.
+fn their_garbage(peer: &Peer, session: &Session) -> Result<Vec<u8>, Ended> {
+    let mut garbage = session.garbage();
+    let mut ahead = [0; GARBAGE_BYTES_MAX + TERMINATOR_BYTES];
+    loop {
+        let seen = retried(|| peer.stream().peek(&mut ahead))?;
+        let pushed = garbage.push(&ahead[..seen]);
+        let taken = pushed.map_or(seen, |(taken, _)| taken);
+        peer.fill(&mut ahead[..taken])?;
+        if pushed.map_err(TransportError::from)?.1 {
+            return Ok(garbage.into_aad());
+        }
+    }
+}
+
+/// How many bytes came, at least one.
+fn retried(mut read: impl FnMut() -> io::Result<usize>) -> Result<usize, Ended> {
+    loop {
+        match read() {
+            Ok(0) => return Err(Ended::Gone),
+            Ok(count) => return Ok(count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Ended::Io(error)),
+        }
+    }
+}
+
+/// Bytes in front of a payload for the transport's own.
+pub(super) const ROOM: usize = FrameHeader::SIZE;
+const _: () = assert!(HEAD_BYTES + NAME_BYTES_MAX <= ROOM);
+/// Bytes of a packet besides its contents.
+pub(super) const PACKET_EXPANSION: usize = HEAD_BYTES + TAG_BYTES;
+/// What is read at once.
+pub(super) const PIECE: usize = 64 << 10;
+/// What follows the magic of a message `version` in version 1.
+const V1_NAME: [u8; 12] = *b"version\0\0\0\0\0";
+const V1_PREFIX_BYTES: usize = 4 + V1_NAME.len();
