@@ -61,6 +61,7 @@ pub(super) struct Outbox {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is about something else")]
 struct Pending {
     /// Messages of our own, not framed yet, and their bytes.
     own: VecDeque<(Command, Vec<u8>)>,

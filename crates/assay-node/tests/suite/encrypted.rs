@@ -188,7 +188,7 @@ fn messages_decoys_and_blocks() {
     // Contents without a name, with one that is not assigned, or with an unknown one, are passed over.
     peer.send_contents(&[], false);
     peer.send_contents(&[200, 1, 2], false);
-    peer.send(&Message::Other { command: Command::new("unknown"), payload: &[1; 70_000] });
+    peer.send(&Message::Other { command: Command::new("unknown"), payload: &vec![1; 70_000] });
     let block = &f.blocks[2];
     let wanted = Inventory { kind: InventoryKind::WITNESS_BLOCK, hash: block.hash().0 };
     peer.send(&Message::GetData([wanted][..].into()));
@@ -234,7 +234,7 @@ fn faults_end_the_connection() {
     // A message of a kind that is never so long.
     let mut peer = Peer::ready(&f);
     peer.shake_hands();
-    peer.send(&Message::Other { command: Command::new("ping"), payload: &[1; 70_000] });
+    peer.send(&Message::Other { command: Command::new("ping"), payload: &vec![1; 70_000] });
     peer.expect_end();
     // A version message of another chain.
     let mut stream = TcpStream::connect(f.p2p_address()).unwrap();

@@ -170,7 +170,9 @@ mod tests {
         );
         let mut whole = HEADER.to_bytes().to_vec();
         whole.push(4);
-        txs.iter().for_each(|tx| whole.extend_from_slice(tx.bytes()));
+        for tx in &txs {
+            whole.extend_from_slice(tx.bytes());
+        }
         (partial, whole)
     }
 

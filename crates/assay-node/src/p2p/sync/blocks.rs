@@ -76,9 +76,11 @@ impl Shared {
     fn request(&self, peer: &Peer, table: &mut Table, wanted: &[Wanted], is_new_tip: bool) {
         let Some(state) = table.peers.get(&peer.id) else { return };
         let with_witnesses = self.encoding == Encoding::Segwit && state.traits.serves_witnesses;
-        let gives_compact = state.gives_compact;
+        let gives_compact = state.traits.gives_compact;
         let now_ms = self.now_ms();
-        wanted.iter().for_each(|block| table.ask(peer.id, block.hash, block.height, now_ms));
+        for block in wanted {
+            table.ask(peer.id, block.hash, block.height, now_ms);
+        }
         let is_only_one = wanted.len() == 1 && table.under_way.count() == 1;
         let kind = if is_new_tip && gives_compact && is_only_one && !self.config.blocks_only {
             InventoryKind::COMPACT_BLOCK

@@ -45,7 +45,7 @@ impl Shared {
             return self.misbehaving(peer, "invalid sendcmpct announce field");
         }
         if version == self.compact_version() {
-            self.with_state(peer, |state| state.gives_compact = true);
+            self.with_state(peer, |state| state.traits.gives_compact = true);
             peer.wants_compact.store(announce == 1, Ordering::Relaxed);
         }
     }
@@ -59,7 +59,7 @@ impl Shared {
         if self.config.blocks_only {
             return ignored("even though we are blocksonly");
         }
-        if self.with_state(peer, |state| state.gives_compact) != Some(true) {
+        if self.with_state(peer, |state| state.traits.gives_compact) != Some(true) {
             return ignored("despite never having sent us a SENDCMPCT");
         }
         let block = match CompactBlock::parse(payload, self.encoding, self.compact_txs_max()) {
@@ -283,18 +283,17 @@ impl Shared {
             return;
         }
         let is_inbound = |id: u64| self.peers.find(id).map(|peer| peer.connection.is_inbound());
-        let (chosen, dropped) = {
+        let changed = {
             let mut table = self.sync.lock();
             let Some(source) = table.sources.of(tip).map(|source| source.peer) else { return };
-            let gives = table.peers.get(&source).is_some_and(|state| state.gives_compact);
+            let gives = table.peers.get(&source).is_some_and(|state| state.traits.gives_compact);
             if !gives || !table.under_way.is_alone(tip) {
                 return;
             }
-            (source, table.choose(source, is_inbound))
+            table.choose(source, is_inbound)
         };
-        let Some(dropped) = dropped else { return };
-        for (id, announce) in [(Some(chosen), 1), (dropped, 0)] {
-            if let Some(peer) = id.and_then(|id| self.peers.find(id)) {
+        for (id, announce) in changed {
+            if let Some(peer) = self.peers.find(id) {
                 let version = self.compact_version();
                 peer.send(&Message::SendCompact { announce, version });
             }
@@ -303,18 +302,14 @@ impl Shared {
 }
 
 impl Table {
-    /// Adds a peer to the three that may send compact blocks unasked, with the one that may no longer; `None` where it was
-    /// among them.
-    fn choose(
-        &mut self,
-        peer: u64,
-        is_inbound: impl Fn(u64) -> Option<bool>,
-    ) -> Option<Option<u64>> {
+    /// Adds a peer to the three that may send compact blocks unasked. Gives the peers for which that changes, with 1 for those
+    /// that may now and 0 for those that may no longer.
+    fn choose(&mut self, peer: u64, is_inbound: impl Fn(u64) -> Option<bool>) -> Vec<(u64, u8)> {
         let chosen = &mut self.high_bandwidth;
         if let Some(at) = chosen.iter().position(|other| *other == peer) {
             chosen.remove(at);
             chosen.push_back(peer);
-            return None;
+            return Vec::new();
         }
         let is_outbound = |id: &u64| is_inbound(*id) == Some(false);
         // One that connected to us does not take the only place of those that we chose.
@@ -327,7 +322,8 @@ impl Table {
             chosen.swap(0, 1);
         }
         chosen.push_back(peer);
-        Some(if chosen.len() > CHOSEN_MAX { chosen.pop_front() } else { None })
+        let dropped = if chosen.len() > CHOSEN_MAX { chosen.pop_front() } else { None };
+        [(peer, 1)].into_iter().chain(dropped.map(|dropped| (dropped, 0))).collect()
     }
 }
 
@@ -344,18 +340,18 @@ mod tests {
     fn three_are_chosen_and_one_that_we_chose_keeps_its_place() {
         let mut table = Table::default();
         // Even numbers connected to us.
-        let is_inbound = |id: u64| Some(id % 2 == 0);
+        let is_inbound = |id: u64| Some(id.is_multiple_of(2));
         let mut choose = |peer| {
             let outcome = table.choose(peer, is_inbound);
             (outcome, table.high_bandwidth.iter().copied().collect::<Vec<_>>())
         };
-        assert_eq!(choose(2), (Some(None), vec![2]));
-        assert_eq!(choose(4), (Some(None), vec![2, 4]));
-        assert_eq!(choose(2), (None, vec![4, 2]));
-        assert_eq!(choose(1), (Some(None), vec![4, 2, 1]));
-        assert_eq!(choose(6), (Some(Some(4)), vec![2, 1, 6]));
-        assert_eq!(choose(8), (Some(Some(2)), vec![1, 6, 8]));
-        assert_eq!(choose(10), (Some(Some(6)), vec![1, 8, 10]));
-        assert_eq!(choose(3), (Some(Some(1)), vec![8, 10, 3]));
+        assert_eq!(choose(2), (vec![(2, 1)], vec![2]));
+        assert_eq!(choose(4), (vec![(4, 1)], vec![2, 4]));
+        assert_eq!(choose(2), (vec![], vec![4, 2]));
+        assert_eq!(choose(1), (vec![(1, 1)], vec![4, 2, 1]));
+        assert_eq!(choose(6), (vec![(6, 1), (4, 0)], vec![2, 1, 6]));
+        assert_eq!(choose(8), (vec![(8, 1), (2, 0)], vec![1, 6, 8]));
+        assert_eq!(choose(10), (vec![(10, 1), (6, 0)], vec![1, 8, 10]));
+        assert_eq!(choose(3), (vec![(3, 1), (1, 0)], vec![8, 10, 3]));
     }
 }

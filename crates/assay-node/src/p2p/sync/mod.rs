@@ -86,8 +86,6 @@ struct PeerSync {
     /// Headers whose work is being added up.
     presync: Option<Presync>,
     has_sent_sendheaders: bool,
-    /// Whether it sends compact blocks of our version.
-    gives_compact: bool,
 }
 
 /// What a peer is good for.
@@ -102,6 +100,8 @@ struct Traits {
     /// Blocks and headers are best had from it.
     is_preferred: bool,
     is_for_addresses: bool,
+    /// It sends compact blocks of our version.
+    gives_compact: bool,
 }
 
 impl Traits {
@@ -116,6 +116,7 @@ impl Traits {
             serves_witnesses: services & NODE_WITNESS != 0,
             is_preferred: is_chosen && serves_blocks && !is_limited && !is_for_addresses,
             is_for_addresses,
+            gives_compact: false,
         }
     }
 }

@@ -98,12 +98,16 @@ impl Table {
     /// A block has come: nobody need send it any more.
     pub(super) fn arrived(&mut self, block: &BlockHash, now_ms: u64) {
         let peers: Vec<u64> = self.under_way.asked(block).iter().map(|asked| asked.peer).collect();
-        peers.into_iter().for_each(|peer| self.forget_asked(block, peer, now_ms));
+        for peer in peers {
+            self.forget_asked(block, peer, now_ms);
+        }
     }
 
     /// A peer has gone: others are asked for what it was asked for.
     pub(super) fn forget_peer(&mut self, peer: u64) {
         let Some(state) = self.peers.remove(&peer) else { return };
-        state.under_way.iter().for_each(|block| self.under_way.remove(block, peer));
+        for block in &state.under_way {
+            self.under_way.remove(block, peer);
+        }
     }
 }
