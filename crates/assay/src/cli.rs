@@ -242,6 +242,10 @@ pub(crate) struct CrashArguments {
     /// Processes to kill.
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub(crate) kills: u32,
+    /// Let the blocks come from a second node, over the peer-to-peer protocol, instead of by RPC;
+    /// our own node only. Every tip that the node reports counts as acknowledged.
+    #[arg(long)]
+    pub(crate) p2p: bool,
     /// Panic at marked points of the program instead of SIGKILL; our own node only, built with
     /// `--features panic-points`.
     #[arg(long)]

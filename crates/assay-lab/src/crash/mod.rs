@@ -6,6 +6,9 @@
 //! tip must be the longer rival's, and the `MuHash` of the UTXO set must be that of a straight run
 //! that was never killed, block by block. The straight run itself is held to the forge's ledger.
 //!
+//! The blocks are submitted, or come from a second node over the peer-to-peer protocol. Then every tip that the node reports
+//! counts as acknowledged, and after a start it is compared before there is a peer who could make up for a loss.
+//!
 //! SIGKILL takes the process and leaves the operating system, so what was written is there although
 //! it was not synced. Loss of power is another experiment, done with a simulated disk in the tests of
 //! the store and the engine.
@@ -14,6 +17,7 @@ mod doom;
 mod index;
 mod killer;
 mod oracle;
+mod peer;
 mod report;
 mod round;
 mod schedule;
@@ -58,6 +62,8 @@ pub struct CrashOptions {
     pub plan: Plan,
     /// How many processes to kill.
     pub kills: u32,
+    /// Let the blocks come from a second node, over the peer-to-peer protocol; our own node only.
+    pub from_peer: bool,
     /// End them by panics at these marked points of the program instead of by SIGKILL; not empty.
     pub panic_points: Option<Vec<String>>,
     /// Seed of schedules and moments.
@@ -151,6 +157,19 @@ pub enum CrashError {
         expected: String,
         /// Tip or `MuHash` of the node.
         found: String,
+    },
+    /// The node that gives the blocks failed.
+    #[error("the node that gives the blocks: {0}")]
+    Peer(#[source] Box<CrashError>),
+    /// The node does not connect to its peer, or does not let it go.
+    #[error("{found} connections after {seconds} s, not {expected}")]
+    Connections {
+        /// Connections of the node.
+        found: u32,
+        /// What there should be.
+        expected: u32,
+        /// How long it was given.
+        seconds: u64,
     },
     /// The tip is a block of neither chain.
     #[error("the tip at height {at} is {tip}, a block of neither chain")]
@@ -248,6 +267,7 @@ impl CrashError {
             self,
             Self::Refused { .. }
                 | Self::UnknownTip { .. }
+                | Self::Connections { .. }
                 | Self::WrongTip { .. }
                 | Self::WrongSet { .. }
                 | Self::OtherBytes { .. }
@@ -265,6 +285,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) chains: [Chain; 2],
     pub(crate) kills: u32,
     pub(crate) panic_points: Option<Vec<String>>,
+    /// Folder of the node that gives the blocks; `None` where they are submitted.
+    pub(crate) peer_dir: Option<PathBuf>,
     pub(crate) mean_life: Duration,
     pub(crate) log: PathBuf,
     /// Starts between two comparisons of the index.
@@ -314,6 +336,7 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<CrashRepor
         chains,
         kills: options.kills,
         panic_points: options.panic_points.clone(),
+        peer_dir: options.from_peer.then(|| options.out_dir.join("peer")),
         mean_life: MEAN_LIFE,
         log: logs.join("crash.log"),
         index_every: options.index.every.max(1),
@@ -355,6 +378,7 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<CrashRepor
     report.seconds = start.elapsed().as_secs_f64();
     if report.failure.is_none() {
         remove(&datadir)?;
+        setup.peer_dir.as_deref().map_or(Ok(()), remove)?;
     }
     write(&report, &options.out_dir)?;
     reporter.event(&Event::KillsFinished);
@@ -391,6 +415,7 @@ fn blank(options: &CrashOptions, setup: &Setup<'_>, oracle: &Oracle) -> CrashRep
         cache_mib: options.cache_mib.clone(),
         kills: 0,
         by_panic: options.panic_points.is_some(),
+        from_peer: options.from_peer,
         kills_by_activity: std::collections::BTreeMap::new(),
         rounds: 0,
         blocks_acknowledged: 0,

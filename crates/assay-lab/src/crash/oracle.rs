@@ -23,6 +23,8 @@ pub(crate) const ASK_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
     muhash_by_tip: HashMap<String, String>,
+    /// Rival and height of every block, by its hash.
+    places: HashMap<String, (usize, u32)>,
     /// What the index must answer, where the node has one.
     pub(crate) index: Option<IndexOracle>,
     /// Seconds from the start of a process that was stopped properly to its first answer.
@@ -87,6 +89,11 @@ impl Oracle {
         self.muhash_by_tip.get(tip).map(String::as_str)
     }
 
+    /// Rival and height of a block; `None` for the genesis block.
+    pub(crate) fn place(&self, hash: &str) -> Option<(usize, u32)> {
+        self.places.get(hash).copied()
+    }
+
     fn straight_run(
         &mut self,
         setup: &Setup<'_>,
@@ -114,6 +121,7 @@ impl Oracle {
                 return Err(CrashError::StraightRun { expected, found: set.tip });
             }
             self.note_index(&client, server, &set, (rival, chain))?;
+            self.places.insert(set.tip, (rival, block.height));
         }
         let found = self.muhash(&chain.tip.hash).unwrap_or_default().to_owned();
         if found != chain.tip.utxo_muhash {

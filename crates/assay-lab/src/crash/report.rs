@@ -75,6 +75,9 @@ pub struct CrashReport {
     /// Whether by panics inside rather than by SIGKILL.
     #[serde(default)]
     pub by_panic: bool,
+    /// Whether blocks came from a peer rather than by RPC.
+    #[serde(default)]
+    pub from_peer: bool,
     /// The same by what the node was doing.
     pub kills_by_activity: BTreeMap<String, u32>,
     /// Rounds, each with a fresh data folder.
@@ -188,6 +191,8 @@ impl CrashReport {
             "rival chains",
             format!("{}, seeds {a} and {b}, {high} and {low} blocks", self.recipe),
         );
+        let way = if self.from_peer { "peer-to-peer, from a second node" } else { "JSON-RPC" };
+        line("blocks come by", way.to_owned());
         line("rounds, seed", format!("{}, {}", self.rounds, self.seed));
         let how = if self.by_panic { "ended by injected panics" } else { "kills (SIGKILL)" };
         line(how, self.kills.to_string());

@@ -12,6 +12,7 @@ use super::doom::{Defect, Doom};
 use super::index::Tip;
 use super::killer::Killer;
 use super::oracle::{ASK_PAUSE, Oracle, header_of, submit, utxo_set};
+use super::peer::{Peer, flags};
 use super::report::Tally;
 use super::schedule::{Step, last_heights, schedule};
 use super::{CrashError, Setup};
@@ -28,7 +29,7 @@ const START_KILL_MS: u64 = 120;
 /// Passes of a point are drawn with up to this many bits.
 const PANIC_STEP_BITS: u64 = 11;
 /// After a restart, how long the node may take to make the best chain active.
-const TIP_TIMEOUT: Duration = Duration::from_mins(2);
+pub(super) const TIP_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// JSON-RPC error code for a block that is not known.
 const NOT_FOUND: i64 = -5;
@@ -66,7 +67,9 @@ pub(crate) struct Round<'a> {
     pub(crate) random: SplitMix64,
     pub(crate) tally: &'a mut Tally,
     /// Height up to which each rival is acknowledged.
-    acknowledged: [u32; 2],
+    pub(super) acknowledged: [u32; 2],
+    /// The node that gives the blocks, where they are not submitted.
+    pub(super) peer: Option<Peer>,
     /// A block that was being submitted when the node was killed: it may be there or not.
     in_flight: Option<(usize, u32)>,
     /// A block that was invalidated and perhaps not yet reconsidered.
@@ -138,6 +141,7 @@ impl<'a> Round<'a> {
             random: SplitMix64::new(seed),
             tally,
             acknowledged: [0; 2],
+            peer: None,
             in_flight: None,
             invalidated: None,
             body: Vec::new(),
@@ -149,6 +153,9 @@ impl<'a> Round<'a> {
         let heights = [0, 1].map(|rival| self.setup.chains[rival].tip.height);
         let steps = schedule(heights, &mut self.random);
         let last = last_heights(heights);
+        if let Some(dir) = &self.setup.peer_dir {
+            self.peer = Some(Peer::start(self.setup, dir)?);
+        }
         let mut next = 0;
         while next < steps.len() {
             self.setup.check_stop()?;
@@ -162,11 +169,11 @@ impl<'a> Round<'a> {
         let Started { process, client, server, .. } = self.start(None)?.ok_or(CrashError::NoEnd)?;
         self.verify(&client)?;
         self.verify_index(&client, server, None)?;
-        for rival in [0, 1] {
-            // What the last kill lost.
-            for height in self.acknowledged[rival] + 1..=last[rival] {
-                self.submit(&client, rival, height)?;
-            }
+        if let Some(peer) = &self.peer {
+            peer.connect(&client)?;
+            self.follow_peer(&client, &mut Activity::Extending)?;
+        } else {
+            self.submit_rest(&client, last)?;
         }
         let (found, tip) = (utxo_set(&client)?, &self.setup.chains[0].tip);
         if (&found.tip, &found.muhash) != (&tip.hash, &tip.utxo_muhash) {
@@ -175,6 +182,16 @@ impl<'a> Round<'a> {
         }
         self.verify_index(&client, server, None)?;
         process.stop(&client)?;
+        self.peer.map_or(Ok(()), Peer::stop)
+    }
+
+    /// Submits what the last kill lost.
+    fn submit_rest(&mut self, client: &Client, last: [u32; 2]) -> Result<(), CrashError> {
+        for rival in [0, 1] {
+            for height in self.acknowledged[rival] + 1..=last[rival] {
+                self.submit(client, rival, height)?;
+            }
+        }
         Ok(())
     }
 
@@ -213,6 +230,13 @@ impl<'a> Round<'a> {
         let kill = |this: &mut Self| Doom::Kill(Killer::arm(process.pid(), this.life_time()));
         let doom = doom.or_else(|| wants_kill.then(|| kill(self)));
         let mut activity = Activity::Extending;
+        if let Some(peer) = &self.peer {
+            match peer.connect(&client) {
+                Ok(()) => {}
+                Err(error) if is_due(&doom, &error) => return Ok(End::Killed(activity)),
+                Err(error) => return Err(explain(&mut process, error)),
+            }
+        }
         while let Some(step) = steps.get(*next) {
             if *step == Step::Restart {
                 break;
@@ -246,6 +270,9 @@ impl<'a> Round<'a> {
         if let Some(Early::Panic { point, step }) = &early {
             launch.env.push(("ASSAY_PANIC_AT".into(), format!("{point}:{step}").into()));
         }
+        if self.peer.is_some() {
+            launch.args.extend(flags(&ports));
+        }
         let start = Instant::now();
         let mut process = Process::start(launch, ports.rpc, &self.setup.log)?;
         let doom = early.map(|early| match early {
@@ -271,6 +298,9 @@ impl<'a> Round<'a> {
         activity: &mut Activity,
     ) -> Result<(), CrashError> {
         match step {
+            Step::Submit { rival, height } if self.peer.is_some() => {
+                self.give_to_peer(client, (rival, height), activity)
+            }
             Step::Submit { rival, height } => {
                 // Blocks that a crash lost come again first.
                 for height in self.acknowledged[rival] + 1..=height {
@@ -287,7 +317,8 @@ impl<'a> Round<'a> {
             }
             Step::TurnBack { below_tip } => {
                 *activity = Activity::TurningBack;
-                self.turn_back(client, below_tip)
+                self.turn_back(client, below_tip)?;
+                self.peer.as_ref().map_or(Ok(()), |peer| peer.reconnect(client))
             }
             Step::Restart => Ok(()),
         }
@@ -428,6 +459,9 @@ impl<'a> Round<'a> {
 
     /// The tip must be the end of the longer rival; of two equally long ones either will do.
     fn wait_for_tip(&self, client: &Client) -> Result<String, CrashError> {
+        if self.peer.is_some() {
+            return self.tip_without_peers(client);
+        }
         let highest = self.acknowledged.into_iter().max().unwrap_or(0);
         let allowed: Vec<&str> = (0..2)
             .filter(|rival| self.acknowledged[*rival] == highest && highest > 0)

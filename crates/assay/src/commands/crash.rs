@@ -19,6 +19,7 @@ pub(crate) fn run(arguments: &CrashArguments) -> anyhow::Result<Outcome> {
         out_dir: arguments.out.clone(),
         plan,
         kills: arguments.kills,
+        from_peer: arguments.p2p,
         panic_points: arguments.panics.then(|| panic_points(arguments)).transpose()?,
         seed: arguments.seed,
         target: target(arguments)?,
@@ -63,6 +64,10 @@ fn target(arguments: &CrashArguments) -> anyhow::Result<TargetSpec> {
         ensure!(target.node == NodeSpec::Assay, "--index: only our own node has an index of ours");
         target.index = Some(IndexSpec::Own);
     }
+    ensure!(
+        !arguments.p2p || target.node == NodeSpec::Assay,
+        "--p2p: only our own node is killed while it syncs from a peer"
+    );
     let is_own = matches!(target.index, None | Some(IndexSpec::Own));
     ensure!(is_own, "--target {target}: an index that is a program of its own is not killed");
     Ok(target)
@@ -77,10 +82,11 @@ fn rerun(arguments: &CrashArguments) -> String {
     } else {
         String::new()
     };
+    let peer = if arguments.p2p { " --p2p" } else { "" };
     let panics = if arguments.panics { " --panics" } else { "" };
     let cache: Vec<String> = db_cache.iter().map(u32::to_string).collect();
     let cache = cache.join(",");
     format!(
-        "assay crash {plan} --kills {kills} --scale {scale} --seed {seed} --target {target} --db-cache {cache}{index}{panics}"
+        "assay crash {plan} --kills {kills} --scale {scale} --seed {seed} --target {target} --db-cache {cache}{peer}{index}{panics}"
     )
 }
