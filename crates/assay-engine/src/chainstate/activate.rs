@@ -151,6 +151,13 @@ impl Chainstate {
         };
         let outcome = self.walk(state, &mut way, judged);
         match outcome {
+            // The tip is still below the one that was left, which nobody is to see: Core, too, lets go of its lock only
+            // once it is better off (`ActivateBestChain`).
+            Ok(Step::Open) if way.is_reorg => {
+                state.way = Some(way);
+                self.settle(state, judged)?;
+                Ok(Step::MoreAtOnce)
+            }
             Ok(step) => {
                 state.way = Some(way);
                 Ok(step)

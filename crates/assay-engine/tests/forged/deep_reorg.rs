@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_engine::{Engine, SubmitOutcome, UtxoStats};
+use assay_engine::{Engine, SubmitOutcome, Taken, UtxoStats, WorkShown};
 use assay_store::{Store, StoreConfig};
 use assay_wire::BlockHash;
 
@@ -166,4 +166,28 @@ fn a_branch_that_fails_near_its_end_is_left_again() {
     assert_eq!(facts(&engine.utxo_stats(true).unwrap()), facts(&left));
     let outcome = engine.submit_block(fork.right[200].clone());
     assert!(matches!(outcome, SubmitOutcome::DuplicateInvalid), "{outcome:?}");
+}
+
+#[test]
+fn nobody_sees_the_tip_go_down() {
+    let fork = Fork::new(30);
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path(), SMALL_CACHE_BYTES);
+    for raw in fork.common.iter().chain(&fork.left) {
+        accept(&engine, raw.clone());
+    }
+    for raw in &fork.right {
+        let taken = engine.take_block(raw.clone(), true, WorkShown::Yes);
+        assert!(matches!(taken, Taken::Kept(_)), "{taken:?}");
+    }
+    let left = engine.tip();
+    let look = || {
+        // Headers of any peer publish the tip.
+        engine.take_headers(&[]).unwrap();
+        assert!(engine.tip().height >= left.height, "{:?}", engine.tip());
+        false
+    };
+    let report = engine.connect(look).unwrap();
+    assert!(report.is_done && report.faults.is_empty(), "{report:?}");
+    assert_eq!(engine.tip().hash, fork.right_tip);
 }
