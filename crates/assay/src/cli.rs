@@ -235,6 +235,7 @@ pub(crate) struct RunArguments {
 /// tip and UTXO MuHash must equal those of a run that was never killed. Exit status 1 when anything
 /// was lost.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag of the command line")]
 pub(crate) struct CrashArguments {
     /// Built-in plan or TOML file with the recipe and node settings to use.
     #[arg(default_value = "bitcoin-scaling")]
