@@ -16,6 +16,7 @@ mod deployments;
 mod describe;
 mod descriptor;
 mod fees;
+mod fetch;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod generate;
@@ -41,6 +42,7 @@ mod submit;
 mod table;
 mod template;
 mod testing;
+mod traffic;
 mod transactions;
 mod tx_json;
 

@@ -4,6 +4,7 @@ mod branches;
 mod chain;
 mod compact;
 mod encrypted;
+mod given;
 mod http;
 mod index;
 mod mining;

@@ -13,7 +13,7 @@ use super::config::Loaded;
 use super::logging;
 use super::mining;
 use super::notes::Notes;
-use super::numbers::{AddressError, address, amount, port, subnet};
+use super::numbers::{AddressError, address, amount, bytes, port, subnet};
 use super::options::{self, Fate};
 use super::settings::{MAIN, Settings};
 
@@ -369,6 +369,12 @@ fn p2p(
     p2p.add_nodes = settings.list("addnode");
     p2p.whitelist = settings.list("whitelist");
     p2p.encrypted = settings.flag("v2transport") != Some(false);
+    p2p.is_active = settings.flag("networkactive") != Some(false);
+    p2p.shows_mempool = settings.flag("peerbloomfilters") == Some(true);
+    if let Some(text) = settings.text("maxuploadtarget") {
+        p2p.upload_target_bytes = bytes(&text, 'M')
+            .ok_or_else(|| anyhow!("Unable to parse -maxuploadtarget: '{text}'"))?;
+    }
     p2p.blocks_only = settings.flag("blocksonly") == Some(true);
     p2p.ban_s = settings.int("bantime").map_or(p2p.ban_s, not_negative);
     p2p.log_addresses = settings.flag("logips") == Some(true);
