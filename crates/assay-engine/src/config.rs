@@ -32,6 +32,10 @@ pub struct Config {
     pub flush_interval: Duration,
     /// Whether old blocks are removed (Core's `-prune`).
     pub prune: Option<Pruning>,
+    /// Blocks below the tip that are kept then: how far back a reorganisation can go (Core's `MIN_BLOCKS_TO_KEEP`).
+    pub prune_keeps: u32,
+    /// Height up to which none are (Core's `nPruneAfterHeight`).
+    pub prune_after_height: u32,
     /// Length that a block or undo file does not exceed, unless a single record does; at most 2^32 - 1.
     pub block_file_bytes_max: u64,
     /// Threads that read coins from disk at once, of those a block spends; at least 1.
@@ -173,6 +177,8 @@ impl Config {
             cache_bytes_max: default_cache_bytes(),
             flush_interval: ENGINE_INTERVAL,
             prune: None,
+            prune_keeps: 288,
+            prune_after_height: if params.name == "main" { 100_000 } else { 1000 },
             block_file_bytes_max: 128 << 20,
             read_threads: READ_THREADS,
             threads: std::thread::available_parallelism().map_or(1, usize::from),

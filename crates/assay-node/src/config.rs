@@ -31,6 +31,8 @@ pub struct NodeConfig {
     pub block_file_bytes_max: Option<u64>,
     /// Whether old blocks are removed (Core's `-prune`); not with an index, which needs them all.
     pub prune: Option<Pruning>,
+    /// Height up to which none are; `None` for the chain's.
+    pub prune_after_height: Option<u32>,
     /// Whether to build the coins again from the archived blocks.
     pub rebuild_coins: bool,
     /// Whether to begin with the block files alone, and to build index and coins from them again.
@@ -166,6 +168,7 @@ impl NodeConfig {
             tip_age_max_s: None,
             block_file_bytes_max: None,
             prune: None,
+            prune_after_height: None,
             cache_bytes_max: None,
             threads: None,
             mempool_bytes_max: None,
@@ -211,6 +214,7 @@ impl NodeConfig {
             config.block_file_bytes_max = bytes;
         }
         config.prune = self.prune;
+        config.prune_after_height = self.prune_after_height.unwrap_or(config.prune_after_height);
         if let Some(bytes) = self.cache_bytes_max {
             config.cache_bytes_max = bytes;
         }

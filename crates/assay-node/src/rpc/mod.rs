@@ -31,6 +31,7 @@ mod orphans;
 mod packages;
 mod peers;
 mod proof;
+mod prune;
 mod raw;
 mod relatives;
 mod scan;

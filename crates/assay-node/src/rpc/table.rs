@@ -7,7 +7,7 @@ use super::{Job, Rpc};
 use super::{
     bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees, fetch,
     generate, index, logging, mempool, mempool_file, mining, network, orphans, packages, peers,
-    proof, raw, relatives, scan, sign_raw, statistics, submit, template, testing, traffic,
+    proof, prune, raw, relatives, scan, sign_raw, statistics, submit, template, testing, traffic,
     transactions,
 };
 use crate::jsonrpc::RpcError;
@@ -203,6 +203,7 @@ const METHODS: &[&Method] = &[
     &branches::GETCHAINTIPS,
     &branches::INVALIDATEBLOCK,
     &branches::PRECIOUSBLOCK,
+    &prune::PRUNEBLOCKCHAIN,
     &branches::RECONSIDERBLOCK,
     &scan::SCANTXOUTSET,
     &coins::GETTXOUT,

@@ -11,6 +11,7 @@ mod mining;
 mod node;
 mod p2p;
 mod process;
+mod prune;
 mod reindex;
 mod relay;
 mod support;

@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use assay_engine::Pruning;
 use assay_node::http::Whitelist;
 use assay_node::{LogConfig, NodeConfig, Notify, P2pConfig};
 
@@ -152,8 +153,32 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     }
     if settings.flag("fastprune") == Some(true) {
         config.block_file_bytes_max = Some(FAST_PRUNE_BYTES);
+        if config.params.name == "regtest" {
+            config.prune_after_height = Some(FAST_PRUNE_HEIGHT);
+        }
     }
+    config.prune = prune(settings, config)?;
     Ok(())
+}
+
+/// Whether old blocks are removed, and what does not go with that (Core `init.cpp`, `node/blockmanager_args.cpp`).
+fn prune(settings: &Settings, config: &NodeConfig) -> anyhow::Result<Option<Pruning>> {
+    let mib = settings.int("prune").unwrap_or(0);
+    if mib != 0 && config.tx_index {
+        bail!("Prune mode is incompatible with -txindex.");
+    }
+    if mib != 0 && config.rebuild_coins {
+        bail!("Prune mode is incompatible with -reindex-chainstate. Use full -reindex instead.");
+    }
+    Ok(match mib {
+        0 => None,
+        1 => Some(Pruning::Manual),
+        ..0 => bail!("Prune cannot be configured with a negative value."),
+        ..PRUNE_MIB_MIN => bail!(
+            "Prune configured below the minimum of {PRUNE_MIB_MIN} MiB.  Please use a higher number."
+        ),
+        mib => Some(Pruning::Automatic { bytes_max: not_negative(mib).saturating_mul(1 << 20) }),
+    })
 }
 
 /// Commands on events.
@@ -453,6 +478,10 @@ const CACHE_MIB_MIN: i64 = 4;
 const CACHE_MIB_MAX: i64 = 1 << 20;
 /// Core's `-fastprune` (`node/blockstorage.cpp`).
 const FAST_PRUNE_BYTES: u64 = 64 << 10;
+/// Core's `nPruneAfterHeight` then (`kernel/chainparams.cpp`).
+const FAST_PRUNE_HEIGHT: u32 = 100;
+/// Core's `MIN_DISK_SPACE_FOR_BLOCK_FILES` (`validation.h`).
+const PRUNE_MIB_MIN: i64 = 550;
 /// Core's `MAX_BODY_SIZE` (`httpserver.h`).
 const BODY_BYTES_MAX: usize = 32 << 20;
 const THREADS_MAX: usize = 1024;

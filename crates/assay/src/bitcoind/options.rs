@@ -177,7 +177,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     works("dustrelayfee", "=<amt>", "Fee rate by which outputs are dust, BTC per 1,000 virtual bytes (0.00003)."),
     rejected("externalip", "this node does not announce its address"),
     dropped("fallbackfee"),
-    works("fastprune", "", "Block files of 64 KiB, for tests."),
+    works("fastprune", "", "Block files of 64 KiB, and a lower height from which they may be removed, for tests."),
     dropped("fixedseeds"),
     dropped("forcecompactdb"),
     not_yet("forcednsseed"),
@@ -254,7 +254,11 @@ pub(crate) const OPTIONS: &[Opt] = &[
     rejected_on_main(
         "proxy", "connections through a proxy are not supported, and direct ones would show the address").needs_value(),
     dropped("proxyrandomize"),
-    rejected_on_main("prune", "blocks cannot be removed"),
+    works(
+        "prune",
+        "=<n>",
+        "Remove old blocks, all but the latest 288: 1 when pruneblockchain asks for it, 550 and more to stay below so many MiB (0: keep all). Not with -txindex.",
+    ),
     works("regtest", "", "The chain for regression tests."),
     works("reindex", "", "Build the index of blocks and the coins again from the block files."),
     works("reindex-chainstate", "", "Build the coins again from the archived blocks."),
