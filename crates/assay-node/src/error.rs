@@ -12,6 +12,9 @@ use crate::log::LogError;
 /// Why a node could not start, or did not stop cleanly.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
+    /// Old blocks are to be removed, and an index is to be kept, which needs them all.
+    #[error("an index needs all blocks: it cannot be kept where old ones are removed (prune)")]
+    PruneWithIndex,
     /// The chain's folder cannot be made.
     #[error("cannot make the folder {}: {source}", path.display())]
     Folder {

@@ -17,6 +17,13 @@ pub struct P2pConfig {
     pub peers_per_address_max: Option<usize>,
     /// Bytes per second to all peers together; `None` for no limit.
     pub rate: Option<u64>,
+    /// Bytes to all peers together in a day, 0 for no limit (Core's `-maxuploadtarget`): what is left of it is kept for new
+    /// blocks, and old ones are not given once it is gone.
+    pub upload_target_bytes: u64,
+    /// Whether connections are made and taken from the beginning on (Core's `-networkactive`).
+    pub is_active: bool,
+    /// Whether the mempool is shown to all peers that ask for it (BIP35), a part of Core's `-peerbloomfilters`.
+    pub shows_mempool: bool,
     /// Texts that follow name and version in the user agent, in parentheses (BIP14).
     pub user_agent_comments: Vec<String>,
     /// The only peers to connect to of our own accord, as host or host:port; `None` finds peers, an empty list connects to
@@ -60,6 +67,9 @@ impl P2pConfig {
             peers_max: 125,
             peers_per_address_max: None,
             rate: None,
+            upload_target_bytes: 0,
+            is_active: true,
+            shows_mempool: false,
             user_agent_comments: Vec::new(),
             connect: None,
             add_nodes: Vec::new(),

@@ -45,6 +45,12 @@ pub(super) enum Ended {
     Old { version: i32 },
     #[error("message {command} received despite not offering bloom services")]
     NotOffered { command: Command },
+    #[error("mempool request with bandwidth limit reached")]
+    MempoolTooMuch,
+    #[error("historical block serving limit reached")]
+    OldBlockTooMuch,
+    #[error("it asked for a block below the NODE_NETWORK_LIMITED threshold")]
+    BlockTooDeep,
     #[error("message {command} received after the handshake")]
     Late { command: Command },
     #[error("it sent or announced a transaction, which it may not")]
@@ -213,13 +219,25 @@ impl Intake<'_> {
     fn check_offered(&self, command: Command) -> Result<(), Ended> {
         let permissions = self.peer.permissions;
         let is_wrong = match command.as_str() {
-            "filterload" | "filteradd" | "filterclear" => true,
-            "mempool" => {
-                !permissions.has(Permissions::MEMPOOL) && !permissions.has(Permissions::NO_BAN)
+            "mempool" if permissions.has(Permissions::NO_BAN) || self.shows_mempool() => false,
+            "mempool" if self.shared.config.shows_mempool => {
+                tracing::debug!(
+                    target: "net",
+                    "mempool request with bandwidth limit reached, disconnecting peer={}", self.peer.id
+                );
+                return Err(Ended::MempoolTooMuch);
             }
+            "filterload" | "filteradd" | "filterclear" | "mempool" => true,
             _ => false,
         };
         if is_wrong { Err(Ended::NotOffered { command }) } else { Ok(()) }
+    }
+
+    /// Whether the peer may hear of the whole mempool (Core `net_processing.cpp`, MEMPOOL).
+    fn shows_mempool(&self) -> bool {
+        let is_for_all =
+            self.shared.config.shows_mempool && !self.shared.peers.totals().is_reached();
+        is_for_all || self.peer.permissions.has(Permissions::MEMPOOL)
     }
 
     fn pass_over(&self, command: Command, fault: &FrameError) {
@@ -324,7 +342,7 @@ impl Intake<'_> {
                 self.peer.with_facts(|facts| facts.min_fee_sat_per_kvb = *rate);
             }
             Message::WtxidRelay => self.name_wtxids()?,
-            Message::Mempool if self.peer.permissions.has(Permissions::MEMPOOL) => {
+            Message::Mempool if self.shows_mempool() => {
                 self.peer.with_relay(Relay::want_all);
             }
             Message::Tx(raw) => {

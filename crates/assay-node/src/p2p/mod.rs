@@ -16,6 +16,7 @@ mod peers;
 mod permissions;
 mod rate;
 mod sync;
+mod totals;
 mod transport;
 mod txs;
 
@@ -26,7 +27,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use assay_engine::Engine;
+use assay_engine::{Engine, HeaderPlace};
 use assay_wire::p2p::{LARGE_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX};
 use assay_wire::{BlockHash, Encoding};
 use tokio::net::TcpListener;
@@ -43,7 +44,8 @@ pub(crate) use self::peers::{Connection, Peer, Peers};
 use self::permissions::Rule;
 use self::rate::Rate;
 use self::sync::Sync;
-pub(crate) use self::sync::SyncFacts;
+pub(crate) use self::sync::{FetchError, SyncFacts};
+pub(crate) use self::totals::{DAY_S, Totals};
 pub(crate) use self::txs::OrphanInfo;
 use self::txs::Txs;
 use crate::error::NodeError;
@@ -156,11 +158,14 @@ impl P2pService {
         let is_large = params.block_bytes_max() > u64::from(MESSAGE_BYTES_MAX);
         // A packet may be too short for a large block.
         let encryption = if config.encrypted && !is_large { NODE_P2P_V2 } else { 0 };
-        let services = NODE_NETWORK | NODE_NETWORK_LIMITED | own | encryption;
+        let has_all = if engine.config().prune.is_some() { 0 } else { NODE_NETWORK };
+        let services = has_all | NODE_NETWORK_LIMITED | own | encryption;
+        let spacing_s = u64::from(params.pow.target_spacing_s);
+        let totals = Totals::new(config.upload_target_bytes, params.block_bytes_max(), spacing_s);
         let shared = Arc::new(Shared {
             config: config.clone(),
             engine: Arc::clone(engine),
-            peers: Arc::new(Peers::new(engine.clock().clone())),
+            peers: Arc::new(Peers::new(engine.clock().clone(), Arc::new(totals), config.is_active)),
             rate: Rate::new(config.rate),
             magic: params.magic,
             encoding: params.encoding,
@@ -192,6 +197,7 @@ impl P2pService {
         let mut threads = threads.into_iter().map(spawn).collect::<Result<Vec<_>, _>>()?;
         threads.push(dial::stay_connected(&shared).map_err(NodeError::Runtime)?);
         runtime.spawn(accept(listener, Arc::clone(&shared), stopping));
+        tracing::info!("SetNetworkActive: {}", config.is_active);
         tracing::info!("Listening for peers on {address}");
         Ok(Self { network: Network(shared), address, threads })
     }
@@ -237,8 +243,19 @@ impl Network {
         &self.0.peers
     }
 
+    /// Switches the network on or off (Core `net.cpp`, `SetNetworkActive`).
+    pub(crate) fn set_active(&self, is_active: bool) {
+        tracing::info!("SetNetworkActive: {is_active}");
+        self.0.peers.set_active(is_active);
+    }
+
     pub(crate) fn bans(&self) -> &Bans {
         &self.0.bans
+    }
+
+    /// Asks a peer for a block, whatever others were asked for it.
+    pub(crate) fn fetch_block(&self, id: u64, block: &HeaderPlace) -> Result<(), FetchError> {
+        self.0.fetch_block(id, block)
     }
 
     /// What a peer is asked for.
@@ -305,6 +322,10 @@ fn enter(arrival: Arrival, shared: &Arc<Shared>) -> io::Result<()> {
         permissions::permissions(&shared.whitelist, address.ip(), connection.is_inbound());
     if connection.is_inbound() && shared.bans.has_banned(address.ip()) {
         tracing::debug!(target: "net", "connection from {address} dropped (banned)");
+        return Ok(());
+    }
+    if !shared.peers.is_active() {
+        tracing::debug!(target: "net", "connection from {address} dropped: not accepting new connections");
         return Ok(());
     }
     let Some(peer) = shared.peers.enter(arrival, permissions, max, per_address_max) else {

@@ -13,6 +13,7 @@ use assay_wire::p2p::{Command, Message};
 
 use super::outbox::Outbox;
 use super::permissions::Permissions;
+use super::totals::Totals;
 use super::transport::{Framing, with_room};
 use super::txs::Relay;
 
@@ -20,6 +21,7 @@ use super::txs::Relay;
 #[derive(Default)]
 pub(crate) struct Peers {
     clock: Clock,
+    totals: Arc<Totals>,
     connected: Mutex<Connected>,
     left: Condvar,
 }
@@ -29,6 +31,8 @@ struct Connected {
     next_id: u64,
     peers: BTreeMap<u64, Arc<Peer>>,
     closing: bool,
+    /// Whether the network was switched off (Core's `-networkactive=0`).
+    is_off: bool,
 }
 
 /// Which side made a connection, and what for (Core `node/connection_types.h`).
@@ -131,6 +135,7 @@ type ByMessage = BTreeMap<String, u64>;
 #[derive(Default)]
 pub(crate) struct Traffic {
     clock: Clock,
+    totals: Arc<Totals>,
     by_message: Mutex<(ByMessage, ByMessage)>,
     pub(crate) sent_bytes: AtomicU64,
     pub(crate) received_bytes: AtomicU64,
@@ -171,8 +176,28 @@ impl Facts {
 
 impl Peers {
     /// Nobody yet.
-    pub(super) fn new(clock: Clock) -> Self {
-        Self { clock, ..Self::default() }
+    pub(super) fn new(clock: Clock, totals: Arc<Totals>, is_active: bool) -> Self {
+        let connected = Connected { is_off: !is_active, ..Connected::default() };
+        Self { clock, totals, connected: Mutex::new(connected), left: Condvar::new() }
+    }
+
+    /// What all connections together have sent and received.
+    pub(crate) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Whether connections are made and taken.
+    pub(crate) fn is_active(&self) -> bool {
+        !self.lock().is_off
+    }
+
+    /// Switches the network on, or off, which ends all connections.
+    pub(super) fn set_active(&self, is_active: bool) {
+        let mut connected = self.lock();
+        connected.is_off = !is_active;
+        if !is_active {
+            connected.peers.values().for_each(|peer| peer.close());
+        }
     }
 
     /// Takes a connection in. Those that others made are turned away where there are `max` of them already, or
@@ -187,7 +212,7 @@ impl Peers {
         let Arrival { stream, address, name, connection, starts_encrypted } = arrival;
         let bound = stream.local_addr().ok()?;
         let mut connected = self.lock();
-        if connected.closing {
+        if connected.closing || connected.is_off {
             return None;
         }
         if connection.is_inbound() {
@@ -219,7 +244,11 @@ impl Peers {
             wants_compact: AtomicBool::new(false),
             known: Mutex::default(),
             relay: Mutex::default(),
-            traffic: Traffic { clock: self.clock.clone(), ..Traffic::default() },
+            traffic: Traffic {
+                clock: self.clock.clone(),
+                totals: Arc::clone(&self.totals),
+                ..Traffic::default()
+            },
         });
         connected.peers.insert(id, Arc::clone(&peer));
         Some(peer)
@@ -331,13 +360,16 @@ impl Traffic {
     }
 
     pub(super) fn sent(&self, bytes: usize) {
+        let now_s = self.clock.now_s();
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.sent_at_s.store(self.clock.now_s(), Ordering::Relaxed);
+        self.sent_at_s.store(now_s, Ordering::Relaxed);
+        self.totals.sent(bytes as u64, now_s);
     }
 
     pub(super) fn received(&self, bytes: usize) {
         self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.received_at_s.store(self.clock.now_s(), Ordering::Relaxed);
+        self.totals.received(bytes as u64);
     }
 }
 

@@ -16,6 +16,7 @@ mod deployments;
 mod describe;
 mod descriptor;
 mod fees;
+mod fetch;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod generate;
@@ -30,6 +31,7 @@ mod orphans;
 mod packages;
 mod peers;
 mod proof;
+mod prune;
 mod raw;
 mod relatives;
 mod scan;
@@ -41,6 +43,7 @@ mod submit;
 mod table;
 mod template;
 mod testing;
+mod traffic;
 mod transactions;
 mod tx_json;
 

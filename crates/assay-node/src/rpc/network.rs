@@ -92,7 +92,7 @@ pub(super) const GETNETWORKINFO: Method = Method {
   \"localservicesnames\" : [ \"str\" ],     (json array) The same by name
   \"localrelay\" : true|false,     (boolean) Whether transactions are taken from all peers
   \"timeoffset\" : n,              (numeric) Always 0
-  \"networkactive\" : true|false,  (boolean) Whether peers are served
+  \"networkactive\" : true|false,  (boolean) Whether connections are made and taken
   \"connections\" : n,             (numeric) Peers that are connected
   \"connections_in\" : n,          (numeric) Of these, those that connected to us
   \"connections_out\" : n,         (numeric) Those that we connected to
@@ -224,7 +224,7 @@ fn service_names(json: Json<'_>, bits: u64) {
 fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let fee_rate = node.engine.mempool_info().min_relay_fee_sat_per_kvb.cast_signed();
     let offered = node.rpc.network.get().map_or(0, Network::services);
-    let is_active = node.rpc.network.get().is_some();
+    let is_active = node.rpc.network.get().is_some_and(|network| network.peers().is_active());
     let connections = count(node);
     let peers = node.rpc.network.get().map(|network| network.peers().list()).unwrap_or_default();
     let inbound = peers.iter().filter(|peer| peer.connection.is_inbound()).count();

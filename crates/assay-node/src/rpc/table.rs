@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees, generate,
-    index, logging, mempool, mempool_file, mining, network, orphans, packages, peers, proof, raw,
-    relatives, scan, sign_raw, statistics, submit, template, testing, transactions,
+    bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees, fetch,
+    generate, index, logging, mempool, mempool_file, mining, network, orphans, packages, peers,
+    proof, prune, raw, relatives, scan, sign_raw, statistics, submit, template, testing, traffic,
+    transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -197,10 +198,12 @@ const METHODS: &[&Method] = &[
     &chain::WAITFORBLOCKHEIGHT,
     &chain::WAITFORNEWBLOCK,
     &blocks::GETBLOCK,
+    &fetch::GETBLOCKFROMPEER,
     &blocks::GETBLOCKHEADER,
     &branches::GETCHAINTIPS,
     &branches::INVALIDATEBLOCK,
     &branches::PRECIOUSBLOCK,
+    &prune::PRUNEBLOCKCHAIN,
     &branches::RECONSIDERBLOCK,
     &scan::SCANTXOUTSET,
     &coins::GETTXOUT,
@@ -241,6 +244,7 @@ const METHODS: &[&Method] = &[
     &submit::SUBMITBLOCK,
     &submit::SUBMITHEADER,
     &network::GETCONNECTIONCOUNT,
+    &traffic::GETNETTOTALS,
     &network::GETNETWORKINFO,
     &network::GETPEERINFO,
     &bans::CLEARBANNED,
@@ -251,6 +255,7 @@ const METHODS: &[&Method] = &[
     &peers::DISCONNECTNODE,
     &peers::GETADDEDNODEINFO,
     &peers::PING,
+    &traffic::SETNETWORKACTIVE,
     &proof::GETTXOUTPROOF,
     &proof::VERIFYTXOUTPROOF,
     &statistics::GETBLOCKSTATS,

@@ -21,6 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assay_wire::BlockHash;
 
+pub(crate) use self::blocks::FetchError;
 pub(super) use self::connector::{Connector, run as connect_blocks};
 pub(super) use self::faults::log_malformed;
 use self::late::Pace;
