@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use assay_wire::p2p::NetworkKind;
+
 /// The server of blocks.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
@@ -36,6 +38,12 @@ pub struct P2pConfig {
     pub ban_s: u64,
     /// How patient the node is.
     pub timeouts: P2pTimeouts,
+    /// Networks whose addresses are kept and could be connected to.
+    pub networks: Vec<NetworkKind>,
+    /// Whether known addresses have the places that any such node gives them, for tests (Core's `-test=addrman`).
+    pub fixed_places: bool,
+    /// The tables of addresses are checked once in so many uses; 0 for never (Core's `-checkaddrman`).
+    pub check_addresses: u32,
     /// Whether the log shows the addresses of peers (Core's `-logips`).
     pub log_addresses: bool,
 }
@@ -69,6 +77,9 @@ impl P2pConfig {
             peer_timeout: PEER_TIMEOUT,
             ban_s: BAN_S,
             timeouts: P2pTimeouts::default(),
+            networks: vec![NetworkKind::Ipv4, NetworkKind::Ipv6],
+            fixed_places: false,
+            check_addresses: 0,
             log_addresses: false,
         }
     }

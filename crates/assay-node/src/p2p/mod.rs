@@ -4,6 +4,8 @@
 //! bounded queue between them ([`outbox`]). Blocks go from the archive to the socket a piece at a time. Who is asked for what is
 //! decided for all peers together ([`sync`]).
 
+mod addresses;
+mod addrman;
 mod bans;
 mod compact;
 mod config;
@@ -24,7 +26,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use assay_engine::Engine;
 use assay_wire::p2p::{LARGE_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX};
@@ -33,6 +35,10 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+use self::addresses::Addresses;
+pub use self::addrman::AddressFileError;
+use self::addrman::{AddrMan, AddrManConfig};
+pub(crate) use self::addrman::{Count, Entry};
 pub(crate) use self::bans::{Ban, Bans, Range};
 use self::compact::Compact;
 pub use self::config::{P2pConfig, P2pTimeouts};
@@ -61,8 +67,8 @@ pub(crate) const SERVICES: [(u64, &str); 5] = [
     (NODE_NETWORK_LIMITED, "NETWORK_LIMITED"),
     (NODE_P2P_V2, "P2P_V2"),
 ];
-const NODE_NETWORK: u64 = 1;
-const NODE_WITNESS: u64 = 1 << 3;
+pub(crate) const NODE_NETWORK: u64 = 1;
+pub(crate) const NODE_WITNESS: u64 = 1 << 3;
 const NODE_BITCOIN_CASH: u64 = 1 << 5;
 const NODE_NETWORK_LIMITED: u64 = 1 << 10;
 const NODE_P2P_V2: u64 = 1 << 11;
@@ -86,6 +92,7 @@ struct Shared {
     compact: Compact,
     dialled: Dialled,
     bans: Bans,
+    addresses: Addresses,
     /// Held while witnesses are taken off a block.
     stripping: Mutex<()>,
 }
@@ -157,7 +164,14 @@ impl P2pService {
         // A packet may be too short for a large block.
         let encryption = if config.encrypted && !is_large { NODE_P2P_V2 } else { 0 };
         let services = NODE_NETWORK | NODE_NETWORK_LIMITED | own | encryption;
+        let addresses = AddrManConfig {
+            magic: params.magic,
+            is_deterministic: config.fixed_places,
+            check_ratio: config.check_addresses,
+        };
+        let addresses = AddrMan::open(&engine.config().datadir, addresses, engine.clock().clone())?;
         let shared = Arc::new(Shared {
+            addresses: Addresses::new(addresses, config.networks.clone()),
             config: config.clone(),
             engine: Arc::clone(engine),
             peers: Arc::new(Peers::new(engine.clock().clone())),
@@ -211,6 +225,7 @@ impl P2pService {
         if !peers.wait_until_gone(GOODBYE) {
             tracing::warn!("Some connections of peers did not end in time");
         }
+        self.network.0.addresses.known.save();
     }
 
     /// Waits for the last threads, which end when the engine closes.
@@ -249,7 +264,12 @@ impl Network {
 
 /// Looks ten times a second at what to ask of whom.
 fn go_rounds(shared: &Shared) {
+    let mut saved = Instant::now();
     while !shared.engine.is_shutting_down() {
+        if saved.elapsed() >= SAVE_ADDRESSES {
+            saved = Instant::now();
+            shared.addresses.known.save();
+        }
         thread::sleep(ROUND);
         shared.leave_the_silent();
         shared.announce_handed_in();
@@ -360,6 +380,7 @@ struct Leaving<'a> {
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
+        self.shared.address_left(self.peer);
         self.shared.sync_left(self.peer);
         self.shared.txs_left(self.peer);
         self.shared.peers.leave(self.peer);
@@ -373,4 +394,6 @@ const GOODBYE: Duration = Duration::from_secs(10);
 const STACK_BYTES: usize = 2 << 20;
 /// Core `net_processing.cpp`, `NODE_NETWORK_LIMITED_ALLOW_CONN_BLOCKS`.
 const LIMITED_BLOCKS: u64 = 144;
+/// Core `net.cpp`, `DUMP_PEERS_INTERVAL`.
+const SAVE_ADDRESSES: Duration = Duration::from_mins(15);
 const ROUND: Duration = Duration::from_millis(100);

@@ -11,6 +11,7 @@ use assay_engine::Clock;
 use assay_wire::BlockHash;
 use assay_wire::p2p::{Command, Message};
 
+use super::addresses::AddressRelay;
 use super::outbox::Outbox;
 use super::permissions::Permissions;
 use super::transport::{Framing, with_room};
@@ -112,6 +113,7 @@ pub(crate) struct Peer {
     pub(crate) wants_compact: AtomicBool,
     known: Mutex<Known>,
     relay: Mutex<Relay>,
+    addresses: Mutex<AddressRelay>,
     pub(crate) traffic: Traffic,
 }
 
@@ -219,6 +221,7 @@ impl Peers {
             wants_compact: AtomicBool::new(false),
             known: Mutex::default(),
             relay: Mutex::default(),
+            addresses: Mutex::default(),
             traffic: Traffic { clock: self.clock.clone(), ..Traffic::default() },
         });
         connected.peers.insert(id, Arc::clone(&peer));
@@ -279,6 +282,11 @@ impl Peer {
     /// What it hears of transactions.
     pub(crate) fn with_relay<T>(&self, with: impl FnOnce(&mut Relay) -> T) -> T {
         with(&mut self.relay.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What it hears of addresses.
+    pub(crate) fn with_addresses<T>(&self, with: impl FnOnce(&mut AddressRelay) -> T) -> T {
+        with(&mut self.addresses.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sends a message of our own, once the writer gets to it.

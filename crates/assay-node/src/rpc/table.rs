@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees, generate,
-    index, logging, mempool, mempool_file, mining, network, orphans, packages, peers, proof, raw,
-    relatives, scan, sign_raw, statistics, submit, template, testing, transactions,
+    addresses, bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees,
+    generate, index, logging, mempool, mempool_file, mining, network, orphans, packages, peers,
+    proof, raw, relatives, scan, sign_raw, statistics, submit, template, testing, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -243,6 +243,10 @@ const METHODS: &[&Method] = &[
     &network::GETCONNECTIONCOUNT,
     &network::GETNETWORKINFO,
     &network::GETPEERINFO,
+    &addresses::ADDPEERADDRESS,
+    &addresses::GETADDRMANINFO,
+    &addresses::GETNODEADDRESSES,
+    &addresses::GETRAWADDRMAN,
     &bans::CLEARBANNED,
     &bans::LISTBANNED,
     &bans::SETBAN,
