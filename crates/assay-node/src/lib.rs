@@ -29,6 +29,8 @@ mod notify;
 mod p2p;
 mod rpc;
 
+/// Networks of peers.
+pub use assay_wire::p2p::NetworkKind;
 pub use config::{IndexOptions, NodeConfig, Notify, RpcConfig, UnknownChain};
 pub use electrum::EngineChain;
 pub use error::NodeError;

@@ -11,6 +11,10 @@ use assay_wire::p2p::NetworkKind;
 pub struct P2pConfig {
     /// Address to listen on; loopback unless [`P2pConfig::expose`] says otherwise.
     pub bind: SocketAddr,
+    /// More addresses to listen on.
+    pub more_binds: Vec<SocketAddr>,
+    /// Addresses that Tor forwards connections to; who comes there is taken for a host of Tor's.
+    pub onion_binds: Vec<SocketAddr>,
     /// Whether other machines may connect.
     pub expose: bool,
     /// Peers at once.
@@ -64,6 +68,8 @@ impl P2pConfig {
     pub fn new(bind: SocketAddr) -> Self {
         Self {
             bind,
+            more_binds: Vec::new(),
+            onion_binds: Vec::new(),
             expose: false,
             peers_max: 125,
             peers_per_address_max: None,
@@ -82,6 +88,13 @@ impl P2pConfig {
             check_addresses: 0,
             log_addresses: false,
         }
+    }
+
+    /// All addresses to listen on, and whether Tor forwards to them.
+    pub(super) fn binds(&self) -> impl Iterator<Item = (SocketAddr, bool)> {
+        let direct = std::iter::once(&self.bind).chain(&self.more_binds);
+        let direct = direct.map(|address| (*address, false));
+        direct.chain(self.onion_binds.iter().map(|address| (*address, true)))
     }
 
     /// How the node introduces itself.

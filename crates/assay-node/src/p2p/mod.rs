@@ -110,10 +110,11 @@ pub(crate) struct Network(Arc<Shared>);
 
 /// Peers are strangers: other machines are let in on request only.
 pub(crate) fn refuse_exposure(config: &P2pConfig) -> Result<(), NodeError> {
-    if config.expose || config.bind.ip().is_loopback() {
-        return Ok(());
+    let exposed = config.binds().find(|(address, _)| !address.ip().is_loopback());
+    match exposed {
+        Some((address, _)) if !config.expose => Err(NodeError::P2pExposed { address }),
+        _ => Ok(()),
     }
-    Err(NodeError::P2pExposed { address: config.bind })
 }
 
 impl Shared {
@@ -149,9 +150,15 @@ impl P2pService {
         runtime: &Runtime,
         stopping: watch::Receiver<bool>,
     ) -> Result<Self, NodeError> {
-        let failed = |source| NodeError::P2pBind { address: config.bind, source };
-        let listener = runtime.block_on(TcpListener::bind(config.bind)).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let mut listeners = Vec::new();
+        for (address, is_onion) in config.binds() {
+            let failed = |source| NodeError::P2pBind { address, source };
+            let listener = runtime.block_on(TcpListener::bind(address)).map_err(failed)?;
+            let address = listener.local_addr().map_err(failed)?;
+            tracing::info!("Listening for peers on {address}");
+            listeners.push((listener, address, is_onion));
+        }
+        let address = listeners.first().map_or(config.bind, |(_, address, _)| *address);
         let params = engine.params();
         let own = match params.encoding {
             Encoding::Segwit => NODE_WITNESS,
@@ -205,8 +212,9 @@ impl P2pService {
         };
         let mut threads = threads.into_iter().map(spawn).collect::<Result<Vec<_>, _>>()?;
         threads.push(dial::stay_connected(&shared).map_err(NodeError::Runtime)?);
-        runtime.spawn(accept(listener, Arc::clone(&shared), stopping));
-        tracing::info!("Listening for peers on {address}");
+        for (listener, _, is_onion) in listeners {
+            runtime.spawn(accept(listener, is_onion, Arc::clone(&shared), stopping.clone()));
+        }
         Ok(Self { network: Network(shared), address, threads })
     }
 
@@ -292,7 +300,12 @@ fn tell_news(shared: &Shared) {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopping: watch::Receiver<bool>) {
+async fn accept(
+    listener: TcpListener,
+    is_onion: bool,
+    shared: Arc<Shared>,
+    mut stopping: watch::Receiver<bool>,
+) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -301,7 +314,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopping: watch:
         let entered = match accepted {
             Ok((stream, address)) => stream
                 .into_std()
-                .and_then(|stream| enter(Arrival::inbound(stream, address), &shared)),
+                .and_then(|stream| enter(Arrival::inbound(stream, address, is_onion), &shared)),
             Err(error) => Err(error),
         };
         if let Err(error) = entered {

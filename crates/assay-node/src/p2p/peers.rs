@@ -9,7 +9,7 @@ use std::time::Duration;
 use assay_electrum::address::customer;
 use assay_engine::Clock;
 use assay_wire::BlockHash;
-use assay_wire::p2p::{Command, Message};
+use assay_wire::p2p::{Command, Host, Message, NetworkKind};
 
 use super::addresses::AddressRelay;
 use super::outbox::Outbox;
@@ -74,15 +74,17 @@ pub(super) struct Arrival {
     /// As it was named, where it was.
     pub(super) name: Option<String>,
     pub(super) connection: Connection,
+    /// Whether it came through Tor.
+    pub(super) is_onion: bool,
     /// Whether we start with the encrypted transport; only where we connect.
     pub(super) starts_encrypted: bool,
 }
 
 impl Arrival {
     /// A connection that the peer made.
-    pub(super) fn inbound(stream: TcpStream, address: SocketAddr) -> Self {
+    pub(super) fn inbound(stream: TcpStream, address: SocketAddr, is_onion: bool) -> Self {
         let connection = Connection::Inbound;
-        Self { stream, address, name: None, connection, starts_encrypted: false }
+        Self { stream, address, name: None, connection, is_onion, starts_encrypted: false }
     }
 }
 
@@ -94,6 +96,8 @@ pub(crate) struct Peer {
     pub(crate) name: Option<String>,
     pub(crate) connection: Connection,
     pub(crate) permissions: Permissions,
+    /// Whether it came through Tor.
+    pub(crate) is_onion: bool,
     pub(super) starts_encrypted: bool,
     pub(crate) bound: SocketAddr,
     /// When the connection was made, microseconds by the node's clock.
@@ -186,7 +190,7 @@ impl Peers {
         max: usize,
         per_address_max: usize,
     ) -> Option<Arc<Peer>> {
-        let Arrival { stream, address, name, connection, starts_encrypted } = arrival;
+        let Arrival { stream, address, name, connection, is_onion, starts_encrypted } = arrival;
         let bound = stream.local_addr().ok()?;
         let mut connected = self.lock();
         if connected.closing {
@@ -208,6 +212,7 @@ impl Peers {
             name,
             connection,
             permissions,
+            is_onion,
             starts_encrypted,
             bound,
             connected_us: self.clock.now_us(),
@@ -271,6 +276,15 @@ impl Peers {
 }
 
 impl Peer {
+    /// The network over which it is connected.
+    pub(crate) fn network(&self) -> NetworkKind {
+        if self.is_onion {
+            NetworkKind::Onion
+        } else {
+            Host::from(self.address.ip()).network_class()
+        }
+    }
+
     pub(super) fn stream(&self) -> &TcpStream {
         &self.stream
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use assay_wire::p2p::{Host, NetworkKind};
+use assay_wire::p2p::NetworkKind;
 
 use super::table::Method;
 use super::{Job, Node};
@@ -134,7 +134,7 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
     object.key("id").int(peer.id);
     object.key("addr").text(peer.address);
     object.key("addrbind").text(peer.bound);
-    object.key("network").string(Host::from(peer.address.ip()).network().name());
+    object.key("network").string(peer.network().name());
     services(object.key("services"), facts.services);
     service_names(object.key("servicesnames"), facts.services);
     let relay = peer.with_relay(|relay| (relay.is_wanted, relay.sequence(), relay.waiting()));

@@ -159,7 +159,7 @@ impl Shared {
 
     fn answer_for(&self, peer: &Peer) -> Vec<PeerAddress> {
         let now_us = self.engine.clock().now_us();
-        let key = (Host::from(peer.address.ip()).network_class(), peer.bound);
+        let key = (peer.network(), peer.bound);
         let mut answers = self.addresses.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answer) = answers.get(&key).filter(|answer| now_us <= answer.until_us) {
             return answer.addresses.clone();
