@@ -96,7 +96,7 @@ pub(super) const ADDPEERADDRESS: Method = Method {
     },
 };
 
-/// Adds an address as if it had announced itself; tells what failed.
+/// Adds an address as if it had announced itself; returns what failed.
 fn add(
     node: &Node<'_>,
     host: Host,

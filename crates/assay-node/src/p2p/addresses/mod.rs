@@ -133,7 +133,7 @@ impl Shared {
     pub(super) fn addresses_asked(&self, peer: &Peer) {
         let id = peer.id;
         if !peer.connection.is_inbound() {
-            // Whoever asked all nodes that it can reach for what it had sent them could tell them apart.
+            // Otherwise nodes could be recognised by addresses that were sent to them before.
             let kind = peer.connection.name();
             tracing::debug!(
                 target: "net", "Ignoring \"getaddr\" from {kind} connection. peer={id}"

@@ -75,7 +75,7 @@ pub(crate) enum FileFault {
     },
 }
 
-/// Replaces the file as a whole: whoever reads it finds the old one or the new one.
+/// Replaces the file as a whole: readers find the old one or the new one.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("dat.new");
     let mut file = File::create(&temporary)?;

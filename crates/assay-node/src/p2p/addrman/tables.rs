@@ -272,7 +272,7 @@ impl Tables {
         }
     }
 
-    /// Whoever holds this place among the tried ones goes back to the new ones.
+    /// The holder of this place among the tried ones goes back to the new ones.
     fn make_new_again(&mut self, bucket: usize, place: usize) {
         let id = std::mem::replace(&mut self.tried[bucket][place], NONE);
         let Some(entry) = self.entries.get(&id).copied() else { return };
