@@ -8,6 +8,7 @@ use assay_engine::{EngineError, ImportError, LayoutError, OpenError};
 
 use crate::http::{AuthError, BindError};
 use crate::log::LogError;
+use crate::p2p::AddressFileError;
 
 /// Why a node could not start, or did not stop cleanly.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +74,9 @@ pub enum NodeError {
         /// What the system said.
         source: io::Error,
     },
+    /// The addresses of peers cannot be read.
+    #[error(transparent)]
+    Addresses(#[from] AddressFileError),
     /// The credentials cannot be set up.
     #[error(transparent)]
     Auth(#[from] AuthError),

@@ -159,7 +159,9 @@ fn dial(
     }
     let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     let name = Some(name.to_owned());
-    super::enter(Arrival { stream, address, name, connection, starts_encrypted: encrypted }, shared)
+    let arrival =
+        Arrival { stream, address, name, connection, is_onion: false, starts_encrypted: encrypted };
+    super::enter(arrival, shared)
 }
 
 /// The first address of `host` or `host:port`.

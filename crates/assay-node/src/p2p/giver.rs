@@ -416,6 +416,8 @@ impl Giver<'_> {
 
     /// Sends the payload behind room for the transport's part.
     fn send_framed(&self, command: Command, buffer: &mut Vec<u8>) -> Result<(), Ended> {
+        let (length, id) = (buffer.len().saturating_sub(ROOM), self.peer.id);
+        tracing::debug!(target: "net", "sending {command} ({length} bytes) peer={id}");
         let start = self.peer.frame(self.shared.magic, command, buffer);
         let message = &buffer[start..];
         self.shared.write(self.peer, message)?;

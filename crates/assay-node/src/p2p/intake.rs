@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_engine::defect::{Point, point};
 use assay_wire::p2p::{
     BlockTxsRequest, Command, FrameError, FrameHeader, InventoryKind, Locator, MESSAGE_BYTES_MAX,
-    Message, PayloadHasher, Version,
+    Message, PayloadHasher, PeerAddress, TimedAddress, Version,
 };
 use assay_wire::{BlockHash, Encoding, Header, ParseError, ParseErrorKind};
 
@@ -252,6 +252,10 @@ impl Intake<'_> {
         if command.as_str() == "pong" {
             return self.shared.pong_came(self.peer, None);
         }
+        if let ParseErrorKind::TooManyAddresses { count } = error.kind {
+            self.shared.takes_addresses(self.peer, command.as_str(), count);
+            return;
+        }
         let lists = ["inv", "getdata", "headers"];
         if error.kind == ParseErrorKind::TooMany && lists.contains(&command.as_str()) {
             self.shared.misbehaving(self.peer, &format!("{command} message is too long"));
@@ -342,6 +346,19 @@ impl Intake<'_> {
                 self.peer.with_facts(|facts| facts.min_fee_sat_per_kvb = *rate);
             }
             Message::WtxidRelay => self.name_wtxids()?,
+            Message::SendAddrV2 => self.read_addrv2()?,
+            Message::Addr(addresses) => {
+                let came = addresses.iter().map(|TimedAddress { time, address }| PeerAddress {
+                    time,
+                    services: address.services,
+                    endpoint: address.into(),
+                });
+                self.shared.addresses_came(self.peer, "addr", came.collect());
+            }
+            Message::AddrV2(addresses) => {
+                self.shared.addresses_came(self.peer, "addrv2", addresses.iter().collect());
+            }
+            Message::GetAddr => self.shared.addresses_asked(self.peer),
             Message::Mempool if self.shows_mempool() => {
                 self.peer.with_relay(Relay::want_all);
             }
@@ -430,12 +447,26 @@ impl Intake<'_> {
         Ok(())
     }
 
+    /// The peer reads `addrv2` (BIP155), which it must say before its `verack`.
+    fn read_addrv2(&self) -> Result<(), Ended> {
+        let peer = self.peer;
+        if peer.is_ready() {
+            tracing::debug!(
+                target: "net", "sendaddrv2 received after verack, disconnecting peer={}", peer.id
+            );
+            return Err(Ended::Late { command: Command::new("sendaddrv2") });
+        }
+        peer.with_addresses(|relay| relay.wants_v2 = true);
+        Ok(())
+    }
+
     fn introduce(&mut self, version: &Version<'_>) -> Result<(), Ended> {
         let (peer, shared) = (self.peer, self.shared);
         if self.is_introduced {
             tracing::debug!(target: "net", "redundant version message from peer={}", peer.id);
             return Ok(());
         }
+        shared.address_offers(peer, version.services);
         let expected = shared.expected_services(peer, version.services);
         if version.services & expected != expected {
             tracing::debug!(
@@ -472,6 +503,8 @@ impl Intake<'_> {
         let has_relay = !matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler);
         peer.with_relay(|relay| relay.is_wanted = has_relay && version.relay.unwrap_or(true));
         self.put(Request::Agree { version: version.version })?;
+        shared.ask_for_addresses(peer);
+        shared.address_is_good(peer);
         if peer.connection == Connection::Feeler {
             tracing::debug!(target: "net", "feeler connection completed, disconnecting peer={}", peer.id);
             return Err(Ended::Reached);
@@ -511,6 +544,11 @@ const WANTED: &[(&str, u32)] = &[
     ("headers", 1 << 21),
     ("notfound", 1 << 21),
     ("mempool", 1 << 12),
+    ("getaddr", 1 << 12),
+    ("sendaddrv2", 1 << 12),
+    // Core reads longer ones to the end before it leaves the peer.
+    ("addr", 1 << 20),
+    ("addrv2", 1 << 20),
     ("wtxidrelay", 1 << 12),
     ("sendcmpct", 1 << 12),
     ("getblocktxn", 1 << 21),

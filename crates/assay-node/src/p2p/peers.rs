@@ -9,8 +9,9 @@ use std::time::Duration;
 use assay_electrum::address::customer;
 use assay_engine::Clock;
 use assay_wire::BlockHash;
-use assay_wire::p2p::{Command, Message};
+use assay_wire::p2p::{Command, Host, Message, NetworkKind};
 
+use super::addresses::AddressRelay;
 use super::outbox::Outbox;
 use super::permissions::Permissions;
 use super::totals::Totals;
@@ -77,15 +78,17 @@ pub(super) struct Arrival {
     /// As it was named, where it was.
     pub(super) name: Option<String>,
     pub(super) connection: Connection,
+    /// Whether it came through Tor.
+    pub(super) is_onion: bool,
     /// Whether we start with the encrypted transport; only where we connect.
     pub(super) starts_encrypted: bool,
 }
 
 impl Arrival {
     /// A connection that the peer made.
-    pub(super) fn inbound(stream: TcpStream, address: SocketAddr) -> Self {
+    pub(super) fn inbound(stream: TcpStream, address: SocketAddr, is_onion: bool) -> Self {
         let connection = Connection::Inbound;
-        Self { stream, address, name: None, connection, starts_encrypted: false }
+        Self { stream, address, name: None, connection, is_onion, starts_encrypted: false }
     }
 }
 
@@ -97,6 +100,8 @@ pub(crate) struct Peer {
     pub(crate) name: Option<String>,
     pub(crate) connection: Connection,
     pub(crate) permissions: Permissions,
+    /// Whether it came through Tor.
+    pub(crate) is_onion: bool,
     pub(super) starts_encrypted: bool,
     pub(crate) bound: SocketAddr,
     /// When the connection was made, microseconds by the node's clock.
@@ -116,6 +121,7 @@ pub(crate) struct Peer {
     pub(crate) wants_compact: AtomicBool,
     known: Mutex<Known>,
     relay: Mutex<Relay>,
+    addresses: Mutex<AddressRelay>,
     pub(crate) traffic: Traffic,
 }
 
@@ -209,7 +215,7 @@ impl Peers {
         max: usize,
         per_address_max: usize,
     ) -> Option<Arc<Peer>> {
-        let Arrival { stream, address, name, connection, starts_encrypted } = arrival;
+        let Arrival { stream, address, name, connection, is_onion, starts_encrypted } = arrival;
         let bound = stream.local_addr().ok()?;
         let mut connected = self.lock();
         if connected.closing || connected.is_off {
@@ -231,6 +237,7 @@ impl Peers {
             name,
             connection,
             permissions,
+            is_onion,
             starts_encrypted,
             bound,
             connected_us: self.clock.now_us(),
@@ -244,6 +251,7 @@ impl Peers {
             wants_compact: AtomicBool::new(false),
             known: Mutex::default(),
             relay: Mutex::default(),
+            addresses: Mutex::default(),
             traffic: Traffic {
                 clock: self.clock.clone(),
                 totals: Arc::clone(&self.totals),
@@ -297,6 +305,15 @@ impl Peers {
 }
 
 impl Peer {
+    /// The network over which it is connected.
+    pub(crate) fn network(&self) -> NetworkKind {
+        if self.is_onion {
+            NetworkKind::Onion
+        } else {
+            Host::from(self.address.ip()).network_class()
+        }
+    }
+
     pub(super) fn stream(&self) -> &TcpStream {
         &self.stream
     }
@@ -308,6 +325,11 @@ impl Peer {
     /// What it hears of transactions.
     pub(crate) fn with_relay<T>(&self, with: impl FnOnce(&mut Relay) -> T) -> T {
         with(&mut self.relay.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What it hears of addresses.
+    pub(crate) fn with_addresses<T>(&self, with: impl FnOnce(&mut AddressRelay) -> T) -> T {
+        with(&mut self.addresses.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sends a message of our own, once the writer gets to it.

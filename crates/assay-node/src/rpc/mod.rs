@@ -3,6 +3,7 @@
 //! Results carry Bitcoin Core's fields in its order. Where something is missing, the method's help says so.
 
 mod address;
+mod addresses;
 mod args;
 mod bans;
 mod blocks;

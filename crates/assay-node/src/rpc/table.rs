@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees, fetch,
-    generate, index, logging, mempool, mempool_file, mining, network, orphans, packages, peers,
-    proof, prune, raw, relatives, scan, sign_raw, statistics, submit, template, testing, traffic,
-    transactions,
+    addresses, bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees,
+    fetch, generate, index, logging, mempool, mempool_file, mining, network, orphans, packages,
+    peers, proof, prune, raw, relatives, scan, sign_raw, statistics, submit, template, testing,
+    traffic, transactions,
 };
 use crate::jsonrpc::RpcError;
 
@@ -247,6 +247,10 @@ const METHODS: &[&Method] = &[
     &traffic::GETNETTOTALS,
     &network::GETNETWORKINFO,
     &network::GETPEERINFO,
+    &addresses::ADDPEERADDRESS,
+    &addresses::GETADDRMANINFO,
+    &addresses::GETNODEADDRESSES,
+    &addresses::GETRAWADDRMAN,
     &bans::CLEARBANNED,
     &bans::LISTBANNED,
     &bans::SETBAN,

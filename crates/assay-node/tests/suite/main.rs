@@ -1,5 +1,6 @@
 //! The node from outside: over sockets, as its users see it.
 
+mod addresses;
 mod branches;
 mod chain;
 mod compact;

@@ -38,7 +38,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    fn connect(f: &Fixture) -> Self {
+    pub(crate) fn connect(f: &Fixture) -> Self {
         let stream = TcpStream::connect(f.p2p_address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         Self { stream }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use assay_engine::Pruning;
 use assay_node::http::Whitelist;
-use assay_node::{LogConfig, NodeConfig, Notify, P2pConfig};
+use assay_node::{LogConfig, NetworkKind, NodeConfig, Notify, P2pConfig};
 
 use super::config::Loaded;
 use super::logging;
@@ -360,16 +360,11 @@ fn p2p(
 ) -> anyhow::Result<Option<P2pConfig>> {
     let default = port_option(settings, "port")?.unwrap_or(config.params.p2p_port);
     let mut binds = Vec::new();
+    let mut onion_binds = Vec::new();
     for text in settings.list("bind") {
-        // The address for Tor; there is no Tor here.
-        if text.ends_with("=onion") {
-            continue;
-        }
-        binds.push(bind_address("bind", &text, default)?);
-    }
-    if let [_, others @ ..] = binds.as_slice() {
-        for other in others {
-            notes.warn(format!("Not listening for peers on {other}: only the first -bind counts."));
+        match text.strip_suffix("=onion") {
+            Some(text) => onion_binds.push(bind_address("bind", text, default)?),
+            None => binds.push(bind_address("bind", &text, default)?),
         }
     }
     let bind = binds.first().copied();
@@ -379,6 +374,14 @@ fn p2p(
     let bind = bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default)));
     let mut p2p = P2pConfig::new(bind);
     p2p.expose = true;
+    p2p.more_binds = binds.split_off(binds.len().min(1));
+    p2p.onion_binds = onion_binds;
+    if settings.flag("cjdnsreachable") == Some(true) {
+        p2p.networks.push(NetworkKind::Cjdns);
+    }
+    p2p.fixed_places = settings.list("test").iter().any(|option| option == "addrman");
+    let checks = settings.int("checkaddrman").unwrap_or(0);
+    p2p.check_addresses = not_negative(checks).min(CHECK_RATIO_MAX) as u32;
     let peers_max = settings.int("maxconnections");
     if peers_max.is_some_and(|count| count < 0) {
         bail!("-maxconnections must be greater or equal than zero");
@@ -486,5 +489,7 @@ const PRUNE_MIB_MIN: i64 = 550;
 const BODY_BYTES_MAX: usize = 32 << 20;
 const THREADS_MAX: usize = 1024;
 const PEERS_MAX: u64 = 1 << 16;
+/// Core `addrdb.cpp`.
+const CHECK_RATIO_MAX: u64 = 1_000_000;
 /// Core's `net.h`, `MAX_SUBVERSION_LENGTH`.
 const USER_AGENT_BYTES_MAX: usize = 256;

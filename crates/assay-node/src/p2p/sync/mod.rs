@@ -216,6 +216,7 @@ impl Shared {
         self.start_headers(peer);
         self.fetch_blocks(peer);
         self.relay(peer);
+        self.pass_on_addresses(peer);
     }
 
     /// Asks all peers for what they are to be asked for, and leaves those that keep us waiting.
