@@ -174,7 +174,7 @@ const TIP_RESULT: &str = "\
   \"height\" : n       (numeric) Its height
 }";
 
-fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let params = &node.rpc.params;
     let tip = node.engine.tip();
     let size = node.engine.disk_bytes().map_err(|error| engine_failed(&error))?;

@@ -12,5 +12,6 @@ mod p2p;
 mod process;
 mod reindex;
 mod relay;
+mod rest;
 mod support;
 mod sync;
