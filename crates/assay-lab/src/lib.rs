@@ -24,6 +24,7 @@ pub mod electrum;
 mod feed;
 mod forge;
 pub mod history;
+pub mod hostile;
 pub mod load;
 pub mod logs;
 pub mod machine;

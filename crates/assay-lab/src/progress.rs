@@ -141,6 +141,26 @@ pub enum Event<'a> {
     },
     /// The last kill is done.
     KillsFinished,
+    /// A run without or with hostile peers begins.
+    HostileRun {
+        /// Its number, from 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+        /// Hostile peers; none in a quiet run.
+        peers: usize,
+    },
+    /// The target syncs, from the honest peers.
+    HostileSync,
+    /// Transactions and a block are sent through the target.
+    HostileRound {
+        /// The number of the block, from 1.
+        number: u32,
+        /// How many there will be.
+        of: u32,
+    },
+    /// The last of these runs is done.
+    HostileFinished,
     /// The report is written.
     ReportWritten {
         /// Where.
@@ -321,7 +341,19 @@ impl Reporter for Terminal {
                     self.say(&format!("  {number} of {of} kills"));
                 }
             }
-            Event::KillsFinished => self.clear(),
+            Event::KillsFinished | Event::HostileFinished => self.clear(),
+            Event::HostileRun { number, of, peers: 0 } => {
+                self.say(&format!("run {number}/{of}: quiet"));
+                self.spin("starting five nodes".to_owned());
+            }
+            Event::HostileRun { number, of, peers } => {
+                self.say(&format!("run {number}/{of}: {peers} hostile peers"));
+                self.spin("starting five nodes".to_owned());
+            }
+            Event::HostileSync => self.spin("the target syncs".to_owned()),
+            Event::HostileRound { number, of } => {
+                self.spin(format!("transactions and block {number} of {of} on their way"));
+            }
             Event::ReportWritten { dir } => {
                 self.say(&format!("report: {}", dir.join("report.html").display()));
             }

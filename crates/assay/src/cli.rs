@@ -28,7 +28,7 @@ pub(crate) use load::{
     AttackArgument, LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument,
 };
 pub(crate) use logs::LogsArguments;
-pub(crate) use p2p::{LoadP2pArguments, P2pArguments};
+pub(crate) use p2p::{LoadP2pArguments, P2pArguments, PeerAttackArgument};
 pub(crate) use stats::{SqlArguments, StatsArguments};
 
 /// The version, and what a user of an unusual build must know.
