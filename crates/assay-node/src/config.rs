@@ -123,6 +123,8 @@ pub struct RpcConfig {
     pub whitelist: Whitelist,
     /// Fields of results that are shown though they are going away (Core's `-deprecatedrpc`).
     pub deprecated: Vec<String>,
+    /// Whether the same server answers REST requests, which need no credentials (Core's `-rest`).
+    pub rest: bool,
     /// How much the server takes on.
     pub limits: Limits,
 }
@@ -157,6 +159,7 @@ impl NodeConfig {
                 cookie_mode: 0o600,
                 whitelist: Whitelist::default(),
                 deprecated: Vec::new(),
+                rest: false,
                 limits: Limits::default(),
             },
             clock: Clock::default(),

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use crate::config::{NodeConfig, Notify, RpcConfig};
 use crate::electrum::IndexService;
 use crate::error::NodeError;
-use crate::http::{AuthError, Authenticator, CookieFile, Limits, Server};
+use crate::http::{AuthError, Authenticator, CookieFile, Limits, OPEN_THREADS, Server};
 use crate::log;
 use crate::notify;
 use crate::p2p::{self, P2pService};
@@ -119,7 +119,8 @@ impl Node {
         }
         let params = Arc::clone(&config.params);
         let rpc = Rpc::new(params, config.user_agent(), log_path, stop.clone());
-        let rpc = Arc::new(rpc.with_deprecated(config.rpc.deprecated.clone()));
+        let rpc =
+            Arc::new(rpc.with_deprecated(config.rpc.deprecated.clone()).with_rest(config.rpc.rest));
         let peers_stopping = stopping.clone();
         let serving = runtime.spawn(server.serve(
             Arc::clone(&rpc),
@@ -277,7 +278,7 @@ impl Node {
 fn runtime(limits: &Limits) -> io::Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads(IO_THREADS)
-        .max_blocking_threads(limits.threads.max(1) + limits.waiters_max)
+        .max_blocking_threads(limits.threads.max(1) + limits.waiters_max + OPEN_THREADS)
         .thread_name("rpc")
         .enable_all()
         .build()

@@ -426,6 +426,10 @@ pub(crate) struct NodeArguments {
     /// several times.
     #[arg(long, value_name = "USER:SALT$HASH")]
     pub(crate) rpc_auth: Vec<RpcAuth>,
+    /// Answer REST requests at the RPC address, without a password: all who can connect can read
+    /// the chain and the mempool, and web pages can make a browser on this machine ask.
+    #[arg(long)]
+    pub(crate) rest: bool,
     /// Largest RPC request, MiB.
     #[arg(long, value_name = "MIB", default_value_t = 640)]
     pub(crate) rpc_max_body: usize,

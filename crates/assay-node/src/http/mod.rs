@@ -2,11 +2,13 @@
 
 mod auth;
 mod body;
+mod open;
 mod penalty;
 mod server;
 mod whitelist;
 
 pub use self::auth::{AuthError, Authenticator, CookieFile, RpcAuth, RpcAuthParseError};
+pub(crate) use self::open::OPEN_THREADS;
 pub use self::server::{BindError, Limits, Server};
 pub use self::whitelist::Whitelist;
 pub use assay_electrum::address::{Subnet, SubnetParseError};

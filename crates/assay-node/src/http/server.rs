@@ -26,6 +26,7 @@ use tokio::time::{sleep, timeout};
 use super::Subnet;
 use super::auth::Authenticator;
 use super::body::{self, BodyError};
+use super::open::OpenLane;
 use super::penalty::Penalties;
 use crate::jsonrpc::intake::Text;
 use crate::jsonrpc::{CallContext, Handler, Plan, Reply};
@@ -139,6 +140,7 @@ struct Shared<H> {
     /// Room for bodies in transit, in units of [`BODY_UNIT`]: two of the largest.
     bodies: Arc<Semaphore>,
     penalties: Penalties,
+    open: OpenLane,
     stopping: Arc<AtomicBool>,
 }
 
@@ -159,6 +161,7 @@ impl<H> Shared<H> {
             waiters: Arc::new(Semaphore::new(limits.waiters_max)),
             bodies: Arc::new(Semaphore::new(2 * body_units(limits.body_bytes_max))),
             penalties: Penalties::default(),
+            open: OpenLane::new(limits.queue_max, limits.idle),
             stopping: Arc::default(),
             limits,
         }
@@ -257,7 +260,12 @@ async fn exchange<H: Handler>(
     request: Request<Incoming>,
 ) -> Answer {
     let user = match admit(shared, peer, is_known, &request).await {
-        Ok(user) => user,
+        Ok(Caller::User(user)) => user,
+        Ok(Caller::Anyone) => {
+            let context = CallContext::new(Arc::clone(&shared.stopping));
+            let _guard = context.guard();
+            return shared.open.exchange(&shared.handler, context.clone(), request).await;
+        }
         Err(refusal) => return dismiss(request, refusal),
     };
     let announced = request.body().size_hint().upper().and_then(|bytes| bytes.try_into().ok());
@@ -294,13 +302,21 @@ async fn exchange<H: Handler>(
     }
 }
 
-/// The checks that need no body; gives the user.
+/// Who sends a request.
+enum Caller {
+    /// A user of JSON-RPC.
+    User(String),
+    /// Somebody who asks for what needs no credentials.
+    Anyone,
+}
+
+/// The checks that need no body; gives who sends it.
 async fn admit<H: Handler>(
     shared: &Shared<H>,
     peer: SocketAddr,
     is_known: &AtomicBool,
     request: &Request<Incoming>,
-) -> Result<String, Answer> {
+) -> Result<Caller, Answer> {
     if !shared.admits(peer.ip()) {
         tracing::debug!(target: "http", "{peer} is not allowed RPC access");
         return Err(plain(StatusCode::FORBIDDEN, ""));
@@ -311,6 +327,9 @@ async fn admit<H: Handler>(
     let known = [Method::GET, Method::POST, Method::HEAD, Method::PUT];
     if !known.contains(request.method()) {
         return Err(plain(StatusCode::METHOD_NOT_ALLOWED, ""));
+    }
+    if shared.handler.is_open(request.uri().path()) {
+        return Ok(Caller::Anyone);
     }
     if request.uri().path_and_query().is_none_or(|path| path.as_str() != "/") {
         return Err(plain(StatusCode::NOT_FOUND, ""));
@@ -328,7 +347,7 @@ async fn admit<H: Handler>(
     }
     if let Some(user) = shared.authenticator.check(credentials.as_bytes()) {
         is_known.store(true, Ordering::Relaxed);
-        return Ok(user);
+        return Ok(Caller::User(user));
     }
     tracing::warn!("Incorrect RPC password attempt from {peer}");
     is_known.store(false, Ordering::Relaxed);

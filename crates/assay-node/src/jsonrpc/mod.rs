@@ -3,6 +3,7 @@
 
 pub(crate) mod error;
 pub(crate) mod intake;
+mod open;
 pub(crate) mod request;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use hyper::StatusCode;
 pub use assay_json::{Array, Json, Object};
 
 pub use self::error::{Code, RpcError};
+pub use self::open::{OpenReply, OpenRequest};
 pub use self::request::{Params, Value};
 
 use self::intake::Text;
@@ -59,6 +61,16 @@ pub trait Handler: Send + Sync + 'static {
         jobs: Vec<Self::Job>,
         context: &CallContext,
     ) -> Vec<Result<Vec<u8>, RpcError>>;
+
+    /// Whether requests to this path are answered without credentials, whatever their HTTP method (Core's REST).
+    fn is_open(&self, _path: &str) -> bool {
+        false
+    }
+
+    /// Answers such a request.
+    fn answer_open(&self, _request: &OpenRequest, _context: &CallContext) -> OpenReply {
+        OpenReply::text(StatusCode::NOT_FOUND, "")
+    }
 }
 
 /// What a running call can ask about its caller.

@@ -81,7 +81,7 @@ pub(super) const GETBLOCK: Method = Method {
     },
 };
 
-fn block(
+pub(super) fn block(
     node: &Node<'_>,
     hash: &BlockHash,
     verbosity: i32,
@@ -175,7 +175,7 @@ pub(super) fn confirmations(tip: &Tip, entry: &BlockEntry) -> i64 {
     }
 }
 
-fn write_header(tip: &Tip, entry: &BlockEntry, object: &mut Object<'_>) {
+pub(super) fn write_header(tip: &Tip, entry: &BlockEntry, object: &mut Object<'_>) {
     let header = &entry.header;
     object.key("hash").text(entry.hash);
     object.key("confirmations").int(confirmations(tip, entry));

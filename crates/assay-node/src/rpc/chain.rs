@@ -177,7 +177,7 @@ const TIP_RESULT: &str = "\
   \"height\" : n       (numeric) Its height
 }";
 
-fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let params = &node.rpc.params;
     let tip = node.engine.tip();
     let size = node.engine.disk_bytes();

@@ -58,7 +58,11 @@ pub(super) const GETDEPLOYMENTINFO: Method = Method {
     },
 };
 
-fn info(node: &Node<'_>, hash: &assay_wire::BlockHash, out: &mut Vec<u8>) -> Result<(), RpcError> {
+pub(super) fn info(
+    node: &Node<'_>,
+    hash: &assay_wire::BlockHash,
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
     let params = &node.rpc.params;
     let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
     let deployments = node.engine.deployments(hash).ok_or_else(block_not_found)?;

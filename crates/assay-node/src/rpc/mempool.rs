@@ -62,11 +62,7 @@ pub(super) const GETRAWMEMPOOL: Method = Method {
             if verbose {
                 list_entries(node, out);
             } else if with_sequence {
-                let sequence = node.engine.mempool_updates() + 1;
-                let mut object = Json::new(out).object();
-                list_ids(node, object.key("txids"));
-                object.key("mempool_sequence").int(sequence);
-                object.end();
+                list_ids_with_sequence(node, out);
             } else {
                 list_ids(node, Json::new(out));
             }
@@ -123,7 +119,7 @@ pub(super) const GETMEMPOOLENTRY: Method = Method {
 };
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
-fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+pub(super) fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let info = node.engine.mempool_info();
     let fee_rate = info.min_relay_fee_sat_per_kvb.cast_signed();
     let min_fee = info.min_fee_sat_per_kvb.cast_signed();
@@ -155,7 +151,15 @@ fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     Ok(())
 }
 
-fn list_ids(node: &Node<'_>, json: Json<'_>) {
+pub(super) fn list_ids_with_sequence(node: &Node<'_>, out: &mut Vec<u8>) {
+    let sequence = node.engine.mempool_updates() + 1;
+    let mut object = Json::new(out).object();
+    list_ids(node, object.key("txids"));
+    object.key("mempool_sequence").int(sequence);
+    object.end();
+}
+
+pub(super) fn list_ids(node: &Node<'_>, json: Json<'_>) {
     let mut ids = json.array();
     for txid in node.engine.mempool_txids() {
         ids.item().text(txid);
@@ -163,7 +167,7 @@ fn list_ids(node: &Node<'_>, json: Json<'_>) {
     ids.end();
 }
 
-fn list_entries(node: &Node<'_>, out: &mut Vec<u8>) {
+pub(super) fn list_entries(node: &Node<'_>, out: &mut Vec<u8>) {
     let entries = node.engine.mempool_entries();
     let limited = node.engine.mempool_info().cluster_count_max.is_some();
     let by_id: HashMap<Txid, &MempoolEntryInfo> =

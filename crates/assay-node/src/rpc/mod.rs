@@ -35,6 +35,7 @@ mod proof;
 mod prune;
 mod raw;
 mod relatives;
+mod rest;
 mod scan;
 mod script;
 mod sign;
@@ -61,7 +62,7 @@ use tokio::sync::watch;
 
 use self::args::Args;
 pub(crate) use self::index::ServedIndex;
-use crate::jsonrpc::{CallContext, Code, Handler, Params, RpcError};
+use crate::jsonrpc::{CallContext, Code, Handler, OpenReply, OpenRequest, Params, RpcError};
 use crate::p2p::Network;
 
 /// The node as seen through RPC.
@@ -71,6 +72,8 @@ pub(crate) struct Rpc {
     user_agent: String,
     /// Fields of results that are shown though they are going away (Core's `-deprecatedrpc`).
     deprecated: Vec<String>,
+    /// Whether there is REST.
+    has_rest: bool,
     /// Empty while the node starts.
     engine: OnceLock<Arc<Engine>>,
     /// Empty where there is none.
@@ -136,6 +139,7 @@ impl Rpc {
             params,
             user_agent,
             deprecated: Vec::new(),
+            has_rest: false,
             engine: OnceLock::new(),
             index: OnceLock::new(),
             network: OnceLock::new(),
@@ -151,6 +155,11 @@ impl Rpc {
     /// The same, with fields that are going away.
     pub(crate) fn with_deprecated(self, deprecated: Vec<String>) -> Self {
         Self { deprecated, ..self }
+    }
+
+    /// The same, with or without REST.
+    pub(crate) fn with_rest(self, has_rest: bool) -> Self {
+        Self { has_rest, ..self }
     }
 
     pub(crate) fn shows_deprecated(&self, name: &str) -> bool {
@@ -271,10 +280,21 @@ impl Handler for Rpc {
         });
         submit::run_group(&node, sends.collect())
     }
+
+    fn is_open(&self, path: &str) -> bool {
+        self.has_rest && rest::has(path)
+    }
+
+    fn answer_open(&self, request: &OpenRequest, context: &CallContext) -> OpenReply {
+        rest::answer(self, request, context)
+    }
 }
 
+/// What the node says of itself while it starts.
+const WARM_UP: &str = "Loading block index…";
+
 fn warming_up() -> RpcError {
-    RpcError::new(Code::InWarmup, "Loading block index…")
+    RpcError::new(Code::InWarmup, WARM_UP)
 }
 
 /// An argument is out of range, malformed or missing.

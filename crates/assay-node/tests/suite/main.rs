@@ -15,5 +15,6 @@ mod process;
 mod prune;
 mod reindex;
 mod relay;
+mod rest;
 mod support;
 mod sync;

@@ -286,6 +286,7 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
     let password = settings.text("rpcpassword").unwrap_or_default();
     rpc.password = (!password.is_empty()).then_some((user, password));
     rpc.auth_texts = settings.list("rpcauth");
+    rpc.rest = settings.flag("rest") == Some(true);
     if settings.is_negated("rpccookiefile") {
         rpc.cookie_file = None;
     } else if let Some(path) = path(settings, "rpccookiefile") {

@@ -263,7 +263,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     works("reindex", "", "Build the index of blocks and the coins again from the block files."),
     works("reindex-chainstate", "", "Build the coins again from the archived blocks."),
     dropped("resetguisettings"),
-    rejected("rest", "there is no REST interface"),
+    works("rest", "", "Answer REST requests, which need no password, where RPC is served (0)."),
     works("rpcallowip", "=<ip>", "Addresses that may use RPC, as address/bits or address/mask; needs -rpcbind. May be given several times."),
     works("rpcauth", "=<userpw>", "A user of RPC with a hashed password, as share/rpcauth makes it. May be given several times.").secret(),
     works("rpcbind", "=<addr>[:port]", "Listen for RPC on this address; needs -rpcallowip. May be given several times.").network_only(),

@@ -20,6 +20,7 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     config.rpc.allow = arguments.rpc_allow;
     config.rpc.password = arguments.rpc_user.zip(arguments.rpc_password);
     config.rpc.auth = arguments.rpc_auth;
+    config.rpc.rest = arguments.rest;
     config.rpc.limits.body_bytes_max = mebibytes("--rpc-max-body", arguments.rpc_max_body)?;
     config.cache_bytes_max =
         arguments.db_cache.map(|count| mebibytes("--db-cache", count)).transpose()?;

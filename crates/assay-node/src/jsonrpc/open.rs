@@ -1,0 +1,30 @@
+//! Requests outside of JSON-RPC that need no credentials, and their answers.
+
+use hyper::StatusCode;
+
+/// A request without credentials.
+#[derive(Debug)]
+pub struct OpenRequest {
+    /// Path and query as they were sent.
+    pub target: String,
+    /// At most 64 KiB.
+    pub body: Vec<u8>,
+}
+
+/// The answer to one.
+#[derive(Debug, PartialEq, Eq)]
+pub struct OpenReply {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// Kind of contents (`Content-Type`).
+    pub content_type: &'static str,
+    /// The contents.
+    pub body: Vec<u8>,
+}
+
+impl OpenReply {
+    /// A short text.
+    pub fn text(status: StatusCode, text: impl Into<Vec<u8>>) -> Self {
+        Self { status, content_type: "text/plain", body: text.into() }
+    }
+}

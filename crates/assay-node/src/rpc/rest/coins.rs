@@ -1,0 +1,175 @@
+//! `/rest/getutxos`: which outputs are unspent (BIP64's answer, asked for in a path or a body).
+
+use assay_engine::Tip;
+use assay_wire::{Coin, OutPoint, Txid, encode};
+
+use super::super::engine_failed;
+use super::super::script::write_script_pubkey;
+use super::{Answer, Failure, Format, Request, bad, integral, no_format};
+use crate::jsonrpc::Json;
+use crate::rpc::Node;
+
+/// What is asked.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Question {
+    /// Whether unconfirmed transactions count.
+    pub(super) with_mempool: bool,
+    pub(super) outpoints: Vec<OutPoint>,
+}
+
+pub(super) fn coins(node: &Node<'_>, request: &Request<'_>) -> Answer {
+    let question = question(request)?;
+    let count = question.outpoints.len();
+    if count > OUTPOINTS_MAX {
+        let text = format!("Error: max outpoints exceeded (max: {OUTPOINTS_MAX}, tried: {count})");
+        return Err(bad(text));
+    }
+    let (tip, found) = look_up(node, &question)?;
+    request.content(
+        || bytes(&tip, &found),
+        |out| {
+            json(node, &tip, &found, out);
+            Ok(())
+        },
+    )
+}
+
+/// Reads what is asked from the path or, in the formats that have it, from the body.
+pub(super) fn question(request: &Request<'_>) -> Result<Question, Failure> {
+    let empty = || bad("Error: empty request");
+    // What follows "getutxos", of which the first character is a slash.
+    let path = request.path.get(1..).filter(|path| !path.is_empty());
+    if path.is_none() && request.body.is_empty() {
+        return Err(empty());
+    }
+    let mut question = Question::default();
+    if let Some(path) = path {
+        let outpoints = match path.strip_prefix("checkmempool") {
+            Some("") => return Err(empty()),
+            Some(rest) if rest.starts_with('/') => {
+                question.with_mempool = true;
+                &rest[1..]
+            }
+            _ => path,
+        };
+        let outpoints: Option<Vec<_>> = outpoints.split('/').map(outpoint).collect();
+        question.outpoints = outpoints.ok_or_else(|| bad("Parse error"))?;
+    }
+    match request.format {
+        None => return Err(no_format(".bin, .hex, .json")),
+        Some(Format::Json) if path.is_none() => return Err(empty()),
+        Some(Format::Json) => return Ok(question),
+        Some(Format::Bin | Format::Hex) => {}
+    }
+    let body = match request.format {
+        Some(Format::Hex) => unhex(request.body),
+        _ => request.body.to_vec(),
+    };
+    if body.is_empty() {
+        return Ok(question);
+    }
+    if path.is_some() {
+        return Err(bad("Combination of URI scheme inputs and raw post data is not allowed"));
+    }
+    from_body(&body).ok_or_else(|| bad("Parse error"))
+}
+
+/// `TXID-INDEX`.
+fn outpoint(text: &str) -> Option<OutPoint> {
+    let (txid, vout) = text.split_once('-')?;
+    Some(OutPoint { txid: txid.parse().ok()?, vout: integral(vout)? })
+}
+
+/// Bytes of hexadecimal text with white space in it; none where it is something else, as Core's `ParseHex`.
+fn unhex(text: &[u8]) -> Vec<u8> {
+    let digits: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let mut bytes = vec![0; digits.len() / 2];
+    if faster_hex::hex_decode(&digits, &mut bytes).is_err() {
+        bytes.clear();
+    }
+    bytes
+}
+
+/// One byte for the mempool, then a list of outpoints.
+fn from_body(body: &[u8]) -> Option<Question> {
+    let (&with_mempool, rest) = body.split_first()?;
+    let (&count, mut rest) = rest.split_first()?;
+    // Longer lists are more than is answered; they only need to be counted.
+    let count = match count {
+        0xfd => {
+            let (count, after) = rest.split_first_chunk::<2>()?;
+            rest = after;
+            usize::from(u16::from_le_bytes(*count))
+        }
+        0xfe | 0xff => return None,
+        count => usize::from(count),
+    };
+    let (outpoints, _) = rest.as_chunks::<36>();
+    let outpoints = outpoints.get(..count)?.iter().map(|bytes| {
+        let mut txid = [0; 32];
+        txid.copy_from_slice(&bytes[..32]);
+        let vout = u32::from_le_bytes([bytes[32], bytes[33], bytes[34], bytes[35]]);
+        OutPoint { txid: Txid(txid), vout }
+    });
+    Some(Question { with_mempool: with_mempool != 0, outpoints: outpoints.collect() })
+}
+
+/// The coins, all at one tip.
+fn look_up(node: &Node<'_>, question: &Question) -> Result<(Tip, Vec<Option<Coin>>), Failure> {
+    loop {
+        let tip = node.engine.tip();
+        let find = |outpoint| node.engine.coin(outpoint, question.with_mempool);
+        let found: Result<Vec<_>, _> = question.outpoints.iter().map(find).collect();
+        let found = found.map_err(|error| engine_failed(&error))?;
+        let is_one = found.iter().flatten().all(|(_, seen)| seen.hash == tip.hash);
+        if is_one && node.engine.tip().hash == tip.hash || node.context.interrupted() {
+            let coins = found.into_iter().map(|found| found.map(|(coin, _)| coin));
+            return Ok((tip, coins.collect()));
+        }
+    }
+}
+
+fn bytes(tip: &Tip, found: &[Option<Coin>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.extend(tip.height.to_le_bytes());
+    out.extend(tip.hash.0);
+    let mut bitmap = vec![0; found.len().div_ceil(8)];
+    for (index, _) in found.iter().enumerate().filter(|(_, coin)| coin.is_some()) {
+        bitmap[index / 8] |= 1 << (index % 8);
+    }
+    encode::compact_size(&mut out, bitmap.len() as u64);
+    out.extend(bitmap);
+    encode::compact_size(&mut out, found.iter().flatten().count() as u64);
+    for coin in found.iter().flatten() {
+        // A version of the transaction that Core does not keep any more.
+        out.extend(0_u32.to_le_bytes());
+        out.extend(coin.height.to_le_bytes());
+        out.extend(coin.value.to_le_bytes());
+        encode::compact_size(&mut out, coin.script_pubkey.len() as u64);
+        out.extend(coin.script_pubkey.iter());
+    }
+    out
+}
+
+fn json(node: &Node<'_>, tip: &Tip, found: &[Option<Coin>], out: &mut Vec<u8>) {
+    let mut object = Json::new(out).object();
+    object.key("chainHeight").int(tip.height);
+    object.key("chaintipHash").text(tip.hash);
+    let bitmap: String = found.iter().map(|coin| if coin.is_some() { '1' } else { '0' }).collect();
+    object.key("bitmap").string(&bitmap);
+    let mut list = object.key("utxos").array();
+    for coin in found.iter().flatten() {
+        let mut utxo = list.item().object();
+        utxo.key("height").int(coin.height);
+        utxo.key("value").amount(coin.value);
+        let mut script = utxo.key("scriptPubKey").object();
+        write_script_pubkey(&node.rpc.params, &coin.script_pubkey, &mut script);
+        script.end();
+        utxo.end();
+    }
+    list.end();
+    object.end();
+}
+
+/// Core's `MAX_GETUTXOS_OUTPOINTS`.
+const OUTPOINTS_MAX: usize = 15;

@@ -1,0 +1,221 @@
+//! REST: blocks, transactions, coins and the mempool by HTTP requests without credentials (Core `rest.cpp`).
+//!
+//! Paths, parameters, statuses and texts are Core's.
+
+mod blocks;
+mod coins;
+mod pool;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use assay_json::push_hex;
+use hyper::StatusCode;
+
+use super::{Node, Rpc, WARM_UP};
+use crate::jsonrpc::{CallContext, OpenReply, OpenRequest, RpcError};
+
+/// Whether there is something at `path`.
+pub(super) fn has(path: &str) -> bool {
+    ROUTES.iter().any(|(prefix, _)| path.starts_with(prefix))
+}
+
+/// Answers a request to one of the paths.
+pub(super) fn answer(rpc: &Rpc, request: &OpenRequest, context: &CallContext) -> OpenReply {
+    let target = request.target.as_str();
+    let route = ROUTES.iter().find_map(|(prefix, run)| Some((target.strip_prefix(prefix)?, run)));
+    let Some((part, run)) = route else { return OpenReply::text(StatusCode::NOT_FOUND, "") };
+    tracing::debug!(target: "http", "REST request of {} bytes of path", target.len());
+    let Some(engine) = rpc.engine.get() else {
+        let text = format!("Service temporarily unavailable: {WARM_UP}\r\n");
+        return OpenReply::text(StatusCode::SERVICE_UNAVAILABLE, text);
+    };
+    let node = Node { rpc, engine, context };
+    match run(&node, &Request::new(part, &request.body)) {
+        Ok(content) => content.into_reply(),
+        Err(failure) => OpenReply::text(failure.status, format!("{}\r\n", failure.text)),
+    }
+}
+
+/// What follows the prefix of a path, taken apart.
+struct Request<'a> {
+    /// Without query and, where it is a known one, format.
+    path: &'a str,
+    format: Option<Format>,
+    query: &'a str,
+    body: &'a [u8],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Bin,
+    Hex,
+    Json,
+}
+
+impl<'a> Request<'a> {
+    /// As Core's `ParseDataFormat`, which ends the path at the last question mark, and `GetQueryParameterFromUri`, which
+    /// begins the query after the first.
+    fn new(part: &'a str, body: &'a [u8]) -> Self {
+        let path = part.rsplit_once('?').map_or(part, |(path, _)| path);
+        let query = part.split_once('?').map_or("", |(_, query)| query);
+        let query = query.split_once('#').map_or(query, |(query, _)| query);
+        let (path, format) = match path.rsplit_once('.') {
+            Some((stem, "bin")) => (stem, Some(Format::Bin)),
+            Some((stem, "hex")) => (stem, Some(Format::Hex)),
+            Some((stem, "json")) => (stem, Some(Format::Json)),
+            Some((stem, "")) => (stem, None),
+            _ => (path, None),
+        };
+        Self { path, format, query, body }
+    }
+
+    /// The value of a parameter, empty where it has none.
+    fn parameter(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.query.split('&').find_map(|one| {
+            let (key, value) = one.split_once('=').unwrap_or((one, ""));
+            (decoded(key) == name).then(|| decoded(value))
+        })
+    }
+
+    /// The answer in the format that was asked for.
+    fn content(
+        &self,
+        bytes: impl FnOnce() -> Vec<u8>,
+        json: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>,
+    ) -> Answer {
+        match self.format {
+            Some(Format::Bin) => Ok(Content::Bytes(bytes())),
+            Some(Format::Hex) => Ok(Content::hex(&bytes())),
+            Some(Format::Json) => self.json(json),
+            None => Err(no_format(".bin, .hex, .json")),
+        }
+    }
+
+    /// The answer where there is JSON alone.
+    fn json(&self, json: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>) -> Answer {
+        if self.format != Some(Format::Json) {
+            return Err(no_format("json"));
+        }
+        let mut out = Vec::new();
+        json(&mut out)?;
+        out.push(b'\n');
+        Ok(Content::Json(out))
+    }
+
+    /// How many headers are asked for: `count`, or what stands in an older form of the path.
+    fn count(&self, given: Option<&str>) -> Result<usize, Failure> {
+        let text = given.map(Cow::Borrowed).or_else(|| self.parameter("count"));
+        let text = text.unwrap_or(Cow::Borrowed("5"));
+        let count = integral(&text).filter(|count| (1..=HEADERS_MAX).contains(count));
+        count.ok_or_else(|| {
+            bad(format!(
+                "Header count is invalid or out of acceptable range (1-{HEADERS_MAX}): {text}"
+            ))
+        })
+    }
+}
+
+/// What is answered.
+#[derive(Debug)]
+enum Content {
+    Bytes(Vec<u8>),
+    Text(Vec<u8>),
+    Json(Vec<u8>),
+}
+
+impl Content {
+    fn hex(bytes: &[u8]) -> Self {
+        let mut text = Vec::new();
+        push_hex(&mut text, bytes);
+        text.push(b'\n');
+        Self::Text(text)
+    }
+
+    fn into_reply(self) -> OpenReply {
+        let (content_type, body) = match self {
+            Self::Bytes(body) => ("application/octet-stream", body),
+            Self::Text(body) => ("text/plain", body),
+            Self::Json(body) => ("application/json", body),
+        };
+        OpenReply { status: StatusCode::OK, content_type, body }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+struct Failure {
+    status: StatusCode,
+    text: Cow<'static, str>,
+}
+
+impl From<RpcError> for Failure {
+    fn from(error: RpcError) -> Self {
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, text: error.message }
+    }
+}
+
+type Answer = Result<Content, Failure>;
+
+fn bad(text: impl Into<Cow<'static, str>>) -> Failure {
+    Failure { status: StatusCode::BAD_REQUEST, text: text.into() }
+}
+
+fn missing(text: impl Into<Cow<'static, str>>) -> Failure {
+    Failure { status: StatusCode::NOT_FOUND, text: text.into() }
+}
+
+fn no_format(known: &str) -> Failure {
+    missing(format!("output format not found (available: {known})"))
+}
+
+/// A hash in hexadecimal, as it is printed.
+fn hash<T: FromStr>(text: &str) -> Result<T, Failure> {
+    text.parse().map_err(|_| bad(format!("Invalid hash: {text}")))
+}
+
+/// A whole number in decimal digits; no sign but a minus (Core's `ToIntegral`).
+fn integral<T: FromStr>(text: &str) -> Option<T> {
+    if text.starts_with('+') { None } else { text.parse().ok() }
+}
+
+/// Percent signs with two hexadecimal digits stand for a byte (RFC 3986); all others for themselves.
+fn decoded(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let digits = text.get(at + 1..at + 3).filter(|_| byte == b'%');
+        let digits = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        out.push(code.unwrap_or(byte));
+        at += if code.is_some() { 3 } else { 1 };
+    }
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
+}
+
+type Route = fn(&Node<'_>, &Request<'_>) -> Answer;
+
+/// In the order in which they are tried.
+const ROUTES: &[(&str, Route)] = &[
+    ("/rest/tx/", pool::tx),
+    ("/rest/block/notxdetails/", blocks::without_details),
+    ("/rest/block/", blocks::block),
+    ("/rest/blockpart/", blocks::part),
+    ("/rest/chaininfo", blocks::chain_info),
+    ("/rest/mempool/", pool::mempool),
+    ("/rest/headers/", blocks::headers),
+    ("/rest/getutxos", coins::coins),
+    ("/rest/deploymentinfo/", blocks::deployments),
+    ("/rest/deploymentinfo", blocks::deployments),
+    ("/rest/blockhashbyheight/", blocks::hash_by_height),
+    ("/rest/spenttxouts/", blocks::spent),
+];
+
+/// Core's `MAX_REST_HEADERS_RESULTS`.
+const HEADERS_MAX: usize = 2000;
