@@ -110,6 +110,11 @@ impl Addresses {
         Self { known, networks, chooser, answers: Mutex::default() }
     }
 
+    /// Networks that can be connected to from here.
+    pub(super) fn reachable(&self) -> &[NetworkKind] {
+        &self.networks
+    }
+
     /// Whether a host can be connected to from here, as far as its network goes.
     pub(super) fn can_reach(&self, host: &Host) -> bool {
         let network = host.network();

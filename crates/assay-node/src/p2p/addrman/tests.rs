@@ -308,7 +308,7 @@ fn faults_of_files_are_named_as_core_names_them() {
     let fault = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = right[..right.len() - 32].to_vec();
         change(&mut bytes);
-        fs::write(&path, file::seal(bytes)).unwrap();
+        fs::write(&path, seal(bytes)).unwrap();
         open().err().map(|error| error.to_string()).unwrap_or_default()
     };
     for (change, expected) in [
