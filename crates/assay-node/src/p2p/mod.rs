@@ -155,7 +155,7 @@ impl P2pService {
         config: &P2pConfig,
         engine: &Arc<Engine>,
         runtime: &Runtime,
-        stopping: watch::Receiver<bool>,
+        stopping: &watch::Receiver<bool>,
     ) -> Result<Self, NodeError> {
         let mut listeners = Vec::new();
         for (address, is_onion) in config.binds() {
