@@ -142,7 +142,7 @@ impl Node {
         }
         let tip = engine.tip();
         // Callers may connect to peers, and be connected to, as soon as calls are answered.
-        let serve = |p2p| P2pService::start(p2p, &engine, &runtime, peers_stopping);
+        let serve = |p2p| P2pService::start(p2p, &engine, &runtime, &peers_stopping);
         let p2p = config.p2p.as_ref().map(serve).transpose()?;
         if let Some(p2p) = &p2p {
             rpc.set_network(p2p.network().clone());

@@ -49,6 +49,12 @@ pub struct P2pConfig {
     pub ban_s: u64,
     /// How patient the node is.
     pub timeouts: P2pTimeouts,
+    /// Whether connections are made to known addresses of the node's own accord.
+    pub opens: bool,
+    /// A SOCKS5 proxy for connections to other networks than this machine's (Core's `-proxy`).
+    pub proxy: Option<SocketAddr>,
+    /// Whether each of these has credentials of its own (Core's `-proxyrandomize`).
+    pub isolates_streams: bool,
     /// Networks whose addresses are kept and could be connected to.
     pub networks: Vec<NetworkKind>,
     /// Whether known addresses have the places that any such node gives them, for tests (Core's `-test=addrman`).
@@ -93,6 +99,9 @@ impl P2pConfig {
             peer_timeout: PEER_TIMEOUT,
             ban_s: BAN_S,
             timeouts: P2pTimeouts::default(),
+            opens: false,
+            proxy: None,
+            isolates_streams: true,
             networks: vec![NetworkKind::Ipv4, NetworkKind::Ipv6],
             fixed_places: false,
             check_addresses: 0,

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use assay_wire::p2p::FrameHeader;
+use assay_wire::p2p::{Endpoint, FrameHeader, Host, NetworkKind};
 
 use super::peers::{Arrival, Connection, Peer};
-use super::{Network, Shared};
+use super::{Network, Shared, socks5};
 
 /// Peers to stay connected to, by the names they were given.
 #[derive(Default)]
@@ -94,6 +94,14 @@ impl Shared {
 }
 
 impl Network {
+    /// The proxy that connections to a network take, and whether each has credentials of its own.
+    pub(crate) fn proxy(&self, network: NetworkKind) -> Option<(SocketAddr, bool)> {
+        let config = &self.0.config;
+        let is_taken =
+            matches!(network, NetworkKind::Ipv4 | NetworkKind::Ipv6 | NetworkKind::Cjdns);
+        config.proxy.filter(|_| is_taken).map(|proxy| (proxy, config.isolates_streams))
+    }
+
     /// Tries once to connect to a peer, for some seconds. As with Core, the log alone says whether it worked.
     pub(crate) fn connect(&self, name: &str, connection: Connection, encrypted: bool) {
         if let Err(error) = dial(&self.0, name, connection, encrypted) {
@@ -139,6 +147,40 @@ pub(super) fn retry_without_encryption(shared: &Arc<Shared>, peer: &Peer) {
     Network(Arc::clone(shared)).connect(name, peer.connection, false);
 }
 
+/// Connects to a known address of this node's own accord.
+pub(super) fn dial_automatic(
+    shared: &Arc<Shared>,
+    endpoint: &Endpoint,
+    connection: Connection,
+) -> io::Result<()> {
+    if !shared.may_open(&endpoint.host) {
+        return Err(io::Error::other("on regtest only hosts on this machine are connected to"));
+    }
+    if shared.bans.has_banned(endpoint.host.ip().ok_or(io::ErrorKind::Unsupported)?) {
+        return Err(io::Error::other("it is banned"));
+    }
+    let address = endpoint.socket().ok_or(io::ErrorKind::Unsupported)?;
+    dial(shared, &address.to_string(), connection, shared.has_encryption())
+}
+
+impl Shared {
+    /// The proxy that connections to a host take; hosts on this machine and in its neighbourhood need none.
+    pub(super) fn proxy_for(&self, host: &Host) -> Option<SocketAddr> {
+        let is_outside = !matches!(host.network(), NetworkKind::Unroutable | NetworkKind::Internal);
+        self.config.proxy.filter(|_| is_outside)
+    }
+
+    fn connect_to(&self, address: &SocketAddr) -> io::Result<TcpStream> {
+        let endpoint = Endpoint::from(*address);
+        match self.proxy_for(&endpoint.host) {
+            Some(proxy) => {
+                socks5::connect(proxy, &endpoint, self.config.isolates_streams, PATIENCE)
+            }
+            None => TcpStream::connect_timeout(address, PATIENCE),
+        }
+    }
+}
+
 fn dial(
     shared: &Arc<Shared>,
     name: &str,
@@ -148,7 +190,7 @@ fn dial(
     if !shared.peers.is_active() {
         return Err(io::Error::other("the network is switched off"));
     }
-    let address = resolve(name, shared.engine.params().p2p_port)?;
+    let address = resolve(name, shared.engine.params().p2p_port, shared.config.proxy.is_none())?;
     if shared
         .peers
         .list()
@@ -157,17 +199,24 @@ fn dial(
     {
         return Err(io::Error::other("it is connected already"));
     }
-    let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    let stream = shared.connect_to(&address)?;
     let name = Some(name.to_owned());
     let arrival =
         Arrival { stream, address, name, connection, is_onion: false, starts_encrypted: encrypted };
     super::enter(arrival, shared)
 }
 
-/// The first address of `host` or `host:port`.
-fn resolve(name: &str, default_port: u16) -> io::Result<SocketAddr> {
+/// The first address of `host` or `host:port`. Without leave to ask, names are errors: with a proxy the question would show
+/// what it hides.
+fn resolve(name: &str, default_port: u16, may_ask: bool) -> io::Result<SocketAddr> {
     if let Ok(address) = name.parse::<SocketAddr>() {
         return Ok(address);
+    }
+    if !may_ask {
+        let ip = name.trim_matches(['[', ']']).parse();
+        let ip =
+            ip.map_err(|_| io::Error::other("names are not looked up where a proxy is set"))?;
+        return Ok(SocketAddr::new(ip, default_port));
     }
     let with_port = name.rsplit_once(':').is_some_and(|(host, port)| {
         port.parse::<u16>().is_ok() && (!host.contains(':') || host.ends_with(']'))
@@ -193,11 +242,15 @@ mod tests {
 
     #[test]
     fn names_have_a_port_or_get_the_chains() {
-        let resolved = |name: &str| resolve(name, 8333).map(|address| address.to_string()).ok();
+        let resolved =
+            |name: &str| resolve(name, 8333, true).map(|address| address.to_string()).ok();
         assert_eq!(resolved("127.0.0.1:5").as_deref(), Some("127.0.0.1:5"));
         assert_eq!(resolved("127.0.0.1").as_deref(), Some("127.0.0.1:8333"));
         assert_eq!(resolved("[::1]:7").as_deref(), Some("[::1]:7"));
         assert_eq!(resolved("::1").as_deref(), Some("[::1]:8333"));
         assert_eq!(resolved("127.0.0.1:99999"), None);
+        assert!(
+            resolve("localhost", 8333, false).is_err() && resolve("[::1]", 8333, false).is_ok()
+        );
     }
 }

@@ -503,7 +503,7 @@ impl Intake<'_> {
         let has_relay = !matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler);
         peer.with_relay(|relay| relay.is_wanted = has_relay && version.relay.unwrap_or(true));
         self.put(Request::Agree { version: version.version })?;
-        shared.ask_for_addresses(peer);
+        Shared::ask_for_addresses(peer);
         shared.address_is_good(peer);
         if peer.connection == Connection::Feeler {
             tracing::debug!(target: "net", "feeler connection completed, disconnecting peer={}", peer.id);

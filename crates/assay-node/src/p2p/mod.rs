@@ -12,11 +12,13 @@ mod config;
 mod dial;
 mod giver;
 mod intake;
+mod open;
 mod outbox;
 mod patience;
 mod peers;
 mod permissions;
 mod rate;
+mod socks5;
 mod sync;
 mod totals;
 mod transport;
@@ -126,6 +128,11 @@ impl Shared {
         {
             return 0;
         }
+        self.desirable_services(offered)
+    }
+
+    /// What a peer that we choose must offer, when it offers `offered`.
+    fn desirable_services(&self, offered: u64) -> u64 {
         let own = self.services & NODE_WITNESS;
         // Near the tip the latest blocks are enough (Core `net_processing.cpp`, `GetDesirableServiceFlags`).
         let behind_s =
@@ -150,7 +157,7 @@ impl P2pService {
         config: &P2pConfig,
         engine: &Arc<Engine>,
         runtime: &Runtime,
-        stopping: watch::Receiver<bool>,
+        stopping: &watch::Receiver<bool>,
     ) -> Result<Self, NodeError> {
         let mut listeners = Vec::new();
         for (address, is_onion) in config.binds() {
@@ -217,6 +224,9 @@ impl P2pService {
         };
         let mut threads = threads.into_iter().map(spawn).collect::<Result<Vec<_>, _>>()?;
         threads.push(dial::stay_connected(&shared).map_err(NodeError::Runtime)?);
+        if config.opens {
+            threads.push(open::open_connections(&shared).map_err(NodeError::Runtime)?);
+        }
         for (listener, _, is_onion) in listeners {
             runtime.spawn(accept(listener, is_onion, Arc::clone(&shared), stopping.clone()));
         }
@@ -235,6 +245,9 @@ impl P2pService {
     /// Ends all connections and waits until nobody reads blocks any more.
     pub(crate) fn stop_serving(&self) {
         let peers = &self.network.0.peers;
+        if self.network.0.config.opens {
+            self.network.0.save_anchors();
+        }
         peers.close();
         if !peers.wait_until_gone(GOODBYE) {
             tracing::warn!("Some connections of peers did not end in time");

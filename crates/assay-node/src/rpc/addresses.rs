@@ -181,7 +181,7 @@ pub(super) const GETRAWADDRMAN: Method = Method {
             for (name, is_tried) in [("new", false), ("tried", true)] {
                 let mut table = object.key(name).object();
                 for (bucket, place, entry) in known.entries(is_tried) {
-                    one(table.key(&format!("{bucket}/{place}")), &entry);
+                    one(table.key(format!("{bucket}/{place}")), &entry);
                 }
                 table.end();
             }

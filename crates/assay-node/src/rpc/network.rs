@@ -247,8 +247,11 @@ fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         network.key("name").string(kind.name());
         network.key("limited").bool(!is_reachable);
         network.key("reachable").bool(is_reachable);
-        network.key("proxy").string("");
-        network.key("proxy_randomize_credentials").bool(false);
+        let proxy = node.rpc.network.get().and_then(|network| network.proxy(kind));
+        let shown = proxy.map(|(address, _)| address.to_string());
+        network.key("proxy").string(shown.as_deref().unwrap_or_default());
+        let isolates = proxy.is_some_and(|(_, isolates)| isolates);
+        network.key("proxy_randomize_credentials").bool(isolates);
         network.end();
     }
     networks.end();

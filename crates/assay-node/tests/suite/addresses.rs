@@ -1,5 +1,13 @@
 //! Addresses of other nodes: what peers hear of them, and what is believed of what peers say.
 
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use assay_node::{Node, P2pConfig};
 use assay_wire::p2p::{
     Command, Endpoint, Host, Message, NetAddress, PeerAddress, TimedAddress, Version,
 };
@@ -93,7 +101,7 @@ fn new_addresses_go_on_to_others_and_are_kept() {
     );
     // They are still there after a restart.
     let mut f = f.restart(|config| {
-        config.p2p = Some(assay_node::P2pConfig::new("127.0.0.1:0".parse().unwrap()));
+        config.p2p = Some(P2pConfig::new("127.0.0.1:0".parse().unwrap()));
     });
     assert_eq!(f.call("getaddrmaninfo", &json!([]))["ipv4"]["new"], 2);
 }
@@ -168,4 +176,92 @@ fn rpc_names_what_it_does_not_take() {
         (Some("1.2.3.4"), Some(9))
     );
     assert_eq!(table["new"], json!({}));
+}
+
+/// A proxy that connects nobody, and says for whom it was asked.
+fn proxy_that_refuses() -> (SocketAddr, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (asked, hosts) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // Methods: none, and name with password.
+            let mut greeting = [0; 4];
+            stream.read_exact(&mut greeting).unwrap();
+            assert_eq!(greeting, [5, 2, 0, 2]);
+            stream.write_all(&[5, 0]).unwrap();
+            let mut head = [0; 5];
+            stream.read_exact(&mut head).unwrap();
+            let mut host = vec![0; usize::from(head[4]) + 2];
+            stream.read_exact(&mut host).unwrap();
+            host.truncate(host.len() - 2);
+            stream.write_all(&[5, 5, 0, 1]).unwrap();
+            if asked.send(String::from_utf8(host).unwrap()).is_err() {
+                return;
+            }
+        }
+    });
+    (address, hosts)
+}
+
+#[test]
+fn known_addresses_are_connected_to_through_the_proxy() {
+    let (proxy, hosts) = proxy_that_refuses();
+    let mut f = serving(1, |config| {
+        config.opens = true;
+        config.proxy = Some(proxy);
+    });
+    let known: Vec<String> = (1..=5).map(|number| format!("{}.1.1.1", 30 + number)).collect();
+    for host in &known {
+        assert_eq!(f.call("addpeeraddress", &json!([host, 8333, true]))["success"], true);
+    }
+    let mut tried = BTreeSet::new();
+    while tried.len() < 3 {
+        let host = hosts.recv_timeout(Duration::from_mins(1)).expect("the next one is tried");
+        assert!(known.contains(&host), "{host}");
+        tried.insert(host);
+    }
+    let networks = f.call("getnetworkinfo", &json!([]))["networks"].clone();
+    assert_eq!(networks[0]["proxy"], proxy.to_string());
+    assert_eq!(networks[0]["proxy_randomize_credentials"], true);
+    assert_eq!(f.call("getpeerinfo", &json!([])), json!([]));
+    // Names would have to be looked up outside the proxy.
+    f.call("addnode", &json!(["localhost:1", "onetry"]));
+}
+
+#[test]
+fn anchors_are_connected_to_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let with_opens = |config: &mut P2pConfig| {
+        config.opens = true;
+        config.encrypted = false;
+    };
+    let mut f = serving(1, with_opens);
+    let peer = thread::spawn({
+        let listener = listener.try_clone().unwrap();
+        move || Client::called(&listener)
+    });
+    f.call("addconnection", &json!([address.to_string(), "block-relay-only", false]));
+    let mut peer = peer.join().unwrap();
+    in_order(&mut peer);
+    let peers = f.call("getpeerinfo", &json!([]));
+    assert_eq!(peers[0]["connection_type"], "block-relay-only");
+    assert_eq!(peers[0]["addr_relay_enabled"], false);
+    let file = f.dir.path().join("regtest/anchors.dat");
+    assert!(!file.exists());
+    let (dir, _) = f.stop();
+    let right = std::fs::read(&file).unwrap();
+    let mut config = crate::node::config(dir.path());
+    let mut p2p = P2pConfig::new("127.0.0.1:0".parse().unwrap());
+    with_opens(&mut p2p);
+    config.p2p = Some(p2p);
+    let node = Node::start(&config).unwrap();
+    let mut peer = Client::called(&listener);
+    in_order(&mut peer);
+    assert!(!file.exists(), "should they stop the node, they are not asked again");
+    node.stop_handle().stop();
+    node.wait().unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), right);
 }

@@ -1,7 +1,7 @@
 //! Peers that want blocks: a raw socket on the other side.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use assay_node::{Node, NodeConfig, NodeError, P2pConfig};
@@ -55,6 +55,19 @@ impl Client {
         let Message::Version(version) = our_version(70016) else { unreachable!() };
         client.send(&Message::Version(Version { services, ..version }));
         client.expect("version");
+        client.expect("verack");
+        client.send(&Message::Verack);
+        client
+    }
+
+    /// Waits for the node to connect, and shakes hands as a node that has the chain.
+    pub(crate) fn called(listener: &TcpListener) -> Self {
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+        let mut client = Self { stream };
+        client.expect("version");
+        let Message::Version(version) = our_version(70016) else { unreachable!() };
+        client.send(&Message::Version(Version { services: 0x409, ..version }));
         client.expect("verack");
         client.send(&Message::Verack);
         client

@@ -380,6 +380,9 @@ fn p2p(
     if settings.flag("cjdnsreachable") == Some(true) {
         p2p.networks.push(NetworkKind::Cjdns);
     }
+    p2p.proxy = proxy(settings)?;
+    p2p.isolates_streams = settings.flag("proxyrandomize") != Some(false);
+    only_networks(settings, &mut p2p)?;
     p2p.fixed_places = settings.list("test").iter().any(|option| option == "addrman");
     let checks = settings.int("checkaddrman").unwrap_or(0);
     p2p.check_addresses = not_negative(checks).min(CHECK_RATIO_MAX) as u32;
@@ -395,6 +398,7 @@ fn p2p(
         p2p.peers_per_address_max = Some(p2p.peers_max);
     }
     p2p.connect = connect(settings);
+    p2p.opens = p2p.connect.is_none();
     p2p.add_nodes = settings.list("addnode");
     p2p.whitelist = settings.list("whitelist");
     p2p.encrypted = settings.flag("v2transport") != Some(false);
@@ -422,6 +426,42 @@ fn p2p(
         );
     }
     Ok((settings.flag("listen") != Some(false)).then_some(p2p))
+}
+
+/// The proxy of all connections to other networks.
+fn proxy(settings: &Settings) -> anyhow::Result<Option<SocketAddr>> {
+    let given = settings.list("proxy");
+    let Some(text) = given.last().filter(|text| !text.is_empty() && *text != "0") else {
+        return Ok(None);
+    };
+    if text.contains('=') || text.starts_with("unix:") {
+        bail!("-proxy={text}: a proxy is an address here, and the same one for all networks");
+    }
+    let parsed = address(text, PROXY_PORT);
+    parsed.map(Some).map_err(|_| anyhow!("Invalid -proxy address or hostname: '{text}'"))
+}
+
+/// Leaves the networks that -onlynet names.
+fn only_networks(settings: &Settings, p2p: &mut P2pConfig) -> anyhow::Result<()> {
+    let names = settings.list("onlynet");
+    let mut only = Vec::new();
+    for name in &names {
+        let unknown = |_| anyhow!("Unknown network specified in -onlynet: '{name}'");
+        let network: NetworkKind = name.parse().map_err(unknown)?;
+        match network {
+            NetworkKind::Cjdns if !p2p.networks.contains(&network) => bail!(
+                "Outbound connections restricted to CJDNS (-onlynet=cjdns) but -cjdnsreachable is not provided"
+            ),
+            NetworkKind::Onion | NetworkKind::I2p => {
+                bail!("-onlynet={name}: hosts of that network cannot be connected to yet")
+            }
+            _ => only.push(network),
+        }
+    }
+    if !names.is_empty() {
+        p2p.networks = only;
+    }
+    Ok(())
 }
 
 /// The only peers, where some are named; `-connect=0` names none.
@@ -490,6 +530,8 @@ const PRUNE_MIB_MIN: i64 = 550;
 const BODY_BYTES_MAX: usize = 32 << 20;
 const THREADS_MAX: usize = 1024;
 const PEERS_MAX: u64 = 1 << 16;
+/// Core's default for -proxy, which is Tor's.
+const PROXY_PORT: u16 = 9050;
 /// Core `addrdb.cpp`.
 const CHECK_RATIO_MAX: u64 = 1_000_000;
 /// Core's `net.h`, `MAX_SUBVERSION_LENGTH`.

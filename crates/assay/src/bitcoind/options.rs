@@ -237,7 +237,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     dropped("natpmp"),
     works("networkactive", "", "Make and take connections from the beginning on; setnetworkactive changes it (1)."),
     rejected("onion", "Tor is not supported"),
-    rejected("onlynet", "networks cannot be chosen"),
+    works("onlynet", "=<net>", "Connect to hosts of this network alone: ipv4, ipv6 or cjdns; may be given more than once."),
     works("par", "=<n>", "Threads that verify scripts; 0 takes one for each core, -n leaves n cores free (0)."),
     not_yet("peerblockfilters"),
     works("peerbloomfilters", "", "Show the mempool to peers that ask (BIP35); filters are not served (0)."),
@@ -251,9 +251,8 @@ pub(crate) const OPTIONS: &[Opt] = &[
     works("printpriority", "", "Log the fee rate of each transaction of a block template (0)."),
     works("printtoconsole", "", "Write the log to standard output too (1)."),
     rejected("privatebroadcast", "transactions cannot be sent over Tor or I2P"),
-    rejected_on_main(
-        "proxy", "connections through a proxy are not supported, and direct ones would show the address").needs_value(),
-    dropped("proxyrandomize"),
+    works("proxy", "=<addr>", "SOCKS5 proxy for connections to other networks (port 9050).").needs_value(),
+    works("proxyrandomize", "", "Credentials of its own for each connection through the proxy, so that Tor takes another way for each (on)."),
     works(
         "prune",
         "=<n>",

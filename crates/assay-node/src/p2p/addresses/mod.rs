@@ -32,6 +32,7 @@ struct Answer {
 }
 
 /// What one peer knows of addresses, and is to hear.
+#[expect(clippy::struct_excessive_bools, reason = "each says another thing of the peer")]
 pub(crate) struct AddressRelay {
     /// Whether addresses go over this connection at all.
     pub(crate) is_enabled: bool,
@@ -110,6 +111,11 @@ impl Addresses {
         Self { known, networks, chooser, answers: Mutex::default() }
     }
 
+    /// Networks that can be connected to from here.
+    pub(super) fn reachable(&self) -> &[NetworkKind] {
+        &self.networks
+    }
+
     /// Whether a host can be connected to from here, as far as its network goes.
     pub(super) fn can_reach(&self, host: &Host) -> bool {
         let network = host.network();
@@ -121,7 +127,7 @@ impl Addresses {
 impl Shared {
     /// Whether addresses go over this connection from now on: they would show how nodes are connected where we want blocks
     /// alone.
-    pub(super) fn start_address_relay(&self, peer: &Peer) -> bool {
+    fn start_address_relay(peer: &Peer) -> bool {
         let is_right = !matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler);
         if is_right {
             peer.with_addresses(|relay| relay.is_enabled = true);
@@ -140,7 +146,7 @@ impl Shared {
             );
             return;
         }
-        self.start_address_relay(peer);
+        Self::start_address_relay(peer);
         let has_asked = peer.with_addresses(|relay| std::mem::replace(&mut relay.has_asked, true));
         if has_asked {
             tracing::debug!(target: "net", "Ignoring repeated \"getaddr\". peer={id}");
@@ -153,7 +159,9 @@ impl Shared {
         };
         peer.with_addresses(|relay| {
             relay.to_send.clear();
-            answer.iter().for_each(|address| relay.push(address));
+            for address in &answer {
+                relay.push(address);
+            }
         });
     }
 

@@ -9,7 +9,7 @@ use crate::p2p::{NODE_NETWORK, NODE_NETWORK_LIMITED};
 impl Shared {
     /// Whether a list of addresses is looked at; one that is too long is a fault.
     pub(in crate::p2p) fn takes_addresses(&self, peer: &Peer, command: &str, count: usize) -> bool {
-        if !self.start_address_relay(peer) {
+        if !Self::start_address_relay(peer) {
             let kind = peer.connection.name();
             tracing::debug!(
                 target: "net", "ignoring {command} message from {kind} peer={}", peer.id
@@ -108,8 +108,8 @@ impl Shared {
     }
 
     /// Asks a peer that we connected to for addresses, unless it is for blocks alone.
-    pub(in crate::p2p) fn ask_for_addresses(&self, peer: &Peer) {
-        if peer.connection.is_inbound() || !self.start_address_relay(peer) {
+    pub(in crate::p2p) fn ask_for_addresses(peer: &Peer) {
+        if peer.connection.is_inbound() || !Self::start_address_relay(peer) {
             return;
         }
         peer.with_addresses(|relay| {

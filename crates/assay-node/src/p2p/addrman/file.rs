@@ -223,7 +223,9 @@ impl Tables {
         let is_lost = |entry: &Entry| !entry.is_tried && entry.references == 0;
         let lost = self.entries.iter().filter(|(_, entry)| is_lost(entry));
         let lost: Vec<Id> = lost.map(|(id, _)| *id).collect();
-        lost.iter().for_each(|id| self.delete(*id));
+        for id in &lost {
+            self.delete(*id);
+        }
         if lost.len() + lost_tried > 0 {
             tracing::debug!(
                 target: "addrman",
@@ -278,11 +280,7 @@ impl<'a> Reader<'a> {
     fn entry(&mut self, format: u8) -> Result<Entry, FileFault> {
         let has_v2 = format >= 3;
         let address = self.address(has_v2)?;
-        let source = if has_v2 {
-            self.decode(|bytes| Host::decode(bytes))?
-        } else {
-            Host::from_v1(*self.take()?)
-        };
+        let source = if has_v2 { self.decode(Host::decode)? } else { Host::from_v1(*self.take()?) };
         let success_s = i64::from_le_bytes(*self.take()?);
         let attempts = self.int()?;
         Ok(Entry { success_s, attempts, ..Entry::new(address, source) })
@@ -299,7 +297,7 @@ impl<'a> Reader<'a> {
                 let port = u16::from_be_bytes(*self.take()?);
                 Ok(PeerAddress { time, services, endpoint: Endpoint { host, port } })
             }
-            ADDRESS_V2 if may_be_v2 => self.decode(|bytes| PeerAddress::decode(bytes)),
+            ADDRESS_V2 if may_be_v2 => self.decode(PeerAddress::decode),
             _ => Err(FileFault::AddressVersion),
         }
     }

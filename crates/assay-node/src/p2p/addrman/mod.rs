@@ -25,7 +25,9 @@ pub(crate) use self::choose::Wanted;
 use self::dice::Dice;
 pub(crate) use self::entry::Entry;
 use self::entry::Key;
-pub(crate) use self::file::FileFault;
+pub(crate) use self::file::{
+    FileFault, Reader as FileReader, replace as replace_file, seal, write_address,
+};
 pub(crate) use self::tables::Count;
 use self::tables::Tables;
 

@@ -148,20 +148,14 @@ impl Tables {
         }
         // Of itself a node knows best when it was there.
         let penalty_s = if host == *source { 0 } else { penalty_s };
-        let id = match self.find(&address.endpoint) {
-            Some(id) => {
-                if !self.take_news(id, address, penalty_s, now_s) {
-                    return false;
-                }
-                id
+        let id = if let Some(id) = self.find(&address.endpoint) {
+            if !self.take_news(id, address, penalty_s, now_s) {
+                return false;
             }
-            None => {
-                let id = self.create(*address, *source);
-                if let Some(entry) = self.entries.get_mut(&id) {
-                    entry.address.time = less(entry.address.time, penalty_s);
-                }
-                id
-            }
+            id
+        } else {
+            let time = less(address.time, penalty_s);
+            self.create(PeerAddress { time, ..*address }, *source)
         };
         self.put_into_new(id, source, now_s)
     }

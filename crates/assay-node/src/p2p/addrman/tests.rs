@@ -109,7 +109,7 @@ fn the_terrible_are_known() {
         assert_eq!(entry.is_terrible(NOW_S), expected, "{entry:?}");
     }
     assert!(entry.is_terrible(NOW_S + 31 * day_s) && entry.is_terrible(NOW_S - 601));
-    let chance = |attempts, try_s| Entry { attempts, try_s, ..entry }.chance(NOW_S);
+    let chance = |attempts, try_s| Entry { try_s, attempts, ..entry }.chance(NOW_S);
     assert!((chance(0, 0) - 1.0).abs() < 1e-9 && (chance(1, 0) - 0.66).abs() < 1e-9);
     assert!((chance(0, NOW_S - 599) - 0.01).abs() < 1e-9);
     assert!((chance(50, 0) - chance(8, 0)).abs() < 1e-9);
@@ -308,7 +308,7 @@ fn faults_of_files_are_named_as_core_names_them() {
     let fault = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = right[..right.len() - 32].to_vec();
         change(&mut bytes);
-        fs::write(&path, file::seal(bytes)).unwrap();
+        fs::write(&path, seal(bytes)).unwrap();
         open().err().map(|error| error.to_string()).unwrap_or_default()
     };
     for (change, expected) in [

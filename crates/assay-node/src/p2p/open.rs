@@ -1,0 +1,289 @@
+//! Connections that this node makes of its own accord, to known addresses (Core `net.cpp`, `ThreadOpenConnections`).
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use assay_wire::encode::compact_size;
+use assay_wire::p2p::{Endpoint, Host, PeerAddress};
+
+use super::addrman::{FileReader, replace_file, seal, write_address};
+use super::dial::dial_automatic;
+use super::peers::Connection;
+use super::txs::exponential_us;
+use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, Shared};
+
+/// Opens connections until the node stops.
+pub(super) fn open_connections(shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    thread::Builder::new().name("p2p-open".to_owned()).spawn(move || {
+        let now_us = shared.engine.clock().now_us();
+        let anchors = shared.take_anchors();
+        let mut plan = Plan { anchors, next_feeler_us: now_us + exponential_us(FEELER_US) };
+        while !shared.engine.is_shutting_down() {
+            thread::sleep(LOOK);
+            plan.step(&shared);
+        }
+    })
+}
+
+/// What is opened next.
+struct Plan {
+    /// Peers for blocks alone that were connected when the node last stopped: who cut this node off then has to do it again.
+    anchors: Vec<PeerAddress>,
+    /// When the next address is tried out, microseconds by the node's clock.
+    next_feeler_us: u64,
+}
+
+/// Connections of our own accord, and where they go.
+#[derive(Debug, Default)]
+struct Made {
+    full_relay: usize,
+    block_relay: usize,
+    /// Networks of automatic and named peers on IPv4 and IPv6: there is one of each.
+    groups: BTreeSet<Vec<u8>>,
+}
+
+/// How many there may be.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    full_relay: usize,
+    block_relay: usize,
+}
+
+impl Limits {
+    /// Core `net.h`, `MAX_OUTBOUND_FULL_RELAY_CONNECTIONS`, `MAX_BLOCK_RELAY_ONLY_CONNECTIONS`.
+    fn new(peers_max: usize) -> Self {
+        let full_relay = peers_max.min(8);
+        Self { full_relay, block_relay: (peers_max - full_relay).min(2) }
+    }
+}
+
+impl Plan {
+    fn step(&mut self, shared: &Arc<Shared>) {
+        let made = shared.made();
+        let limits = Limits::new(shared.config.peers_max);
+        if let Some(anchor) = self.next_anchor(shared, &made, limits) {
+            let endpoint = anchor.endpoint;
+            tracing::debug!(target: "net", "Trying to make an anchor connection to {endpoint}");
+            return shared.open(&anchor, Connection::BlockRelayOnly, false);
+        }
+        let Some(connection) = self.next_kind(&made, limits, shared.engine.clock().now_us()) else {
+            return;
+        };
+        shared.addresses.known.resolve_collisions();
+        if let Some(address) = shared.next_address(connection, &made) {
+            // Without some connections the fault may be ours.
+            let counts = made.groups.len() >= COUNTING_MIN;
+            shared.open(&address, connection, counts);
+        }
+    }
+
+    fn next_anchor(&mut self, shared: &Shared, made: &Made, limits: Limits) -> Option<PeerAddress> {
+        if made.block_relay >= limits.block_relay {
+            return None;
+        }
+        while let Some(anchor) = self.anchors.pop() {
+            let host = anchor.endpoint.host;
+            if host.is_valid()
+                && shared.addresses.can_reach(&host)
+                && shared.offers_enough(anchor.services)
+                && !made.groups.contains(&host.group())
+            {
+                return Some(anchor);
+            }
+        }
+        None
+    }
+
+    /// Of what kind the next connection is: relay first, then blocks alone, and now and then one to see who is there.
+    fn next_kind(&mut self, made: &Made, limits: Limits, now_us: u64) -> Option<Connection> {
+        if made.full_relay < limits.full_relay {
+            return Some(Connection::FullRelay);
+        }
+        if made.block_relay < limits.block_relay {
+            return Some(Connection::BlockRelayOnly);
+        }
+        let is_due = now_us > self.next_feeler_us;
+        if is_due {
+            self.next_feeler_us = now_us + exponential_us(FEELER_US);
+        }
+        is_due.then_some(Connection::Feeler)
+    }
+}
+
+impl Shared {
+    fn made(&self) -> Made {
+        let mut made = Made::default();
+        for peer in self.peers.list() {
+            match peer.connection {
+                Connection::FullRelay => made.full_relay += 1,
+                Connection::BlockRelayOnly => made.block_relay += 1,
+                Connection::Manual => {}
+                Connection::Inbound | Connection::Feeler | Connection::AddrFetch => continue,
+            }
+            made.groups.insert(Host::from(peer.address.ip()).group());
+        }
+        made
+    }
+
+    /// An address for a connection of a kind, where one is found among a hundred.
+    fn next_address(&self, connection: Connection, made: &Made) -> Option<PeerAddress> {
+        let (known, is_feeler) = (&self.addresses.known, connection == Connection::Feeler);
+        let networks = self.addresses.reachable();
+        let now_s = i64::try_from(self.engine.clock().now_s()).unwrap_or(i64::MAX);
+        for tries in 1..=TRIES_MAX {
+            let collision = if is_feeler { known.select_collision() } else { None };
+            let collision = collision.filter(|(address, _)| {
+                let is_connected = self.is_connected_to(&address.endpoint);
+                if is_connected {
+                    // It is there, which is what the test would show.
+                    known.good(&address.endpoint);
+                }
+                !is_connected
+            });
+            let (address, tried_s) = collision.or_else(|| known.select(is_feeler, networks))?;
+            let host = address.endpoint.host;
+            if is_feeler || !made.groups.contains(&host.group()) {
+                let was_tried_lately = now_s - tried_s < TRIED_LATELY_S && tries < LATE_TRIES_FROM;
+                let offers = if is_feeler {
+                    address.services & (NODE_NETWORK | NODE_NETWORK_LIMITED) != 0
+                } else {
+                    self.offers_enough(address.services)
+                };
+                // Below are services of other kinds, which nodes could be made to disturb.
+                let is_likely = address.endpoint.port >= PORT_MIN || tries >= PORT_TRIES_FROM;
+                if !was_tried_lately && offers && is_likely && self.addresses.can_reach(&host) {
+                    return Some(address);
+                }
+            }
+        }
+        None
+    }
+
+    fn is_connected_to(&self, endpoint: &Endpoint) -> bool {
+        self.peers.list().iter().any(|peer| Endpoint::from(peer.address) == *endpoint)
+    }
+
+    fn open(self: &Arc<Self>, address: &PeerAddress, connection: Connection, counts: bool) {
+        let endpoint = address.endpoint;
+        self.addresses.known.attempt(&endpoint, counts);
+        if let Err(error) = dial_automatic(self, &endpoint, connection) {
+            tracing::debug!(target: "net", "Connecting to {endpoint} failed: {error}");
+        }
+    }
+
+    /// Reads the file of anchors and removes it: should the node be stopped by one of them, it is not asked again.
+    fn take_anchors(&self) -> Vec<PeerAddress> {
+        let path = self.anchors_path();
+        let read = std::fs::read(&path).ok();
+        let mut anchors = read.and_then(|bytes| self.parse_anchors(&bytes)).unwrap_or_default();
+        if path.exists()
+            && let Err(error) = std::fs::remove_file(&path)
+        {
+            tracing::warn!("Cannot remove {}: {error}", path.display());
+        }
+        anchors.truncate(ANCHORS_MAX);
+        tracing::info!("{} block-relay-only anchors will be tried for connections.", anchors.len());
+        anchors
+    }
+
+    fn parse_anchors(&self, bytes: &[u8]) -> Option<Vec<PeerAddress>> {
+        let mut reader = FileReader::open(bytes, self.magic).ok()?;
+        // Core writes two; more than 252 were not written by either.
+        let count = reader.byte().ok().filter(|count| *count < 253)?;
+        let anchors = (0..count).map(|_| reader.address(true).ok());
+        let anchors = anchors.collect::<Option<Vec<_>>>()?;
+        reader.close().ok()?;
+        Some(anchors)
+    }
+
+    /// Writes down who is connected for blocks alone.
+    pub(super) fn save_anchors(&self) {
+        let peers = self.peers.list();
+        let chosen = peers.iter().filter(|peer| peer.connection == Connection::BlockRelayOnly);
+        let chosen: Vec<_> = chosen.take(ANCHORS_MAX).collect();
+        let count = chosen.len();
+        tracing::info!(
+            "DumpAnchors: Flush {count} outbound block-relay-only peer addresses to anchors.dat"
+        );
+        let mut bytes = self.magic.to_vec();
+        compact_size(&mut bytes, count as u64);
+        for peer in chosen {
+            let services = peer.facts().services;
+            let endpoint = Endpoint::from(peer.address);
+            write_address(&PeerAddress { time: NO_TIME, services, endpoint }, &mut bytes);
+        }
+        let path = self.anchors_path();
+        if let Err(error) = replace_file(&path, &seal(bytes)) {
+            tracing::error!("Cannot write {}: {error}", path.display());
+        }
+    }
+
+    fn anchors_path(&self) -> PathBuf {
+        self.engine.config().datadir.join("anchors.dat")
+    }
+
+    fn offers_enough(&self, services: u64) -> bool {
+        let wanted = self.desirable_services(services);
+        services & wanted == wanted
+    }
+
+    /// Whether a host may be connected to of this node's own accord. On regtest nothing outside this machine is, unless a proxy
+    /// stands between: its addresses are made for tests.
+    pub(super) fn may_open(&self, host: &Host) -> bool {
+        let is_test = self.engine.params().name.starts_with("regtest");
+        !is_test || host.is_local() || self.proxy_for(host).is_some()
+    }
+}
+
+const LOOK: Duration = Duration::from_millis(500);
+/// Core `net.cpp`, `FEELER_INTERVAL`.
+const FEELER_US: u64 = 120_000_000;
+/// Core `net.cpp`, `MAX_BLOCK_RELAY_ONLY_ANCHORS`.
+const ANCHORS_MAX: usize = 2;
+const TRIES_MAX: usize = 100;
+const LATE_TRIES_FROM: usize = 30;
+const TRIED_LATELY_S: i64 = 600;
+/// Core has a list of ports (`netbase.cpp`, `IsBadPort`); nearly all are below this one.
+const PORT_MIN: u16 = 1024;
+const PORT_TRIES_FROM: usize = 50;
+const COUNTING_MIN: usize = 2;
+/// Core `protocol.h`, `CAddress::TIME_INIT`: anchors have no time.
+const NO_TIME: u32 = 100_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relay_comes_first_and_then_blocks_alone() {
+        let limits = Limits::new(125);
+        let mut plan = Plan { anchors: Vec::new(), next_feeler_us: 10 };
+        let mut kind = |full_relay, block_relay, now_us| {
+            let made = Made { full_relay, block_relay, groups: BTreeSet::new() };
+            plan.next_kind(&made, limits, now_us)
+        };
+        assert_eq!(kind(0, 0, 0), Some(Connection::FullRelay));
+        assert_eq!(kind(7, 2, 99), Some(Connection::FullRelay));
+        assert_eq!(kind(8, 1, 99), Some(Connection::BlockRelayOnly));
+        assert_eq!(kind(8, 2, 10), None);
+        assert_eq!(kind(8, 2, 11), Some(Connection::Feeler));
+        assert_eq!(kind(8, 2, 11), None, "the next one comes minutes later");
+    }
+
+    #[test]
+    fn few_connections_are_for_relay() {
+        let limits = |peers_max| {
+            let Limits { full_relay, block_relay } = Limits::new(peers_max);
+            (full_relay, block_relay)
+        };
+        assert_eq!(
+            [0, 5, 8, 9, 10, 125].map(limits),
+            [(0, 0), (5, 0), (8, 0), (8, 1), (8, 2), (8, 2)]
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! Connections through a SOCKS5 proxy (RFC 1928; user and password by RFC 1929), as Core makes them (`netbase.cpp`, `Socks5`):
+//! the proxy gets the host as a text.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use assay_wire::p2p::Endpoint;
+
+use super::txs::random;
+
+/// Connects to `to` through the proxy at `proxy`; with `isolates` under a user name of its own, for which Tor takes another way
+/// through its network.
+///
+/// # Errors
+/// The proxy is not there, does not speak SOCKS5, or does not connect.
+pub(super) fn connect(
+    proxy: SocketAddr,
+    to: &Endpoint,
+    isolates: bool,
+    patience: Duration,
+) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect_timeout(&proxy, patience)?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    stream.set_write_timeout(Some(ANSWER))?;
+    agree(&mut stream, isolates)?;
+    let host = to.host.to_string();
+    let length = u8::try_from(host.len()).map_err(|_| failed("the host's name is too long"))?;
+    let mut request = vec![VERSION, CONNECT, 0, NAME, length];
+    request.extend_from_slice(host.as_bytes());
+    request.extend_from_slice(&to.port.to_be_bytes());
+    stream.write_all(&request)?;
+    let [version, reply, _, kind] = read(&mut stream)?;
+    if version != VERSION {
+        return Err(failed("proxy failed to accept request"));
+    }
+    if reply != 0 {
+        return Err(io::Error::other(format!("Socks5() connect to {to} failed: {}", why(reply))));
+    }
+    // The address that the proxy uses does not matter.
+    let length = match kind {
+        V4 => 4,
+        V6 => 16,
+        NAME => usize::from(read::<1>(&mut stream)?[0]),
+        _ => return Err(failed("malformed proxy response")),
+    };
+    let mut address = [0; u8::MAX as usize + 2];
+    stream.read_exact(&mut address[..length + 2])?;
+    stream.set_read_timeout(None)?;
+    stream.set_write_timeout(None)?;
+    Ok(stream)
+}
+
+/// Agrees with the proxy on who we are.
+fn agree(stream: &mut TcpStream, isolates: bool) -> io::Result<()> {
+    let methods: &[u8] = if isolates { &[VERSION, 2, NONE, PASSWORD] } else { &[VERSION, 1, NONE] };
+    stream.write_all(methods)?;
+    match read(stream)? {
+        [VERSION, NONE] => Ok(()),
+        [VERSION, PASSWORD] if isolates => {
+            let name = format!("{:016x}", random(u64::MAX));
+            let length = name.len() as u8;
+            let name = [&[length], name.as_bytes()].concat();
+            stream.write_all(&[&[1], name.as_slice(), name.as_slice()].concat())?;
+            match read(stream)? {
+                [1, 0] => Ok(()),
+                _ => Err(failed("proxy authentication unsuccessful")),
+            }
+        }
+        [VERSION, _] => Err(failed("proxy requested wrong authentication method")),
+        _ => Err(failed("proxy failed to initialize")),
+    }
+}
+
+fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn failed(text: &'static str) -> io::Error {
+    io::Error::other(text)
+}
+
+/// Core's words (`netbase.cpp`, `Socks5ErrorString`); from 0xf0 on Tor's own.
+fn why(reply: u8) -> &'static str {
+    match reply {
+        1 => "general failure",
+        2 => "connection not allowed",
+        3 => "network unreachable",
+        4 => "host unreachable",
+        5 => "connection refused",
+        6 => "TTL expired",
+        7 => "protocol error",
+        8 => "address type not supported",
+        0xf0 => "onion service descriptor can not be found",
+        0xf1 => "onion service descriptor is invalid",
+        0xf2 => "onion service introduction failed",
+        0xf3 => "onion service rendezvous failed",
+        0xf4 => "onion service missing client authorization",
+        0xf5 => "onion service wrong client authorization",
+        0xf6 => "onion service invalid address",
+        0xf7 => "onion service introduction timed out",
+        _ => "unknown",
+    }
+}
+
+const VERSION: u8 = 5;
+const CONNECT: u8 = 1;
+/// Methods: without authentication, with user and password.
+const NONE: u8 = 0;
+const PASSWORD: u8 = 2;
+/// Kinds of addresses.
+const V4: u8 = 1;
+const NAME: u8 = 3;
+const V6: u8 = 4;
+/// Core `netbase.cpp`, `g_socks5_recv_timeout`.
+const ANSWER: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use assay_wire::p2p::Host;
+
+    use super::*;
+
+    /// What a proxy with these answers gets, and what becomes of the connection.
+    fn exchange(
+        isolates: bool,
+        answers: &'static [(usize, &'static [u8])],
+    ) -> (Vec<u8>, io::Result<TcpStream>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = listener.local_addr().unwrap();
+        let serving = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut heard = Vec::new();
+            for (wanted, answer) in answers {
+                let mut bytes = vec![0; *wanted];
+                stream.read_exact(&mut bytes).unwrap();
+                heard.extend(bytes);
+                stream.write_all(answer).unwrap();
+            }
+            heard
+        });
+        let to = Endpoint { host: Host::V4([1, 2, 3, 4]), port: 8333 };
+        let made = connect(proxy, &to, isolates, Duration::from_secs(5));
+        (serving.join().unwrap(), made)
+    }
+
+    #[test]
+    fn the_proxy_hears_the_host_as_a_text() {
+        let (heard, made) = exchange(false, &[(3, &[5, 0]), (14, &[5, 0, 0, 1, 9, 9, 9, 9, 0, 1])]);
+        assert!(made.is_ok());
+        assert_eq!(
+            heard,
+            [&[5, 1, 0, 5, 1, 0, 3, 7], b"1.2.3.4".as_slice(), &[0x20, 0x8d]].concat()
+        );
+    }
+
+    #[test]
+    fn each_connection_has_a_user_of_its_own() {
+        let answers: &'static [(usize, &'static [u8])] =
+            &[(4, &[5, 2]), (35, &[1, 0]), (14, &[5, 0, 0, 3, 1, b'x', 0, 1])];
+        let (one, made) = exchange(true, answers);
+        assert!(made.is_ok());
+        let (other, _) = exchange(true, answers);
+        assert_eq!(one[..6], [5, 2, 0, 2, 1, 16]);
+        assert_eq!(one[6..22], one[23..39], "the password is the name");
+        assert_ne!(one[6..22], other[6..22]);
+    }
+
+    #[test]
+    fn what_a_proxy_does_wrong_is_named() {
+        type Answers = &'static [(usize, &'static [u8])];
+        let table: [(Answers, &str); 5] = [
+            (&[(3, &[4, 0])], "failed to initialize"),
+            (&[(3, &[5, 2])], "wrong authentication"),
+            (&[(3, &[5, 0]), (14, &[5, 4, 0, 1])], "host unreachable"),
+            (&[(3, &[5, 0]), (14, &[5, 0, 0, 9])], "malformed"),
+            (&[(3, &[5, 0]), (14, &[5, 0, 0])], "fill whole buffer"),
+        ];
+        for (answers, expected) in table {
+            let (_, made) = exchange(false, answers);
+            let fault = made.unwrap_err().to_string();
+            assert!(fault.contains(expected), "{fault}");
+        }
+    }
+}
