@@ -4,7 +4,7 @@
 
 use assay_wire::Encoding;
 use assay_wire::p2p::{
-    BlockTxs, BlockTxsRequest, COMPACT_TXS_MAX, CompactBlock, FrameHeader, MESSAGE_BYTES_MAX,
+    BlockTxs, BlockTxsRequest, COMPACT_TXS_MAX, CompactBlock, FrameHeader, Host, MESSAGE_BYTES_MAX,
     Message,
 };
 use libfuzzer_sys::fuzz_target;
@@ -32,12 +32,27 @@ fuzz_target!(|data: &[u8]| {
                 again.check(payload).expect("our own checksum");
                 assert_eq!(Message::parse(again.command, payload), Ok(message));
                 compact_blocks(&message);
+                addresses(&message);
             }
             Err(error) => assert!(error.offset <= payload.len()),
         }
         rest = next;
     }
 });
+
+/// The text of an address is read again as that address, unless it says of another network (CJDNS) or names a source.
+fn addresses(message: &Message<'_>) {
+    let Message::AddrV2(list) = message else { return };
+    for host in list.iter().map(|address| address.endpoint.host) {
+        match host {
+            Host::Internal(_) => assert!(!host.is_valid()),
+            Host::Cjdns(ip) => assert_eq!(Host::parse(&host.to_string()), Some(Host::from_v1(ip))),
+            _ => assert_eq!(Host::parse(&host.to_string()), Some(host)),
+        }
+        assert!(!host.is_routable() || host.is_valid());
+        assert!(!host.group().is_empty());
+    }
+}
 
 /// What stands in messages about compact blocks is written and read again unchanged, too.
 fn compact_blocks(message: &Message<'_>) {

@@ -12,7 +12,8 @@ use assay_forge::{ForgeOptions, Ledger, Recipe, forge};
 use assay_lab::plan::Plan;
 use assay_store::{CoinRef, UndoWriter};
 use assay_wire::p2p::{
-    Inventory, InventoryKind, Locator, Message, NetAddress, TimedAddress, Version,
+    Endpoint, Host, Inventory, InventoryKind, Locator, Message, NetAddress, PeerAddress,
+    TimedAddress, Version,
 };
 use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Tx};
 
@@ -73,6 +74,13 @@ fn messages() -> Vec<u8> {
     let entries = [Inventory { kind: InventoryKind::WITNESS_BLOCK, hash: [3; 32] }];
     let headers = [Header::parse(&[4; 80])];
     let addresses = [TimedAddress::default()];
+    let hosts =
+        [Host::V4([1; 4]), Host::V6([2; 16]), Host::Onion([3; 32]), Host::Cjdns([0xfc; 16])];
+    let peers = hosts.map(|host| PeerAddress {
+        time: 1,
+        services: 9,
+        endpoint: Endpoint { host, port: 8333 },
+    });
     let version = Version {
         version: 70016,
         services: 9,
@@ -98,6 +106,7 @@ fn messages() -> Vec<u8> {
         Message::GetData(entries[..].into()),
         Message::NotFound(entries[..].into()),
         Message::Addr(addresses[..].into()),
+        Message::AddrV2(peers[..].into()),
         Message::Block(&[8; 90]),
         Message::CompactBlock(&compact),
         Message::GetBlockTxs(&[&[1; 32][..], &[2, 0, 5]].concat()),

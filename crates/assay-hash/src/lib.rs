@@ -8,7 +8,7 @@
 //! how tests compare them. The portable kernels are the oracle of the others.
 //!
 //! Deliberately absent: secrets and constant time (all inputs here are public), HMAC and other
-//! hashes that no consensus rule needs, the environment but for [`cpu`] (a caller who wants to force
+//! hashes that neither consensus rules nor addresses of peers need, the environment but for [`cpu`] (a caller who wants to force
 //! a backend passes or selects a [`Backend`]), threads (callers split the work and [`MuHash3072::combine`]
 //! it), and kernels for CPUs other than x86-64 and aarch64.
 //!
@@ -23,6 +23,7 @@ mod num3072;
 mod ripemd160;
 mod sha1;
 mod sha256;
+mod sha3;
 mod siphash;
 mod tagged;
 
@@ -35,6 +36,7 @@ pub use merkle::{merkle_root, merkle_root_with};
 pub use muhash::MuHash3072;
 pub use ripemd160::{hash160, ripemd160};
 pub use sha1::sha1;
+pub use sha3::sha3_256;
 pub use sha256::{Sha256, sha256, sha256d, sha256d_64_many, sha256d_64_many_with};
 pub use siphash::{SipHash, SipHash13, SipHash24, hash_outpoint};
 pub use tagged::{TaggedHasher, tagged_hash};

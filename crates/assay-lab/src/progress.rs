@@ -141,6 +141,24 @@ pub enum Event<'a> {
     },
     /// The last kill is done.
     KillsFinished,
+    /// A run of several nodes begins, with a sync.
+    NetworkRun {
+        /// Its number, from 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+        /// Who the peers are.
+        what: &'a str,
+    },
+    /// Transactions and a block are sent through the target.
+    RelayRound {
+        /// The number of the block, from 1.
+        number: u32,
+        /// How many there will be.
+        of: u32,
+    },
+    /// The last run of several nodes is done.
+    NetworkFinished,
     /// The report is written.
     ReportWritten {
         /// Where.
@@ -321,7 +339,14 @@ impl Reporter for Terminal {
                     self.say(&format!("  {number} of {of} kills"));
                 }
             }
-            Event::KillsFinished => self.clear(),
+            Event::KillsFinished | Event::NetworkFinished => self.clear(),
+            Event::NetworkRun { number, of, what } => {
+                self.say(&format!("run {number}/{of}: {what}"));
+                self.spin("the target syncs".to_owned());
+            }
+            Event::RelayRound { number, of } => {
+                self.spin(format!("transactions and block {number} of {of} on their way"));
+            }
             Event::ReportWritten { dir } => {
                 self.say(&format!("report: {}", dir.join("report.html").display()));
             }

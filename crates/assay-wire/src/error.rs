@@ -37,6 +37,28 @@ pub enum ParseErrorKind {
     /// A list in a message with more entries than the protocol allows.
     #[error("a list is longer than the protocol allows")]
     TooMany,
+    /// More addresses in a message than the protocol allows.
+    #[error("{count} addresses are more than the protocol allows")]
+    TooManyAddresses {
+        /// How many there are.
+        count: usize,
+    },
+    /// An address longer than any network's may be (BIP155); the words are Core's (`netaddress.h`).
+    #[error("Address too long: {length} > 512")]
+    AddressTooLong {
+        /// Its length, bytes.
+        length: u64,
+    },
+    /// An address whose length is not that of its network's (BIP155); the words are Core's (`netaddress.cpp`).
+    #[error("BIP155 {network} address with length {length} (should be {expected})")]
+    AddressLength {
+        /// What the network is called.
+        network: &'static str,
+        /// The length, bytes.
+        length: u64,
+        /// What it would have to be.
+        expected: u64,
+    },
     /// A header in a message with a count of transactions other than 0.
     #[error("transactions are announced after a header")]
     HeaderWithTransactions,

@@ -65,6 +65,21 @@ impl<'a> Reader<'a> {
 
     fn long_compact_size(&mut self, first: u8) -> Result<u64, ParseError> {
         let start = self.position - 1;
+        let value = self.long_number(first)?;
+        if value > COMPACT_SIZE_MAX {
+            return Err(ParseError { offset: start, kind: ParseErrorKind::OversizedCount });
+        }
+        Ok(value)
+    }
+
+    /// A number in the form of a compact size that counts nothing, and so may be anything.
+    pub(crate) fn number(&mut self) -> Result<u64, ParseError> {
+        let first = self.take::<1>()?[0];
+        if first < 253 { Ok(u64::from(first)) } else { self.long_number(first) }
+    }
+
+    fn long_number(&mut self, first: u8) -> Result<u64, ParseError> {
+        let start = self.position - 1;
         let (value, least) = match first {
             253 => (u64::from(u16::from_le_bytes(*self.take()?)), 253),
             254 => (u64::from(u32::from_le_bytes(*self.take()?)), 0x1_0000),
@@ -72,9 +87,6 @@ impl<'a> Reader<'a> {
         };
         if value < least {
             return Err(ParseError { offset: start, kind: ParseErrorKind::NonCanonicalSize });
-        }
-        if value > COMPACT_SIZE_MAX {
-            return Err(ParseError { offset: start, kind: ParseErrorKind::OversizedCount });
         }
         Ok(value)
     }

@@ -1,8 +1,8 @@
 //! Round trips, published messages and hostile bytes for the peer-to-peer protocol.
 
 use assay_wire::p2p::{
-    Command, FrameError, FrameHeader, INVENTORY_MAX, Inventory, InventoryKind, Items, LOCATOR_MAX,
-    Locator, Message, NetAddress, TimedAddress, Version,
+    Command, Endpoint, FrameError, FrameHeader, Host, INVENTORY_MAX, Inventory, InventoryKind,
+    Items, LOCATOR_MAX, Locator, Message, NetAddress, PeerAddress, TimedAddress, Version,
 };
 use assay_wire::{BlockHash, Header, ParseErrorKind};
 use proptest::prelude::*;
@@ -55,6 +55,26 @@ fn any_address() -> impl Strategy<Value = NetAddress> {
     any::<(u64, [u8; 16], u16)>().prop_map(|(services, ip, port)| NetAddress { services, ip, port })
 }
 
+fn any_host() -> impl Strategy<Value = Host> {
+    prop_oneof![
+        any::<[u8; 4]>().prop_map(Host::V4),
+        any::<[u8; 16]>()
+            .prop_map(Host::from_v1)
+            .prop_filter("of IPv6", |host| { !matches!(host, Host::V4(_)) }),
+        any_hash().prop_map(Host::Onion),
+        any_hash().prop_map(Host::I2p),
+        any::<[u8; 16]>().prop_map(Host::Cjdns),
+    ]
+}
+
+fn any_peer() -> impl Strategy<Value = PeerAddress> {
+    (any::<(u32, u64, u16)>(), any_host()).prop_map(|((time, services, port), host)| PeerAddress {
+        time,
+        services,
+        endpoint: Endpoint { host, port },
+    })
+}
+
 fn any_header() -> impl Strategy<Value = Header> {
     (any_hash(), any_hash(), any::<[u32; 4]>()).prop_map(|(prev, merkle_root, numbers)| Header {
         version: numbers[0] as i32,
@@ -72,6 +92,7 @@ proptest! {
         inventory in any_inventory(),
         headers in prop::collection::vec(any_header(), 0..10),
         times in prop::collection::vec((any::<u32>(), any_address()), 0..20),
+        peers in prop::collection::vec(any_peer(), 0..20),
     ) {
         check(&Message::Inv(inventory.as_slice().into()));
         check(&Message::GetData(inventory.as_slice().into()));
@@ -80,6 +101,19 @@ proptest! {
         let addresses: Vec<_> =
             times.into_iter().map(|(time, address)| TimedAddress { time, address }).collect();
         check(&Message::Addr(addresses.as_slice().into()));
+        check(&Message::AddrV2(peers.as_slice().into()));
+    }
+
+    #[test]
+    fn hosts_have_a_text(host in any_host()) {
+        let read = Host::parse(&host.to_string());
+        match host {
+            Host::Internal(_) => prop_assert_eq!(read, None),
+            // Its text does not say which network it is of.
+            Host::Cjdns(ip) => prop_assert_eq!(read, Some(Host::from_v1(ip))),
+            _ => prop_assert_eq!(read, Some(host)),
+        }
+        prop_assert!(!host.is_routable() || host.is_valid());
     }
 
     #[test]
@@ -133,7 +167,8 @@ proptest! {
     }
 }
 
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 21] = [
+    "addrv2",
     "version",
     "verack",
     "ping",

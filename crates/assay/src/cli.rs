@@ -18,7 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::{
     BenchArguments, BenchCommand, BenchCompareArguments, BenchListArguments, BenchMempoolArguments,
-    BenchOneArguments, BenchServeArguments, MeasureArguments,
+    BenchOneArguments, BenchPeersArguments, BenchServeArguments, MeasureArguments,
 };
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
@@ -28,7 +28,7 @@ pub(crate) use load::{
     AttackArgument, LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument,
 };
 pub(crate) use logs::LogsArguments;
-pub(crate) use p2p::{LoadP2pArguments, P2pArguments};
+pub(crate) use p2p::{LoadP2pArguments, P2pArguments, PeerAttackArgument};
 pub(crate) use stats::{SqlArguments, StatsArguments};
 
 /// The version, and what a user of an unusual build must know.

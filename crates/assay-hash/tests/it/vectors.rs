@@ -1,6 +1,6 @@
 //! Published vectors of the single-message functions.
 
-use assay_hash::{TaggedHasher, hash160, ripemd160, sha1, sha256, sha256d, tagged_hash};
+use assay_hash::{TaggedHasher, hash160, ripemd160, sha1, sha3_256, sha256, sha256d, tagged_hash};
 
 use crate::hex;
 
@@ -28,6 +28,29 @@ fn sha256_nist() {
     ];
     for (message, expected) in table {
         check(sha256, message.as_bytes(), expected);
+    }
+}
+
+/// NIST's example values for SHA-3, and lengths around the edge of a block (from CPython's hashlib).
+#[test]
+fn sha3_nist() {
+    let table = [
+        ("", "a7ffc6f8bf1ed76651c14756a061d662f580ff4de43b49fa82d80a4b80f8434a"),
+        ("abc", "3a985da74fe225b2045c172d6bd390bd855f086e3e9d525b46bfe24511431532"),
+        (NIST_448, "41c0dba2a9d6240849100376a8235e2c82e1b9998a999e21db32dd97496d3376"),
+        (NIST_896, "916f6061fe879741ca6469b43971dfdb28b1a32dc36cb3254e812be27aad1d18"),
+    ];
+    for (message, expected) in table {
+        check(sha3_256, message.as_bytes(), expected);
+    }
+    let counting: Vec<u8> = (0..300u32).map(|number| (number % 251) as u8).collect();
+    for (length, expected) in [
+        (135, "fded8fd9d6551c601eeb3b7c6bc5e5cfd8aad1d015b7e9aaa9c9b9475231d5e2"),
+        (136, "cf3ccff92480a29160c2d38317c430e14749bfee1788106957dfe73f8c4930e5"),
+        (137, "ce9d7dc90913ee5d92745019479a5352c6d6279bef18ed07dc0a83ee8084daca"),
+        (300, "4be64d77dff18f218eeb40368f86ed78e6d4f2381c71675ab5ada46aa4fee621"),
+    ] {
+        check(sha3_256, &counting[..length], expected);
     }
 }
 

@@ -18,7 +18,7 @@ mod pass;
 mod protocol;
 mod recorder;
 mod results;
-mod source;
+pub(crate) mod source;
 mod text;
 mod timeline;
 mod tls;

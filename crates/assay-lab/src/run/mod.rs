@@ -37,6 +37,7 @@ use crate::results::{
 use crate::target::{Target, TargetError, Way};
 
 pub use self::one::RunFault;
+pub(crate) use self::prepare::copy as copy_folder;
 
 /// How to run a plan.
 #[derive(Debug, Clone, Default)]

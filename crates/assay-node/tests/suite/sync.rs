@@ -80,6 +80,32 @@ fn a_killed_connection_is_made_again_and_the_sync_goes_on() {
     converge(&mut [&mut miner, &mut other]);
 }
 
+#[test]
+fn who_connects_first_and_has_no_headers_keeps_none_from_us() {
+    let mut miner = serving(50, |_| ());
+    let mut node = serving(0, |_| ());
+    let mut first = Client::serving_blocks(&node);
+    first.expect_past("getheaders");
+    first.send(&Message::Headers([][..].into()));
+    node.call("addnode", &json!([miner.p2p_address().to_string(), "add"]));
+    converge(&mut [&mut miner, &mut node]);
+}
+
+#[test]
+fn who_connects_first_and_is_silent_keeps_no_headers_from_us_for_long() {
+    let mut miner = serving(50, |_| ());
+    let mut node = serving(0, |_| ());
+    let now = 1_700_000_000;
+    node.call("setmocktime", &json!([now]));
+    let mut first = Client::serving_blocks(&node);
+    first.expect_past("getheaders");
+    node.call("addnode", &json!([miner.p2p_address().to_string(), "add"]));
+    wait_for("the second peer", || node.call("getpeerinfo", &json!([]))[1]["pingtime"].is_number());
+    assert_eq!(node.call("getblockcount", &json!([])), 0);
+    node.call("setmocktime", &json!([now + 30]));
+    converge(&mut [&mut miner, &mut node]);
+}
+
 /// A peer with a block whose header is right and whose coinbase pays too much.
 fn liar(node: &Fixture, invalid: &Block) -> Client {
     let mut liar = Client::serving_blocks(node);

@@ -15,12 +15,14 @@
 //! ```
 //!
 //! What follows the known fields of a payload is left alone, as Core does: later versions may add to a message. Deliberately
-//! absent: filters and BIP155 addresses; such messages are [`Message::Other`].
+//! absent: filters; such messages are [`Message::Other`].
 
+mod address;
 mod compact;
 mod frame;
 mod items;
 
+pub use address::{AddressesV2, Endpoint, Host, NetworkKind, PeerAddress};
 pub use compact::{
     BlockTxs, BlockTxsRequest, COMPACT_TXS_MAX, CompactBlock, Prefilled, ShortId, ShortIdKey,
 };
@@ -43,7 +45,7 @@ pub const HEADERS_MAX: usize = 2000;
 pub const INVENTORY_MAX: usize = 50_000;
 /// Hashes in a locator (Core `net_processing.cpp`, `MAX_LOCATOR_SZ`).
 pub const LOCATOR_MAX: usize = 101;
-/// Entries of `addr` (Core `net_processing.cpp`, `MAX_ADDR_TO_SEND`).
+/// Entries of `addr` and `addrv2` (Core `net_processing.cpp`, `MAX_ADDR_TO_SEND`).
 pub const ADDRESSES_MAX: usize = 1000;
 /// Length of a user agent (Core `net.h`, `MAX_SUBVERSION_LENGTH`).
 pub const USER_AGENT_BYTES_MAX: usize = 256;
@@ -126,6 +128,8 @@ pub enum Message<'a> {
     NotFound(Items<'a, Inventory>),
     /// `addr`
     Addr(Items<'a, TimedAddress>),
+    /// `addrv2` (BIP155)
+    AddrV2(AddressesV2<'a>),
     /// `block`: see [`Block::parse`](crate::Block::parse)
     Block(&'a [u8]),
     /// `tx`: see [`Transaction::parse`](crate::Transaction::parse)
@@ -174,7 +178,16 @@ impl<'a> Message<'a> {
             "inv" => Self::Inv(Items::parse(reader, INVENTORY_MAX)?),
             "getdata" => Self::GetData(Items::parse(reader, INVENTORY_MAX)?),
             "notfound" => Self::NotFound(Items::parse(reader, INVENTORY_MAX)?),
-            "addr" => Self::Addr(Items::parse(reader, ADDRESSES_MAX)?),
+            "addr" => {
+                let addresses = Items::parse(reader, usize::MAX)?;
+                let count = addresses.len();
+                if count > ADDRESSES_MAX {
+                    let kind = ParseErrorKind::TooManyAddresses { count };
+                    return Err(ParseError { offset: 0, kind });
+                }
+                Self::Addr(addresses)
+            }
+            "addrv2" => Self::AddrV2(AddressesV2::parse(reader, payload)?),
             "block" => Self::Block(payload),
             "tx" => Self::Tx(payload),
             "cmpctblock" => Self::CompactBlock(payload),
@@ -205,6 +218,7 @@ impl<'a> Message<'a> {
             Self::GetData(_) => "getdata",
             Self::NotFound(_) => "notfound",
             Self::Addr(_) => "addr",
+            Self::AddrV2(_) => "addrv2",
             Self::Block(_) => "block",
             Self::Tx(_) => "tx",
             Self::CompactBlock(_) => "cmpctblock",
@@ -239,6 +253,7 @@ impl<'a> Message<'a> {
             Self::Headers(headers) => headers.encode(out),
             Self::Inv(items) | Self::GetData(items) | Self::NotFound(items) => items.encode(out),
             Self::Addr(addresses) => addresses.encode(out),
+            Self::AddrV2(addresses) => addresses.encode(out),
             Self::Block(payload)
             | Self::Tx(payload)
             | Self::CompactBlock(payload)

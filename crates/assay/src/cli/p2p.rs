@@ -1,8 +1,10 @@
 //! Flags about the peer-to-peer protocol.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use clap::Args;
+use assay_lab::plan::TargetSpec;
+use clap::{Args, ValueEnum};
 
 /// The node's peers.
 #[derive(Debug, Args)]
@@ -26,15 +28,83 @@ pub(crate) struct P2pArguments {
     pub(crate) p2p_peers: usize,
 }
 
-/// Measure how fast a node serves blocks over the peer-to-peer protocol.
+/// How hostile peers misbehave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PeerAttackArgument {
+    /// Two thousand pings a second.
+    Flood,
+    /// A message of 4 MB, byte by byte.
+    SlowLoris,
+    /// Connects and says nothing.
+    HalfOpen,
+    /// Connects and leaves, over and over.
+    Churn,
+    /// Requests blocks and never reads.
+    Deaf,
+    /// Headers without proof of work.
+    Headers,
+    /// Invalid blocks on the tip, with proof of work.
+    Blocks,
+    /// Announces 50,000 unknown transactions a second.
+    Inventories,
+    /// Requests 50,000 unknown blocks a second.
+    Requests,
+    /// Compact blocks whose short names collide.
+    Compact,
+    /// A thousand orphan transactions a second.
+    Orphans,
+    /// Ten thousand addresses a second.
+    Addresses,
+    /// What may be the key of an encrypted connection, then garbage.
+    V2Garbage,
+    /// Announces a block on the tip and withholds it.
+    Withhold,
+    /// Random bytes.
+    Garbage,
+}
+
+/// Measure how fast a node serves blocks over the peer-to-peer protocol, or what hostile peers cost
+/// it.
 ///
 /// Connects as a node would, reads all headers, then requests all blocks in order, over and over,
 /// several in flight, until the time is up. The checksum of every message and the hash of every
 /// block are verified. Exit status 2 when one is wrong or the node disconnects.
+///
+/// With --hostile and an address, hostile peers attack that node (of regtest, on this machine or a
+/// private network) until the time is up; printed is what became of them. With --hostile alone, pairs of runs without and with hostile
+/// peers: a node of its own syncs from two honest peers and relays transactions and blocks to two
+/// others. Time, memory and what became of each attack are printed and written to hostile.json.
+/// Exit status 1 when an honest peer was lost.
 #[derive(Debug, Args)]
 pub(crate) struct LoadP2pArguments {
     /// Address of the node, as HOST:PORT.
-    pub(crate) address: String,
+    #[arg(required_unless_present = "hostile")]
+    pub(crate) address: Option<String>,
+    /// Hostile peers.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) hostile: Option<u16>,
+    /// How the hostile peers misbehave, such as orphans,withhold [default: all ways in equal parts].
+    #[arg(long, value_enum, value_name = "ATTACK", value_delimiter = ',', requires = "hostile")]
+    pub(crate) attacks: Vec<PeerAttackArgument>,
+    /// With --hostile and no address: the node to attack, `assay` or `bitcoind=PATH`.
+    #[arg(long, value_name = "NAME", default_value = "assay", conflicts_with = "address")]
+    pub(crate) target: TargetSpec,
+    /// With --hostile and no address: pairs of runs.
+    #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "address")]
+    pub(crate) pairs: usize,
+    /// With --hostile and no address: blocks that are relayed in each run, each after eight
+    /// transactions.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with = "address")]
+    pub(crate) rounds: u32,
+    /// With --hostile and no address: size of the chain; 1 is that of plan bitcoin-scaling.
+    #[arg(long, value_name = "F", default_value_t = 1.0, conflicts_with = "address")]
+    pub(crate) scale: f64,
+    /// With --hostile: seed of chain and attacks.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// With --hostile and no address: folder for hostile.json, logs, chain and data.
+    #[arg(long, value_name = "DIR", default_value = "results/hostile", conflicts_with = "address")]
+    pub(crate) out: PathBuf,
     /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub(crate) chain: String,

@@ -11,7 +11,7 @@ use assay_lab::load::{
     LoadError, LoadOptions, Mix, run as run_load, run_leaving,
 };
 
-use super::stop_flag;
+use super::{hostile, stop_flag};
 use crate::Outcome;
 use crate::cli::{
     AttackArgument, LoadArguments, LoadCommand, LoadElectrumArguments, LoadP2pArguments,
@@ -30,9 +30,12 @@ pub(crate) fn run(arguments: &LoadArguments) -> anyhow::Result<Outcome> {
 }
 
 fn p2p(arguments: &LoadP2pArguments) -> anyhow::Result<Outcome> {
+    if let Some(peers) = arguments.hostile {
+        return hostile::run(arguments, usize::from(peers));
+    }
     let stop = stop_flag()?;
     let options = P2pOptions {
-        address: arguments.address.clone(),
+        address: arguments.address.clone().unwrap_or_default(),
         chain: arguments.chain.clone(),
         time: arguments.time,
         window: arguments.window,

@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod crash;
 pub(crate) mod electrum;
 pub(crate) mod history;
+mod hostile;
 pub(crate) mod index;
 pub(crate) mod load;
 pub(crate) mod logs;

@@ -29,13 +29,18 @@ impl Shared {
         if !is_behind && self.sync.is_any_bringing() {
             return;
         }
+        let late = if is_behind { table.late_peers(self.now_ms()) } else { Vec::new() };
         let Table { peers, under_way, .. } = &mut *table;
         let Some(state) = peers.get_mut(&peer.id) else { return };
         self.resolve_unknown(peer, state);
         let traits = state.traits;
         let may_ask = traits.serves_blocks && (is_source && !traits.is_limited || !is_behind);
-        let room = UNDER_WAY_MAX.saturating_sub(state.under_way.len());
-        let Some((best, _)) = state.best.filter(|_| may_ask && room > 0) else { return };
+        let most = if state.pace.is_slow { 1 } else { UNDER_WAY_MAX };
+        let room = most.saturating_sub(state.under_way.len());
+        let is_late = late.contains(&peer.id);
+        let Some((best, _)) = state.best.filter(|_| may_ask && room > 0 && !is_late) else {
+            return;
+        };
         if !self.serves_witnesses_where_needed(state) {
             return;
         }
@@ -46,7 +51,11 @@ impl Shared {
             window: WINDOW,
             depth_max: traits.is_limited.then_some(LIMITED_DEPTH),
         };
-        let plan = self.engine.plan_fetch(&wish, |hash| under_way.contains(hash));
+        // What only late peers were asked for is asked of this one, too.
+        let is_waited_for = |peer_asked: u64| peer_asked == peer.id || !late.contains(&peer_asked);
+        let plan = self.engine.plan_fetch(&wish, |hash| {
+            under_way.asked(hash).iter().any(|asked| is_waited_for(asked.peer))
+        });
         state.last_common = plan.last_common;
         let is_idle = state.under_way.is_empty();
         if !plan.blocks.is_empty() {
@@ -97,8 +106,8 @@ impl Shared {
         if self.encoding == Encoding::Segwit && !state.traits.serves_witnesses {
             return Err(FetchError::WithoutWitness);
         }
-        // Whoever else was asked need not send it.
-        table.arrived(&block.hash, self.now_ms());
+        // Other peers that were asked need not send it.
+        table.forget_block(&block.hash, self.now_ms());
         let wanted = Wanted { hash: block.hash, height: block.height };
         self.request(&peer, &mut table, &[wanted], false);
         Ok(())
@@ -178,7 +187,7 @@ impl Shared {
             // Not before it is archived: another peer would be asked for it.
             let mut table = self.sync.lock();
             match &taken {
-                Taken::Kept(_) | Taken::Passed(_) => table.arrived(hash, self.now_ms()),
+                Taken::Kept(_) | Taken::Passed(_) => table.arrived(hash, peer.id, self.now_ms()),
                 _ => table.forget_asked(hash, peer.id, self.now_ms()),
             }
         }

@@ -13,16 +13,19 @@ impl Shared {
     /// Begins to ask a peer for headers, if it is the one to ask.
     pub(super) fn start_headers(&self, peer: &Peer) {
         let mut table = self.sync.lock();
-        let started = table.peers.values().filter(|state| state.has_started).count();
+        let now_ms = self.now_ms();
+        let is_first = table.peers.values().all(|state| !state.has_started);
+        let is_free =
+            is_first || !self.sync.is_any_bringing() && table.waits_for_no_headers(now_ms);
         let is_source = table.is_source(peer.id);
         let Some(state) = table.peers.get_mut(&peer.id) else { return };
         if state.has_started || !state.traits.serves_blocks {
             return;
         }
         let best = self.engine.best_header();
-        let now_ms = self.now_ms();
         let is_near = u64::from(best.time) * 1000 + DAY_MS > now_ms;
-        if !(started == 0 && is_source || is_near) {
+        let is_next = is_first && is_source || is_free && state.traits.is_preferred;
+        if !(is_next || is_near) {
             return;
         }
         let locator = self.engine.locator_below_best_header();
@@ -331,11 +334,23 @@ impl super::Table {
         let can_help = state.traits.serves_blocks && !state.traits.is_for_addresses;
         state.traits.is_preferred || can_help && (!is_any_preferred || self.under_way.is_empty())
     }
+
+    /// Whether those who were asked for headers have given what they have, or take long: a peer that we chose is asked next.
+    /// Core waits 15 minutes for the first one, which may be anybody who connected to us.
+    fn waits_for_no_headers(&self, now_ms: u64) -> bool {
+        let is_late = |asked: u64| now_ms >= asked + HEADERS_SLOW_MS;
+        self.peers
+            .values()
+            .filter(|state| state.has_started)
+            .all(|state| state.asked_headers_ms.is_none_or(is_late))
+    }
 }
 
 pub(super) const DAY_MS: u64 = 24 * 3_600_000;
 const SPACING_MS: u64 = 600_000;
 /// Core `net_processing.cpp`, `HEADERS_DOWNLOAD_TIMEOUT_BASE`; a millisecond more per header.
 const HEADERS_PATIENCE_MS: u64 = 15 * 60_000;
+/// An answer takes so long where a peer has none, or keeps it.
+const HEADERS_SLOW_MS: u64 = 20_000;
 /// Core `net_processing.cpp`, `HEADERS_RESPONSE_TIME`.
 const HEADERS_RESPONSE_MS: u64 = 2 * 60_000;

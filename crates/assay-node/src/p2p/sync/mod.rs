@@ -11,6 +11,7 @@ mod compact;
 mod connector;
 mod faults;
 mod headers;
+mod late;
 mod presync;
 mod under_way;
 
@@ -23,6 +24,7 @@ use assay_wire::BlockHash;
 pub(crate) use self::blocks::FetchError;
 pub(super) use self::connector::{Connector, run as connect_blocks};
 pub(super) use self::faults::log_malformed;
+use self::late::Pace;
 use self::presync::Presync;
 use self::under_way::UnderWay;
 use super::peers::{Connection, Peer};
@@ -76,6 +78,7 @@ struct PeerSync {
     under_way: VecDeque<BlockHash>,
     /// When the first of them became the first, milliseconds by the node's clock.
     downloading_since_ms: u64,
+    pace: Pace,
     /// Since when it alone keeps others waiting.
     stalling_since_ms: Option<u64>,
     has_started: bool,

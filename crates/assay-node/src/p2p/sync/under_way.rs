@@ -95,8 +95,25 @@ impl Table {
         }
     }
 
-    /// A block has come: nobody need send it any more.
-    pub(super) fn arrived(&mut self, block: &BlockHash, now_ms: u64) {
+    /// A block has come from `bringer`: no other peer need send it any more.
+    pub(super) fn arrived(&mut self, block: &BlockHash, bringer: u64, now_ms: u64) {
+        let late = self.late_peers(now_ms);
+        let peers: Vec<u64> = self.under_way.asked(block).iter().map(|asked| asked.peer).collect();
+        for peer in peers {
+            if let Some(state) = self.peers.get_mut(&peer) {
+                if peer == bringer {
+                    state.pace.is_slow = false;
+                    state.note_block_time(block, now_ms);
+                } else {
+                    state.pace.is_slow |= late.contains(&peer);
+                }
+            }
+            self.forget_asked(block, peer, now_ms);
+        }
+    }
+
+    /// A block is no longer waited for, whatever peers were asked for it.
+    pub(super) fn forget_block(&mut self, block: &BlockHash, now_ms: u64) {
         let peers: Vec<u64> = self.under_way.asked(block).iter().map(|asked| asked.peer).collect();
         for peer in peers {
             self.forget_asked(block, peer, now_ms);

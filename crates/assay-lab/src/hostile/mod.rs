@@ -1,0 +1,303 @@
+//! Hostile peers, and what they cost the honest ones.
+//!
+//! A run has five nodes: two that have the chain, the target, and two that know the target alone. The target syncs from the
+//! first two; then these get new transactions and blocks, and what is measured is when the last two have them. Every pair of
+//! runs has one without and one with hostile peers, which connect to the target before it begins to sync. Nodes, hostile
+//! peers and this program share the machine's cores, so what the hostile peers themselves need counts against the target.
+
+mod attack;
+mod report;
+mod swarm;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use assay_report::atomic_file;
+use assay_report::stats::median;
+use serde::Deserialize;
+
+use self::attack::Tip;
+use self::swarm::Swarm;
+use crate::machine;
+use crate::network::wire::{self, GENESIS};
+use crate::network::{ASK_PAUSE, NetworkError, NetworkOptions, Node, Setup, generate, renew};
+use crate::progress::{Event, Reporter};
+use crate::run::copy_folder;
+use crate::target::Target;
+
+pub use self::attack::Attack;
+pub use self::report::{HostileReport, RunReport, attack_table};
+pub use self::swarm::AttackReport;
+
+/// Transactions before each block.
+const TXS_PER_ROUND: u32 = 8;
+const COINBASE_MATURITY: u32 = 100;
+/// Fee of a transaction, far above what any node asks for.
+const FEE_BTC: f64 = 0.0001;
+/// How long the hostile peers have before the target syncs.
+const HEAD_START: Duration = Duration::from_secs(2);
+/// Longest sync, and longest way of a block or transaction.
+const SYNC_TIMEOUT: Duration = Duration::from_mins(20);
+const RELAY_TIMEOUT: Duration = Duration::from_mins(3);
+
+/// How to run it.
+#[derive(Debug, Clone)]
+pub struct HostileOptions {
+    /// Programs, chain and folder.
+    pub network: NetworkOptions,
+    /// Hostile peers.
+    pub peers: usize,
+    /// What they do, in equal parts; not empty.
+    pub attacks: Vec<Attack>,
+    /// Pairs of runs, without and with them; at least one.
+    pub pairs: usize,
+    /// Rounds of transactions and a block in each run; at least one.
+    pub rounds: u32,
+    /// Seed of what they send.
+    pub seed: u64,
+}
+
+#[derive(Deserialize)]
+struct PeerInfo {
+    subver: String,
+}
+
+/// Attacks a running node for a while and says what became of the peers. It must be one of regtest; the peers build on its
+/// genesis block.
+pub fn attack(
+    address: SocketAddr,
+    (peers, attacks): (usize, &[Attack]),
+    time: Duration,
+    seed: u64,
+    stop: &AtomicBool,
+) -> Vec<AttackReport> {
+    let tip = Tip { hash: GENESIS, time: 1_296_688_602 + 600 };
+    let swarm = Swarm::start(address, (peers, attacks), tip, seed);
+    let started = Instant::now();
+    while started.elapsed() < time && !stop.load(Ordering::Relaxed) {
+        thread::sleep(Duration::from_millis(20));
+    }
+    swarm.finish()
+}
+
+/// Runs the pairs.
+///
+/// # Errors
+/// When something cannot be written, forged or started, or a node does not get what the honest peers have.
+pub fn run(
+    options: &HostileOptions,
+    reporter: &dyn Reporter,
+) -> Result<HostileReport, NetworkError> {
+    let setup = Setup::make(&options.network, reporter)?;
+    let experiment = Experiment { options, setup: &setup, reporter };
+    let out_dir = &options.network.out_dir;
+    let filled = out_dir.join("filled");
+    setup.fill(&filled, experiment.generated(), reporter)?.stop()?;
+    let mut report = HostileReport::blank(options, &setup, &machine::record(out_dir));
+    for pair in 0..options.pairs {
+        // Every other pair begins with the hostile peers.
+        for is_hostile in [pair % 2 == 1, pair % 2 == 0] {
+            let peers = format!("{} hostile peers", options.peers);
+            let what = if is_hostile { peers.as_str() } else { "quiet" };
+            let (number, of) = (report.runs.len() + 1, 2 * options.pairs);
+            reporter.event(&Event::NetworkRun { number, of, what });
+            report.runs.push(experiment.run(&filled, pair, is_hostile)?);
+        }
+    }
+    reporter.event(&Event::NetworkFinished);
+    report.write(out_dir)?;
+    Ok(report)
+}
+
+/// What all runs have in common.
+struct Experiment<'a> {
+    options: &'a HostileOptions,
+    setup: &'a Setup<'a>,
+    reporter: &'a dyn Reporter,
+}
+
+/// The nodes of a run.
+struct Nodes {
+    sources: [Node; 2],
+    target: Node,
+    observers: [Node; 2],
+}
+
+impl Experiment<'_> {
+    /// Blocks that are generated on top of the forged ones: with today's time, and one coinbase to spend for each transaction.
+    fn generated(&self) -> u32 {
+        COINBASE_MATURITY + self.options.rounds * TXS_PER_ROUND
+    }
+
+    fn run(&self, filled: &Path, pair: usize, is_hostile: bool) -> Result<RunReport, NetworkError> {
+        let work = self.options.network.out_dir.join("work");
+        renew(&work)?;
+        let nodes = self.start(filled, &work)?;
+        let tip = nodes.sources[0].tip()?;
+        let swarm = is_hostile.then(|| {
+            let seed = self.options.seed.wrapping_add(pair as u64);
+            let who = (self.options.peers, self.options.attacks.as_slice());
+            Swarm::start(
+                nodes.target.p2p,
+                who,
+                Tip { hash: GENESIS, time: machine::clock::now_s() },
+                seed,
+            )
+        });
+        thread::sleep(HEAD_START);
+        let before = nodes.target.look();
+        let started = Instant::now();
+        for source in &nodes.sources {
+            nodes.target.connect(source.p2p)?;
+        }
+        let sync = nodes.target.wait_for_tip(&tip, started, SYNC_TIMEOUT)?;
+        let cpu_s =
+            nodes.target.look().cpu_s.zip(before.cpu_s).map(|(after, before)| after - before);
+        let mut run =
+            RunReport { pair, is_hostile, sync_s: sync.as_secs_f64(), ..RunReport::default() };
+        run.sync_cpu_s = cpu_s;
+        for observer in &nodes.observers {
+            observer.wait_for_tip(&tip, started, SYNC_TIMEOUT)?;
+        }
+        run.followed_s = started.elapsed().as_secs_f64();
+        for round in 0..self.options.rounds {
+            if self.reporter.wants_stop() {
+                return Err(NetworkError::Interrupted);
+            }
+            self.reporter.event(&Event::RelayRound { number: round + 1, of: self.options.rounds });
+            self.relay(&nodes, round, swarm.as_ref(), &mut run)?;
+        }
+        let peers: Vec<PeerInfo> = nodes.target.call("getpeerinfo", "[]")?;
+        run.honest_connected = peers.iter().filter(|peer| !peer.subver.contains("hostile")).count();
+        run.honest_connected -= peers.iter().filter(|peer| peer.subver.is_empty()).count();
+        run.memory_peak_bytes = nodes.target.look().rss_peak_bytes;
+        run.attacks = swarm.map(Swarm::finish).unwrap_or_default();
+        let Nodes { sources, target, observers } = nodes;
+        target.stop()?;
+        sources.into_iter().chain(observers).try_for_each(Node::stop)?;
+        renew(&work)?;
+        Ok(run)
+    }
+
+    fn start(&self, filled: &Path, work: &Path) -> Result<Nodes, NetworkError> {
+        let start = |target: &Target, name: &str, is_filled: bool| {
+            let folder = work.join(name);
+            if is_filled {
+                copy_folder(filled, &folder)?;
+            } else {
+                atomic_file::create_folder(&folder)?;
+            }
+            self.setup.launcher.start(target, &folder, name)
+        };
+        let sources = [
+            start(&self.setup.ours, "source-1", true)?,
+            start(&self.setup.ours, "source-2", true)?,
+        ];
+        let target = start(&self.setup.target, "target", false)?;
+        let observers = [
+            start(&self.setup.ours, "observer-1", false)?,
+            start(&self.setup.ours, "observer-2", false)?,
+        ];
+        for observer in &observers {
+            observer.connect(target.p2p)?;
+        }
+        Ok(Nodes { sources, target, observers })
+    }
+
+    /// Some transactions, then a block: each from the first source through the target to the first observer.
+    fn relay(
+        &self,
+        nodes: &Nodes,
+        round: u32,
+        swarm: Option<&Swarm>,
+        run: &mut RunReport,
+    ) -> Result<(), NetworkError> {
+        let [source, _] = &nodes.sources;
+        let [observer, _] = &nodes.observers;
+        let mut waiting = Vec::new();
+        // The oldest first; every round has added a block.
+        let deepest = self.generated() + round - round * TXS_PER_ROUND - 1;
+        for index in 0..TXS_PER_ROUND {
+            waiting.push(spend(source, deepest - index)?);
+        }
+        let started = Instant::now();
+        while !waiting.is_empty() {
+            let pool: Vec<String> = observer.call("getrawmempool", "[]")?;
+            let took = started.elapsed();
+            waiting.retain(|txid| {
+                let is_there = pool.contains(txid);
+                run.tx_relay_s.extend(is_there.then_some(took.as_secs_f64()));
+                !is_there
+            });
+            if took > RELAY_TIMEOUT {
+                let (missing, seconds) = (waiting.len(), RELAY_TIMEOUT.as_secs());
+                return Err(NetworkError::NoTransactions { missing, seconds });
+            }
+            thread::sleep(ASK_PAUSE);
+        }
+        let started = Instant::now();
+        generate(source, 1)?;
+        let tip = source.tip()?;
+        let took = observer.wait_for_tip(&tip, started, RELAY_TIMEOUT)?;
+        run.block_relay_s.push(took.as_secs_f64());
+        for node in [&nodes.target, &nodes.observers[1], &nodes.sources[1]] {
+            node.wait_for_tip(&tip, started, RELAY_TIMEOUT)?;
+        }
+        if let (Some(swarm), Some(hash)) = (swarm, wire_hash(&tip)) {
+            swarm.show_tip(Tip { hash, time: machine::clock::now_s() });
+        }
+        Ok(())
+    }
+}
+
+/// Spends the coinbase so many blocks below the tip; gives the name of the transaction.
+fn spend(node: &Node, depth: u32) -> Result<String, NetworkError> {
+    let tip: u32 = node.call("getblockcount", "[]")?;
+    let height = tip.saturating_sub(depth);
+    let hash: String = node.call("getblockhash", &format!("[{height}]"))?;
+    let block: serde_json::Value = node.call("getblock", &format!(r#"["{hash}",2]"#))?;
+    let (txid, value) = (&block["tx"][0]["txid"], block["tx"][0]["vout"][0]["value"].as_f64());
+    let value = value.unwrap_or_default() - FEE_BTC;
+    let address = r#""bcrt1qft5p2uhsdcdc3l2ua4ap5qqfg4pjaqlp250x7us7a8qqhrxrxfsqseac85""#;
+    let params = format!(r#"[[{{"txid":{txid},"vout":0}}],[{{{address}:{value:.8}}}]]"#);
+    let raw: String = node.call("createrawtransaction", &params)?;
+    node.call("sendrawtransaction", &format!(r#"["{}"]"#, with_witness(&raw)))
+}
+
+/// Adds the witness of the only input: the script `OP_1` (BIP144).
+fn with_witness(raw: &str) -> String {
+    let (version, rest) = raw.split_at(8);
+    let (body, lock_time) = rest.split_at(rest.len() - 8);
+    format!("{version}0001{body}010151{lock_time}")
+}
+
+fn wire_hash(hex: &str) -> Option<wire::Hash> {
+    let mut hash = [0; 32];
+    faster_hex::hex_decode(hex.as_bytes(), &mut hash).ok()?;
+    hash.reverse();
+    Some(hash)
+}
+
+/// The middle of some values; nothing for none.
+fn middle(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { median(values) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_witness_goes_before_the_lock_time() {
+        assert_eq!(with_witness("0200000001aa00000000"), "020000000001aa01015100000000");
+    }
+
+    #[test]
+    fn the_genesis_block_is_that_of_regtest() {
+        let hex = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
+        assert_eq!(wire_hash(hex), Some(GENESIS));
+    }
+}

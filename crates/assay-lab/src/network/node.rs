@@ -1,0 +1,122 @@
+//! The nodes of the experiment, ours and others, and what is asked of them.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+
+use super::NetworkError;
+use crate::plan::TargetsPlan;
+use crate::process::rpc::Client;
+use crate::process::sample::{Look, look};
+use crate::process::{Ports, Process};
+use crate::target::{Family, Target};
+
+/// Time between two questions.
+pub(crate) const ASK_PAUSE: Duration = Duration::from_millis(5);
+/// Longest wait until a node takes connections of peers.
+const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How nodes are started.
+pub(crate) struct Launcher<'a> {
+    pub(crate) plan: &'a TargetsPlan,
+    pub(crate) chain: String,
+    pub(crate) logs: PathBuf,
+}
+
+/// A running node that takes peers.
+pub(crate) struct Node {
+    process: Process,
+    client: Client,
+    pub(crate) p2p: SocketAddr,
+}
+
+impl Launcher<'_> {
+    /// Starts `target` over `datadir`; `name` is that of its log.
+    pub(crate) fn start(
+        &self,
+        target: &Target,
+        datadir: &Path,
+        name: &str,
+    ) -> Result<Node, NetworkError> {
+        let ports = Ports::free()?;
+        let mut launch = target.launch(&self.chain, datadir, &ports, self.plan);
+        let p2p = format!("127.0.0.1:{}", ports.p2p);
+        let flags = match target.family {
+            Family::Assay => ["--p2p".to_owned(), p2p],
+            _ => ["-listen=1".to_owned(), format!("-bind={p2p}")],
+        };
+        launch.args.extend(flags.map(Into::into));
+        let log = self.logs.join(format!("{name}.log"));
+        let mut process = Process::start(launch, ports.rpc, &log)?;
+        let (cookie, _) = process.wait_answer(ASK_PAUSE)?;
+        let client = process.client(&cookie);
+        let p2p = SocketAddr::from((Ipv4Addr::LOCALHOST, ports.p2p));
+        let started = Instant::now();
+        while TcpStream::connect(p2p).is_err() && started.elapsed() < PEERS_TIMEOUT {
+            thread::sleep(ASK_PAUSE);
+        }
+        Ok(Node { process, client, p2p })
+    }
+}
+
+impl Node {
+    pub(crate) fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &str,
+    ) -> Result<T, NetworkError> {
+        Ok(self.client.call(method, params)?)
+    }
+
+    pub(crate) fn post(&self, method: &str, body: &[u8]) -> Result<Vec<u8>, NetworkError> {
+        Ok(self.client.post(method, body, None)?)
+    }
+
+    /// Connects to a node and stays connected.
+    pub(crate) fn connect(&self, other: SocketAddr) -> Result<(), NetworkError> {
+        self.call("addnode", &format!(r#"["{other}","add"]"#))
+    }
+
+    /// Connects to a node once, as to one that it chose by itself: nodes are patient with those that their users name.
+    pub(crate) fn choose(&self, other: SocketAddr) -> Result<(), NetworkError> {
+        let params = format!(r#"["{other}","outbound-full-relay",false]"#);
+        self.call::<serde_json::Value>("addconnection", &params).map(drop)
+    }
+
+    pub(crate) fn tip(&self) -> Result<String, NetworkError> {
+        self.call("getbestblockhash", "[]")
+    }
+
+    /// Waits until its tip is `tip`; gives how long that took from `since`.
+    pub(crate) fn wait_for_tip(
+        &self,
+        tip: &str,
+        since: Instant,
+        patience: Duration,
+    ) -> Result<Duration, NetworkError> {
+        loop {
+            let found = self.tip()?;
+            if found == tip {
+                return Ok(since.elapsed());
+            }
+            if since.elapsed() > patience {
+                let seconds = patience.as_secs();
+                return Err(NetworkError::NoTip { expected: tip.to_owned(), found, seconds });
+            }
+            thread::sleep(ASK_PAUSE);
+        }
+    }
+
+    /// What the system says about the process.
+    pub(crate) fn look(&self) -> Look {
+        look(self.process.pid())
+    }
+
+    pub(crate) fn stop(self) -> Result<(), NetworkError> {
+        self.process.stop(&self.client)?;
+        Ok(())
+    }
+}

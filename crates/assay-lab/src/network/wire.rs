@@ -1,0 +1,293 @@
+//! Messages of the peer-to-peer protocol on regtest, as bytes: what hostile and false peers send. No code of the node is used.
+
+use assay_report::stats::random::SplitMix64;
+use sha2::{Digest as _, Sha256};
+
+/// Magic of regtest (Core `kernel/chainparams.cpp`).
+const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
+/// Protocol version that the hostile peers claim.
+const VERSION: i32 = 70016;
+/// `NODE_NETWORK` and `NODE_WITNESS`: a peer that others would sync from.
+const SERVICES: u64 = 1 | 8;
+/// Inventory types (BIP144, BIP152).
+pub(crate) const INV_TX: u32 = 1;
+pub(crate) const INV_WITNESS_BLOCK: u32 = 0x4000_0002;
+/// The easiest target, of regtest.
+const BITS: u32 = 0x207f_ffff;
+/// A hash as it goes over the wire.
+pub(crate) type Hash = [u8; 32];
+/// Length of a header.
+pub(crate) const HEADER_BYTES: usize = 80;
+/// A header as it goes over the wire.
+pub(crate) type RawHeader = [u8; HEADER_BYTES];
+/// Length of what is before every payload: magic, name, length and checksum.
+pub(crate) const HEAD_BYTES: usize = 24;
+/// Longest payload (Core `net.h`, `MAX_PROTOCOL_MESSAGE_LENGTH`).
+const PAYLOAD_BYTES_MAX: usize = 4_000_000;
+
+/// Hash of regtest's genesis block.
+pub(crate) const GENESIS: Hash = [
+    0x06, 0x22, 0x6e, 0x46, 0x11, 0x1a, 0x0b, 0x59, 0xca, 0xaf, 0x12, 0x60, 0x43, 0xeb, 0x5b, 0xbf,
+    0x28, 0xc3, 0x4f, 0x3a, 0x5e, 0x33, 0x2a, 0x1f, 0xc7, 0xb2, 0xb7, 0x3c, 0xf1, 0x88, 0x91, 0x0f,
+];
+
+pub(crate) fn double_sha256(bytes: &[u8]) -> Hash {
+    Sha256::digest(Sha256::digest(bytes)).into()
+}
+
+/// Appends a message.
+pub(crate) fn put(out: &mut Vec<u8>, command: &str, payload: &[u8]) {
+    put_head(out, command, payload.len(), payload);
+    out.extend_from_slice(payload);
+}
+
+/// Appends the head of a message that claims `length` bytes, with the checksum of `payload`.
+pub(crate) fn put_head(out: &mut Vec<u8>, command: &str, length: usize, payload: &[u8]) {
+    let mut name = [0; 12];
+    name[..command.len()].copy_from_slice(command.as_bytes());
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&name);
+    out.extend_from_slice(&(length as u32).to_le_bytes());
+    out.extend_from_slice(&double_sha256(payload)[..4]);
+}
+
+/// Appends what opens a connection; the other side's half is not waited for.
+pub(crate) fn put_handshake(out: &mut Vec<u8>, nonce: u64) {
+    let mut version = Vec::with_capacity(100);
+    version.extend_from_slice(&VERSION.to_le_bytes());
+    version.extend_from_slice(&SERVICES.to_le_bytes());
+    version.extend_from_slice(&0_u64.to_le_bytes());
+    version.extend_from_slice(&[0; 52]);
+    version.extend_from_slice(&nonce.to_le_bytes());
+    let agent = b"/hostile:0.1/";
+    version.push(agent.len() as u8);
+    version.extend_from_slice(agent);
+    version.extend_from_slice(&0_u32.to_le_bytes());
+    version.push(1);
+    put(out, "version", &version);
+    put(out, "verack", &[]);
+}
+
+/// Name and length of the payload that follows; `None` where it is no message of regtest.
+pub(crate) fn read_head(head: &[u8; HEAD_BYTES]) -> Option<(String, usize)> {
+    let (magic, rest) = head.split_first_chunk::<4>()?;
+    let (name, rest) = rest.split_first_chunk::<12>()?;
+    let length = u32::from_le_bytes(*rest.first_chunk()?) as usize;
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    let name = String::from_utf8(name[..end].to_vec()).ok()?;
+    (*magic == MAGIC && length <= PAYLOAD_BYTES_MAX).then_some((name, length))
+}
+
+/// The payload of a message of headers, up to as many as one holds.
+pub(crate) fn headers_payload(headers: &[RawHeader]) -> Vec<u8> {
+    let headers = &headers[..headers.len().min(HEADERS_MAX)];
+    let mut list = Vec::with_capacity(headers.len() * (HEADER_BYTES + 1) + 3);
+    put_count(&mut list, headers.len());
+    for header in headers {
+        list.extend_from_slice(header);
+        list.push(0);
+    }
+    list
+}
+
+/// Appends a length as Bitcoin writes it.
+pub(crate) fn put_count(out: &mut Vec<u8>, count: usize) {
+    match count {
+        0..=0xfc => out.push(count as u8),
+        0xfd..=0xffff => {
+            out.push(0xfd);
+            out.extend_from_slice(&(count as u16).to_le_bytes());
+        }
+        _ => {
+            out.push(0xfe);
+            out.extend_from_slice(&(count as u32).to_le_bytes());
+        }
+    }
+}
+
+pub(crate) fn random_hash(random: &mut SplitMix64) -> Hash {
+    let mut hash = [0; 32];
+    for word in hash.chunks_exact_mut(8) {
+        word.copy_from_slice(&random.next().to_le_bytes());
+    }
+    hash
+}
+
+/// A list of so many hashes that nobody knows, for `inv` and `getdata`.
+pub(crate) fn unknown_inventory(kind: u32, count: usize, random: &mut SplitMix64) -> Vec<u8> {
+    let mut list = Vec::with_capacity(count * 36 + 5);
+    put_count(&mut list, count);
+    for _ in 0..count {
+        list.extend_from_slice(&kind.to_le_bytes());
+        list.extend_from_slice(&random_hash(random));
+    }
+    list
+}
+
+/// A header; with enough work for regtest if `is_mined`, without it otherwise.
+pub(crate) fn header(prev: &Hash, merkle_root: &Hash, time: u32, is_mined: bool) -> RawHeader {
+    let mut header = [0; HEADER_BYTES];
+    header[..4].copy_from_slice(&0x2000_0000_u32.to_le_bytes());
+    header[4..36].copy_from_slice(prev);
+    header[36..68].copy_from_slice(merkle_root);
+    header[68..72].copy_from_slice(&time.to_le_bytes());
+    header[72..76].copy_from_slice(&BITS.to_le_bytes());
+    for nonce in 0_u32.. {
+        header[76..].copy_from_slice(&nonce.to_le_bytes());
+        // The target leaves the highest bit alone.
+        if (double_sha256(&header)[31] < 0x80) == is_mined {
+            break;
+        }
+    }
+    header
+}
+
+/// A transaction that spends an output nobody knows, and pays to anyone.
+pub(crate) fn orphan(random: &mut SplitMix64) -> Vec<u8> {
+    let mut tx = Vec::with_capacity(100);
+    tx.extend_from_slice(&2_u32.to_le_bytes());
+    tx.push(1);
+    tx.extend_from_slice(&random_hash(random));
+    tx.extend_from_slice(&[0; 4]);
+    tx.push(0);
+    tx.extend_from_slice(&u32::MAX.to_le_bytes());
+    tx.push(1);
+    tx.extend_from_slice(&100_000_u64.to_le_bytes());
+    // A witness program of version 0.
+    tx.extend_from_slice(&[22, 0, 20]);
+    tx.extend_from_slice(&random_hash(random)[..20]);
+    tx.extend_from_slice(&[0; 4]);
+    tx
+}
+
+/// A block of one transaction that is no coinbase, with a Merkle root that fits.
+pub(crate) fn invalid_block(prev: &Hash, time: u32, random: &mut SplitMix64) -> Vec<u8> {
+    let tx = orphan(random);
+    let mut block = header(prev, &double_sha256(&tx), time, true).to_vec();
+    block.push(1);
+    block.extend_from_slice(&tx);
+    block
+}
+
+/// When a header says it was made, seconds since 1970.
+pub(crate) fn time_of(header: &RawHeader) -> u32 {
+    u32::from_le_bytes([header[68], header[69], header[70], header[71]])
+}
+
+/// A block of a coinbase alone that pays so many satoshi to anyone.
+pub(crate) fn coinbase_block(prev: &Hash, height: u32, time: u32, amount: u64) -> Vec<u8> {
+    let mut tx = Vec::with_capacity(100);
+    tx.extend_from_slice(&2_u32.to_le_bytes());
+    tx.push(1);
+    tx.extend_from_slice(&[0; 32]);
+    tx.extend_from_slice(&u32::MAX.to_le_bytes());
+    // The height as a number of four bytes' room (BIP34), then a byte that no rule asks for.
+    let number = script_number(height);
+    tx.push(number.len() as u8 + 2);
+    tx.push(number.len() as u8);
+    tx.extend_from_slice(&number);
+    tx.push(0);
+    tx.extend_from_slice(&u32::MAX.to_le_bytes());
+    tx.push(1);
+    tx.extend_from_slice(&amount.to_le_bytes());
+    // OP_TRUE
+    tx.extend_from_slice(&[1, 0x51]);
+    tx.extend_from_slice(&[0; 4]);
+    let mut block = header(prev, &double_sha256(&tx), time, true).to_vec();
+    block.push(1);
+    block.extend_from_slice(&tx);
+    block
+}
+
+/// A number above 16 as scripts hold it, shortest form.
+fn script_number(value: u32) -> Vec<u8> {
+    let mut bytes: Vec<u8> = value.to_le_bytes().to_vec();
+    while bytes.last() == Some(&0) {
+        bytes.pop();
+    }
+    if bytes.last().is_some_and(|byte| byte & 0x80 != 0) {
+        bytes.push(0);
+    }
+    bytes
+}
+
+/// A compact block (BIP152) with enough work, all of whose short names are the same one.
+pub(crate) fn colliding_compact_block(
+    prev: &Hash,
+    time: u32,
+    count: usize,
+    random: &mut SplitMix64,
+) -> Vec<u8> {
+    let mut block = header(prev, &random_hash(random), time, true).to_vec();
+    block.extend_from_slice(&random.next().to_le_bytes());
+    put_count(&mut block, count);
+    for _ in 0..count {
+        block.extend_from_slice(&[1, 2, 3, 4, 5, 6]);
+    }
+    block.push(1);
+    block.push(0);
+    block.extend_from_slice(&orphan(random));
+    block
+}
+
+/// A list of IPv4 addresses that lead nowhere.
+pub(crate) fn addresses(count: usize, time: u32, random: &mut SplitMix64) -> Vec<u8> {
+    let mut list = Vec::with_capacity(count * 30 + 3);
+    put_count(&mut list, count);
+    for _ in 0..count {
+        list.extend_from_slice(&time.to_le_bytes());
+        list.extend_from_slice(&SERVICES.to_le_bytes());
+        list.extend_from_slice(&[0; 10]);
+        list.extend_from_slice(&[0xff; 2]);
+        let address = random.next().to_le_bytes();
+        // 11.0.0.0/8 to 99.0.0.0/8: nothing there is local.
+        list.extend_from_slice(&[11 + address[0] % 89, address[1], address[2], address[3]]);
+        list.extend_from_slice(&8333_u16.to_be_bytes());
+    }
+    list
+}
+
+/// Most headers of a message (Core `net_processing.cpp`, `MAX_HEADERS_RESULTS`).
+pub(crate) const HEADERS_MAX: usize = 2_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heights_are_numbers_of_scripts() {
+        for (height, expected) in
+            [(17, vec![17]), (127, vec![127]), (128, vec![128, 0]), (400, vec![0x90, 1])]
+        {
+            assert_eq!(script_number(height), expected);
+        }
+    }
+
+    #[test]
+    fn a_head_is_read_back() {
+        let mut out = Vec::new();
+        put_head(&mut out, "getdata", 37, &[]);
+        let head = out.first_chunk().unwrap();
+        assert_eq!(read_head(head), Some(("getdata".to_owned(), 37)));
+        assert_eq!(read_head(&[7; HEAD_BYTES]), None);
+    }
+
+    #[test]
+    fn headers_have_work_or_not() {
+        for (is_mined, expected) in [(true, true), (false, false)] {
+            let header = header(&GENESIS, &[7; 32], 1, is_mined);
+            assert_eq!(double_sha256(&header)[31] < 0x80, expected);
+        }
+    }
+
+    #[test]
+    fn messages_are_framed() {
+        let mut out = Vec::new();
+        put(&mut out, "verack", &[]);
+        // Known from any capture: the checksum of nothing.
+        assert_eq!(
+            faster_hex::hex_string(&out),
+            "fabfb5da76657261636b000000000000000000005df6e0e2"
+        );
+    }
+}
