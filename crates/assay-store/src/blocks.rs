@@ -225,7 +225,8 @@ impl BlockStore {
             bytes: AtomicU64::new(0),
             handles: Mutex::default(),
         };
-        if had_removals {
+        // While files are read again, those that no record names are still to come.
+        if had_removals && rule == TailRule::Cut {
             store.remove_leftovers(&mut found, known)?;
         }
         let mut numbers: BTreeSet<u32> = known.blocks.keys().copied().collect();

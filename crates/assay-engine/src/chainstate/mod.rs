@@ -45,6 +45,8 @@ pub(crate) struct State {
     pub(crate) flushes: FlushPolicy,
     /// Blocks that wait to be connected.
     pub(crate) ready: Ready,
+    /// Whether the block files are being read again: until that is done, what they hold is not known, and none is removed.
+    pub(crate) is_importing: bool,
     /// Bytes of block and undo files when it was last looked at whether any have to go.
     pub(crate) pruned_at_bytes: u64,
     /// Why scripts were verified the last time; `None` at first.

@@ -31,6 +31,9 @@ impl Chainstate {
     /// Whether so much was written since the last look that files may have to go.
     pub(crate) fn is_pruning_due(&self, state: &State) -> bool {
         let Some(Pruning::Automatic { bytes_max }) = self.config.prune else { return false };
+        if state.is_importing {
+            return false;
+        }
         let bytes = self.blocks.bytes();
         // Core looks whenever it has extended a file by a chunk.
         let chunk_bytes = CHUNK_BYTES.min(self.config.block_file_bytes_max / 4);
@@ -94,6 +97,9 @@ impl Chainstate {
         let Some(height_max) = tip_height.checked_sub(self.config.prune_keeps) else {
             return Ok(0);
         };
+        if state.is_importing {
+            return Ok(0);
+        }
         let removal = self.plan_removal(&state.tree, height_max, is_enough);
         if removal.blocks.is_empty() {
             return Ok(0);

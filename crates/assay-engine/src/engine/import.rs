@@ -59,6 +59,8 @@ impl Engine {
             Err(error) => return Err(error.into()),
         };
         if imported.is_whole {
+            // What is old may go from now on.
+            self.lock_tree().is_importing = false;
             self.flush()?;
             assay_store::end_reindex(dir).map_err(ImportError::Mark)?;
             tracing::info!("Reindexing finished");

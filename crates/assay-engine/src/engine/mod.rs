@@ -147,6 +147,7 @@ impl Engine {
                 coinbases: CoinbaseLog::default(),
                 flushes: FlushPolicy::new(Some(config.flush_interval)),
                 ready: Ready::default(),
+                is_importing: store.recovery.is_reindexing,
                 pruned_at_bytes: 0,
                 verify_cause: None,
                 way: None,

@@ -177,6 +177,7 @@ const TIP_RESULT: &str = "\
   \"height\" : n       (numeric) Its height
 }";
 
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
 pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let params = &node.rpc.params;
     let tip = node.engine.tip();

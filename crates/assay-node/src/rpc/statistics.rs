@@ -377,7 +377,13 @@ fn verify(node: &Node<'_>, level: i32, count: i32) -> bool {
             return false;
         }
         let Some(hash) = node.engine.block_hash_at(height) else { continue };
-        let Ok(Some(raw)) = node.engine.read_block(&hash) else { return false };
+        let Ok(raw) = node.engine.read_block(&hash) else { return false };
+        let Some(raw) = raw else {
+            tracing::info!(
+                "Block verification stopping at height {height} (no data): it was pruned"
+            );
+            return false;
+        };
         let Ok(block) = Block::parse(raw, node.rpc.params.encoding) else { return false };
         if level >= 1 {
             let txids: Vec<_> = block.txs().map(|tx| tx.txid()).collect();

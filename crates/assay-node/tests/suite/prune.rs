@@ -126,6 +126,34 @@ fn a_node_that_is_to_keep_all_blocks_does_not_start_without_some() {
 }
 
 #[test]
+fn an_index_that_is_built_again_leaves_out_what_cannot_be_connected() {
+    let mut f = with_blocks(400);
+    let pruned = f.call("pruneblockchain", &json!([400])).as_u64().unwrap();
+    let first = f.dir.path().join("regtest/blocks/blk00000.dat");
+    let second = first.with_file_name("blk00001.dat");
+    assert!(pruned > 20 && !first.exists());
+    let mut f = f.restart(|config| {
+        pruning(config);
+        config.reindex = true;
+    });
+    // What is above the removed blocks is of no use before they come again.
+    assert_eq!(f.call("getblockcount", &json!([])), 0);
+    assert!(first.exists() && !second.exists(), "it begins with the genesis block");
+    for height in 1..=350 {
+        let raw = hex_string(f.blocks[height].bytes());
+        assert_eq!(f.call("submitblock", &json!([raw])), Value::Null);
+    }
+    assert_eq!(prune_height(&mut f), 0);
+    // With all files there, a reindex keeps them.
+    let mut f = f.restart(|config| {
+        pruning(config);
+        config.reindex = true;
+    });
+    assert_eq!(f.call("getblockcount", &json!([])), 350);
+    assert_eq!(prune_height(&mut f), 0);
+}
+
+#[test]
 fn a_node_that_keeps_all_blocks_removes_none() {
     let mut f = Fixture::new();
     let text = "Cannot prune blocks because node is not in prune mode.";

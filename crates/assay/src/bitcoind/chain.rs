@@ -89,7 +89,7 @@ fn with_height(params: ChainParams, text: &str) -> anyhow::Result<ChainParams> {
         bail!("Invalid format ({text}) {FORM}");
     };
     let number = height.parse::<i32>().ok().filter(|number| (0..i32::MAX).contains(number));
-    let Some(number) = number else { bail!("Invalid height value ({height}) {FORM}") };
+    let Some(number) = number else { bail!("Invalid height value ({text}) {FORM}") };
     let changed = params.with_activation_height(name, number.unsigned_abs());
     changed.ok_or_else(|| anyhow!("Invalid name ({text}) {FORM}"))
 }

@@ -170,14 +170,16 @@ fn prune(settings: &Settings, config: &NodeConfig) -> anyhow::Result<Option<Prun
     if mib != 0 && config.rebuild_coins {
         bail!("Prune mode is incompatible with -reindex-chainstate. Use full -reindex instead.");
     }
-    Ok(match mib {
+    let Ok(count) = u64::try_from(mib) else {
+        bail!("Prune cannot be configured with a negative value.");
+    };
+    Ok(match count {
         0 => None,
         1 => Some(Pruning::Manual),
-        ..0 => bail!("Prune cannot be configured with a negative value."),
-        ..PRUNE_MIB_MIN => bail!(
+        2..PRUNE_MIB_MIN => bail!(
             "Prune configured below the minimum of {PRUNE_MIB_MIN} MiB.  Please use a higher number."
         ),
-        mib => Some(Pruning::Automatic { bytes_max: not_negative(mib).saturating_mul(1 << 20) }),
+        count => Some(Pruning::Automatic { bytes_max: count.saturating_mul(1 << 20) }),
     })
 }
 
@@ -525,7 +527,7 @@ const FAST_PRUNE_BYTES: u64 = 64 << 10;
 /// Core's `nPruneAfterHeight` then (`kernel/chainparams.cpp`).
 const FAST_PRUNE_HEIGHT: u32 = 100;
 /// Core's `MIN_DISK_SPACE_FOR_BLOCK_FILES` (`validation.h`).
-const PRUNE_MIB_MIN: i64 = 550;
+const PRUNE_MIB_MIN: u64 = 550;
 /// Core's `MAX_BODY_SIZE` (`httpserver.h`).
 const BODY_BYTES_MAX: usize = 32 << 20;
 const THREADS_MAX: usize = 1024;

@@ -106,8 +106,8 @@ impl Shared {
         if self.encoding == Encoding::Segwit && !state.traits.serves_witnesses {
             return Err(FetchError::WithoutWitness);
         }
-        // Whoever else was asked need not send it.
-        table.forget_asked_of_all(&block.hash, self.now_ms());
+        // Other peers that were asked need not send it.
+        table.forget_block(&block.hash, self.now_ms());
         let wanted = Wanted { hash: block.hash, height: block.height };
         self.request(&peer, &mut table, &[wanted], false);
         Ok(())

@@ -95,8 +95,8 @@ impl Table {
         }
     }
 
-    /// No peer need send a block any more.
-    pub(super) fn forget_asked_of_all(&mut self, block: &BlockHash, now_ms: u64) {
+    /// A block is no longer waited for, whatever peers were asked for it.
+    pub(super) fn forget_block(&mut self, block: &BlockHash, now_ms: u64) {
         let peers: Vec<u64> = self.under_way.asked(block).iter().map(|asked| asked.peer).collect();
         for peer in peers {
             self.forget_asked(block, peer, now_ms);
@@ -115,7 +115,7 @@ impl Table {
                 state.pace.is_slow |= late.contains(&asked.peer);
             }
         }
-        self.forget_asked_of_all(block, now_ms);
+        self.forget_block(block, now_ms);
     }
 
     /// A peer has gone: others are asked for what it was asked for.
