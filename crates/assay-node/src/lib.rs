@@ -28,6 +28,7 @@ mod node;
 mod notify;
 mod p2p;
 mod rpc;
+mod zmq;
 
 pub use config::{IndexOptions, NodeConfig, Notify, RpcConfig, UnknownChain};
 pub use electrum::EngineChain;
@@ -39,3 +40,4 @@ pub use p2p::{P2pConfig, P2pTimeouts};
 pub use rpc::fuzzing;
 /// How important a line of the log is.
 pub use tracing::level_filters::LevelFilter as LogLevel;
+pub use zmq::{HIGH_WATER_MARK_DEFAULT, Publication, Topic};

@@ -7,7 +7,7 @@ use super::{Job, Rpc};
 use super::{
     bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees, generate,
     index, logging, mempool, mempool_file, mining, network, orphans, packages, peers, proof, raw,
-    relatives, scan, sign_raw, statistics, submit, template, testing, transactions,
+    relatives, scan, sign_raw, statistics, submit, template, testing, transactions, zmq,
 };
 use crate::jsonrpc::RpcError;
 
@@ -188,6 +188,7 @@ impl Kind {
 }
 
 const METHODS: &[&Method] = &[
+    &zmq::GETZMQNOTIFICATIONS,
     &chain::GETBESTBLOCKHASH,
     &chain::GETBLOCKCHAININFO,
     &chain::GETBLOCKCOUNT,
