@@ -53,6 +53,11 @@ impl CoinbaseLog {
         }
     }
 
+    /// A coinbase is not known: it counts as repeated, so that all outputs are looked for.
+    pub(crate) fn note_gap(&mut self) {
+        self.is_repeated = true;
+    }
+
     /// Forgets the coinbase of a block that was disconnected.
     pub(crate) fn disconnect(&mut self, txid: &Txid) {
         self.seen.remove(txid);

@@ -30,6 +30,12 @@ pub struct Config {
     pub cache_bytes_max: usize,
     /// Longest time between two flushes while blocks come in: it bounds what a restart after a crash has to connect again.
     pub flush_interval: Duration,
+    /// Whether old blocks are removed (Core's `-prune`).
+    pub prune: Option<Pruning>,
+    /// Blocks below the tip that are kept then: how far back a reorganisation can go (Core's `MIN_BLOCKS_TO_KEEP`).
+    pub prune_keeps: u32,
+    /// Height up to which none are (Core's `nPruneAfterHeight`).
+    pub prune_after_height: u32,
     /// Length that a block or undo file does not exceed, unless a single record does; at most 2^32 - 1.
     pub block_file_bytes_max: u64,
     /// Threads that read coins from disk at once, of those a block spends; at least 1.
@@ -79,6 +85,18 @@ pub struct Config {
     /// Whether [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. Reading it again is up to the owner of the
     /// engine: [`Engine::load_mempool`](crate::Engine::load_mempool).
     pub persist_mempool: bool,
+}
+
+/// When old blocks are removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pruning {
+    /// When [`Engine::prune_to`](crate::Engine::prune_to) asks for it.
+    Manual,
+    /// Also when block and undo files take more than so much.
+    Automatic {
+        /// Bytes.
+        bytes_max: u64,
+    },
 }
 
 /// What transactions must look like to be relayed (Core `kernel/mempool_options.h`).
@@ -161,6 +179,9 @@ impl Config {
             tip_age_max_s: TIP_AGE_MAX_S,
             cache_bytes_max: default_cache_bytes(),
             flush_interval: ENGINE_INTERVAL,
+            prune: None,
+            prune_keeps: 288,
+            prune_after_height: if params.name == "main" { 100_000 } else { 1000 },
             block_file_bytes_max: 128 << 20,
             read_threads: READ_THREADS,
             threads: std::thread::available_parallelism().map_or(1, usize::from),

@@ -94,6 +94,11 @@ pub enum OpenError {
          correct"
     )]
     FromTheFuture,
+    /// Blocks were removed, and the node is to keep all from now on.
+    #[error(
+        "You need to rebuild the database using -reindex to go back to unpruned mode.  This will redownload the entire blockchain"
+    )]
+    Pruned,
     /// What was archived could not be connected.
     #[error("cannot connect what is archived: {0}")]
     Engine(#[from] EngineError),
@@ -125,6 +130,12 @@ pub enum ControlError {
         /// The block that was named.
         hash: BlockHash,
     },
+    /// A block that would have to be disconnected was removed.
+    #[error("the active block at height {height} was pruned and cannot be disconnected")]
+    Pruned {
+        /// Height of the highest one.
+        height: u32,
+    },
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -152,6 +163,7 @@ impl OpenError {
             Self::Store(assay_store::OpenError::Layout(_))
             | Self::WitnessUnchecked { .. }
             | Self::FromTheFuture
+            | Self::Pruned
             | Self::Threads(_) => None,
         }
     }

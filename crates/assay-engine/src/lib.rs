@@ -61,7 +61,7 @@ pub use budget::default_cache_bytes;
 pub use chainstate::{TrialChecks, TrialError};
 pub use checker::ImmediateChecker;
 pub use clock::{Clock, iso_time};
-pub use config::{Config, MiningConfig, Policy};
+pub use config::{Config, MiningConfig, Policy, Pruning};
 pub use deferred::{
     Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
     Schnorr, backend_name, default_script_batch,

@@ -184,6 +184,8 @@ pub struct BlockEntry {
     pub median_time: u32,
     /// Whether the block itself is stored.
     pub has_data: bool,
+    /// Whether it was stored and was removed because it is old.
+    pub is_pruned: bool,
     /// Serialised length, 0 when it is not stored.
     pub size: u32,
 }

@@ -28,6 +28,8 @@ pub mod hostile;
 pub mod load;
 pub mod logs;
 pub mod machine;
+pub mod network;
+pub mod peers;
 pub mod plan;
 pub mod process;
 pub mod progress;

@@ -141,26 +141,24 @@ pub enum Event<'a> {
     },
     /// The last kill is done.
     KillsFinished,
-    /// A run without or with hostile peers begins.
-    HostileRun {
+    /// A run of several nodes begins, with a sync.
+    NetworkRun {
         /// Its number, from 1.
         number: usize,
         /// How many there are.
         of: usize,
-        /// Hostile peers; none in a quiet run.
-        peers: usize,
+        /// Who the peers are.
+        what: &'a str,
     },
-    /// The target syncs, from the honest peers.
-    HostileSync,
     /// Transactions and a block are sent through the target.
-    HostileRound {
+    RelayRound {
         /// The number of the block, from 1.
         number: u32,
         /// How many there will be.
         of: u32,
     },
-    /// The last of these runs is done.
-    HostileFinished,
+    /// The last run of several nodes is done.
+    NetworkFinished,
     /// The report is written.
     ReportWritten {
         /// Where.
@@ -341,17 +339,12 @@ impl Reporter for Terminal {
                     self.say(&format!("  {number} of {of} kills"));
                 }
             }
-            Event::KillsFinished | Event::HostileFinished => self.clear(),
-            Event::HostileRun { number, of, peers: 0 } => {
-                self.say(&format!("run {number}/{of}: quiet"));
-                self.spin("starting five nodes".to_owned());
+            Event::KillsFinished | Event::NetworkFinished => self.clear(),
+            Event::NetworkRun { number, of, what } => {
+                self.say(&format!("run {number}/{of}: {what}"));
+                self.spin("the target syncs".to_owned());
             }
-            Event::HostileRun { number, of, peers } => {
-                self.say(&format!("run {number}/{of}: {peers} hostile peers"));
-                self.spin("starting five nodes".to_owned());
-            }
-            Event::HostileSync => self.spin("the target syncs".to_owned()),
-            Event::HostileRound { number, of } => {
+            Event::RelayRound { number, of } => {
                 self.spin(format!("transactions and block {number} of {of} on their way"));
             }
             Event::ReportWritten { dir } => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_electrum::index::{IndexConfig, Scope};
-use assay_engine::{Clock, MiningConfig, Policy};
+use assay_engine::{Clock, MiningConfig, Policy, Pruning};
 
 use crate::http::{Limits, RpcAuth, Subnet, Whitelist};
 use crate::log::LogConfig;
@@ -30,6 +30,10 @@ pub struct NodeConfig {
     pub tip_age_max_s: Option<u64>,
     /// Length that block and undo files do not exceed, bytes; `None` for the engine's default.
     pub block_file_bytes_max: Option<u64>,
+    /// Whether old blocks are removed (Core's `-prune`); not with an index, which needs them all.
+    pub prune: Option<Pruning>,
+    /// Height up to which none are; `None` for the chain's.
+    pub prune_after_height: Option<u32>,
     /// Whether to build the coins again from the archived blocks.
     pub rebuild_coins: bool,
     /// Whether to begin with the block files alone, and to build index and coins from them again.
@@ -169,6 +173,8 @@ impl NodeConfig {
             notify: Notify::default(),
             tip_age_max_s: None,
             block_file_bytes_max: None,
+            prune: None,
+            prune_after_height: None,
             cache_bytes_max: None,
             threads: None,
             mempool_bytes_max: None,
@@ -214,6 +220,8 @@ impl NodeConfig {
         if let Some(bytes) = self.block_file_bytes_max {
             config.block_file_bytes_max = bytes;
         }
+        config.prune = self.prune;
+        config.prune_after_height = self.prune_after_height.unwrap_or(config.prune_after_height);
         if let Some(bytes) = self.cache_bytes_max {
             config.cache_bytes_max = bytes;
         }

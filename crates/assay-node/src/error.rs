@@ -8,10 +8,14 @@ use assay_engine::{EngineError, ImportError, LayoutError, OpenError};
 
 use crate::http::{AuthError, BindError};
 use crate::log::LogError;
+use crate::p2p::AddressFileError;
 
 /// Why a node could not start, or did not stop cleanly.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
+    /// Old blocks are to be removed, and an index is to be kept, which needs them all.
+    #[error("an index needs all blocks: it cannot be kept where old ones are removed (prune)")]
+    PruneWithIndex,
     /// The chain's folder cannot be made.
     #[error("cannot make the folder {}: {source}", path.display())]
     Folder {
@@ -70,6 +74,9 @@ pub enum NodeError {
         /// What the system said.
         source: io::Error,
     },
+    /// The addresses of peers cannot be read.
+    #[error(transparent)]
+    Addresses(#[from] AddressFileError),
     /// The credentials cannot be set up.
     #[error(transparent)]
     Auth(#[from] AuthError),

@@ -30,12 +30,14 @@ mod p2p;
 mod rpc;
 mod zmq;
 
+/// Networks of peers.
+pub use assay_wire::p2p::NetworkKind;
 pub use config::{IndexOptions, NodeConfig, Notify, RpcConfig, UnknownChain};
 pub use electrum::EngineChain;
 pub use error::NodeError;
 pub use log::{ALL as LOG_ALL, CATEGORIES as LOG_CATEGORIES, LogConfig, LogError, LogLine};
 pub use node::{Node, StopHandle, run};
-pub use p2p::{P2pConfig, P2pTimeouts};
+pub use p2p::{AddressFileError, P2pConfig, P2pTimeouts};
 #[cfg(fuzzing)]
 pub use rpc::fuzzing;
 /// How important a line of the log is.

@@ -94,6 +94,9 @@ impl Node {
     fn open(config: &NodeConfig) -> Result<Self, NodeError> {
         let dir = config.chain_dir();
         refuse_exposure(&config.rpc)?;
+        if config.prune.is_some() && (config.index.is_some() || config.tx_index) {
+            return Err(NodeError::PruneWithIndex);
+        }
         config.p2p.as_ref().map(p2p::refuse_exposure).transpose()?;
         let folder = |source| NodeError::Folder { path: dir.clone(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(folder)?;

@@ -4,9 +4,12 @@
 //! and is kept in the block index; bytes that no position names are not data. Layouts and the durability contract:
 //! `docs/formats.md`.
 
+mod removal;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use assay_hash::Sha256;
@@ -14,6 +17,7 @@ use assay_wire::BlockHash;
 
 use crate::defect::{Point, point};
 use crate::io::{Io, IoFile};
+pub use removal::FileLengths;
 
 /// Where a raw block lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +135,8 @@ pub struct BlockStore {
     magic: [u8; 4],
     file_bytes_max: u64,
     writer: Mutex<Writer>,
+    /// Bytes of all files.
+    bytes: AtomicU64,
     handles: Mutex<HashMap<FileId, Arc<dyn IoFile>>>,
 }
 
@@ -163,6 +169,8 @@ struct Writer {
     /// Files written since the last sync, and whether one of them is new.
     dirty: BTreeSet<FileId>,
     names_dirty: bool,
+    /// Bytes of each file.
+    lengths: BTreeMap<FileId, u64>,
 }
 
 /// Where the data known to the block index end, per file.
@@ -189,7 +197,8 @@ pub(crate) struct Tails {
 }
 
 impl BlockStore {
-    /// Opens the files in `dir`, finds whole frames after `known`, and cuts what follows the last of them.
+    /// Opens the files in `dir`, finds whole frames after `known`, and cuts what follows the last of them. Where blocks were
+    /// removed, files that hold nothing any more go first.
     pub(crate) fn open(
         io: Arc<dyn Io>,
         dir: &Path,
@@ -197,26 +206,33 @@ impl BlockStore {
         file_bytes_max: u64,
         known: &KnownEnds,
         rule: TailRule,
+        had_removals: bool,
     ) -> Result<(Self, Tails), BlockFileError> {
         if file_bytes_max > FILE_BYTES_LIMIT {
             return Err(BlockFileError::FileLimit { bytes: file_bytes_max });
         }
         let failed = |source| BlockFileError::Io { path: dir.to_path_buf(), source };
         io.create_dir_all(dir).map_err(failed)?;
-        let mut numbers: BTreeSet<u32> = known.blocks.keys().copied().collect();
-        for name in io.list(dir).map_err(failed)? {
-            if let Some(FileId::Block(number)) = FileId::parse(&name) {
-                numbers.insert(number);
-            }
-        }
+        let names = io.list(dir).map_err(failed)?;
+        let mut found: BTreeSet<FileId> =
+            names.iter().filter_map(|name| FileId::parse(name)).collect();
         let store = Self {
             io,
             dir: dir.to_path_buf(),
             magic,
             file_bytes_max,
             writer: Mutex::default(),
+            bytes: AtomicU64::new(0),
             handles: Mutex::default(),
         };
+        if had_removals {
+            store.remove_leftovers(&mut found, known)?;
+        }
+        let mut numbers: BTreeSet<u32> = known.blocks.keys().copied().collect();
+        numbers.extend(found.iter().filter_map(|id| match id {
+            FileId::Block(number) => Some(*number),
+            FileId::Undo(_) => None,
+        }));
         let mut tails = Tails::default();
         // Undo data after those that the index knows cannot be reached any more, and are overwritten.
         let (undo_file, undo_end) = known.undo.last_key_value().map_or((0, 0), |(a, b)| (*a, *b));
@@ -234,6 +250,12 @@ impl BlockStore {
         {
             store.cut(FileId::Block(last), writer.end)?;
         }
+        for id in found {
+            let file = store.handle(id, false)?;
+            let bytes = file.size().map_err(|source| store.io_error(id, source))?;
+            writer.lengths.insert(id, bytes);
+        }
+        store.bytes.store(writer.lengths.values().sum(), Ordering::Relaxed);
         *store.writer() = writer;
         Ok((store, tails))
     }
@@ -321,7 +343,16 @@ impl BlockStore {
         }
         point(Point::BlockAppended);
         writer.end = start + record_bytes;
+        self.note_length(&mut writer, id, start + record_bytes);
         Ok(BlockPos { file: writer.file, offset, size, crc })
+    }
+
+    /// A record was written up to `end`.
+    fn note_length(&self, writer: &mut Writer, id: FileId, end: u64) {
+        let length = writer.lengths.entry(id).or_default();
+        let grown = end.saturating_sub(*length);
+        *length += grown;
+        self.bytes.fetch_add(grown, Ordering::Relaxed);
     }
 
     /// Where a record of this length goes: behind `end` of a file, or to the beginning of the next one.
@@ -419,6 +450,7 @@ impl BlockStore {
         }
         let pos = UndoPos { file, offset, size };
         writer.undo_end = pos.end();
+        self.note_length(&mut writer, id, pos.end());
         Ok(pos)
     }
 
@@ -484,20 +516,6 @@ impl BlockStore {
             self.io.sync_dir(&self.dir).map_err(failed)?;
         }
         Ok(())
-    }
-
-    /// Total length of the block and undo files.
-    ///
-    /// # Errors
-    /// An I/O error.
-    pub fn disk_bytes(&self) -> Result<u64, BlockFileError> {
-        let failed = |source| BlockFileError::Io { path: self.dir.clone(), source };
-        let mut total = 0;
-        for name in self.io.list(&self.dir).map_err(failed)? {
-            let Some(id) = FileId::parse(&name) else { continue };
-            total += self.handle(id, false)?.size().map_err(|source| self.io_error(id, source))?;
-        }
-        Ok(total)
     }
 
     /// Checks the framing at `offset - 8` and returns `length` bytes from `offset`.

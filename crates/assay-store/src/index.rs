@@ -33,6 +33,8 @@ pub struct BlockRecord {
     pub block: Option<BlockPos>,
     /// Where its undo data lie, if it was ever connected.
     pub undo: Option<UndoPos>,
+    /// Whether block and undo data were removed at some time because they are old. The block may be there again.
+    pub was_pruned: bool,
 }
 
 /// Why the block index could not be read or written.
@@ -338,7 +340,11 @@ fn encode_records(records: &[BlockRecord]) -> Vec<u8> {
         }
         out.extend_from_slice(&record.chain_tx_count.to_le_bytes());
         out.extend_from_slice(&record.sequence.to_le_bytes());
-        out.push(u8::from(record.block.is_some()) | u8::from(record.undo.is_some()) << 1);
+        out.push(
+            u8::from(record.block.is_some())
+                | u8::from(record.undo.is_some()) << 1
+                | u8::from(record.was_pruned) << 2,
+        );
         let block = record.block.map_or([0; 4], |pos| [pos.file, pos.offset, pos.size, pos.crc]);
         let undo = record.undo.map_or([0; 3], |pos| [pos.file, pos.offset, pos.size]);
         for word in block.into_iter().chain(undo) {
@@ -372,6 +378,7 @@ fn decode_record(bytes: &[u8; RECORD_BYTES]) -> BlockRecord {
         sequence: u64_at(100),
         block: (has & 1 != 0).then_some(block),
         undo: (has & 2 != 0).then_some(undo),
+        was_pruned: has & 4 != 0,
     }
 }
 

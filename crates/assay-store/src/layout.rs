@@ -1,5 +1,6 @@
 //! Names of a store's folders. They are Bitcoin Core's, whose tools and tests look for them; earlier versions had others.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -153,7 +154,11 @@ fn refuse_foreign(path: &Path) -> Result<(), LayoutError> {
 ///
 /// A crash leaves one of two marks: with the first everything is removed again, with the second it has been. So half an index
 /// is never taken for a whole one.
-pub(crate) fn begin_reindex(dir: &Path, is_wanted: bool) -> Result<bool, LayoutError> {
+pub(crate) fn begin_reindex(
+    dir: &Path,
+    is_wanted: bool,
+    removes_gapped: bool,
+) -> Result<bool, LayoutError> {
     let (begun, going) = (dir.join(REINDEX_BEGUN), dir.join(REINDEXING));
     let blocks = dir.join(BLOCKS_DIR);
     let failed = |path: &Path| {
@@ -175,12 +180,33 @@ pub(crate) fn begin_reindex(dir: &Path, is_wanted: bool) -> Result<bool, LayoutE
                 remove_if_there(&path, |path| fs::remove_file(path))?;
             }
         }
+        if removes_gapped {
+            remove_gapped(&blocks)?;
+        }
         // Both names are in one folder, so their order on disk is kept by syncing it in between.
         sync_name(&RealIo, &begun).map_err(failed(&begun))?;
         fs::rename(&begun, &going).map_err(failed(&begun))?;
         sync_name(&RealIo, &going).map_err(failed(&going))?;
     }
     Ok(going.exists())
+}
+
+/// Removes the block files above the first number that is missing.
+fn remove_gapped(blocks: &Path) -> Result<(), LayoutError> {
+    let failed = |source| LayoutError::Reindex { path: blocks.to_owned(), source };
+    let mut numbers = BTreeSet::new();
+    for entry in fs::read_dir(blocks).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let digits = name.to_str().and_then(|name| name.strip_prefix("blk")?.strip_suffix(".dat"));
+        numbers.extend(digits.and_then(|digits| digits.parse::<u32>().ok()));
+    }
+    for (expected, number) in (0..).zip(&numbers) {
+        if expected != *number {
+            let path = blocks.join(format!("blk{number:05}.dat"));
+            remove_if_there(&path, |path| fs::remove_file(path))?;
+        }
+    }
+    Ok(())
 }
 
 /// Notes that the block files have been read; what they hold must be synced.

@@ -52,7 +52,7 @@ pub use block_files::{
     BlockFile, BlockFiles, BlockFilesError, BlockPlace, Finding, RecordRules, Search, StrayBytes,
     StrayKind, XorKey,
 };
-pub use blocks::{BlockFileError, BlockPos, BlockStore, UndoPos};
+pub use blocks::{BlockFileError, BlockPos, BlockStore, FileLengths, UndoPos};
 pub use codec::{CodecError, CoinRef};
 pub use coins::{
     Cached, CoinError, CoinKey, CoinSnapshot, CoinStore, CoinTier, CoinUsage, FjallTier,

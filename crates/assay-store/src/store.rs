@@ -28,6 +28,9 @@ pub struct StoreConfig {
     pub discard_coins: bool,
     /// Whether to begin with the block files alone: without index, coins and undo data.
     pub reindex: bool,
+    /// Whether then to remove block files after a gap in their numbers: old blocks are not kept, so what follows cannot be
+    /// connected before it is fetched again (Core `node/blockstorage.cpp`, `CleanupBlockRevFiles`).
+    pub reindex_removes_gapped: bool,
 }
 
 impl StoreConfig {
@@ -41,6 +44,7 @@ impl StoreConfig {
             block_file_bytes_max: 128 << 20,
             discard_coins: false,
             reindex: false,
+            reindex_removes_gapped: false,
         }
     }
 
@@ -136,7 +140,8 @@ impl Store {
             .map_err(|source| BlockFileError::Io { path: config.dir.clone(), source })?;
         layout::prepare(&config.dir)?;
         layout::discard_coins(&config.dir, config.discard_coins)?;
-        let is_reindexing = layout::begin_reindex(&config.dir, config.reindex)?;
+        let is_reindexing =
+            layout::begin_reindex(&config.dir, config.reindex, config.reindex_removes_gapped)?;
         // Before anything else: the tier locks its directory, which keeps a second process off the other files too.
         let tier = FjallTier::open(&coins_dir, config.tier_cache_bytes)?;
         Self::open_parts(config, &io, Box::new(tier), is_reindexing)
@@ -179,6 +184,7 @@ impl Store {
             config.block_file_bytes_max,
             &loaded.known_ends(),
             if is_reindexing { TailRule::Keep } else { TailRule::Cut },
+            loaded.records.iter().any(|record| record.was_pruned),
         )?;
         // The folders may be new.
         for path in [&config.dir.join(INDEX_DIR), &config.dir.join(BLOCKS_DIR), &config.dir] {

@@ -88,6 +88,7 @@ fn run(io: &SimIo, tier: &MemTier, progress: &mut Progress) -> Result<(), Stoppe
             sequence: height.into(),
             block: Some(block),
             undo: Some(undo),
+            was_pruned: false,
         };
         twice(|| store.index.put(std::slice::from_ref(&record)))?;
         progress.acknowledged = height;
@@ -292,6 +293,7 @@ fn index_groups_are_whole_or_absent() {
         sequence: 1,
         block: None,
         undo: None,
+        was_pruned: false,
     };
     let path = Path::new("/store/blocks/index/index.log");
     let group = |from: u32, status| (from..from + 3).map(|h| record(h, status)).collect::<Vec<_>>();
@@ -334,6 +336,7 @@ fn a_stale_index_is_rewritten() {
         sequence: 1,
         block: None,
         undo: None,
+        was_pruned: false,
     };
     for status in 0..11_000 {
         store.index.put(&[record(status)]).expect("there is room");

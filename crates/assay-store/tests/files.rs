@@ -31,6 +31,7 @@ fn archive(blocks: &BlockStore, n: u32) -> BlockRecord {
         sequence: n.into(),
         block: Some(block),
         undo: Some(undo),
+        was_pruned: false,
     }
 }
 
@@ -79,7 +80,7 @@ fn a_store_is_found_again_and_its_files_have_cores_framing() {
     }
     assert!(files > 3);
     assert_eq!(read_back, (0..30).map(raw).collect::<Vec<_>>());
-    let on_disk = store.blocks.disk_bytes().expect("no I/O error");
+    let on_disk = store.blocks.bytes();
     assert_eq!(on_disk, (0..30u64).map(|n| 1008 + n + 8 + 9 + 32).sum::<u64>());
 }
 
@@ -157,6 +158,7 @@ fn undo_files_rotate_whatever_the_block_file() {
                 sequence: 0,
                 block: None,
                 undo: Some(undo),
+                was_pruned: false,
             };
             store.index.put(std::slice::from_ref(&record)).expect("there is room");
             written.push(record);

@@ -18,7 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::{
     BenchArguments, BenchCommand, BenchCompareArguments, BenchListArguments, BenchMempoolArguments,
-    BenchOneArguments, BenchServeArguments, MeasureArguments,
+    BenchOneArguments, BenchPeersArguments, BenchServeArguments, MeasureArguments,
 };
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,

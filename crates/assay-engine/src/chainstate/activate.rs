@@ -300,7 +300,7 @@ impl Chainstate {
         let mut passed = Vec::new();
         way.pipeline.make_room(|block| passed.push(block));
         self.connect_tips(state, way, judged, passed)?;
-        let is_due = state.flushes.is_due(&mut state.coins);
+        let is_due = state.flushes.is_due(&mut state.coins) || self.is_pruning_due(state);
         if !(is_due || way.pipeline.has_failure()) {
             return Ok(());
         }

@@ -6,6 +6,7 @@
 mod accept;
 mod activate;
 mod assume;
+mod prune;
 mod tip;
 mod validity;
 
@@ -44,6 +45,8 @@ pub(crate) struct State {
     pub(crate) flushes: FlushPolicy,
     /// Blocks that wait to be connected.
     pub(crate) ready: Ready,
+    /// Bytes of block and undo files when it was last looked at whether any have to go.
+    pub(crate) pruned_at_bytes: u64,
     /// Why scripts were verified the last time; `None` at first.
     pub(crate) verify_cause: Option<Cause>,
     /// The way to the best branch, while it is walked: the coins may be ahead of the tip.
@@ -112,7 +115,11 @@ impl Chainstate {
         let last = state.tree.tip_node().height.min(bip34.saturating_sub(1));
         for height in 1..=last {
             let Some(id) = state.tree.active_at(height) else { break };
-            let Some(pos) = state.tree.get(id).block else { continue };
+            let Some(pos) = state.tree.get(id).block else {
+                // It was removed, and may have been repeated.
+                state.coinbases.note_gap();
+                continue;
+            };
             let prefix = self.blocks.read_block_part(pos, 0, pos.size.min(PREFIX_BYTES))?;
             let txid = match assay_wire::first_tx(&prefix, self.params().encoding) {
                 Some(txid) => txid,
@@ -134,7 +141,8 @@ impl Chainstate {
         let stats = state.poison(committed.map_err(EngineError::from))?;
         state.flushes.flushed();
         log::flushed(height, &stats, &state.coins.usage());
-        Ok(())
+        let pruned = self.prune_to_target(state);
+        state.poison(pruned)
     }
 
     /// Marks a block and all that build on it as failed, in memory and in the index.

@@ -27,6 +27,7 @@ impl Engine {
         if id == NodeId::GENESIS {
             return Ok(());
         }
+        check_removable(&state, id)?;
         let outcome = self.invalidate(&mut state, id);
         state.poison(outcome)?;
         self.chain.activate(&mut state, None)?;
@@ -103,13 +104,23 @@ fn find(state: &State, hash: &BlockHash) -> Result<NodeId, ControlError> {
     state.tree.find(hash).ok_or(ControlError::UnknownBlock { hash: *hash })
 }
 
+/// Whether a block and all active ones above it can be disconnected: that takes the blocks and their undo data.
+fn check_removable(state: &State, id: NodeId) -> Result<(), ControlError> {
+    let tree = &state.tree;
+    let height = tree.get(id).height;
+    match tree.prune_height().filter(|pruned| tree.is_active(id) && *pruned >= height) {
+        Some(pruned) => Err(ControlError::Pruned { height: pruned }),
+        None => Ok(()),
+    }
+}
+
 /// Core's `getchaintips`, in its order.
 fn status(node: &Node, is_active: bool) -> ChainTipStatus {
     if is_active {
         ChainTipStatus::Active
     } else if node.is_failed() {
         ChainTipStatus::Invalid
-    } else if !node.is_linked() {
+    } else if !node.is_linked() && !node.is_pruned() {
         ChainTipStatus::HeadersOnly
     } else if node.is_valid() {
         ChainTipStatus::ValidFork

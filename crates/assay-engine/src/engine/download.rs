@@ -58,6 +58,8 @@ pub struct FetchWish {
     pub count: usize,
     /// How far above the lowest missing block to go.
     pub window: u32,
+    /// Blocks from the peer's best one down, that one included, that it is asked for; `None` for all (BIP159).
+    pub depth_max: Option<u32>,
 }
 
 impl Engine {
@@ -128,7 +130,8 @@ impl Engine {
                 if node.is_failed() {
                     return plan;
                 }
-                if node.has_data() {
+                // An active block without data was pruned.
+                if node.has_data() || tree.is_active(id) {
                     if node.is_linked() {
                         plan.last_common = Some(node.hash);
                     }
@@ -137,7 +140,7 @@ impl Engine {
                 } else if node.height > window_end {
                     plan.held_up_by = first_under_way.filter(|_| plan.blocks.is_empty());
                     return plan;
-                } else {
+                } else if wish.depth_max.is_none_or(|max| best_node.height - node.height < max) {
                     plan.blocks.push(Wanted { hash: node.hash, height: node.height });
                     if plan.blocks.len() == wish.count {
                         return plan;
@@ -214,7 +217,7 @@ impl Engine {
     }
 }
 
-fn place(tree: &BlockTree, id: NodeId) -> HeaderPlace {
+pub(super) fn place(tree: &BlockTree, id: NodeId) -> HeaderPlace {
     let node: &Node = tree.get(id);
     HeaderPlace {
         hash: node.hash,

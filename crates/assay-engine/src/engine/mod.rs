@@ -9,6 +9,7 @@ mod import;
 mod mempool_file;
 mod mining;
 mod packages;
+mod prune;
 mod query;
 mod relay;
 mod serve;
@@ -25,7 +26,7 @@ use assay_consensus::block::BlockError;
 use assay_consensus::params::ChainParams;
 use assay_store::defect::Whole;
 use assay_store::io::{Io, RealIo};
-use assay_store::{CoinTier, Store, StoreConfig};
+use assay_store::{BlockRecord, CoinTier, Store, StoreConfig};
 use assay_wire::{Block, BlockHash};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -143,6 +144,9 @@ impl Engine {
         let config = Arc::new(config);
         let tree = block_tree(&params, &store)?;
         check_stored(&params, &tree, config.clock.now_s())?;
+        if config.prune.is_none() && tree.had_removals() {
+            return Err(OpenError::Pruned);
+        }
         let news = News::new(tree.tip_facts(), &config);
         let signal = config.is_followed.then(|| Arc::clone(news.signal()));
         let events = news.events().cloned();
@@ -156,6 +160,7 @@ impl Engine {
                 coinbases: CoinbaseLog::default(),
                 flushes: FlushPolicy::new(Some(config.flush_interval)),
                 ready: Ready::default(),
+                pruned_at_bytes: 0,
                 verify_cause: None,
                 way: None,
                 poisoned: None,
@@ -176,9 +181,18 @@ impl Engine {
             last_template: Mutex::default(),
             is_reindexing: store.recovery.is_reindexing,
         };
+        engine.begin_files(&store.records)?;
         engine.recover(&store.recovery.unindexed)?;
         engine.chain.news.download().log_start(&engine.tip(), &params);
         Ok(engine)
+    }
+
+    /// Puts the genesis block first into new block files. Nothing here reads it from there, but other programs look for it.
+    fn begin_files(&self, records: &[BlockRecord]) -> Result<(), EngineError> {
+        if records.is_empty() && self.chain.blocks.bytes() == 0 {
+            self.chain.blocks.append_block(&self.chain.params().genesis_block())?;
+        }
+        Ok(())
     }
 
     /// Brings the coins from where they were last written to where the archived blocks go.
@@ -188,10 +202,16 @@ impl Engine {
         self.chain.rebuild_coinbase_log(&mut state)?;
         let from = state.tree.tip_node().height;
         self.chain.activate(&mut state, None)?;
+        if self.chain.is_pruning_due(&state) {
+            self.chain.flush(&mut state)?;
+        }
         let to = state.tree.tip_node().height;
         drop(state);
         for pos in unindexed {
             let raw = self.chain.blocks.read_block(*pos).map_err(EngineError::from)?;
+            if raw == self.chain.params().genesis_block() {
+                continue;
+            }
             let outcome = self.submit_block(raw);
             tracing::info!("archived block without index record at {pos:?}: {outcome:?}");
         }
@@ -312,6 +332,7 @@ fn block_tree(params: &ChainParams, store: &Store) -> Result<BlockTree, OpenErro
             .ok_or(OpenError::UnknownCoinTip { hash: marker.hash, height: marker.height })?;
         tree.set_active(id);
     }
+    tree.unlink_removed();
     Ok(tree)
 }
 
@@ -338,5 +359,6 @@ fn store_config(config: &Config) -> StoreConfig {
     store.block_file_bytes_max = config.block_file_bytes_max;
     store.discard_coins = config.rebuild_coins;
     store.reindex = config.reindex;
+    store.reindex_removes_gapped = config.prune.is_some();
     store
 }

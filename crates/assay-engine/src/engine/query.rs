@@ -1,14 +1,14 @@
 //! What can be asked of the chain: blocks, coins, figures.
 
 use assay_consensus::params::ChainParams;
-use assay_store::{CoinRef, CoinSnapshot, CoinUsage, decode_undo};
+use assay_store::{BlockFileError, CoinRef, CoinSnapshot, CoinUsage, decode_undo};
 use assay_wire::{Block, BlockHash, Coin, OutPoint, Transaction, Txid};
 
 use super::Engine;
 use crate::error::EngineError;
 use crate::mempool::UNCONFIRMED_HEIGHT;
 use crate::stats::{serialized_hash, snapshot_stats};
-use crate::tree::{BlockTree, NodeId};
+use crate::tree::{BlockTree, Node, NodeId};
 use crate::types::{BlockEntry, Tip, UtxoStats, big_endian};
 
 impl Engine {
@@ -32,11 +32,26 @@ impl Engine {
         if *hash == self.chain.params().genesis_hash {
             return Ok(Some(self.chain.params().genesis_block()));
         }
-        let pos = {
+        self.read_data(hash, |node| node.block, |pos| self.chain.blocks.read_block(pos))
+    }
+
+    /// Reads what `place` says of a block, without the lock; `None` where it is not there, or was removed meanwhile.
+    fn read_data<P: Copy + PartialEq, T>(
+        &self,
+        hash: &BlockHash,
+        place: impl Fn(&Node) -> Option<P>,
+        read: impl FnOnce(P) -> Result<T, BlockFileError>,
+    ) -> Result<Option<T>, EngineError> {
+        let current = || {
             let state = self.lock_tree();
-            state.tree.find(hash).and_then(|id| state.tree.get(id).block)
+            state.tree.find(hash).and_then(|id| place(state.tree.get(id)))
         };
-        pos.map(|pos| self.chain.blocks.read_block(pos).map_err(EngineError::from)).transpose()
+        let Some(pos) = current() else { return Ok(None) };
+        match read(pos) {
+            Ok(read) => Ok(Some(read)),
+            Err(_) if current() != Some(pos) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The coins that a connected block spent, transaction by transaction, without the coinbase.
@@ -44,12 +59,9 @@ impl Engine {
     /// # Errors
     /// When block or undo data cannot be read.
     pub fn read_spent(&self, hash: &BlockHash) -> Result<Option<Vec<Vec<Coin>>>, EngineError> {
-        let pos = {
-            let state = self.lock_tree();
-            state.tree.find(hash).and_then(|id| state.tree.get(id).undo)
+        let (Some(undo), Some(raw)) = (self.read_undo(hash)?, self.read_block(hash)?) else {
+            return Ok(None);
         };
-        let (Some(pos), Some(raw)) = (pos, self.read_block(hash)?) else { return Ok(None) };
-        let undo = self.chain.blocks.read_undo(pos, hash)?;
         let mut coins = decode_undo(&undo)
             .map_err(|source| EngineError::Undo { hash: *hash, source })?
             .into_iter();
@@ -115,11 +127,8 @@ impl Engine {
     }
 
     /// Bytes that blocks, undo data and coins take on disk.
-    ///
-    /// # Errors
-    /// When the folder cannot be read.
-    pub fn disk_bytes(&self) -> Result<u64, EngineError> {
-        Ok(self.chain.blocks.disk_bytes()? + self.lock_tree().coins.disk_bytes())
+    pub fn disk_bytes(&self) -> u64 {
+        self.chain.blocks.bytes() + self.lock_tree().coins.disk_bytes()
     }
 
     /// The undo data of a connected block, as it is stored.
@@ -127,11 +136,7 @@ impl Engine {
     /// # Errors
     /// When it cannot be read.
     pub fn read_undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
-        let pos = {
-            let state = self.lock_tree();
-            state.tree.find(hash).and_then(|id| state.tree.get(id).undo)
-        };
-        pos.map(|pos| self.chain.blocks.read_undo(pos, hash).map_err(EngineError::from)).transpose()
+        self.read_data(hash, |node| node.undo, |pos| self.chain.blocks.read_undo(pos, hash))
     }
 
     /// `length` bytes from `offset` of a stored block, unchecked.
@@ -150,12 +155,8 @@ impl Engine {
             let part = end.and_then(|end| block.get(offset as usize..end));
             return Ok(part.map(<[u8]>::to_vec));
         }
-        let pos = {
-            let state = self.lock_tree();
-            state.tree.find(hash).and_then(|id| state.tree.get(id).block)
-        };
         let read = |pos| self.chain.blocks.read_block_part(pos, offset, length);
-        pos.map(|pos| read(pos).map_err(EngineError::from)).transpose()
+        self.read_data(hash, |node| node.block, read)
     }
 
     /// Counts the UTXO set as it is now, and hashes it when asked to (Core `kernel/coinstats.cpp`).
@@ -230,6 +231,7 @@ fn block_entry(tree: &BlockTree, id: NodeId, params: &ChainParams) -> BlockEntry
         next: next.map(|id| tree.get(id).hash),
         median_time: node.median_time,
         has_data: size > 0,
+        is_pruned: node.is_pruned(),
         size,
     }
 }

@@ -5,6 +5,7 @@ use assay_store::BlockPos;
 use assay_wire::{BlockHash, Header};
 
 use super::Engine;
+use super::download::{HeaderPlace, place};
 use crate::error::EngineError;
 use crate::tree::{BlockTree, NodeId};
 
@@ -52,6 +53,14 @@ impl Engine {
             None => return None,
         };
         Some(ArchivedBlock { hash: *hash, height, size, pos })
+    }
+
+    /// Where a block stands that others may see, whether it is archived or not.
+    pub fn place_for_peers(&self, hash: &BlockHash) -> Option<HeaderPlace> {
+        let state = self.lock_tree();
+        let id = state.tree.find(hash)?;
+        let spacing_s = self.chain.params().pow.target_spacing_s;
+        may_be_given(&state.tree, id, spacing_s).then(|| place(&state.tree, id))
     }
 
     /// Fills `out` with the bytes of a block from `offset` on, unchecked.

@@ -155,7 +155,8 @@ impl Engine {
         let is_useful = node.chain_work >= tip.chain_work
             && node.height <= tip.height.saturating_add(UNREQUESTED_AHEAD_MAX)
             && node.chain_work >= self.chain.params().minimum_chain_work;
-        if !(was_requested || is_useful) {
+        // What was there once is not kept again unless it was asked for.
+        if !(was_requested || is_useful && !node.is_pruned()) {
             self.chain.put_records(state, &[id])?;
             return Ok(None);
         }

@@ -6,6 +6,7 @@
 
 mod branch;
 mod node;
+mod removal;
 #[cfg(test)]
 mod tests;
 
@@ -64,6 +65,7 @@ impl BlockTree {
             rank: 0,
             block: None,
             undo: None,
+            was_pruned: false,
             status: STATUS_VALID,
         };
         Self {
@@ -99,7 +101,12 @@ impl BlockTree {
 
     /// The tip, as it is announced.
     pub(crate) fn tip_facts(&self) -> Tip {
-        let node = self.tip_node();
+        self.facts(self.tip())
+    }
+
+    /// What is announced of a tip.
+    pub(crate) fn facts(&self, id: NodeId) -> Tip {
+        let node = self.get(id);
         Tip {
             height: node.height,
             hash: node.hash,
@@ -153,6 +160,7 @@ impl BlockTree {
             rank: self.next_sequence as i64,
             block: None,
             undo: None,
+            was_pruned: false,
             status: above.status & STATUS_FAILED,
         };
         self.next_sequence += 1;
@@ -184,7 +192,9 @@ impl BlockTree {
         node.tx_count = record.tx_count;
         node.block = record.block;
         node.undo = record.undo;
-        if node.block.is_some() && linked_below > 0 {
+        node.was_pruned = record.was_pruned;
+        // Off the active branch this is taken back once that is known.
+        if (node.block.is_some() || node.was_pruned) && linked_below > 0 {
             node.chain_tx_count = linked_below + u64::from(node.tx_count);
         }
         self.file(id);
@@ -194,6 +204,11 @@ impl BlockTree {
     /// Notes where a block is archived. Returns the blocks whose records have changed: this one, and those above it whose
     /// data came earlier and that can be connected from now on.
     pub(crate) fn set_block(&mut self, id: NodeId, pos: BlockPos, tx_count: u32) -> Vec<NodeId> {
+        if self.is_active(id) {
+            // It was removed, and has come again: nothing else changes.
+            self.get_mut(id).block = Some(pos);
+            return vec![id];
+        }
         self.unfile(id);
         let sequence = self.take_sequence();
         let node = self.get_mut(id);

@@ -47,6 +47,8 @@ pub(crate) struct Node {
     pub(super) rank: i64,
     pub(crate) block: Option<BlockPos>,
     pub(crate) undo: Option<UndoPos>,
+    /// Whether block and undo data were removed at some time.
+    pub(super) was_pruned: bool,
     pub(super) status: u32,
 }
 
@@ -64,13 +66,19 @@ impl Node {
         self.status & STATUS_WITHOUT_WITNESS != 0
     }
 
+    /// Whether it is missing because it was removed (Core's `IsBlockPruned`).
+    pub(crate) fn is_pruned(&self) -> bool {
+        self.was_pruned && self.block.is_none()
+    }
+
     /// Whether this block itself can be read.
     pub(crate) fn has_data(&self) -> bool {
         // The genesis block is part of the parameters.
         self.block.is_some() || self.height == 0
     }
 
-    /// Whether it and all blocks below it are archived (Core's `HaveNumChainTxs`).
+    /// Whether it and all blocks below it are archived, those apart that are active and were removed (Core's
+    /// `HaveNumChainTxs`).
     pub(crate) fn is_linked(&self) -> bool {
         self.chain_tx_count > 0
     }
@@ -86,6 +94,7 @@ impl Node {
             sequence: self.sequence,
             block: self.block,
             undo: self.undo,
+            was_pruned: self.was_pruned,
         }
     }
 }

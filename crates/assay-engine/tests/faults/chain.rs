@@ -7,7 +7,7 @@ use assay_consensus::params::ChainParams;
 use assay_engine::{Engine, SubmitOutcome};
 use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction, Txid, encode};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Setup};
 
 /// Blocks below the branches: the coins of the first ones are mature.
 pub(crate) const BASE: u32 = 108;
@@ -67,7 +67,7 @@ impl Story {
         let mut builder =
             Builder { params: Arc::clone(&params), coinbases: Vec::new(), made: Vec::new() };
         let base = Disk::new();
-        let engine = base.open(&params, false).unwrap();
+        let engine = base.open(&params, Setup::Calm).unwrap();
         let mut tip = params.genesis_hash;
         for height in 1..=BASE {
             let raw = builder.block(tip, height, 0, Vec::new(), 0);
@@ -80,14 +80,14 @@ impl Story {
         drop(engine);
         builder.made.clear();
         let (acts, end) = builder.acts(tip);
-        let mut muhash = HashMap::from([(tip, muhash(&base.open(&params, false).unwrap()))]);
+        let mut muhash = HashMap::from([(tip, muhash(&base.open(&params, Setup::Calm).unwrap()))]);
         for made in &builder.made {
             // The branch up to this block, alone.
             let mut branch = vec![made];
             while let Some(below) = builder.made.iter().find(|m| m.hash == branch[0].parent) {
                 branch.insert(0, below);
             }
-            let engine = base.killed().open(&params, false).unwrap();
+            let engine = base.killed().open(&params, Setup::Calm).unwrap();
             let outcomes: Vec<_> =
                 branch.iter().map(|made| engine.submit_block(made.raw.clone())).collect();
             if outcomes.iter().all(|outcome| matches!(outcome, SubmitOutcome::Accepted)) {
@@ -204,6 +204,17 @@ impl Builder {
         self.made.push(Made { raw: raw.clone(), hash: header.hash(), parent });
         raw
     }
+}
+
+/// A block without transactions but its coinbase; `branch` makes it another one than those of other branches.
+pub(crate) fn plain_block(
+    params: &Arc<ChainParams>,
+    parent: BlockHash,
+    height: u32,
+    branch: u8,
+) -> Vec<u8> {
+    let (params, coinbases, made) = (Arc::clone(params), Vec::new(), Vec::new());
+    Builder { params, coinbases, made }.block(parent, height, branch, Vec::new(), 0)
 }
 
 /// Pays to the hash of [`ANYONE`], as the mempool wants it.

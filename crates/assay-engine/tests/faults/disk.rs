@@ -4,11 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_consensus::params::ChainParams;
-use assay_engine::{Config, Engine, OpenError};
+use assay_engine::{Config, Engine, OpenError, Pruning};
 use assay_store::SimTier;
 use assay_store::io::{Io, Loss, SimIo};
 
 pub(crate) const DIR: &str = "/node";
+
+/// Blocks below the tip that are kept where old ones are removed: more than the branches of the story are long.
+pub(crate) const KEPT: u32 = 10;
+
+/// How an engine is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setup {
+    /// It flushes when it is asked to.
+    Calm,
+    /// It flushes after every block, also in the middle of a reorganisation.
+    Hasty,
+    /// It removes every file that it may.
+    Pruning,
+}
 
 #[derive(Clone)]
 pub(crate) struct Disk {
@@ -35,18 +49,23 @@ impl Disk {
         self.after(Loss::Nothing)
     }
 
-    /// Opens an engine. With `is_hasty` it flushes after every block, also in the middle of a reorganisation.
+    /// Opens an engine.
     pub(crate) fn open(
         &self,
         params: &Arc<ChainParams>,
-        is_hasty: bool,
+        setup: Setup,
     ) -> Result<Engine, OpenError> {
         let mut config = Config::new(DIR, Arc::clone(params));
         config.threads = 1;
         // Small files, so that a few blocks spread over several.
         config.block_file_bytes_max = 2500;
-        if is_hasty {
-            config.flush_interval = Duration::ZERO;
+        match setup {
+            Setup::Calm => {}
+            Setup::Hasty => config.flush_interval = Duration::ZERO,
+            Setup::Pruning => {
+                config.prune = Some(Pruning::Automatic { bytes_max: 1 });
+                (config.prune_after_height, config.prune_keeps) = (0, KEPT);
+            }
         }
         let io: Arc<dyn Io> = Arc::new(self.io.clone());
         Engine::open_with(config, &io, Box::new(self.tier.clone()))

@@ -3,5 +3,6 @@
 
 mod chain;
 mod disk;
+mod prune;
 mod rot;
 mod sweep;

@@ -7,12 +7,12 @@ use assay_store::SimTier;
 use assay_store::io::Io;
 
 use crate::chain::{Act, Story, muhash};
-use crate::disk::{DIR, Disk};
+use crate::disk::{DIR, Disk, Setup};
 
 /// A disk after the whole story and a clean end.
 fn told(story: &Story) -> Disk {
     let disk = story.base.killed();
-    let engine = disk.open(&story.params, false).unwrap();
+    let engine = disk.open(&story.params, Setup::Calm).unwrap();
     for act in &story.acts {
         match act {
             Act::Flush => engine.flush().unwrap(),
@@ -53,7 +53,7 @@ fn a_flipped_byte_of_the_index_is_reported_or_harmless() {
     let size = disk.io.contents(path).unwrap().len();
     let (mut reported, mut harmless) = (0, 0);
     for at in (0..size).step_by(5).chain(size - 60..size) {
-        match flipped(&disk, path, at).open(&story.params, false) {
+        match flipped(&disk, path, at).open(&story.params, Setup::Calm) {
             Ok(engine) => {
                 // The last checkpoint says nothing that a clean end needs.
                 assert_eq!(
@@ -82,7 +82,7 @@ fn a_flipped_byte_of_a_block_or_of_undo_data_is_reported_when_it_is_read() {
     let story = Story::get();
     let disk = told(story);
     let blocks_of = |disk: &Disk| {
-        let engine = disk.open(&story.params, false).unwrap();
+        let engine = disk.open(&story.params, Setup::Calm).unwrap();
         let mut errors = Vec::new();
         for height in 1..=engine.tip().height {
             let hash = engine.block_hash_at(height).unwrap();
@@ -115,12 +115,13 @@ fn what_a_restart_needs_is_missed_before_anything_is_served() {
     // The coins of the base, and archived blocks that lead on from there.
     let mut disk = told(story);
     disk.tier = story.base.tier.restart(&disk.io);
-    let opened = disk.killed().open(&story.params, false).unwrap();
+    let opened = disk.killed().open(&story.params, Setup::Calm).unwrap();
     assert_eq!((opened.tip().hash, muhash(&opened)), (story.end, story.muhash[&story.end]));
     drop(opened);
     let path = files(&disk, "blocks").into_iter().filter(|p| p.to_str().unwrap().contains("blk"));
     let last = path.max().unwrap();
-    let error = flipped(&disk, &last, 100).open(&story.params, false).err().expect("it is damaged");
+    let error =
+        flipped(&disk, &last, 100).open(&story.params, Setup::Calm).err().expect("it is damaged");
     assert!(matches!(error, OpenError::Engine(EngineError::BlockFile(_))), "{error}");
     assert!(error.to_string().contains("the record at 8 does not have its checksum"), "{error}");
 }
@@ -132,12 +133,12 @@ fn coins_are_made_again_from_the_archived_blocks() {
     for (key, value) in disk.tier.disk().entries().iter().skip(1).step_by(11) {
         let damaged = disk.killed();
         damaged.tier.disk().set(key, Some(&[&[0xff; 12], &value[..]].concat()));
-        let engine = damaged.open(&story.params, false).unwrap();
+        let engine = damaged.open(&story.params, Setup::Calm).unwrap();
         let error = engine.utxo_stats(true).expect_err("a coin is damaged");
         assert!(error.to_string().contains("coins: the coin of "), "{error}");
         assert!(error.advice().is_some_and(|advice| advice.contains("`chainstate`")));
     }
     disk.tier = SimTier::new(&disk.io);
-    let engine = disk.open(&story.params, false).unwrap();
+    let engine = disk.open(&story.params, Setup::Calm).unwrap();
     assert_eq!((engine.tip().hash, muhash(&engine)), (story.end, story.muhash[&story.end]));
 }

@@ -1,14 +1,15 @@
 //! Every step of a run may fail or be the last.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::time::Instant;
 
 use assay_engine::{Engine, SubmitOutcome};
-use assay_store::io::{Fault, Loss};
+use assay_store::io::{Fault, Io, Loss};
 use assay_wire::{BlockHash, Txid};
 
 use crate::chain::{Act, BASE, Story, muhash};
-use crate::disk::Disk;
+use crate::disk::{DIR, Disk, KEPT, Setup};
 
 /// How far a run came.
 #[derive(Debug, Default)]
@@ -28,9 +29,9 @@ struct Progress {
 }
 
 /// Tells the story until something fails. What fails is tried once more, as a caller would whose disk was full.
-fn run(story: &Story, disk: &Disk, is_hasty: bool) -> Progress {
+fn run(story: &Story, disk: &Disk, setup: Setup) -> Progress {
     let mut progress = Progress::default();
-    let Ok(engine) = disk.open(&story.params, is_hasty) else {
+    let Ok(engine) = disk.open(&story.params, setup) else {
         progress.has_failed = true;
         return progress;
     };
@@ -95,8 +96,8 @@ fn perform(engine: &Engine, act: &Act, progress: &mut Progress) -> bool {
 }
 
 /// What every restart must find, and that it can go on to the same end.
-fn check(story: &Story, disk: &Disk, is_hasty: bool, progress: &Progress, loss: Loss, case: &str) {
-    let engine = disk.open(&story.params, is_hasty).unwrap_or_else(|e| panic!("{case}: {e}"));
+fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Loss, case: &str) {
+    let engine = disk.open(&story.params, setup).unwrap_or_else(|e| panic!("{case}: {e}"));
     let (safe, safe_tip) = match loss {
         Loss::Nothing => (&progress.acknowledged, progress.tip),
         _ => (&progress.flushed, progress.flushed_tip),
@@ -131,8 +132,32 @@ fn check(story: &Story, disk: &Disk, is_hasty: bool, progress: &Progress, loss: 
     for act in &story.acts {
         assert!(perform(&engine, act, &mut again), "{case}: {again:?}");
     }
+    if setup == Setup::Pruning {
+        check_removals(&engine, disk, case);
+    }
     assert_eq!(engine.tip().hash, story.end, "{case}");
     assert_eq!(muhash(&engine), story.muhash[&story.end], "{case}: the end");
+}
+
+/// Where old blocks are removed, each is there as a whole or not at all, and no file is left that holds nothing.
+fn check_removals(engine: &Engine, disk: &Disk, case: &str) {
+    engine.flush().unwrap_or_else(|e| panic!("{case}: {e}"));
+    let mut lowest = None;
+    for height in 1..=engine.tip().height {
+        let hash = engine.block_hash_at(height).expect("it is below the tip");
+        let raw = engine.read_block(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
+        let spent = engine.read_spent(&hash).unwrap_or_else(|e| panic!("{case}: {height}: {e}"));
+        assert_eq!(raw.is_some(), spent.is_some(), "{case}: {height}");
+        if raw.is_some() {
+            lowest.get_or_insert(height);
+        }
+    }
+    let pruned = engine.prune_height().unwrap_or_else(|| panic!("{case}: nothing was removed"));
+    assert_eq!(lowest, Some(pruned + 1), "{case}");
+    assert!(engine.tip().height - pruned >= KEPT, "{case}: {pruned}");
+    let names = disk.io.list(&Path::new(DIR).join("blocks")).expect("the folder is there");
+    assert!(!names.contains(&"blk00000.dat".to_owned()), "{case}: {names:?}");
+    assert!(!names.contains(&"rev00000.dat".to_owned()), "{case}: {names:?}");
 }
 
 /// The losses to look at after a run with `fault` at `step`: a kill, and power cuts.
@@ -151,13 +176,13 @@ fn losses(fault: Fault, step: u64, seeds: u64) -> Vec<Loss> {
 }
 
 /// Returns a summary.
-fn sweep(is_hasty: bool) -> String {
+fn sweep(setup: Setup) -> String {
     // The count of random power cuts per step; more of them find rarer orders of writing.
     let seeds = std::env::var("ASSAY_FAULT_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let story = Story::get();
     let start = Instant::now();
     let whole = story.base.killed();
-    let progress = run(story, &whole, is_hasty);
+    let progress = run(story, &whole, setup);
     assert!(!progress.has_failed && progress.acknowledged.len() == 11, "{progress:?}");
     let steps = whole.io.steps();
     let (mut runs, mut restarts, mut recoveries) = (0u64, 0u64, 0u64);
@@ -165,18 +190,17 @@ fn sweep(is_hasty: bool) -> String {
         for step in 0..steps {
             let disk = story.base.killed();
             disk.io.fail_at(step, fault);
-            let progress = run(story, &disk, is_hasty);
+            let progress = run(story, &disk, setup);
             assert!(progress.has_failed || fault != Fault::Crash);
             runs += 1;
             for loss in losses(fault, step, seeds) {
                 let case = format!("{fault:?} at step {step} of {steps}, {loss:?}");
                 let left = disk.after(loss);
-                check(story, &left, is_hasty, &progress, loss, &case);
+                check(story, &left, setup, &progress, loss, &case);
                 restarts += 1;
                 // Once in a while the restart dies too, and what it leaves is found by the next.
                 if fault == Fault::Crash && loss != Loss::Zeroed {
-                    recoveries +=
-                        u64::from(die_again(story, &disk, is_hasty, &progress, loss, step));
+                    recoveries += u64::from(die_again(story, &disk, setup, &progress, loss, step));
                 }
             }
         }
@@ -191,28 +215,33 @@ fn sweep(is_hasty: bool) -> String {
 fn die_again(
     story: &Story,
     disk: &Disk,
-    is_hasty: bool,
+    setup: Setup,
     progress: &Progress,
     loss: Loss,
     step: u64,
 ) -> bool {
     let left = disk.after(loss);
     left.io.fail_at(step % 23, Fault::Crash);
-    if left.open(&story.params, is_hasty).is_ok() {
+    if left.open(&story.params, setup).is_ok() {
         return false;
     }
     let case =
         format!("crash at step {step}, {loss:?}, crash at step {} of the restart", step % 23);
-    check(story, &left.after(loss), is_hasty, progress, loss, &case);
+    check(story, &left.after(loss), setup, progress, loss, &case);
     true
 }
 
 #[test]
 fn every_step_may_be_the_last() {
-    println!("{}", sweep(false));
+    println!("{}", sweep(Setup::Calm));
+}
+
+#[test]
+fn every_step_may_be_the_last_while_old_blocks_are_removed() {
+    println!("{}", sweep(Setup::Pruning));
 }
 
 #[test]
 fn every_step_may_be_the_last_with_a_flush_after_every_block() {
-    println!("{}", sweep(true));
+    println!("{}", sweep(Setup::Hasty));
 }

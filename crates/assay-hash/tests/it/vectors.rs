@@ -31,7 +31,7 @@ fn sha256_nist() {
     }
 }
 
-/// NIST's example values for SHA-3, and lengths around the edge of a block (from CPython's hashlib).
+/// NIST's example values for SHA-3, and lengths around the edge of a block (from Python's hashlib).
 #[test]
 fn sha3_nist() {
     let table = [

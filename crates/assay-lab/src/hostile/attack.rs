@@ -2,7 +2,7 @@
 
 use assay_report::stats::random::SplitMix64;
 
-use super::wire::{self, Hash};
+use crate::network::wire::{self, Hash, RawHeader};
 
 /// Ticks of 10 ms between two big messages.
 const BIG_EVERY: u64 = 100;
@@ -16,8 +16,6 @@ const PINGS: u64 = 20;
 const ORPHANS: u64 = 10;
 /// Most entries of `inv` and `getdata` (Core `net_processing.cpp`, `MAX_INV_SZ`).
 const INVENTORY_MAX: usize = 50_000;
-/// Most headers of a message (Core `MAX_HEADERS_RESULTS`).
-const HEADERS_MAX: usize = 2_000;
 /// Most addresses of a message (Core `MAX_ADDR_TO_SEND`).
 const ADDRESSES_MAX: usize = 1_000;
 /// Short names of a compact block.
@@ -197,16 +195,14 @@ fn request(hash: &Hash) -> Vec<u8> {
 
 /// A chain of headers, the first of which lacks work already.
 fn headers_without_work(hash: &Hash, time: u32, random: &mut SplitMix64) -> Vec<u8> {
-    let mut list = Vec::with_capacity(HEADERS_MAX * 81 + 3);
-    wire::put_count(&mut list, HEADERS_MAX);
     let mut prev = *hash;
-    for _ in 0..HEADERS_MAX {
+    let mut next = || {
         let header = wire::header(&prev, &wire::random_hash(random), time, false);
         prev = wire::double_sha256(&header);
-        list.extend_from_slice(&header);
-        list.push(0);
-    }
-    list
+        header
+    };
+    let headers: Vec<RawHeader> = (0..wire::HEADERS_MAX).map(|_| next()).collect();
+    wire::headers_payload(&headers)
 }
 
 fn put_random(out: &mut Vec<u8>, bytes: usize, random: &mut SplitMix64) {

@@ -6,43 +6,32 @@
 //! peers and this program share the machine's cores, so what the hostile peers themselves need counts against the target.
 
 mod attack;
-mod node;
 mod report;
 mod swarm;
-mod wire;
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, io, thread};
 
-use assay_report::atomic_file::{self, WriteError};
+use assay_report::atomic_file;
 use assay_report::stats::median;
+use serde::Deserialize;
 
 use self::attack::Tip;
-use self::node::{ASK_PAUSE, Launcher, Node, PeerInfo};
 use self::swarm::Swarm;
-use self::wire::GENESIS;
-use crate::chain::{Chain, ChainError};
-use crate::feed::compose_block;
-use crate::forge::{ForgeError, ForgeJob};
 use crate::machine;
-use crate::plan::{NodeSpec, Plan, TargetSpec};
-use crate::process::ProcessError;
-use crate::process::rpc::{RpcError, read_result};
+use crate::network::wire::{self, GENESIS};
+use crate::network::{ASK_PAUSE, NetworkError, NetworkOptions, Node, Setup, generate, renew};
 use crate::progress::{Event, Reporter};
 use crate::run::copy_folder;
-use crate::target::{Target, TargetError};
+use crate::target::Target;
 
 pub use self::attack::Attack;
 pub use self::report::{HostileReport, RunReport, attack_table};
 pub use self::swarm::AttackReport;
 
-/// Coinbases pay to a witness script that is always true, so that spending them takes no signature: `OP_0` and the SHA-256
-/// of `OP_1` (BIP141).
-const ANYONE: &str = "00204ae81572f06e1b88fd5ced7a1a000945432e83e1551e6f721ee9c00b8cc33260";
 /// Transactions before each block.
 const TXS_PER_ROUND: u32 = 8;
 const COINBASE_MATURITY: u32 = 100;
@@ -57,12 +46,8 @@ const RELAY_TIMEOUT: Duration = Duration::from_mins(3);
 /// How to run it.
 #[derive(Debug, Clone)]
 pub struct HostileOptions {
-    /// Where data, logs and `hostile.json` go. Created if missing.
-    pub out_dir: PathBuf,
-    /// The plan whose recipe and settings are used; a chain of Bitcoin's regtest.
-    pub plan: Plan,
-    /// The node that is attacked.
-    pub target: TargetSpec,
+    /// Programs, chain and folder.
+    pub network: NetworkOptions,
     /// Hostile peers.
     pub peers: usize,
     /// What they do, in equal parts; not empty.
@@ -73,80 +58,11 @@ pub struct HostileOptions {
     pub rounds: u32,
     /// Seed of what they send.
     pub seed: u64,
-    /// How to call the forge.
-    pub forge_command: Vec<OsString>,
-    /// How to call our node.
-    pub node_command: Vec<OsString>,
-    /// Version of the program that calls.
-    pub assay_version: String,
-    /// The command line that does it again.
-    pub rerun: String,
 }
 
-/// Why there is no result.
-#[derive(Debug, thiserror::Error)]
-pub enum HostileError {
-    /// Something cannot be written.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// A folder of an earlier run cannot be removed.
-    #[error("cannot remove {}: {source}", path.display())]
-    Remove {
-        /// The folder.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// There is no chain.
-    #[error(transparent)]
-    Forge(#[from] ForgeError),
-    /// The chain cannot be read.
-    #[error(transparent)]
-    Chain(#[from] ChainError),
-    /// The target cannot be used.
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    /// The chain is not one of Bitcoin's regtest.
-    #[error("chain {chain}: hostile peers speak the protocol of regtest")]
-    OtherChain {
-        /// The chain.
-        chain: String,
-    },
-    /// A node did not start, or ended.
-    #[error(transparent)]
-    Process(#[from] ProcessError),
-    /// A call failed.
-    #[error(transparent)]
-    Rpc(#[from] RpcError),
-    /// A block of the chain was rejected.
-    #[error("block {height} was rejected: {reason}")]
-    Rejected {
-        /// Its height.
-        height: u32,
-        /// The reason.
-        reason: String,
-    },
-    /// A node does not get to the tip.
-    #[error("the tip is {found} after {seconds} s, not {expected}")]
-    NoTip {
-        /// What it should be.
-        expected: String,
-        /// What it is.
-        found: String,
-        /// How long was waited.
-        seconds: u64,
-    },
-    /// Transactions did not arrive.
-    #[error("{missing} transactions did not arrive within {seconds} s")]
-    NoTransactions {
-        /// How many.
-        missing: usize,
-        /// How long was waited.
-        seconds: u64,
-    },
-    /// The caller ended it.
-    #[error("interrupted")]
-    Interrupted,
+#[derive(Deserialize)]
+struct PeerInfo {
+    subver: String,
 }
 
 /// Attacks a running node for a while and says what became of the peers. It must be one of regtest; the peers build on its
@@ -174,69 +90,32 @@ pub fn attack(
 pub fn run(
     options: &HostileOptions,
     reporter: &dyn Reporter,
-) -> Result<HostileReport, HostileError> {
-    let logs = options.out_dir.join("logs");
-    atomic_file::create_folder(&logs)?;
-    let own = TargetSpec { node: NodeSpec::Assay, index: None, ..options.target.clone() };
-    let own = TargetSpec { name: None, args: Vec::new(), cores: Vec::new(), ..own };
-    let ours = Target::detect(&own, &options.node_command, &options.assay_version)?;
-    let target = Target::detect(&options.target, &options.node_command, &options.assay_version)?;
-    let job = ForgeJob {
-        plan: &options.plan,
-        dir: &options.out_dir.join("chain"),
-        own_dir: true,
-        command: &options.forge_command,
-        assay_version: &options.assay_version,
-        log: &logs.join("forge.log"),
-        reporter,
-    };
-    let chain = job.chain()?.0;
-    let name = chain.header.chain.clone();
-    if name != "regtest" {
-        return Err(HostileError::OtherChain { chain: name });
-    }
-    target.check_chain(&name)?;
-    let launcher = Launcher { plan: &options.plan.target, chain: &name, logs };
-    let filled = options.out_dir.join("filled");
-    let experiment =
-        Experiment { options, launcher: &launcher, ours: &ours, target: &target, reporter };
-    experiment.fill(&chain, &filled)?;
-    let mut report =
-        HostileReport::blank(options, &chain, &target, &machine::record(&options.out_dir));
+) -> Result<HostileReport, NetworkError> {
+    let setup = Setup::make(&options.network, reporter)?;
+    let experiment = Experiment { options, setup: &setup, reporter };
+    let out_dir = &options.network.out_dir;
+    let filled = out_dir.join("filled");
+    setup.fill(&filled, experiment.generated(), reporter)?.stop()?;
+    let mut report = HostileReport::blank(options, &setup, &machine::record(out_dir));
     for pair in 0..options.pairs {
         // Every other pair begins with the hostile peers.
         for is_hostile in [pair % 2 == 1, pair % 2 == 0] {
-            let peers = if is_hostile { options.peers } else { 0 };
+            let peers = format!("{} hostile peers", options.peers);
+            let what = if is_hostile { peers.as_str() } else { "quiet" };
             let (number, of) = (report.runs.len() + 1, 2 * options.pairs);
-            reporter.event(&Event::HostileRun { number, of, peers });
+            reporter.event(&Event::NetworkRun { number, of, what });
             report.runs.push(experiment.run(&filled, pair, is_hostile)?);
         }
     }
-    reporter.event(&Event::HostileFinished);
-    report.write(&options.out_dir)?;
+    reporter.event(&Event::NetworkFinished);
+    report.write(out_dir)?;
     Ok(report)
-}
-
-fn generate(node: &Node, count: u32) -> Result<(), HostileError> {
-    let params = format!(r#"[{count},"raw({ANYONE})"]"#);
-    node.call::<Vec<String>>("generatetodescriptor", &params).map(drop)
-}
-
-fn renew(folder: &Path) -> Result<(), HostileError> {
-    match fs::remove_dir_all(folder) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(HostileError::Remove { path: folder.to_owned(), source })
-        }
-        _ => Ok(atomic_file::create_folder(folder)?),
-    }
 }
 
 /// What all runs have in common.
 struct Experiment<'a> {
     options: &'a HostileOptions,
-    launcher: &'a Launcher<'a>,
-    ours: &'a Target,
-    target: &'a Target,
+    setup: &'a Setup<'a>,
     reporter: &'a dyn Reporter,
 }
 
@@ -253,42 +132,26 @@ impl Experiment<'_> {
         COINBASE_MATURITY + self.options.rounds * TXS_PER_ROUND
     }
 
-    /// Fills a folder of our node with the forged chain and blocks of today.
-    fn fill(&self, chain: &Chain, folder: &Path) -> Result<(), HostileError> {
-        renew(folder)?;
-        self.reporter.event(&Event::SourceFills { blocks: chain.blocks.len() });
-        let node = self.launcher.start(self.ours, folder, "fill")?;
-        let mut body = Vec::new();
-        for block in &chain.blocks {
-            if self.reporter.wants_stop() {
-                return Err(HostileError::Interrupted);
-            }
-            compose_block(chain, block, &mut body, |_| ())?;
-            let reply = node.post("submitblock", &body)?;
-            if let Some(reason) = read_result::<Option<String>>("submitblock", &reply)? {
-                return Err(HostileError::Rejected { height: block.height, reason });
-            }
-        }
-        generate(&node, self.generated())?;
-        node.stop()
-    }
-
-    fn run(&self, filled: &Path, pair: usize, is_hostile: bool) -> Result<RunReport, HostileError> {
-        let work = self.options.out_dir.join("work");
+    fn run(&self, filled: &Path, pair: usize, is_hostile: bool) -> Result<RunReport, NetworkError> {
+        let work = self.options.network.out_dir.join("work");
         renew(&work)?;
         let nodes = self.start(filled, &work)?;
         let tip = nodes.sources[0].tip()?;
         let swarm = is_hostile.then(|| {
             let seed = self.options.seed.wrapping_add(pair as u64);
             let who = (self.options.peers, self.options.attacks.as_slice());
-            Swarm::start(nodes.target.p2p, who, Tip { hash: GENESIS, time: now_s() }, seed)
+            Swarm::start(
+                nodes.target.p2p,
+                who,
+                Tip { hash: GENESIS, time: machine::clock::now_s() },
+                seed,
+            )
         });
         thread::sleep(HEAD_START);
-        self.reporter.event(&Event::HostileSync);
         let before = nodes.target.look();
         let started = Instant::now();
         for source in &nodes.sources {
-            nodes.target.connect(source)?;
+            nodes.target.connect(source.p2p)?;
         }
         let sync = nodes.target.wait_for_tip(&tip, started, SYNC_TIMEOUT)?;
         let cpu_s =
@@ -302,10 +165,9 @@ impl Experiment<'_> {
         run.followed_s = started.elapsed().as_secs_f64();
         for round in 0..self.options.rounds {
             if self.reporter.wants_stop() {
-                return Err(HostileError::Interrupted);
+                return Err(NetworkError::Interrupted);
             }
-            self.reporter
-                .event(&Event::HostileRound { number: round + 1, of: self.options.rounds });
+            self.reporter.event(&Event::RelayRound { number: round + 1, of: self.options.rounds });
             self.relay(&nodes, round, swarm.as_ref(), &mut run)?;
         }
         let peers: Vec<PeerInfo> = nodes.target.call("getpeerinfo", "[]")?;
@@ -320,7 +182,7 @@ impl Experiment<'_> {
         Ok(run)
     }
 
-    fn start(&self, filled: &Path, work: &Path) -> Result<Nodes, HostileError> {
+    fn start(&self, filled: &Path, work: &Path) -> Result<Nodes, NetworkError> {
         let start = |target: &Target, name: &str, is_filled: bool| {
             let folder = work.join(name);
             if is_filled {
@@ -328,14 +190,19 @@ impl Experiment<'_> {
             } else {
                 atomic_file::create_folder(&folder)?;
             }
-            self.launcher.start(target, &folder, name)
+            self.setup.launcher.start(target, &folder, name)
         };
-        let sources = [start(self.ours, "source-1", true)?, start(self.ours, "source-2", true)?];
-        let target = start(self.target, "target", false)?;
-        let observers =
-            [start(self.ours, "observer-1", false)?, start(self.ours, "observer-2", false)?];
+        let sources = [
+            start(&self.setup.ours, "source-1", true)?,
+            start(&self.setup.ours, "source-2", true)?,
+        ];
+        let target = start(&self.setup.target, "target", false)?;
+        let observers = [
+            start(&self.setup.ours, "observer-1", false)?,
+            start(&self.setup.ours, "observer-2", false)?,
+        ];
         for observer in &observers {
-            observer.connect(&target)?;
+            observer.connect(target.p2p)?;
         }
         Ok(Nodes { sources, target, observers })
     }
@@ -347,7 +214,7 @@ impl Experiment<'_> {
         round: u32,
         swarm: Option<&Swarm>,
         run: &mut RunReport,
-    ) -> Result<(), HostileError> {
+    ) -> Result<(), NetworkError> {
         let [source, _] = &nodes.sources;
         let [observer, _] = &nodes.observers;
         let mut waiting = Vec::new();
@@ -367,7 +234,7 @@ impl Experiment<'_> {
             });
             if took > RELAY_TIMEOUT {
                 let (missing, seconds) = (waiting.len(), RELAY_TIMEOUT.as_secs());
-                return Err(HostileError::NoTransactions { missing, seconds });
+                return Err(NetworkError::NoTransactions { missing, seconds });
             }
             thread::sleep(ASK_PAUSE);
         }
@@ -380,14 +247,14 @@ impl Experiment<'_> {
             node.wait_for_tip(&tip, started, RELAY_TIMEOUT)?;
         }
         if let (Some(swarm), Some(hash)) = (swarm, wire_hash(&tip)) {
-            swarm.show_tip(Tip { hash, time: now_s() });
+            swarm.show_tip(Tip { hash, time: machine::clock::now_s() });
         }
         Ok(())
     }
 }
 
 /// Spends the coinbase so many blocks below the tip; gives the name of the transaction.
-fn spend(node: &Node, depth: u32) -> Result<String, HostileError> {
+fn spend(node: &Node, depth: u32) -> Result<String, NetworkError> {
     let tip: u32 = node.call("getblockcount", "[]")?;
     let height = tip.saturating_sub(depth);
     let hash: String = node.call("getblockhash", &format!("[{height}]"))?;
@@ -412,10 +279,6 @@ fn wire_hash(hex: &str) -> Option<wire::Hash> {
     faster_hex::hex_decode(hex.as_bytes(), &mut hash).ok()?;
     hash.reverse();
     Some(hash)
-}
-
-fn now_s() -> u32 {
-    u32::try_from(machine::clock::unix_ms() / 1000).unwrap_or(u32::MAX)
 }
 
 /// The middle of some values; nothing for none.

@@ -9,10 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::swarm::AttackReport;
 use super::{HostileOptions, middle};
-use crate::chain::Chain;
 use crate::machine::Machine;
 use crate::machine::clock::{iso8601, unix_ms};
-use crate::target::Target;
+use crate::network::Setup;
 
 /// Version of `hostile.json`.
 const SCHEMA: u32 = 1;
@@ -72,13 +71,8 @@ pub struct RunReport {
 }
 
 impl HostileReport {
-    pub(super) fn blank(
-        options: &HostileOptions,
-        chain: &Chain,
-        target: &Target,
-        machine: &Machine,
-    ) -> Self {
-        let header = &chain.header;
+    pub(super) fn blank(options: &HostileOptions, setup: &Setup<'_>, machine: &Machine) -> Self {
+        let (header, target) = (&setup.chain.header, &setup.target);
         Self {
             schema: SCHEMA,
             created: iso8601(unix_ms()),
@@ -89,8 +83,8 @@ impl HostileReport {
             seed: options.seed,
             runs: Vec::new(),
             machine: machine.clone(),
-            assay: options.assay_version.clone(),
-            rerun: options.rerun.clone(),
+            assay: options.network.assay_version.clone(),
+            rerun: options.network.rerun.clone(),
         }
     }
 

@@ -40,6 +40,11 @@ pub(crate) fn unix_ms() -> u64 {
     since.as_millis() as u64
 }
 
+/// The same in seconds.
+pub(crate) fn now_s() -> u32 {
+    u32::try_from(unix_ms() / 1000).unwrap_or(u32::MAX)
+}
+
 /// A date and time in UTC, to the second, as ISO 8601.
 pub(crate) fn iso8601(unix_ms: u64) -> String {
     let at = UtcDateTime::from_unix_timestamp((unix_ms / 1000) as i64).unwrap_or(UtcDateTime::MAX);

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::HostileError;
+use super::NetworkError;
 use crate::plan::TargetsPlan;
 use crate::process::rpc::Client;
 use crate::process::sample::{Look, look};
@@ -16,39 +15,34 @@ use crate::process::{Ports, Process};
 use crate::target::{Family, Target};
 
 /// Time between two questions.
-pub(super) const ASK_PAUSE: Duration = Duration::from_millis(5);
+pub(crate) const ASK_PAUSE: Duration = Duration::from_millis(5);
 /// Longest wait until a node takes connections of peers.
 const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How nodes are started.
-pub(super) struct Launcher<'a> {
-    pub(super) plan: &'a TargetsPlan,
-    pub(super) chain: &'a str,
-    pub(super) logs: PathBuf,
+pub(crate) struct Launcher<'a> {
+    pub(crate) plan: &'a TargetsPlan,
+    pub(crate) chain: String,
+    pub(crate) logs: PathBuf,
 }
 
 /// A running node that takes peers.
-pub(super) struct Node {
+pub(crate) struct Node {
     process: Process,
     client: Client,
-    pub(super) p2p: SocketAddr,
-}
-
-#[derive(Deserialize)]
-pub(super) struct PeerInfo {
-    pub(super) subver: String,
+    pub(crate) p2p: SocketAddr,
 }
 
 impl Launcher<'_> {
     /// Starts `target` over `datadir`; `name` is that of its log.
-    pub(super) fn start(
+    pub(crate) fn start(
         &self,
         target: &Target,
         datadir: &Path,
         name: &str,
-    ) -> Result<Node, HostileError> {
+    ) -> Result<Node, NetworkError> {
         let ports = Ports::free()?;
-        let mut launch = target.launch(self.chain, datadir, &ports, self.plan);
+        let mut launch = target.launch(&self.chain, datadir, &ports, self.plan);
         let p2p = format!("127.0.0.1:{}", ports.p2p);
         let flags = match target.family {
             Family::Assay => ["--p2p".to_owned(), p2p],
@@ -69,34 +63,40 @@ impl Launcher<'_> {
 }
 
 impl Node {
-    pub(super) fn call<T: DeserializeOwned>(
+    pub(crate) fn call<T: DeserializeOwned>(
         &self,
         method: &str,
         params: &str,
-    ) -> Result<T, HostileError> {
+    ) -> Result<T, NetworkError> {
         Ok(self.client.call(method, params)?)
     }
 
-    pub(super) fn post(&self, method: &str, body: &[u8]) -> Result<Vec<u8>, HostileError> {
+    pub(crate) fn post(&self, method: &str, body: &[u8]) -> Result<Vec<u8>, NetworkError> {
         Ok(self.client.post(method, body, None)?)
     }
 
-    /// Connects to `other` and stays connected.
-    pub(super) fn connect(&self, other: &Self) -> Result<(), HostileError> {
-        self.call("addnode", &format!(r#"["{}","add"]"#, other.p2p))
+    /// Connects to a node and stays connected.
+    pub(crate) fn connect(&self, other: SocketAddr) -> Result<(), NetworkError> {
+        self.call("addnode", &format!(r#"["{other}","add"]"#))
     }
 
-    pub(super) fn tip(&self) -> Result<String, HostileError> {
+    /// Connects to a node once, as to one that it chose by itself: nodes are patient with those that their users name.
+    pub(crate) fn choose(&self, other: SocketAddr) -> Result<(), NetworkError> {
+        let params = format!(r#"["{other}","outbound-full-relay",false]"#);
+        self.call::<serde_json::Value>("addconnection", &params).map(drop)
+    }
+
+    pub(crate) fn tip(&self) -> Result<String, NetworkError> {
         self.call("getbestblockhash", "[]")
     }
 
     /// Waits until its tip is `tip`; gives how long that took from `since`.
-    pub(super) fn wait_for_tip(
+    pub(crate) fn wait_for_tip(
         &self,
         tip: &str,
         since: Instant,
         patience: Duration,
-    ) -> Result<Duration, HostileError> {
+    ) -> Result<Duration, NetworkError> {
         loop {
             let found = self.tip()?;
             if found == tip {
@@ -104,18 +104,18 @@ impl Node {
             }
             if since.elapsed() > patience {
                 let seconds = patience.as_secs();
-                return Err(HostileError::NoTip { expected: tip.to_owned(), found, seconds });
+                return Err(NetworkError::NoTip { expected: tip.to_owned(), found, seconds });
             }
             thread::sleep(ASK_PAUSE);
         }
     }
 
     /// What the system says about the process.
-    pub(super) fn look(&self) -> Look {
+    pub(crate) fn look(&self) -> Look {
         look(self.process.pid())
     }
 
-    pub(super) fn stop(self) -> Result<(), HostileError> {
+    pub(crate) fn stop(self) -> Result<(), NetworkError> {
         self.process.stop(&self.client)?;
         Ok(())
     }

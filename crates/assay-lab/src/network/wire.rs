@@ -1,4 +1,4 @@
-//! Messages of the peer-to-peer protocol on regtest, as bytes: what the hostile peers send.
+//! Messages of the peer-to-peer protocol on regtest, as bytes: what hostile and false peers send. No code of the node is used.
 
 use assay_report::stats::random::SplitMix64;
 use sha2::{Digest as _, Sha256};
@@ -16,6 +16,14 @@ pub(crate) const INV_WITNESS_BLOCK: u32 = 0x4000_0002;
 const BITS: u32 = 0x207f_ffff;
 /// A hash as it goes over the wire.
 pub(crate) type Hash = [u8; 32];
+/// Length of a header.
+pub(crate) const HEADER_BYTES: usize = 80;
+/// A header as it goes over the wire.
+pub(crate) type RawHeader = [u8; HEADER_BYTES];
+/// Length of what is before every payload: magic, name, length and checksum.
+pub(crate) const HEAD_BYTES: usize = 24;
+/// Longest payload (Core `net.h`, `MAX_PROTOCOL_MESSAGE_LENGTH`).
+const PAYLOAD_BYTES_MAX: usize = 4_000_000;
 
 /// Hash of regtest's genesis block.
 pub(crate) const GENESIS: Hash = [
@@ -60,6 +68,28 @@ pub(crate) fn put_handshake(out: &mut Vec<u8>, nonce: u64) {
     put(out, "verack", &[]);
 }
 
+/// Name and length of the payload that follows; `None` where it is no message of regtest.
+pub(crate) fn read_head(head: &[u8; HEAD_BYTES]) -> Option<(String, usize)> {
+    let (magic, rest) = head.split_first_chunk::<4>()?;
+    let (name, rest) = rest.split_first_chunk::<12>()?;
+    let length = u32::from_le_bytes(*rest.first_chunk()?) as usize;
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    let name = String::from_utf8(name[..end].to_vec()).ok()?;
+    (*magic == MAGIC && length <= PAYLOAD_BYTES_MAX).then_some((name, length))
+}
+
+/// The payload of a message of headers, up to as many as one holds.
+pub(crate) fn headers_payload(headers: &[RawHeader]) -> Vec<u8> {
+    let headers = &headers[..headers.len().min(HEADERS_MAX)];
+    let mut list = Vec::with_capacity(headers.len() * (HEADER_BYTES + 1) + 3);
+    put_count(&mut list, headers.len());
+    for header in headers {
+        list.extend_from_slice(header);
+        list.push(0);
+    }
+    list
+}
+
 /// Appends a length as Bitcoin writes it.
 pub(crate) fn put_count(out: &mut Vec<u8>, count: usize) {
     match count {
@@ -95,8 +125,8 @@ pub(crate) fn unknown_inventory(kind: u32, count: usize, random: &mut SplitMix64
 }
 
 /// A header; with enough work for regtest if `is_mined`, without it otherwise.
-pub(crate) fn header(prev: &Hash, merkle_root: &Hash, time: u32, is_mined: bool) -> [u8; 80] {
-    let mut header = [0; 80];
+pub(crate) fn header(prev: &Hash, merkle_root: &Hash, time: u32, is_mined: bool) -> RawHeader {
+    let mut header = [0; HEADER_BYTES];
     header[..4].copy_from_slice(&0x2000_0000_u32.to_le_bytes());
     header[4..36].copy_from_slice(prev);
     header[36..68].copy_from_slice(merkle_root);
@@ -139,6 +169,48 @@ pub(crate) fn invalid_block(prev: &Hash, time: u32, random: &mut SplitMix64) -> 
     block
 }
 
+/// When a header says it was made, seconds since 1970.
+pub(crate) fn time_of(header: &RawHeader) -> u32 {
+    u32::from_le_bytes([header[68], header[69], header[70], header[71]])
+}
+
+/// A block of a coinbase alone that pays so many satoshi to anyone.
+pub(crate) fn coinbase_block(prev: &Hash, height: u32, time: u32, amount: u64) -> Vec<u8> {
+    let mut tx = Vec::with_capacity(100);
+    tx.extend_from_slice(&2_u32.to_le_bytes());
+    tx.push(1);
+    tx.extend_from_slice(&[0; 32]);
+    tx.extend_from_slice(&u32::MAX.to_le_bytes());
+    // The height as a number of four bytes' room (BIP34), then a byte that no rule asks for.
+    let number = script_number(height);
+    tx.push(number.len() as u8 + 2);
+    tx.push(number.len() as u8);
+    tx.extend_from_slice(&number);
+    tx.push(0);
+    tx.extend_from_slice(&u32::MAX.to_le_bytes());
+    tx.push(1);
+    tx.extend_from_slice(&amount.to_le_bytes());
+    // OP_TRUE
+    tx.extend_from_slice(&[1, 0x51]);
+    tx.extend_from_slice(&[0; 4]);
+    let mut block = header(prev, &double_sha256(&tx), time, true).to_vec();
+    block.push(1);
+    block.extend_from_slice(&tx);
+    block
+}
+
+/// A number above 16 as scripts hold it, shortest form.
+fn script_number(value: u32) -> Vec<u8> {
+    let mut bytes: Vec<u8> = value.to_le_bytes().to_vec();
+    while bytes.last() == Some(&0) {
+        bytes.pop();
+    }
+    if bytes.last().is_some_and(|byte| byte & 0x80 != 0) {
+        bytes.push(0);
+    }
+    bytes
+}
+
 /// A compact block (BIP152) with enough work, all of whose short names are the same one.
 pub(crate) fn colliding_compact_block(
     prev: &Hash,
@@ -175,9 +247,30 @@ pub(crate) fn addresses(count: usize, time: u32, random: &mut SplitMix64) -> Vec
     list
 }
 
+/// Most headers of a message (Core `net_processing.cpp`, `MAX_HEADERS_RESULTS`).
+pub(crate) const HEADERS_MAX: usize = 2_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn heights_are_numbers_of_scripts() {
+        for (height, expected) in
+            [(17, vec![17]), (127, vec![127]), (128, vec![128, 0]), (400, vec![0x90, 1])]
+        {
+            assert_eq!(script_number(height), expected);
+        }
+    }
+
+    #[test]
+    fn a_head_is_read_back() {
+        let mut out = Vec::new();
+        put_head(&mut out, "getdata", 37, &[]);
+        let head = out.first_chunk().unwrap();
+        assert_eq!(read_head(head), Some(("getdata".to_owned(), 37)));
+        assert_eq!(read_head(&[7; HEAD_BYTES]), None);
+    }
 
     #[test]
     fn headers_have_work_or_not() {

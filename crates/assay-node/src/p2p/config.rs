@@ -3,12 +3,18 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use assay_wire::p2p::NetworkKind;
+
 /// The server of blocks.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct P2pConfig {
     /// Address to listen on; loopback unless [`P2pConfig::expose`] says otherwise.
     pub bind: SocketAddr,
+    /// More addresses to listen on.
+    pub more_binds: Vec<SocketAddr>,
+    /// Addresses that Tor forwards connections to; who comes there is taken for a host of Tor's.
+    pub onion_binds: Vec<SocketAddr>,
     /// Whether other machines may connect.
     pub expose: bool,
     /// Peers at once.
@@ -17,6 +23,13 @@ pub struct P2pConfig {
     pub peers_per_address_max: Option<usize>,
     /// Bytes per second to all peers together; `None` for no limit.
     pub rate: Option<u64>,
+    /// Bytes to all peers together in a day, 0 for no limit (Core's `-maxuploadtarget`): what is left of it is kept for new
+    /// blocks, and old ones are not given once it is gone.
+    pub upload_target_bytes: u64,
+    /// Whether connections are made and taken from the beginning on (Core's `-networkactive`).
+    pub is_active: bool,
+    /// Whether the mempool is shown to all peers that ask for it (BIP35), a part of Core's `-peerbloomfilters`.
+    pub shows_mempool: bool,
     /// Texts that follow name and version in the user agent, in parentheses (BIP14).
     pub user_agent_comments: Vec<String>,
     /// The only peers to connect to of our own accord, as host or host:port; `None` finds peers, an empty list connects to
@@ -36,6 +49,12 @@ pub struct P2pConfig {
     pub ban_s: u64,
     /// How patient the node is.
     pub timeouts: P2pTimeouts,
+    /// Networks whose addresses are kept and could be connected to.
+    pub networks: Vec<NetworkKind>,
+    /// Whether known addresses have the places that any such node gives them, for tests (Core's `-test=addrman`).
+    pub fixed_places: bool,
+    /// The tables of addresses are checked once in so many uses; 0 for never (Core's `-checkaddrman`).
+    pub check_addresses: u32,
     /// Whether the log shows the addresses of peers (Core's `-logips`).
     pub log_addresses: bool,
 }
@@ -56,10 +75,15 @@ impl P2pConfig {
     pub fn new(bind: SocketAddr) -> Self {
         Self {
             bind,
+            more_binds: Vec::new(),
+            onion_binds: Vec::new(),
             expose: false,
             peers_max: 125,
             peers_per_address_max: None,
             rate: None,
+            upload_target_bytes: 0,
+            is_active: true,
+            shows_mempool: false,
             user_agent_comments: Vec::new(),
             connect: None,
             add_nodes: Vec::new(),
@@ -69,8 +93,18 @@ impl P2pConfig {
             peer_timeout: PEER_TIMEOUT,
             ban_s: BAN_S,
             timeouts: P2pTimeouts::default(),
+            networks: vec![NetworkKind::Ipv4, NetworkKind::Ipv6],
+            fixed_places: false,
+            check_addresses: 0,
             log_addresses: false,
         }
+    }
+
+    /// All addresses to listen on, and whether Tor forwards to them.
+    pub(super) fn binds(&self) -> impl Iterator<Item = (SocketAddr, bool)> {
+        let direct = std::iter::once(&self.bind).chain(&self.more_binds);
+        let direct = direct.map(|address| (*address, false));
+        direct.chain(self.onion_binds.iter().map(|address| (*address, true)))
     }
 
     /// How the node introduces itself.

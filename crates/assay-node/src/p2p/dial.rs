@@ -52,7 +52,8 @@ pub(super) fn stay_connected(shared: &Arc<Shared>) -> io::Result<thread::JoinHan
     }
     thread::Builder::new().name("p2p-dial".to_owned()).spawn(move || {
         while !shared.engine.is_shutting_down() {
-            for (name, encrypted) in shared.due() {
+            let due = if shared.peers.is_active() { shared.due() } else { Vec::new() };
+            for (name, encrypted) in due {
                 // A peer that does not answer keeps the others waiting for seconds, no longer.
                 match dial(&shared, &name, Connection::Manual, encrypted) {
                     Ok(()) => {
@@ -144,6 +145,9 @@ fn dial(
     connection: Connection,
     encrypted: bool,
 ) -> io::Result<()> {
+    if !shared.peers.is_active() {
+        return Err(io::Error::other("the network is switched off"));
+    }
     let address = resolve(name, shared.engine.params().p2p_port)?;
     if shared
         .peers
@@ -155,7 +159,9 @@ fn dial(
     }
     let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     let name = Some(name.to_owned());
-    super::enter(Arrival { stream, address, name, connection, starts_encrypted: encrypted }, shared)
+    let arrival =
+        Arrival { stream, address, name, connection, is_onion: false, starts_encrypted: encrypted };
+    super::enter(arrival, shared)
 }
 
 /// The first address of `host` or `host:port`.

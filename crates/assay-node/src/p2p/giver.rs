@@ -14,12 +14,13 @@ use assay_wire::p2p::{
 };
 use assay_wire::{BlockHash, Encoding, Header, Txid, Wtxid, encode};
 
-use super::Shared;
 use super::intake::Ended;
 use super::outbox::{Request, Task};
 use super::peers::Peer;
+use super::permissions::Permissions;
 use super::transport::{ROOM, with_room};
 use super::txs::is_tx;
+use super::{NODE_NETWORK, Shared};
 use crate::bip324::TAG_BYTES;
 
 /// Gives until the connection is over.
@@ -103,6 +104,9 @@ impl Giver<'_> {
                     found.get(HASHES_MAX - 1).map(|(hash, _)| *hash).filter(|hash| *hash != stop);
                 // Up to the block named, without it (Core `net_processing.cpp`, GETBLOCKS).
                 found.pop_if(|(hash, _)| *hash == stop);
+                let is_likely_here = |hash: &BlockHash| self.is_likely_here(hash);
+                let count = found.iter().take_while(|(hash, _)| is_likely_here(hash)).count();
+                found.truncate(count);
                 if found.is_empty() {
                     return Ok(());
                 }
@@ -115,6 +119,19 @@ impl Giver<'_> {
                 entries.into_iter().try_for_each(|entry| self.data(entry, true))
             }
         }
+    }
+
+    /// Whether a block will still be there when it is asked for after this answer (Core `net_processing.cpp`, GETBLOCKS).
+    fn is_likely_here(&self, hash: &BlockHash) -> bool {
+        let engine = &self.shared.engine;
+        if engine.config().prune.is_none() {
+            return true;
+        }
+        let hour = 3600 / engine.params().pow.target_spacing_s.max(1);
+        let kept = KEPT_BLOCKS.saturating_sub(hour);
+        engine
+            .header_place(hash)
+            .is_some_and(|place| place.has_data && place.height + kept > engine.tip().height)
     }
 
     fn greet(&mut self) -> Result<(), Ended> {
@@ -210,6 +227,9 @@ impl Giver<'_> {
         }
         let hash = BlockHash(entry.hash);
         let is_block = BLOCKS.contains(&entry.kind);
+        if is_block {
+            self.check_age(&hash)?;
+        }
         let is_given = if is_tx(&entry) {
             self.tx(&entry)?
         } else {
@@ -227,6 +247,40 @@ impl Giver<'_> {
         if is_block && self.resume_after.take_if(|last| *last == hash).is_some() {
             let tip = self.shared.engine.tip().hash;
             self.send(&Message::Inv([entry_of(&tip)][..].into()))?;
+        }
+        Ok(())
+    }
+
+    /// Old blocks may be too much for the target of the day, and a node that removes blocks gives the latest alone, whether it
+    /// has more or not: that would tell it from others (Core `net_processing.cpp`, `ProcessGetBlockData`).
+    fn check_age(&self, hash: &BlockHash) -> Result<(), Ended> {
+        let (shared, peer) = (self.shared, self.peer);
+        let totals = shared.peers.totals();
+        let is_limited = shared.services & NODE_NETWORK == 0;
+        if totals.target_bytes == 0 && !is_limited {
+            return Ok(());
+        }
+        let engine = &shared.engine;
+        let Some(place) = engine.place_for_peers(hash) else { return Ok(()) };
+        let is_old = engine.best_header().time.saturating_sub(place.time) > OLD_S;
+        if is_old
+            && totals.is_reached_for_old_blocks(engine.clock().now_s())
+            && !peer.permissions.has(Permissions::DOWNLOAD)
+        {
+            tracing::debug!(
+                target: "net",
+                "historical block serving limit reached, disconnecting peer={}", peer.id
+            );
+            return Err(Ended::OldBlockTooMuch);
+        }
+        let depth = engine.tip().height.saturating_sub(place.height);
+        if is_limited && depth > LIMITED_DEPTH_MAX && !peer.permissions.has(Permissions::NO_BAN) {
+            tracing::debug!(
+                target: "net",
+                "Ignore block request below NODE_NETWORK_LIMITED threshold, disconnecting peer={}",
+                peer.id
+            );
+            return Err(Ended::BlockTooDeep);
         }
         Ok(())
     }
@@ -362,6 +416,8 @@ impl Giver<'_> {
 
     /// Sends the payload behind room for the transport's part.
     fn send_framed(&self, command: Command, buffer: &mut Vec<u8>) -> Result<(), Ended> {
+        let (length, id) = (buffer.len().saturating_sub(ROOM), self.peer.id);
+        tracing::debug!(target: "net", "sending {command} ({length} bytes) peer={id}");
         let start = self.peer.frame(self.shared.magic, command, buffer);
         let message = &buffer[start..];
         self.shared.write(self.peer, message)?;
@@ -388,6 +444,12 @@ pub(super) fn random() -> Result<u64, Ended> {
 }
 
 const BLOCK: Command = Command::new("block");
+/// Age against the best header from which a block is old (Core `net_processing.cpp`, `HISTORICAL_BLOCK_AGE`).
+const OLD_S: u32 = 7 * 24 * 60 * 60;
+/// Blocks that are never removed (Core `validation.h`, `MIN_BLOCKS_TO_KEEP`).
+const KEPT_BLOCKS: u32 = 288;
+/// Blocks below the tip that a limited node gives, and two for peers that are not at its tip yet (BIP159).
+const LIMITED_DEPTH_MAX: u32 = KEPT_BLOCKS + 2;
 /// Kinds that are answered with a block.
 const BLOCKS: [InventoryKind; 3] =
     [InventoryKind::BLOCK, InventoryKind::WITNESS_BLOCK, InventoryKind::COMPACT_BLOCK];

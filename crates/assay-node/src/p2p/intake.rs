@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_engine::defect::{Point, point};
 use assay_wire::p2p::{
     BlockTxsRequest, Command, FrameError, FrameHeader, InventoryKind, Locator, MESSAGE_BYTES_MAX,
-    Message, PayloadHasher, Version,
+    Message, PayloadHasher, PeerAddress, TimedAddress, Version,
 };
 use assay_wire::{BlockHash, Encoding, Header, ParseError, ParseErrorKind};
 
@@ -45,6 +45,12 @@ pub(super) enum Ended {
     Old { version: i32 },
     #[error("message {command} received despite not offering bloom services")]
     NotOffered { command: Command },
+    #[error("mempool request with bandwidth limit reached")]
+    MempoolTooMuch,
+    #[error("historical block serving limit reached")]
+    OldBlockTooMuch,
+    #[error("it asked for a block below the NODE_NETWORK_LIMITED threshold")]
+    BlockTooDeep,
     #[error("message {command} received after the handshake")]
     Late { command: Command },
     #[error("it sent or announced a transaction, which it may not")]
@@ -213,13 +219,25 @@ impl Intake<'_> {
     fn check_offered(&self, command: Command) -> Result<(), Ended> {
         let permissions = self.peer.permissions;
         let is_wrong = match command.as_str() {
-            "filterload" | "filteradd" | "filterclear" => true,
-            "mempool" => {
-                !permissions.has(Permissions::MEMPOOL) && !permissions.has(Permissions::NO_BAN)
+            "mempool" if permissions.has(Permissions::NO_BAN) || self.shows_mempool() => false,
+            "mempool" if self.shared.config.shows_mempool => {
+                tracing::debug!(
+                    target: "net",
+                    "mempool request with bandwidth limit reached, disconnecting peer={}", self.peer.id
+                );
+                return Err(Ended::MempoolTooMuch);
             }
+            "filterload" | "filteradd" | "filterclear" | "mempool" => true,
             _ => false,
         };
         if is_wrong { Err(Ended::NotOffered { command }) } else { Ok(()) }
+    }
+
+    /// Whether the peer may hear of the whole mempool (Core `net_processing.cpp`, MEMPOOL).
+    fn shows_mempool(&self) -> bool {
+        let is_for_all =
+            self.shared.config.shows_mempool && !self.shared.peers.totals().is_reached();
+        is_for_all || self.peer.permissions.has(Permissions::MEMPOOL)
     }
 
     fn pass_over(&self, command: Command, fault: &FrameError) {
@@ -233,6 +251,10 @@ impl Intake<'_> {
         }
         if command.as_str() == "pong" {
             return self.shared.pong_came(self.peer, None);
+        }
+        if let ParseErrorKind::TooManyAddresses { count } = error.kind {
+            self.shared.takes_addresses(self.peer, command.as_str(), count);
+            return;
         }
         let lists = ["inv", "getdata", "headers"];
         if error.kind == ParseErrorKind::TooMany && lists.contains(&command.as_str()) {
@@ -324,7 +346,20 @@ impl Intake<'_> {
                 self.peer.with_facts(|facts| facts.min_fee_sat_per_kvb = *rate);
             }
             Message::WtxidRelay => self.name_wtxids()?,
-            Message::Mempool if self.peer.permissions.has(Permissions::MEMPOOL) => {
+            Message::SendAddrV2 => self.read_addrv2()?,
+            Message::Addr(addresses) => {
+                let came = addresses.iter().map(|TimedAddress { time, address }| PeerAddress {
+                    time,
+                    services: address.services,
+                    endpoint: address.into(),
+                });
+                self.shared.addresses_came(self.peer, "addr", came.collect());
+            }
+            Message::AddrV2(addresses) => {
+                self.shared.addresses_came(self.peer, "addrv2", addresses.iter().collect());
+            }
+            Message::GetAddr => self.shared.addresses_asked(self.peer),
+            Message::Mempool if self.shows_mempool() => {
                 self.peer.with_relay(Relay::want_all);
             }
             Message::Tx(raw) => {
@@ -412,12 +447,26 @@ impl Intake<'_> {
         Ok(())
     }
 
+    /// The peer reads `addrv2` (BIP155), which it must say before its `verack`.
+    fn read_addrv2(&self) -> Result<(), Ended> {
+        let peer = self.peer;
+        if peer.is_ready() {
+            tracing::debug!(
+                target: "net", "sendaddrv2 received after verack, disconnecting peer={}", peer.id
+            );
+            return Err(Ended::Late { command: Command::new("sendaddrv2") });
+        }
+        peer.with_addresses(|relay| relay.wants_v2 = true);
+        Ok(())
+    }
+
     fn introduce(&mut self, version: &Version<'_>) -> Result<(), Ended> {
         let (peer, shared) = (self.peer, self.shared);
         if self.is_introduced {
             tracing::debug!(target: "net", "redundant version message from peer={}", peer.id);
             return Ok(());
         }
+        shared.address_offers(peer, version.services);
         let expected = shared.expected_services(peer, version.services);
         if version.services & expected != expected {
             tracing::debug!(
@@ -454,6 +503,8 @@ impl Intake<'_> {
         let has_relay = !matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler);
         peer.with_relay(|relay| relay.is_wanted = has_relay && version.relay.unwrap_or(true));
         self.put(Request::Agree { version: version.version })?;
+        shared.ask_for_addresses(peer);
+        shared.address_is_good(peer);
         if peer.connection == Connection::Feeler {
             tracing::debug!(target: "net", "feeler connection completed, disconnecting peer={}", peer.id);
             return Err(Ended::Reached);
@@ -493,6 +544,11 @@ const WANTED: &[(&str, u32)] = &[
     ("headers", 1 << 21),
     ("notfound", 1 << 21),
     ("mempool", 1 << 12),
+    ("getaddr", 1 << 12),
+    ("sendaddrv2", 1 << 12),
+    // Core reads longer ones to the end before it leaves the peer.
+    ("addr", 1 << 20),
+    ("addrv2", 1 << 20),
     ("wtxidrelay", 1 << 12),
     ("sendcmpct", 1 << 12),
     ("getblocktxn", 1 << 21),

@@ -4,6 +4,8 @@
 //! bounded queue between them ([`outbox`]). Blocks go from the archive to the socket a piece at a time. Who is asked for what is
 //! decided for all peers together ([`sync`]).
 
+mod addresses;
+mod addrman;
 mod bans;
 mod compact;
 mod config;
@@ -16,6 +18,7 @@ mod peers;
 mod permissions;
 mod rate;
 mod sync;
+mod totals;
 mod transport;
 mod txs;
 
@@ -24,15 +27,19 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use assay_engine::Engine;
+use assay_engine::{Engine, HeaderPlace};
 use assay_wire::p2p::{LARGE_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX};
 use assay_wire::{BlockHash, Encoding};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+use self::addresses::Addresses;
+pub use self::addrman::AddressFileError;
+use self::addrman::{AddrMan, AddrManConfig};
+pub(crate) use self::addrman::{Count, Entry};
 pub(crate) use self::bans::{Ban, Bans, Range};
 use self::compact::Compact;
 pub use self::config::{P2pConfig, P2pTimeouts};
@@ -43,7 +50,8 @@ pub(crate) use self::peers::{Connection, Peer, Peers};
 use self::permissions::Rule;
 use self::rate::Rate;
 use self::sync::Sync;
-pub(crate) use self::sync::SyncFacts;
+pub(crate) use self::sync::{FetchError, SyncFacts};
+pub(crate) use self::totals::{DAY_S, Totals};
 pub(crate) use self::txs::OrphanInfo;
 use self::txs::Txs;
 use crate::error::NodeError;
@@ -61,8 +69,8 @@ pub(crate) const SERVICES: [(u64, &str); 5] = [
     (NODE_NETWORK_LIMITED, "NETWORK_LIMITED"),
     (NODE_P2P_V2, "P2P_V2"),
 ];
-const NODE_NETWORK: u64 = 1;
-const NODE_WITNESS: u64 = 1 << 3;
+pub(crate) const NODE_NETWORK: u64 = 1;
+pub(crate) const NODE_WITNESS: u64 = 1 << 3;
 const NODE_BITCOIN_CASH: u64 = 1 << 5;
 const NODE_NETWORK_LIMITED: u64 = 1 << 10;
 const NODE_P2P_V2: u64 = 1 << 11;
@@ -86,6 +94,7 @@ struct Shared {
     compact: Compact,
     dialled: Dialled,
     bans: Bans,
+    addresses: Addresses,
     /// Held while witnesses are taken off a block.
     stripping: Mutex<()>,
 }
@@ -103,10 +112,11 @@ pub(crate) struct Network(Arc<Shared>);
 
 /// Peers are strangers: other machines are let in on request only.
 pub(crate) fn refuse_exposure(config: &P2pConfig) -> Result<(), NodeError> {
-    if config.expose || config.bind.ip().is_loopback() {
-        return Ok(());
+    let exposed = config.binds().find(|(address, _)| !address.ip().is_loopback());
+    match exposed {
+        Some((address, _)) if !config.expose => Err(NodeError::P2pExposed { address }),
+        _ => Ok(()),
     }
-    Err(NodeError::P2pExposed { address: config.bind })
 }
 
 impl Shared {
@@ -142,9 +152,15 @@ impl P2pService {
         runtime: &Runtime,
         stopping: watch::Receiver<bool>,
     ) -> Result<Self, NodeError> {
-        let failed = |source| NodeError::P2pBind { address: config.bind, source };
-        let listener = runtime.block_on(TcpListener::bind(config.bind)).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let mut listeners = Vec::new();
+        for (address, is_onion) in config.binds() {
+            let failed = |source| NodeError::P2pBind { address, source };
+            let listener = runtime.block_on(TcpListener::bind(address)).map_err(failed)?;
+            let address = listener.local_addr().map_err(failed)?;
+            tracing::info!("Listening for peers on {address}");
+            listeners.push((listener, address, is_onion));
+        }
+        let address = listeners.first().map_or(config.bind, |(_, address, _)| *address);
         let params = engine.params();
         let own = match params.encoding {
             Encoding::Segwit => NODE_WITNESS,
@@ -156,11 +172,21 @@ impl P2pService {
         let is_large = params.block_bytes_max() > u64::from(MESSAGE_BYTES_MAX);
         // A packet may be too short for a large block.
         let encryption = if config.encrypted && !is_large { NODE_P2P_V2 } else { 0 };
-        let services = NODE_NETWORK | NODE_NETWORK_LIMITED | own | encryption;
+        let has_all = if engine.config().prune.is_some() { 0 } else { NODE_NETWORK };
+        let services = has_all | NODE_NETWORK_LIMITED | own | encryption;
+        let spacing_s = u64::from(params.pow.target_spacing_s);
+        let totals = Totals::new(config.upload_target_bytes, params.block_bytes_max(), spacing_s);
+        let addresses = AddrManConfig {
+            magic: params.magic,
+            is_deterministic: config.fixed_places,
+            check_ratio: config.check_addresses,
+        };
+        let addresses = AddrMan::open(&engine.config().datadir, addresses, engine.clock().clone())?;
         let shared = Arc::new(Shared {
+            addresses: Addresses::new(addresses, config.networks.clone()),
             config: config.clone(),
             engine: Arc::clone(engine),
-            peers: Arc::new(Peers::new(engine.clock().clone())),
+            peers: Arc::new(Peers::new(engine.clock().clone(), Arc::new(totals), config.is_active)),
             rate: Rate::new(config.rate),
             magic: params.magic,
             encoding: params.encoding,
@@ -191,8 +217,10 @@ impl P2pService {
         };
         let mut threads = threads.into_iter().map(spawn).collect::<Result<Vec<_>, _>>()?;
         threads.push(dial::stay_connected(&shared).map_err(NodeError::Runtime)?);
-        runtime.spawn(accept(listener, Arc::clone(&shared), stopping));
-        tracing::info!("Listening for peers on {address}");
+        for (listener, _, is_onion) in listeners {
+            runtime.spawn(accept(listener, is_onion, Arc::clone(&shared), stopping.clone()));
+        }
+        tracing::info!("SetNetworkActive: {}", config.is_active);
         Ok(Self { network: Network(shared), address, threads })
     }
 
@@ -211,6 +239,7 @@ impl P2pService {
         if !peers.wait_until_gone(GOODBYE) {
             tracing::warn!("Some connections of peers did not end in time");
         }
+        self.network.0.addresses.known.save();
     }
 
     /// Waits for the last threads, which end when the engine closes.
@@ -237,8 +266,19 @@ impl Network {
         &self.0.peers
     }
 
+    /// Switches the network on or off (Core `net.cpp`, `SetNetworkActive`).
+    pub(crate) fn set_active(&self, is_active: bool) {
+        tracing::info!("SetNetworkActive: {is_active}");
+        self.0.peers.set_active(is_active);
+    }
+
     pub(crate) fn bans(&self) -> &Bans {
         &self.0.bans
+    }
+
+    /// Asks a peer for a block, whatever others were asked for it.
+    pub(crate) fn fetch_block(&self, id: u64, block: &HeaderPlace) -> Result<(), FetchError> {
+        self.0.fetch_block(id, block)
     }
 
     /// What a peer is asked for.
@@ -249,7 +289,12 @@ impl Network {
 
 /// Looks ten times a second at what to ask of whom.
 fn go_rounds(shared: &Shared) {
+    let mut saved = Instant::now();
     while !shared.engine.is_shutting_down() {
+        if saved.elapsed() >= SAVE_ADDRESSES {
+            saved = Instant::now();
+            shared.addresses.known.save();
+        }
         thread::sleep(ROUND);
         shared.leave_the_silent();
         shared.announce_handed_in();
@@ -272,7 +317,12 @@ fn tell_news(shared: &Shared) {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopping: watch::Receiver<bool>) {
+async fn accept(
+    listener: TcpListener,
+    is_onion: bool,
+    shared: Arc<Shared>,
+    mut stopping: watch::Receiver<bool>,
+) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -281,7 +331,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopping: watch:
         let entered = match accepted {
             Ok((stream, address)) => stream
                 .into_std()
-                .and_then(|stream| enter(Arrival::inbound(stream, address), &shared)),
+                .and_then(|stream| enter(Arrival::inbound(stream, address, is_onion), &shared)),
             Err(error) => Err(error),
         };
         if let Err(error) = entered {
@@ -305,6 +355,10 @@ fn enter(arrival: Arrival, shared: &Arc<Shared>) -> io::Result<()> {
         permissions::permissions(&shared.whitelist, address.ip(), connection.is_inbound());
     if connection.is_inbound() && shared.bans.has_banned(address.ip()) {
         tracing::debug!(target: "net", "connection from {address} dropped (banned)");
+        return Ok(());
+    }
+    if !shared.peers.is_active() {
+        tracing::debug!(target: "net", "connection from {address} dropped: not accepting new connections");
         return Ok(());
     }
     let Some(peer) = shared.peers.enter(arrival, permissions, max, per_address_max) else {
@@ -360,6 +414,7 @@ struct Leaving<'a> {
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
+        self.shared.address_left(self.peer);
         self.shared.sync_left(self.peer);
         self.shared.txs_left(self.peer);
         self.shared.peers.leave(self.peer);
@@ -373,4 +428,6 @@ const GOODBYE: Duration = Duration::from_secs(10);
 const STACK_BYTES: usize = 2 << 20;
 /// Core `net_processing.cpp`, `NODE_NETWORK_LIMITED_ALLOW_CONN_BLOCKS`.
 const LIMITED_BLOCKS: u64 = 144;
+/// Core `net.cpp`, `DUMP_PEERS_INTERVAL`.
+const SAVE_ADDRESSES: Duration = Duration::from_mins(15);
 const ROUND: Duration = Duration::from_millis(100);

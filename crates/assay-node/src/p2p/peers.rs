@@ -9,10 +9,12 @@ use std::time::Duration;
 use assay_electrum::address::customer;
 use assay_engine::Clock;
 use assay_wire::BlockHash;
-use assay_wire::p2p::{Command, Message};
+use assay_wire::p2p::{Command, Host, Message, NetworkKind};
 
+use super::addresses::AddressRelay;
 use super::outbox::Outbox;
 use super::permissions::Permissions;
+use super::totals::Totals;
 use super::transport::{Framing, with_room};
 use super::txs::Relay;
 
@@ -20,6 +22,7 @@ use super::txs::Relay;
 #[derive(Default)]
 pub(crate) struct Peers {
     clock: Clock,
+    totals: Arc<Totals>,
     connected: Mutex<Connected>,
     left: Condvar,
 }
@@ -29,6 +32,8 @@ struct Connected {
     next_id: u64,
     peers: BTreeMap<u64, Arc<Peer>>,
     closing: bool,
+    /// Whether the network was switched off (Core's `-networkactive=0`).
+    is_off: bool,
 }
 
 /// Which side made a connection, and what for (Core `node/connection_types.h`).
@@ -73,15 +78,17 @@ pub(super) struct Arrival {
     /// As it was named, where it was.
     pub(super) name: Option<String>,
     pub(super) connection: Connection,
+    /// Whether it came through Tor.
+    pub(super) is_onion: bool,
     /// Whether we start with the encrypted transport; only where we connect.
     pub(super) starts_encrypted: bool,
 }
 
 impl Arrival {
     /// A connection that the peer made.
-    pub(super) fn inbound(stream: TcpStream, address: SocketAddr) -> Self {
+    pub(super) fn inbound(stream: TcpStream, address: SocketAddr, is_onion: bool) -> Self {
         let connection = Connection::Inbound;
-        Self { stream, address, name: None, connection, starts_encrypted: false }
+        Self { stream, address, name: None, connection, is_onion, starts_encrypted: false }
     }
 }
 
@@ -93,6 +100,8 @@ pub(crate) struct Peer {
     pub(crate) name: Option<String>,
     pub(crate) connection: Connection,
     pub(crate) permissions: Permissions,
+    /// Whether it came through Tor.
+    pub(crate) is_onion: bool,
     pub(super) starts_encrypted: bool,
     pub(crate) bound: SocketAddr,
     /// When the connection was made, microseconds by the node's clock.
@@ -112,6 +121,7 @@ pub(crate) struct Peer {
     pub(crate) wants_compact: AtomicBool,
     known: Mutex<Known>,
     relay: Mutex<Relay>,
+    addresses: Mutex<AddressRelay>,
     pub(crate) traffic: Traffic,
 }
 
@@ -131,6 +141,7 @@ type ByMessage = BTreeMap<String, u64>;
 #[derive(Default)]
 pub(crate) struct Traffic {
     clock: Clock,
+    totals: Arc<Totals>,
     by_message: Mutex<(ByMessage, ByMessage)>,
     pub(crate) sent_bytes: AtomicU64,
     pub(crate) received_bytes: AtomicU64,
@@ -171,8 +182,28 @@ impl Facts {
 
 impl Peers {
     /// Nobody yet.
-    pub(super) fn new(clock: Clock) -> Self {
-        Self { clock, ..Self::default() }
+    pub(super) fn new(clock: Clock, totals: Arc<Totals>, is_active: bool) -> Self {
+        let connected = Connected { is_off: !is_active, ..Connected::default() };
+        Self { clock, totals, connected: Mutex::new(connected), left: Condvar::new() }
+    }
+
+    /// What all connections together have sent and received.
+    pub(crate) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Whether connections are made and taken.
+    pub(crate) fn is_active(&self) -> bool {
+        !self.lock().is_off
+    }
+
+    /// Switches the network on, or off, which ends all connections.
+    pub(super) fn set_active(&self, is_active: bool) {
+        let mut connected = self.lock();
+        connected.is_off = !is_active;
+        if !is_active {
+            connected.peers.values().for_each(|peer| peer.close());
+        }
     }
 
     /// Takes a connection in. Those that others made are turned away where there are `max` of them already, or
@@ -184,10 +215,10 @@ impl Peers {
         max: usize,
         per_address_max: usize,
     ) -> Option<Arc<Peer>> {
-        let Arrival { stream, address, name, connection, starts_encrypted } = arrival;
+        let Arrival { stream, address, name, connection, is_onion, starts_encrypted } = arrival;
         let bound = stream.local_addr().ok()?;
         let mut connected = self.lock();
-        if connected.closing {
+        if connected.closing || connected.is_off {
             return None;
         }
         if connection.is_inbound() {
@@ -206,6 +237,7 @@ impl Peers {
             name,
             connection,
             permissions,
+            is_onion,
             starts_encrypted,
             bound,
             connected_us: self.clock.now_us(),
@@ -219,7 +251,12 @@ impl Peers {
             wants_compact: AtomicBool::new(false),
             known: Mutex::default(),
             relay: Mutex::default(),
-            traffic: Traffic { clock: self.clock.clone(), ..Traffic::default() },
+            addresses: Mutex::default(),
+            traffic: Traffic {
+                clock: self.clock.clone(),
+                totals: Arc::clone(&self.totals),
+                ..Traffic::default()
+            },
         });
         connected.peers.insert(id, Arc::clone(&peer));
         Some(peer)
@@ -268,6 +305,15 @@ impl Peers {
 }
 
 impl Peer {
+    /// The network over which it is connected.
+    pub(crate) fn network(&self) -> NetworkKind {
+        if self.is_onion {
+            NetworkKind::Onion
+        } else {
+            Host::from(self.address.ip()).network_class()
+        }
+    }
+
     pub(super) fn stream(&self) -> &TcpStream {
         &self.stream
     }
@@ -279,6 +325,11 @@ impl Peer {
     /// What it hears of transactions.
     pub(crate) fn with_relay<T>(&self, with: impl FnOnce(&mut Relay) -> T) -> T {
         with(&mut self.relay.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What it hears of addresses.
+    pub(crate) fn with_addresses<T>(&self, with: impl FnOnce(&mut AddressRelay) -> T) -> T {
+        with(&mut self.addresses.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sends a message of our own, once the writer gets to it.
@@ -331,13 +382,16 @@ impl Traffic {
     }
 
     pub(super) fn sent(&self, bytes: usize) {
+        let now_s = self.clock.now_s();
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.sent_at_s.store(self.clock.now_s(), Ordering::Relaxed);
+        self.sent_at_s.store(now_s, Ordering::Relaxed);
+        self.totals.sent(bytes as u64, now_s);
     }
 
     pub(super) fn received(&self, bytes: usize) {
         self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.received_at_s.store(self.clock.now_s(), Ordering::Relaxed);
+        self.totals.received(bytes as u64);
     }
 }
 

@@ -137,9 +137,20 @@ pub(super) fn spent_by(spent: Option<&[Vec<Coin>]>, index: usize) -> Option<&[Co
 
 /// The raw block, or the error that tells why there is none.
 pub(super) fn read_block(node: &Node<'_>, hash: &BlockHash) -> Result<Vec<u8>, RpcError> {
-    let missing = || RpcError::new(Code::Misc, "Block not available (not fully downloaded)");
     let raw = node.engine.read_block(hash).map_err(|error| engine_failed(&error))?;
-    raw.ok_or_else(missing)
+    raw.ok_or_else(|| {
+        let text = if is_pruned(node, hash) {
+            "Block not available (pruned data)"
+        } else {
+            "Block not available (not fully downloaded)"
+        };
+        RpcError::new(Code::Misc, text)
+    })
+}
+
+/// Whether a block was removed because it is old.
+pub(super) fn is_pruned(node: &Node<'_>, hash: &BlockHash) -> bool {
+    node.engine.block_entry(hash).is_some_and(|entry| entry.is_pruned)
 }
 
 /// Parses a block that was read from disk.

@@ -79,6 +79,9 @@ fn control(
         match decide(node.engine, &hash) {
             Ok(()) => Json::new(out).null(),
             Err(ControlError::UnknownBlock { .. }) => return Err(block_not_found()),
+            Err(error @ ControlError::Pruned { .. }) => {
+                return Err(RpcError::new(Code::Database, error.to_string()));
+            }
             Err(ControlError::Engine(error)) => {
                 tracing::error!("RPC call failed: {error}");
                 return Err(RpcError::new(Code::Database, error.to_string()));

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use assay_consensus::pow::decode_compact;
-use assay_engine::Tip;
+use assay_engine::{Pruning, Tip};
 use assay_wire::BlockHash;
 
 use super::args::Args;
 use super::table::{Kind, Method, Need, optional, required};
-use super::{Job, Node, engine_failed};
+use super::{Job, Node};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const GETBLOCKCOUNT: Method = Method {
@@ -96,6 +96,9 @@ pub(super) const GETBLOCKCHAININFO: Method = Method {
   \"chainwork\" : \"hex\",                    (string) Work of the active chain
   \"size_on_disk\" : n,                     (numeric) Bytes of block, undo and coin data on disk
   \"pruned\" : true|false,                  (boolean) Whether old blocks are deleted
+  \"pruneheight\" : n,                      (numeric, optional) Lowest height from which all blocks are there; with -prune
+  \"automatic_pruning\" : true|false,       (boolean, optional) Whether they are deleted without pruneblockchain; with -prune
+  \"prune_target_size\" : n,                (numeric, optional) Bytes of blocks from which they are; with automatic pruning
   \"signet_challenge\" : \"hex\",             (string, optional) The block challenge, on signets
   \"warnings\" : []                         (json array) Nothing
 }",
@@ -177,7 +180,7 @@ const TIP_RESULT: &str = "\
 pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let params = &node.rpc.params;
     let tip = node.engine.tip();
-    let size = node.engine.disk_bytes().map_err(|error| engine_failed(&error))?;
+    let size = node.engine.disk_bytes();
     let mut object = Json::new(out).object();
     object.key("chain").string(params.rpc_name);
     object.key("blocks").int(tip.height);
@@ -196,7 +199,16 @@ pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), 
     object.key("initialblockdownload").bool(node.engine.is_initial_block_download());
     object.key("chainwork").hex(&tip.chain_work);
     object.key("size_on_disk").int(size);
-    object.key("pruned").bool(false);
+    let prune = node.engine.config().prune;
+    object.key("pruned").bool(prune.is_some());
+    if let Some(prune) = prune {
+        let height = node.engine.prune_height().map_or(0, |height| height + 1);
+        object.key("pruneheight").int(height);
+        object.key("automatic_pruning").bool(prune != Pruning::Manual);
+        if let Pruning::Automatic { bytes_max } = prune {
+            object.key("prune_target_size").int(bytes_max);
+        }
+    }
     if let Some(challenge) = &params.signet_challenge {
         object.key("signet_challenge").hex(challenge);
     }

@@ -3,6 +3,7 @@
 //! Results carry Bitcoin Core's fields in its order. Where something is missing, the method's help says so.
 
 mod address;
+mod addresses;
 mod args;
 mod bans;
 mod blocks;
@@ -16,6 +17,7 @@ mod deployments;
 mod describe;
 mod descriptor;
 mod fees;
+mod fetch;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod generate;
@@ -30,6 +32,7 @@ mod orphans;
 mod packages;
 mod peers;
 mod proof;
+mod prune;
 mod raw;
 mod relatives;
 mod rest;
@@ -42,6 +45,7 @@ mod submit;
 mod table;
 mod template;
 mod testing;
+mod traffic;
 mod transactions;
 mod tx_json;
 mod zmq;

@@ -1,9 +1,10 @@
 //! The peers that are connected, and what the network looks like from here.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use assay_wire::p2p::NetworkKind;
 
 use super::table::Method;
 use super::{Job, Node};
@@ -36,7 +37,7 @@ pub(super) const GETPEERINFO: Method = Method {
     \"id\" : n,                   (numeric) Number of the connection
     \"addr\" : \"str\",             (string) Address of the peer
     \"addrbind\" : \"str\",         (string) Our address
-    \"network\" : \"str\",          (string) ipv4, ipv6 or not_publicly_routable
+    \"network\" : \"str\",          (string) Network of the peer (ipv4, ipv6, onion, i2p, cjdns, not_publicly_routable)
     \"services\" : \"hex\",         (string) Services that the peer offers
     \"servicesnames\" : [ \"str\" ],(json array) The same by name, as far as known
     \"relaytxes\" : true|false,    (boolean) Whether the peer wants to hear of transactions
@@ -68,6 +69,9 @@ pub(super) const GETPEERINFO: Method = Method {
     \"bytessent_per_msg\" : { \"msg\" : n, ... },  (json object) Bytes sent by kind of message
     \"bytesrecv_per_msg\" : { \"msg\" : n, ... },  (json object) Bytes received by kind of message
     \"blocks_sent\" : n,          (numeric) Blocks that it was given
+    \"addr_relay_enabled\" : true|false,  (boolean) Whether addresses go over this connection
+    \"addr_processed\" : n,       (numeric) Addresses of this peer that were looked at
+    \"addr_rate_limited\" : n,    (numeric) Addresses of this peer that were too many
     \"connection_type\" : \"str\",  (string) inbound, manual, outbound-full-relay, block-relay-only, feeler or addr-fetch
     \"transport_protocol_type\" : \"str\",     (string) detecting, v1, or v2 for the encrypted transport (BIP324)
     \"session_id\" : \"str\"       (string) What identifies an encrypted session; empty without encryption
@@ -92,11 +96,11 @@ pub(super) const GETNETWORKINFO: Method = Method {
   \"localservicesnames\" : [ \"str\" ],     (json array) The same by name
   \"localrelay\" : true|false,     (boolean) Whether transactions are taken from all peers
   \"timeoffset\" : n,              (numeric) Always 0
-  \"networkactive\" : true|false,  (boolean) Whether peers are served
+  \"networkactive\" : true|false,  (boolean) Whether connections are made and taken
   \"connections\" : n,             (numeric) Peers that are connected
   \"connections_in\" : n,          (numeric) Of these, those that connected to us
   \"connections_out\" : n,         (numeric) Those that we connected to
-  \"networks\" : [ {...}, ... ],   (json array) Name, limited, reachable, proxy and proxy_randomize_credentials per network
+  \"networks\" : [ {...}, ... ],   (json array) Per network (ipv4, ipv6, onion, i2p, cjdns): name, limited, reachable, proxy, proxy_randomize_credentials
   \"relayfee\" : n,                (numeric) Least fee rate of the mempool, per 1,000 virtual bytes
   \"incrementalfee\" : n,          (numeric) The same
   \"localaddresses\" : [],         (json array) Nothing
@@ -130,7 +134,7 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
     object.key("id").int(peer.id);
     object.key("addr").text(peer.address);
     object.key("addrbind").text(peer.bound);
-    object.key("network").string(network_name(peer.address));
+    object.key("network").string(peer.network().name());
     services(object.key("services"), facts.services);
     service_names(object.key("servicesnames"), facts.services);
     let relay = peer.with_relay(|relay| (relay.is_wanted, relay.sequence(), relay.waiting()));
@@ -170,6 +174,11 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
         in_flight.item().int(height);
     }
     in_flight.end();
+    let (is_enabled, processed, rate_limited) =
+        peer.with_addresses(|relay| (relay.is_enabled, relay.processed, relay.rate_limited));
+    object.key("addr_relay_enabled").bool(is_enabled);
+    object.key("addr_processed").int(processed);
+    object.key("addr_rate_limited").int(rate_limited);
     let mut permissions = object.key("permissions").array();
     for name in peer.permissions.names() {
         permissions.item().string(name);
@@ -193,29 +202,18 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
     object.end();
 }
 
-/// As Core names it, for addresses that a socket can have.
-fn network_name(address: SocketAddr) -> &'static str {
-    match address.ip().to_canonical() {
-        ip if ip.is_loopback() => "not_publicly_routable",
-        std::net::IpAddr::V4(ip) if ip.is_private() || ip.is_link_local() => {
-            "not_publicly_routable"
-        }
-        std::net::IpAddr::V4(_) => "ipv4",
-        std::net::IpAddr::V6(ip) if ip.is_unique_local() || ip.is_unicast_link_local() => {
-            "not_publicly_routable"
-        }
-        std::net::IpAddr::V6(_) => "ipv6",
-    }
-}
-
 fn services(json: Json<'_>, bits: u64) {
     json.text(format_args!("{bits:016x}"));
 }
 
+/// By name, lowest bit first; bits without a name as Core shows them (`protocol.cpp`, `serviceFlagToStr`).
 fn service_names(json: Json<'_>, bits: u64) {
     let mut array = json.array();
-    for (_, name) in SERVICES.iter().filter(|(bit, _)| bits & bit != 0) {
-        array.item().string(name);
+    for bit in (0..u64::BITS).filter(|bit| bits >> bit & 1 == 1) {
+        match SERVICES.iter().find(|(known, _)| *known == 1 << bit) {
+            Some((_, name)) => array.item().string(name),
+            None => array.item().text(format_args!("UNKNOWN[2^{bit}]")),
+        }
     }
     array.end();
 }
@@ -224,7 +222,7 @@ fn service_names(json: Json<'_>, bits: u64) {
 fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let fee_rate = node.engine.mempool_info().min_relay_fee_sat_per_kvb.cast_signed();
     let offered = node.rpc.network.get().map_or(0, Network::services);
-    let is_active = node.rpc.network.get().is_some();
+    let is_active = node.rpc.network.get().is_some_and(|network| network.peers().is_active());
     let connections = count(node);
     let peers = node.rpc.network.get().map(|network| network.peers().list()).unwrap_or_default();
     let inbound = peers.iter().filter(|peer| peer.connection.is_inbound()).count();
@@ -242,10 +240,11 @@ fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     object.key("connections_in").count(inbound);
     object.key("connections_out").count(peers.len() - inbound);
     let mut networks = object.key("networks").array();
-    for name in ["ipv4", "ipv6", "onion", "i2p", "cjdns"] {
-        let is_reachable = is_active && name.starts_with("ipv");
+    for kind in NetworkKind::ALL {
+        let can_reach = |network: &Network| network.can_reach(kind);
+        let is_reachable = node.rpc.network.get().is_some_and(can_reach);
         let mut network = networks.item().object();
-        network.key("name").string(name);
+        network.key("name").string(kind.name());
         network.key("limited").bool(!is_reachable);
         network.key("reachable").bool(is_reachable);
         network.key("proxy").string("");

@@ -167,7 +167,7 @@ pub(super) const ADDCONNECTION: Method = Method {
     },
 };
 
-fn network<'a>(node: &Node<'a>) -> Result<&'a Network, RpcError> {
+pub(super) fn network<'a>(node: &Node<'a>) -> Result<&'a Network, RpcError> {
     let missing = "Error: Peer-to-peer functionality missing or disabled";
     node.rpc.network.get().ok_or_else(|| RpcError::new(Code::PeersDisabled, missing))
 }

@@ -10,7 +10,7 @@ use assay_engine::BlockEntry;
 use assay_wire::{Block, BlockHash, Coin, encode};
 
 use super::args::{self, Args};
-use super::blocks::{parse, read_block, spent_by};
+use super::blocks::{is_pruned, parse, read_block, spent_by};
 use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, block_not_found, engine_failed};
 use crate::jsonrpc::{Code, Json, Object, RpcError, Value};
@@ -256,7 +256,8 @@ fn figures(node: &Node<'_>, entry: &BlockEntry) -> Result<Vec<(&'static str, Fig
     let block = parse(params, &entry.hash, read_block(node, &entry.hash)?)?;
     let spent = node.engine.read_spent(&entry.hash).map_err(|error| engine_failed(&error))?;
     if spent.is_none() && block.tx_count() > 1 {
-        return Err(RpcError::new(Code::Misc, "Undo data not available"));
+        let pruned = if is_pruned(node, &entry.hash) { " (pruned data)" } else { "" };
+        return Err(RpcError::new(Code::Misc, format!("Undo data not available{pruned}")));
     }
     let mut sums = Sums::of(&block, spent.as_deref(), entry.height);
     let txs = block.tx_count() as i64;

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees, generate,
-    index, logging, mempool, mempool_file, mining, network, orphans, packages, peers, proof, raw,
-    relatives, scan, sign_raw, statistics, submit, template, testing, transactions, zmq,
+    addresses, bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees,
+    fetch, generate, index, logging, mempool, mempool_file, mining, network, orphans, packages,
+    peers, proof, prune, raw, relatives, scan, sign_raw, statistics, submit, template, testing,
+    traffic, transactions, zmq,
 };
 use crate::jsonrpc::RpcError;
 
@@ -198,10 +199,12 @@ const METHODS: &[&Method] = &[
     &chain::WAITFORBLOCKHEIGHT,
     &chain::WAITFORNEWBLOCK,
     &blocks::GETBLOCK,
+    &fetch::GETBLOCKFROMPEER,
     &blocks::GETBLOCKHEADER,
     &branches::GETCHAINTIPS,
     &branches::INVALIDATEBLOCK,
     &branches::PRECIOUSBLOCK,
+    &prune::PRUNEBLOCKCHAIN,
     &branches::RECONSIDERBLOCK,
     &scan::SCANTXOUTSET,
     &coins::GETTXOUT,
@@ -242,8 +245,13 @@ const METHODS: &[&Method] = &[
     &submit::SUBMITBLOCK,
     &submit::SUBMITHEADER,
     &network::GETCONNECTIONCOUNT,
+    &traffic::GETNETTOTALS,
     &network::GETNETWORKINFO,
     &network::GETPEERINFO,
+    &addresses::ADDPEERADDRESS,
+    &addresses::GETADDRMANINFO,
+    &addresses::GETNODEADDRESSES,
+    &addresses::GETRAWADDRMAN,
     &bans::CLEARBANNED,
     &bans::LISTBANNED,
     &bans::SETBAN,
@@ -252,6 +260,7 @@ const METHODS: &[&Method] = &[
     &peers::DISCONNECTNODE,
     &peers::GETADDEDNODEINFO,
     &peers::PING,
+    &traffic::SETNETWORKACTIVE,
     &proof::GETTXOUTPROOF,
     &proof::VERIFYTXOUTPROOF,
     &statistics::GETBLOCKSTATS,

@@ -1,17 +1,21 @@
 //! The node from outside: over sockets, as its users see it.
 
+mod addresses;
 mod branches;
 mod chain;
 mod compact;
 mod encrypted;
+mod given;
 mod http;
 mod index;
 mod mining;
 mod node;
 mod p2p;
 mod process;
+mod prune;
 mod reindex;
 mod relay;
 mod rest;
 mod support;
 mod sync;
+mod zmq;

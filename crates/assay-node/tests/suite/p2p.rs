@@ -38,7 +38,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    fn connect(f: &Fixture) -> Self {
+    pub(crate) fn connect(f: &Fixture) -> Self {
         let stream = TcpStream::connect(f.p2p_address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         Self { stream }
@@ -46,9 +46,14 @@ impl Client {
 
     /// Connects and shakes hands as a node that has the chain.
     pub(crate) fn serving_blocks(f: &Fixture) -> Self {
+        Self::with_services(f, 0x409)
+    }
+
+    /// The same with other services.
+    pub(crate) fn with_services(f: &Fixture, services: u64) -> Self {
         let mut client = Self::connect(f);
         let Message::Version(version) = our_version(70016) else { unreachable!() };
-        client.send(&Message::Version(Version { services: 0x409, ..version }));
+        client.send(&Message::Version(Version { services, ..version }));
         client.expect("version");
         client.expect("verack");
         client.send(&Message::Verack);
@@ -64,6 +69,25 @@ impl Client {
                 return payload;
             }
         }
+    }
+
+    /// Whether a message called `command` comes, whatever comes before it, rather than the end of the connection.
+    pub(crate) fn is_answered_with(&mut self, command: &str) -> bool {
+        while let Some((found, _)) = self.receive() {
+            if found == command {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Connects, and is not let in.
+    #[track_caller]
+    pub(crate) fn rejected(f: &Fixture) {
+        let mut client = Self::connect(f);
+        // It may be closed before this is written.
+        let _ = client.stream.write_all(&our_version(70016).to_bytes(MAGIC));
+        assert!(client.receive().is_none());
     }
 
     /// Whether the node has ended the connection, whatever it said before.

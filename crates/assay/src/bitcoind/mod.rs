@@ -126,7 +126,10 @@ fn in_words_of_core(error: NodeError) -> anyhow::Error {
             Question("Error initializing block database".to_owned()).into()
         }
         NodeError::Open {
-            source: error @ (OpenError::WitnessUnchecked { .. } | OpenError::FromTheFuture),
+            source:
+                error @ (OpenError::WitnessUnchecked { .. }
+                | OpenError::FromTheFuture
+                | OpenError::Pruned),
             ..
         } => Question(error.to_string()).into(),
         other => other.into(),

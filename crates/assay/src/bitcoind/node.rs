@@ -6,16 +6,18 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use assay_engine::Pruning;
 use assay_node::http::Whitelist;
 use assay_node::{
-    HIGH_WATER_MARK_DEFAULT, LogConfig, NodeConfig, Notify, P2pConfig, Publication, Topic,
+    HIGH_WATER_MARK_DEFAULT, LogConfig, NetworkKind, NodeConfig, Notify, P2pConfig, Publication,
+    Topic,
 };
 
 use super::config::Loaded;
 use super::logging;
 use super::mining;
 use super::notes::Notes;
-use super::numbers::{AddressError, address, amount, port, subnet};
+use super::numbers::{AddressError, address, amount, bytes, port, subnet};
 use super::options::{self, Fate};
 use super::settings::{MAIN, Settings};
 
@@ -155,8 +157,32 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     }
     if settings.flag("fastprune") == Some(true) {
         config.block_file_bytes_max = Some(FAST_PRUNE_BYTES);
+        if config.params.name == "regtest" {
+            config.prune_after_height = Some(FAST_PRUNE_HEIGHT);
+        }
     }
+    config.prune = prune(settings, config)?;
     Ok(())
+}
+
+/// Whether old blocks are removed, and what does not go with that (Core `init.cpp`, `node/blockmanager_args.cpp`).
+fn prune(settings: &Settings, config: &NodeConfig) -> anyhow::Result<Option<Pruning>> {
+    let mib = settings.int("prune").unwrap_or(0);
+    if mib != 0 && config.tx_index {
+        bail!("Prune mode is incompatible with -txindex.");
+    }
+    if mib != 0 && config.rebuild_coins {
+        bail!("Prune mode is incompatible with -reindex-chainstate. Use full -reindex instead.");
+    }
+    Ok(match mib {
+        0 => None,
+        1 => Some(Pruning::Manual),
+        ..0 => bail!("Prune cannot be configured with a negative value."),
+        ..PRUNE_MIB_MIN => bail!(
+            "Prune configured below the minimum of {PRUNE_MIB_MIN} MiB.  Please use a higher number."
+        ),
+        mib => Some(Pruning::Automatic { bytes_max: not_negative(mib).saturating_mul(1 << 20) }),
+    })
 }
 
 /// Commands on events.
@@ -357,16 +383,11 @@ fn p2p(
 ) -> anyhow::Result<Option<P2pConfig>> {
     let default = port_option(settings, "port")?.unwrap_or(config.params.p2p_port);
     let mut binds = Vec::new();
+    let mut onion_binds = Vec::new();
     for text in settings.list("bind") {
-        // The address for Tor; there is no Tor here.
-        if text.ends_with("=onion") {
-            continue;
-        }
-        binds.push(bind_address("bind", &text, default)?);
-    }
-    if let [_, others @ ..] = binds.as_slice() {
-        for other in others {
-            notes.warn(format!("Not listening for peers on {other}: only the first -bind counts."));
+        match text.strip_suffix("=onion") {
+            Some(text) => onion_binds.push(bind_address("bind", text, default)?),
+            None => binds.push(bind_address("bind", &text, default)?),
         }
     }
     let bind = binds.first().copied();
@@ -376,6 +397,14 @@ fn p2p(
     let bind = bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default)));
     let mut p2p = P2pConfig::new(bind);
     p2p.expose = true;
+    p2p.more_binds = binds.split_off(binds.len().min(1));
+    p2p.onion_binds = onion_binds;
+    if settings.flag("cjdnsreachable") == Some(true) {
+        p2p.networks.push(NetworkKind::Cjdns);
+    }
+    p2p.fixed_places = settings.list("test").iter().any(|option| option == "addrman");
+    let checks = settings.int("checkaddrman").unwrap_or(0);
+    p2p.check_addresses = not_negative(checks).min(CHECK_RATIO_MAX) as u32;
     let peers_max = settings.int("maxconnections");
     if peers_max.is_some_and(|count| count < 0) {
         bail!("-maxconnections must be greater or equal than zero");
@@ -391,6 +420,12 @@ fn p2p(
     p2p.add_nodes = settings.list("addnode");
     p2p.whitelist = settings.list("whitelist");
     p2p.encrypted = settings.flag("v2transport") != Some(false);
+    p2p.is_active = settings.flag("networkactive") != Some(false);
+    p2p.shows_mempool = settings.flag("peerbloomfilters") == Some(true);
+    if let Some(text) = settings.text("maxuploadtarget") {
+        p2p.upload_target_bytes = bytes(&text, 'M')
+            .ok_or_else(|| anyhow!("Unable to parse -maxuploadtarget: '{text}'"))?;
+    }
     p2p.blocks_only = settings.flag("blocksonly") == Some(true);
     p2p.ban_s = settings.int("bantime").map_or(p2p.ban_s, not_negative);
     p2p.log_addresses = settings.flag("logips") == Some(true);
@@ -469,9 +504,15 @@ const CACHE_MIB_MIN: i64 = 4;
 const CACHE_MIB_MAX: i64 = 1 << 20;
 /// Core's `-fastprune` (`node/blockstorage.cpp`).
 const FAST_PRUNE_BYTES: u64 = 64 << 10;
+/// Core's `nPruneAfterHeight` then (`kernel/chainparams.cpp`).
+const FAST_PRUNE_HEIGHT: u32 = 100;
+/// Core's `MIN_DISK_SPACE_FOR_BLOCK_FILES` (`validation.h`).
+const PRUNE_MIB_MIN: i64 = 550;
 /// Core's `MAX_BODY_SIZE` (`httpserver.h`).
 const BODY_BYTES_MAX: usize = 32 << 20;
 const THREADS_MAX: usize = 1024;
 const PEERS_MAX: u64 = 1 << 16;
+/// Core `addrdb.cpp`.
+const CHECK_RATIO_MAX: u64 = 1_000_000;
 /// Core's `net.h`, `MAX_SUBVERSION_LENGTH`.
 const USER_AGENT_BYTES_MAX: usize = 256;

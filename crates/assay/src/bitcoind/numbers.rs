@@ -24,6 +24,26 @@ pub(crate) fn amount(text: &str) -> Option<u64> {
     (sum <= 21_000_000 * COIN).then_some(sum)
 }
 
+/// Bytes of a number with a unit behind it, `m` without one: k, m, g and t for powers of 1000, K, M, G and T for powers of 1024
+/// (Core `util/strencodings.cpp`, `ParseByteUnits`).
+pub(crate) fn bytes(text: &str, default_unit: char) -> Option<u64> {
+    let unit = text.chars().next_back().filter(|last| !last.is_ascii_digit());
+    let digits = &text[..text.len() - unit.map_or(0, char::len_utf8)];
+    let factor: u64 = match unit.unwrap_or(default_unit) {
+        'k' => 1000,
+        'K' => 1 << 10,
+        'm' => 1_000_000,
+        'M' => 1 << 20,
+        'g' => 1_000_000_000,
+        'G' => 1 << 30,
+        't' => 1_000_000_000_000,
+        'T' => 1 << 40,
+        _ => return None,
+    };
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(factor)
+}
+
 /// A number of 256 bits in hexadecimal, of up to 64 digits, with or without `0x`; the bytes begin with the least significant
 /// one, as those of hashes do (Core `uint256.h`, `FromUserHex`).
 pub(crate) fn hash(text: &str) -> Option<[u8; 32]> {
@@ -113,6 +133,32 @@ mod tests {
             ("99999999999", None),
         ] {
             assert_eq!(amount(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_with_units() {
+        for (text, expected) in [
+            ("1", Some(1 << 20)),
+            ("800M", Some(800 << 20)),
+            ("3k", Some(3000)),
+            ("3K", Some(3072)),
+            ("2m", Some(2_000_000)),
+            ("5g", Some(5_000_000_000)),
+            ("1G", Some(1 << 30)),
+            ("1t", Some(1_000_000_000_000)),
+            ("1T", Some(1 << 40)),
+            ("0", Some(0)),
+            ("", None),
+            ("M", None),
+            ("abc", None),
+            ("-1", None),
+            ("+1M", None),
+            ("1é", None),
+            ("1MM", None),
+            ("18446744073709551615", None),
+        ] {
+            assert_eq!(bytes(text, 'M'), expected, "{text}");
         }
     }
 

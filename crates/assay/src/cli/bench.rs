@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_bench::suite::Extent;
+use assay_lab::plan::TargetSpec;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{BenchBlocksArguments, BenchSignaturesArguments, BenchSyncArguments};
@@ -35,6 +36,7 @@ pub(crate) enum BenchCommand {
     Signatures(BenchSignaturesArguments),
     Blocks(BenchBlocksArguments),
     Sync(BenchSyncArguments),
+    Peers(BenchPeersArguments),
     Mempool(BenchMempoolArguments),
     /// Rates of libsecp256k1 on one thread: what the forge's and the node's rates are compared
     /// with.
@@ -78,6 +80,50 @@ pub(crate) struct BenchMempoolArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Sync from many peers over slow links, with and without one that misbehaves.
+///
+/// A node of ours has the chain; the target syncs from it over several links of the given rate and
+/// round trip, made by this program on loopback. In other runs there is one peer more, which is
+/// connected first: it sends no block, or a thousand bytes a second, or has a longer branch on an
+/// invalid block. Reported are time, the part of all links' rates that was used, CPU time and
+/// memory; also in peers.json.
+#[derive(Debug, Args)]
+pub(crate) struct BenchPeersArguments {
+    /// The node that syncs: `assay`, or `bitcoind=PATH` for a program of the Bitcoin Core family.
+    #[arg(long, value_name = "NAME", default_value = "assay")]
+    pub(crate) target: TargetSpec,
+    /// Good peers, each over a link of its own.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) links: u8,
+    /// Rate of each link, Mbit/s each way.
+    #[arg(long, value_name = "MBIT", default_value_t = 40.0, value_parser = link_rate)]
+    pub(crate) rate: f64,
+    /// Time to the other end of a link and back.
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = super::duration)]
+    pub(crate) round_trip: Duration,
+    /// Rounds of all four scenarios.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = rounds)]
+    pub(crate) rounds: usize,
+    /// Size of the chain; 1 is that of plan bitcoin-scaling, 40 MiB.
+    #[arg(long, value_name = "F", default_value_t = 10.0)]
+    pub(crate) scale: f64,
+    /// Seed of the chain.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Folder for peers.json, logs, chain and data.
+    #[arg(long, value_name = "DIR", default_value = "results/peers")]
+    pub(crate) out: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn link_rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "give a number".to_owned())?;
+    let is_sound = (0.01..=100_000.0).contains(&rate);
+    if is_sound { Ok(rate) } else { Err("give 0.01 to 100000 Mbit/s".to_owned()) }
 }
 
 /// Which benchmarks, and how.

@@ -3,9 +3,8 @@
 use std::net::{IpAddr, ToSocketAddrs};
 
 use anyhow::{Context, ensure};
-use assay_lab::hostile::{
-    Attack, HostileError, HostileOptions, attack, attack_table, run as run_pairs,
-};
+use assay_lab::hostile::{Attack, HostileOptions, attack, attack_table, run as run_pairs};
+use assay_lab::network::{NetworkError, NetworkOptions};
 use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
 
@@ -57,22 +56,25 @@ fn pairs(
     let mut plan = Plan::builtin("bitcoin-scaling")?;
     plan.chain.scale = arguments.scale;
     plan.chain.seed = arguments.seed;
-    let options = HostileOptions {
+    let network = NetworkOptions {
         out_dir: arguments.out.clone(),
         plan,
         target: arguments.target.clone(),
-        peers,
-        attacks,
-        pairs: arguments.pairs,
-        rounds: arguments.rounds,
-        seed: arguments.seed,
         forge_command: own_command(&["chain", "forge"])?,
         node_command: own_command(&["node"])?,
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rerun: rerun(arguments, peers),
     };
+    let options = HostileOptions {
+        network,
+        peers,
+        attacks,
+        pairs: arguments.pairs,
+        rounds: arguments.rounds,
+        seed: arguments.seed,
+    };
     let report = match run_pairs(&options, &Terminal::stopped_by(stop_flag()?)) {
-        Err(HostileError::Interrupted) => return Ok(Outcome::Interrupted),
+        Err(NetworkError::Interrupted) => return Ok(Outcome::Interrupted),
         other => other?,
     };
     if arguments.json {

@@ -1,6 +1,6 @@
 //! Blocks: sixteen at once from each peer, up to 1,024 above the lowest that is missing; whoever keeps all others waiting is left.
 
-use assay_engine::{BlockFault, FaultKind, FetchWish, Taken, Wanted, WorkShown};
+use assay_engine::{BlockFault, FaultKind, FetchWish, HeaderPlace, Taken, Wanted, WorkShown};
 use assay_wire::p2p::{Inventory, InventoryKind, Message};
 use assay_wire::{BlockHash, Encoding, Header};
 
@@ -8,6 +8,17 @@ use super::super::peers::Peer;
 use super::super::permissions::Permissions;
 use super::headers::DAY_MS;
 use super::{PeerSync, Shared, Source, Table};
+
+/// Why a block cannot be asked of a peer, in Core's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FetchError {
+    #[error("Peer does not exist")]
+    NoPeer,
+    #[error("Peer not fully connected")]
+    NotReady,
+    #[error("Pre-SegWit peer")]
+    WithoutWitness,
+}
 
 impl Shared {
     /// Asks a peer for blocks, if there are any that it should send.
@@ -33,7 +44,13 @@ impl Shared {
         if !self.serves_witnesses_where_needed(state) {
             return;
         }
-        let wish = FetchWish { best, last_common: state.last_common, count: room, window: WINDOW };
+        let wish = FetchWish {
+            best,
+            last_common: state.last_common,
+            count: room,
+            window: WINDOW,
+            depth_max: traits.is_limited.then_some(LIMITED_DEPTH),
+        };
         // What only late peers were asked for is asked of this one, too.
         let is_waited_for = |peer_asked: u64| peer_asked == peer.id || !late.contains(&peer_asked);
         let plan = self.engine.plan_fetch(&wish, |hash| {
@@ -74,6 +91,26 @@ impl Shared {
                 );
             }
         }
+    }
+
+    /// Asks one peer for a block at its owner's will (Core `net_processing.cpp`, `FetchBlock`).
+    pub(in super::super) fn fetch_block(
+        &self,
+        id: u64,
+        block: &HeaderPlace,
+    ) -> Result<(), FetchError> {
+        let peer = self.peers.list().into_iter().find(|peer| peer.id == id);
+        let peer = peer.ok_or(FetchError::NoPeer)?;
+        let mut table = self.sync.lock();
+        let state = table.peers.get(&id).ok_or(FetchError::NotReady)?;
+        if self.encoding == Encoding::Segwit && !state.traits.serves_witnesses {
+            return Err(FetchError::WithoutWitness);
+        }
+        // Whoever else was asked need not send it.
+        table.forget_asked_of_all(&block.hash, self.now_ms());
+        let wanted = Wanted { hash: block.hash, height: block.height };
+        self.request(&peer, &mut table, &[wanted], false);
+        Ok(())
     }
 
     fn serves_witnesses_where_needed(&self, state: &PeerSync) -> bool {
@@ -273,6 +310,9 @@ fn headers_are_late(peer: &Peer, table: &mut Table) {
 
 /// Core `net_processing.cpp`, `MAX_BLOCKS_IN_TRANSIT_PER_PEER`.
 pub(super) const UNDER_WAY_MAX: usize = 16;
+/// A limited peer has 288 blocks; two are left out, as the peer may be ahead by the time it is asked (Core
+/// `net_processing.cpp`, `NODE_NETWORK_LIMITED_MIN_BLOCKS`).
+const LIMITED_DEPTH: u32 = 286;
 /// Core `net_processing.cpp`, `BLOCK_DOWNLOAD_WINDOW`.
 const WINDOW: u32 = 1024;
 /// Core `net_processing.cpp`, `BLOCK_STALLING_TIMEOUT_DEFAULT` and `BLOCK_STALLING_TIMEOUT_MAX`.

@@ -21,6 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assay_wire::BlockHash;
 
+pub(crate) use self::blocks::FetchError;
 pub(super) use self::connector::{Connector, run as connect_blocks};
 pub(super) use self::faults::log_malformed;
 use self::late::Pace;
@@ -215,6 +216,7 @@ impl Shared {
         self.start_headers(peer);
         self.fetch_blocks(peer);
         self.relay(peer);
+        self.pass_on_addresses(peer);
     }
 
     /// Asks all peers for what they are to be asked for, and leaves those that keep us waiting.

@@ -95,21 +95,27 @@ impl Table {
         }
     }
 
-    /// A block has come from `bringer`: no other peer need send it any more.
-    pub(super) fn arrived(&mut self, block: &BlockHash, bringer: u64, now_ms: u64) {
-        let late = self.late_peers(now_ms);
+    /// No peer need send a block any more.
+    pub(super) fn forget_asked_of_all(&mut self, block: &BlockHash, now_ms: u64) {
         let peers: Vec<u64> = self.under_way.asked(block).iter().map(|asked| asked.peer).collect();
         for peer in peers {
-            if let Some(state) = self.peers.get_mut(&peer) {
-                if peer == bringer {
-                    state.pace.is_slow = false;
-                    state.note_block_time(block, now_ms);
-                } else {
-                    state.pace.is_slow |= late.contains(&peer);
-                }
-            }
             self.forget_asked(block, peer, now_ms);
         }
+    }
+
+    /// A block has come from `bringer`.
+    pub(super) fn arrived(&mut self, block: &BlockHash, bringer: u64, now_ms: u64) {
+        let late = self.late_peers(now_ms);
+        for asked in self.under_way.asked(block) {
+            let Some(state) = self.peers.get_mut(&asked.peer) else { continue };
+            if asked.peer == bringer {
+                state.pace.is_slow = false;
+                state.note_block_time(block, now_ms);
+            } else {
+                state.pace.is_slow |= late.contains(&asked.peer);
+            }
+        }
+        self.forget_asked_of_all(block, now_ms);
     }
 
     /// A peer has gone: others are asked for what it was asked for.

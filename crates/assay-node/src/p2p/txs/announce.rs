@@ -284,13 +284,13 @@ fn rounded(rate: u64) -> u64 {
 }
 
 /// A random time with this mean: announcements of many nodes then show no pattern.
-fn exponential_us(mean_us: u64) -> u64 {
+pub(in crate::p2p) fn exponential_us(mean_us: u64) -> u64 {
     let uniform = (random(1 << 52) + 1) as f64 / (1u64 << 52) as f64;
     (-uniform.ln() * mean_us as f64) as u64
 }
 
 /// From 0 to below `bound`.
-fn random(bound: u64) -> u64 {
+pub(in crate::p2p) fn random(bound: u64) -> u64 {
     // Without chance nothing is lost but privacy.
     getrandom::u64().unwrap_or(0) % bound.max(1)
 }

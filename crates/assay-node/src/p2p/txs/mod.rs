@@ -20,9 +20,10 @@ use assay_wire::{Block, BlockHash, Transaction, Txid, Wtxid};
 
 pub(crate) use self::announce::Relay;
 use self::announce::Timers;
+pub(super) use self::announce::{exponential_us, random};
 pub(crate) use self::orphans::OrphanInfo;
 use self::orphans::Orphans;
-use self::recent::Recent;
+pub(super) use self::recent::Recent;
 use self::requests::Requests;
 use super::peers::{Connection, Peer};
 use super::permissions::Permissions;

@@ -1,11 +1,11 @@
-//! Hashes that were seen lately, in bounded memory.
+//! Hashes and other things that were seen lately, in bounded memory.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 
 /// Remembers at least the latest `count_max` hashes and at most twice as many. Of each 64 bits are kept under a key that
 /// no peer knows, so that a hash is mistaken for another once in many years.
-pub(super) struct Recent {
+pub(in crate::p2p) struct Recent {
     key: RandomState,
     young: HashSet<u64>,
     old: HashSet<u64>,
@@ -13,19 +13,19 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    pub(super) fn new(count_max: usize) -> Self {
+    pub(in crate::p2p) fn new(count_max: usize) -> Self {
         let key = RandomState::new();
         Self { key, young: HashSet::new(), old: HashSet::new(), count_max }
     }
 
-    pub(super) fn insert(&mut self, hash: &[u8; 32]) {
+    pub(in crate::p2p) fn insert(&mut self, hash: &impl Hash) {
         if self.young.len() >= self.count_max {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(self.key.hash_one(hash));
     }
 
-    pub(super) fn contains(&self, hash: &[u8; 32]) -> bool {
+    pub(in crate::p2p) fn contains(&self, hash: &impl Hash) -> bool {
         if self.young.is_empty() && self.old.is_empty() {
             return false;
         }

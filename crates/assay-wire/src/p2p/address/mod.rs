@@ -26,7 +26,7 @@ pub enum Host {
     I2p([u8; 32]),
     /// An address of the CJDNS network, which begins with `fc`.
     Cjdns([u8; 16]),
-    /// The hash of a name, such as a DNS seed's: it tells where addresses came from and is never connected to.
+    /// The hash of a name, such as a DNS seed's: it says where addresses came from and is never connected to.
     Internal([u8; 10]),
 }
 

@@ -6,6 +6,7 @@ mod libsecp;
 mod list;
 mod measure;
 mod mempool;
+mod peers;
 pub(crate) mod plan;
 mod progress;
 mod serve;
@@ -35,6 +36,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
         Some(BenchCommand::Signatures(arguments)) => signatures::run(arguments),
         Some(BenchCommand::Blocks(arguments)) => blocks::run(arguments),
         Some(BenchCommand::Sync(arguments)) => sync::run(arguments),
+        Some(BenchCommand::Peers(arguments)) => peers::run(arguments),
         Some(BenchCommand::Mempool(arguments)) => mempool::run(arguments),
         Some(BenchCommand::Libsecp { json }) => libsecp::run(*json),
     }

@@ -1,0 +1,37 @@
+//! Old blocks: removing them at their owner's will, and how far they were removed.
+
+use super::Engine;
+use crate::error::EngineError;
+use crate::types::Tip;
+
+impl Engine {
+    /// Removes the block files whose blocks are all at `height` or below, and further below the tip than
+    /// [`Config::prune_keeps`](crate::Config::prune_keeps). Gives the height of the
+    /// highest active block that lacks its data or undo data; `None` where none does.
+    ///
+    /// # Errors
+    /// When the engine fails.
+    pub fn prune_to(&self, height: u32) -> Result<Option<u32>, EngineError> {
+        let mut state = self.lock();
+        state.check()?;
+        self.chain.flush(&mut state)?;
+        let pruned = self.chain.prune_to_height(&mut state, height);
+        state.poison(pruned)?;
+        Ok(state.tree.prune_height())
+    }
+
+    /// Height of the highest active block that lacks its data or undo data; `None` where none does.
+    pub fn prune_height(&self) -> Option<u32> {
+        self.lock_tree().tree.prune_height()
+    }
+
+    /// The lowest active block up to which some block has at least this time, seconds since 1970 (Core `chain.cpp`,
+    /// `FindEarliestAtLeast`).
+    pub fn earliest_at_least(&self, time_s: u64) -> Option<Tip> {
+        let state = self.lock_tree();
+        let tree = &state.tree;
+        let mut active = (0..).map_while(|height| tree.active_at(height));
+        let found = active.find(|id| u64::from(tree.get(*id).header.time) >= time_s)?;
+        Some(tree.facts(found))
+    }
+}

@@ -1,0 +1,86 @@
+//! A chain as a peer gives it: headers, and where the blocks are.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+
+use super::wire::{self, Hash, RawHeader};
+use super::{NetworkError, Node};
+use crate::chain::Chain;
+
+/// Headers and blocks from height 1.
+#[derive(Clone)]
+pub(crate) struct Course {
+    headers: Vec<RawHeader>,
+    bodies: Vec<Body>,
+}
+
+#[derive(Clone)]
+enum Body {
+    File { path: PathBuf, offset: u64, bytes: usize },
+    Made(Vec<u8>),
+}
+
+impl Course {
+    /// The chain of a node that was filled with `chain`, of which it has these blocks; later ones are left out.
+    pub(crate) fn of(node: &Node, chain: &Chain) -> Result<Self, NetworkError> {
+        let mut headers = Vec::with_capacity(chain.blocks.len());
+        for block in &chain.blocks {
+            let hex: String =
+                node.call("getblockheader", &format!(r#"["{}",false]"#, block.hash))?;
+            let mut header = [0; wire::HEADER_BYTES];
+            faster_hex::hex_decode(hex.as_bytes(), &mut header)
+                .map_err(|_| NetworkError::Header { height: block.height })?;
+            headers.push(header);
+        }
+        let body = |block: &crate::chain::BlockEntry| Body::File {
+            path: chain.dir.join(&block.file),
+            offset: block.offset,
+            bytes: block.bytes as usize,
+        };
+        Ok(Self { headers, bodies: chain.blocks.iter().map(body).collect() })
+    }
+
+    /// A branch with more work: the blocks up to `height`, then one whose coinbase pays too much, then others that build on it, up
+    /// to `tip_height`, the last of them at the time `now`.
+    pub(crate) fn lie(&self, height: usize, tip_height: usize, now: u32) -> Self {
+        let mut lie = Self {
+            headers: self.headers[..height].to_vec(),
+            bodies: self.bodies[..height].to_vec(),
+        };
+        for made in height + 1..=tip_height {
+            let prev = lie.headers[made - 2];
+            let amount = if made == height + 1 { TOO_MUCH } else { 0 };
+            let time = if made == tip_height { now } else { wire::time_of(&prev) + 1 };
+            let block =
+                wire::coinbase_block(&wire::double_sha256(&prev), made as u32, time, amount);
+            let header = *block.first_chunk().expect("a block begins with its header");
+            lie.headers.push(header);
+            lie.bodies.push(Body::Made(block));
+        }
+        lie
+    }
+
+    /// All headers, from height 1.
+    pub(crate) fn headers(&self) -> &[RawHeader] {
+        &self.headers
+    }
+
+    /// The block with this hash; `None` where it has none such.
+    pub(crate) fn block(&self, hash: &Hash) -> Option<io::Result<Vec<u8>>> {
+        let at = self.headers.iter().position(|header| wire::double_sha256(header) == *hash)?;
+        Some(match &self.bodies[at] {
+            Body::Made(block) => Ok(block.clone()),
+            Body::File { path, offset, bytes } => {
+                let mut block = vec![0; *bytes];
+                File::open(path)
+                    .and_then(|file| file.read_exact_at(&mut block, *offset))
+                    .map(|()| block)
+            }
+        })
+    }
+}
+
+/// Satoshi: a hundred times the first subsidy.
+const TOO_MUCH: u64 = 5_000 * 100_000_000;

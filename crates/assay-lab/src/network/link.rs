@@ -1,0 +1,138 @@
+//! A link of a given rate and delay in front of a node: a relay of byte streams on loopback. It needs no rights and no network
+//! device, so it is the same on every machine; it loses nothing, and TCP's own start on a long way is not part of it.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a link does to bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Properties {
+    /// Bytes per second, each way.
+    pub(crate) bytes_per_s: f64,
+    /// From one end to the other.
+    pub(crate) delay: Duration,
+}
+
+/// A link to a node; dropping it ends the connections over it.
+pub(crate) struct Link {
+    /// Where the near end is.
+    pub(crate) address: SocketAddr,
+    stop: Arc<AtomicBool>,
+}
+
+impl Link {
+    /// The `index`-th link to `node`, with an address of its own where the system has several of loopback.
+    pub(crate) fn to(node: SocketAddr, index: u8, properties: Properties) -> io::Result<Self> {
+        let listener = listen(index)?;
+        let address = listener.local_addr()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        thread::spawn(move || {
+            for near in listener.incoming() {
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                // A connection that cannot be made ends at once, as on any network.
+                let _ = near.and_then(|near| join(near, node, properties));
+            }
+        });
+        Ok(Self { address, stop })
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        end(&self.stop, self.address);
+    }
+}
+
+/// A listener on an address of loopback that no other listener with another index has.
+pub(super) fn listen(index: u8) -> io::Result<TcpListener> {
+    let own = Ipv4Addr::new(127, 77, index, 1);
+    TcpListener::bind((own, 0)).or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+}
+
+/// Ends a listener's thread, which looks at `stop` at each connection.
+pub(super) fn end(stop: &AtomicBool, address: SocketAddr) {
+    stop.store(true, Ordering::Relaxed);
+    let _ = TcpStream::connect(address);
+}
+
+fn join(near: TcpStream, node: SocketAddr, properties: Properties) -> io::Result<()> {
+    let far = TcpStream::connect(node)?;
+    near.set_nodelay(true)?;
+    far.set_nodelay(true)?;
+    one_way(near.try_clone()?, far.try_clone()?, properties);
+    one_way(far, near, properties);
+    Ok(())
+}
+
+fn one_way(from: TcpStream, to: TcpStream, properties: Properties) {
+    // What is on its way at a time, and a little more.
+    let on_the_way = properties.bytes_per_s * properties.delay.as_secs_f64();
+    let (sender, receiver) = sync_channel((on_the_way / PIECE_BYTES as f64) as usize + 4);
+    thread::spawn(move || take_in(from, &sender, properties));
+    thread::spawn(move || give_out(to, &receiver));
+}
+
+/// Reads at the link's rate.
+fn take_in(
+    mut from: TcpStream,
+    sender: &SyncSender<(Instant, Vec<u8>)>,
+    Properties { bytes_per_s, delay }: Properties,
+) {
+    let piece = PIECE_BYTES.min((bytes_per_s / 100.0) as usize).max(1);
+    let mut buffer = vec![0; piece];
+    let mut free_at = Instant::now();
+    loop {
+        let Ok(count @ 1..) = from.read(&mut buffer) else { return };
+        let takes = Duration::from_secs_f64(count as f64 / bytes_per_s);
+        let now = Instant::now();
+        // What a sleep took too long is made up for, up to a point.
+        free_at = free_at.max(now.checked_sub(SLACK).unwrap_or(now)) + takes;
+        thread::sleep(free_at.saturating_duration_since(now));
+        if sender.send((free_at + delay, buffer[..count].to_vec())).is_err() {
+            let _ = from.shutdown(Shutdown::Both);
+            return;
+        }
+    }
+}
+
+fn give_out(mut to: TcpStream, receiver: &Receiver<(Instant, Vec<u8>)>) {
+    for (due, piece) in receiver {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        if to.write_all(&piece).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+const PIECE_BYTES: usize = 16 << 10;
+const SLACK: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_whole_and_not_before_their_time() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let properties = Properties { bytes_per_s: 1e6, delay: Duration::from_millis(30) };
+        let link = Link::to(server.local_addr().unwrap(), 200, properties).unwrap();
+        let mut near = TcpStream::connect(link.address).unwrap();
+        let (mut far, _) = server.accept().unwrap();
+        let sent: Vec<u8> = (0..100_000_u32).map(|index| index as u8).collect();
+        let started = Instant::now();
+        far.write_all(&sent).unwrap();
+        let mut received = vec![0; sent.len()];
+        near.read_exact(&mut received).unwrap();
+        assert_eq!(received, sent);
+        assert!(started.elapsed() >= Duration::from_millis(125), "{:?}", started.elapsed());
+    }
+}

@@ -1,0 +1,211 @@
+//! Experiments with several nodes that are each other's peers, on loopback.
+
+pub(crate) mod wire;
+
+mod course;
+pub(crate) mod link;
+mod node;
+mod peer;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use assay_report::atomic_file::{self, WriteError};
+
+use crate::chain::{Chain, ChainError};
+use crate::feed::compose_block;
+use crate::forge::{ForgeError, ForgeJob};
+use crate::plan::{NodeSpec, Plan, TargetSpec};
+use crate::process::ProcessError;
+use crate::process::rpc::{RpcError, read_result};
+use crate::progress::{Event, Reporter};
+use crate::target::{Target, TargetError};
+
+pub(crate) use self::course::Course;
+pub(crate) use self::link::Link;
+pub(crate) use self::node::{ASK_PAUSE, Launcher, Node};
+pub(crate) use self::peer::{FalsePeer, Manner};
+
+/// Coinbases pay to a witness script that is always true, so that spending them takes no signature: `OP_0` and the SHA-256
+/// of `OP_1` (BIP141).
+const ANYONE: &str = "00204ae81572f06e1b88fd5ced7a1a000945432e83e1551e6f721ee9c00b8cc33260";
+
+/// What every such experiment needs.
+#[derive(Debug, Clone)]
+pub struct NetworkOptions {
+    /// Where data, logs and results go. Created if missing.
+    pub out_dir: PathBuf,
+    /// The plan whose recipe and settings are used; a chain of Bitcoin's regtest.
+    pub plan: Plan,
+    /// The node that is looked at.
+    pub target: TargetSpec,
+    /// How to call the forge.
+    pub forge_command: Vec<OsString>,
+    /// How to call our node.
+    pub node_command: Vec<OsString>,
+    /// Version of the program that calls.
+    pub assay_version: String,
+    /// The command line that does it again.
+    pub rerun: String,
+}
+
+/// The programs, and a chain for them.
+pub(crate) struct Setup<'a> {
+    pub(crate) launcher: Launcher<'a>,
+    pub(crate) ours: Target,
+    pub(crate) target: Target,
+    pub(crate) chain: Chain,
+}
+
+impl<'a> Setup<'a> {
+    /// Finds the programs and has the chain forged.
+    pub(crate) fn make(
+        options: &'a NetworkOptions,
+        reporter: &dyn Reporter,
+    ) -> Result<Self, NetworkError> {
+        let NetworkOptions { out_dir, plan, target, node_command, assay_version, .. } = options;
+        let logs = out_dir.join("logs");
+        atomic_file::create_folder(&logs)?;
+        let own = TargetSpec { node: NodeSpec::Assay, index: None, ..target.clone() };
+        let own = TargetSpec { name: None, args: Vec::new(), cores: Vec::new(), ..own };
+        let ours = Target::detect(&own, node_command, assay_version)?;
+        let target = Target::detect(target, node_command, assay_version)?;
+        let job = ForgeJob {
+            plan,
+            dir: &out_dir.join("chain"),
+            own_dir: true,
+            command: &options.forge_command,
+            assay_version,
+            log: &logs.join("forge.log"),
+            reporter,
+        };
+        let chain = job.chain()?.0;
+        let name = chain.header.chain.clone();
+        if name != "regtest" {
+            return Err(NetworkError::OtherChain { chain: name });
+        }
+        target.check_chain(&name)?;
+        let launcher = Launcher { plan: &plan.target, chain: name, logs };
+        Ok(Self { launcher, ours, target, chain })
+    }
+
+    /// Fills a folder of our node with the forged chain and so many blocks of today, and leaves the node running.
+    pub(crate) fn fill(
+        &self,
+        folder: &Path,
+        generated: u32,
+        reporter: &dyn Reporter,
+    ) -> Result<Node, NetworkError> {
+        renew(folder)?;
+        reporter.event(&Event::SourceFills { blocks: self.chain.blocks.len() });
+        let node = self.launcher.start(&self.ours, folder, "fill")?;
+        let mut body = Vec::new();
+        for block in &self.chain.blocks {
+            if reporter.wants_stop() {
+                return Err(NetworkError::Interrupted);
+            }
+            compose_block(&self.chain, block, &mut body, |_| ())?;
+            let reply = node.post("submitblock", &body)?;
+            if let Some(reason) = read_result::<Option<String>>("submitblock", &reply)? {
+                return Err(NetworkError::Rejected { height: block.height, reason });
+            }
+        }
+        generate(&node, generated)?;
+        Ok(node)
+    }
+}
+
+/// Adds blocks of today to a node's chain.
+pub(crate) fn generate(node: &Node, count: u32) -> Result<(), NetworkError> {
+    let params = format!(r#"[{count},"raw({ANYONE})"]"#);
+    node.call::<Vec<String>>("generatetodescriptor", &params).map(drop)
+}
+
+/// An empty folder.
+pub(crate) fn renew(folder: &Path) -> Result<(), NetworkError> {
+    match fs::remove_dir_all(folder) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(NetworkError::Remove { path: folder.to_owned(), source })
+        }
+        _ => Ok(atomic_file::create_folder(folder)?),
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// Something cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A folder of an earlier run cannot be removed.
+    #[error("cannot remove {}: {source}", path.display())]
+    Remove {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// There is no chain.
+    #[error(transparent)]
+    Forge(#[from] ForgeError),
+    /// The chain cannot be read.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The target cannot be used.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The chain is not one of Bitcoin's regtest.
+    #[error("chain {chain}: the peers of this experiment speak the protocol of regtest")]
+    OtherChain {
+        /// The chain.
+        chain: String,
+    },
+    /// A node did not start, or ended.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// A call failed.
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
+    /// A block of the chain was rejected.
+    #[error("block {height} was rejected: {reason}")]
+    Rejected {
+        /// Its height.
+        height: u32,
+        /// The reason.
+        reason: String,
+    },
+    /// A node's header of a block of the chain cannot be read.
+    #[error("the node's header at height {height} is no header")]
+    Header {
+        /// The height.
+        height: u32,
+    },
+    /// A link or false peer cannot be set up.
+    #[error("cannot listen on loopback: {source}")]
+    Listen {
+        /// Why not.
+        source: io::Error,
+    },
+    /// A node does not get to the tip.
+    #[error("the tip is {found} after {seconds} s, not {expected}")]
+    NoTip {
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        found: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// Transactions did not arrive.
+    #[error("{missing} transactions did not arrive within {seconds} s")]
+    NoTransactions {
+        /// How many.
+        missing: usize,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The caller ended it.
+    #[error("interrupted")]
+    Interrupted,
+}

@@ -1,0 +1,122 @@
+//! A peer that has a chain and does not do with it what it should.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::course::Course;
+use super::link::{end, listen};
+use super::wire::{self, Hash};
+
+/// What such a peer does when it is asked for a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// It sends the block.
+    Gives,
+    /// Nothing.
+    Stalls,
+    /// It sends a thousand bytes a second.
+    Drips,
+}
+
+/// The peer; dropping it ends it.
+pub(crate) struct FalsePeer {
+    pub(crate) address: SocketAddr,
+    stop: Arc<AtomicBool>,
+}
+
+impl FalsePeer {
+    pub(crate) fn start(course: Course, manner: Manner, index: u8) -> io::Result<Self> {
+        let listener = listen(index)?;
+        let address = listener.local_addr()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let course = Arc::new(course);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (course, stopped) = (Arc::clone(&course), Arc::clone(&stopped));
+                let Ok(stream) = stream else { continue };
+                // Ends with the connection.
+                thread::spawn(move || Talk { stream, course, manner, stopped }.go_on());
+            }
+        });
+        Ok(Self { address, stop })
+    }
+}
+
+impl Drop for FalsePeer {
+    fn drop(&mut self) {
+        end(&self.stop, self.address);
+    }
+}
+
+struct Talk {
+    stream: TcpStream,
+    course: Arc<Course>,
+    manner: Manner,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Talk {
+    /// Until either side ends it. A node that begins with a key of the encrypted transport is left, and comes again without.
+    fn go_on(mut self) -> io::Result<()> {
+        loop {
+            let (command, payload) = read_message(&mut self.stream)?;
+            let mut out = Vec::new();
+            match command.as_str() {
+                "version" => wire::put_handshake(&mut out, 0),
+                "ping" => wire::put(&mut out, "pong", &payload),
+                "getheaders" => {
+                    wire::put(&mut out, "headers", &wire::headers_payload(self.course.headers()));
+                }
+                "getdata" => self.answer_data(&payload)?,
+                _ => {}
+            }
+            self.stream.write_all(&out)?;
+        }
+    }
+
+    fn answer_data(&mut self, payload: &[u8]) -> io::Result<()> {
+        if self.manner == Manner::Stalls {
+            return Ok(());
+        }
+        // One byte of count for up to 252 entries, of 36 bytes each: nodes ask for 16 blocks at a time.
+        for entry in payload.get(1..).unwrap_or_default().chunks_exact(36) {
+            let hash: Hash = entry[4..].try_into().expect("36 bytes are 4 and 32");
+            let Some(block) = self.course.block(&hash) else { continue };
+            let mut out = Vec::new();
+            wire::put(&mut out, "block", &block?);
+            match self.manner {
+                Manner::Drips => self.drip(&out)?,
+                _ => self.stream.write_all(&out)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn drip(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for piece in bytes.chunks(100) {
+            if self.stopped.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            self.stream.write_all(piece)?;
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+}
+
+fn read_message(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
+    let mut head = [0; wire::HEAD_BYTES];
+    stream.read_exact(&mut head)?;
+    let (command, length) = wire::read_head(&head).ok_or(io::ErrorKind::InvalidData)?;
+    let mut payload = vec![0; length];
+    stream.read_exact(&mut payload)?;
+    Ok((command, payload))
+}

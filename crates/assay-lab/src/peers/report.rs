@@ -1,0 +1,202 @@
+//! What came of it.
+
+use std::path::Path;
+
+use assay_report::Table;
+use assay_report::atomic_file::{self, WriteError};
+use assay_report::number;
+use assay_report::stats::median;
+use serde::{Deserialize, Serialize};
+
+use super::PeersOptions;
+use crate::machine::Machine;
+use crate::machine::clock::{iso8601, unix_ms};
+use crate::network::Setup;
+
+/// Version of `peers.json`.
+const SCHEMA: u32 = 1;
+
+/// Who is there apart from the good peers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scenario {
+    /// No other peer.
+    Good,
+    /// One that shows the chain's headers and never sends a block.
+    Stalls,
+    /// One that sends blocks at a thousand bytes a second.
+    Drips,
+    /// One with more work on an invalid block, two thirds up the chain.
+    Lies,
+}
+
+impl Scenario {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Good, Self::Stalls, Self::Drips, Self::Lies];
+
+    /// In a few words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good peers",
+            Self::Stalls => "and one that sends no block",
+            Self::Drips => "and one at 1 kB/s",
+            Self::Lies => "and one with an invalid branch",
+        }
+    }
+}
+
+/// Results of syncs from many peers; written as `peers.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PeersReport {
+    /// Version of this schema.
+    pub schema: u32,
+    /// When it began, as ISO 8601 in UTC.
+    pub created: String,
+    /// What synced.
+    pub target: String,
+    /// What it calls itself.
+    pub version: String,
+    /// Good peers.
+    pub links: u8,
+    /// Rate of each, bits per second.
+    pub bits_per_s: f64,
+    /// Milliseconds from one end of a link to the other and back.
+    pub round_trip_ms: f64,
+    /// Recipe, scale and seed of the chain.
+    pub chain: String,
+    /// Bytes of its blocks.
+    pub chain_bytes: u64,
+    /// Its signatures.
+    pub signatures: u64,
+    /// The runs, in order.
+    pub runs: Vec<ScenarioRun>,
+    /// The machine.
+    pub machine: Machine,
+    /// Version of this program.
+    pub assay: String,
+    /// The command line that does it again.
+    pub rerun: String,
+}
+
+/// One sync.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioRun {
+    /// Number of its round, from 0.
+    pub round: usize,
+    /// Who was there.
+    pub scenario: Scenario,
+    /// Seconds from the first connection to the tip.
+    pub time_s: f64,
+    /// CPU time of the target meanwhile, in seconds.
+    pub cpu_s: Option<f64>,
+    /// Highest resident memory of the target.
+    pub memory_peak_bytes: Option<u64>,
+    /// Good peers that were connected in the end.
+    pub good_connected: usize,
+    /// Whether the other peer still was.
+    pub is_extra_connected: Option<bool>,
+}
+
+impl PeersReport {
+    pub(super) fn blank(options: &PeersOptions, setup: &Setup<'_>, machine: &Machine) -> Self {
+        let (header, tip) = (&setup.chain.header, &setup.chain.tip);
+        Self {
+            schema: SCHEMA,
+            created: iso8601(unix_ms()),
+            target: setup.target.name.clone(),
+            version: setup.target.version.clone(),
+            links: options.links,
+            bits_per_s: options.bits_per_s,
+            round_trip_ms: options.round_trip.as_secs_f64() * 1000.0,
+            chain: format!("{}, scale {}, seed {}", header.recipe, header.scale, header.seed),
+            chain_bytes: tip.bytes,
+            signatures: tip.signatures,
+            runs: Vec::new(),
+            machine: machine.clone(),
+            assay: options.network.assay_version.clone(),
+            rerun: options.network.rerun.clone(),
+        }
+    }
+
+    pub(super) fn write(&self, out_dir: &Path) -> Result<(), WriteError> {
+        let path = out_dir.join("peers.json");
+        let json = serde_json::to_vec_pretty(self)
+            .map_err(|error| WriteError { path: path.clone(), source: error.into() })?;
+        atomic_file::write(&path, &json)
+    }
+
+    fn of(&self, scenario: Scenario) -> impl Iterator<Item = &ScenarioRun> {
+        self.runs.iter().filter(move |run| run.scenario == scenario)
+    }
+
+    /// The part of all links' rates that a sync got.
+    fn share(&self, run: &ScenarioRun) -> f64 {
+        let sum = f64::from(self.links) * self.bits_per_s / 8.0;
+        self.chain_bytes as f64 / run.time_s / sum
+    }
+
+    /// Times of a scenario over those of good peers alone, round by round.
+    fn ratios(&self, scenario: Scenario) -> Vec<f64> {
+        let good = |round| self.of(Scenario::Good).find(move |run| run.round == round);
+        let ratio = |run: &ScenarioRun| good(run.round).map(|good| run.time_s / good.time_s);
+        self.of(scenario).filter_map(ratio).collect()
+    }
+
+    /// The report for a terminal.
+    pub fn terminal(&self) -> String {
+        let mut text = format!(
+            "{} ({}), {} links of {:.0} Mbit/s and {:.0} ms round trip, {}: {} MiB, {} signatures\n\n",
+            self.target,
+            self.version,
+            self.links,
+            self.bits_per_s / 1e6,
+            self.round_trip_ms,
+            self.chain,
+            number::mib(self.chain_bytes),
+            number::count(self.signatures),
+        );
+        let head = [
+            "peers",
+            "runs",
+            "time",
+            "range",
+            "of the links' rate",
+            "/ good",
+            "CPU time",
+            "memory",
+            "good ones left",
+            "other left",
+        ];
+        let mut table = Table::new("Medians over runs; ratios within rounds", &head, 1);
+        for scenario in Scenario::ALL {
+            let runs: Vec<&ScenarioRun> = self.of(scenario).collect();
+            if !runs.is_empty() {
+                table.push(self.row(scenario, &runs));
+            }
+        }
+        table.text(&mut text);
+        text
+    }
+
+    fn row(&self, scenario: Scenario, runs: &[&ScenarioRun]) -> [String; 10] {
+        let times: Vec<f64> = runs.iter().map(|run| run.time_s).collect();
+        let shares: Vec<f64> = runs.iter().map(|run| self.share(run)).collect();
+        let cpu: Vec<f64> = runs.iter().filter_map(|run| run.cpu_s).collect();
+        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = times.iter().copied().fold(0.0, f64::max);
+        let memory = runs.iter().filter_map(|run| run.memory_peak_bytes).max();
+        let left = runs.iter().filter(|run| run.is_extra_connected == Some(true)).count();
+        [
+            scenario.name().to_owned(),
+            runs.len().to_string(),
+            number::seconds(median(&times)),
+            format!("{} to {}", number::seconds(least), number::seconds(most)),
+            number::percent(median(&shares)),
+            number::ratio(median(&self.ratios(scenario))),
+            if cpu.is_empty() { String::new() } else { number::seconds(median(&cpu)) },
+            number::mib(memory.unwrap_or_default()),
+            runs.iter().map(|run| run.good_connected).min().unwrap_or_default().to_string(),
+            if scenario == Scenario::Good { String::new() } else { left.to_string() },
+        ]
+    }
+}

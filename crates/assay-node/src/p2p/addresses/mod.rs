@@ -1,0 +1,250 @@
+//! What peers hear of other nodes' addresses, and what is believed of what they say (Core `net_processing.cpp`).
+
+mod pass_on;
+mod take;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+
+use assay_hash::SipHash24;
+use assay_wire::p2p::{ADDRESSES_MAX, Endpoint, Host, NetworkKind, PeerAddress};
+
+use super::addrman::{AddrMan, Wanted};
+use super::peers::{Connection, Peer};
+use super::txs::{Recent, exponential_us, random};
+use super::{Network, Shared};
+
+/// What all peers share.
+pub(super) struct Addresses {
+    pub(super) known: AddrMan,
+    /// Networks that can be connected to from here.
+    networks: Vec<NetworkKind>,
+    /// Chooses who hears of an address.
+    chooser: SipHash24,
+    /// Answers to `getaddr`, by network and by the address of ours that was connected to: asking often shows no more.
+    answers: Mutex<BTreeMap<(NetworkKind, SocketAddr), Answer>>,
+}
+
+struct Answer {
+    until_us: u64,
+    addresses: Vec<PeerAddress>,
+}
+
+/// What one peer knows of addresses, and is to hear.
+pub(crate) struct AddressRelay {
+    /// Whether addresses go over this connection at all.
+    pub(crate) is_enabled: bool,
+    /// Whether it reads `addrv2` (BIP155).
+    pub(super) wants_v2: bool,
+    /// Whether it was asked for addresses, and the answer has not come.
+    pub(super) was_asked: bool,
+    has_asked: bool,
+    /// How many addresses more are taken from it now.
+    tokens: f64,
+    /// When that was counted, microseconds by the node's clock; 0 for never.
+    counted_us: u64,
+    /// Addresses that were looked at.
+    pub(crate) processed: u64,
+    /// Addresses that were too many.
+    pub(crate) rate_limited: u64,
+    /// Addresses that it has sent or heard of.
+    known: Recent,
+    to_send: Vec<PeerAddress>,
+    /// When it hears of them, microseconds by the node's clock.
+    next_us: u64,
+}
+
+impl Default for AddressRelay {
+    fn default() -> Self {
+        Self {
+            is_enabled: false,
+            wants_v2: false,
+            was_asked: false,
+            has_asked: false,
+            tokens: 1.0,
+            counted_us: 0,
+            processed: 0,
+            rate_limited: 0,
+            known: Recent::new(KNOWN_MAX),
+            to_send: Vec::new(),
+            next_us: 0,
+        }
+    }
+}
+
+impl AddressRelay {
+    fn fits(&self, address: &PeerAddress) -> bool {
+        self.wants_v2 || address.endpoint.host.fits_v1()
+    }
+
+    /// Puts an address with what the peer is to hear.
+    fn push(&mut self, address: &PeerAddress) {
+        let endpoint = &address.endpoint;
+        if !endpoint.host.is_valid() || self.known.contains(endpoint) || !self.fits(address) {
+            return;
+        }
+        if self.to_send.len() < ADDRESSES_MAX {
+            self.to_send.push(*address);
+        } else {
+            let place = random(ADDRESSES_MAX as u64) as usize;
+            self.to_send[place] = *address;
+        }
+    }
+
+    /// It may send this many addresses now.
+    fn refill(&mut self, now_us: u64) {
+        let passed_us = now_us.saturating_sub(self.counted_us);
+        if self.counted_us != 0 && self.tokens < TOKENS_MAX {
+            let added = passed_us as f64 / 1e6 * TOKENS_PER_S;
+            self.tokens = (self.tokens + added).min(TOKENS_MAX);
+        }
+        self.counted_us = now_us;
+    }
+}
+
+impl Addresses {
+    pub(super) fn new(known: AddrMan, networks: Vec<NetworkKind>) -> Self {
+        let word = || random(u64::MAX);
+        let chooser = SipHash24::new(word(), word());
+        Self { known, networks, chooser, answers: Mutex::default() }
+    }
+
+    /// Whether a host can be connected to from here, as far as its network goes.
+    pub(super) fn can_reach(&self, host: &Host) -> bool {
+        let network = host.network();
+        matches!(network, NetworkKind::Unroutable | NetworkKind::Internal)
+            || self.networks.contains(&network)
+    }
+}
+
+impl Shared {
+    /// Whether addresses go over this connection from now on: they would show how nodes are connected where we want blocks
+    /// alone.
+    pub(super) fn start_address_relay(&self, peer: &Peer) -> bool {
+        let is_right = !matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler);
+        if is_right {
+            peer.with_addresses(|relay| relay.is_enabled = true);
+        }
+        is_right
+    }
+
+    /// A peer that asks gets addresses once, those that all get who come the same way for a day.
+    pub(super) fn addresses_asked(&self, peer: &Peer) {
+        let id = peer.id;
+        if !peer.connection.is_inbound() {
+            // Otherwise nodes could be recognised by addresses that were sent to them before.
+            let kind = peer.connection.name();
+            tracing::debug!(
+                target: "net", "Ignoring \"getaddr\" from {kind} connection. peer={id}"
+            );
+            return;
+        }
+        self.start_address_relay(peer);
+        let has_asked = peer.with_addresses(|relay| std::mem::replace(&mut relay.has_asked, true));
+        if has_asked {
+            tracing::debug!(target: "net", "Ignoring repeated \"getaddr\". peer={id}");
+            return;
+        }
+        let answer = if peer.permissions.has(super::permissions::Permissions::ADDR) {
+            self.listed(&WANTED_BY_PEERS)
+        } else {
+            self.answer_for(peer)
+        };
+        peer.with_addresses(|relay| {
+            relay.to_send.clear();
+            answer.iter().for_each(|address| relay.push(address));
+        });
+    }
+
+    fn answer_for(&self, peer: &Peer) -> Vec<PeerAddress> {
+        let now_us = self.engine.clock().now_us();
+        let key = (peer.network(), peer.bound);
+        let mut answers = self.addresses.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = answers.get(&key).filter(|answer| now_us <= answer.until_us) {
+            return answer.addresses.clone();
+        }
+        // As many as this machine has addresses and ports to listen on; a network may give it many of the former.
+        if answers.len() >= ANSWERS_MAX {
+            answers.clear();
+        }
+        let addresses = self.listed(&WANTED_BY_PEERS);
+        let until_us = now_us + ANSWER_US + random(ANSWER_MORE_US);
+        answers.insert(key, Answer { until_us, addresses: addresses.clone() });
+        addresses
+    }
+
+    /// Known addresses by chance, without those that are banned.
+    fn listed(&self, wanted: &Wanted) -> Vec<PeerAddress> {
+        let mut found = self.addresses.known.list(wanted);
+        found.retain(|address| !self.is_banned(&address.endpoint.host));
+        found
+    }
+
+    fn is_banned(&self, host: &Host) -> bool {
+        host.ip().is_some_and(|ip| self.bans.has_banned(ip))
+    }
+
+    /// A peer of ours is there, and says what it offers.
+    pub(super) fn address_is_good(&self, peer: &Peer) {
+        if !peer.connection.is_inbound() {
+            self.addresses.known.good(&Endpoint::from(peer.address));
+        }
+    }
+
+    /// Notes what a peer of ours offers.
+    pub(super) fn address_offers(&self, peer: &Peer, services: u64) {
+        if !peer.connection.is_inbound() {
+            self.addresses.known.set_services(&Endpoint::from(peer.address), services);
+        }
+    }
+
+    /// A connection has ended. Where we wanted blocks alone its time would show that it was there.
+    pub(super) fn address_left(&self, peer: &Peer) {
+        let is_shown = matches!(
+            peer.connection,
+            Connection::FullRelay | Connection::Manual | Connection::AddrFetch | Connection::Feeler
+        );
+        if is_shown && peer.is_ready() {
+            self.addresses.known.connected(&Endpoint::from(peer.address));
+        }
+    }
+}
+
+impl Network {
+    /// The addresses that are known.
+    pub(crate) fn known_addresses(&self) -> &AddrMan {
+        &self.0.addresses.known
+    }
+
+    /// Some of them by chance, of one network alone where that is given; 0 for all.
+    pub(crate) fn list_addresses(
+        &self,
+        count_max: usize,
+        network: Option<NetworkKind>,
+    ) -> Vec<PeerAddress> {
+        self.0.listed(&Wanted { count_max, percent_max: 0, network })
+    }
+
+    /// Whether this node can connect to hosts of a network.
+    pub(crate) fn can_reach(&self, network: NetworkKind) -> bool {
+        self.0.addresses.networks.contains(&network)
+    }
+
+    /// Whether addresses of IPv6 that begin with `fc` are taken for ones of CJDNS.
+    pub(crate) fn host_of(&self, host: Host) -> Host {
+        if self.can_reach(NetworkKind::Cjdns) { host.or_cjdns() } else { host }
+    }
+}
+
+/// Core `net_processing.cpp`, `MAX_PCT_ADDR_TO_SEND`, `MAX_ADDR_TO_SEND`.
+const WANTED_BY_PEERS: Wanted = Wanted { count_max: ADDRESSES_MAX, percent_max: 23, network: None };
+/// Core's filter of addresses that a peer knows holds as many.
+const KNOWN_MAX: usize = 5000;
+/// Core `net_processing.cpp`, `MAX_ADDR_RATE_PER_SECOND`, `MAX_ADDR_PROCESSING_TOKEN_BUCKET`.
+const TOKENS_PER_S: f64 = 0.1;
+const TOKENS_MAX: f64 = ADDRESSES_MAX as f64;
+/// An answer is given for 21 to 27 hours (Core `net.cpp`, `GetAddresses`).
+const ANSWER_US: u64 = 21 * 3_600_000_000;
+const ANSWER_MORE_US: u64 = 6 * 3_600_000_000;
+const ANSWERS_MAX: usize = 64;

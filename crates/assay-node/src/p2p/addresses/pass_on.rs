@@ -1,0 +1,79 @@
+//! Who hears of an address, and when (Core `net_processing.cpp`, `RelayAddress`, `MaybeSendAddr`).
+
+use assay_wire::p2p::{Message, NetAddress, PeerAddress, TimedAddress};
+
+use super::{AddressRelay, NetworkKind, Peer, Shared, exponential_us};
+
+impl Shared {
+    /// Has one or two peers hear of an address, the same ones for a day, so that sending it again spreads it no further.
+    pub(super) fn pass_on_address(&self, from: &Peer, address: &PeerAddress) {
+        let host = address.endpoint.host;
+        let is_reachable = self.addresses.can_reach(&host);
+        if !is_reachable && matches!(host.network(), NetworkKind::Internal) {
+            return;
+        }
+        let chooser = &self.addresses.chooser;
+        let name = chooser.hash(&address.endpoint.key());
+        // Each address has its own hour of change.
+        let day = self.engine.clock().now_s().wrapping_add(name) / DAY_S;
+        let of_day = [name.to_le_bytes(), day.to_le_bytes()].concat();
+        let count = if is_reachable || chooser.hash(&of_day) & 1 == 1 { 2 } else { 1 };
+        let rank =
+            |peer: &Peer| chooser.hash(&[&of_day, peer.id.to_le_bytes().as_slice()].concat());
+        let mut peers = self.peers.list();
+        peers.retain(|peer| {
+            peer.id != from.id
+                && peer.with_addresses(|relay| relay.is_enabled && relay.fits(address))
+        });
+        peers.sort_by_cached_key(|peer| std::cmp::Reverse(rank(peer)));
+        for peer in peers.iter().take(count) {
+            peer.with_addresses(|relay| relay.push(address));
+        }
+    }
+
+    /// Sends what a peer is to hear of, every half a minute on average.
+    pub(in crate::p2p) fn pass_on_addresses(&self, peer: &Peer) {
+        let now_us = self.engine.clock().now_us();
+        let (to_send, has_v2) = peer.with_addresses(|relay| {
+            if !relay.is_enabled || now_us <= relay.next_us {
+                return (Vec::new(), false);
+            }
+            relay.next_us = now_us + exponential_us(INTERVAL_US);
+            (relay.take(), relay.wants_v2)
+        });
+        if to_send.is_empty() {
+            return;
+        }
+        if has_v2 {
+            peer.send(&Message::AddrV2(to_send.as_slice().into()));
+        } else {
+            let timed: Vec<TimedAddress> = to_send.iter().map(v1).collect();
+            peer.send(&Message::Addr(timed.as_slice().into()));
+        }
+    }
+}
+
+impl AddressRelay {
+    /// What it does not know yet.
+    fn take(&mut self) -> Vec<PeerAddress> {
+        let mut taken = std::mem::take(&mut self.to_send);
+        taken.retain(|address| {
+            let is_new = !self.known.contains(&address.endpoint);
+            if is_new {
+                self.known.insert(&address.endpoint);
+            }
+            is_new
+        });
+        taken
+    }
+}
+
+fn v1(address: &PeerAddress) -> TimedAddress {
+    let PeerAddress { time, services, endpoint } = *address;
+    let address = NetAddress { services, ip: endpoint.host.to_v1(), port: endpoint.port };
+    TimedAddress { time, address }
+}
+
+/// Core `net_processing.cpp`, `ROTATE_ADDR_RELAY_DEST_INTERVAL`, `AVG_ADDRESS_BROADCAST_INTERVAL`.
+const DAY_S: u64 = 24 * 3600;
+const INTERVAL_US: u64 = 30_000_000;

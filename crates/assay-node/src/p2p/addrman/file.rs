@@ -1,0 +1,329 @@
+//! The file of addresses, `peers.dat`, in Core's format (`addrman.cpp`, `Serialize`; `addrdb.cpp`): either program reads what
+//! the other has written. Layout: `docs/formats.md`.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use assay_hash::sha256d;
+use assay_wire::ParseErrorKind;
+use assay_wire::p2p::{Endpoint, Host, PeerAddress};
+
+use super::dice::Dice;
+use super::entry::{BUCKET_SIZE, Entry, Key, NEW_BUCKETS, NEW_PER_ADDRESS, TRIED_BUCKETS};
+use super::tables::{Id, NONE, Tables};
+
+/// What is wrong with a file of addresses, in Core's words.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileFault {
+    /// It cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is another chain's.
+    #[error("Invalid network magic number")]
+    Magic,
+    /// The hash at its end is not its own.
+    #[error("Checksum mismatch, data corrupted")]
+    Checksum,
+    /// It ends early.
+    #[error("AutoFile::read: end of file: iostream error")]
+    End,
+    /// The lowest format that can be read with it is below the first.
+    #[error(
+        "Corrupted addrman database: The compat value ({compat}) is lower than the expected minimum value {COMPAT_BASE}.: iostream error"
+    )]
+    Compat {
+        /// The value.
+        compat: u8,
+    },
+    /// A later version of Core wrote it.
+    #[error(
+        "Unsupported format of addrman database: {format}. It is compatible with formats >={lowest}, but the maximum supported by this version is {FORMAT}.: iostream error"
+    )]
+    Version {
+        /// Its format.
+        format: u8,
+        /// The lowest format whose readers can read it.
+        lowest: u8,
+    },
+    /// A count that cannot be.
+    #[error(
+        "Corrupt AddrMan serialization: {name}={count}, should be in [0, {max}]: iostream error"
+    )]
+    Count {
+        /// What Core calls it.
+        name: &'static str,
+        /// The count.
+        count: i32,
+        /// The largest there can be.
+        max: usize,
+    },
+    /// An address in a layout that is not known.
+    #[error("Unsupported CAddress disk format version: iostream error")]
+    AddressVersion,
+    /// An address that is none.
+    #[error("{kind}: iostream error")]
+    Address {
+        /// What is wrong with it.
+        kind: ParseErrorKind,
+    },
+    /// Its parts do not agree with each other.
+    #[error("Corrupt data. Consistency check failed with code {code}: iostream error")]
+    Check {
+        /// Core's number of the fault.
+        code: i32,
+    },
+}
+
+/// Replaces the file as a whole: readers find the old one or the new one.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension("dat.new");
+    let mut file = File::create(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)
+}
+
+/// Appends the hash of all that is there.
+pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
+    let hash = sha256d(&bytes);
+    bytes.extend_from_slice(&hash);
+    bytes
+}
+
+/// Appends an address as Core keeps it in files.
+pub(crate) fn write_address(address: &PeerAddress, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(ADDRESS_VERSION | ADDRESS_V2).to_le_bytes());
+    address.encode(out);
+}
+
+impl Tables {
+    /// The whole file.
+    pub(super) fn to_file(&self, magic: [u8; 4]) -> Vec<u8> {
+        let mut out = magic.to_vec();
+        out.extend_from_slice(&[FORMAT, COMPAT_BASE + FORMAT]);
+        out.extend_from_slice(&self.key);
+        let new: Vec<_> = self.entries.iter().filter(|(_, entry)| !entry.is_tried).collect();
+        let tried = self.entries.values().filter(|entry| entry.is_tried);
+        let mut number = |number: usize| out.extend_from_slice(&(number as i32).to_le_bytes());
+        number(new.len());
+        number(self.entries.len() - new.len());
+        number(NEW_BUCKETS ^ BUCKETS_MASK);
+        for entry in new.iter().map(|(_, entry)| *entry).chain(tried) {
+            write_address(&entry.address, &mut out);
+            entry.source.encode(&mut out);
+            out.extend_from_slice(&entry.success_s.to_le_bytes());
+            out.extend_from_slice(&entry.attempts.to_le_bytes());
+        }
+        // New ones are in the order of their ids.
+        let index_of = |id: &Id| new.binary_search_by_key(id, |(id, _)| **id).unwrap_or_default();
+        for places in &self.new {
+            let held: Vec<_> = places.iter().filter(|id| **id != NONE).map(index_of).collect();
+            for number in std::iter::once(held.len()).chain(held) {
+                out.extend_from_slice(&(number as i32).to_le_bytes());
+            }
+        }
+        // There is no map of autonomous systems.
+        out.extend_from_slice(&[0; 32]);
+        seal(out)
+    }
+
+    /// Reads a file. What has lost its place, because it was full or the format was another, is left out.
+    pub(super) fn from_file(bytes: &[u8], magic: [u8; 4], dice: Dice) -> Result<Self, FileFault> {
+        let mut reader = Reader::open(bytes, magic)?;
+        let format = reader.byte()?;
+        let compat = reader.byte()?;
+        let lowest = compat.checked_sub(COMPAT_BASE).ok_or(FileFault::Compat { compat })?;
+        if lowest > FORMAT {
+            return Err(FileFault::Version { format, lowest });
+        }
+        let key: Key = *reader.take()?;
+        let (new, tried) = (reader.int()?, reader.int()?);
+        let buckets = reader.int()? ^ if format >= 1 { BUCKETS_MASK as i32 } else { 0 };
+        let new = count("nNew", new, NEW_BUCKETS * BUCKET_SIZE)?;
+        let tried = count("nTried", tried, TRIED_BUCKETS * BUCKET_SIZE)?;
+        let mut tables = Self::new(key, dice);
+        for _ in 0..new {
+            let entry = reader.entry(format)?;
+            tables.restore(entry);
+        }
+        let mut lost = 0;
+        for _ in 0..tried {
+            let entry = Entry { is_tried: true, ..reader.entry(format)? };
+            let (bucket, place) = tables.location(&entry, false);
+            if entry.host().is_valid() && tables.tried[bucket][place] == NONE {
+                tables.tried[bucket][place] = tables.next_id;
+                tables.restore(entry);
+            } else {
+                lost += 1;
+            }
+        }
+        let mut places = Vec::new();
+        for bucket in 0..buckets.max(0) {
+            for _ in 0..reader.int()?.max(0) {
+                let index = reader.int()?;
+                if let Ok(id) = Id::try_from(index)
+                    && id < new as Id
+                {
+                    places.push((bucket as usize, id));
+                }
+            }
+        }
+        let asmap = if format >= 2 { *reader.take::<32>()? } else { [0; 32] };
+        let is_same = buckets == NEW_BUCKETS as i32 && asmap == [0; 32];
+        if !is_same {
+            tracing::debug!(
+                target: "addrman",
+                "Bucketing method was updated, re-bucketing addrman entries from disk"
+            );
+        }
+        for (bucket, id) in places {
+            tables.restore_place(id, is_same.then_some(bucket));
+        }
+        tables.forget_the_lost(lost);
+        if let Some(code) = tables.fault() {
+            return Err(FileFault::Check { code });
+        }
+        reader.close()?;
+        Ok(tables)
+    }
+
+    fn restore(&mut self, entry: Entry) {
+        let id = self.next_id;
+        self.next_id += 1;
+        let count = self.count_mut(&entry);
+        if entry.is_tried {
+            count.tried += 1;
+        } else {
+            count.new += 1;
+        }
+        self.ids.insert(entry.address.endpoint, id);
+        self.entries.insert(id, Entry { position: self.all.len(), ..entry });
+        self.all.push(id);
+    }
+
+    /// Gives a new address a place: in its bucket of before where that is known and free, otherwise by its first source.
+    fn restore_place(&mut self, id: Id, bucket: Option<usize>) {
+        let Some(entry) = self.entries.get(&id).copied() else { return };
+        if !entry.host().is_valid() || entry.references == NEW_PER_ADDRESS {
+            return;
+        }
+        let before = bucket.map(|bucket| (bucket, entry.place(&self.key, true, bucket)));
+        let before = before.filter(|(bucket, place)| self.new[*bucket][*place] == NONE);
+        let (bucket, place) = before.unwrap_or_else(|| self.location(&entry, true));
+        if self.new[bucket][place] == NONE {
+            self.new[bucket][place] = id;
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.references += 1;
+            }
+        }
+    }
+
+    fn forget_the_lost(&mut self, lost_tried: usize) {
+        let is_lost = |entry: &Entry| !entry.is_tried && entry.references == 0;
+        let lost = self.entries.iter().filter(|(_, entry)| is_lost(entry));
+        let lost: Vec<Id> = lost.map(|(id, _)| *id).collect();
+        lost.iter().for_each(|id| self.delete(*id));
+        if lost.len() + lost_tried > 0 {
+            tracing::debug!(
+                target: "addrman",
+                "addrman lost {} new and {lost_tried} tried addresses due to collisions or invalid addresses",
+                lost.len()
+            );
+        }
+    }
+}
+
+fn count(name: &'static str, count: i32, max: usize) -> Result<usize, FileFault> {
+    let right = usize::try_from(count).ok().filter(|count| *count <= max);
+    right.ok_or(FileFault::Count { name, count, max })
+}
+
+/// Takes a file of Core's apart: the chain's magic first, a hash of all at the end.
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// # Errors
+    /// It is another chain's.
+    pub(crate) fn open(bytes: &'a [u8], magic: [u8; 4]) -> Result<Self, FileFault> {
+        let mut reader = Self { bytes, at: 0 };
+        if *reader.take::<4>()? == magic { Ok(reader) } else { Err(FileFault::Magic) }
+    }
+
+    /// # Errors
+    /// The hash at the end is not that of what was read.
+    pub(crate) fn close(mut self) -> Result<(), FileFault> {
+        let hash = sha256d(&self.bytes[..self.at]);
+        if *self.take::<32>()? == hash { Ok(()) } else { Err(FileFault::Checksum) }
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<&'a [u8; N], FileFault> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let taken = rest.first_chunk().ok_or(FileFault::End)?;
+        self.at += N;
+        Ok(taken)
+    }
+
+    pub(crate) fn byte(&mut self) -> Result<u8, FileFault> {
+        self.take::<1>().map(|[byte]| *byte)
+    }
+
+    fn int(&mut self) -> Result<i32, FileFault> {
+        self.take().map(|bytes| i32::from_le_bytes(*bytes))
+    }
+
+    fn entry(&mut self, format: u8) -> Result<Entry, FileFault> {
+        let has_v2 = format >= 3;
+        let address = self.address(has_v2)?;
+        let source = if has_v2 {
+            self.decode(|bytes| Host::decode(bytes))?
+        } else {
+            Host::from_v1(*self.take()?)
+        };
+        let success_s = i64::from_le_bytes(*self.take()?);
+        let attempts = self.int()?;
+        Ok(Entry { success_s, attempts, ..Entry::new(address, source) })
+    }
+
+    /// An address as [`write_address`] writes it, or as older versions of Core did.
+    pub(crate) fn address(&mut self, may_be_v2: bool) -> Result<PeerAddress, FileFault> {
+        let version = u32::from_le_bytes(*self.take()?) & !ADDRESS_VERSION_IGNORED;
+        match version {
+            0 => {
+                let time = u32::from_le_bytes(*self.take()?);
+                let services = u64::from_le_bytes(*self.take()?);
+                let host = Host::from_v1(*self.take()?);
+                let port = u16::from_be_bytes(*self.take()?);
+                Ok(PeerAddress { time, services, endpoint: Endpoint { host, port } })
+            }
+            ADDRESS_V2 if may_be_v2 => self.decode(|bytes| PeerAddress::decode(bytes)),
+            _ => Err(FileFault::AddressVersion),
+        }
+    }
+
+    fn decode<T>(
+        &mut self,
+        decode: impl FnOnce(&[u8]) -> Result<(T, usize), assay_wire::ParseError>,
+    ) -> Result<T, FileFault> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let (value, length) = decode(rest).map_err(|error| match error.kind {
+            ParseErrorKind::Truncated => FileFault::End,
+            kind => FileFault::Address { kind },
+        })?;
+        self.at += length;
+        Ok(value)
+    }
+}
+
+/// Core `addrman_impl.h`: `FILE_FORMAT` (`V4_MULTIPORT`), `INCOMPATIBILITY_BASE`.
+const FORMAT: u8 = 4;
+const COMPAT_BASE: u8 = 32;
+/// Made the number of buckets unreadable for the oldest readers.
+const BUCKETS_MASK: usize = 1 << 30;
+/// Core `protocol.h`: `DISK_VERSION_INIT`, `DISK_VERSION_IGNORE_MASK`, `DISK_VERSION_ADDRV2`.
+const ADDRESS_VERSION: u32 = 220_000;
+const ADDRESS_VERSION_IGNORED: u32 = 0x0007_ffff;
+const ADDRESS_V2: u32 = 1 << 29;

@@ -1,0 +1,52 @@
+//! Blocks that are not here, from a peer of choice.
+
+use std::borrow::Cow;
+
+use assay_wire::BlockHash;
+
+use super::peers::network;
+use super::table::{Kind, Method, required};
+use super::{Job, Node};
+use crate::jsonrpc::{Code, Json, RpcError};
+
+pub(super) const GETBLOCKFROMPEER: Method = Method {
+    name: "getblockfrompeer",
+    category: "blockchain",
+    about: "Requests a block from a peer. Its header must be known. The block comes without undo data; with -prune it may be \
+            removed again as soon as it is here. A peer that does not send it is disconnected.",
+    args: &[
+        required("blockhash", Kind::Hex, "The block hash"),
+        required("peer_id", Kind::Number, "Number of the connection in getpeerinfo"),
+    ],
+    result: "{}    (json object) Nothing; the request is on its way",
+    example: "\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\", 0",
+    prepare: |_, args| {
+        let hash = args.block_hash(0, "blockhash")?;
+        let peer = args.integer::<i64>(1)?;
+        Ok(Job::call(args, move |node, out| {
+            fetch(node, &hash, peer)?;
+            Json::new(out).object().end();
+            Ok(())
+        }))
+    },
+};
+
+fn fetch(node: &Node<'_>, hash: &BlockHash, peer: i64) -> Result<(), RpcError> {
+    let network = network(node)?;
+    let place = node.engine.header_place(hash).ok_or_else(|| failed("Block header missing"))?;
+    if node.engine.config().prune.is_some() && place.height > node.engine.tip().height {
+        // Its file could not be removed before the chain gets there.
+        return Err(failed(
+            "In prune mode, only blocks that the node has already synced previously can be fetched from a peer",
+        ));
+    }
+    if place.has_data {
+        return Err(failed("Block already downloaded"));
+    }
+    let id = u64::try_from(peer).map_err(|_| failed("Peer does not exist"))?;
+    network.fetch_block(id, &place).map_err(|error| failed(error.to_string()))
+}
+
+fn failed(text: impl Into<Cow<'static, str>>) -> RpcError {
+    RpcError::new(Code::Misc, text)
+}

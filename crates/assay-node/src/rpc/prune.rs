@@ -1,0 +1,63 @@
+//! Removing old blocks.
+
+use super::table::{Kind, Method, required};
+use super::{Job, Node, engine_failed};
+use crate::jsonrpc::{Code, Json, RpcError};
+
+pub(super) const PRUNEBLOCKCHAIN: Method = Method {
+    name: "pruneblockchain",
+    category: "blockchain",
+    about: "Removes block files up to a height, as far as all of their blocks are at least 288 below the tip; needs -prune.",
+    args: &[required(
+        "height",
+        Kind::Number,
+        "The height; above 1,000,000,000 a time in seconds since 1970: blocks are removed that are two hours older",
+    )],
+    result: "n    (numeric) Height of the highest block that is not there; -1 where all are",
+    example: "1000",
+    prepare: |_, args| {
+        let height = args.integer::<i32>(0)?;
+        Ok(Job::call(args, move |node, out| {
+            let height = prune(node, height)?;
+            Json::new(out).int(height.map_or(-1, i64::from));
+            Ok(())
+        }))
+    },
+};
+
+fn prune(node: &Node<'_>, height: i32) -> Result<Option<u32>, RpcError> {
+    let engine = node.engine;
+    let failed = |text: &'static str| RpcError::new(Code::Misc, text);
+    let invalid = |text: &'static str| RpcError::new(Code::InvalidParameter, text);
+    if engine.config().prune.is_none() {
+        return Err(failed("Cannot prune blocks because node is not in prune mode."));
+    }
+    let mut height = u32::try_from(height).map_err(|_| invalid("Negative block height."))?;
+    if height > TIME_MIN {
+        let time_s = u64::from(height - TIME_MARGIN_S);
+        let found = engine.earliest_at_least(time_s).ok_or_else(|| {
+            invalid("Could not find block with at least the specified timestamp.")
+        })?;
+        height = found.height;
+    }
+    let tip = engine.tip().height;
+    if tip < engine.config().prune_after_height {
+        return Err(failed("Blockchain is too short for pruning."));
+    }
+    if height > tip {
+        return Err(invalid("Blockchain is shorter than the attempted prune height."));
+    }
+    let kept = tip.saturating_sub(engine.config().prune_keeps);
+    if height > kept {
+        tracing::debug!(
+            target: "rpc",
+            "Attempt to prune blocks close to the tip.  Retaining the minimum number of blocks."
+        );
+    }
+    engine.prune_to(height.min(kept)).map_err(|error| engine_failed(&error))
+}
+
+/// From here on a number is a time: too high for a height, and in 2001 as a time.
+const TIME_MIN: u32 = 1_000_000_000;
+/// A block's time may be that much behind others (Core `chain.h`, `TIMESTAMP_WINDOW`).
+const TIME_MARGIN_S: u32 = 2 * 60 * 60;

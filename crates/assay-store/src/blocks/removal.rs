@@ -1,0 +1,110 @@
+//! Removing whole files.
+//!
+//! The index forgets what is in a file first. A file that is still there though no record names it was left by a process that
+//! died in between, and is removed when the store is opened.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::{BlockFileError, BlockStore, FileId, KnownEnds};
+use crate::io::Io;
+
+/// Lengths of files by their numbers, bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileLengths {
+    /// Block files.
+    pub blocks: BTreeMap<u32, u64>,
+    /// Undo files.
+    pub undo: BTreeMap<u32, u64>,
+}
+
+impl BlockStore {
+    /// Bytes of all block and undo files.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The files that may be removed: those that do not grow any more.
+    pub fn full_files(&self) -> FileLengths {
+        let writer = self.writer();
+        let mut lengths = FileLengths::default();
+        for (id, bytes) in &writer.lengths {
+            match *id {
+                FileId::Block(number) if number < writer.file => {
+                    lengths.blocks.insert(number, *bytes);
+                }
+                FileId::Undo(number) if number < writer.undo_file => {
+                    lengths.undo.insert(number, *bytes);
+                }
+                FileId::Block(_) | FileId::Undo(_) => {}
+            }
+        }
+        lengths
+    }
+
+    /// Removes block and undo files by their numbers. Records that name something in them must be gone from the index, and that
+    /// be synced. A reader that has a file open goes on reading it; a position in a removed file is
+    /// [`BlockFileError::is_damage`]. Files that grow, and those that are gone, are passed over.
+    ///
+    /// # Errors
+    /// An I/O error; the files that are left are removed at the next start.
+    pub fn remove_files(&self, blocks: &[u32], undo: &[u32]) -> Result<(), BlockFileError> {
+        let blocks = blocks.iter().map(|number| FileId::Block(*number));
+        for id in blocks.chain(undo.iter().map(|number| FileId::Undo(*number))) {
+            self.remove_file(id)?;
+        }
+        let failed = |source| BlockFileError::Io { path: self.dir.clone(), source };
+        self.io.sync_dir(&self.dir).map_err(failed)
+    }
+
+    fn remove_file(&self, id: FileId) -> Result<(), BlockFileError> {
+        let mut writer = self.writer();
+        if id == FileId::Block(writer.file) || id == FileId::Undo(writer.undo_file) {
+            return Ok(());
+        }
+        {
+            // Under its lock, so that no reader opens the file again in between and keeps it from being freed.
+            let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+            handles.remove(&id);
+            remove_if_there(&*self.io, &self.path(id))
+                .map_err(|source| self.io_error(id, source))?;
+        }
+        writer.dirty.remove(&id);
+        if let Some(bytes) = writer.lengths.remove(&id) {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Removes files that no record names, of a store from which blocks were removed. Files above the last that is named may
+    /// hold blocks whose records were lost, and stay.
+    pub(super) fn remove_leftovers(
+        &self,
+        found: &mut BTreeSet<FileId>,
+        known: &KnownEnds,
+    ) -> Result<(), BlockFileError> {
+        let is_leftover = |id: &FileId| match id {
+            FileId::Block(number) => is_gap(&known.blocks, *number),
+            FileId::Undo(number) => is_gap(&known.undo, *number),
+        };
+        for id in found.extract_if(.., is_leftover) {
+            let path = self.path(id);
+            remove_if_there(&*self.io, &path).map_err(|source| self.io_error(id, source))?;
+        }
+        Ok(())
+    }
+}
+
+fn is_gap(known: &BTreeMap<u32, u64>, number: u32) -> bool {
+    !known.contains_key(&number) && known.last_key_value().is_some_and(|(last, _)| *last > number)
+}
+
+fn remove_if_there(io: &dyn Io, path: &Path) -> io::Result<()> {
+    match io.remove(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,48 @@
+//! `assay bench peers`.
+
+use assay_lab::network::{NetworkError, NetworkOptions};
+use assay_lab::peers::{PeersOptions, PeersReport, run as measure};
+use assay_lab::plan::Plan;
+use assay_lab::progress::Terminal;
+
+use crate::Outcome;
+use crate::cli::BenchPeersArguments;
+use crate::commands::run::own_command;
+use crate::commands::stop_flag;
+
+pub(super) fn run(arguments: &BenchPeersArguments) -> anyhow::Result<Outcome> {
+    let mut plan = Plan::builtin("bitcoin-scaling")?;
+    plan.chain.scale = arguments.scale;
+    plan.chain.seed = arguments.seed;
+    let options = PeersOptions {
+        network: NetworkOptions {
+            out_dir: arguments.out.clone(),
+            plan,
+            target: arguments.target.clone(),
+            forge_command: own_command(&["chain", "forge"])?,
+            node_command: own_command(&["node"])?,
+            assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+            rerun: rerun(arguments),
+        },
+        links: arguments.links,
+        bits_per_s: arguments.rate * 1e6,
+        round_trip: arguments.round_trip,
+        rounds: arguments.rounds,
+    };
+    let report = match measure(&options, &Terminal::stopped_by(stop_flag()?)) {
+        Err(NetworkError::Interrupted) => return Ok(Outcome::Interrupted),
+        other => other?,
+    };
+    super::print(&report, arguments.json, PeersReport::terminal)?;
+    Ok(Outcome::Good)
+}
+
+/// The command line that does it again.
+fn rerun(arguments: &BenchPeersArguments) -> String {
+    let BenchPeersArguments { target, links, rate, round_trip, rounds, scale, seed, .. } =
+        arguments;
+    format!(
+        "assay bench peers --target {target} --links {links} --rate {rate} --round-trip {}ms --rounds {rounds} --scale {scale} --seed {seed}",
+        round_trip.as_secs_f64() * 1000.0
+    )
+}
