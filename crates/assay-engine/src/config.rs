@@ -76,6 +76,9 @@ pub struct Config {
     /// Whether somebody follows the chain and the mempool: connected blocks then stay in memory until they are taken
     /// (128 MiB, or a single block), and changes of the mempool are kept (35 MB).
     pub is_followed: bool,
+    /// Whether every change of chain and mempool is shown by [`Engine::take_events`](crate::Engine::take_events), up to
+    /// 128 MiB of which wait.
+    pub has_events: bool,
     /// Whether transactions that are handed in are kept for announcing:
     /// [`Engine::take_handed_in`](crate::Engine::take_handed_in) must be called now and then.
     pub has_peers: bool,
@@ -202,6 +205,7 @@ impl Config {
             },
             mining: MiningConfig::new(4 * params.block_vsize_max()),
             is_followed: false,
+            has_events: false,
             has_peers: false,
             persist_mempool: true,
             params,

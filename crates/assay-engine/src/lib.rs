@@ -28,6 +28,7 @@ mod connect;
 mod deferred;
 mod engine;
 mod error;
+mod events;
 mod flush;
 mod ibd;
 mod log;
@@ -71,6 +72,7 @@ pub use engine::{
     WorkShown,
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
+pub use events::{Event, EventBlock};
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
 pub use mempool::{

@@ -14,6 +14,7 @@ use assay_wire::{Block, BlockHash, Txid, Wtxid};
 use parking_lot::{Condvar, Mutex};
 
 use crate::config::Config;
+use crate::events::Events;
 use crate::ibd::InitialDownload;
 use crate::prepared::Prepared;
 use crate::tree::BlockTree;
@@ -150,6 +151,8 @@ pub(crate) struct News {
     changed: Condvar,
     download: InitialDownload,
     signal: Arc<Signal>,
+    /// Absent where no one wants them.
+    events: Option<Arc<Events>>,
     /// Absent without a follower.
     handover: Option<Mutex<Handover>>,
 }
@@ -167,8 +170,14 @@ impl News {
             changed: Condvar::new(),
             download: InitialDownload::new(config),
             signal: Arc::default(),
+            events: config.has_events.then(Arc::default),
             handover: config.is_followed.then(Mutex::default),
         }
+    }
+
+    /// Where every event is shown.
+    pub(crate) fn events(&self) -> Option<&Arc<Events>> {
+        self.events.as_ref()
     }
 
     /// What wakes followers, for the mempool's journal.
@@ -190,6 +199,9 @@ impl News {
     /// Wakes all who wait: nothing more will come.
     pub(crate) fn close(&self) {
         self.announced.lock().is_closing = true;
+        if let Some(events) = &self.events {
+            events.close();
+        }
         self.wake();
     }
 

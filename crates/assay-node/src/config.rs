@@ -11,6 +11,7 @@ use assay_engine::{Clock, MiningConfig, Policy, Pruning};
 use crate::http::{Limits, RpcAuth, Subnet, Whitelist};
 use crate::log::LogConfig;
 use crate::p2p::P2pConfig;
+use crate::zmq::Publication;
 
 /// Everything a node needs to know before it starts.
 #[derive(Debug, Clone)]
@@ -72,6 +73,8 @@ pub struct NodeConfig {
     /// Whether confirmed transactions are found by their ids alone (Core's `-txindex`): by the index of scripts where there is
     /// one, and by one of transactions otherwise.
     pub tx_index: bool,
+    /// What is published over ZeroMQ (Core's `-zmqpub…`); none for no sockets.
+    pub zmq: Vec<Publication>,
     /// The server of blocks for peers; `None` for none.
     pub p2p: Option<P2pConfig>,
     /// Where the log goes; `None` leaves events to whoever listens in this process.
@@ -186,6 +189,7 @@ impl NodeConfig {
             persist_mempool: true,
             index: None,
             tx_index: false,
+            zmq: Vec::new(),
             p2p: None,
             log: Some(LogConfig::default()),
             pid_file: PathBuf::from(PID_FILE),

@@ -28,6 +28,7 @@ mod node;
 mod notify;
 mod p2p;
 mod rpc;
+mod zmq;
 
 /// Networks of peers.
 pub use assay_wire::p2p::NetworkKind;
@@ -41,3 +42,4 @@ pub use p2p::{AddressFileError, P2pConfig, P2pTimeouts};
 pub use rpc::fuzzing;
 /// How important a line of the log is.
 pub use tracing::level_filters::LevelFilter as LogLevel;
+pub use zmq::{HIGH_WATER_MARK_DEFAULT, Publication, Topic};

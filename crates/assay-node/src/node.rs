@@ -23,6 +23,7 @@ use crate::log;
 use crate::notify;
 use crate::p2p::{self, P2pService};
 use crate::rpc::{Rpc, ServedIndex};
+use crate::zmq::ZmqSockets;
 
 /// Starts a node and returns when it has stopped: on SIGTERM, on SIGINT, or by the RPC method `stop`.
 ///
@@ -48,6 +49,8 @@ pub struct Node {
     loading: Option<thread::JoinHandle<()>>,
     index: Option<IndexService>,
     p2p: Option<P2pService>,
+    /// Publishes what happens over ZeroMQ.
+    publishing: Option<thread::JoinHandle<()>>,
     /// Follows the tip for those who want to know of it.
     watching: Option<thread::JoinHandle<()>>,
     notify: Notify,
@@ -129,9 +132,17 @@ impl Node {
             limits.clone(),
             stopping,
         ));
-        let engine = Engine::open(config.engine_config())
-            .map_err(|source| NodeError::Open { path: dir, source })?;
+        let zmq = ZmqSockets::bind(&config.zmq, runtime.handle());
+        let mut engine_config = config.engine_config();
+        engine_config.has_events = zmq.is_some();
+        let engine =
+            Engine::open(engine_config).map_err(|source| NodeError::Open { path: dir, source })?;
         let engine = Arc::new(engine);
+        if let Some(zmq) = &zmq {
+            rpc.set_zmq(zmq.publications().to_vec());
+        }
+        let publish = |zmq: ZmqSockets| zmq.publish(&engine);
+        let publishing = zmq.map(publish).transpose().map_err(NodeError::Runtime)?;
         let watching =
             notify::watch_tip(config, &engine, stop.clone()).map_err(NodeError::Runtime)?;
         let is_importing = engine.is_reindexing() || !config.load_blocks.is_empty();
@@ -171,6 +182,7 @@ impl Node {
             loading,
             index,
             p2p,
+            publishing,
             watching,
             notify: config.notify.clone(),
             addresses,
@@ -219,6 +231,7 @@ impl Node {
             loading,
             mut index,
             p2p,
+            publishing,
             watching,
             notify,
             addresses: _,
@@ -255,6 +268,9 @@ impl Node {
         }
         if let Some(p2p) = p2p {
             p2p.join();
+        }
+        if publishing.is_some_and(|publishing| publishing.join().is_err()) {
+            tracing::error!("What publishes over ZeroMQ ended abnormally");
         }
         if watching.is_some_and(|watching| watching.join().is_err()) {
             tracing::error!("What follows the tip ended abnormally");

@@ -215,7 +215,17 @@ impl Chainstate {
         if way.is_reorg {
             self.admission.readmit(&mut state.view(), way.disconnected, is_sound);
         }
+        self.show_events(state, way.start);
         self.news.announce(&state.tree);
+    }
+
+    /// Shows which blocks have been connected, and the tip unless it is the one that the way began at.
+    fn show_events(&self, state: &mut State, start: NodeId) {
+        let Some(events) = self.news.events() else { return };
+        state.mempool.settle_changes();
+        let tip = state.tree.tip_facts();
+        let is_new = state.tree.tip() != start;
+        events.settled((is_new && !self.news.download().goes_on(&tip)).then_some(tip.hash));
     }
 
     fn walk(
@@ -334,6 +344,9 @@ impl Chainstate {
             // Who waits for blocks need not wait for the end of a long way.
             if state.tree.tip_node().chain_work > state.tree.get(way.start).chain_work {
                 self.news.announce(&state.tree);
+            }
+            if !way.is_reorg {
+                self.show_events(state, way.start);
             }
             judged.has_passed |= judged.candidate == Some(id);
         }

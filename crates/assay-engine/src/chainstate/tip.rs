@@ -99,6 +99,10 @@ impl Chainstate {
         point(Point::Connected);
         self.news.hand_over(state.tree.get(id).height, &scripts.prepared, undo);
         state.mempool.remove_confirmed(&scripts.prepared, self.config.clock.now_s());
+        if let Some(events) = self.news.events() {
+            state.mempool.settle_changes();
+            events.connected(&scripts.prepared);
+        }
         self.log_tip(state);
         Ok(scripts)
     }
@@ -110,7 +114,11 @@ impl Chainstate {
         state: &mut State,
         disconnected: &mut DisconnectedTxs,
     ) -> Result<(), EngineError> {
-        let block = self.disconnect_block(state)?;
+        let block = Arc::new(self.disconnect_block(state)?);
+        if let Some(events) = self.news.events() {
+            state.mempool.settle_changes();
+            events.disconnected(&block);
+        }
         for left_out in disconnected.add_block(&block, self.params().cash.is_some()) {
             state.mempool.remove_spenders(&left_out);
         }

@@ -8,6 +8,7 @@ use assay_wire::BlockHash;
 use super::Engine;
 use crate::chainstate::State;
 use crate::error::EngineError;
+use crate::events::Event;
 use crate::mempool::MempoolDelta;
 use crate::news::{ConnectedBlock, FreshBlock};
 use crate::prepared::Prepared;
@@ -52,6 +53,12 @@ impl Engine {
     /// closes. Only with [`Config::has_peers`](crate::Config::has_peers).
     pub fn next_fresh(&self) -> Option<FreshBlock> {
         self.chain.news.next_fresh()
+    }
+
+    /// What has happened in chain and mempool since the last call; waits for something up to `timeout`. `None` once the engine
+    /// has closed and everything was taken, or without [`Config::has_events`](crate::Config::has_events).
+    pub fn take_events(&self, timeout: Duration) -> Option<Vec<Event>> {
+        self.chain.news.events()?.take(timeout)
     }
 
     /// What has happened in the mempool since change number `since`; `None` asks for everything.

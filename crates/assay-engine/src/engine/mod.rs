@@ -69,13 +69,25 @@ pub struct Engine {
 /// The state, locked. Fields are dropped in order: a panic ends the process before another thread gets the lock.
 struct StateGuard<'a> {
     _whole: Whole,
-    state: MutexGuard<'a, State>,
+    /// Present until it is let go of.
+    state: Option<MutexGuard<'a, State>>,
 }
 
 impl StateGuard<'_> {
     /// Lets go of it, to the one who has waited longest.
-    fn unlock_fair(self) {
-        MutexGuard::unlock_fair(self.state);
+    fn unlock_fair(mut self) {
+        self.mempool.settle_changes();
+        if let Some(state) = self.state.take() {
+            MutexGuard::unlock_fair(state);
+        }
+    }
+}
+
+impl Drop for StateGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(state) = &mut self.state {
+            state.mempool.settle_changes();
+        }
     }
 }
 
@@ -83,13 +95,13 @@ impl Deref for StateGuard<'_> {
     type Target = State;
 
     fn deref(&self) -> &State {
-        &self.state
+        self.state.as_ref().expect("it is held")
     }
 }
 
 impl DerefMut for StateGuard<'_> {
     fn deref_mut(&mut self) -> &mut State {
-        &mut self.state
+        self.state.as_mut().expect("it is held")
     }
 }
 
@@ -137,7 +149,8 @@ impl Engine {
         }
         let news = News::new(tree.tip_facts(), &config);
         let signal = config.is_followed.then(|| Arc::clone(news.signal()));
-        let mempool = Mempool::new(config.cluster_count_max.is_some(), signal);
+        let events = news.events().cloned();
+        let mempool = Mempool::new(config.cluster_count_max.is_some(), signal, events);
         let engine = Self {
             mempool_loaded: AtomicBool::new(!config.persist_mempool),
             state: Mutex::new(State {
@@ -227,7 +240,7 @@ impl Engine {
     /// The state, with the coins where they are: at the tip or, while blocks are being connected, above it. For all that needs
     /// the tree alone; it waits for one block at most.
     fn lock_tree(&self) -> StateGuard<'_> {
-        StateGuard { _whole: Whole::begin("the chain's state"), state: self.state.lock() }
+        StateGuard { _whole: Whole::begin("the chain's state"), state: Some(self.state.lock()) }
     }
 
     /// The chain's parameters.

@@ -106,14 +106,21 @@ impl Engine {
     /// The txids of all unconfirmed transactions, in the order in which miners take them; where there are no clusters in that
     /// of their admission.
     pub fn mempool_txids(&self) -> Vec<Txid> {
+        self.mempool_txids_and_changes().0
+    }
+
+    /// The same, with the number of changes of the mempool up to that moment, those by blocks counted: the next
+    /// [`Event::Added`](crate::Event::Added) or [`Event::Removed`](crate::Event::Removed) has a higher one.
+    pub fn mempool_txids_and_changes(&self) -> (Vec<Txid>, u64) {
         let mut state = self.lock();
+        let changes = state.mempool.change_count();
         if let Some(chunks) = state.mempool.chunks_best_first() {
-            return chunks.into_iter().flat_map(|chunk| chunk.txids).collect();
+            return (chunks.into_iter().flat_map(|chunk| chunk.txids).collect(), changes);
         }
         let mut txids: Vec<_> =
             state.mempool.iter().map(|(id, entry)| (entry.order, *id)).collect();
         txids.sort_unstable();
-        txids.into_iter().map(|(_, txid)| txid).collect()
+        (txids.into_iter().map(|(_, txid)| txid).collect(), changes)
     }
 
     /// All unconfirmed transactions, in no particular order.

@@ -5,6 +5,7 @@
 mod admission;
 mod ahead;
 mod candidate;
+mod changes;
 mod checks;
 #[cfg(test)]
 mod chunks;

@@ -12,13 +12,15 @@ use assay_consensus::script::Flags;
 use assay_store::defect::{Point, point};
 use assay_wire::{BlockHash, Coin, OutPoint, Transaction, Txid, Wtxid};
 
+use super::changes::{Change, Changes};
 use super::cluster::Member;
 use super::disconnected::Disconnected;
 use super::graph::Graph;
-use super::journal::{Change, Journal};
+use super::journal::{self, Journal};
 use super::limit::{Ranking, RollingFee};
 use super::replace::DiagramVerdicts;
 use super::verdicts::Verdicts;
+use crate::events::Events;
 use crate::news::Signal;
 use crate::prepared::Prepared;
 
@@ -106,6 +108,8 @@ pub(crate) struct Mempool {
     /// Transactions whose scripts have passed lately, here or not.
     pub(super) verdicts: Verdicts,
     pub(super) diagram_verdicts: DiagramVerdicts,
+    /// What has happened under this lock.
+    pub(super) changes: Changes,
     /// What happens, for a follower.
     pub(super) journal: Option<Journal>,
     pub(super) rolling_fee: RollingFee,
@@ -140,10 +144,15 @@ pub(super) fn output_of(tx: &Transaction, vout: u32, height: u32) -> Option<Coin
 }
 
 impl Mempool {
-    /// An empty one; `has_clusters` where their number of transactions is limited. Its journal wakes `followed_by`.
-    pub(crate) fn new(has_clusters: bool, followed_by: Option<Arc<Signal>>) -> Self {
+    /// An empty one; `has_clusters` where their number of transactions is limited. Its journal wakes `followed_by`, and its
+    /// changes are shown as `events`.
+    pub(crate) fn new(
+        has_clusters: bool,
+        followed_by: Option<Arc<Signal>>,
+        events: Option<Arc<Events>>,
+    ) -> Self {
         let (graph, journal) = (has_clusters.then(Graph::default), followed_by.map(Journal::new));
-        Self { graph, journal, ..Self::default() }
+        Self { graph, journal, changes: Changes::new(events), ..Self::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -343,15 +352,19 @@ impl Mempool {
     /// Takes transactions out and leaves their children; each cluster is made anew once.
     pub(crate) fn remove_all(&mut self, txids: &[Txid]) {
         for txid in txids {
-            self.remove_entry(txid);
+            self.remove_entry(txid, Change::Removed);
         }
+        self.unlink(txids);
+    }
+
+    fn unlink(&mut self, txids: &[Txid]) {
         point(Point::MempoolRemove);
         if let Some(graph) = &mut self.graph {
             graph.remove(txids);
         }
     }
 
-    fn remove_entry(&mut self, txid: &Txid) {
+    fn remove_entry(&mut self, txid: &Txid, change: Change) {
         let Some(entry) = self.entries.remove(txid) else { return };
         self.by_wtxid.remove(&entry.wtxid);
         if self.unbroadcast.remove(txid) {
@@ -370,13 +383,18 @@ impl Mempool {
         if let Some(ranking) = &mut self.ranking {
             ranking.remove(*txid, &entry);
         }
-        self.note(Change::Removed, *txid);
+        self.note(change, *txid);
     }
 
     fn note(&mut self, change: Change, txid: Txid) {
         if let Some(journal) = &mut self.journal {
-            journal.note(change, txid);
+            let seen = match change {
+                Change::Added => journal::Change::Added,
+                Change::Removed | Change::Mined => journal::Change::Removed,
+            };
+            journal.note(seen, txid);
         }
+        self.changes.note(change, txid);
     }
 
     /// Direct parents, each once.
@@ -403,8 +421,17 @@ impl Mempool {
 
     /// These transactions and everything that builds on them, each once.
     pub(crate) fn with_descendants(&self, txids: impl IntoIterator<Item = Txid>) -> Vec<Txid> {
-        let mut found: HashSet<Txid> = txids.into_iter().collect();
-        let mut out: Vec<Txid> = found.iter().copied().collect();
+        let mut found = HashSet::new();
+        self.new_with_descendants(txids, &mut found)
+    }
+
+    /// The same without those that were found before.
+    fn new_with_descendants(
+        &self,
+        txids: impl IntoIterator<Item = Txid>,
+        found: &mut HashSet<Txid>,
+    ) -> Vec<Txid> {
+        let mut out: Vec<Txid> = txids.into_iter().filter(|txid| found.insert(*txid)).collect();
         let mut at = 0;
         while let Some(next) = out.get(at).copied() {
             at += 1;
@@ -431,23 +458,29 @@ impl Mempool {
         if self.is_empty() {
             return;
         }
-        let mut gone: Vec<Txid> = Vec::new();
-        let mut conflicts: HashSet<Txid> = HashSet::new();
+        // In the order of the block, as Core numbers them; each goes once, and each cluster is made anew once, however much of
+        // it goes.
+        let mut gone: Vec<(Txid, Change)> = Vec::new();
+        let mut found: HashSet<Txid> = HashSet::new();
         for (tx_index, txid) in prepared.txids.iter().enumerate().skip(1) {
             if self.get(txid).is_some() {
-                gone.push(*txid);
+                gone.push((*txid, Change::Mined));
                 continue;
             }
-            for input in prepared.block.tx(tx_index).inputs() {
-                conflicts.extend(self.spender(&input.prevout));
+            let inputs = prepared.block.tx(tx_index).inputs();
+            let conflicts: Vec<Txid> =
+                inputs.filter_map(|input| self.spender(&input.prevout).copied()).collect();
+            for txid in &conflicts {
+                self.fee_deltas_sat.remove(txid);
             }
+            let more = self.new_with_descendants(conflicts, &mut found);
+            gone.extend(more.into_iter().map(|txid| (txid, Change::Removed)));
         }
-        // Each goes once, and each cluster is made anew once, however much of it goes.
-        for txid in &conflicts {
-            self.fee_deltas_sat.remove(txid);
+        for (txid, change) in &gone {
+            self.remove_entry(txid, *change);
         }
-        gone.extend(self.with_descendants(conflicts));
-        self.remove_all(&gone);
+        let txids: Vec<Txid> = gone.into_iter().map(|(txid, _)| txid).collect();
+        self.unlink(&txids);
     }
 
     /// Takes out what spends outputs of a transaction that is gone, with everything that builds on it.

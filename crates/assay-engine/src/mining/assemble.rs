@@ -220,7 +220,7 @@ mod tests {
         sigop_cost: u32,
         sigchecks: u32,
     ) -> Mempool {
-        let mut mempool = Mempool::new(has_clusters, None);
+        let mut mempool = Mempool::new(has_clusters, None, None);
         for id in 1..=5 {
             let raw = TxBuilder::new(2).input(id, 0, &[], 0).output(1, &[0x51]).bytes();
             let tx = Transaction::parse(raw, params.encoding).unwrap();

@@ -152,16 +152,21 @@ pub(super) fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
 }
 
 pub(super) fn list_ids_with_sequence(node: &Node<'_>, out: &mut Vec<u8>) {
-    let sequence = node.engine.mempool_updates() + 1;
+    let (txids, changes) = node.engine.mempool_txids_and_changes();
     let mut object = Json::new(out).object();
-    list_ids(node, object.key("txids"));
-    object.key("mempool_sequence").int(sequence);
+    write_ids(&txids, object.key("txids"));
+    // The number that the next change will have.
+    object.key("mempool_sequence").int(changes + 1);
     object.end();
 }
 
 pub(super) fn list_ids(node: &Node<'_>, json: Json<'_>) {
+    write_ids(&node.engine.mempool_txids(), json);
+}
+
+fn write_ids(txids: &[Txid], json: Json<'_>) {
     let mut ids = json.array();
-    for txid in node.engine.mempool_txids() {
+    for txid in txids {
         ids.item().text(txid);
     }
     ids.end();

@@ -48,6 +48,7 @@ mod testing;
 mod traffic;
 mod transactions;
 mod tx_json;
+mod zmq;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -64,6 +65,7 @@ use self::args::Args;
 pub(crate) use self::index::ServedIndex;
 use crate::jsonrpc::{CallContext, Code, Handler, OpenReply, OpenRequest, Params, RpcError};
 use crate::p2p::Network;
+use crate::zmq::Publication;
 
 /// The node as seen through RPC.
 pub(crate) struct Rpc {
@@ -78,6 +80,8 @@ pub(crate) struct Rpc {
     engine: OnceLock<Arc<Engine>>,
     /// Empty where there is none.
     index: OnceLock<ServedIndex>,
+    /// What is published over ZeroMQ.
+    zmq: OnceLock<Vec<Publication>>,
     /// Empty where there are none.
     network: OnceLock<Network>,
     started: Instant,
@@ -142,6 +146,7 @@ impl Rpc {
             has_rest: false,
             engine: OnceLock::new(),
             index: OnceLock::new(),
+            zmq: OnceLock::new(),
             network: OnceLock::new(),
             started: Instant::now(),
             log_path,
@@ -179,6 +184,11 @@ impl Rpc {
     /// From now on there are peers to tell of.
     pub(crate) fn set_network(&self, network: Network) {
         assert!(self.network.set(network).is_ok(), "peers are served once");
+    }
+
+    /// From now on this is published over ZeroMQ.
+    pub(crate) fn set_zmq(&self, publications: Vec<Publication>) {
+        assert!(self.zmq.set(publications).is_ok(), "sockets are bound once");
     }
 
     fn node<'a>(&'a self, context: &'a CallContext) -> Result<Node<'a>, RpcError> {

@@ -8,7 +8,7 @@ use super::{
     addresses, bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees,
     fetch, generate, index, logging, mempool, mempool_file, mining, network, orphans, packages,
     peers, proof, prune, raw, relatives, scan, sign_raw, statistics, submit, template, testing,
-    traffic, transactions,
+    traffic, transactions, zmq,
 };
 use crate::jsonrpc::RpcError;
 
@@ -189,6 +189,7 @@ impl Kind {
 }
 
 const METHODS: &[&Method] = &[
+    &zmq::GETZMQNOTIFICATIONS,
     &chain::GETBESTBLOCKHASH,
     &chain::GETBLOCKCHAININFO,
     &chain::GETBLOCKCOUNT,

@@ -18,3 +18,4 @@ mod relay;
 mod rest;
 mod support;
 mod sync;
+mod zmq;

@@ -8,7 +8,10 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use assay_engine::Pruning;
 use assay_node::http::Whitelist;
-use assay_node::{LogConfig, NetworkKind, NodeConfig, Notify, P2pConfig};
+use assay_node::{
+    HIGH_WATER_MARK_DEFAULT, LogConfig, NetworkKind, NodeConfig, Notify, P2pConfig, Publication,
+    Topic,
+};
 
 use super::config::Loaded;
 use super::logging;
@@ -41,6 +44,7 @@ pub(crate) fn config(loaded: &mut Loaded, notes: &mut Notes) -> anyhow::Result<N
     config.mining = Some(mining::config(settings, defaults, is_on_demand)?);
     rpc(settings, &mut config, notes)?;
     config.p2p = p2p(settings, &config, notes)?;
+    config.zmq = zmq(settings);
     if let Some(path) = path(settings, "pid") {
         config.pid_file = path;
     }
@@ -310,6 +314,24 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
         limits.idle = seconds_of(seconds);
     }
     Ok(())
+}
+
+/// What is published over ZeroMQ, and where.
+fn zmq(settings: &Settings) -> Vec<Publication> {
+    let mut publications = Vec::new();
+    for topic in Topic::ALL {
+        let name = format!("zmqpub{}", topic.name());
+        let waiting = settings.int(&format!("{name}hwm")).map(not_negative);
+        let waiting = waiting.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        let high_water_mark = waiting.unwrap_or(HIGH_WATER_MARK_DEFAULT);
+        let addresses = settings.list(&name).into_iter();
+        publications.extend(addresses.map(|address| Publication {
+            topic,
+            address,
+            high_water_mark,
+        }));
+    }
+    publications
 }
 
 /// Permissions of the cookie (Core `util/fs_helpers.cpp`, `InterpretPermString`).

@@ -1,0 +1,197 @@
+//! Every change of the chain and the mempool in its order, for those who pass events on (Core `validationinterface.h`).
+//!
+//! What happens is queued while the state is locked, and taken at leisure: nothing here makes the engine wait. Where events are
+//! not taken for long the queue is full, and what happens then is lost, which the taker learns.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_wire::{Block, BlockHash, Transaction, Txid};
+use parking_lot::{Condvar, Mutex};
+
+use crate::prepared::Prepared;
+
+/// Something that has happened.
+#[derive(Clone)]
+pub enum Event {
+    /// A transaction has entered the mempool.
+    Added {
+        /// The transaction.
+        tx: Arc<Transaction>,
+        /// Its id.
+        txid: Txid,
+        /// Number of this change of the mempool, from 1.
+        sequence: u64,
+    },
+    /// A transaction has left the mempool for another reason than a block that has it.
+    Removed {
+        /// Its id.
+        txid: Txid,
+        /// Number of this change of the mempool.
+        sequence: u64,
+    },
+    /// A block has become part of the active chain.
+    Connected(EventBlock),
+    /// A block is not part of the active chain any more.
+    Disconnected(EventBlock),
+    /// The active chain has another tip, by blocks that were connected, and is not being caught up with.
+    Tip(BlockHash),
+    /// Events were lost here.
+    Lost,
+}
+
+/// A block of an event.
+#[derive(Clone)]
+pub struct EventBlock(Arc<Prepared>);
+
+impl EventBlock {
+    /// Its hash.
+    pub fn hash(&self) -> &BlockHash {
+        &self.0.hash
+    }
+
+    /// The block.
+    pub fn block(&self) -> &Block {
+        &self.0.block
+    }
+
+    /// Its txids, in order.
+    pub fn txids(&self) -> &[Txid] {
+        &self.0.txids
+    }
+}
+
+impl Event {
+    fn bytes(&self) -> usize {
+        EVENT_BYTES
+            + match self {
+                Self::Added { tx, .. } => tx.bytes().len(),
+                Self::Connected(block) | Self::Disconnected(block) => block.0.memory_bytes(),
+                Self::Removed { .. } | Self::Tip(_) | Self::Lost => 0,
+            }
+    }
+}
+
+/// The queue.
+#[derive(Default)]
+pub(crate) struct Events {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    events: VecDeque<Event>,
+    bytes: usize,
+    /// Connected blocks that are shown once the mempool has followed, as Core does it.
+    held: Vec<Event>,
+    is_closed: bool,
+}
+
+impl Queue {
+    fn push(&mut self, event: Event) {
+        let bytes = event.bytes();
+        if self.bytes + bytes > QUEUE_BYTES_MAX && !self.events.is_empty() {
+            if !matches!(self.events.back(), Some(Event::Lost)) {
+                self.events.push_back(Event::Lost);
+            }
+            return;
+        }
+        self.bytes += bytes;
+        self.events.push_back(event);
+    }
+
+    fn show_held(&mut self) {
+        for event in std::mem::take(&mut self.held) {
+            self.push(event);
+        }
+    }
+}
+
+impl Events {
+    /// A change of the mempool.
+    pub(crate) fn push(&self, event: Event) {
+        self.queue.lock().push(event);
+        self.changed.notify_all();
+    }
+
+    /// A block has been connected; [`Events::settled`] shows it.
+    pub(crate) fn connected(&self, block: &Arc<Prepared>) {
+        self.queue.lock().held.push(Event::Connected(EventBlock(Arc::clone(block))));
+    }
+
+    /// A block has been disconnected.
+    pub(crate) fn disconnected(&self, block: &Arc<Prepared>) {
+        let mut queue = self.queue.lock();
+        queue.show_held();
+        queue.push(Event::Disconnected(EventBlock(Arc::clone(block))));
+        self.changed.notify_all();
+    }
+
+    /// The mempool has followed the chain, which has come to a tip where one is given.
+    pub(crate) fn settled(&self, tip: Option<BlockHash>) {
+        let mut queue = self.queue.lock();
+        let has_connected = !queue.held.is_empty();
+        queue.show_held();
+        if let Some(hash) = tip.filter(|_| has_connected) {
+            queue.push(Event::Tip(hash));
+        }
+        self.changed.notify_all();
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn close(&self) {
+        self.queue.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// What has happened since the last call; waits for something, but not for longer than `timeout`. `None` once the engine
+    /// has closed and everything was taken.
+    pub(crate) fn take(&self, timeout: Duration) -> Option<Vec<Event>> {
+        let deadline = Instant::now() + timeout;
+        let mut queue = self.queue.lock();
+        while queue.events.is_empty() && !queue.is_closed {
+            if self.changed.wait_until(&mut queue, deadline).timed_out() {
+                break;
+            }
+        }
+        if queue.is_closed && queue.events.is_empty() {
+            return None;
+        }
+        queue.bytes = 0;
+        Some(std::mem::take(&mut queue.events).into())
+    }
+}
+
+/// What an event takes besides its block or transaction.
+const EVENT_BYTES: usize = 128;
+/// Bytes of events that wait; a single one may go beyond.
+const QUEUE_BYTES_MAX: usize = 128 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn removed(sequence: u64) -> Event {
+        Event::Removed { txid: Txid::ZERO, sequence }
+    }
+
+    #[test]
+    fn a_full_queue_says_once_that_events_were_lost() {
+        let events = Events::default();
+        let count = QUEUE_BYTES_MAX / EVENT_BYTES;
+        for sequence in 0..count as u64 + 5 {
+            events.push(removed(sequence));
+        }
+        let taken = events.take(Duration::ZERO).unwrap();
+        assert_eq!(taken.len(), count + 1);
+        assert!(matches!(taken.last(), Some(Event::Lost)));
+        events.push(removed(7));
+        let taken = events.take(Duration::ZERO).unwrap();
+        assert!(matches!(taken[..], [Event::Removed { sequence: 7, .. }]));
+        assert_eq!(events.take(Duration::ZERO).unwrap().len(), 0);
+        events.close();
+        assert!(events.take(Duration::MAX.min(Duration::from_secs(9))).is_none());
+    }
+}

@@ -1,0 +1,66 @@
+//! Messages and frames (ZMTP 3.1, `rfc.zeromq.org/spec/37`).
+
+/// A message of three parts, topic, contents and number, in the form in which it is sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    topic: &'static str,
+    bytes: Vec<u8>,
+}
+
+impl Message {
+    pub(super) fn new(topic: &'static str, body: &[u8], sequence: u32) -> Self {
+        let mut bytes = Vec::with_capacity(body.len() + 64);
+        push_frame(&mut bytes, MORE, topic.as_bytes());
+        push_frame(&mut bytes, MORE, body);
+        push_frame(&mut bytes, 0, &sequence.to_le_bytes());
+        Self { topic, bytes }
+    }
+
+    pub(super) fn topic(&self) -> &'static str {
+        self.topic
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Appends a frame: flags, length in one byte or eight, contents.
+pub(super) fn push_frame(out: &mut Vec<u8>, flags: u8, body: &[u8]) {
+    match u8::try_from(body.len()) {
+        Ok(length) => out.extend([flags, length]),
+        Err(_) => {
+            out.push(flags | LONG);
+            out.extend((body.len() as u64).to_be_bytes());
+        }
+    }
+    out.extend(body);
+}
+
+/// A hash as it is printed, last byte first.
+pub(super) fn shown(hash: &[u8; 32]) -> [u8; 32] {
+    let mut out = *hash;
+    out.reverse();
+    out
+}
+
+/// A block with what happened to it.
+pub(super) fn labelled(hash: &[u8; 32], label: u8) -> Vec<u8> {
+    let mut out = shown(hash).to_vec();
+    out.push(label);
+    out
+}
+
+/// A transaction with what happened to it and the number of that change.
+pub(super) fn change(txid: &[u8; 32], label: u8, sequence: u64) -> Vec<u8> {
+    let mut out = labelled(txid, label);
+    out.extend(sequence.to_le_bytes());
+    out
+}
+
+/// More frames of the message follow.
+pub(super) const MORE: u8 = 1;
+/// The length has eight bytes.
+pub(super) const LONG: u8 = 2;
+/// It is a command.
+pub(super) const COMMAND: u8 = 4;

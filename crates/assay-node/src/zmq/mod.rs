@@ -1,0 +1,226 @@
+//! Notifications over ZeroMQ (Core `zmq/`): blocks, transactions and the order of events, as messages of PUB sockets.
+//!
+//! Nothing waits for a subscriber: one that is slower than events
+//! come loses messages, which it sees by the gap in the numbers.
+
+mod address;
+mod message;
+mod session;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use assay_engine::{Engine, Event, EventBlock};
+use assay_wire::BlockHash;
+use tokio::runtime::Handle;
+
+use self::message::Message;
+use self::socket::Socket;
+
+/// What is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Topic {
+    /// Hashes of new tips.
+    HashBlock,
+    /// Ids of transactions that enter the mempool or come or go with a block.
+    HashTx,
+    /// New tips, serialised.
+    RawBlock,
+    /// The transactions of [`Topic::HashTx`], serialised.
+    RawTx,
+    /// Blocks that are connected and disconnected, and numbered changes of the mempool.
+    Sequence,
+}
+
+impl Topic {
+    /// All of them, by name.
+    pub const ALL: [Self; 5] =
+        [Self::HashBlock, Self::HashTx, Self::RawBlock, Self::RawTx, Self::Sequence];
+
+    /// The name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HashBlock => "hashblock",
+            Self::HashTx => "hashtx",
+            Self::RawBlock => "rawblock",
+            Self::RawTx => "rawtx",
+            Self::Sequence => "sequence",
+        }
+    }
+}
+
+/// A topic on an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publication {
+    /// What is published.
+    pub topic: Topic,
+    /// `tcp://HOST:PORT`, `ipc://PATH` or `unix:PATH`.
+    pub address: String,
+    /// Messages that wait for a subscriber at most; 0 for as many as there is memory for. Of several on one address the
+    /// first counts.
+    pub high_water_mark: u32,
+}
+
+impl Publication {
+    /// The address as ZeroMQ writes it.
+    pub(crate) fn zmq_address(&self) -> String {
+        match self.address.strip_prefix("unix:") {
+            Some(path) => format!("ipc://{path}"),
+            None => self.address.clone(),
+        }
+    }
+}
+
+/// Core's `DEFAULT_ZMQ_SNDHWM`.
+pub const HIGH_WATER_MARK_DEFAULT: u32 = 1000;
+
+/// The sockets of a node, before anything is published.
+pub(crate) struct ZmqSockets {
+    outlets: Vec<Outlet>,
+    publications: Vec<Publication>,
+}
+
+impl ZmqSockets {
+    /// Binds all addresses. As in Core, one that cannot be used turns all notifications off and is logged.
+    pub(crate) fn bind(publications: &[Publication], runtime: &Handle) -> Option<Self> {
+        let mut sockets: HashMap<String, Arc<Socket>> = HashMap::new();
+        let mut outlets = Vec::new();
+        let mut publications = publications.to_vec();
+        publications.sort_by_key(|one| one.topic);
+        for one in &publications {
+            let address = one.zmq_address();
+            let socket = match sockets.get(&address) {
+                Some(socket) => Arc::clone(socket),
+                None => match bind(&address, one.high_water_mark, runtime) {
+                    Ok(socket) => Arc::clone(sockets.entry(address).or_insert(Arc::new(socket))),
+                    Err(error) => {
+                        let name = one.topic.name();
+                        tracing::warn!("No ZeroMQ notifications: pub{name} at {address}: {error}");
+                        return None;
+                    }
+                },
+            };
+            outlets.push(Outlet { topic: one.topic, socket, sequence: 0 });
+        }
+        (!outlets.is_empty()).then_some(Self { outlets, publications })
+    }
+
+    /// What is published, by topic.
+    pub(crate) fn publications(&self) -> &[Publication] {
+        &self.publications
+    }
+
+    /// Publishes what happens in the engine until it closes.
+    pub(crate) fn publish(self, engine: &Arc<Engine>) -> std::io::Result<JoinHandle<()>> {
+        let (engine, outlets) = (Arc::clone(engine), self.outlets);
+        let mut publisher = Publisher { engine, outlets, last: None };
+        thread::Builder::new().name("zmq".to_owned()).spawn(move || publisher.run())
+    }
+}
+
+fn bind(address: &str, high_water_mark: u32, runtime: &Handle) -> std::io::Result<Socket> {
+    let address = address::Address::from_str(address)?;
+    Socket::bind(&address, high_water_mark as usize, runtime)
+}
+
+/// A topic on a socket, with the number of its next message there.
+struct Outlet {
+    topic: Topic,
+    socket: Arc<Socket>,
+    sequence: u32,
+}
+
+struct Publisher {
+    engine: Arc<Engine>,
+    outlets: Vec<Outlet>,
+    /// The block of the last event: mostly the next tip.
+    last: Option<EventBlock>,
+}
+
+impl Publisher {
+    fn run(&mut self) {
+        while let Some(events) = self.engine.take_events(WAIT) {
+            for event in events {
+                self.publish(event);
+            }
+        }
+    }
+
+    fn publish(&mut self, event: Event) {
+        match event {
+            Event::Added { tx, txid, sequence } => {
+                self.transaction(&txid.0, tx.bytes());
+                self.send(Topic::Sequence, || message::change(&txid.0, b'A', sequence));
+            }
+            Event::Removed { txid, sequence } => {
+                self.send(Topic::Sequence, || message::change(&txid.0, b'R', sequence));
+            }
+            Event::Connected(block) => {
+                self.block(&block, b'C');
+                self.last = Some(block);
+            }
+            Event::Disconnected(block) => self.block(&block, b'D'),
+            Event::Tip(hash) => self.tip(&hash),
+            Event::Lost => {
+                tracing::warn!("ZeroMQ notifications were lost: events came faster than they went");
+                for outlet in &mut self.outlets {
+                    // The gap is what subscribers look for.
+                    outlet.sequence = outlet.sequence.wrapping_add(1);
+                }
+            }
+        }
+    }
+
+    fn transaction(&mut self, txid: &[u8; 32], raw: &[u8]) {
+        self.send(Topic::HashTx, || message::shown(txid).to_vec());
+        self.send(Topic::RawTx, || raw.to_vec());
+    }
+
+    fn block(&mut self, block: &EventBlock, label: u8) {
+        if self.outlets.iter().any(|one| matches!(one.topic, Topic::HashTx | Topic::RawTx)) {
+            for (tx, txid) in block.block().txs().zip(block.txids()) {
+                self.transaction(&txid.0, tx.raw());
+            }
+        }
+        self.send(Topic::Sequence, || message::labelled(&block.hash().0, label));
+    }
+
+    fn tip(&mut self, hash: &BlockHash) {
+        self.send(Topic::HashBlock, || message::shown(&hash.0).to_vec());
+        if !self.outlets.iter().any(|one| one.topic == Topic::RawBlock) {
+            return;
+        }
+        let kept = self.last.take().filter(|block| block.hash() == hash);
+        let raw = match kept {
+            Some(block) => Some(block.block().bytes().to_vec()),
+            None => self.engine.read_block(hash).ok().flatten(),
+        };
+        match raw {
+            Some(raw) => self.send(Topic::RawBlock, || raw),
+            None => tracing::error!("Cannot read block {hash} for ZeroMQ"),
+        }
+    }
+
+    /// Sends a message on every socket of a topic.
+    fn send(&mut self, topic: Topic, body: impl FnOnce() -> Vec<u8>) {
+        let mut outlets = self.outlets.iter_mut().filter(|one| one.topic == topic).peekable();
+        if outlets.peek().is_none() {
+            return;
+        }
+        let body = body();
+        for outlet in outlets {
+            let message = Message::new(topic.name(), &body, outlet.sequence);
+            outlet.socket.send(&Arc::new(message));
+            outlet.sequence = outlet.sequence.wrapping_add(1);
+        }
+    }
+}
+
+/// Between two looks at whether the engine has closed; events wake at once.
+const WAIT: Duration = Duration::from_mins(1);

@@ -1,0 +1,195 @@
+//! A PUB socket: listens on an address, and gives every message to the subscribers that want its topic.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::address::Address;
+use super::message::Message;
+use super::session;
+
+/// What a connection wants, and where it gets it.
+pub(super) struct Subscriber {
+    /// Beginnings of topics, with how often each was asked for.
+    wanted: Mutex<HashMap<Vec<u8>, usize>>,
+    queue: mpsc::Sender<Arc<Message>>,
+    /// Bytes that wait in the queue.
+    waiting_bytes: AtomicUsize,
+}
+
+impl Subscriber {
+    fn wants(&self, topic: &str) -> bool {
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.keys().any(|prefix| topic.as_bytes().starts_with(prefix))
+    }
+
+    /// Adds or removes the beginning of a topic; `false` when there are too many.
+    pub(super) fn subscribe(&self, prefix: &[u8], is_wanted: bool) -> bool {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_wanted {
+            let has_room = wanted.len() < SUBSCRIPTIONS_MAX || wanted.contains_key(prefix);
+            if has_room {
+                *wanted.entry(prefix.to_vec()).or_default() += 1;
+            }
+            return has_room;
+        }
+        if let Some(count) = wanted.get_mut(prefix) {
+            *count -= 1;
+            if *count == 0 {
+                wanted.remove(prefix);
+            }
+        }
+        true
+    }
+
+    /// A message has been sent.
+    pub(super) fn was_sent(&self, message: &Message) {
+        self.waiting_bytes.fetch_sub(message.bytes().len(), Ordering::Relaxed);
+    }
+
+    /// Queues a message, unless the queue is full: then it is lost, as ZeroMQ has it.
+    fn offer(&self, message: &Arc<Message>) {
+        let bytes = message.bytes().len();
+        let before = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let is_full = before > 0 && before + bytes > WAITING_BYTES_MAX;
+        if is_full || self.queue.try_send(Arc::clone(message)).is_err() {
+            self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+type Subscribers = Arc<Mutex<Vec<Arc<Subscriber>>>>;
+
+pub(super) struct Socket {
+    subscribers: Subscribers,
+    accepting: JoinHandle<()>,
+    path: Option<PathBuf>,
+}
+
+impl Socket {
+    /// Listens.
+    ///
+    /// # Errors
+    /// The system does not let it.
+    pub(super) fn bind(
+        address: &Address,
+        high_water_mark: usize,
+        runtime: &Handle,
+    ) -> io::Result<Self> {
+        let high_water_mark = match high_water_mark {
+            0 => QUEUE_MAX,
+            count => count.min(QUEUE_MAX),
+        };
+        let subscribers = Subscribers::default();
+        let shared = Shared { subscribers: Arc::clone(&subscribers), high_water_mark };
+        let _context = runtime.enter();
+        let (accepting, path) = match address {
+            Address::Tcp(address) => {
+                let listener = runtime.block_on(TcpListener::bind(address))?;
+                (runtime.spawn(shared.accept_tcp(listener)), None)
+            }
+            Address::Ipc(path) => {
+                remove_stale(path)?;
+                let listener = UnixListener::bind(path)?;
+                (runtime.spawn(shared.accept_ipc(listener)), Some(path.clone()))
+            }
+        };
+        Ok(Self { subscribers, accepting, path })
+    }
+
+    /// Gives a message to those who want it. Never waits.
+    pub(super) fn send(&self, message: &Arc<Message>) {
+        let subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        for one in subscribers.iter().filter(|one| one.wants(message.topic())) {
+            one.offer(message);
+        }
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        if let Some(path) = &self.path {
+            // It may be gone already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes what an earlier process has left, if it is a socket.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(known) if known.file_type().is_socket() => std::fs::remove_file(path),
+        _ => Ok(()),
+    }
+}
+
+#[derive(Clone)]
+struct Shared {
+    subscribers: Subscribers,
+    high_water_mark: usize,
+}
+
+impl Shared {
+    async fn accept_tcp(self, listener: TcpListener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let _ = stream.set_nodelay(true);
+                    self.serve(stream);
+                }
+                Err(_) => sleep(ACCEPT_RETRY).await,
+            }
+        }
+    }
+
+    async fn accept_ipc(self, listener: UnixListener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => self.serve(stream),
+                Err(_) => sleep(ACCEPT_RETRY).await,
+            }
+        }
+    }
+
+    fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + 'static) {
+        let (queue, messages) = mpsc::channel(self.high_water_mark);
+        let (wanted, waiting_bytes) = (Mutex::default(), AtomicUsize::new(0));
+        let subscriber = Arc::new(Subscriber { wanted, queue, waiting_bytes });
+        let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= SUBSCRIBERS_MAX {
+            tracing::warn!("Too many ZeroMQ subscribers; one is turned away");
+            return;
+        }
+        all.push(Arc::clone(&subscriber));
+        drop(all);
+        let subscribers = Arc::clone(&self.subscribers);
+        tokio::spawn(async move {
+            if let Err(error) = session::run(stream, &subscriber, messages).await {
+                tracing::debug!(target: "zmq", "A subscriber is gone: {error}");
+            }
+            let mut all = subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|one| !Arc::ptr_eq(one, &subscriber));
+        });
+    }
+}
+
+/// Connections to one address.
+const SUBSCRIBERS_MAX: usize = 256;
+const SUBSCRIPTIONS_MAX: usize = 1000;
+/// Messages that wait for a subscriber, where no limit is asked for.
+const QUEUE_MAX: usize = 1 << 20;
+/// Bytes that wait for a subscriber; a single message may go beyond. They are shared between subscribers.
+const WAITING_BYTES_MAX: usize = 256 << 20;
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
