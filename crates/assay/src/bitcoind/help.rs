@@ -24,9 +24,7 @@ pub(crate) fn text() -> String {
             wrap(help, "       ", &mut text);
         }
     }
-    names(&mut text, "Without effect on this node:", |fate| {
-        matches!(fate, Fate::NotYet | Fate::RejectedOnMain(_))
-    });
+    names(&mut text, "Without effect on this node:", |fate| fate == Fate::NotYet);
     names(&mut text, "Not available:", |fate| matches!(fate, Fate::Rejected(_)));
     names(&mut text, "Read for the sake of configuration files:", |fate| fate == Fate::Dropped);
     text

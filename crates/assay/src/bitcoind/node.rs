@@ -76,20 +76,15 @@ fn refuse_misplaced(settings: &Settings) -> anyhow::Result<()> {
 fn look_up_fates(settings: &Settings, notes: &mut Notes) -> anyhow::Result<()> {
     for name in settings.names() {
         let Some(option) = options::find(name) else { continue };
-        let is_main = settings.section == MAIN;
         let is_on = settings.list(name).iter().any(|value| value != "0");
         match option.fate {
             Fate::Rejected(reason) if is_on => bail!("-{name} is not available: {reason}."),
-            Fate::RejectedOnMain(reason) if is_on && is_main => {
-                bail!("-{name} is not available: {reason}.");
-            }
-            Fate::RejectedOnMain(_) if is_on => notes.warn(without_effect(name)),
             Fate::NotYet => notes.warn(without_effect(name)),
             Fate::Dropped if REMOVED.contains(&name) => notes.warn_aloud(format!(
                 "Option '-{name}' is set but was removed. This option has no effect."
             )),
             Fate::Dropped => notes.debug(format!("Option -{name} makes no difference here.")),
-            Fate::Works(_) | Fate::Rejected(_) | Fate::RejectedOnMain(_) => {}
+            Fate::Works(_) | Fate::Rejected(_) => {}
         }
     }
     Ok(())

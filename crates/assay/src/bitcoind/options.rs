@@ -32,9 +32,6 @@ pub(crate) enum Fate {
     Dropped,
     /// It has no effect although it should; the log warns.
     NotYet,
-    /// As rejected on the main chain, as without effect elsewhere: on test chains, which are small and where nothing is at stake,
-    /// many set it for convenience.
-    RejectedOnMain(&'static str),
     /// The node does not start when it is set, for this reason: without its effect the node would not do what was asked for.
     Rejected(&'static str),
 }
@@ -87,10 +84,6 @@ const fn not_yet(name: &'static str) -> Opt {
 
 const fn rejected(name: &'static str, reason: &'static str) -> Opt {
     Opt::new(name, "", Fate::Rejected(reason))
-}
-
-const fn rejected_on_main(name: &'static str, reason: &'static str) -> Opt {
-    Opt::new(name, "", Fate::RejectedOnMain(reason))
 }
 
 /// The option called `name`.
