@@ -8,7 +8,6 @@ use assay_engine::{EngineError, ImportError, LayoutError, OpenError};
 
 use crate::http::{AuthError, BindError};
 use crate::log::LogError;
-use crate::p2p::AddressFileError;
 
 /// Why a node could not start, or did not stop cleanly.
 #[derive(Debug, thiserror::Error)]
@@ -74,9 +73,9 @@ pub enum NodeError {
         /// What the system said.
         source: io::Error,
     },
-    /// The addresses of peers cannot be read.
+    /// The file with addresses of peers is damaged; the reason is in Core's words.
     #[error(transparent)]
-    Addresses(#[from] AddressFileError),
+    Addresses(Box<dyn std::error::Error + Send + Sync>),
     /// The credentials cannot be set up.
     #[error(transparent)]
     Auth(#[from] AuthError),

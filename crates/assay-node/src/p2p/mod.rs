@@ -39,7 +39,6 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use self::addresses::Addresses;
-pub use self::addrman::AddressFileError;
 use self::addrman::{AddrMan, AddrManConfig};
 pub(crate) use self::addrman::{Count, Entry};
 pub(crate) use self::bans::{Ban, Bans, Range};
@@ -188,7 +187,8 @@ impl P2pService {
             is_deterministic: config.fixed_places,
             check_ratio: config.check_addresses,
         };
-        let addresses = AddrMan::open(&engine.config().datadir, addresses, engine.clock().clone())?;
+        let addresses = AddrMan::open(&engine.config().datadir, addresses, engine.clock().clone())
+            .map_err(|fault| NodeError::Addresses(Box::new(fault)))?;
         let shared = Arc::new(Shared {
             addresses: Addresses::new(addresses, config.networks.clone()),
             config: config.clone(),

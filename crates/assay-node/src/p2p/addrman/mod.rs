@@ -56,7 +56,7 @@ pub(crate) struct AddrMan {
     "Invalid or corrupt peers.dat ({fault}). If you believe this is a bug, please report it to {BUG_REPORTS}. As a workaround, you can move the file (\"{}\") out of the way (rename, move, or delete) to have a new one created on the next start.",
     path.display()
 )]
-pub struct AddressFileError {
+pub(crate) struct AddressFileError {
     path: PathBuf,
     fault: FileFault,
 }
