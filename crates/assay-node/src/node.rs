@@ -93,11 +93,7 @@ impl Node {
 
     fn open(config: &NodeConfig) -> Result<Self, NodeError> {
         let dir = config.chain_dir();
-        refuse_exposure(&config.rpc)?;
-        if config.prune.is_some() && (config.index.is_some() || config.tx_index) {
-            return Err(NodeError::PruneWithIndex);
-        }
-        config.p2p.as_ref().map(p2p::refuse_exposure).transpose()?;
+        refuse_contradictions(config)?;
         let folder = |source| NodeError::Folder { path: dir.clone(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(folder)?;
         let lock = lock(&dir)?;
@@ -162,11 +158,8 @@ impl Node {
             rpc.set_engine(Arc::clone(&engine));
         }
         tracing::info!("Loaded the chain: height={} best={}", tip.height, tip.hash);
-        let loading = if config.persist_mempool {
-            Some(load_mempool(Arc::clone(&engine)).map_err(NodeError::Runtime)?)
-        } else {
-            None
-        };
+        let loading = config.persist_mempool.then(|| load_mempool(Arc::clone(&engine)));
+        let loading = loading.transpose().map_err(NodeError::Runtime)?;
         let index = IndexService::start(config, &engine)?;
         if let Some(index) = &index {
             let index = Arc::clone(index.index());
@@ -341,6 +334,15 @@ fn import(
     }
     tracing::info!("initload thread exit");
     Ok(())
+}
+
+/// Settings that exclude each other, and servers that are open to other machines without being asked to be.
+fn refuse_contradictions(config: &NodeConfig) -> Result<(), NodeError> {
+    refuse_exposure(&config.rpc)?;
+    if config.prune.is_some() && (config.index.is_some() || config.tx_index) {
+        return Err(NodeError::PruneWithIndex);
+    }
+    config.p2p.as_ref().map_or(Ok(()), p2p::refuse_exposure)
 }
 
 /// The server speaks no TLS and knows a password at best: other machines are let in on request only.
