@@ -27,12 +27,11 @@ impl Message {
 
 /// Appends a frame: flags, length in one byte or eight, contents.
 pub(super) fn push_frame(out: &mut Vec<u8>, flags: u8, body: &[u8]) {
-    match u8::try_from(body.len()) {
-        Ok(length) => out.extend([flags, length]),
-        Err(_) => {
-            out.push(flags | LONG);
-            out.extend((body.len() as u64).to_be_bytes());
-        }
+    if let Ok(length) = u8::try_from(body.len()) {
+        out.extend([flags, length]);
+    } else {
+        out.push(flags | LONG);
+        out.extend((body.len() as u64).to_be_bytes());
     }
     out.extend(body);
 }

@@ -201,9 +201,10 @@ impl Publisher {
             Some(block) => Some(block.block().bytes().to_vec()),
             None => self.engine.read_block(hash).ok().flatten(),
         };
-        match raw {
-            Some(raw) => self.send(Topic::RawBlock, || raw),
-            None => tracing::error!("Cannot read block {hash} for ZeroMQ"),
+        if let Some(raw) = raw {
+            self.send(Topic::RawBlock, || raw);
+        } else {
+            tracing::error!("Cannot read block {hash} for ZeroMQ");
         }
     }
 
