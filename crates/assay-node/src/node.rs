@@ -134,10 +134,7 @@ impl Node {
         let engine =
             Engine::open(engine_config).map_err(|source| NodeError::Open { path: dir, source })?;
         let engine = Arc::new(engine);
-        if let Some(zmq) = &zmq {
-            rpc.set_zmq(zmq.publications().to_vec());
-        }
-        let publish = |zmq: ZmqSockets| zmq.publish(&engine);
+        let publish = |zmq| publish(zmq, &rpc, &engine);
         let publishing = zmq.map(publish).transpose().map_err(NodeError::Runtime)?;
         let watching =
             notify::watch_tip(config, &engine, stop.clone()).map_err(NodeError::Runtime)?;
@@ -158,8 +155,8 @@ impl Node {
             rpc.set_engine(Arc::clone(&engine));
         }
         tracing::info!("Loaded the chain: height={} best={}", tip.height, tip.hash);
-        let loading = config.persist_mempool.then(|| load_mempool(Arc::clone(&engine)));
-        let loading = loading.transpose().map_err(NodeError::Runtime)?;
+        let load = || load_mempool(Arc::clone(&engine)).map_err(NodeError::Runtime);
+        let loading = config.persist_mempool.then(load).transpose()?;
         let index = IndexService::start(config, &engine)?;
         if let Some(index) = &index {
             let index = Arc::clone(index.index());
@@ -291,6 +288,12 @@ fn runtime(limits: &Limits) -> io::Result<Runtime> {
         .thread_name("rpc")
         .enable_all()
         .build()
+}
+
+/// Begins to publish over ZeroMQ, and lets callers know what.
+fn publish(zmq: ZmqSockets, rpc: &Rpc, engine: &Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
+    rpc.set_zmq(zmq.publications().to_vec());
+    zmq.publish(engine)
 }
 
 /// Reads the mempool file while calls are answered already.
