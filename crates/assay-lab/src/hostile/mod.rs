@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn the_witness_goes_before_the_lock_time() {
-        assert_eq!(with_witness("0200000001aa00000000"), "020000000001aa01015100000000");
+        assert_eq!(with_witness("0200000001aa00000000"), "02000000000101aa01015100000000");
     }
 
     #[test]
