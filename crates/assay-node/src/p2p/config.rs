@@ -13,6 +13,8 @@ pub struct P2pConfig {
     pub bind: SocketAddr,
     /// More addresses to listen on.
     pub more_binds: Vec<SocketAddr>,
+    /// Whether peers may connect at all (Core's `-listen`).
+    pub listens: bool,
     /// Addresses that Tor forwards connections to; who comes there is taken for a host of Tor's.
     pub onion_binds: Vec<SocketAddr>,
     /// Whether other machines may connect.
@@ -82,6 +84,7 @@ impl P2pConfig {
         Self {
             bind,
             more_binds: Vec::new(),
+            listens: true,
             onion_binds: Vec::new(),
             expose: false,
             peers_max: 125,
@@ -113,7 +116,8 @@ impl P2pConfig {
     pub(super) fn binds(&self) -> impl Iterator<Item = (SocketAddr, bool)> {
         let direct = std::iter::once(&self.bind).chain(&self.more_binds);
         let direct = direct.map(|address| (*address, false));
-        direct.chain(self.onion_binds.iter().map(|address| (*address, true)))
+        let all = direct.chain(self.onion_binds.iter().map(|address| (*address, true)));
+        all.filter(|_| self.listens)
     }
 
     /// How the node introduces itself.

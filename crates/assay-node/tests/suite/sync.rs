@@ -81,6 +81,19 @@ fn a_killed_connection_is_made_again_and_the_sync_goes_on() {
 }
 
 #[test]
+fn a_node_that_does_not_listen_syncs_all_the_same() {
+    let mut miner = serving(20, |_| ());
+    let peer = miner.p2p_address().to_string();
+    let mut other = Fixture::new().restart(move |config: &mut NodeConfig| {
+        let mut p2p = P2pConfig::new("127.0.0.1:0".parse().unwrap());
+        (p2p.listens, p2p.connect) = (false, Some(vec![peer.clone()]));
+        config.p2p = Some(p2p);
+    });
+    converge(&mut [&mut miner, &mut other]);
+    assert_eq!(other.call("getblockcount", &json!([])), 20);
+}
+
+#[test]
 fn who_connects_first_and_has_no_headers_keeps_none_from_us() {
     let mut miner = serving(50, |_| ());
     let mut node = serving(0, |_| ());

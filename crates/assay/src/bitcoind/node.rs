@@ -43,7 +43,7 @@ pub(crate) fn config(loaded: &mut Loaded, notes: &mut Notes) -> anyhow::Result<N
     let is_on_demand = config.params.pow.no_retargeting;
     config.mining = Some(mining::config(settings, defaults, is_on_demand)?);
     rpc(settings, &mut config, notes)?;
-    config.p2p = p2p(settings, &config, notes)?;
+    config.p2p = Some(p2p(settings, &config, notes)?);
     config.zmq = zmq(settings);
     if let Some(path) = path(settings, "pid") {
         config.pid_file = path;
@@ -373,11 +373,7 @@ fn rpc_addresses(
     Ok(addresses)
 }
 
-fn p2p(
-    settings: &Settings,
-    config: &NodeConfig,
-    notes: &mut Notes,
-) -> anyhow::Result<Option<P2pConfig>> {
+fn p2p(settings: &Settings, config: &NodeConfig, notes: &mut Notes) -> anyhow::Result<P2pConfig> {
     let default = port_option(settings, "port")?.unwrap_or(config.params.p2p_port);
     let mut binds = Vec::new();
     let mut onion_binds = Vec::new();
@@ -388,12 +384,14 @@ fn p2p(
         }
     }
     let bind = binds.first().copied();
-    if bind.is_none() {
+    let listens = settings.flag("listen") != Some(false);
+    if listens && bind.is_none() {
         notes.info("Listening for peers on this machine alone: -bind lets others in.".to_owned());
     }
     let bind = bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default)));
     let mut p2p = P2pConfig::new(bind);
     p2p.expose = true;
+    p2p.listens = listens;
     p2p.more_binds = binds.split_off(binds.len().min(1));
     p2p.onion_binds = onion_binds;
     if settings.flag("cjdnsreachable") == Some(true) {
@@ -444,7 +442,7 @@ fn p2p(
              number or size of uacomments."
         );
     }
-    Ok((settings.flag("listen") != Some(false)).then_some(p2p))
+    Ok(p2p)
 }
 
 /// The proxy of all connections to other networks.
