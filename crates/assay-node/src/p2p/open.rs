@@ -235,9 +235,13 @@ impl Shared {
     /// Whether a host may be connected to of this node's own accord. On regtest nothing outside this machine is, unless a proxy
     /// stands between: its addresses are made for tests.
     pub(super) fn may_open(&self, host: &Host) -> bool {
-        let is_test = self.engine.params().name.starts_with("regtest");
-        !is_test || host.is_local() || self.proxy_for(host).is_some()
+        is_in_reach(self.engine.params().name, host) || self.proxy_for(host).is_some()
     }
+}
+
+/// Whether a host is one that a node of this chain may connect to by itself: on regtest, one on this machine.
+fn is_in_reach(chain: &str, host: &Host) -> bool {
+    !chain.ends_with("regtest") || host.is_local()
 }
 
 const LOOK: Duration = Duration::from_millis(500);
@@ -258,6 +262,18 @@ const NO_TIME: u32 = 100_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn on_regtest_this_machine_is_not_left() {
+        let hosts =
+            ["127.0.0.1", "127.3.2.1", "::1", "8.8.8.8", "10.0.0.1", "2001:4860::1", "fe80::1"];
+        let hosts = hosts.map(|text| Host::parse(text).unwrap());
+        for chain in ["regtest", "bch-regtest"] {
+            let is_left = hosts.map(|host| !is_in_reach(chain, &host));
+            assert_eq!(is_left, [false, false, false, true, true, true, true]);
+        }
+        assert!(hosts.iter().all(|host| is_in_reach("main", host)));
+    }
 
     #[test]
     fn relay_comes_first_and_then_blocks_alone() {
