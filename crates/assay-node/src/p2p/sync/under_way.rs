@@ -105,8 +105,10 @@ impl Table {
 
     /// A block has come from `bringer`.
     pub(super) fn arrived(&mut self, block: &BlockHash, bringer: u64, now_ms: u64) {
-        let late = self.late_peers(now_ms);
-        for asked in self.under_way.asked(block) {
+        let asked = self.under_way.asked(block);
+        // Nearly always of the bringer alone.
+        let late = if asked.len() > 1 { self.late_peers(now_ms) } else { Vec::new() };
+        for asked in asked {
             let Some(state) = self.peers.get_mut(&asked.peer) else { continue };
             if asked.peer == bringer {
                 state.pace.is_slow = false;
