@@ -46,6 +46,7 @@ mod tree;
 mod types;
 mod validate;
 mod verify;
+mod work;
 
 pub use assay_consensus::amount::format_money;
 pub use assay_consensus::block::BlockError;
@@ -68,8 +69,8 @@ pub use deferred::{
 };
 pub use engine::{
     ArchivedBlock, BlockFault, BranchStart, ConnectReport, DeploymentInfo, Engine, FaultKind,
-    FetchPlan, FetchWish, HeaderPlace, HeadersError, Imported, Taken, TemplateError, Wanted,
-    WorkShown,
+    FetchPlan, FetchWish, Gauges, HeaderPlace, HeadersError, Imported, Taken, TemplateError,
+    Wanted, WorkShown,
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 pub use events::{Event, EventBlock};
@@ -96,3 +97,4 @@ pub use verify::{
     BlockVerifier, PrevoutsError, SpendSums, SpendType, TypeCount, TypeCounts, VerifyBlockError,
     parse_prevouts, verify_tx_scripts,
 };
+pub use work::{Stage, WorkDone};

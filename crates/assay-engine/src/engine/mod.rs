@@ -5,6 +5,7 @@
 mod control;
 mod download;
 mod follow;
+mod gauges;
 mod import;
 mod mempool_file;
 mod mining;
@@ -43,7 +44,9 @@ use crate::news::News;
 use crate::scripts::Verifier;
 use crate::tree::BlockTree;
 use crate::types::Tip;
+use crate::work::Work;
 pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
+pub use gauges::Gauges;
 pub use import::Imported;
 pub use mining::{DeploymentInfo, TemplateError};
 pub use serve::ArchivedBlock;
@@ -173,6 +176,7 @@ impl Engine {
                 admission: Admission::new(Arc::clone(&config), Arc::clone(&pool)),
                 news,
                 pool,
+                work: Work::default(),
                 config,
             },
             turns: Turns::default(),

@@ -141,7 +141,7 @@ impl Giver<'_> {
             std::net::IpAddr::V6(ip) => ip.octets(),
         };
         let receiver = NetAddress { services: 0, ip, port: address.port() };
-        let user_agent = self.shared.config.user_agent();
+        let user_agent = self.shared.config.user_agent(self.shared.engine.params());
         let nonce = random()?;
         self.peer.nonce.store(nonce, Ordering::Relaxed);
         let version = Version {

@@ -19,7 +19,7 @@ mod descriptor;
 mod fees;
 mod fetch;
 #[cfg(fuzzing)]
-pub mod fuzzing;
+pub(crate) mod fuzzing;
 mod generate;
 mod index;
 mod lock;
