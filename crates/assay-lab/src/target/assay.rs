@@ -80,6 +80,11 @@ impl Target {
         self.index.as_ref().is_some_and(|index| index.kind == IndexKind::Own)
     }
 
+    /// Whether an index of another program asks the node.
+    pub(super) fn has_other_index(&self) -> bool {
+        self.index.as_ref().is_some_and(|index| index.kind != IndexKind::Own)
+    }
+
     /// Bytes on disk of the index in our node's folder, and of everything else in it.
     pub(crate) fn own_index_bytes(datadir: &Path) -> (u64, u64) {
         let folders = OWN_INDEX_FOLDERS.map(|name| datadir.join("regtest").join(name));
