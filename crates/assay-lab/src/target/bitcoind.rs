@@ -114,6 +114,7 @@ impl Target {
         args
     }
 
+    /// For the programs of the Bitcoin Core family, and for ours with their command line.
     pub(super) fn bitcoind_sync_args(&self, way: Way, with: &SyncLaunch<'_>) -> Vec<OsString> {
         let sync = &with.plan.sync;
         let mut args = vec!["-regtest".into(), datadir_arg("-datadir=", with.datadir)];
