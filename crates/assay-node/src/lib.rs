@@ -37,7 +37,7 @@ pub use electrum::EngineChain;
 pub use error::NodeError;
 pub use log::{ALL as LOG_ALL, CATEGORIES as LOG_CATEGORIES, LogConfig, LogError, LogLine};
 pub use node::{Node, StopHandle, run};
-pub use p2p::{P2pConfig, P2pTimeouts};
+pub use p2p::{P2pConfig, P2pTimeouts, Proxies, Resolve, SystemResolver};
 #[cfg(fuzzing)]
 pub use rpc::fuzzing;
 /// How important a line of the log is.

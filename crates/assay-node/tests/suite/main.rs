@@ -11,6 +11,7 @@ mod index;
 mod mining;
 mod node;
 mod p2p;
+mod places;
 mod process;
 mod prune;
 mod reindex;
