@@ -52,13 +52,13 @@ impl Drop for Link {
 }
 
 /// A listener on an address of loopback that no other listener with another index has.
-pub(super) fn listen(index: u8) -> io::Result<TcpListener> {
+pub(crate) fn listen(index: u8) -> io::Result<TcpListener> {
     let own = Ipv4Addr::new(127, 77, index, 1);
     TcpListener::bind((own, 0)).or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
 }
 
 /// Ends a listener's thread, which looks at `stop` at each connection.
-pub(super) fn end(stop: &AtomicBool, address: SocketAddr) {
+pub(crate) fn end(stop: &AtomicBool, address: SocketAddr) {
     stop.store(true, Ordering::Relaxed);
     let _ = TcpStream::connect(address);
 }

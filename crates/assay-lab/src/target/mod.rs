@@ -5,6 +5,7 @@ mod bitcoind;
 mod btcd;
 pub(crate) mod index;
 pub mod kernel;
+mod member;
 mod program;
 mod way;
 
