@@ -214,6 +214,16 @@ pub enum NetworkError {
         /// Why not.
         source: io::Error,
     },
+    /// A node does not get to a height.
+    #[error("the height is {found} after {seconds} s, not {expected}")]
+    NoHeight {
+        /// What it should be.
+        expected: u32,
+        /// What it is.
+        found: u32,
+        /// How long was waited.
+        seconds: u64,
+    },
     /// Transactions did not arrive.
     #[error("{missing} transactions did not arrive within {seconds} s")]
     NoTransactions {

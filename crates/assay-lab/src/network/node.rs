@@ -41,8 +41,20 @@ impl Launcher<'_> {
         datadir: &Path,
         name: &str,
     ) -> Result<Node, NetworkError> {
+        self.start_with(target, datadir, name, &[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn start_with(
+        &self,
+        target: &Target,
+        datadir: &Path,
+        name: &str,
+        more: &[String],
+    ) -> Result<Node, NetworkError> {
         let ports = Ports::free()?;
         let mut launch = target.launch(&self.chain, datadir, &ports, self.plan);
+        launch.args.extend(more.iter().map(Into::into));
         let p2p = format!("127.0.0.1:{}", ports.p2p);
         let flags = match target.family {
             Family::Assay => ["--p2p".to_owned(), p2p],
@@ -124,6 +136,11 @@ impl Node {
             }
             thread::sleep(ASK_PAUSE);
         }
+    }
+
+    /// Height of its tip.
+    pub(crate) fn height(&self) -> Result<u32, NetworkError> {
+        self.call("getblockcount", "[]")
     }
 
     /// What the system says about the process.

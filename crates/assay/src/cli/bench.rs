@@ -88,7 +88,8 @@ pub(crate) struct BenchMempoolArguments {
 /// A node of ours has the chain; the target syncs from it over several links of the given rate and
 /// round trip, made by this program on loopback. In other runs there is one peer more, which is
 /// connected first: it sends no block, or a thousand bytes a second, or has a longer branch on an
-/// invalid block. Reported are time, the part of all links' rates that was used, CPU time and
+/// invalid block. In one the target assumes that the scripts are valid, so that the network is what
+/// bounds it. Reported are time, the part of all links' rates that was used, who used the CPUs, and
 /// memory; also in peers.json.
 #[derive(Debug, Args)]
 pub(crate) struct BenchPeersArguments {
@@ -104,7 +105,7 @@ pub(crate) struct BenchPeersArguments {
     /// Time to the other end of a link and back.
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = super::duration)]
     pub(crate) round_trip: Duration,
-    /// Rounds of all four scenarios.
+    /// Rounds of all five scenarios.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = rounds)]
     pub(crate) rounds: usize,
     /// Size of the chain, at most 7; 1 is that of plan bitcoin-scaling, 40 MiB.
