@@ -28,6 +28,7 @@ pub mod hostile;
 pub mod load;
 pub mod logs;
 pub mod machine;
+pub mod mixed;
 pub mod network;
 pub mod peers;
 pub mod plan;

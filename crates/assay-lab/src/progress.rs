@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -157,6 +157,30 @@ pub enum Event<'a> {
         /// How many there will be.
         of: u32,
     },
+    /// The nodes of a network start and get the chain that they begin with.
+    NetworkStarts {
+        /// How many.
+        nodes: usize,
+        /// Blocks of that chain.
+        blocks: usize,
+    },
+    /// A network is under load.
+    NetworkLoad {
+        /// So long.
+        elapsed: Duration,
+        /// How long it will be.
+        of: Duration,
+        /// Transactions so far.
+        txs: u64,
+        /// Blocks so far.
+        blocks: u64,
+        /// Partitions so far.
+        partitions: u64,
+        /// Whether links are cut now.
+        is_cut: bool,
+    },
+    /// The load of a network is over: its nodes have to agree.
+    NetworkConverges,
     /// The last run of several nodes is done.
     NetworkFinished,
     /// The report is written.
@@ -194,6 +218,8 @@ pub struct Terminal {
     bar: Mutex<Option<ProgressBar>>,
     interactive: bool,
     stop: Arc<AtomicBool>,
+    /// When a line was printed that comes every so often.
+    printed: Mutex<Option<Instant>>,
 }
 
 impl Default for Terminal {
@@ -205,7 +231,8 @@ impl Default for Terminal {
 impl Terminal {
     /// A reporter that ends the plan once `stop` is set, say by a signal handler.
     pub fn stopped_by(stop: Arc<AtomicBool>) -> Self {
-        Self { bar: Mutex::new(None), interactive: std::io::stderr().is_terminal(), stop }
+        let interactive = std::io::stderr().is_terminal();
+        Self { bar: Mutex::new(None), interactive, stop, printed: Mutex::new(None) }
     }
 
     /// A line that stays.
@@ -220,6 +247,16 @@ impl Terminal {
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }
+    }
+
+    /// Whether the next line of those that come every so often is due.
+    fn is_due(&self) -> bool {
+        let Ok(mut printed) = self.printed.lock() else { return false };
+        let is_due = printed.is_none_or(|printed| printed.elapsed() >= LINE_EVERY);
+        if is_due {
+            *printed = Some(Instant::now());
+        }
+        is_due
     }
 
     fn spin(&self, message: String) {
@@ -246,6 +283,8 @@ impl Terminal {
     }
 }
 
+/// Time between two lines of progress where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(20);
 /// Scripts between two messages on the bar.
 const SCRIPTS_PER_STEP: u64 = 1000;
 /// Kills between two lines where there is no terminal for a bar.
@@ -260,6 +299,33 @@ impl Terminal {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             update(bar);
         });
+    }
+
+    /// What happens in a network under load.
+    fn network(&self, event: &Event<'_>) {
+        match event {
+            Event::NetworkStarts { nodes, blocks } => {
+                self.say(&format!("{nodes} nodes, {blocks} blocks to begin with"));
+                self.spin("nodes start".to_owned());
+            }
+            Event::NetworkLoad { elapsed, of, txs, blocks, partitions, is_cut } => {
+                let (passed, left) = (elapsed.as_secs(), of.saturating_sub(*elapsed).as_secs());
+                let cut = if *is_cut { ", parted" } else { "" };
+                let line = format!(
+                    "{txs} transactions, {blocks} blocks, {partitions} partitions{cut}; {passed} s, {left} s left"
+                );
+                if self.interactive {
+                    self.spin(line);
+                } else if self.is_due() {
+                    self.say(&format!("  {line}"));
+                }
+            }
+            Event::NetworkConverges => {
+                self.say("load ended, links whole: waiting until all nodes agree");
+                self.spin("waiting until all nodes agree".to_owned());
+            }
+            _ => {}
+        }
     }
 }
 
@@ -343,6 +409,9 @@ impl Reporter for Terminal {
             Event::NetworkRun { number, of, what } => {
                 self.say(&format!("run {number}/{of}: {what}"));
                 self.spin("the target syncs".to_owned());
+            }
+            Event::NetworkStarts { .. } | Event::NetworkLoad { .. } | Event::NetworkConverges => {
+                self.network(event);
             }
             Event::RelayRound { number, of } => {
                 self.spin(format!("transactions and block {number} of {of} on their way"));

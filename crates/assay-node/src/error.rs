@@ -57,6 +57,12 @@ pub enum NodeError {
         /// What is wrong with it.
         fault: String,
     },
+    /// An address of ours that was named is none.
+    #[error("Cannot resolve -externalip address: '{text}'")]
+    ExternalAddress {
+        /// The text.
+        text: String,
+    },
     /// Peers on other machines could connect though nobody asked for it.
     #[error(
         "refusing to serve peers on {address}, which other machines can reach, unless that is asked for"

@@ -38,7 +38,7 @@ pub use electrum::EngineChain;
 pub use error::NodeError;
 pub use log::{ALL as LOG_ALL, CATEGORIES as LOG_CATEGORIES, LogConfig, LogError, LogLine};
 pub use node::{Node, PeerCount, StopHandle, run, run_with};
-pub use p2p::{P2pConfig, P2pTimeouts};
+pub use p2p::{P2pConfig, P2pTimeouts, Proxies, Resolve, SystemResolver};
 /// Doors to private parsers, for the targets in `fuzz/`.
 #[cfg(fuzzing)]
 pub mod fuzzing {

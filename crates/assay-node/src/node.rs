@@ -228,7 +228,7 @@ impl Node {
 
     /// Where peers can connect.
     pub fn p2p_address(&self) -> Option<SocketAddr> {
-        self.p2p.as_ref().map(P2pService::address)
+        self.p2p.as_ref().and_then(P2pService::address)
     }
 
     /// Counts the peers.

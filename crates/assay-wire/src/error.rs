@@ -35,8 +35,11 @@ pub enum ParseErrorKind {
     #[error("the data is longer than 4 GiB")]
     TooLong,
     /// A list in a message with more entries than the protocol allows.
-    #[error("a list is longer than the protocol allows")]
-    TooMany,
+    #[error("{count} entries are more than the protocol allows")]
+    TooMany {
+        /// How many there are.
+        count: usize,
+    },
     /// More addresses in a message than the protocol allows.
     #[error("{count} addresses are more than the protocol allows")]
     TooManyAddresses {

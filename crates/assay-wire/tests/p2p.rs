@@ -249,7 +249,10 @@ fn lists_that_are_too_long() {
     let mut payload = Vec::new();
     Message::Inv(entries.as_slice().into()).encode(&mut payload);
     let error = Message::parse(Command::new("inv"), &payload).expect_err("one too many");
-    assert_eq!((error.kind, error.offset), (ParseErrorKind::TooMany, 0));
+    assert_eq!(
+        (error.kind, error.offset),
+        (ParseErrorKind::TooMany { count: INVENTORY_MAX + 1 }, 0)
+    );
     // A count that the bytes do not pay for reserves nothing.
     let error = Message::parse(Command::new("inv"), &[0xfd, 0x50, 0xc3]).expect_err("no entries");
     assert_eq!((error.kind, error.offset), (ParseErrorKind::Truncated, 0));

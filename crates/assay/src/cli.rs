@@ -19,7 +19,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::{
     BenchArguments, BenchCommand, BenchCompareArguments, BenchListArguments, BenchMempoolArguments,
-    BenchOneArguments, BenchPeersArguments, BenchServeArguments, MeasureArguments,
+    BenchNetworkArguments, BenchOneArguments, BenchPeersArguments, BenchServeArguments,
+    CutArgument, MeasureArguments,
 };
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,

@@ -52,6 +52,7 @@ fn help_texts() {
         ("bench blocks", vec!["bench", "blocks", "--help"]),
         ("bench sync", vec!["bench", "sync", "--help"]),
         ("bench peers", vec!["bench", "peers", "--help"]),
+        ("bench network", vec!["bench", "network", "--help"]),
         ("bench mempool", vec!["bench", "mempool", "--help"]),
         ("load electrum", vec!["load", "electrum", "--help"]),
         ("load p2p", vec!["load", "p2p", "--help"]),

@@ -4,7 +4,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,26 +22,34 @@ pub(crate) struct Properties {
 pub(crate) struct Link {
     /// Where the near end is.
     pub(crate) address: SocketAddr,
+    carried: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
 
 impl Link {
+    /// Bytes that have come out at the near end.
+    pub(crate) fn carried_bytes(&self) -> u64 {
+        self.carried.load(Ordering::Relaxed)
+    }
+
     /// The `index`-th link to `node`, with an address of its own where the system has several of loopback.
     pub(crate) fn to(node: SocketAddr, index: u8, properties: Properties) -> io::Result<Self> {
         let listener = listen(index)?;
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let carried = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&carried);
         thread::spawn(move || {
             for near in listener.incoming() {
                 if stopped.load(Ordering::Relaxed) {
                     return;
                 }
                 // A connection that cannot be made ends at once, as on any network.
-                let _ = near.and_then(|near| join(near, node, properties));
+                let _ = near.and_then(|near| join(near, node, properties, &count));
             }
         });
-        Ok(Self { address, stop })
+        Ok(Self { address, carried, stop })
     }
 }
 
@@ -52,32 +60,37 @@ impl Drop for Link {
 }
 
 /// A listener on an address of loopback that no other listener with another index has.
-pub(super) fn listen(index: u8) -> io::Result<TcpListener> {
+pub(crate) fn listen(index: u8) -> io::Result<TcpListener> {
     let own = Ipv4Addr::new(127, 77, index, 1);
     TcpListener::bind((own, 0)).or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
 }
 
 /// Ends a listener's thread, which looks at `stop` at each connection.
-pub(super) fn end(stop: &AtomicBool, address: SocketAddr) {
+pub(crate) fn end(stop: &AtomicBool, address: SocketAddr) {
     stop.store(true, Ordering::Relaxed);
     let _ = TcpStream::connect(address);
 }
 
-fn join(near: TcpStream, node: SocketAddr, properties: Properties) -> io::Result<()> {
+fn join(
+    near: TcpStream,
+    node: SocketAddr,
+    properties: Properties,
+    carried: &Arc<AtomicU64>,
+) -> io::Result<()> {
     let far = TcpStream::connect(node)?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
-    one_way(near.try_clone()?, far.try_clone()?, properties);
-    one_way(far, near, properties);
+    one_way(near.try_clone()?, far.try_clone()?, properties, Arc::default());
+    one_way(far, near, properties, Arc::clone(carried));
     Ok(())
 }
 
-fn one_way(from: TcpStream, to: TcpStream, properties: Properties) {
-    // What is on its way at a time, and a little more.
+fn one_way(from: TcpStream, to: TcpStream, properties: Properties, carried: Arc<AtomicU64>) {
+    // What is on its way at a time, and more: pieces may be small.
     let on_the_way = properties.bytes_per_s * properties.delay.as_secs_f64();
-    let (sender, receiver) = sync_channel((on_the_way / PIECE_BYTES as f64) as usize + 4);
+    let (sender, receiver) = sync_channel((on_the_way / PIECE_BYTES as f64) as usize + 64);
     thread::spawn(move || take_in(from, &sender, properties));
-    thread::spawn(move || give_out(to, &receiver));
+    thread::spawn(move || give_out(to, &receiver, &carried));
 }
 
 /// Reads at the link's rate.
@@ -90,11 +103,13 @@ fn take_in(
     let mut buffer = vec![0; piece];
     let mut free_at = Instant::now();
     loop {
+        let asked = Instant::now();
         let Ok(count @ 1..) = from.read(&mut buffer) else { return };
         let takes = Duration::from_secs_f64(count as f64 / bytes_per_s);
         let now = Instant::now();
-        // What a sleep took too long is made up for, up to a point.
-        free_at = free_at.max(now.checked_sub(SLACK).unwrap_or(now)) + takes;
+        // As long as bytes are there the link is busy: what a sleep took too long is made up for, up to a point.
+        let slack = if now - asked < AT_ONCE { SLACK } else { Duration::ZERO };
+        free_at = free_at.max(now.checked_sub(slack).unwrap_or(now)) + takes;
         thread::sleep(free_at.saturating_duration_since(now));
         if sender.send((free_at + delay, buffer[..count].to_vec())).is_err() {
             let _ = from.shutdown(Shutdown::Both);
@@ -103,18 +118,23 @@ fn take_in(
     }
 }
 
-fn give_out(mut to: TcpStream, receiver: &Receiver<(Instant, Vec<u8>)>) {
+fn give_out(mut to: TcpStream, receiver: &Receiver<(Instant, Vec<u8>)>, carried: &AtomicU64) {
     for (due, piece) in receiver {
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if to.write_all(&piece).is_err() {
             break;
         }
+        carried.fetch_add(piece.len() as u64, Ordering::Relaxed);
     }
     let _ = to.shutdown(Shutdown::Both);
 }
 
-const PIECE_BYTES: usize = 16 << 10;
-const SLACK: Duration = Duration::from_millis(5);
+/// Large pieces make links cheap: the nodes need the CPU.
+const PIECE_BYTES: usize = 64 << 10;
+/// A thread may have to wait for a core for so long.
+const SLACK: Duration = Duration::from_millis(50);
+/// Bytes that take longer to come were not there before.
+const AT_ONCE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {

@@ -197,6 +197,33 @@ pub enum NetworkError {
         /// How long was waited.
         seconds: u64,
     },
+    /// Nodes of a network do not connect.
+    #[error("not all nodes are connected after {seconds} s")]
+    NotLinked {
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// No program of a network makes blocks.
+    #[error(
+        "no node of the network can make blocks: name assay or a program of the Bitcoin Core family"
+    )]
+    NoBlocks,
+    /// User and password of a node cannot be written.
+    #[error("cannot write the credentials of a node: {source}")]
+    Credentials {
+        /// Why not.
+        source: io::Error,
+    },
+    /// A node does not get to a height.
+    #[error("the height is {found} after {seconds} s, not {expected}")]
+    NoHeight {
+        /// What it should be.
+        expected: u32,
+        /// What it is.
+        found: u32,
+        /// How long was waited.
+        seconds: u64,
+    },
     /// Transactions did not arrive.
     #[error("{missing} transactions did not arrive within {seconds} s")]
     NoTransactions {

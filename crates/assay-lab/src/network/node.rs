@@ -11,7 +11,7 @@ use super::NetworkError;
 use crate::plan::TargetsPlan;
 use crate::process::rpc::Client;
 use crate::process::sample::{Look, look};
-use crate::process::{Ports, Process};
+use crate::process::{Launch, Ports, Process, ProcessError};
 use crate::target::{Family, Target};
 
 /// Time between two questions.
@@ -41,16 +41,34 @@ impl Launcher<'_> {
         datadir: &Path,
         name: &str,
     ) -> Result<Node, NetworkError> {
+        self.start_with(target, datadir, name, &[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn start_with(
+        &self,
+        target: &Target,
+        datadir: &Path,
+        name: &str,
+        more: &[String],
+    ) -> Result<Node, NetworkError> {
         let ports = Ports::free()?;
         let mut launch = target.launch(&self.chain, datadir, &ports, self.plan);
+        launch.args.extend(more.iter().map(Into::into));
         let p2p = format!("127.0.0.1:{}", ports.p2p);
         let flags = match target.family {
             Family::Assay => ["--p2p".to_owned(), p2p],
             _ => ["-listen=1".to_owned(), format!("-bind={p2p}")],
         };
         launch.args.extend(flags.map(Into::into));
-        let log = self.logs.join(format!("{name}.log"));
-        let mut process = Process::start(launch, ports.rpc, &log)?;
+        Node::start(launch, &ports, &self.logs.join(format!("{name}.log")))
+    }
+}
+
+impl Node {
+    /// Starts it and waits until it answers and takes peers; whatever it prints goes to `log`.
+    pub(crate) fn start(launch: Launch, ports: &Ports, log: &Path) -> Result<Self, NetworkError> {
+        let mut process = Process::start(launch, ports.rpc, log)?;
         let (cookie, _) = process.wait_answer(ASK_PAUSE)?;
         let client = process.client(&cookie);
         let p2p = SocketAddr::from((Ipv4Addr::LOCALHOST, ports.p2p));
@@ -58,11 +76,21 @@ impl Launcher<'_> {
         while TcpStream::connect(p2p).is_err() && started.elapsed() < PEERS_TIMEOUT {
             thread::sleep(ASK_PAUSE);
         }
-        Ok(Node { process, client, p2p })
+        Ok(Self { process, client, p2p })
     }
-}
 
-impl Node {
+    /// An error if it has ended by itself.
+    pub(crate) fn check_alive(&mut self) -> Result<(), NetworkError> {
+        match self.process.ended() {
+            None => Ok(()),
+            Some(Err(error)) => Err(error.into()),
+            Some(Ok(())) => {
+                let (status, log_tail) = ("exit status: 0".to_owned(), self.process.log_tail());
+                Err(ProcessError::Exited { status, code: Some(0), log_tail }.into())
+            }
+        }
+    }
+
     pub(crate) fn call<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -108,6 +136,11 @@ impl Node {
             }
             thread::sleep(ASK_PAUSE);
         }
+    }
+
+    /// Height of its tip.
+    pub(crate) fn height(&self) -> Result<u32, NetworkError> {
+        self.call("getblockcount", "[]")
     }
 
     /// What the system says about the process.

@@ -53,19 +53,23 @@ pub(crate) fn put_head(out: &mut Vec<u8>, command: &str, length: usize, payload:
 
 /// Appends what opens a connection; the other side's half is not waited for.
 pub(crate) fn put_handshake(out: &mut Vec<u8>, nonce: u64) {
+    put_version(out, nonce, "/hostile:0.1/");
+    put(out, "verack", &[]);
+}
+
+/// Appends the message that opens a connection.
+pub(crate) fn put_version(out: &mut Vec<u8>, nonce: u64, agent: &str) {
     let mut version = Vec::with_capacity(100);
     version.extend_from_slice(&VERSION.to_le_bytes());
     version.extend_from_slice(&SERVICES.to_le_bytes());
     version.extend_from_slice(&0_u64.to_le_bytes());
     version.extend_from_slice(&[0; 52]);
     version.extend_from_slice(&nonce.to_le_bytes());
-    let agent = b"/hostile:0.1/";
     version.push(agent.len() as u8);
-    version.extend_from_slice(agent);
+    version.extend_from_slice(agent.as_bytes());
     version.extend_from_slice(&0_u32.to_le_bytes());
     version.push(1);
     put(out, "version", &version);
-    put(out, "verack", &[]);
 }
 
 /// Name and length of the payload that follows; `None` where it is no message of regtest.
@@ -126,8 +130,19 @@ pub(crate) fn unknown_inventory(kind: u32, count: usize, random: &mut SplitMix64
 
 /// A header; with enough work for regtest if `is_mined`, without it otherwise.
 pub(crate) fn header(prev: &Hash, merkle_root: &Hash, time: u32, is_mined: bool) -> RawHeader {
+    header_of_version(0x2000_0000, prev, merkle_root, time, is_mined)
+}
+
+/// The same with a version of its own.
+pub(crate) fn header_of_version(
+    version: u32,
+    prev: &Hash,
+    merkle_root: &Hash,
+    time: u32,
+    is_mined: bool,
+) -> RawHeader {
     let mut header = [0; HEADER_BYTES];
-    header[..4].copy_from_slice(&0x2000_0000_u32.to_le_bytes());
+    header[..4].copy_from_slice(&version.to_le_bytes());
     header[4..36].copy_from_slice(prev);
     header[36..68].copy_from_slice(merkle_root);
     header[68..72].copy_from_slice(&time.to_le_bytes());
@@ -176,30 +191,40 @@ pub(crate) fn time_of(header: &RawHeader) -> u32 {
 
 /// A block of a coinbase alone that pays so many satoshi to anyone.
 pub(crate) fn coinbase_block(prev: &Hash, height: u32, time: u32, amount: u64) -> Vec<u8> {
-    let mut tx = Vec::with_capacity(100);
-    tx.extend_from_slice(&2_u32.to_le_bytes());
-    tx.push(1);
-    tx.extend_from_slice(&[0; 32]);
-    tx.extend_from_slice(&u32::MAX.to_le_bytes());
-    // The height as a number of four bytes' room (BIP34), then a byte that no rule asks for.
-    let number = script_number(height);
-    tx.push(number.len() as u8 + 2);
-    tx.push(number.len() as u8);
-    tx.extend_from_slice(&number);
-    tx.push(0);
-    tx.extend_from_slice(&u32::MAX.to_le_bytes());
-    tx.push(1);
-    tx.extend_from_slice(&amount.to_le_bytes());
-    // OP_TRUE
-    tx.extend_from_slice(&[1, 0x51]);
-    tx.extend_from_slice(&[0; 4]);
+    let tx = coinbase(height, amount);
     let mut block = header(prev, &double_sha256(&tx), time, true).to_vec();
     block.push(1);
     block.extend_from_slice(&tx);
     block
 }
 
-/// A number above 16 as scripts hold it, shortest form.
+/// A coinbase that pays so many satoshi to anyone.
+pub(crate) fn coinbase(height: u32, amount: u64) -> Vec<u8> {
+    let mut tx = Vec::with_capacity(100);
+    tx.extend_from_slice(&2_u32.to_le_bytes());
+    tx.push(1);
+    tx.extend_from_slice(&[0; 32]);
+    tx.extend_from_slice(&u32::MAX.to_le_bytes());
+    // The height (BIP34), up to 16 as an operation of one byte; then a byte that no rule asks for.
+    if height <= 16 {
+        tx.extend_from_slice(&[2, 0x50 + height as u8, 0]);
+    } else {
+        let number = script_number(height);
+        tx.push(number.len() as u8 + 2);
+        tx.push(number.len() as u8);
+        tx.extend_from_slice(&number);
+        tx.push(0);
+    }
+    tx.extend_from_slice(&u32::MAX.to_le_bytes());
+    tx.push(1);
+    tx.extend_from_slice(&amount.to_le_bytes());
+    // OP_TRUE
+    tx.extend_from_slice(&[1, 0x51]);
+    tx.extend_from_slice(&[0; 4]);
+    tx
+}
+
+/// A number as scripts hold it behind a length, shortest form.
 fn script_number(value: u32) -> Vec<u8> {
     let mut bytes: Vec<u8> = value.to_le_bytes().to_vec();
     while bytes.last() == Some(&0) {

@@ -2,12 +2,14 @@
 //!
 //! One node of ours has the chain. The target connects to it over several links of the same rate and delay, each with an address
 //! of its own, so it has several peers with the same blocks. In other runs there is one peer more: one that never sends a block,
-//! one that sends a thousand bytes a second, or one with a longer branch on an invalid block.
+//! one that sends a thousand bytes a second, or one with a longer branch on an invalid block. In one the target need not verify
+//! scripts: what bounds it then is the network.
 
 mod report;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
+use std::{process, thread};
 
 use assay_report::atomic_file;
 use serde::Deserialize;
@@ -15,9 +17,12 @@ use serde::Deserialize;
 use crate::machine;
 use crate::network::link::Properties;
 use crate::network::{
-    Course, FalsePeer, Link, Manner, NetworkError, NetworkOptions, Node, Setup, renew,
+    ASK_PAUSE, Course, FalsePeer, Link, Manner, NetworkError, NetworkOptions, Node, Setup, renew,
 };
+use crate::process::sample::{self, Look};
+use crate::process::surroundings::Watch;
 use crate::progress::{Event, Reporter};
+use crate::target::Family;
 
 pub use self::report::{PeersReport, Scenario, ScenarioRun};
 
@@ -48,11 +53,13 @@ struct PeerInfo {
 pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<PeersReport, NetworkError> {
     let setup = Setup::make(&options.network, reporter)?;
     let out_dir = &options.network.out_dir;
-    let filled = out_dir.join("source");
+    let (filled, buried) = (out_dir.join("source"), out_dir.join("source-buried"));
     // A block of today: nodes ask several peers only for chains that are not old.
     let source = setup.fill(&filled, 1, reporter)?;
+    let buried_source = setup.fill(&buried, BURIED, reporter)?;
     let honest = Course::of(&source, &setup.chain)?;
-    let experiment = Experiment { options, setup: &setup, source: &source, honest };
+    let experiment =
+        Experiment { options, setup: &setup, source: &source, buried: &buried_source, honest };
     let mut report = PeersReport::blank(options, &setup, &machine::record(out_dir));
     let of = options.rounds * Scenario::ALL.len();
     for round in 0..options.rounds {
@@ -69,7 +76,9 @@ pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<PeersRepor
     }
     reporter.event(&Event::NetworkFinished);
     source.stop()?;
+    buried_source.stop()?;
     renew(&filled)?;
+    renew(&buried)?;
     report.write(out_dir)?;
     Ok(report)
 }
@@ -78,6 +87,8 @@ struct Experiment<'a> {
     options: &'a PeersOptions,
     setup: &'a Setup<'a>,
     source: &'a Node,
+    /// A source with two weeks of blocks more: what is below them may be assumed valid.
+    buried: &'a Node,
     honest: Course,
 }
 
@@ -88,8 +99,9 @@ impl Experiment<'_> {
             bytes_per_s: self.options.bits_per_s / 8.0,
             delay: self.options.round_trip / 2,
         };
+        let source = if scenario == Scenario::Assumed { self.buried } else { self.source };
         let links: Vec<Link> = (1..=self.options.links)
-            .map(|index| Link::to(self.source.p2p, index, properties))
+            .map(|index| Link::to(source.p2p, index, properties))
             .collect::<Result<_, _>>()
             .map_err(listen)?;
         let extra = self.extra(scenario).map_err(listen)?;
@@ -99,7 +111,8 @@ impl Experiment<'_> {
             .transpose()
             .map_err(listen)?;
         let work = self.options.network.out_dir.join("work");
-        let mut run = self.sync(&work, &links, extra_link.as_ref())?;
+        let network = Links { source, good: &links, extra: extra_link.as_ref() };
+        let mut run = self.sync(&work, scenario, &network)?;
         (run.round, run.scenario) = (round, scenario);
         renew(&work)?;
         Ok(run)
@@ -107,7 +120,7 @@ impl Experiment<'_> {
 
     fn extra(&self, scenario: Scenario) -> std::io::Result<Option<FalsePeer>> {
         let (course, manner) = match scenario {
-            Scenario::Good => return Ok(None),
+            Scenario::Good | Scenario::Assumed => return Ok(None),
             Scenario::Stalls => (self.honest.clone(), Manner::Stalls),
             Scenario::Drips => (self.honest.clone(), Manner::Drips),
             Scenario::Lies => {
@@ -120,46 +133,134 @@ impl Experiment<'_> {
         FalsePeer::start(course, manner, u8::MAX).map(Some)
     }
 
-    /// A sync of a fresh target from all links.
+    /// A sync of a fresh target from all links, up to the last block of the forged chain.
     fn sync(
         &self,
         work: &Path,
-        links: &[Link],
-        extra: Option<&Link>,
+        scenario: Scenario,
+        network: &Links<'_>,
     ) -> Result<ScenarioRun, NetworkError> {
         renew(work)?;
         let folder = work.join("target");
         atomic_file::create_folder(&folder)?;
-        let target = self.setup.launcher.start(&self.setup.target, &folder, "target")?;
-        let tip = self.source.tip()?;
-        let before = target.look();
-        let started = Instant::now();
+        let tip = &self.setup.chain.tip;
+        let more = match scenario {
+            Scenario::Assumed => assumes_valid(self.setup.target.family, &tip.hash),
+            _ => Vec::new(),
+        };
+        let target =
+            self.setup.launcher.start_with(&self.setup.target, &folder, "target", &more)?;
+        let watch = Watch::start();
+        let looks = [&target, network.source].map(Node::look);
+        let own = sample::cpu_s(process::id());
+        let mut carried = Carried::since(network, Instant::now());
         // The peer in question comes first: it is the one that is asked for headers.
-        if let Some(extra) = extra {
+        if let Some(extra) = network.extra {
             target.choose(extra.address)?;
         }
-        for link in links {
+        for link in network.good {
             target.connect(link.address)?;
         }
-        let time = target.wait_for_tip(&tip, started, SYNC_TIMEOUT)?;
-        let after = target.look();
+        while target.height()? < tip.height {
+            carried.note(network);
+            if carried.started.elapsed() > SYNC_TIMEOUT {
+                let (expected, found) = (tip.height, target.height()?);
+                let seconds = SYNC_TIMEOUT.as_secs();
+                return Err(NetworkError::NoHeight { expected, found, seconds });
+            }
+            thread::sleep(ASK_PAUSE);
+        }
+        let time_s = carried.started.elapsed().as_secs_f64();
+        carried.note(network);
+        let since = |node: &Node, before: Look| used(node.look().cpu_s, before.cpu_s);
+        let (cpu_s, source_cpu_s) = (since(&target, looks[0]), since(network.source, looks[1]));
+        let links_cpu_s = used(sample::cpu_s(process::id()), own);
+        let surroundings = watch.finish();
+        let memory_peak_bytes = target.look().rss_peak_bytes;
         let peers: Vec<PeerInfo> = target.call("getpeerinfo", "[]")?;
         let is_there = |link: &Link| peers.iter().any(|peer| peer.addr == link.address.to_string());
+        let (fetched_s, fetched_bytes) = carried.most();
         let run = ScenarioRun {
             round: 0,
-            scenario: Scenario::Good,
-            time_s: time.as_secs_f64(),
-            cpu_s: after.cpu_s.zip(before.cpu_s).map(|(after, before)| after - before),
-            memory_peak_bytes: after.rss_peak_bytes,
-            good_connected: links.iter().filter(|link| is_there(link)).count(),
-            is_extra_connected: extra.map(is_there),
+            scenario,
+            time_s,
+            fetched_s,
+            fetched_bytes,
+            cpu_s,
+            source_cpu_s,
+            links_cpu_s,
+            busy_cpu_s: surroundings.busy_s,
+            cores: surroundings.cores,
+            memory_peak_bytes,
+            good_connected: network.good.iter().filter(|link| is_there(link)).count(),
+            is_extra_connected: network.extra.map(is_there),
         };
         target.stop()?;
         Ok(run)
     }
 }
 
+/// What the target syncs from.
+struct Links<'a> {
+    source: &'a Node,
+    good: &'a [Link],
+    extra: Option<&'a Link>,
+}
+
+/// Bytes that the good links have carried, over time.
+struct Carried {
+    started: Instant,
+    samples: Vec<(f64, u64)>,
+}
+
+impl Carried {
+    fn since(network: &Links<'_>, started: Instant) -> Self {
+        let mut carried = Self { started, samples: Vec::new() };
+        carried.note(network);
+        carried
+    }
+
+    fn note(&mut self, network: &Links<'_>) {
+        let bytes = network.good.iter().map(Link::carried_bytes).sum();
+        self.samples.push((self.started.elapsed().as_secs_f64(), bytes));
+    }
+
+    /// When all but a hundredth had been carried, and how much that is: a tail of few bytes says nothing of a rate.
+    fn most(&self) -> (f64, u64) {
+        let all = self.samples.last().map_or(0, |(_, bytes)| *bytes);
+        let most = all - all / 100;
+        let reached = self.samples.iter().find(|(_, bytes)| *bytes >= most);
+        reached.copied().unwrap_or_default()
+    }
+}
+
+/// How a node is told that a block and all below it are valid.
+fn assumes_valid(family: Family, block: &str) -> Vec<String> {
+    match family {
+        Family::Assay => vec!["--assume-valid".to_owned(), block.to_owned()],
+        _ => vec![format!("-assumevalid={block}")],
+    }
+}
+
+fn used(after_s: Option<f64>, before_s: Option<f64>) -> Option<f64> {
+    after_s.zip(before_s).map(|(after_s, before_s)| after_s - before_s)
+}
+
 /// So many blocks more than the honest chain the branch of the peer that lies has.
 const LIE_LONGER: usize = 6;
+/// Blocks above those that are assumed valid: more than two weeks of work (Core `validation.cpp`, `ConnectBlock`).
+const BURIED: u32 = 2_100;
 /// Longest sync.
 const SYNC_TIMEOUT: Duration = Duration::from_mins(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_hundredth_of_what_was_carried_does_not_count() {
+        let samples = vec![(0.0, 0), (1.0, 50), (2.0, 99), (9.0, 100)];
+        assert_eq!(Carried { started: Instant::now(), samples }.most(), (2.0, 99));
+        assert_eq!(Carried { started: Instant::now(), samples: Vec::new() }.most(), (0.0, 0));
+    }
+}

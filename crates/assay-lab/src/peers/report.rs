@@ -14,7 +14,7 @@ use crate::machine::clock::{iso8601, unix_ms};
 use crate::network::Setup;
 
 /// Version of `peers.json`.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// Who is there apart from the good peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,8 @@ const SCHEMA: u32 = 1;
 pub enum Scenario {
     /// No other peer.
     Good,
+    /// The same, with scripts that are assumed valid.
+    Assumed,
     /// One that shows the chain's headers and never sends a block.
     Stalls,
     /// One that sends blocks at a thousand bytes a second.
@@ -32,12 +34,13 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every one.
-    pub const ALL: [Self; 4] = [Self::Good, Self::Stalls, Self::Drips, Self::Lies];
+    pub const ALL: [Self; 5] = [Self::Good, Self::Stalls, Self::Drips, Self::Lies, Self::Assumed];
 
     /// In a few words.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Good => "good peers",
+            Self::Assumed => "good peers, scripts assumed valid",
             Self::Stalls => "and one that sends no block",
             Self::Drips => "and one at 1 kB/s",
             Self::Lies => "and one with an invalid branch",
@@ -87,8 +90,20 @@ pub struct ScenarioRun {
     pub scenario: Scenario,
     /// Seconds from the first connection to the tip.
     pub time_s: f64,
+    /// Seconds until the good links had carried all but a hundredth of what they carried in all.
+    pub fetched_s: f64,
+    /// Bytes that they had carried by then.
+    pub fetched_bytes: u64,
     /// CPU time of the target meanwhile, in seconds.
     pub cpu_s: Option<f64>,
+    /// CPU time of the node that has the chain.
+    pub source_cpu_s: Option<f64>,
+    /// CPU time of this program, whose threads are the links.
+    pub links_cpu_s: Option<f64>,
+    /// CPU time of all programs of the machine.
+    pub busy_cpu_s: Option<f64>,
+    /// Cores that they may use.
+    pub cores: usize,
     /// Highest resident memory of the target.
     pub memory_peak_bytes: Option<u64>,
     /// Good peers that were connected in the end.
@@ -129,10 +144,19 @@ impl PeersReport {
         self.runs.iter().filter(move |run| run.scenario == scenario)
     }
 
+    /// What all links carry in a second.
+    fn links_bytes_per_s(&self) -> f64 {
+        f64::from(self.links) * self.bits_per_s / 8.0
+    }
+
     /// The part of all links' rates that a sync got.
     fn share(&self, run: &ScenarioRun) -> f64 {
-        let sum = f64::from(self.links) * self.bits_per_s / 8.0;
-        self.chain_bytes as f64 / run.time_s / sum
+        self.chain_bytes as f64 / run.time_s / self.links_bytes_per_s()
+    }
+
+    /// The same up to when nearly all had been fetched.
+    fn fetch_share(&self, run: &ScenarioRun) -> f64 {
+        run.fetched_bytes as f64 / run.fetched_s / self.links_bytes_per_s()
     }
 
     /// Times of a scenario over those of good peers alone, round by round.
@@ -155,6 +179,9 @@ impl PeersReport {
             number::mib(self.chain_bytes),
             number::count(self.signatures),
         );
+        let scenarios = Scenario::ALL.map(|scenario| (scenario, self.of(scenario).collect()));
+        let scenarios: Vec<(Scenario, Vec<&ScenarioRun>)> =
+            scenarios.into_iter().filter(|(_, runs): &(_, Vec<_>)| !runs.is_empty()).collect();
         let head = [
             "peers",
             "runs",
@@ -162,30 +189,44 @@ impl PeersReport {
             "range",
             "of the links' rate",
             "/ good",
-            "CPU time",
             "memory",
             "good ones left",
             "other left",
         ];
         let mut table = Table::new("Medians over runs; ratios within rounds", &head, 1);
-        for scenario in Scenario::ALL {
-            let runs: Vec<&ScenarioRun> = self.of(scenario).collect();
-            if !runs.is_empty() {
-                table.push(self.row(scenario, &runs));
-            }
+        for (scenario, runs) in &scenarios {
+            table.push(self.row(*scenario, runs));
+        }
+        table.text(&mut text);
+        text.push('\n');
+        let head = [
+            "peers",
+            "fetched after",
+            "of the links' rate until then",
+            "node's CPU time",
+            "of all cores: node",
+            "source",
+            "links",
+            "other programs",
+            "idle",
+        ];
+        let title = "What bounds it: nearly all bytes had come after the time named; CPU time of the whole sync";
+        let mut table = Table::new(title, &head, 1);
+        for (scenario, runs) in &scenarios {
+            table.push(self.bounds(*scenario, runs));
         }
         table.text(&mut text);
         text
     }
 
-    fn row(&self, scenario: Scenario, runs: &[&ScenarioRun]) -> [String; 10] {
+    fn row(&self, scenario: Scenario, runs: &[&ScenarioRun]) -> [String; 9] {
         let times: Vec<f64> = runs.iter().map(|run| run.time_s).collect();
         let shares: Vec<f64> = runs.iter().map(|run| self.share(run)).collect();
-        let cpu: Vec<f64> = runs.iter().filter_map(|run| run.cpu_s).collect();
         let least = times.iter().copied().fold(f64::INFINITY, f64::min);
         let most = times.iter().copied().fold(0.0, f64::max);
         let memory = runs.iter().filter_map(|run| run.memory_peak_bytes).max();
         let left = runs.iter().filter(|run| run.is_extra_connected == Some(true)).count();
+        let has_other = runs.iter().any(|run| run.is_extra_connected.is_some());
         [
             scenario.name().to_owned(),
             runs.len().to_string(),
@@ -193,10 +234,43 @@ impl PeersReport {
             format!("{} to {}", number::seconds(least), number::seconds(most)),
             number::percent(median(&shares)),
             number::ratio(median(&self.ratios(scenario))),
-            if cpu.is_empty() { String::new() } else { number::seconds(median(&cpu)) },
             number::mib(memory.unwrap_or_default()),
             runs.iter().map(|run| run.good_connected).min().unwrap_or_default().to_string(),
-            if scenario == Scenario::Good { String::new() } else { left.to_string() },
+            if has_other { left.to_string() } else { String::new() },
         ]
+    }
+
+    fn bounds(&self, scenario: Scenario, runs: &[&ScenarioRun]) -> [String; 9] {
+        let middle = |of: &dyn Fn(&ScenarioRun) -> Option<f64>| {
+            let values: Vec<f64> = runs.iter().filter_map(|run| of(run)).collect();
+            (!values.is_empty()).then(|| median(&values))
+        };
+        let seconds = |value: Option<f64>| value.map(number::seconds).unwrap_or_default();
+        let percent = |value: Option<f64>| value.map(number::percent).unwrap_or_default();
+        let others = |run: &ScenarioRun| {
+            let own_s = run.cpu_s? + run.source_cpu_s? + run.links_cpu_s?;
+            Some((run.busy_cpu_s? - own_s).max(0.0))
+        };
+        let part = |of: &dyn Fn(&ScenarioRun) -> Option<f64>| {
+            percent(middle(&|run| Some(of(run)? / run.capacity_s())))
+        };
+        [
+            scenario.name().to_owned(),
+            seconds(middle(&|run| Some(run.fetched_s))),
+            percent(middle(&|run| Some(self.fetch_share(run)))),
+            seconds(middle(&|run| run.cpu_s)),
+            part(&|run| run.cpu_s),
+            part(&|run| run.source_cpu_s),
+            part(&|run| run.links_cpu_s),
+            part(&others),
+            part(&|run| Some((run.capacity_s() - run.busy_cpu_s?).max(0.0))),
+        ]
+    }
+}
+
+impl ScenarioRun {
+    /// CPU time that there was, seconds.
+    fn capacity_s(&self) -> f64 {
+        self.time_s * self.cores.max(1) as f64
     }
 }

@@ -28,6 +28,8 @@ pub enum NodeSpec {
     Assay,
     /// Another build of it: `assay=PATH`.
     AssayAt(PathBuf),
+    /// Our engine without its node, which reads block files: `engine`, `engine=PATH` for another build. Of syncs alone.
+    Engine(Option<PathBuf>),
     /// A program of the Bitcoin Core family: `bitcoind=PATH`.
     Bitcoind(PathBuf),
     /// btcd: `btcd=PATH`.
@@ -90,7 +92,7 @@ impl IndexKind {
 }
 
 /// What a target may be, for people.
-pub(crate) const USE_TARGETS: &str = "use assay[=PATH], bitcoind=PATH, btcd=PATH or kernel[=PATH], and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index; a name before it ends with ':', arguments follow after blanks";
+pub(crate) const USE_TARGETS: &str = "use assay[=PATH], engine[=PATH], bitcoind=PATH, btcd=PATH or kernel[=PATH], and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index; a name before it ends with ':', arguments follow after blanks";
 
 /// Why a target was not understood.
 #[derive(Debug, thiserror::Error)]
@@ -140,8 +142,10 @@ impl FromStr for TargetSpec {
         };
         let node = match node.split_once('=') {
             None if node == "assay" => NodeSpec::Assay,
+            None if node == "engine" => NodeSpec::Engine(None),
             None if node == "kernel" => NodeSpec::Kernel(None),
             Some(("assay", program)) => NodeSpec::AssayAt(path(program)?),
+            Some(("engine", program)) => NodeSpec::Engine(Some(path(program)?)),
             Some(("bitcoind", program)) => NodeSpec::Bitcoind(path(program)?),
             Some(("btcd", program)) => NodeSpec::Btcd(path(program)?),
             Some(("kernel", program)) => NodeSpec::Kernel(Some(path(program)?)),
@@ -152,7 +156,12 @@ impl FromStr for TargetSpec {
             Some(IndexSpec::Own) if !is_ours => {
                 return Err(TargetSpecError::OwnIndex { text: text.to_owned() });
             }
-            Some(_) if matches!(node, NodeSpec::Btcd(_) | NodeSpec::Kernel(_)) => {
+            Some(_)
+                if matches!(
+                    node,
+                    NodeSpec::Btcd(_) | NodeSpec::Kernel(_) | NodeSpec::Engine(_)
+                ) =>
+            {
                 return Err(unknown());
             }
             Some(IndexSpec::Program(_, path)) if path.as_os_str().is_empty() => {
@@ -176,6 +185,8 @@ impl fmt::Display for TargetSpec {
         let node = match &self.node {
             NodeSpec::Assay => "assay".to_owned(),
             NodeSpec::AssayAt(path) => format!("assay={}", path.display()),
+            NodeSpec::Engine(None) => "engine".to_owned(),
+            NodeSpec::Engine(Some(path)) => format!("engine={}", path.display()),
             NodeSpec::Bitcoind(path) => format!("bitcoind={}", path.display()),
             NodeSpec::Btcd(path) => format!("btcd={}", path.display()),
             NodeSpec::Kernel(None) => "kernel".to_owned(),
@@ -283,6 +294,8 @@ mod tests {
             "btcd=/x:y",
             "kernel",
             "kernel=/k",
+            "engine",
+            "engine=/a",
             "small:bitcoind=/b -dbcache=4 '-uacomment=two words'",
             "'old:bitcoind=/my nodes/b' '-it'\\''s'",
         ] {
@@ -298,6 +311,8 @@ mod tests {
             "bitcoind=/b+index",
             "btcd=/b+fulcrum=/f",
             "kernel+index",
+            "engine+index",
+            "engine=",
             "assay+fulcrum=",
             "+index",
             "assay+indexes",

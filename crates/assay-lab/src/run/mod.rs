@@ -161,6 +161,7 @@ pub fn run(
         let (chain, forge_s) = forge(&plan, keys, options, reporter)?;
         for target in &targets {
             target.check_chain(&chain.header.chain)?;
+            target.check_sync_chain(plan.feed.by, &chain.header.chain)?;
         }
         let source = make_source(&plan, keys, &chain, &targets, options, reporter)?;
         let summary = summarise(&chain, forge_s);

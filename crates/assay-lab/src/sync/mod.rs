@@ -136,7 +136,7 @@ impl Subject {
         };
         let node = match self {
             Self::Kernel => NodeSpec::Kernel(Some(options.kernel.clone())),
-            _ => NodeSpec::Assay,
+            _ => NodeSpec::Engine(None),
         };
         // The kernel's submitting thread verifies too, as the workers do.
         let mut args = match self {

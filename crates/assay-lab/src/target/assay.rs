@@ -1,56 +1,67 @@
-//! Our own node: this very program, or another build of it.
+//! Our own node and engine: this very program, or another build of it.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::program::{fingerprint, first_line, long_options_in_help, output_of, version_number};
+use super::program::{
+    fingerprint, first_line, long_options_in_help, options_in_help, output_of, version_number,
+};
 use super::way::SyncLaunch;
 use super::{Family, Target, TargetError};
 use crate::machine::disk::folder_bytes;
 use crate::plan::{IndexKind, TargetsPlan};
 use crate::process::Ports;
 
-/// Option of `assay validate`: heights as lines of JSON.
-const PROGRESS: &str = "progress";
+/// Options that this version has: of `assay validate` the first, heights as lines of JSON, and of `assay bitcoind` those that a
+/// sync uses.
+const OPTIONS: [&str; 13] = [
+    "progress",
+    "assumevalid",
+    "blocksonly",
+    "connect",
+    "discover",
+    "dnsseed",
+    "fixedseeds",
+    "listenonion",
+    "logtimemicros",
+    "par",
+    "reindex-chainstate",
+    "rpcservertimeout",
+    "v2transport",
+];
 /// Folder of our index inside the folder of a chain, and what earlier builds call it.
 const OWN_INDEX_FOLDERS: [&str; 2] = ["indexes/electrum", "electrum"];
 
 impl Target {
-    /// Our own node; without a list it has all options that this version has.
-    pub(super) fn ours(
-        name: String,
-        version: &str,
-        command: Vec<OsString>,
-        options: Option<BTreeSet<String>>,
-    ) -> Self {
+    /// This version of our node or engine.
+    pub(super) fn ours(family: Family, name: &str, version: &str, command: Vec<OsString>) -> Self {
         let fingerprint = command.first().map(|program| fingerprint(program)).unwrap_or_default();
         Self {
-            name,
-            family: Family::Assay,
+            name: name.to_owned(),
+            family,
             version: format!("Assay {version}"),
             command,
             fingerprint,
-            options: options.unwrap_or_else(|| BTreeSet::from([PROGRESS.to_owned()])),
+            options: OPTIONS.map(str::to_owned).into(),
             extra: Vec::new(),
             cores: Vec::new(),
             index: None,
         }
     }
 
-    pub(super) fn detect_assay(program: &Path) -> Result<Self, TargetError> {
+    pub(super) fn detect_assay(family: Family, program: &Path) -> Result<Self, TargetError> {
         let banner = first_line(&output_of(program, &["--version"])?);
         let Some(version) = banner.strip_prefix("assay ") else {
             return Err(TargetError::UnknownFamily { program: program.to_owned(), banner });
         };
-        let options = long_options_in_help(&output_of(program, &["validate", "--help"])?);
+        let options = match family {
+            Family::Engine => long_options_in_help(&output_of(program, &["validate", "--help"])?),
+            // Builds without it print a usage error, which lists no option in this form.
+            _ => options_in_help(&output_of(program, &["bitcoind", "-help"])?),
+        };
         let command = vec![program.as_os_str().to_owned(), "node".into()];
-        Ok(Self::ours(
-            format!("assay-{}", version_number(&banner)),
-            version,
-            command,
-            Some(options),
-        ))
+        let name = format!("{}-{}", family.as_str(), version_number(&banner));
+        Ok(Self { options, ..Self::ours(family, &name, version, command) })
     }
 
     /// The arguments of `assay node`, behind the command itself.

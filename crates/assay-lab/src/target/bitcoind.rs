@@ -17,7 +17,7 @@ pub(super) const CHAINSTATE: &str = "-reindex-chainstate";
 /// For programs of the Bitcoin Core family, given only to those whose help lists them: older and newer ones refuse what they do
 /// not know. A regtest node checks its whole mempool and block index after every change unless told otherwise; BCHN refuses to
 /// serve after its expiry date unless told otherwise.
-const QUIET: [&str; 10] = [
+pub(super) const QUIET: [&str; 10] = [
     "-disablewallet",
     "-logtimemicros=1",
     "-listenonion=0",
@@ -114,6 +114,7 @@ impl Target {
         args
     }
 
+    /// For the programs of the Bitcoin Core family, and for ours with their command line.
     pub(super) fn bitcoind_sync_args(&self, way: Way, with: &SyncLaunch<'_>) -> Vec<OsString> {
         let sync = &with.plan.sync;
         let mut args = vec!["-regtest".into(), datadir_arg("-datadir=", with.datadir)];
@@ -166,7 +167,7 @@ impl Target {
 }
 
 /// How a program of the Bitcoin Core family is to serve RPC.
-fn rpc_args(ports: &Ports) -> [String; 5] {
+pub(super) fn rpc_args(ports: &Ports) -> [String; 5] {
     [
         "-server".to_owned(),
         format!("-rpcport={}", ports.rpc),

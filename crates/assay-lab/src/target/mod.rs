@@ -5,6 +5,7 @@ mod bitcoind;
 mod btcd;
 pub(crate) mod index;
 pub mod kernel;
+mod member;
 mod program;
 mod way;
 
@@ -82,6 +83,8 @@ pub enum TargetError {
 pub enum Family {
     /// Our own node.
     Assay,
+    /// Our engine, which reads block files: `assay validate`.
+    Engine,
     /// Bitcoin Core.
     BitcoinCore,
     /// Bitcoin Knots.
@@ -99,6 +102,7 @@ impl Family {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Assay => "assay",
+            Self::Engine => "engine",
             Self::BitcoinCore => "bitcoin-core",
             Self::BitcoinKnots => "bitcoin-knots",
             Self::Bchn => "bchn",
@@ -109,7 +113,7 @@ impl Family {
 
     fn takes(self, chain: &str) -> bool {
         match self {
-            Self::Assay => true,
+            Self::Assay | Self::Engine => true,
             Self::Bchn => chain == "bch-regtest",
             Self::BitcoinCore | Self::BitcoinKnots | Self::Btcd | Self::Kernel => {
                 chain == "regtest"
@@ -147,9 +151,13 @@ impl Target {
     ) -> Result<Self, TargetError> {
         let mut target = match &spec.node {
             NodeSpec::Assay => {
-                Self::ours("assay".to_owned(), assay_version, node_command.to_vec(), None)
+                Self::ours(Family::Assay, "assay", assay_version, node_command.to_vec())
             }
-            NodeSpec::AssayAt(program) => Self::detect_assay(program)?,
+            NodeSpec::Engine(None) => {
+                Self::ours(Family::Engine, "engine", assay_version, node_command.to_vec())
+            }
+            NodeSpec::AssayAt(program) => Self::detect_assay(Family::Assay, program)?,
+            NodeSpec::Engine(Some(program)) => Self::detect_assay(Family::Engine, program)?,
             NodeSpec::Bitcoind(program) => Self::detect_bitcoind(program)?,
             NodeSpec::Btcd(program) => Self::detect_btcd(program)?,
             NodeSpec::Kernel(program) => Self::detect_kernel(program.as_deref())?,
@@ -217,8 +225,8 @@ impl Target {
             Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn => {
                 args.extend(self.bitcoind_args(datadir, ports, plan));
             }
-            // They take no blocks over RPC: [`Self::way`] refuses them.
-            Family::Btcd | Family::Kernel => {}
+            // They take no blocks over RPC: [`Self::way`] rejects them.
+            Family::Btcd | Family::Kernel | Family::Engine => {}
         }
         args.extend(self.extra.iter().map(OsString::from));
         let (cookie, log) = (subfolder.join(".cookie"), subfolder.join("debug.log"));

@@ -46,12 +46,15 @@ impl Target {
         let is_bitcoind =
             matches!(self.family, Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn);
         match (by.is_sync(), self.family) {
-            (false, Family::Btcd | Family::Kernel) => {
+            (false, Family::Btcd | Family::Kernel | Family::Engine) => {
                 refuse("it is a target of syncs alone, such as core-evolution")
             }
             (false, _) => Ok(Way::Rpc),
             (true, _) if self.index.is_some() => refuse("an index cannot be measured in a sync"),
-            (true, Family::Assay | Family::Kernel) => Ok(Way::Files),
+            (true, Family::Engine | Family::Kernel) => Ok(Way::Files),
+            (true, Family::Assay) if !self.knows("-connect") => refuse(
+                "this build has no `assay bitcoind`; engine=PATH has it read the block files",
+            ),
             (true, _) if is_bitcoind && self.is_older_than((0, 8)) => {
                 let (name, what) = (self.name.clone(), "-regtest");
                 Err(TargetError::TooOld { name, what, needed: "0.8" })
@@ -70,6 +73,15 @@ impl Target {
         }
     }
 
+    /// Rejects chains that the node's syncs do not know: `assay bitcoind` has those of Bitcoin.
+    pub(crate) fn check_sync_chain(&self, by: Delivery, chain: &str) -> Result<(), TargetError> {
+        if self.family != Family::Assay || !by.is_sync() || chain == "regtest" {
+            return Ok(());
+        }
+        let why = "our node syncs chains of Bitcoin so; name the target `engine` to have the block files read";
+        Err(TargetError::Delivery { name: self.name.clone(), why })
+    }
+
     /// The command line for a sync.
     pub(crate) fn launch_sync(&self, way: Way, with: &SyncLaunch<'_>) -> Launch {
         let program = self.command.first().cloned().unwrap_or_default();
@@ -84,7 +96,14 @@ impl Target {
                 node_log = Some(with.datadir.join("logs").join("regtest").join("btcd.log"));
                 self.btcd_args(with)
             }
-            (_, Family::Assay) => self.validate_args(with),
+            (_, Family::Engine) => self.validate_args(with),
+            (_, Family::Assay) => {
+                node_log = Some(folder.join("debug.log"));
+                // The command line of Bitcoin Core, so that both are started alike.
+                let mut args = vec![OsString::from("bitcoind")];
+                args.extend(self.bitcoind_sync_args(way, with));
+                args
+            }
             (_, Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn) => {
                 node_log = Some(folder.join("debug.log"));
                 self.bitcoind_sync_args(way, with)
@@ -130,7 +149,7 @@ mod tests {
 
     fn example(family: Family, version: &str, help: &str) -> Target {
         let options = match family {
-            Family::Btcd | Family::Assay => crate::target::program::long_options_in_help(help),
+            Family::Btcd | Family::Engine => crate::target::program::long_options_in_help(help),
             _ => crate::target::program::options_in_help(help),
         };
         Target {
@@ -181,8 +200,14 @@ mod tests {
             line(&example(Family::BitcoinCore, "Bitcoin Core daemon version v31.99.0", new)),
             line(&example(Family::Btcd, "btcd version 0.24.2-beta", btcd)),
             line(&example(Family::Kernel, "assay-peer-kernel 0.1.0", "")),
-            line(&example(Family::Assay, "Assay 0.1.0", "      --progress  Print\n")),
-            line(&example(Family::Assay, "Assay 0.0.9", "      --json  Print\n")),
+            line(&example(Family::Engine, "Assay 0.1.0", "      --progress  Print\n")),
+            line(&example(Family::Engine, "Assay 0.0.9", "      --json  Print\n")),
+            line(&Target::ours(
+                Family::Assay,
+                "assay",
+                "0.1.0",
+                vec!["assay".into(), "node".into()],
+            )),
             line_by(Delivery::Reindex, &example(Family::Bchn, "Bitcoin Cash Node v28.0.1", "")),
         ];
         insta::assert_snapshot!(lines.join("\n---\n"));
@@ -199,6 +224,8 @@ mod tests {
         let btcd = example(Family::Btcd, "btcd version 0.24.2", "");
         assert_eq!(btcd.way(Delivery::Peer).expect("it can"), Way::Peer);
         assert!(btcd.way(Delivery::Rpc).is_err() && btcd.way(Delivery::Reindex).is_err());
+        let old = example(Family::Assay, "Assay 0.0.9", "");
+        assert!(old.way(Delivery::Peer).is_err() && old.way(Delivery::Rpc).is_ok());
         let error = core("Bitcoin Core v0.10").way(Delivery::ReindexChainstate).expect_err("old");
         assert!(error.to_string().contains("no -reindex-chainstate"), "{error}");
         assert_eq!(core("Bitcoin Core v30.0").way(Delivery::Rpc).expect("it can"), Way::Rpc);

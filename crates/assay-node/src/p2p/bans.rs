@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assay_engine::Clock;
+use assay_wire::p2p::Host;
 use serde_json::{Value, json};
 
 pub(crate) use self::range::Range;
+use super::txs::Recent;
 
 /// When a ban began, and until when it lasts, seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub(crate) struct Bans {
     usual_s: i64,
     clock: Clock,
     list: Mutex<BTreeMap<Range, Ban>>,
+    /// Addresses whose peers misbehaved: they are not banned, but others are preferred.
+    discouraged: Mutex<Recent>,
 }
 
 impl Bans {
@@ -36,7 +40,9 @@ impl Bans {
         let read = fs::read(&path).ok().and_then(|text| parse(&text));
         let is_new = read.is_none();
         let usual_s = i64::try_from(usual_s).unwrap_or(i64::MAX);
-        let bans = Self { path, usual_s, clock, list: Mutex::new(read.unwrap_or_default()) };
+        let list = Mutex::new(read.unwrap_or_default());
+        let discouraged = Mutex::new(Recent::new(DISCOURAGED_MAX));
+        let bans = Self { path, usual_s, clock, list, discouraged };
         if is_new {
             tracing::info!("Recreating the banlist database");
             bans.save(&bans.lock());
@@ -47,6 +53,21 @@ impl Bans {
     /// Whether an address is in a banned range.
     pub(crate) fn has_banned(&self, address: IpAddr) -> bool {
         self.lock().keys().any(|range| range.contains(address))
+    }
+
+    /// The same of a host; only addresses of the internet can be banned.
+    pub(super) fn has_banned_host(&self, host: &Host) -> bool {
+        host.ip().is_some_and(|ip| self.has_banned(ip))
+    }
+
+    /// Remembers that somebody with this address misbehaved, until the node stops.
+    pub(super) fn discourage(&self, host: &Host) {
+        self.discouraged.lock().unwrap_or_else(PoisonError::into_inner).insert(host);
+    }
+
+    /// Whether somebody with this address misbehaved.
+    pub(super) fn is_discouraged(&self, host: &Host) -> bool {
+        self.discouraged.lock().unwrap_or_else(PoisonError::into_inner).contains(host)
     }
 
     /// All bans, by range.
@@ -139,6 +160,8 @@ pub(super) fn parse(text: &[u8]) -> Option<BTreeMap<Range, Ban>> {
     Some(read.collect())
 }
 
+/// Core `banman.h`, `m_discouraged`.
+const DISCOURAGED_MAX: usize = 50_000;
 /// Core's `banlist.json` (`addrdb.cpp`).
 const FILE_NAME: &str = "banlist.json";
 /// Core's `CBanEntry::CURRENT_VERSION` (`net_types.h`).

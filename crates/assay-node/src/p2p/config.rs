@@ -1,19 +1,22 @@
 //! How the node serves peers.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use assay_engine::ChainParams;
-use assay_wire::p2p::NetworkKind;
+use assay_wire::p2p::{Host, NetworkKind};
+
+use super::names::{Resolve, SystemResolver};
 
 /// The server of blocks.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct P2pConfig {
-    /// Address to listen on; loopback unless [`P2pConfig::expose`] says otherwise.
-    pub bind: SocketAddr,
-    /// More addresses to listen on.
-    pub more_binds: Vec<SocketAddr>,
+    /// Addresses to listen on; loopback unless [`P2pConfig::expose`] says otherwise.
+    pub binds: Vec<SocketAddr>,
+    /// Addresses to listen on whose peers have permissions, in the notation of Core's `-whitebind`: `[permissions@]address:port`.
+    pub white_binds: Vec<String>,
     /// Whether peers may connect at all (Core's `-listen`).
     pub listens: bool,
     /// Addresses that Tor forwards connections to; who comes there is taken for a host of Tor's.
@@ -22,6 +25,10 @@ pub struct P2pConfig {
     pub expose: bool,
     /// Peers at once.
     pub peers_max: usize,
+    /// Of these, peers that connect to us; `None` for all.
+    pub inbound_max: Option<usize>,
+    /// Of these, peers in percent that hear of transactions (Core's `-inboundrelaypercent`), at most 100.
+    pub inbound_relay_percent: usize,
     /// Of these, peers of one IPv4 address or one /64 of IPv6; `None` for a quarter, and four at least.
     pub peers_per_address_max: Option<usize>,
     /// Bytes per second to all peers together; `None` for no limit.
@@ -46,6 +53,10 @@ pub struct P2pConfig {
     pub blocks_only: bool,
     /// Permissions of peers by address, in the notation of Core's `-whitelist`: `[permissions@]address[/bits]`.
     pub whitelist: Vec<String>,
+    /// Whether a rule that names no permissions gives `relay` (Core's `-whitelistrelay`).
+    pub whitelist_relay: bool,
+    /// Whether a rule that names no permissions gives `forcerelay` (Core's `-whitelistforcerelay`).
+    pub whitelist_force_relay: bool,
     /// From the connection to the end of the handshake; no other patience ends before (Core's `-peertimeout`).
     pub peer_timeout: Duration,
     /// Seconds that a ban lasts where no time is given (Core's `-bantime`).
@@ -54,10 +65,26 @@ pub struct P2pConfig {
     pub timeouts: P2pTimeouts,
     /// Whether connections are made to known addresses of the node's own accord.
     pub opens: bool,
-    /// A SOCKS5 proxy for connections to other networks than this machine's (Core's `-proxy`).
-    pub proxy: Option<SocketAddr>,
+    /// SOCKS5 proxies for connections to other networks than this machine's.
+    pub proxies: Proxies,
     /// Whether each of these has credentials of its own (Core's `-proxyrandomize`).
     pub isolates_streams: bool,
+    /// Whether DNS is asked for addresses where few are known (Core's `-dnsseed`).
+    pub asks_dns: bool,
+    /// Whether it is asked although many are known (Core's `-forcednsseed`).
+    pub forces_dns: bool,
+    /// Names to ask for instead of the chain's (Core's `-signetseednode`).
+    pub dns_seeds: Vec<String>,
+    /// Peers to fetch addresses from, one after the other, where there are no others (Core's `-seednode`).
+    pub seed_nodes: Vec<String>,
+    /// Whether addresses that are built in are used where no others are known (Core's `-fixedseeds`).
+    pub uses_fixed_seeds: bool,
+    /// Who is asked for the addresses of names.
+    pub resolver: Arc<dyn Resolve>,
+    /// Our own addresses as others can reach them, with or without a port (Core's `-externalip`).
+    pub external_addresses: Vec<String>,
+    /// Whether others of our own addresses are found out (Core's `-discover`).
+    pub discovers: bool,
     /// Networks whose addresses are kept and could be connected to.
     pub networks: Vec<NetworkKind>,
     /// Whether known addresses have the places that any such node gives them, for tests (Core's `-test=addrman`).
@@ -66,6 +93,45 @@ pub struct P2pConfig {
     pub check_addresses: u32,
     /// Whether the log shows the addresses of peers (Core's `-logips`).
     pub log_addresses: bool,
+}
+
+/// SOCKS5 proxies by what is connected to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Proxies {
+    /// For hosts with IPv4 addresses.
+    pub ipv4: Option<SocketAddr>,
+    /// For hosts with IPv6 addresses.
+    pub ipv6: Option<SocketAddr>,
+    /// For hosts on Tor, which cannot be connected to without.
+    pub onion: Option<SocketAddr>,
+    /// For hosts on CJDNS.
+    pub cjdns: Option<SocketAddr>,
+    /// For hosts of which a name is known: nobody else is asked for their addresses then.
+    pub name: Option<SocketAddr>,
+}
+
+impl Proxies {
+    /// One proxy for everything.
+    pub fn all(proxy: Option<SocketAddr>) -> Self {
+        Self { ipv4: proxy, ipv6: proxy, onion: proxy, cjdns: proxy, name: proxy }
+    }
+
+    /// The proxy for hosts of a network.
+    pub(crate) fn of(&self, network: NetworkKind) -> Option<SocketAddr> {
+        match network {
+            NetworkKind::Ipv4 => self.ipv4,
+            NetworkKind::Ipv6 => self.ipv6,
+            NetworkKind::Onion => self.onion,
+            NetworkKind::Cjdns => self.cjdns,
+            NetworkKind::I2p | NetworkKind::Unroutable | NetworkKind::Internal => None,
+        }
+    }
+
+    /// Whether a host is that of a proxy.
+    pub(super) fn contain(&self, host: &Host) -> bool {
+        let all = [self.ipv4, self.ipv6, self.onion, self.cjdns, self.name];
+        all.into_iter().flatten().any(|proxy| Host::from(proxy.ip()) == *host)
+    }
 }
 
 /// How long peers are waited for.
@@ -83,12 +149,14 @@ impl P2pConfig {
     /// The defaults, on `bind`.
     pub fn new(bind: SocketAddr) -> Self {
         Self {
-            bind,
-            more_binds: Vec::new(),
+            binds: vec![bind],
+            white_binds: Vec::new(),
             listens: true,
             onion_binds: Vec::new(),
             expose: false,
             peers_max: 125,
+            inbound_max: None,
+            inbound_relay_percent: 50,
             peers_per_address_max: None,
             rate: None,
             upload_target_bytes: 0,
@@ -100,25 +168,27 @@ impl P2pConfig {
             encrypted: true,
             blocks_only: false,
             whitelist: Vec::new(),
+            whitelist_relay: true,
+            whitelist_force_relay: false,
             peer_timeout: PEER_TIMEOUT,
             ban_s: BAN_S,
             timeouts: P2pTimeouts::default(),
             opens: false,
-            proxy: None,
+            proxies: Proxies::default(),
             isolates_streams: true,
+            asks_dns: false,
+            forces_dns: false,
+            dns_seeds: Vec::new(),
+            seed_nodes: Vec::new(),
+            uses_fixed_seeds: false,
+            resolver: Arc::new(SystemResolver),
+            external_addresses: Vec::new(),
+            discovers: false,
             networks: vec![NetworkKind::Ipv4, NetworkKind::Ipv6],
             fixed_places: false,
             check_addresses: 0,
             log_addresses: false,
         }
-    }
-
-    /// All addresses to listen on, and whether Tor forwards to them.
-    pub(super) fn binds(&self) -> impl Iterator<Item = (SocketAddr, bool)> {
-        let direct = std::iter::once(&self.bind).chain(&self.more_binds);
-        let direct = direct.map(|address| (*address, false));
-        let all = direct.chain(self.onion_binds.iter().map(|address| (*address, true)));
-        all.filter(|_| self.listens)
     }
 
     /// How the node introduces itself, in BIP14's notation. On Bitcoin's chains the release of Bitcoin Core that it behaves as
@@ -133,6 +203,16 @@ impl P2pConfig {
             [] => format!("/{core}{own}/"),
             comments => format!("/{core}{own}({})/", comments.join("; ")),
         }
+    }
+
+    /// Peers that may connect to us.
+    pub(super) fn inbound_max(&self) -> usize {
+        self.inbound_max.unwrap_or(self.peers_max)
+    }
+
+    /// Those of them that may hear of transactions: these take the most memory (Core `net.h`, `m_max_inbound_full_relay`).
+    pub(super) fn inbound_relay_max(&self) -> usize {
+        self.inbound_max() * self.inbound_relay_percent.min(100) / 100
     }
 
     /// Peers of one address: one host does not take the place of all others.

@@ -1,9 +1,8 @@
 //! Connections that this node makes.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -12,7 +11,9 @@ use std::time::{Duration, Instant};
 use assay_wire::p2p::{Endpoint, FrameHeader, Host, NetworkKind};
 
 use super::peers::{Arrival, Connection, Peer};
-use super::{Network, Shared, socks5};
+use super::permissions::Permissions;
+use super::txs::random;
+use super::{Network, Shared, names, socks5};
 
 /// Peers to stay connected to, by the names they were given.
 #[derive(Default)]
@@ -51,6 +52,7 @@ pub(super) fn stay_connected(shared: &Arc<Shared>) -> io::Result<thread::JoinHan
         shared.dialled.lock().insert(name.clone(), named);
     }
     thread::Builder::new().name("p2p-dial".to_owned()).spawn(move || {
+        tracing::info!("addcon thread start");
         while !shared.engine.is_shutting_down() {
             let due = if shared.peers.is_active() { shared.due() } else { Vec::new() };
             for (name, encrypted) in due {
@@ -97,9 +99,7 @@ impl Network {
     /// The proxy that connections to a network take, and whether each has credentials of its own.
     pub(crate) fn proxy(&self, network: NetworkKind) -> Option<(SocketAddr, bool)> {
         let config = &self.0.config;
-        let is_taken =
-            matches!(network, NetworkKind::Ipv4 | NetworkKind::Ipv6 | NetworkKind::Cjdns);
-        config.proxy.filter(|_| is_taken).map(|proxy| (proxy, config.isolates_streams))
+        config.proxies.of(network).map(|proxy| (proxy, config.isolates_streams))
     }
 
     /// Tries once to connect to a peer, for some seconds. As with Core, the log alone says whether it worked.
@@ -111,13 +111,17 @@ impl Network {
 
     /// Stays connected to a peer from now on.
     pub(crate) fn add(&self, name: &str, encrypted: bool) -> Result<(), AddNodeError> {
-        match self.0.dialled.lock().entry(name.to_owned()) {
-            Entry::Vacant(free) => {
-                free.insert(Named { at: Instant::now(), encrypted });
-                Ok(())
-            }
-            Entry::Occupied(_) => Err(AddNodeError::Known),
+        let port = self.0.engine.params().p2p_port;
+        let numeric = |name: &str| names::numeric(name, names::default_port(name, port));
+        let address = numeric(name);
+        let mut named = self.0.dialled.lock();
+        let is_same =
+            |known: &String| known == name || address.is_some() && numeric(known) == address;
+        if named.keys().any(is_same) {
+            return Err(AddNodeError::Known);
         }
+        named.insert(name.to_owned(), Named { at: Instant::now(), encrypted });
+        Ok(())
     }
 
     /// Does so no longer.
@@ -156,28 +160,109 @@ pub(super) fn dial_automatic(
     if !shared.may_open(&endpoint.host) {
         return Err(io::Error::other("on regtest only hosts on this machine are connected to"));
     }
-    if shared.bans.has_banned(endpoint.host.ip().ok_or(io::ErrorKind::Unsupported)?) {
-        return Err(io::Error::other("it is banned"));
+    if shared.local.has(endpoint) {
+        return Err(io::Error::other("it is this node itself"));
     }
-    let address = endpoint.socket().ok_or(io::ErrorKind::Unsupported)?;
-    dial(shared, &address.to_string(), connection, shared.has_encryption())
+    if shared.is_banned(&endpoint.host) {
+        return Err(io::Error::other("it is banned or discouraged"));
+    }
+    dial(shared, &endpoint.to_string(), connection, shared.has_encryption())
+}
+
+/// Connects to a host that somebody named, or that is a DNS seed, for its addresses.
+pub(super) fn dial_for_addresses(shared: &Arc<Shared>, name: &str) -> io::Result<()> {
+    let default_port = names::default_port(name, shared.engine.params().p2p_port);
+    let is_far =
+        names::numeric(name, default_port).is_none_or(|endpoint| !shared.may_open(&endpoint.host));
+    if is_far && shared.engine.params().name.ends_with("regtest") && !shared.has_name_proxy() {
+        return Err(io::Error::other("on regtest only hosts on this machine are connected to"));
+    }
+    dial(shared, name, Connection::AddrFetch, shared.has_encryption())
 }
 
 impl Shared {
     /// The proxy that connections to a host take; hosts on this machine and in its neighbourhood need none.
     pub(super) fn proxy_for(&self, host: &Host) -> Option<SocketAddr> {
-        let is_outside = !matches!(host.network(), NetworkKind::Unroutable | NetworkKind::Internal);
-        self.config.proxy.filter(|_| is_outside)
+        self.config.proxies.of(host.network())
     }
 
-    fn connect_to(&self, address: &SocketAddr) -> io::Result<TcpStream> {
-        let endpoint = Endpoint::from(*address);
-        match self.proxy_for(&endpoint.host) {
-            Some(proxy) => {
-                socks5::connect(proxy, &endpoint, self.config.isolates_streams, PATIENCE)
-            }
-            None => TcpStream::connect_timeout(address, PATIENCE),
+    /// Whether names go to a proxy: the node itself must not ask then, which would show what the proxy hides.
+    pub(super) fn has_name_proxy(&self) -> bool {
+        self.config.proxies.name.is_some()
+    }
+
+    fn connect_to(&self, endpoint: &Endpoint) -> io::Result<TcpStream> {
+        if let Some(proxy) = self.proxy_for(&endpoint.host) {
+            tracing::debug!(target: "proxy", "Using proxy: {proxy} to connect to {endpoint}");
+            return self.connect_through(proxy, &endpoint.host.to_string(), endpoint.port);
         }
+        let unreachable = || io::Error::other("hosts of its network cannot be connected to");
+        let address = endpoint.socket().ok_or_else(unreachable)?;
+        TcpStream::connect_timeout(&address, PATIENCE)
+    }
+
+    fn connect_through(&self, proxy: SocketAddr, host: &str, port: u16) -> io::Result<TcpStream> {
+        let way = socks5::Way {
+            proxy,
+            isolates: self.config.isolates_streams,
+            patience: PATIENCE,
+            is_stopping: &|| self.engine.is_shutting_down(),
+        };
+        socks5::connect(&way, host, port)
+    }
+
+    /// The addresses of a name, in an order by chance; none where a proxy is to find them.
+    fn addresses_of(&self, name: &str, default_port: u16) -> io::Result<Vec<Endpoint>> {
+        if let Some(endpoint) = names::numeric(name, default_port) {
+            return Ok(vec![endpoint]);
+        }
+        let is_key = [".onion", ".i2p"].iter().any(|end| names::split(name, 0).0.ends_with(end));
+        if self.has_name_proxy() && !is_key {
+            return Ok(Vec::new());
+        }
+        let (host, port) = names::split(name, default_port);
+        let found = if is_key { Vec::new() } else { self.config.resolver.look_up(host)? };
+        let mut found: Vec<Endpoint> =
+            found.into_iter().map(|ip| Endpoint { host: ip.into(), port }).collect();
+        if found.is_empty() {
+            return Err(io::Error::other("the name has no address"));
+        }
+        for last in (1..found.len()).rev() {
+            found.swap(last, random(last as u64 + 1) as usize);
+        }
+        Ok(found)
+    }
+
+    /// Connects to what a name stands for (Core `net.cpp`, `ConnectNode`); gives the address, where this node knows it.
+    fn connect_by_name(&self, name: &str) -> io::Result<(TcpStream, Endpoint)> {
+        let default_port = names::default_port(name, self.engine.params().p2p_port);
+        let addresses = self.addresses_of(name, default_port)?;
+        if let (Some(proxy), []) = (self.config.proxies.name, addresses.as_slice()) {
+            let (host, port) = names::split(name, default_port);
+            let stream = self.connect_through(proxy, host, port)?;
+            return Ok((stream, Endpoint { host: Host::NONE, port: 0 }));
+        }
+        let peers = self.peers.list();
+        let mut failed = io::Error::other("the name has no address");
+        let hosts = addresses.into_iter().map(|Endpoint { host, port }| Endpoint {
+            host: if self.addresses.reachable().contains(&NetworkKind::Cjdns) {
+                host.or_cjdns()
+            } else {
+                host
+            },
+            port,
+        });
+        let addresses: Vec<Endpoint> = hosts.collect();
+        if peers.iter().any(|peer| addresses.contains(&peer.address)) {
+            return Err(io::Error::other("it is connected already"));
+        }
+        for endpoint in addresses {
+            match self.connect_to(&endpoint) {
+                Ok(stream) => return Ok((stream, endpoint)),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
     }
 }
 
@@ -190,43 +275,17 @@ fn dial(
     if !shared.peers.is_active() {
         return Err(io::Error::other("the network is switched off"));
     }
-    let address = resolve(name, shared.engine.params().p2p_port, shared.config.proxy.is_none())?;
-    if shared
-        .peers
-        .list()
-        .iter()
-        .any(|peer| !peer.connection.is_inbound() && peer.address == address)
-    {
+    if shared.peers.list().iter().any(|peer| peer.name.as_deref() == Some(name)) {
         return Err(io::Error::other("it is connected already"));
     }
-    let stream = shared.connect_to(&address)?;
+    let (transport, kind) = (if encrypted { "v2" } else { "v1" }, connection.name());
+    tracing::debug!(target: "net", "trying {transport} connection ({kind}) to {name}");
+    let (stream, address) = shared.connect_by_name(name)?;
     let name = Some(name.to_owned());
-    let arrival =
-        Arrival { stream, address, name, connection, is_onion: false, starts_encrypted: encrypted };
-    super::enter(arrival, shared)
-}
-
-/// The first address of `host` or `host:port`. Without leave to ask, names are errors: with a proxy the question would show
-/// what it hides.
-fn resolve(name: &str, default_port: u16, may_ask: bool) -> io::Result<SocketAddr> {
-    if let Ok(address) = name.parse::<SocketAddr>() {
-        return Ok(address);
-    }
-    if !may_ask {
-        let ip = name.trim_matches(['[', ']']).parse();
-        let ip =
-            ip.map_err(|_| io::Error::other("names are not looked up where a proxy is set"))?;
-        return Ok(SocketAddr::new(ip, default_port));
-    }
-    let with_port = name.rsplit_once(':').is_some_and(|(host, port)| {
-        port.parse::<u16>().is_ok() && (!host.contains(':') || host.ends_with(']'))
-    });
-    let mut found = if with_port {
-        name.to_socket_addrs()?
-    } else {
-        (name.trim_matches(['[', ']']), default_port).to_socket_addrs()?
-    };
-    found.next().ok_or_else(|| io::Error::other("the name has no address"))
+    let is_onion = false;
+    let starts_encrypted = encrypted;
+    let arrival = Arrival { stream, address, name, connection, is_onion, starts_encrypted };
+    super::enter(arrival, Permissions::default(), shared)
 }
 
 /// Core's `-timeout`.
@@ -235,22 +294,3 @@ const LOOK: Duration = Duration::from_millis(100);
 /// From try to try (Core `net.cpp`, `ThreadOpenAddedConnections`).
 const AGAIN: Duration = Duration::from_mins(1);
 const AGAIN_SOON: Duration = Duration::from_secs(1);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_have_a_port_or_get_the_chains() {
-        let resolved =
-            |name: &str| resolve(name, 8333, true).map(|address| address.to_string()).ok();
-        assert_eq!(resolved("127.0.0.1:5").as_deref(), Some("127.0.0.1:5"));
-        assert_eq!(resolved("127.0.0.1").as_deref(), Some("127.0.0.1:8333"));
-        assert_eq!(resolved("[::1]:7").as_deref(), Some("[::1]:7"));
-        assert_eq!(resolved("::1").as_deref(), Some("[::1]:8333"));
-        assert_eq!(resolved("127.0.0.1:99999"), None);
-        assert!(
-            resolve("localhost", 8333, false).is_err() && resolve("[::1]", 8333, false).is_ok()
-        );
-    }
-}

@@ -136,11 +136,15 @@ impl Giver<'_> {
 
     fn greet(&mut self) -> Result<(), Ended> {
         let (address, services) = (self.peer.address, self.shared.services);
-        let ip = match address.ip() {
-            std::net::IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
-            std::net::IpAddr::V6(ip) => ip.octets(),
+        // The name that a proxy connects to is none of the peer's business (Core `net_processing.cpp`, `PushNodeVersion`).
+        let is_shown = address.host.is_routable()
+            && address.host.fits_v1()
+            && !self.shared.config.proxies.contain(&address.host);
+        let receiver = if is_shown {
+            NetAddress { services: 0, ip: address.host.to_v1(), port: address.port }
+        } else {
+            NetAddress::default()
         };
-        let receiver = NetAddress { services: 0, ip, port: address.port() };
         let user_agent = self.shared.config.user_agent(self.shared.engine.params());
         let nonce = random()?;
         self.peer.nonce.store(nonce, Ordering::Relaxed);
@@ -334,7 +338,6 @@ impl Giver<'_> {
         if whole.len() <= ROOM + PIECE + TAG_BYTES {
             self.buffer = whole;
         }
-        self.peer.traffic.blocks_sent.fetch_add(1, Ordering::Relaxed);
         Ok(true)
     }
 
@@ -406,7 +409,6 @@ impl Giver<'_> {
             self.buffer = piece;
         }
         self.peer.traffic.sent_message(BLOCK, FrameHeader::SIZE + block.size() as usize);
-        self.peer.traffic.blocks_sent.fetch_add(1, Ordering::Relaxed);
         Ok(true)
     }
 

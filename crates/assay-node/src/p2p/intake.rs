@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use assay_engine::defect::{Point, point};
+use assay_hash::sha256d;
 use assay_wire::p2p::{
-    BlockTxsRequest, Command, FrameError, FrameHeader, InventoryKind, Locator, MESSAGE_BYTES_MAX,
-    Message, PayloadHasher, PeerAddress, TimedAddress, Version,
+    BlockTxsRequest, Command, Endpoint, FrameError, FrameHeader, InventoryKind, Locator,
+    MESSAGE_BYTES_MAX, Message, PayloadHasher, PeerAddress, TimedAddress, Version,
 };
 use assay_wire::{BlockHash, Encoding, Header, ParseError, ParseErrorKind};
 
@@ -63,6 +64,8 @@ pub(super) enum Ended {
     Itself,
     #[error("it does not offer what it was chosen for")]
     WrongServices,
+    #[error("too many peers hear of transactions")]
+    TooManyRelay,
 }
 
 impl Ended {
@@ -82,7 +85,8 @@ pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
         // We speak first.
         peer.outbox.put(Request::Greet);
     }
-    let mut intake = Intake { peer, shared, is_introduced: false, payload: Vec::new() };
+    let mut intake =
+        Intake { peer, shared, is_introduced: false, payload: Vec::new(), name: [0; 12] };
     loop {
         let taken = match &mut incoming {
             Incoming::V1(begun) => intake.message(&std::mem::take(begun)),
@@ -100,6 +104,8 @@ struct Intake<'a> {
     /// Whether the peer's version has come.
     is_introduced: bool,
     payload: Vec<u8>,
+    /// What the latest message of version 1 is called, whether printable or not.
+    name: [u8; 12],
 }
 
 impl Intake<'_> {
@@ -110,7 +116,16 @@ impl Intake<'_> {
         self.peer.fill(&mut head[begun.len()..])?;
         let shared = self.shared;
         let length_max = shared.message_bytes_max.max(shared.block_bytes_max);
-        let header = FrameHeader::parse(&head, shared.magic, length_max)?;
+        self.name.copy_from_slice(&head[4..16]);
+        let header = match FrameHeader::parse(&head, shared.magic, length_max) {
+            // As Core does: read to its end, and passed over.
+            Err(FrameError::Command) => {
+                head[4..16].fill(0);
+                FrameHeader::parse(&head, shared.magic, length_max)
+            }
+            parsed => parsed,
+        };
+        let header = header.map_err(|fault| self.header_fault(&fault))?;
         let command = header.command;
         if !self.is_wanted(command, header.length)? {
             return self.skip(&header);
@@ -119,10 +134,7 @@ impl Intake<'_> {
         // The memory grows with what comes, not with what is announced.
         self.peer.append(&mut payload, header.length as usize)?;
         self.peer.traffic.received_message(command, FrameHeader::SIZE + payload.len());
-        if let Err(error) = header.check(&payload) {
-            // As Core does: the next message may be fine.
-            self.pass_over(command, &error);
-        } else {
+        if self.has_right_checksum(&header, &sha256d(&payload)) {
             self.payload(command, &payload)?;
         }
         self.keep(payload);
@@ -175,7 +187,7 @@ impl Intake<'_> {
         match Message::parse(command, payload) {
             Ok(message) => self.handle(&message),
             Err(error) => {
-                self.malformed(command, &error);
+                self.malformed(command, length, &error);
                 Ok(())
             }
         }
@@ -209,8 +221,12 @@ impl Intake<'_> {
         }
         let length = FrameHeader::SIZE + header.length as usize;
         self.peer.traffic.received_message(header.command, length);
-        if let Err(error) = header.check_hash(&hasher.finish()) {
-            self.pass_over(header.command, &error);
+        if self.has_right_checksum(header, &hasher.finish()) && header.command == NAMELESS {
+            let (name, bytes, peer) = (self.shown_name(), header.length, self.peer.id);
+            tracing::debug!(
+                target: "net",
+                "Header error: Invalid message type ({name}, {bytes} bytes), peer={peer}"
+            );
         }
         Ok(())
     }
@@ -240,12 +256,46 @@ impl Intake<'_> {
         is_for_all || self.peer.permissions.has(Permissions::MEMPOOL)
     }
 
-    fn pass_over(&self, command: Command, fault: &FrameError) {
-        tracing::debug!(target: "net", "Message {command} of peer={} is passed over: {fault}", self.peer.id);
+    /// The name of the latest message, without what is not printable.
+    fn shown_name(&self) -> String {
+        printable(self.name.split(|byte| *byte == 0).next().unwrap_or_default())
+    }
+
+    /// Whether a payload is what its sender hashed. If not, it is passed over, as Core does: the next message may be fine.
+    fn has_right_checksum(&self, header: &FrameHeader, hash: &[u8; 32]) -> bool {
+        let is_right = header.check_hash(hash).is_ok();
+        if !is_right {
+            let FrameHeader { length, checksum, .. } = header;
+            let hex = |bytes: &[u8]| faster_hex::hex_string(bytes);
+            tracing::debug!(
+                target: "net",
+                "Header error: Wrong checksum ({}, {length} bytes), expected {} was {}, peer={}",
+                self.shown_name(),
+                hex(&hash[..4]),
+                hex(checksum),
+                self.peer.id
+            );
+        }
+        is_right
+    }
+
+    /// Logs why no message can follow, in Core's words (`net.cpp`, `V1Transport::readHeader`).
+    fn header_fault(&self, fault: &FrameError) -> Ended {
+        let words = match fault {
+            FrameError::Magic { found, .. } => {
+                format!("Wrong MessageStart {} received", faster_hex::hex_string(found))
+            }
+            FrameError::TooLong { length, .. } => {
+                format!("Size too large ({}, {length} bytes)", self.shown_name())
+            }
+            fault => fault.to_string(),
+        };
+        tracing::debug!(target: "net", "Header error: {words}, peer={}", self.peer.id);
+        Ended::Frame { fault: *fault }
     }
 
     /// A payload that is none: a list that is too long is a fault, anything else is passed over, as Core does.
-    fn malformed(&self, command: Command, error: &ParseError) {
+    fn malformed(&self, command: Command, bytes: usize, error: &ParseError) {
         if !self.may_be_handled(command) {
             return;
         }
@@ -256,14 +306,15 @@ impl Intake<'_> {
             self.shared.takes_addresses(self.peer, command.as_str(), count);
             return;
         }
-        let lists = ["inv", "getdata", "headers"];
-        if error.kind == ParseErrorKind::TooMany && lists.contains(&command.as_str()) {
-            self.shared.misbehaving(self.peer, &format!("{command} message is too long"));
-        } else if error.kind == ParseErrorKind::TooMany {
-            tracing::debug!(target: "net", "{command} of peer={} is too long", self.peer.id);
-            self.peer.close();
-        } else {
-            log_malformed(command.as_str(), error, self.peer);
+        match error.kind {
+            ParseErrorKind::TooMany { count } if LISTS.contains(&command.as_str()) => {
+                self.shared.misbehaving(self.peer, &format!("{command} message size = {count}"));
+            }
+            ParseErrorKind::TooMany { .. } => {
+                tracing::debug!(target: "net", "{command} of peer={} is too long", self.peer.id);
+                self.peer.close();
+            }
+            _ => log_malformed(command.as_str(), bytes, error, self.peer),
         }
     }
 
@@ -424,7 +475,7 @@ impl Intake<'_> {
             }
             Ok(request) => self.put(Request::BlockTxs(request)),
             Err(error) => {
-                log_malformed("getblocktxn", &error, self.peer);
+                log_malformed("getblocktxn", payload.len(), &error, self.peer);
                 Ok(())
             }
         }
@@ -488,11 +539,16 @@ impl Intake<'_> {
             tracing::info!("connected to self at {}, disconnecting", peer.address);
             return Err(Ended::Itself);
         }
+        let seen_as = Endpoint::from(version.receiver);
+        if peer.connection.is_inbound() && seen_as.host.is_routable() {
+            shared.local.seen(&seen_as);
+        }
         self.is_introduced = true;
         self.peer.with_facts(|facts| {
             facts.version = version.version;
             facts.services = version.services;
             facts.user_agent = printable(version.user_agent);
+            facts.seen_as = Some(seen_as);
             facts.start_height = version.start_height;
             facts.time_offset_s =
                 version.time.saturating_sub_unsigned(self.shared.engine.clock().now_s());
@@ -503,6 +559,9 @@ impl Intake<'_> {
         let has_relay = !matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler);
         peer.with_relay(|relay| relay.is_wanted = has_relay && version.relay.unwrap_or(true));
         self.put(Request::Agree { version: version.version })?;
+        if !shared.has_room_for_relay(peer, "version", Some(peer.id)) {
+            return Err(Ended::TooManyRelay);
+        }
         Shared::ask_for_addresses(peer);
         shared.address_is_good(peer);
         if peer.connection == Connection::Feeler {
@@ -562,5 +621,7 @@ const MONEY_MAX: u64 = 2_100_000_000_000_000;
 /// Messages that a peer may send between its `version` and its `verack`.
 const DURING_HANDSHAKE: [&str; 6] =
     ["verack", "wtxidrelay", "sendaddrv2", "sendtxrcncl", "feature", "version"];
+/// Lists of a protocol's constant length.
+const LISTS: [&str; 3] = ["inv", "getdata", "headers"];
 /// Counted like any name that is not known.
 const NAMELESS: Command = Command::new("");

@@ -7,20 +7,27 @@
 mod addresses;
 mod addrman;
 mod bans;
+mod beginnings;
 mod compact;
 mod config;
 mod dial;
+mod dns_seeds;
+mod eviction;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 mod giver;
 mod intake;
+mod listen;
+mod local;
 mod messages;
+mod names;
 mod open;
 mod outbox;
 mod patience;
 mod peers;
 mod permissions;
 mod rate;
+mod seeds;
 mod socks5;
 mod sync;
 mod totals;
@@ -35,9 +42,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use assay_engine::{Engine, HeaderPlace};
-use assay_wire::p2p::{LARGE_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX};
+use assay_wire::p2p::{
+    Command, Endpoint, Host, LARGE_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX, Message,
+};
 use assay_wire::{BlockHash, Encoding};
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -45,16 +53,20 @@ use self::addresses::Addresses;
 use self::addrman::{AddrMan, AddrManConfig};
 pub(crate) use self::addrman::{Count, Entry};
 pub(crate) use self::bans::{Ban, Bans, Range};
+use self::beginnings::Fetches;
 use self::compact::Compact;
 pub(crate) use self::config::CORE_VERSION_NUMBER;
-pub use self::config::{P2pConfig, P2pTimeouts};
+pub use self::config::{P2pConfig, P2pTimeouts, Proxies};
 pub(crate) use self::dial::AddNodeError;
 use self::dial::Dialled;
+use self::listen::Listener;
+use self::local::{LocalAddresses, Score};
+pub use self::names::{Resolve, SystemResolver};
 use self::peers::Arrival;
 pub(crate) use self::peers::{Connection, Peer, Peers};
-use self::permissions::Rule;
+use self::permissions::{Implied, Permissions, Rule};
 use self::rate::Rate;
-use self::sync::Sync;
+use self::sync::{Extra, Sync};
 pub(crate) use self::sync::{FetchError, SyncFacts};
 pub(crate) use self::totals::{DAY_S, Totals};
 pub(crate) use self::txs::OrphanInfo;
@@ -95,9 +107,12 @@ struct Shared {
     /// What peers may do by their address.
     whitelist: Vec<Rule>,
     sync: Sync,
+    extra: Extra,
     txs: Txs,
     compact: Compact,
     dialled: Dialled,
+    fetches: Fetches,
+    local: LocalAddresses,
     bans: Bans,
     addresses: Addresses,
     /// Held while witnesses are taken off a block.
@@ -107,7 +122,8 @@ struct Shared {
 /// The peers of a running node.
 pub(crate) struct P2pService {
     network: Network,
-    address: SocketAddr,
+    /// The first address that is listened on.
+    address: Option<SocketAddr>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
@@ -117,9 +133,9 @@ pub(crate) struct Network(Arc<Shared>);
 
 /// Peers are strangers: other machines are let in on request only.
 pub(crate) fn refuse_exposure(config: &P2pConfig) -> Result<(), NodeError> {
-    let exposed = config.binds().find(|(address, _)| !address.ip().is_loopback());
-    match exposed {
-        Some((address, _)) if !config.expose => Err(NodeError::P2pExposed { address }),
+    let binds = config.all_binds()?;
+    match binds.iter().find(|bind| !bind.address.ip().is_loopback()) {
+        Some(bind) if !config.expose => Err(NodeError::P2pExposed { address: bind.address }),
         _ => Ok(()),
     }
 }
@@ -154,6 +170,35 @@ impl Shared {
     }
 }
 
+/// The addresses of ours that are named, and those that are listened on.
+fn own_addresses(
+    config: &P2pConfig,
+    default_port: u16,
+    listeners: &[Listener],
+) -> Result<LocalAddresses, NodeError> {
+    let shown = listeners.iter().find(|listener| listener.is_shown());
+    let port = shown.map_or(default_port, |listener| listener.bind.address.port());
+    let local = LocalAddresses::new(config.discovers, port);
+    for text in &config.external_addresses {
+        let found = || {
+            let (host, port) = names::split(text, port);
+            let found = config.resolver.look_up(host).ok()?;
+            found.first().map(|ip| Endpoint { host: Host::from(*ip), port })
+        };
+        let endpoint = names::numeric(text, port).or_else(found);
+        let endpoint = endpoint.filter(|endpoint| endpoint.host.is_valid());
+        let endpoint = endpoint.ok_or_else(|| NodeError::ExternalAddress { text: text.clone() })?;
+        local.add(endpoint, Score::NAMED);
+    }
+    for listener in listeners.iter().filter(|listener| listener.is_shown()) {
+        let endpoint = Endpoint::from(listener.bind.address);
+        if config.networks.contains(&endpoint.host.network()) {
+            local.add(endpoint, Score::BOUND);
+        }
+    }
+    Ok(local)
+}
+
 impl P2pService {
     /// Listens, and serves until `stopping` becomes true.
     pub(crate) fn start(
@@ -162,15 +207,8 @@ impl P2pService {
         runtime: &Runtime,
         stopping: &watch::Receiver<bool>,
     ) -> Result<Self, NodeError> {
-        let mut listeners = Vec::new();
-        for (address, is_onion) in config.binds() {
-            let failed = |source| NodeError::P2pBind { address, source };
-            let listener = runtime.block_on(TcpListener::bind(address)).map_err(failed)?;
-            let address = listener.local_addr().map_err(failed)?;
-            tracing::info!("Listening for peers on {address}");
-            listeners.push((listener, address, is_onion));
-        }
-        let address = listeners.first().map_or(config.bind, |(_, address, _)| *address);
+        let listeners = Listener::open_all(config, runtime)?;
+        let address = listeners.first().map(|listener| listener.bind.address);
         let params = engine.params();
         let own = match params.encoding {
             Encoding::Segwit => NODE_WITNESS,
@@ -193,6 +231,7 @@ impl P2pService {
         };
         let addresses = AddrMan::open(&engine.config().datadir, addresses, engine.clock().clone())
             .map_err(|fault| NodeError::Addresses(Box::new(fault)))?;
+        let local = own_addresses(config, params.p2p_port, &listeners)?;
         let shared = Arc::new(Shared {
             addresses: Addresses::new(addresses, config.networks.clone()),
             config: config.clone(),
@@ -209,9 +248,12 @@ impl P2pService {
                 .max(MESSAGE_BYTES_MAX),
             whitelist,
             sync: Sync::default(),
+            extra: Extra::default(),
             txs: Txs::new(engine.tip().hash),
             compact: Compact::default(),
             dialled: Dialled::default(),
+            fetches: Fetches::default(),
+            local,
             bans: Bans::open(&engine.config().datadir, config.ban_s, engine.clock().clone()),
             stripping: Mutex::new(()),
         });
@@ -228,17 +270,18 @@ impl P2pService {
         };
         let mut threads = threads.into_iter().map(spawn).collect::<Result<Vec<_>, _>>()?;
         threads.push(dial::stay_connected(&shared).map_err(NodeError::Runtime)?);
+        threads.extend(dns_seeds::ask(&shared).map_err(NodeError::Runtime)?);
         if config.opens {
             threads.push(open::open_connections(&shared).map_err(NodeError::Runtime)?);
         }
-        for (listener, _, is_onion) in listeners {
-            runtime.spawn(accept(listener, is_onion, Arc::clone(&shared), stopping.clone()));
+        for listener in listeners {
+            runtime.spawn(listener.accept(Arc::clone(&shared), stopping.clone()));
         }
         tracing::info!("SetNetworkActive: {}", config.is_active);
         Ok(Self { network: Network(shared), address, threads })
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
@@ -298,6 +341,20 @@ impl Network {
         self.0.fetch_block(id, block)
     }
 
+    /// Our own addresses, and how much each is believed.
+    pub(crate) fn own_addresses(&self) -> Vec<(Endpoint, i32)> {
+        self.0.local.list()
+    }
+
+    /// Sends a message of any kind to a peer; `false` where there is no such peer.
+    pub(crate) fn send_message(&self, id: u64, command: Command, payload: &[u8]) -> bool {
+        let peer = self.0.peers.find(id);
+        if let Some(peer) = &peer {
+            peer.send(&Message::Other { command, payload });
+        }
+        peer.is_some()
+    }
+
     /// What a peer is asked for.
     pub(crate) fn sync_facts(&self, id: u64) -> SyncFacts {
         self.0.sync_facts(id)
@@ -315,6 +372,7 @@ fn go_rounds(shared: &Shared) {
         thread::sleep(ROUND);
         shared.leave_the_silent();
         shared.announce_handed_in();
+        shared.check_tip_if_due();
         shared.round_of_all();
         shared.reconsider_all();
         shared.rebroadcast_if_due();
@@ -328,58 +386,34 @@ fn tell_news(shared: &Shared) {
         let tip = shared.engine.wait_for_tip_change(seen, None);
         if tip.hash != seen {
             seen = tip.hash;
+            shared.tip_has_moved();
             shared.follow_chain();
             shared.peers.list().iter().for_each(|peer| peer.outbox.tell_news());
         }
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    is_onion: bool,
-    shared: Arc<Shared>,
-    mut stopping: watch::Receiver<bool>,
-) {
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stopping.wait_for(|stop| *stop) => return,
-        };
-        let entered = match accepted {
-            Ok((stream, address)) => stream
-                .into_std()
-                .and_then(|stream| enter(Arrival::inbound(stream, address, is_onion), &shared)),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = entered {
-            // Out of descriptors or threads, most likely: retrying at once would only spin.
-            tracing::warn!("Cannot accept a peer: {error}");
-            tokio::time::sleep(ACCEPT_RETRY).await;
-        }
-    }
-}
-
-/// Takes a connection in and gives it its threads.
-fn enter(arrival: Arrival, shared: &Arc<Shared>) -> io::Result<()> {
-    let Arrival { stream, address, connection, .. } = &arrival;
+/// Takes a connection in and gives it its threads; `given` are permissions by the address that the peer connected to.
+fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Result<()> {
+    let Arrival { stream, address, connection, is_onion, .. } = &arrival;
     let (address, connection) = (*address, *connection);
     stream.set_nonblocking(false)?;
     // Answers are awaited, and blocks are written in large pieces.
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(shared.config.timeouts.stall))?;
-    let (max, per_address_max) = (shared.config.peers_max, shared.config.peers_per_address_max());
+    let known = address.host.ip().filter(|_| !is_onion);
+    let implied = Implied {
+        relay: shared.config.whitelist_relay,
+        force_relay: shared.config.whitelist_force_relay,
+    };
+    // Those that this node chooses by itself have no privileges.
+    let has_rules = matches!(connection, Connection::Inbound | Connection::Manual);
+    let rules = if has_rules { shared.whitelist.as_slice() } else { &[] };
     let permissions =
-        permissions::permissions(&shared.whitelist, address.ip(), connection.is_inbound());
-    if connection.is_inbound() && shared.bans.has_banned(address.ip()) {
-        tracing::debug!(target: "net", "connection from {address} dropped (banned)");
-        return Ok(());
-    }
-    if !shared.peers.is_active() {
-        tracing::debug!(target: "net", "connection from {address} dropped: not accepting new connections");
-        return Ok(());
-    }
-    let Some(peer) = shared.peers.enter(arrival, permissions, max, per_address_max) else {
-        tracing::info!("Too many peers, in all or from one address: {address} is turned away");
+        permissions::permissions(given, rules, known, connection.is_inbound(), implied);
+    let Some(admission) = shared.admit(&arrival, permissions) else { return Ok(()) };
+    let Some(peer) = shared.peers.enter(arrival, permissions, admission) else {
+        tracing::debug!(target: "net", "connection from {address} dropped: too many connections");
         return Ok(());
     };
     let shown =
@@ -438,7 +472,6 @@ impl Drop for Leaving<'_> {
     }
 }
 
-const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// A peer's thread may be in the middle of reading a piece of a block.
 const GOODBYE: Duration = Duration::from_secs(10);
 /// Blocks and transactions are judged on it.

@@ -8,21 +8,26 @@ use std::thread;
 use std::time::Duration;
 
 use assay_wire::encode::compact_size;
-use assay_wire::p2p::{Endpoint, Host, PeerAddress};
+use assay_wire::p2p::{Endpoint, Host, NetworkKind, PeerAddress};
 
 use super::addrman::{FileReader, replace_file, seal, write_address};
+use super::beginnings::Beginnings;
+use super::config::P2pConfig;
 use super::dial::dial_automatic;
 use super::peers::{Connection, Peer};
-use super::txs::exponential_us;
+use super::sync::Extra;
+use super::txs::{exponential_us, random};
 use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, Shared};
 
 /// Opens connections until the node stops.
 pub(super) fn open_connections(shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
     thread::Builder::new().name("p2p-open".to_owned()).spawn(move || {
+        tracing::info!("opencon thread start");
         let now_us = shared.engine.clock().now_us();
         let anchors = shared.take_anchors();
-        let mut plan = Plan { anchors, next_feeler_us: now_us + exponential_us(FEELER_US) };
+        let mut plan = Plan::new(anchors, now_us);
+        plan.beginnings = Some(Beginnings::new(&shared));
         while !shared.engine.is_shutting_down() {
             thread::sleep(LOOK);
             plan.step(&shared);
@@ -36,6 +41,11 @@ struct Plan {
     anchors: Vec<PeerAddress>,
     /// When the next address is tried out, microseconds by the node's clock.
     next_feeler_us: u64,
+    /// When tips are compared with one more peer, if that is wanted.
+    next_block_relay_us: u64,
+    /// When a network without a connection is looked for.
+    next_network_us: u64,
+    beginnings: Option<Beginnings>,
 }
 
 /// Connections of our own accord, and where they go.
@@ -45,37 +55,65 @@ struct Made {
     block_relay: usize,
     /// Networks of automatic and named peers on IPv4 and IPv6: there is one of each.
     groups: BTreeSet<Vec<u8>>,
+    /// Networks of peers for everything, named ones included.
+    networks: BTreeSet<NetworkKind>,
 }
 
 /// How many there may be.
 #[derive(Clone, Copy, Debug)]
-struct Limits {
-    full_relay: usize,
-    block_relay: usize,
+pub(super) struct Limits {
+    pub(super) full_relay: usize,
+    pub(super) block_relay: usize,
 }
 
 impl Limits {
     /// Core `net.h`, `MAX_OUTBOUND_FULL_RELAY_CONNECTIONS`, `MAX_BLOCK_RELAY_ONLY_CONNECTIONS`.
     fn new(peers_max: usize) -> Self {
-        let full_relay = peers_max.min(8);
+        let full_relay = peers_max.min(FULL_RELAY_MAX);
         Self { full_relay, block_relay: (peers_max - full_relay).min(2) }
     }
 }
 
+impl P2pConfig {
+    /// How many connections are made of this node's own accord.
+    pub(super) fn outbound_limits(&self) -> Limits {
+        Limits::new(self.peers_max)
+    }
+}
+
 impl Plan {
+    fn new(anchors: Vec<PeerAddress>, now_us: u64) -> Self {
+        Self {
+            anchors,
+            next_feeler_us: now_us + exponential_us(FEELER_US),
+            next_block_relay_us: now_us + exponential_us(BLOCK_RELAY_US),
+            next_network_us: now_us + exponential_us(NETWORK_US),
+            beginnings: None,
+        }
+    }
+
     fn step(&mut self, shared: &Arc<Shared>) {
         let made = shared.made();
-        let limits = Limits::new(shared.config.peers_max);
+        if let Some(beginnings) = &mut self.beginnings {
+            beginnings.step(shared, made.full_relay);
+        }
+        let limits = shared.config.outbound_limits();
         if let Some(anchor) = self.next_anchor(shared, &made, limits) {
             let endpoint = anchor.endpoint;
             tracing::debug!(target: "net", "Trying to make an anchor connection to {endpoint}");
             return shared.open(&anchor, Connection::BlockRelayOnly, false);
         }
-        let Some(connection) = self.next_kind(&made, limits, shared.engine.clock().now_us()) else {
-            return;
+        let now_us = shared.engine.clock().now_us();
+        let (connection, only) = match self.next_kind(&made, limits, &shared.extra, now_us) {
+            Some(connection) => (connection, None),
+            // One connection at least on every network.
+            None => match self.next_network(shared, &made, limits, now_us) {
+                Some(network) => (Connection::FullRelay, Some(network)),
+                None => return,
+            },
         };
         shared.addresses.known.resolve_collisions();
-        if let Some(address) = shared.next_address(connection, &made) {
+        if let Some(address) = shared.next_address(connection, only, &made) {
             // Without some connections the fault may be ours.
             let counts = made.groups.len() >= COUNTING_MIN;
             shared.open(&address, connection, counts);
@@ -99,12 +137,26 @@ impl Plan {
         None
     }
 
-    /// Of what kind the next connection is: relay first, then blocks alone, and now and then one to see who is there.
-    fn next_kind(&mut self, made: &Made, limits: Limits, now_us: u64) -> Option<Connection> {
+    /// Of what kind the next connection is: relay first, then blocks alone, one more of each where that is wanted, and now and
+    /// then one to see who is there.
+    fn next_kind(
+        &mut self,
+        made: &Made,
+        limits: Limits,
+        extra: &Extra,
+        now_us: u64,
+    ) -> Option<Connection> {
         if made.full_relay < limits.full_relay {
             return Some(Connection::FullRelay);
         }
         if made.block_relay < limits.block_relay {
+            return Some(Connection::BlockRelayOnly);
+        }
+        if extra.wants_full_relay() {
+            return Some(Connection::FullRelay);
+        }
+        if now_us > self.next_block_relay_us && extra.wants_block_relay() {
+            self.next_block_relay_us = now_us + exponential_us(BLOCK_RELAY_US);
             return Some(Connection::BlockRelayOnly);
         }
         let is_due = now_us > self.next_feeler_us;
@@ -112,6 +164,30 @@ impl Plan {
             self.next_feeler_us = now_us + exponential_us(FEELER_US);
         }
         is_due.then_some(Connection::Feeler)
+    }
+
+    /// A network on which there is no connection though addresses are known; now and then, and only where all places are taken.
+    fn next_network(
+        &mut self,
+        shared: &Shared,
+        made: &Made,
+        limits: Limits,
+        now_us: u64,
+    ) -> Option<NetworkKind> {
+        let is_due = now_us > self.next_network_us
+            && made.full_relay == limits.full_relay
+            && limits.full_relay == FULL_RELAY_MAX;
+        if !is_due {
+            return None;
+        }
+        let (known, reachable) = (&shared.addresses.known, shared.addresses.reachable());
+        let lacking = reachable.iter().copied().filter(|network| {
+            !made.networks.contains(network) && known.count(Some(*network)).total() > 0
+        });
+        let lacking: Vec<NetworkKind> = lacking.collect();
+        let chosen = lacking.get(random(lacking.len().max(1) as u64) as usize).copied()?;
+        self.next_network_us = now_us + exponential_us(NETWORK_US);
+        Some(chosen)
     }
 }
 
@@ -125,15 +201,24 @@ impl Shared {
                 Connection::Manual => {}
                 Connection::Inbound | Connection::Feeler | Connection::AddrFetch => continue,
             }
-            made.groups.insert(Host::from(peer.address.ip()).group());
+            made.groups.insert(peer.address.host.group());
+            if peer.connection != Connection::BlockRelayOnly {
+                made.networks.insert(peer.network());
+            }
         }
         made
     }
 
     /// An address for a connection of a kind, where one is found among a hundred.
-    fn next_address(&self, connection: Connection, made: &Made) -> Option<PeerAddress> {
+    fn next_address(
+        &self,
+        connection: Connection,
+        only: Option<NetworkKind>,
+        made: &Made,
+    ) -> Option<PeerAddress> {
         let (known, is_feeler) = (&self.addresses.known, connection == Connection::Feeler);
-        let networks = self.addresses.reachable();
+        let networks = only.as_slice();
+        let networks = if only.is_some() { networks } else { self.addresses.reachable() };
         let now_s = i64::try_from(self.engine.clock().now_s()).unwrap_or(i64::MAX);
         for tries in 1..=TRIES_MAX {
             let collision = if is_feeler { known.select_collision() } else { None };
@@ -165,7 +250,7 @@ impl Shared {
     }
 
     fn is_connected_to(&self, endpoint: &Endpoint) -> bool {
-        self.peers.list().iter().any(|peer| Endpoint::from(peer.address) == *endpoint)
+        self.peers.list().iter().any(|peer| peer.address == *endpoint)
     }
 
     fn open(self: &Arc<Self>, address: &PeerAddress, connection: Connection, counts: bool) {
@@ -202,8 +287,8 @@ impl Shared {
             "DumpAnchors: Flush {count} outbound block-relay-only peer addresses to anchors.dat"
         );
         let anchor = |peer: &Arc<Peer>| {
-            let endpoint = Endpoint::from(peer.address);
-            PeerAddress { time: NO_TIME, services: peer.facts().services, endpoint }
+            let services = peer.facts().services;
+            PeerAddress { time: NO_TIME, services, endpoint: peer.address }
         };
         let anchors: Vec<_> = chosen.into_iter().map(anchor).collect();
         let path = self.anchors_path();
@@ -257,6 +342,11 @@ pub(super) fn anchors_file(anchors: &[PeerAddress], magic: [u8; 4]) -> Vec<u8> {
 const LOOK: Duration = Duration::from_millis(500);
 /// Core `net.cpp`, `FEELER_INTERVAL`.
 const FEELER_US: u64 = 120_000_000;
+/// `EXTRA_BLOCK_RELAY_ONLY_PEER_INTERVAL`, `EXTRA_NETWORK_PEER_INTERVAL`.
+const BLOCK_RELAY_US: u64 = 300_000_000;
+const NETWORK_US: u64 = 300_000_000;
+/// Core `net.h`, `MAX_OUTBOUND_FULL_RELAY_CONNECTIONS`.
+const FULL_RELAY_MAX: usize = 8;
 /// Core `net.cpp`, `MAX_BLOCK_RELAY_ONLY_ANCHORS`.
 const ANCHORS_MAX: usize = 2;
 const TRIES_MAX: usize = 100;
@@ -288,10 +378,10 @@ mod tests {
     #[test]
     fn relay_comes_first_and_then_blocks_alone() {
         let limits = Limits::new(125);
-        let mut plan = Plan { anchors: Vec::new(), next_feeler_us: 10 };
+        let mut plan = Plan { next_feeler_us: 10, ..Plan::new(Vec::new(), 0) };
         let mut kind = |full_relay, block_relay, now_us| {
-            let made = Made { full_relay, block_relay, groups: BTreeSet::new() };
-            plan.next_kind(&made, limits, now_us)
+            let made = Made { full_relay, block_relay, ..Made::default() };
+            plan.next_kind(&made, limits, &Extra::default(), now_us)
         };
         assert_eq!(kind(0, 0, 0), Some(Connection::FullRelay));
         assert_eq!(kind(7, 2, 99), Some(Connection::FullRelay));

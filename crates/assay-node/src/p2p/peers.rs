@@ -9,7 +9,7 @@ use std::time::Duration;
 use assay_electrum::address::customer;
 use assay_engine::Clock;
 use assay_wire::BlockHash;
-use assay_wire::p2p::{Command, Host, Message, NetworkKind};
+use assay_wire::p2p::{Command, Endpoint, Host, Message, NetworkKind};
 
 use super::addresses::AddressRelay;
 use super::messages::{COUNTED, OTHER};
@@ -85,7 +85,7 @@ impl Connection {
 /// A connection that has just been made.
 pub(super) struct Arrival {
     pub(super) stream: TcpStream,
-    pub(super) address: SocketAddr,
+    pub(super) address: Endpoint,
     /// As it was named, where it was.
     pub(super) name: Option<String>,
     pub(super) connection: Connection,
@@ -97,22 +97,34 @@ pub(super) struct Arrival {
 
 impl Arrival {
     /// A connection that the peer made.
-    pub(super) fn inbound(stream: TcpStream, address: SocketAddr, is_onion: bool) -> Self {
+    pub(super) fn inbound(stream: TcpStream, address: Endpoint, is_onion: bool) -> Self {
         let connection = Connection::Inbound;
         Self { stream, address, name: None, connection, is_onion, starts_encrypted: false }
     }
 }
 
+/// What was found out before a connection is taken in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Admission {
+    /// How many peers may connect to us.
+    pub(super) inbound_max: usize,
+    /// Whether somebody with this address misbehaved before.
+    pub(super) is_discouraged: bool,
+}
+
 /// One connection.
 pub(crate) struct Peer {
     pub(crate) id: u64,
-    pub(crate) address: SocketAddr,
+    /// Where it is; [`Host::NONE`] where only a proxy knows.
+    pub(crate) address: Endpoint,
     /// As it was named in a setting or a call, where it was.
     pub(crate) name: Option<String>,
     pub(crate) connection: Connection,
     pub(crate) permissions: Permissions,
     /// Whether it came through Tor.
     pub(crate) is_onion: bool,
+    /// Whether somebody with this address misbehaved before.
+    pub(super) is_discouraged: bool,
     pub(super) starts_encrypted: bool,
     pub(crate) bound: SocketAddr,
     /// When the connection was made, microseconds by the node's clock.
@@ -159,7 +171,6 @@ pub(crate) struct Traffic {
     /// Seconds since 1970.
     pub(crate) sent_at_s: AtomicU64,
     pub(crate) received_at_s: AtomicU64,
-    pub(crate) blocks_sent: AtomicU64,
     /// When the last transaction came that was admitted, seconds since 1970.
     pub(crate) tx_at_s: AtomicU64,
     /// When the last block came that was of use, seconds since 1970.
@@ -172,6 +183,8 @@ pub(crate) struct Facts {
     pub(crate) version: i32,
     pub(crate) services: u64,
     pub(crate) user_agent: String,
+    /// Our address as it sees us.
+    pub(crate) seen_as: Option<Endpoint>,
     pub(crate) start_height: i32,
     /// Seconds that its clock is ahead of ours.
     pub(crate) time_offset_s: i64,
@@ -217,14 +230,23 @@ impl Peers {
         }
     }
 
-    /// Takes a connection in. Those that others made are turned away where there are `max` of them already, or
-    /// `per_address_max` of the same IPv4 address or /64 of IPv6.
+    /// Peers that connected to us and are not being left, and those of them that share an IPv4 address or /64 of IPv6 with
+    /// `address`.
+    pub(super) fn count_inbound(&self, host: &Host) -> (usize, usize) {
+        let (list, host) = (self.list(), host.ip().map(customer));
+        let inbound = || list.iter().filter(|peer| peer.connection.is_inbound());
+        let same = inbound().filter(|peer| {
+            !peer.is_onion && host.is_some() && peer.address.host.ip().map(customer) == host
+        });
+        (inbound().count(), same.count())
+    }
+
+    /// Takes a connection in. Of those that others made there are so many at most, those that are just being left included.
     pub(super) fn enter(
         &self,
         arrival: Arrival,
         permissions: Permissions,
-        max: usize,
-        per_address_max: usize,
+        admission: Admission,
     ) -> Option<Arc<Peer>> {
         let Arrival { stream, address, name, connection, is_onion, starts_encrypted } = arrival;
         let bound = stream.local_addr().ok()?;
@@ -234,9 +256,8 @@ impl Peers {
         }
         if connection.is_inbound() {
             let inbound = || connected.peers.values().filter(|peer| peer.connection.is_inbound());
-            let host = customer(address.ip());
-            let same = inbound().filter(|peer| customer(peer.address.ip()) == host).count();
-            if inbound().count() >= max || same >= per_address_max {
+            let open = inbound().filter(|peer| !peer.outbox.is_closed()).count();
+            if open >= admission.inbound_max || inbound().count() >= 2 * admission.inbound_max {
                 return None;
             }
         }
@@ -249,6 +270,7 @@ impl Peers {
             connection,
             permissions,
             is_onion,
+            is_discouraged: admission.is_discouraged,
             starts_encrypted,
             bound,
             connected_us: self.clock.now_us(),
@@ -318,11 +340,12 @@ impl Peers {
 impl Peer {
     /// The network over which it is connected.
     pub(crate) fn network(&self) -> NetworkKind {
-        if self.is_onion {
-            NetworkKind::Onion
-        } else {
-            Host::from(self.address.ip()).network_class()
-        }
+        if self.is_onion { NetworkKind::Onion } else { self.address.host.network_class() }
+    }
+
+    /// As it was named, or its address.
+    pub(crate) fn shown_address(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.address.to_string())
     }
 
     pub(super) fn stream(&self) -> &TcpStream {
@@ -361,6 +384,11 @@ impl Peer {
 
     pub(super) fn with_facts<T>(&self, with: impl FnOnce(&mut Facts) -> T) -> T {
         with(&mut self.facts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether it is to hear of transactions, as far as it has said.
+    pub(super) fn relays_txs(&self) -> bool {
+        self.with_relay(|relay| relay.is_wanted)
     }
 
     /// Whether it has introduced itself.

@@ -1,6 +1,7 @@
-//! What some peers may do that others may not, by their address (Core `net_permissions.h`, `-whitelist`).
+//! What some peers may do that others may not, by their address or by the one they connect to (Core `net_permissions.cpp`,
+//! `-whitelist`, `-whitebind`).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use crate::http::Subnet;
@@ -19,8 +20,8 @@ impl Permissions {
     pub(crate) const NO_BAN: Self = Self(1 << 4 | 1 << 6);
     pub(crate) const MEMPOOL: Self = Self(1 << 5);
     pub(crate) const ADDR: Self = Self(1 << 7);
-    /// What a rule without names stands for.
-    const IMPLICIT: Self = Self(Self::RELAY.0 | Self::NO_BAN.0 | Self::MEMPOOL.0);
+    /// What a rule without names stands for; [`Permissions::resolved`] says what that is.
+    const IMPLICIT: Self = Self(1 << 31);
 
     /// Whether all of `other` are among these.
     pub(crate) fn has(self, other: Self) -> bool {
@@ -31,10 +32,32 @@ impl Permissions {
         self.0 |= other.0;
     }
 
+    /// With the names of what a rule without names stands for (Core `net.cpp`, `AddWhitelistPermissionFlags`).
+    fn resolved(mut self, implied: Implied) -> Self {
+        if self.has(Self::IMPLICIT) {
+            self.0 &= !Self::IMPLICIT.0;
+            self.add(Self(Self::NO_BAN.0 | Self::MEMPOOL.0));
+            if implied.force_relay {
+                self.add(Self::FORCE_RELAY);
+            }
+            if implied.relay {
+                self.add(Self::RELAY);
+            }
+        }
+        self
+    }
+
     /// Their names, as Core's `getpeerinfo` lists them.
     pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         NAMED.iter().filter(move |(_, bits)| self.has(*bits)).map(|(name, _)| *name)
     }
+}
+
+/// What rules without names give besides (Core's `-whitelistrelay`, `-whitelistforcerelay`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Implied {
+    pub(super) relay: bool,
+    pub(super) force_relay: bool,
 }
 
 /// Which side made the connection.
@@ -46,7 +69,7 @@ struct Sides {
 
 /// One rule: these addresses have these permissions.
 #[derive(Clone, Debug)]
-pub(crate) struct Rule {
+pub(super) struct Rule {
     permissions: Permissions,
     sides: Sides,
     subnet: Subnet,
@@ -57,33 +80,7 @@ impl FromStr for Rule {
 
     /// `[permissions@]address[/bits]`; permissions are names with commas between, `in` and `out` say of which connections.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (names, address) = match text.split_once('@') {
-            Some((names, address)) => (Some(names), address),
-            None => (None, text),
-        };
-        let mut permissions = Permissions::default();
-        let mut sides = Sides { inbound: names.is_none(), outbound: false };
-        match names {
-            None => permissions = Permissions::IMPLICIT,
-            Some(names) => {
-                for name in names.split(',').filter(|name| !name.is_empty()) {
-                    match name {
-                        "in" => sides.inbound = true,
-                        "out" => sides.outbound = true,
-                        "all" => NAMED.iter().for_each(|(_, bits)| permissions.add(*bits)),
-                        "bloom" => permissions.add(Permissions::BLOOM_FILTER),
-                        _ => {
-                            let named = NAMED.iter().find(|(known, _)| *known == name);
-                            let (_, bits) =
-                                named.ok_or_else(|| format!("Invalid P2P permission: '{name}'"))?;
-                            permissions.add(*bits);
-                        }
-                    }
-                }
-                // Without a word about it, those who connect to us are meant.
-                sides.inbound |= !sides.outbound;
-            }
-        }
+        let (permissions, sides, address) = split(text, true)?;
         let subnet = address
             .parse()
             .map_err(|_| format!("Invalid netmask specified in -whitelist: '{address}'"))?;
@@ -91,16 +88,79 @@ impl FromStr for Rule {
     }
 }
 
-/// What a peer of this address may do.
-pub(crate) fn permissions(rules: &[Rule], address: IpAddr, is_inbound: bool) -> Permissions {
+/// An address to listen on, and what those may do who connect to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WhiteBind {
+    pub(super) permissions: Permissions,
+    pub(super) address: SocketAddr,
+}
+
+impl FromStr for WhiteBind {
+    type Err = String;
+
+    /// `[permissions@]address:port`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (permissions, _, address) = split(text, false)?;
+        match address.parse::<SocketAddr>() {
+            Ok(address) if address.port() != 0 => Ok(Self { permissions, address }),
+            Err(_) if address.trim_matches(['[', ']']).parse::<IpAddr>().is_err() => {
+                Err(format!("Cannot resolve -whitebind address: '{address}'"))
+            }
+            _ => Err(format!("Need to specify a port with -whitebind: '{address}'")),
+        }
+    }
+}
+
+/// Splits `[permissions@]rest`.
+fn split(text: &str, may_be_outbound: bool) -> Result<(Permissions, Sides, &str), String> {
+    let mut sides = Sides { inbound: false, outbound: false };
+    let Some((names, rest)) = text.split_once('@') else {
+        return Ok((Permissions::IMPLICIT, Sides { inbound: true, ..sides }, text));
+    };
     let mut permissions = Permissions::default();
+    for name in names.split(',').filter(|name| !name.is_empty()) {
+        match name {
+            "in" => sides.inbound = true,
+            "out" if may_be_outbound => sides.outbound = true,
+            "out" => {
+                return Err(
+                    "whitebind may only be used for incoming connections (\"out\" was passed)"
+                        .to_owned(),
+                );
+            }
+            "all" => NAMED.iter().for_each(|(_, bits)| permissions.add(*bits)),
+            "bloom" => permissions.add(Permissions::BLOOM_FILTER),
+            _ => {
+                let named = NAMED.iter().find(|(known, _)| *known == name);
+                let (_, bits) = named.ok_or_else(|| format!("Invalid P2P permission: '{name}'"))?;
+                permissions.add(*bits);
+            }
+        }
+    }
+    if (sides.inbound || sides.outbound) && permissions == Permissions::default() {
+        return Err(format!("Only direction was set, no permissions: '{text}'"));
+    }
+    // Without a word about it, those who connect to us are meant.
+    sides.inbound |= !sides.outbound;
+    Ok((permissions, sides, rest))
+}
+
+/// What a peer may do: `given` by the address it connected to, and what the rules say of its own, where that is known.
+pub(super) fn permissions(
+    given: Permissions,
+    rules: &[Rule],
+    address: Option<IpAddr>,
+    is_inbound: bool,
+    implied: Implied,
+) -> Permissions {
+    let mut permissions = given;
     for rule in rules {
         let is_meant = if is_inbound { rule.sides.inbound } else { rule.sides.outbound };
-        if is_meant && rule.subnet.contains(address) {
+        if is_meant && address.is_some_and(|address| rule.subnet.contains(address)) {
             permissions.add(rule.permissions);
         }
     }
-    permissions
+    permissions.resolved(implied)
 }
 
 const NAMED: [(&str, Permissions); 7] = [
@@ -117,9 +177,12 @@ const NAMED: [(&str, Permissions); 7] = [
 mod tests {
     use super::*;
 
+    const IMPLIED: Implied = Implied { relay: true, force_relay: false };
+
     fn of(rule: &str, address: &str, is_inbound: bool) -> Vec<&'static str> {
         let rules = [rule.parse().unwrap()];
-        permissions(&rules, address.parse().unwrap(), is_inbound).names().collect()
+        let address = address.parse().ok();
+        permissions(Permissions::default(), &rules, address, is_inbound, IMPLIED).names().collect()
     }
 
     #[test]
@@ -133,5 +196,47 @@ mod tests {
         assert!(of("@1.2.3.4", "1.2.3.4", true).is_empty());
         assert!("oink@1.2.3.4".parse::<Rule>().is_err());
         assert!("noban@1.2.3.4:32".parse::<Rule>().is_err());
+        assert_eq!(
+            "in,out@1.2.3.4".parse::<Rule>().unwrap_err(),
+            "Only direction was set, no permissions: 'in,out@1.2.3.4'"
+        );
+    }
+
+    #[test]
+    fn a_rule_without_names_stands_for_what_the_settings_say() {
+        let named = |relay, force_relay| {
+            let rules = ["127.0.0.1".parse().unwrap(), "noban@127.0.0.1".parse().unwrap()];
+            let implied = Implied { relay, force_relay };
+            let address = "127.0.0.1".parse().ok();
+            let all = permissions(Permissions::default(), &rules, address, true, implied);
+            all.names().collect::<Vec<_>>()
+        };
+        assert_eq!(named(false, false), ["noban", "mempool", "download"]);
+        assert_eq!(named(true, false), ["noban", "relay", "mempool", "download"]);
+        assert_eq!(named(false, true), ["noban", "forcerelay", "relay", "mempool", "download"]);
+    }
+
+    #[test]
+    fn an_address_to_listen_on_gives_permissions() {
+        let bind = |text: &str| text.parse::<WhiteBind>();
+        let parsed = bind("forcerelay,bloom@[::1]:7").unwrap();
+        let rules = ["noban@127.0.0.1".parse().unwrap()];
+        let of = |address: Option<&str>| {
+            let address = address.map(|text| text.parse().unwrap());
+            permissions(parsed.permissions, &rules, address, true, IMPLIED).names().count()
+        };
+        assert_eq!(of(Some("127.0.0.1")), 5);
+        assert_eq!(of(Some("127.0.0.2")), 3);
+        assert_eq!(of(None), 3, "a peer behind Tor has no address");
+        for (text, expected) in [
+            ("noban@127.0.0.1/10", "Cannot resolve -whitebind address: '127.0.0.1/10'"),
+            ("noban@127.0.0.1", "Need to specify a port with -whitebind: '127.0.0.1'"),
+            ("[::1]:0", "Need to specify a port with -whitebind: '[::1]:0'"),
+            ("out,noban@1.2.3.4:5", "whitebind may only be used"),
+            ("oink@1.2.3.4:5", "Invalid P2P permission: 'oink'"),
+        ] {
+            let fault = bind(text).unwrap_err();
+            assert!(fault.starts_with(expected), "{fault}");
+        }
     }
 }

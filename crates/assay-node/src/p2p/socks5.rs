@@ -3,66 +3,104 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use assay_wire::p2p::Endpoint;
-
+use super::intake::is_timeout;
 use super::txs::random;
 
-/// Connects to `to` through the proxy at `proxy`; with `isolates` under a user name of its own, for which Tor takes another way
-/// through its network.
+/// How to a host is connected through a proxy.
+#[derive(Clone, Copy)]
+pub(super) struct Way<'a> {
+    pub(super) proxy: SocketAddr,
+    /// Whether under a user name of its own, for which Tor takes another way through its network.
+    pub(super) isolates: bool,
+    /// How long the proxy may take to accept a connection.
+    pub(super) patience: Duration,
+    /// Whether the node stops, which ends the attempt.
+    pub(super) is_stopping: &'a dyn Fn() -> bool,
+}
+
+/// Connects to a host and port through a proxy.
 ///
 /// # Errors
-/// The proxy is not there, does not speak SOCKS5, or does not connect.
-pub(super) fn connect(
-    proxy: SocketAddr,
-    to: &Endpoint,
-    isolates: bool,
-    patience: Duration,
-) -> io::Result<TcpStream> {
-    let mut stream = TcpStream::connect_timeout(&proxy, patience)?;
-    stream.set_read_timeout(Some(ANSWER))?;
+/// The proxy is not there, does not speak SOCKS5, does not connect, or the node stops.
+pub(super) fn connect(way: &Way<'_>, host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&way.proxy, way.patience)?;
+    stream.set_read_timeout(Some(LOOK))?;
     stream.set_write_timeout(Some(ANSWER))?;
-    agree(&mut stream, isolates)?;
-    let host = to.host.to_string();
+    let mut talk = Talk { stream, is_stopping: way.is_stopping };
+    agree(&mut talk, way.isolates)?;
     let length = u8::try_from(host.len()).map_err(|_| failed("the host's name is too long"))?;
     let mut request = vec![VERSION, CONNECT, 0, NAME, length];
     request.extend_from_slice(host.as_bytes());
-    request.extend_from_slice(&to.port.to_be_bytes());
-    stream.write_all(&request)?;
-    let [version, reply, _, kind] = read(&mut stream)?;
+    request.extend_from_slice(&port.to_be_bytes());
+    talk.stream.write_all(&request)?;
+    let [version, reply, _, kind] = talk.read()?;
     if version != VERSION {
         return Err(failed("proxy failed to accept request"));
     }
     if reply != 0 {
-        return Err(io::Error::other(format!("Socks5() connect to {to} failed: {}", why(reply))));
+        let why = why(reply);
+        return Err(io::Error::other(format!("Socks5() connect to {host}:{port} failed: {why}")));
     }
     // The address that the proxy uses does not matter.
     let length = match kind {
         V4 => 4,
         V6 => 16,
-        NAME => usize::from(read::<1>(&mut stream)?[0]),
+        NAME => usize::from(talk.read::<1>()?[0]),
         _ => return Err(failed("malformed proxy response")),
     };
     let mut address = [0; u8::MAX as usize + 2];
-    stream.read_exact(&mut address[..length + 2])?;
+    talk.fill(&mut address[..length + 2])?;
+    let stream = talk.stream;
     stream.set_read_timeout(None)?;
     stream.set_write_timeout(None)?;
     Ok(stream)
 }
 
+/// A conversation with a proxy, which ends when the node stops.
+struct Talk<'a> {
+    stream: TcpStream,
+    is_stopping: &'a dyn Fn() -> bool,
+}
+
+impl Talk<'_> {
+    fn read<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Waits for bytes of an answer.
+    fn fill(&mut self, mut out: &mut [u8]) -> io::Result<()> {
+        let deadline = Instant::now() + ANSWER;
+        while !out.is_empty() {
+            match self.stream.read(out) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => out = &mut out[count..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if !is_timeout(&error) => return Err(error),
+                Err(_) if (self.is_stopping)() => return Err(failed("the node stops")),
+                Err(error) if Instant::now() >= deadline => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Agrees with the proxy on who we are.
-fn agree(stream: &mut TcpStream, isolates: bool) -> io::Result<()> {
+fn agree(talk: &mut Talk<'_>, isolates: bool) -> io::Result<()> {
     let methods: &[u8] = if isolates { &[VERSION, 2, NONE, PASSWORD] } else { &[VERSION, 1, NONE] };
-    stream.write_all(methods)?;
-    match read(stream)? {
+    talk.stream.write_all(methods)?;
+    match talk.read()? {
         [VERSION, NONE] => Ok(()),
         [VERSION, PASSWORD] if isolates => {
             let name = format!("{:016x}", random(u64::MAX));
             let length = name.len() as u8;
             let name = [&[length], name.as_bytes()].concat();
-            stream.write_all(&[&[1], name.as_slice(), name.as_slice()].concat())?;
-            match read(stream)? {
+            talk.stream.write_all(&[&[1], name.as_slice(), name.as_slice()].concat())?;
+            match talk.read()? {
                 [1, 0] => Ok(()),
                 _ => Err(failed("proxy authentication unsuccessful")),
             }
@@ -70,12 +108,6 @@ fn agree(stream: &mut TcpStream, isolates: bool) -> io::Result<()> {
         [VERSION, _] => Err(failed("proxy requested wrong authentication method")),
         _ => Err(failed("proxy failed to initialize")),
     }
-}
-
-fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    stream.read_exact(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn failed(text: &'static str) -> io::Error {
@@ -116,15 +148,19 @@ const NAME: u8 = 3;
 const V6: u8 = 4;
 /// Core `netbase.cpp`, `g_socks5_recv_timeout`.
 const ANSWER: Duration = Duration::from_secs(20);
+/// How often it is looked whether the node stops.
+const LOOK: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    use assay_wire::p2p::Host;
-
     use super::*;
+
+    fn way(proxy: SocketAddr, isolates: bool, is_stopping: &dyn Fn() -> bool) -> Way<'_> {
+        Way { proxy, isolates, patience: Duration::from_secs(5), is_stopping }
+    }
 
     /// What a proxy with these answers gets, and what becomes of the connection.
     fn exchange(
@@ -144,8 +180,7 @@ mod tests {
             }
             heard
         });
-        let to = Endpoint { host: Host::V4([1, 2, 3, 4]), port: 8333 };
-        let made = connect(proxy, &to, isolates, Duration::from_secs(5));
+        let made = connect(&way(proxy, isolates, &|| false), "1.2.3.4", 8333);
         (serving.join().unwrap(), made)
     }
 
@@ -179,12 +214,23 @@ mod tests {
             (&[(3, &[5, 2])], "wrong authentication"),
             (&[(3, &[5, 0]), (14, &[5, 4, 0, 1])], "host unreachable"),
             (&[(3, &[5, 0]), (14, &[5, 0, 0, 9])], "malformed"),
-            (&[(3, &[5, 0]), (14, &[5, 0, 0])], "fill whole buffer"),
+            (&[(3, &[5, 0]), (14, &[5, 0, 0])], "unexpected end of file"),
         ];
         for (answers, expected) in table {
             let (_, made) = exchange(false, answers);
             let fault = made.unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         }
+    }
+
+    #[test]
+    fn a_silent_proxy_does_not_hold_up_the_stop() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = listener.local_addr().unwrap();
+        let start = Instant::now();
+        let stops = || start.elapsed() > LOOK;
+        let fault = connect(&way(proxy, true, &stops), "1.2.3.4", 8333).unwrap_err();
+        assert_eq!(fault.to_string(), "the node stops");
+        assert!(start.elapsed() < ANSWER / 2, "{:?}", start.elapsed());
     }
 }

@@ -129,7 +129,12 @@ fn ban(
     if !network.bans().ban(range, time_s, is_until) {
         return Err(RpcError::new(Code::NodeAlreadyAdded, "Error: IP/Subnet already banned"));
     }
-    for peer in network.peers().list().iter().filter(|peer| range.contains(peer.address.ip())) {
+    for peer in network
+        .peers()
+        .list()
+        .iter()
+        .filter(|peer| peer.address.host.ip().is_some_and(|ip| range.contains(ip)))
+    {
         peer.close();
     }
     Ok(())

@@ -38,6 +38,7 @@ pub(super) const GETPEERINFO: Method = Method {
     \"id\" : n,                   (numeric) Number of the connection
     \"addr\" : \"str\",             (string) Address of the peer
     \"addrbind\" : \"str\",         (string) Our address
+    \"addrlocal\" : \"str\",        (string, optional) Our address as the peer sees us
     \"network\" : \"str\",          (string) Network of the peer (ipv4, ipv6, onion, i2p, cjdns, not_publicly_routable)
     \"services\" : \"hex\",         (string) Services that the peer offers
     \"servicesnames\" : [ \"str\" ],(json array) The same by name, as far as known
@@ -60,7 +61,6 @@ pub(super) const GETPEERINFO: Method = Method {
     \"inbound\" : true|false,     (boolean) Whether it connected to us
     \"bip152_hb_to\" : false,     (boolean) Whether we chose it for compact blocks of high bandwidth
     \"bip152_hb_from\" : false,   (boolean) Whether it chose us for them
-    \"startingheight\" : n,       (numeric) Height of its chain when it came
     \"presynced_headers\" : n,    (numeric) Height of headers whose work is still being added up; -1 for none
     \"synced_headers\" : n,       (numeric) Height of the best header that it is known to have; -1 for none
     \"synced_blocks\" : n,        (numeric) Height up to which we have its blocks; -1 for none
@@ -69,7 +69,6 @@ pub(super) const GETPEERINFO: Method = Method {
     \"minfeefilter\" : n,         (numeric) Least fee rate of transactions that it wants to hear of
     \"bytessent_per_msg\" : { \"msg\" : n, ... },  (json object) Bytes sent by kind of message
     \"bytesrecv_per_msg\" : { \"msg\" : n, ... },  (json object) Bytes received by kind of message
-    \"blocks_sent\" : n,          (numeric) Blocks that it was given
     \"addr_relay_enabled\" : true|false,  (boolean) Whether addresses go over this connection
     \"addr_processed\" : n,       (numeric) Addresses of this peer that were looked at
     \"addr_rate_limited\" : n,    (numeric) Addresses of this peer that were too many
@@ -104,7 +103,13 @@ pub(super) const GETNETWORKINFO: Method = Method {
   \"networks\" : [ {...}, ... ],   (json array) Per network (ipv4, ipv6, onion, i2p, cjdns): name, limited, reachable, proxy, proxy_randomize_credentials
   \"relayfee\" : n,                (numeric) Least fee rate of the mempool, per 1,000 virtual bytes
   \"incrementalfee\" : n,          (numeric) The same
-  \"localaddresses\" : [],         (json array) Nothing
+  \"localaddresses\" : [          (json array) Our own addresses
+    {                            (json object)
+      \"address\" : \"str\",         (string) The host
+      \"port\" : n,                (numeric) The port
+      \"score\" : n                (numeric) How much it is believed
+    }
+  ],
   \"warnings\" : []                (json array) Nothing
 }",
     example: "",
@@ -133,14 +138,17 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
     let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let mut object = json.object();
     object.key("id").int(peer.id);
-    object.key("addr").text(peer.address);
+    object.key("addr").string(&peer.shown_address());
     object.key("addrbind").text(peer.bound);
+    if let Some(own) = facts.seen_as.filter(|own| own.host.is_valid()) {
+        object.key("addrlocal").text(own);
+    }
     object.key("network").string(peer.network().name());
     services(object.key("services"), facts.services);
     service_names(object.key("servicesnames"), facts.services);
     let relay = peer.with_relay(|relay| (relay.is_wanted, relay.sequence(), relay.waiting()));
     object.key("relaytxes").bool(relay.0);
-    object.key("last_inv_sequence").int(relay.1);
+    object.key("last_inv_sequence").int(if relay.0 { relay.1 } else { 0 });
     object.key("inv_to_send").count(relay.2);
     object.key("lastsend").int(number(&traffic.sent_at_s));
     object.key("lastrecv").int(number(&traffic.received_at_s));
@@ -165,7 +173,6 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
     let sync = network.sync_facts(peer.id);
     object.key("bip152_hb_to").bool(sync.is_high_bandwidth);
     object.key("bip152_hb_from").bool(peer.wants_compact.load(Ordering::Relaxed));
-    object.key("startingheight").int(facts.start_height);
     let height = |height: Option<u32>| height.map_or(-1, i64::from);
     object.key("presynced_headers").int(height(sync.presynced_headers));
     object.key("synced_headers").int(height(sync.synced_headers));
@@ -194,7 +201,6 @@ fn one_peer(json: Json<'_>, peer: &Arc<Peer>, network: &Network, node: &Node<'_>
         }
         messages.end();
     }
-    object.key("blocks_sent").int(number(&traffic.blocks_sent));
     object.key("connection_type").string(peer.connection.name());
     let (transport, session) = peer.transport();
     object.key("transport_protocol_type").string(transport);
@@ -258,7 +264,16 @@ fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     networks.end();
     object.key("relayfee").amount(fee_rate);
     object.key("incrementalfee").amount(fee_rate);
-    object.key("localaddresses").array().end();
+    let mut addresses = object.key("localaddresses").array();
+    let own = node.rpc.network.get().map(Network::own_addresses).unwrap_or_default();
+    for (endpoint, score) in own {
+        let mut address = addresses.item().object();
+        address.key("address").text(endpoint.host);
+        address.key("port").int(endpoint.port);
+        address.key("score").int(score);
+        address.end();
+    }
+    addresses.end();
     object.key("warnings").array().end();
     object.end();
     Ok(())

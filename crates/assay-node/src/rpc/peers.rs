@@ -1,5 +1,7 @@
 //! Connections that the owner of the node makes and ends.
 
+use assay_wire::p2p::Command;
+
 use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Node, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
@@ -162,6 +164,44 @@ pub(super) const ADDCONNECTION: Method = Method {
             object.key("address").string(&address);
             object.key("connection_type").string(&kind);
             object.end();
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const SENDMSGTOPEER: Method = Method {
+    name: "sendmsgtopeer",
+    category: "hidden",
+    about: "Sends a message to a peer, for tests.",
+    args: &[
+        required("peer_id", Kind::Number, "Number of the connection"),
+        required("msg_type", Kind::Text, "What the message is called, twelve characters at most"),
+        required("msg", Kind::Text, "What follows the message's header, hexadecimal"),
+    ],
+    result: "{}    (json object) Nothing",
+    example: "0, \"addr\", \"ffffff\"",
+    prepare: |_, args| {
+        let id = args.integer::<i64>(0)?;
+        let name = args.string(1)?;
+        let mut padded = [0; 12];
+        let Some(place) = padded.get_mut(..name.len()) else {
+            return Err(bad("Error: msg_type too long, max length is 12"));
+        };
+        place.copy_from_slice(name.as_bytes());
+        let command =
+            Command::parse(&padded).ok_or_else(|| bad("Error: msg_type is not printable"))?;
+        let text = args.string(2)?;
+        let mut payload = vec![0; text.len() / 2];
+        faster_hex::hex_decode(text.as_bytes(), &mut payload)
+            .map_err(|_| bad("Error parsing input for msg"))?;
+        Ok(Job::call(args, move |node, out| {
+            let id = u64::try_from(id).ok();
+            let network = network(node)?;
+            if !id.is_some_and(|id| network.send_message(id, command, &payload)) {
+                let text = "Error: Could not send message to peer";
+                return Err(RpcError::new(Code::Misc, text));
+            }
+            Json::new(out).object().end();
             Ok(())
         }))
     },

@@ -256,6 +256,7 @@ const METHODS: &[&Method] = &[
     &bans::LISTBANNED,
     &bans::SETBAN,
     &peers::ADDCONNECTION,
+    &peers::SENDMSGTOPEER,
     &peers::ADDNODE,
     &peers::DISCONNECTNODE,
     &peers::GETADDEDNODEINFO,

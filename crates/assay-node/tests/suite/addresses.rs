@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use assay_node::{Node, P2pConfig};
+use assay_node::{Node, P2pConfig, Proxies};
 use assay_wire::p2p::{
     Command, Endpoint, Host, Message, NetAddress, PeerAddress, TimedAddress, Version,
 };
@@ -210,7 +210,7 @@ fn known_addresses_are_connected_to_through_the_proxy() {
     let (proxy, hosts) = proxy_that_refuses();
     let mut f = serving(1, |config| {
         config.opens = true;
-        config.proxy = Some(proxy);
+        config.proxies = Proxies::all(Some(proxy));
     });
     let known: Vec<String> = (1..=5).map(|number| format!("{}.1.1.1", 30 + number)).collect();
     for host in &known {
@@ -226,8 +226,11 @@ fn known_addresses_are_connected_to_through_the_proxy() {
     assert_eq!(networks[0]["proxy"], proxy.to_string());
     assert_eq!(networks[0]["proxy_randomize_credentials"], true);
     assert_eq!(f.call("getpeerinfo", &json!([])), json!([]));
-    // Names would have to be looked up outside the proxy.
+    // The proxy gets names as they are: nobody else may hear of them.
     f.call("addnode", &json!(["localhost:1", "onetry"]));
+    while hosts.recv_timeout(Duration::from_mins(1)).expect("the name is passed on") != "localhost"
+    {
+    }
 }
 
 #[test]
@@ -264,4 +267,21 @@ fn anchors_are_connected_to_again() {
     node.stop_handle().stop();
     node.wait().unwrap();
     assert_eq!(std::fs::read(&file).unwrap(), right);
+}
+
+#[test]
+fn our_own_address_is_announced() {
+    let mut f = serving(1, |config| {
+        config.external_addresses = vec!["42.42.42.42".to_owned()];
+    });
+    f.set_clock_to_tip();
+    let mut client = Client::ready(&f, 70016);
+    client.send(&Message::GetAddr);
+    // One entry: time, services, address, port.
+    let payload = client.expect_past("addr");
+    let port = f.p2p_address().port();
+    assert_eq!((payload.len(), payload[0]), (31, 1));
+    assert_eq!(payload[25..], [&[42, 42, 42, 42][..], &port.to_be_bytes()].concat());
+    let own = f.call("getnetworkinfo", &json!([]))["localaddresses"].clone();
+    assert_eq!(own, json!([{ "address": "42.42.42.42", "port": port, "score": 4 }]));
 }

@@ -12,6 +12,7 @@ mod metrics;
 mod mining;
 mod node;
 mod p2p;
+mod places;
 mod process;
 mod prune;
 mod reindex;

@@ -106,8 +106,10 @@ impl<'a> CompactBlock<'a> {
         let short_ids: Items<'a, ShortId> = Items::parse(&mut reader, txs_max)?;
         let at = reader.position();
         let count = reader.count(1 + TX_BYTES_MIN)?;
-        if short_ids.len() + count > txs_max {
-            return Err(ParseError { offset: at, kind: ParseErrorKind::TooMany });
+        let count_all = short_ids.len() + count;
+        if count_all > txs_max {
+            let kind = ParseErrorKind::TooMany { count: count_all };
+            return Err(ParseError { offset: at, kind });
         }
         let mut prefilled = Vec::with_capacity(count);
         let mut next = 0;
@@ -199,7 +201,8 @@ fn differential(reader: &mut Reader<'_>, next: &mut u64, max: u64) -> Result<u32
     let offset = reader.position();
     let index = *next + reader.compact_size()?;
     *next = index + 1;
-    let too_many = ParseError { offset, kind: ParseErrorKind::TooMany };
+    let count = usize::try_from(index).unwrap_or(usize::MAX);
+    let too_many = ParseError { offset, kind: ParseErrorKind::TooMany { count } };
     u32::try_from(index).ok().filter(|index| u64::from(*index) <= max).ok_or(too_many)
 }
 

@@ -70,7 +70,7 @@ impl<'a, T: Item> Items<'a, T> {
         let start = reader.position();
         let count = reader.count(T::SIZE)?;
         if count > max {
-            return Err(ParseError { offset: start, kind: ParseErrorKind::TooMany });
+            return Err(ParseError { offset: start, kind: ParseErrorKind::TooMany { count } });
         }
         let first = reader.position();
         let bytes = reader.bytes(count * T::SIZE)?;

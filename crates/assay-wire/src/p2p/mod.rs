@@ -293,7 +293,7 @@ impl<'a> Version<'a> {
         let at = reader.position();
         let length = reader.compact_size()? as usize;
         if length > USER_AGENT_BYTES_MAX {
-            return Err(ParseError { offset: at, kind: ParseErrorKind::TooMany });
+            return Err(ParseError { offset: at, kind: ParseErrorKind::TooMany { count: length } });
         }
         let user_agent = reader.bytes(length)?;
         let start_height = i32::from_le_bytes(*reader.take()?);

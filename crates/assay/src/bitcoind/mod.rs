@@ -17,6 +17,7 @@ mod node;
 mod notes;
 mod numbers;
 mod options;
+mod p2p;
 mod settings;
 mod stored;
 

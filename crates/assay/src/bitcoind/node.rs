@@ -8,17 +8,15 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use assay_engine::Pruning;
 use assay_node::http::Whitelist;
-use assay_node::{
-    HIGH_WATER_MARK_DEFAULT, LogConfig, NetworkKind, NodeConfig, Notify, P2pConfig, Publication,
-    Topic,
-};
+use assay_node::{HIGH_WATER_MARK_DEFAULT, LogConfig, NodeConfig, Notify, Publication, Topic};
 
 use super::config::Loaded;
 use super::logging;
 use super::mining;
 use super::notes::Notes;
-use super::numbers::{AddressError, address, amount, bytes, port, subnet};
+use super::numbers::{AddressError, address, amount, port, subnet};
 use super::options::{self, Fate};
+use super::p2p;
 use super::settings::{MAIN, Settings};
 
 /// The configuration of a node.
@@ -43,7 +41,7 @@ pub(crate) fn config(loaded: &mut Loaded, notes: &mut Notes) -> anyhow::Result<N
     let is_on_demand = config.params.pow.no_retargeting;
     config.mining = Some(mining::config(settings, defaults, is_on_demand)?);
     rpc(settings, &mut config, notes)?;
-    config.p2p = Some(p2p(settings, &config, notes)?);
+    config.p2p = Some(p2p::config(settings, &config, notes)?);
     config.zmq = zmq(settings);
     config.metrics = metrics(settings)?;
     if let Some(path) = path(settings, "pid") {
@@ -128,6 +126,11 @@ fn imply(settings: &mut Settings, notes: &mut Notes) -> anyhow::Result<()> {
         set(settings, cause, "dnsseed", false);
         set(settings, cause, "listen", false);
     }
+    if settings.text("proxy").is_some_and(|proxy| !proxy.is_empty() && proxy != "0") {
+        for name in ["listen", "natpmp", "discover"] {
+            set(settings, "-proxy set", name, false);
+        }
+    }
     if settings.flag("listen") == Some(false) {
         for name in ["natpmp", "discover", "listenonion", "i2pacceptincoming"] {
             set(settings, "-listen=0", name, false);
@@ -138,6 +141,21 @@ fn imply(settings: &mut Settings, notes: &mut Notes) -> anyhow::Result<()> {
         if settings.flag("listenonion") == Some(true) {
             bail!("Cannot set -listen=0 together with -listenonion=1");
         }
+    }
+    if !settings.list("externalip").is_empty() {
+        set(settings, "-externalip set", "discover", false);
+    }
+    if settings.flag("blocksonly") == Some(true) {
+        set(settings, "-blocksonly=1", "whitelistrelay", false);
+    }
+    if settings.flag("whitelistforcerelay") == Some(true) {
+        set(settings, "-whitelistforcerelay=1", "whitelistrelay", true);
+    }
+    let only = settings.list("onlynet");
+    let has_internet =
+        only.iter().any(|name| ["ipv4", "ipv6"].contains(&name.to_ascii_lowercase().as_str()));
+    if !only.is_empty() && !has_internet {
+        set(settings, "-onlynet excludes IPv4 and IPv6", "dnsseed", false);
     }
     if settings.flag("forcednsseed") == Some(true) && settings.flag("dnsseed") == Some(false) {
         bail!("Cannot set -forcednsseed to true when setting -dnsseed to false.");
@@ -387,142 +405,13 @@ fn rpc_addresses(
     Ok(addresses)
 }
 
-fn p2p(settings: &Settings, config: &NodeConfig, notes: &mut Notes) -> anyhow::Result<P2pConfig> {
-    let default = port_option(settings, "port")?.unwrap_or(config.params.p2p_port);
-    let mut binds = Vec::new();
-    let mut onion_binds = Vec::new();
-    for text in settings.list("bind") {
-        match text.strip_suffix("=onion") {
-            Some(text) => onion_binds.push(bind_address("bind", text, default)?),
-            None => binds.push(bind_address("bind", &text, default)?),
-        }
-    }
-    let bind = binds.first().copied();
-    let listens = settings.flag("listen") != Some(false);
-    if listens && bind.is_none() {
-        notes.info("Listening for peers on this machine alone: -bind lets others in.".to_owned());
-    }
-    let bind = bind.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, default)));
-    let mut p2p = P2pConfig::new(bind);
-    p2p.expose = true;
-    p2p.listens = listens;
-    p2p.more_binds = binds.split_off(binds.len().min(1));
-    p2p.onion_binds = onion_binds;
-    if settings.flag("cjdnsreachable") == Some(true) {
-        p2p.networks.push(NetworkKind::Cjdns);
-    }
-    p2p.proxy = proxy(settings)?;
-    p2p.isolates_streams = settings.flag("proxyrandomize") != Some(false);
-    only_networks(settings, &mut p2p)?;
-    p2p.fixed_places = settings.list("test").iter().any(|option| option == "addrman");
-    let checks = settings.int("checkaddrman").unwrap_or(0);
-    p2p.check_addresses = not_negative(checks).min(CHECK_RATIO_MAX) as u32;
-    let peers_max = settings.int("maxconnections");
-    if peers_max.is_some_and(|count| count < 0) {
-        bail!("-maxconnections must be greater or equal than zero");
-    }
-    if let Some(count) = peers_max {
-        p2p.peers_max = not_negative(count).min(PEERS_MAX) as usize;
-    }
-    if config.params.name == "regtest" {
-        // All peers of a test are on one machine.
-        p2p.peers_per_address_max = Some(p2p.peers_max);
-    }
-    p2p.connect = connect(settings);
-    p2p.opens = p2p.connect.is_none();
-    p2p.add_nodes = settings.list("addnode");
-    p2p.whitelist = settings.list("whitelist");
-    p2p.encrypted = settings.flag("v2transport") != Some(false);
-    p2p.is_active = settings.flag("networkactive") != Some(false);
-    p2p.shows_mempool = settings.flag("peerbloomfilters") == Some(true);
-    if let Some(text) = settings.text("maxuploadtarget") {
-        p2p.upload_target_bytes = bytes(&text, 'M')
-            .ok_or_else(|| anyhow!("Unable to parse -maxuploadtarget: '{text}'"))?;
-    }
-    p2p.blocks_only = settings.flag("blocksonly") == Some(true);
-    p2p.ban_s = settings.int("bantime").map_or(p2p.ban_s, not_negative);
-    p2p.log_addresses = settings.flag("logips") == Some(true);
-    if let Some(seconds) = settings.int("peertimeout") {
-        if seconds <= 0 {
-            bail!("peertimeout must be a positive integer.");
-        }
-        p2p.peer_timeout = seconds_of(seconds);
-    }
-    p2p.user_agent_comments = comments(settings)?;
-    let length = p2p.user_agent(&config.params).len();
-    if length > USER_AGENT_BYTES_MAX {
-        bail!(
-            "Total length of network version string ({length}) exceeds maximum length ({USER_AGENT_BYTES_MAX}). Reduce the \
-             number or size of uacomments."
-        );
-    }
-    Ok(p2p)
-}
-
-/// The proxy of all connections to other networks.
-fn proxy(settings: &Settings) -> anyhow::Result<Option<SocketAddr>> {
-    let given = settings.list("proxy");
-    let Some(text) = given.last().filter(|text| !text.is_empty() && *text != "0") else {
-        return Ok(None);
-    };
-    if text.contains('=') || text.starts_with("unix:") {
-        bail!("-proxy={text}: a proxy is an address here, and the same one for all networks");
-    }
-    let parsed = address(text, PROXY_PORT);
-    parsed.map(Some).map_err(|_| anyhow!("Invalid -proxy address or hostname: '{text}'"))
-}
-
-/// Leaves the networks that -onlynet names.
-fn only_networks(settings: &Settings, p2p: &mut P2pConfig) -> anyhow::Result<()> {
-    let names = settings.list("onlynet");
-    let mut only = Vec::new();
-    for name in &names {
-        let unknown = |_| anyhow!("Unknown network specified in -onlynet: '{name}'");
-        let network: NetworkKind = name.parse().map_err(unknown)?;
-        match network {
-            NetworkKind::Cjdns if !p2p.networks.contains(&network) => bail!(
-                "Outbound connections restricted to CJDNS (-onlynet=cjdns) but -cjdnsreachable is not provided"
-            ),
-            NetworkKind::Onion | NetworkKind::I2p => {
-                bail!("-onlynet={name}: hosts of that network cannot be connected to yet")
-            }
-            _ => only.push(network),
-        }
-    }
-    if !names.is_empty() {
-        p2p.networks = only;
-    }
-    Ok(())
-}
-
-/// The only peers, where some are named; `-connect=0` names none.
-fn connect(settings: &Settings) -> Option<Vec<String>> {
-    let peers = settings.list("connect");
-    match peers.as_slice() {
-        [] if settings.is_negated("connect") => Some(Vec::new()),
-        [] => None,
-        [none] if none == "0" => Some(Vec::new()),
-        _ => Some(peers),
-    }
-}
-
-/// Comments of the user agent: they must not contain what divides it (BIP14).
-fn comments(settings: &Settings) -> anyhow::Result<Vec<String>> {
-    let comments = settings.list("uacomment");
-    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b" .,;-_?@".contains(&byte);
-    match comments.iter().find(|comment| !comment.bytes().all(is_safe)) {
-        Some(comment) => bail!("User Agent comment ({comment}) contains unsafe characters."),
-        None => Ok(comments),
-    }
-}
-
-fn port_option(settings: &Settings, name: &str) -> anyhow::Result<Option<u16>> {
+pub(crate) fn port_option(settings: &Settings, name: &str) -> anyhow::Result<Option<u16>> {
     let Some(text) = settings.text(name) else { return Ok(None) };
     let number = port(&text);
     number.map(Some).ok_or_else(|| anyhow!("Invalid port specified in -{name}: '{text}'"))
 }
 
-fn bind_address(name: &str, text: &str, default: u16) -> anyhow::Result<SocketAddr> {
+pub(crate) fn bind_address(name: &str, text: &str, default: u16) -> anyhow::Result<SocketAddr> {
     address(text, default).map_err(|error| match error {
         AddressError::Port => anyhow!("Invalid port specified in -{name}: '{text}'"),
         AddressError::Host => anyhow!("Cannot resolve -{name} address: '{text}'"),
@@ -540,7 +429,7 @@ pub(crate) fn not_negative(number: i64) -> u64 {
 }
 
 /// At least one second, and not so many that no clock reaches them.
-fn seconds_of(seconds: i64) -> Duration {
+pub(crate) fn seconds_of(seconds: i64) -> Duration {
     Duration::from_secs(not_negative(seconds).clamp(1, u32::MAX.into()))
 }
 
@@ -560,10 +449,3 @@ const PRUNE_MIB_MIN: u64 = 550;
 /// Core's `MAX_BODY_SIZE` (`httpserver.h`).
 const BODY_BYTES_MAX: usize = 32 << 20;
 const THREADS_MAX: usize = 1024;
-const PEERS_MAX: u64 = 1 << 16;
-/// Core's default for -proxy, which is Tor's.
-const PROXY_PORT: u16 = 9050;
-/// Core `addrdb.cpp`.
-const CHECK_RATIO_MAX: u64 = 1_000_000;
-/// Core's `net.h`, `MAX_SUBVERSION_LENGTH`.
-const USER_AGENT_BYTES_MAX: usize = 256;

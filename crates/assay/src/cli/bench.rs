@@ -37,6 +37,7 @@ pub(crate) enum BenchCommand {
     Blocks(BenchBlocksArguments),
     Sync(BenchSyncArguments),
     Peers(BenchPeersArguments),
+    Network(BenchNetworkArguments),
     Mempool(BenchMempoolArguments),
     /// Rates of libsecp256k1 on one thread: what the forge's and the node's rates are compared
     /// with.
@@ -87,7 +88,8 @@ pub(crate) struct BenchMempoolArguments {
 /// A node of ours has the chain; the target syncs from it over several links of the given rate and
 /// round trip, made by this program on loopback. In other runs there is one peer more, which is
 /// connected first: it sends no block, or a thousand bytes a second, or has a longer branch on an
-/// invalid block. Reported are time, the part of all links' rates that was used, CPU time and
+/// invalid block. In one the target assumes that the scripts are valid, so that the network is what
+/// bounds it. Reported are time, the part of all links' rates that was used, who used the CPUs, and
 /// memory; also in peers.json.
 #[derive(Debug, Args)]
 pub(crate) struct BenchPeersArguments {
@@ -103,7 +105,7 @@ pub(crate) struct BenchPeersArguments {
     /// Time to the other end of a link and back.
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = super::duration)]
     pub(crate) round_trip: Duration,
-    /// Rounds of all four scenarios.
+    /// Rounds of all five scenarios.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = rounds)]
     pub(crate) rounds: usize,
     /// Size of the chain, at most 7; 1 is that of plan bitcoin-scaling, 40 MiB.
@@ -118,6 +120,80 @@ pub(crate) struct BenchPeersArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Load a network of several programs with transactions, blocks and partitions, and see whether its
+/// nodes agree.
+///
+/// Starts the nodes on regtest, on loopback, and links them at random. Transactions with real
+/// signatures go to random nodes, some in chains, some replacing others; blocks are made at random
+/// nodes, though not at btcd. Random sets of links are cut for a while: messages wait, or connections
+/// end, and both sides go on. Then all links are mended, and all nodes must get the same tip, the
+/// same mempool and the same coins. Every link leads through this program, which reads the messages:
+/// relay latency per hop, compact blocks that were put together without a request, and bytes are
+/// measured for all programs in the same way. Also in network.json. Exit status 1 when nodes differ,
+/// a log blames a peer, or a node ended a connection.
+#[derive(Debug, Args)]
+pub(crate) struct BenchNetworkArguments {
+    /// A node: `assay`, `bitcoind=PATH` or `btcd=PATH`; once for each node, 2 to 16 [default: three
+    /// times assay].
+    #[arg(long = "target", value_name = "NAME")]
+    pub(crate) targets: Vec<TargetSpec>,
+    /// How long the load lasts.
+    #[arg(long = "for", value_name = "DURATION", default_value = "2m", value_parser = super::duration)]
+    pub(crate) time: Duration,
+    /// Transactions a second, in all.
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = tx_rate)]
+    pub(crate) tx_rate: f64,
+    /// Mean time between blocks.
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = super::duration)]
+    pub(crate) block_every: Duration,
+    /// How links are cut.
+    #[arg(long, value_enum, value_name = "HOW", default_value = "both")]
+    pub(crate) cut: CutArgument,
+    /// Mean time from one partition to the next.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = super::duration)]
+    pub(crate) cut_every: Duration,
+    /// Mean time that a partition lasts.
+    #[arg(long, value_name = "DURATION", default_value = "12s", value_parser = super::duration)]
+    pub(crate) cut_for: Duration,
+    /// Links of a node, on average.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=8))]
+    pub(crate) degree: u8,
+    /// Rate of each link, Mbit/s each way.
+    #[arg(long, value_name = "MBIT", default_value_t = 100.0, value_parser = link_rate)]
+    pub(crate) rate: f64,
+    /// Time to the other end of a link and back.
+    #[arg(long, value_name = "DURATION", default_value = "20ms", value_parser = super::duration)]
+    pub(crate) round_trip: Duration,
+    /// Seed of links, transactions, blocks and partitions.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Folder for network.json, logs and data.
+    #[arg(long, value_name = "DIR", default_value = "results/network")]
+    pub(crate) out: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How partitions are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CutArgument {
+    /// Messages wait until the links are mended.
+    Hold,
+    /// Connections end; nodes connect again afterwards.
+    Break,
+    /// Either, at random.
+    Both,
+    /// No partitions.
+    None,
+}
+
+fn tx_rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "give a number".to_owned())?;
+    let is_sound = (0.01..=1_000.0).contains(&rate);
+    if is_sound { Ok(rate) } else { Err("give 0.01 to 1000".to_owned()) }
 }
 
 fn link_rate(text: &str) -> Result<f64, String> {

@@ -3,12 +3,13 @@
 mod pass_on;
 mod take;
 
+pub(super) use self::pass_on::v1;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
 use assay_hash::SipHash24;
-use assay_wire::p2p::{ADDRESSES_MAX, Endpoint, Host, NetworkKind, PeerAddress};
+use assay_wire::p2p::{ADDRESSES_MAX, Host, NetworkKind, PeerAddress};
 
 use super::addrman::{AddrMan, Wanted};
 use super::peers::{Connection, Peer};
@@ -54,6 +55,8 @@ pub(crate) struct AddressRelay {
     to_send: Vec<PeerAddress>,
     /// When it hears of them, microseconds by the node's clock.
     next_us: u64,
+    /// When it hears of our own address; 0 before the first time.
+    pub(super) next_own_us: u64,
 }
 
 impl Default for AddressRelay {
@@ -70,17 +73,18 @@ impl Default for AddressRelay {
             known: Recent::new(KNOWN_MAX),
             to_send: Vec::new(),
             next_us: 0,
+            next_own_us: 0,
         }
     }
 }
 
 impl AddressRelay {
-    fn fits(&self, address: &PeerAddress) -> bool {
+    pub(super) fn fits(&self, address: &PeerAddress) -> bool {
         self.wants_v2 || address.endpoint.host.fits_v1()
     }
 
     /// Puts an address with what the peer is to hear.
-    fn push(&mut self, address: &PeerAddress) {
+    pub(super) fn push(&mut self, address: &PeerAddress) {
         let endpoint = &address.endpoint;
         if !endpoint.host.is_valid() || self.known.contains(endpoint) || !self.fits(address) {
             return;
@@ -91,6 +95,11 @@ impl AddressRelay {
             let place = random(ADDRESSES_MAX as u64) as usize;
             self.to_send[place] = *address;
         }
+    }
+
+    /// Any address may be sent to it again.
+    pub(super) fn forget_known(&mut self) {
+        self.known = Recent::new(KNOWN_MAX);
     }
 
     /// It may send this many addresses now.
@@ -109,6 +118,11 @@ impl Addresses {
         let word = || random(u64::MAX);
         let chooser = SipHash24::new(word(), word());
         Self { known, networks, chooser, answers: Mutex::default() }
+    }
+
+    /// The group of an address under a key of ours.
+    pub(super) fn group_name(&self, host: &Host) -> u64 {
+        self.chooser.hash(&host.group())
     }
 
     /// Networks that can be connected to from here.
@@ -189,21 +203,22 @@ impl Shared {
         found
     }
 
-    fn is_banned(&self, host: &Host) -> bool {
-        host.ip().is_some_and(|ip| self.bans.has_banned(ip))
+    /// Whether a host is not to be had to do with.
+    pub(super) fn is_banned(&self, host: &Host) -> bool {
+        self.bans.has_banned_host(host) || self.bans.is_discouraged(host)
     }
 
     /// A peer of ours is there, and says what it offers.
     pub(super) fn address_is_good(&self, peer: &Peer) {
         if !peer.connection.is_inbound() {
-            self.addresses.known.good(&Endpoint::from(peer.address));
+            self.addresses.known.good(&peer.address);
         }
     }
 
     /// Notes what a peer of ours offers.
     pub(super) fn address_offers(&self, peer: &Peer, services: u64) {
         if !peer.connection.is_inbound() {
-            self.addresses.known.set_services(&Endpoint::from(peer.address), services);
+            self.addresses.known.set_services(&peer.address, services);
         }
     }
 
@@ -214,7 +229,7 @@ impl Shared {
             Connection::FullRelay | Connection::Manual | Connection::AddrFetch | Connection::Feeler
         );
         if is_shown && peer.is_ready() {
-            self.addresses.known.connected(&Endpoint::from(peer.address));
+            self.addresses.known.connected(&peer.address);
         }
     }
 }

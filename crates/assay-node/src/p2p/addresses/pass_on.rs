@@ -2,7 +2,7 @@
 
 use assay_wire::p2p::{Message, NetAddress, PeerAddress, TimedAddress};
 
-use super::{AddressRelay, NetworkKind, Peer, Shared, exponential_us};
+use super::{AddressRelay, Connection, NetworkKind, Peer, Shared, exponential_us};
 
 impl Shared {
     /// Has one or two peers hear of an address, the same ones for a day, so that sending it again spreads it no further.
@@ -34,6 +34,13 @@ impl Shared {
     /// Sends what a peer is to hear of, every half a minute on average.
     pub(in crate::p2p) fn pass_on_addresses(&self, peer: &Peer) {
         let now_us = self.engine.clock().now_us();
+        let age_us = now_us.saturating_sub(peer.connected_us);
+        if peer.connection == Connection::AddrFetch && age_us > FETCH_PATIENCE_US {
+            tracing::debug!(
+                target: "net", "addrfetch connection timeout, disconnecting peer={}", peer.id
+            );
+            return peer.close();
+        }
         let (to_send, has_v2) = peer.with_addresses(|relay| {
             if !relay.is_enabled || now_us <= relay.next_us {
                 return (Vec::new(), false);
@@ -68,7 +75,8 @@ impl AddressRelay {
     }
 }
 
-fn v1(address: &PeerAddress) -> TimedAddress {
+/// As the older message has it.
+pub(in crate::p2p) fn v1(address: &PeerAddress) -> TimedAddress {
     let PeerAddress { time, services, endpoint } = *address;
     let address = NetAddress { services, ip: endpoint.host.to_v1(), port: endpoint.port };
     TimedAddress { time, address }
@@ -77,3 +85,5 @@ fn v1(address: &PeerAddress) -> TimedAddress {
 /// Core `net_processing.cpp`, `ROTATE_ADDR_RELAY_DEST_INTERVAL`, `AVG_ADDRESS_BROADCAST_INTERVAL`.
 const DAY_S: u64 = 24 * 3600;
 const INTERVAL_US: u64 = 30_000_000;
+/// For a peer that was connected to for its addresses alone.
+const FETCH_PATIENCE_US: u64 = 10 * INTERVAL_US;

@@ -3,7 +3,7 @@
 use assay_wire::p2p::{ADDRESSES_MAX, PeerAddress};
 
 use super::super::permissions::Permissions;
-use super::{Connection, Host, Peer, Shared, random};
+use super::{Connection, Peer, Shared, random};
 use crate::p2p::{NODE_NETWORK, NODE_NETWORK_LIMITED};
 
 impl Shared {
@@ -75,7 +75,7 @@ impl Shared {
             allowed.rate_limited,
             peer.id
         );
-        self.addresses.known.add(&kept, &Host::from(peer.address.ip()), PENALTY_S);
+        self.addresses.known.add(&kept, &peer.address.host, PENALTY_S);
         if peer.connection == Connection::AddrFetch && count > 1 {
             tracing::debug!(
                 target: "net", "addrfetch connection completed, disconnecting peer={}", peer.id

@@ -22,6 +22,13 @@ pub(crate) struct Count {
     pub(crate) tried: usize,
 }
 
+impl Count {
+    /// All of them.
+    pub(crate) fn total(self) -> usize {
+        self.new + self.tried
+    }
+}
+
 /// All of it, without a lock.
 pub(super) struct Tables {
     pub(super) key: Key,

@@ -160,6 +160,9 @@ impl Shared {
         // Without its parent it is refused for that.
         let shown = self.engine.shows_work(&[header]).unwrap_or(WorkShown::Yes);
         let taken = self.engine.take_block(raw.to_vec(), was_requested, shown);
+        if let Taken::Undecodable(error) = &taken {
+            super::faults::log_malformed("block", raw.len(), error, peer);
+        }
         if let Some(fault) = self.block_taken(peer, &hash, taken) {
             self.punish(peer, &fault, "", false);
         }
@@ -199,13 +202,12 @@ impl Shared {
                     self.sync.connector().wait(&self.engine);
                 }
             }
-            Taken::Passed(_) => {}
+            Taken::Passed(_) | Taken::Undecodable(_) => {}
             Taken::Refused(fault) => {
                 tracing::debug!(target: "net", "{}", super::faults::described(&fault));
                 tracing::debug!(target: "validation", "AcceptBlock FAILED ({})", fault.reason);
                 return Some(fault);
             }
-            Taken::Undecodable(error) => super::faults::log_malformed("block", &error, peer),
             Taken::Failed(error) => tracing::error!("Block {hash} cannot be kept: {error}"),
         }
         None

@@ -64,7 +64,7 @@ impl Shared {
         }
         let block = match CompactBlock::parse(payload, self.encoding, self.compact_txs_max()) {
             Ok(block) => block,
-            Err(error) => return log_malformed("cmpctblock", &error, peer),
+            Err(error) => return log_malformed("cmpctblock", payload.len(), &error, peer),
         };
         let hash = block.header.hash();
         match self.engine.shows_work(&[block.header]) {
@@ -93,7 +93,11 @@ impl Shared {
             let height = place.height;
             tracing::info!("Saw new cmpctblock header hash={hash} height={height} peer={id}");
         }
-        match self.plan_compact(peer, &place) {
+        let plan = self.plan_compact(peer, &place);
+        if is_new {
+            self.note_announcement(peer);
+        }
+        match plan {
             Plan::Nothing => {}
             Plan::AskWhole => self.ask_whole(peer, &hash),
             Plan::AsHeader => self.headers_came(peer, &[block.header]),
@@ -213,7 +217,7 @@ impl Shared {
     pub(in super::super) fn block_txs_came(&self, peer: &Peer, payload: &[u8]) {
         match BlockTxs::parse(payload, self.encoding) {
             Ok(txs) => self.fill(peer, &txs.block, &txs.txs),
-            Err(error) => log_malformed("blocktxn", &error, peer),
+            Err(error) => log_malformed("blocktxn", payload.len(), &error, peer),
         }
     }
 

@@ -37,16 +37,29 @@ impl Shared {
     }
 
     /// Leaves a peer that broke the rules, unless somebody vouched for it.
-    #[expect(clippy::unused_self, reason = "who discourages a peer needs to remember it")]
     pub(in super::super) fn misbehaving(&self, peer: &Peer, message: &str) {
         let prefix = if message.is_empty() { "" } else { ": " };
         tracing::debug!(target: "net", "Misbehaving: peer={}{prefix}{message}", peer.id);
         if peer.permissions.has(Permissions::NO_BAN) {
-            tracing::warn!("Warning: not punishing noban peer {}!", peer.id);
+            tracing::warn!("Not punishing noban peer {}!", peer.id);
         } else if peer.connection == Connection::Manual {
-            tracing::warn!("Warning: not punishing manually connected peer {}!", peer.id);
+            tracing::warn!("Not punishing manually connected peer {}!", peer.id);
+        } else if peer.address.host.is_local() {
+            // All who come through Tor or from this machine have one address.
+            let kind = if peer.is_onion { "inbound onion" } else { "local" };
+            tracing::debug!(
+                target: "net",
+                "Warning: disconnecting but not discouraging {kind} peer {}!", peer.id
+            );
+            peer.close();
         } else {
             tracing::debug!(target: "net", "Disconnecting and discouraging peer {}!", peer.id);
+            let host = peer.address.host;
+            if host.is_valid() {
+                self.bans.discourage(&host);
+            }
+            let same = self.peers.list().into_iter().filter(|other| other.address.host == host);
+            same.for_each(|other| other.close());
             peer.close();
         }
     }
@@ -63,7 +76,7 @@ pub(super) fn described(fault: &BlockFault) -> String {
 }
 
 /// A message that does not follow its format is passed over, as Core does.
-pub(crate) fn log_malformed(command: &str, error: &ParseError, peer: &Peer) {
+pub(crate) fn log_malformed(command: &str, bytes: usize, error: &ParseError, peer: &Peer) {
     let ParseError { offset, kind } = error;
     // Core's words (`serialize.h`, `streams.h`, `primitives/transaction.h`); its tests look for them.
     let words = match kind {
@@ -76,6 +89,7 @@ pub(crate) fn log_malformed(command: &str, error: &ParseError, peer: &Peer) {
     };
     tracing::debug!(
         target: "net",
-        "Message {command} of peer={} is malformed at byte {offset}: Exception '{words}'", peer.id
+        "ProcessMessages({command}, {bytes} bytes): Exception '{words}' at byte {offset} caught, peer={}",
+        peer.id
     );
 }

@@ -118,6 +118,10 @@ impl Shared {
         }
         self.log_progress(&best_before);
         self.kept_headers(peer, is_full && !asks_itself, &last_hash);
+        if !is_known {
+            self.note_announcement(peer);
+        }
+        self.protect_if_good(peer);
     }
 
     /// Goes on adding up a peer's work, where that has begun: the headers that may be kept now, and whether more were asked

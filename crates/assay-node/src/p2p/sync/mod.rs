@@ -6,6 +6,7 @@
 //! answered, its blocks have been judged. After each message, and ten times a second, it is looked at what to ask of the
 //! peer next ([`Shared::round`]).
 
+mod behind;
 mod blocks;
 mod compact;
 mod connector;
@@ -21,6 +22,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assay_wire::BlockHash;
 
+use self::behind::CatchUp;
+pub(super) use self::behind::Extra;
 pub(crate) use self::blocks::FetchError;
 pub(super) use self::connector::{Connector, run as connect_blocks};
 pub(super) use self::faults::log_malformed;
@@ -90,6 +93,10 @@ struct PeerSync {
     /// Headers whose work is being added up.
     presync: Option<Presync>,
     has_sent_sendheaders: bool,
+    /// Whether it keeps up, where we chose it.
+    catch_up: CatchUp,
+    /// When it last announced a block with more work than our tip, seconds by the node's clock.
+    announced_s: u64,
 }
 
 /// What a peer is good for.
@@ -214,8 +221,10 @@ impl Shared {
         }
         self.ping_if_due(peer);
         self.start_headers(peer);
+        self.leave_if_behind(peer);
         self.fetch_blocks(peer);
         self.relay(peer);
+        self.announce_itself(peer);
         self.pass_on_addresses(peer);
     }
 

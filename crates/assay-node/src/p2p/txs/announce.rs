@@ -255,6 +255,7 @@ impl Network {
         if seconds * 1_000_000 >= REBROADCAST_US {
             self.0.rebroadcast();
         }
+        self.check_tip_after(seconds);
     }
 
     pub(crate) fn takes_transactions(&self) -> bool {

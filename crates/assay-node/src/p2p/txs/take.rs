@@ -36,7 +36,7 @@ impl Shared {
         let tx = match Transaction::parse(raw, self.encoding) {
             Ok(tx) => Arc::new(tx),
             Err(error) => {
-                log_malformed("tx", &error, peer);
+                log_malformed("tx", raw.len(), &error, peer);
                 return Ok(());
             }
         };

@@ -6,6 +6,7 @@ mod libsecp;
 mod list;
 mod measure;
 mod mempool;
+mod network;
 mod peers;
 pub(crate) mod plan;
 mod progress;
@@ -37,6 +38,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
         Some(BenchCommand::Blocks(arguments)) => blocks::run(arguments),
         Some(BenchCommand::Sync(arguments)) => sync::run(arguments),
         Some(BenchCommand::Peers(arguments)) => peers::run(arguments),
+        Some(BenchCommand::Network(arguments)) => network::run(arguments),
         Some(BenchCommand::Mempool(arguments)) => mempool::run(arguments),
         Some(BenchCommand::Libsecp { json }) => libsecp::run(*json),
     }

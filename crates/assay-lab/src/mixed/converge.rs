@@ -1,0 +1,370 @@
+//! After the load: all nodes have to agree.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::load::{Load, reason_of};
+use super::net::Net;
+use crate::network::{NetworkError, generate};
+use crate::process::rpc::RpcError;
+use crate::progress::Reporter;
+use crate::target::Family;
+
+/// How nodes agreed after the load, when all links were whole again.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Convergence {
+    /// Blocks that were made until all tips were the same: sides of equal work stay apart until one of them grows.
+    pub tip_blocks: u32,
+    /// Seconds from the last of them until all tips were the same; `None` where they never were.
+    pub tip_s: Option<f64>,
+    /// The height then.
+    pub height: u32,
+    /// Transactions in any mempool then.
+    pub pool_txs: usize,
+    /// For each node, transactions of other mempools that its own lacked then.
+    pub missed: Vec<usize>,
+    /// Confirmed transactions that nodes keep in their mempools nevertheless.
+    pub leftovers: Vec<Leftover>,
+    /// Whether all mempools were the same, apart from these, after each node had been handed what it lacked.
+    pub is_pool_same: bool,
+    /// Why nodes rejected what others had.
+    pub rejected: Vec<Rejection>,
+    /// Transactions that some mempools had and others had not, even then.
+    pub differences: Vec<Difference>,
+    /// Transactions sent afterwards over whole links.
+    pub fresh_txs: usize,
+    /// Seconds until all nodes had all of them; `None` where some did not get them.
+    pub fresh_s: Option<f64>,
+    /// Blocks that were made to confirm everything.
+    pub last_blocks: u32,
+    /// Whether all mempools had no unconfirmed transaction in the end, and all tips were the same.
+    pub is_emptied: bool,
+    /// `MuHash` of the coins, by node; empty where a program does not compute it.
+    pub muhash: Vec<String>,
+    /// Whether all that computed it have the same.
+    pub is_muhash_same: bool,
+}
+
+/// Confirmed transactions in a mempool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Leftover {
+    /// The node.
+    pub node: String,
+    /// Transactions.
+    pub txs: usize,
+    /// One of them.
+    pub txid: String,
+    /// Whether it is known of the program: btcd 0.24 keeps some after a reorganisation.
+    pub is_known: bool,
+}
+
+/// Why nodes of a program rejected transactions that others had.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rejection {
+    /// The node.
+    pub node: String,
+    /// Its reason; numbers and hashes are left out.
+    pub reason: String,
+    /// Transactions.
+    pub txs: u64,
+    /// One of them.
+    pub txid: String,
+}
+
+/// A transaction that mempools differ in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The node without it.
+    pub node: String,
+    /// The transaction.
+    pub txid: String,
+    /// Why the node rejected it.
+    pub reason: String,
+}
+
+impl Convergence {
+    /// Whether nodes agree in everything.
+    pub fn is_good(&self) -> bool {
+        self.tip_s.is_some()
+            && self.is_pool_same
+            && self.leftovers.iter().all(|leftover| leftover.is_known)
+            && self.fresh_s.is_some()
+            && self.is_emptied
+            && self.is_muhash_same
+    }
+}
+
+pub(super) fn run(
+    net: &mut Net,
+    load: &mut Load<'_>,
+    base_height: u32,
+    reporter: &dyn Reporter,
+) -> Result<Convergence, NetworkError> {
+    let confirmed = BTreeSet::new();
+    let mut all = Settling { net, reporter, base_height, confirmed, found: Convergence::default() };
+    all.tips(load)?;
+    all.relayed()?;
+    all.offer(load)?;
+    all.fresh(load)?;
+    all.empty(load)?;
+    all.coins()?;
+    Ok(all.found)
+}
+
+struct Settling<'a> {
+    net: &'a mut Net,
+    reporter: &'a dyn Reporter,
+    base_height: u32,
+    /// Transactions in blocks of the chain that all have, above that height.
+    confirmed: BTreeSet<String>,
+    found: Convergence,
+}
+
+type Pools = Vec<BTreeSet<String>>;
+
+impl Settling<'_> {
+    /// Waits for something, up to so long; gives how long it took.
+    fn until(
+        &mut self,
+        patience: Duration,
+        mut is_so: impl FnMut(&Net) -> Result<bool, NetworkError>,
+    ) -> Result<Option<f64>, NetworkError> {
+        let started = Instant::now();
+        loop {
+            if self.reporter.wants_stop() {
+                return Err(NetworkError::Interrupted);
+            }
+            self.net.check_alive()?;
+            self.net.connect();
+            if is_so(self.net)? {
+                return Ok(Some(started.elapsed().as_secs_f64()));
+            }
+            if started.elapsed() > patience {
+                return Ok(None);
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn tips(&mut self, load: &mut Load<'_>) -> Result<(), NetworkError> {
+        self.found.tip_s = self.until(TIP_PATIENCE, same_tips)?;
+        while self.found.tip_s.is_none() && self.found.tip_blocks < TIP_BLOCKS {
+            self.generate(load)?;
+            self.found.tip_blocks += 1;
+            self.found.tip_s = self.until(TIP_PATIENCE, same_tips)?;
+        }
+        self.found.height = self.net.members[0].node.call("getblockcount", "[]")?;
+        Ok(())
+    }
+
+    /// A block at a random node.
+    fn generate(&self, load: &mut Load<'_>) -> Result<(), NetworkError> {
+        let makers = self.net.makers();
+        let at = load.random().below(makers.len() as u64) as usize;
+        generate(&self.net.members[makers[at]].node, 1)
+    }
+
+    /// All mempools, without what is confirmed.
+    fn pools(&self) -> Result<Pools, NetworkError> {
+        let mut pools = pools_of(self.net)?;
+        for pool in &mut pools {
+            pool.retain(|txid| !self.confirmed.contains(txid));
+        }
+        Ok(pools)
+    }
+
+    /// Reads the blocks above the first chain from the first node.
+    fn read_confirmed(&mut self) -> Result<(), NetworkError> {
+        #[derive(Deserialize)]
+        struct Block {
+            tx: Vec<String>,
+        }
+        let node = &self.net.members[0].node;
+        let tip: u32 = node.call("getblockcount", "[]")?;
+        self.confirmed.clear();
+        for height in self.base_height + 1..=tip {
+            let hash: String = node.call("getblockhash", &format!("[{height}]"))?;
+            let block: Block = node.call("getblock", &format!(r#"["{hash}",1]"#))?;
+            self.confirmed.extend(block.tx);
+        }
+        Ok(())
+    }
+
+    /// What mempools keep that is confirmed.
+    fn note_leftovers(&mut self) -> Result<(), NetworkError> {
+        for (member, pool) in self.net.members.iter().zip(pools_of(self.net)?) {
+            let mut kept = pool.into_iter().filter(|txid| self.confirmed.contains(txid));
+            if let Some(txid) = kept.next() {
+                self.found.leftovers.push(Leftover {
+                    node: member.name.clone(),
+                    txs: 1 + kept.count(),
+                    txid,
+                    is_known: member.family == Family::Btcd,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// What relay alone has brought, once it brings nothing more.
+    fn relayed(&mut self) -> Result<(), NetworkError> {
+        let mut last = (Instant::now(), self.pools()?);
+        self.until(RELAY_PATIENCE, |net| {
+            let now = pools_of(net)?;
+            if now != last.1 {
+                last = (Instant::now(), now);
+            }
+            Ok(are_same(&last.1) || last.0.elapsed() > QUIET)
+        })?;
+        self.read_confirmed()?;
+        self.note_leftovers()?;
+        let pools = self.pools()?;
+        let union: BTreeSet<&String> = pools.iter().flatten().collect();
+        self.found.pool_txs = union.len();
+        self.found.missed = pools.iter().map(|pool| union.len() - pool.len()).collect();
+        Ok(())
+    }
+
+    /// Hands each node what it lacks, until no node takes anything more. What was lost with a connection is not announced again by
+    /// any program; whether nodes would take it is a matter of their rules.
+    fn offer(&mut self, load: &Load<'_>) -> Result<(), NetworkError> {
+        let mut reasons: HashMap<(usize, String), String> = HashMap::new();
+        for _ in 0..OFFERS {
+            let pools = self.pools()?;
+            let union: BTreeSet<&String> = pools.iter().flatten().collect();
+            let mut has_taken = false;
+            // Parents before children.
+            for txid in load.order.iter().filter(|txid| union.contains(txid)) {
+                let Some(handed) = load.handed.get(txid) else { continue };
+                for (at, _) in pools.iter().enumerate().filter(|(_, pool)| !pool.contains(txid)) {
+                    match self.net.members[at].submit(&handed.raw)? {
+                        Ok(()) => has_taken = true,
+                        Err(reason) => {
+                            reasons.insert((at, txid.clone()), reason);
+                        }
+                    }
+                }
+            }
+            if !has_taken {
+                break;
+            }
+        }
+        let pools = self.pools()?;
+        self.found.is_pool_same = are_same(&pools);
+        let name = |at: usize| self.net.members[at].name.clone();
+        let mut rejected: BTreeMap<(usize, String), (u64, String)> = BTreeMap::new();
+        for ((at, txid), reason) in &reasons {
+            let entry = rejected.entry((*at, reason_of(reason))).or_insert((0, txid.clone()));
+            entry.0 += 1;
+        }
+        self.found.rejected = rejected
+            .into_iter()
+            .map(|((at, reason), (txs, txid))| Rejection { node: name(at), reason, txs, txid })
+            .collect();
+        let union: BTreeSet<&String> = pools.iter().flatten().collect();
+        for (at, pool) in pools.iter().enumerate() {
+            for txid in union.iter().filter(|txid| !pool.contains(**txid)) {
+                let txid = (*txid).clone();
+                let reason = reasons.get(&(at, txid.clone())).cloned().unwrap_or_default();
+                self.found.differences.push(Difference { node: name(at), txid, reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// New transactions, which have to get everywhere by relay alone.
+    fn fresh(&mut self, load: &mut Load<'_>) -> Result<(), NetworkError> {
+        let before = load.order.len();
+        for _ in 0..FRESH {
+            load.fresh(self.net)?;
+        }
+        let fresh = load.order[before..].to_vec();
+        self.found.fresh_txs = fresh.len();
+        self.found.fresh_s = self.until(RELAY_PATIENCE, |net| {
+            for member in &net.members {
+                let pool: BTreeSet<String> = member.pool()?.into_iter().collect();
+                if !fresh.iter().all(|txid| pool.contains(txid)) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })?;
+        Ok(())
+    }
+
+    /// Blocks until everything is confirmed.
+    fn empty(&mut self, load: &mut Load<'_>) -> Result<(), NetworkError> {
+        while !self.found.is_emptied && self.found.last_blocks < LAST_BLOCKS {
+            self.generate(load)?;
+            self.found.last_blocks += 1;
+            self.until(TIP_PATIENCE, same_tips)?;
+            self.read_confirmed()?;
+            let confirmed = self.confirmed.clone();
+            self.found.is_emptied = self
+                .until(EMPTY_PATIENCE, |net| {
+                    let is_empty = pools_of(net)?.iter().all(|pool| pool.is_subset(&confirmed));
+                    Ok(is_empty && same_tips(net)?)
+                })?
+                .is_some();
+        }
+        Ok(())
+    }
+
+    fn coins(&mut self) -> Result<(), NetworkError> {
+        #[derive(Deserialize)]
+        struct Coins {
+            muhash: Option<String>,
+        }
+        for member in &self.net.members {
+            let answer = member.node.call::<Coins>("gettxoutsetinfo", r#"["muhash"]"#);
+            self.found.muhash.push(match answer {
+                // A program without the method, or without the hash.
+                Err(NetworkError::Rpc(RpcError::Node { .. })) => String::new(),
+                other => other?.muhash.unwrap_or_default(),
+            });
+        }
+        let mut known = self.found.muhash.iter().filter(|hash| !hash.is_empty());
+        let first = known.next();
+        self.found.is_muhash_same = known.all(|hash| Some(hash) == first);
+        Ok(())
+    }
+}
+
+fn pools_of(net: &Net) -> Result<Pools, NetworkError> {
+    net.members.iter().map(|member| Ok(member.pool()?.into_iter().collect())).collect()
+}
+
+fn are_same(pools: &Pools) -> bool {
+    pools.windows(2).all(|pair| pair[0] == pair[1])
+}
+
+fn same_tips(net: &Net) -> Result<bool, NetworkError> {
+    let mut tips = net.members.iter().map(|member| member.node.tip());
+    let first = tips.next().transpose()?;
+    for tip in tips {
+        if Some(tip?) != first {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Time between two questions.
+const PAUSE: Duration = Duration::from_millis(50);
+const TIP_PATIENCE: Duration = Duration::from_secs(20);
+/// Most blocks that are made so that tips agree.
+const TIP_BLOCKS: u32 = 6;
+/// Announcements wait up to some ten seconds at each hop, requests two.
+const RELAY_PATIENCE: Duration = Duration::from_mins(2);
+/// So long without a change is the end of relay.
+const QUIET: Duration = Duration::from_secs(25);
+/// Rounds in which nodes are handed what they lack.
+const OFFERS: usize = 5;
+/// Transactions after the load.
+const FRESH: usize = 60;
+const EMPTY_PATIENCE: Duration = Duration::from_secs(5);
+/// Most blocks that are made to confirm everything.
+const LAST_BLOCKS: u32 = 8;

@@ -1,0 +1,97 @@
+//! Who blamed whom, by the logs of the nodes, and which connections were ended.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+use super::net::Net;
+use crate::target::Family;
+
+/// Lines of a node's log that blame a peer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    /// The node that blames.
+    pub node: String,
+    /// How many lines.
+    pub count: usize,
+    /// The first of them.
+    pub lines: Vec<String>,
+}
+
+/// A connection that a node ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Departure {
+    /// The node.
+    pub by: String,
+    /// Its peer.
+    pub from: String,
+    /// How often.
+    pub count: usize,
+    /// Seconds after the start of the load when it did so first.
+    pub first_s: f64,
+}
+
+/// What each node's log says against its peers.
+pub(super) fn find(net: &Net) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for member in &net.members {
+        let log = fs::read(&member.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = blaming(&log, member.family).collect();
+        if !lines.is_empty() {
+            faults.push(Fault {
+                node: member.name.clone(),
+                count: lines.len(),
+                lines: lines.iter().take(LINES).map(|line| (*line).to_owned()).collect(),
+            });
+        }
+    }
+    faults
+}
+
+fn blaming(log: &str, family: Family) -> impl Iterator<Item = &str> {
+    let words: &[&str] = match family {
+        // btcd `peer.go`, `server.go`: scores, bans, and peers that it leaves at once.
+        Family::Btcd => &["isbehaving", "anned peer", "-- disconnecting", "ban score"],
+        // Core `net_processing.cpp`: `Misbehaving`, `MaybeDiscourageAndDisconnect`.
+        _ => {
+            &["Misbehaving: ", "not punishing", "discouraging", "imeout downloading", "is stalling"]
+        }
+    };
+    log.lines().filter(|line| words.iter().any(|word| line.contains(word)))
+}
+
+/// Connections that nodes ended, by who ended them.
+pub(super) fn departures(net: &Net) -> Vec<Departure> {
+    let mut all: Vec<Departure> = Vec::new();
+    for ended in &net.ended {
+        let (by, from) = (&net.members[ended.by].name, &net.members[ended.from].name);
+        let known = all.iter_mut().find(|known| known.by == *by && known.from == *from);
+        if let Some(known) = known {
+            known.count += 1;
+        } else {
+            let first_s = ended.at.saturating_duration_since(net.started).as_secs_f64();
+            all.push(Departure { by: by.clone(), from: from.clone(), count: 1, first_s });
+        }
+    }
+    all
+}
+
+/// Lines of each node that are kept.
+const LINES: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blame_is_found() {
+        let core = "2026-01-01T00:00:00Z [net] Misbehaving: peer=3: invalid header received\n\
+                    2026-01-01T00:00:00Z [net] Disconnecting and discouraging peer 3!\n\
+                    2026-01-01T00:00:00Z [net] received: inv (37 bytes) peer=3\n";
+        assert_eq!(blaming(core, Family::BitcoinCore).count(), 2);
+        let btcd = "2026-01-01 00:00:00.000 [WRN] PEER: Misbehaving peer 127.0.0.1:1: x -- ban score increased to 20\n\
+                    2026-01-01 00:00:00.000 [INF] SYNC: New valid peer 127.0.0.1:1\n";
+        assert_eq!(blaming(btcd, Family::Btcd).count(), 1);
+    }
+}

@@ -1,0 +1,276 @@
+//! Figures of the load, by program.
+
+use std::time::{Duration, Instant};
+
+use assay_report::stats::median;
+use assay_report::stats::ratio::Ratio;
+use serde::{Deserialize, Serialize};
+
+use super::Programs;
+use super::net::Net;
+use super::record::{BlockSights, Sight, Sights};
+use crate::target::Family;
+
+/// What was seen of the nodes of one program.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramFigures {
+    /// The program.
+    pub program: String,
+    /// Its nodes.
+    pub nodes: usize,
+    /// From the first announcement that a node got of a transaction to its own announcement to the observer: requesting and accepting.
+    pub tx_accepted: Latency,
+    /// The same to its own first announcement to a peer, which waits as the protocol's rules say: a whole hop.
+    pub tx_hop: Latency,
+    /// From the first announcement of a block, or the first message with it, to its own announcement to the observer.
+    pub block_accepted: Latency,
+    /// The same to its own first announcement to a peer: a whole hop.
+    pub block_hop: Latency,
+    /// Compact blocks of transactions that were ten seconds old at least.
+    pub compact_settled: CompactFigures,
+    /// Compact blocks of all that the miner had.
+    pub compact_fresh: CompactFigures,
+    /// Bytes of messages about transactions, received and sent.
+    pub tx_bytes: [u64; 2],
+    /// Bytes of messages about blocks, received and sent.
+    pub block_bytes: [u64; 2],
+    /// Bytes of other messages, received and sent.
+    pub other_bytes: [u64; 2],
+}
+
+/// Times in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// How many.
+    pub count: usize,
+    /// Half are shorter.
+    pub median_s: f64,
+    /// Nine of ten are shorter.
+    pub p90_s: f64,
+}
+
+/// What became of compact blocks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CompactFigures {
+    /// Blocks of which a compact block was the first that came.
+    pub blocks: u64,
+    /// Those put together without a request.
+    pub at_once: u64,
+    /// Those with a request for what was missing.
+    pub asked: u64,
+    /// Transactions requested for them.
+    pub missing: u64,
+    /// Those that were requested as a whole in the end.
+    pub given_up: u64,
+    /// Blocks that came as a whole.
+    pub whole: u64,
+}
+
+/// Our node against another program: times of the same transactions or blocks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RatioOf {
+    /// Which figure.
+    pub figure: String,
+    /// Our program.
+    pub ours: String,
+    /// The other one.
+    pub against: String,
+    /// Ours over the other's, of each transaction or block that nodes of both got from peers.
+    pub ratio: Ratio,
+}
+
+/// Figures of all programs, and ratios.
+pub(super) struct Figures {
+    pub(super) programs: Vec<ProgramFigures>,
+    pub(super) ratios: Vec<RatioOf>,
+}
+
+pub(super) fn of(net: &Net, programs: &Programs) -> Figures {
+    let sights = net.record.lock();
+    let of = |program: usize| {
+        let nodes: Vec<usize> =
+            (0..net.members.len()).filter(|at| net.members[*at].program == program).collect();
+        program_figures(&sights, &nodes, &programs.targets[program].name)
+    };
+    let all = (0..programs.targets.len()).map(of).collect();
+    let families: Vec<Family> = programs.targets.iter().map(|target| target.family).collect();
+    let of_nodes = &programs.of_nodes;
+    let mut ratios = Vec::new();
+    for ours in (0..families.len()).filter(|at| families[*at] == Family::Assay) {
+        for other in (0..families.len()).filter(|at| families[*at] != Family::Assay) {
+            let name = |program: usize| programs.targets[program].name.clone();
+            for figure in Figure::ALL {
+                if let Some(ratio) = figure.ratio(&sights, of_nodes, (ours, other)) {
+                    let (ours, against) = (name(ours), name(other));
+                    ratios.push(RatioOf { figure: figure.name().to_owned(), ours, against, ratio });
+                }
+            }
+        }
+    }
+    Figures { programs: all, ratios }
+}
+
+fn program_figures(sights: &Sights, nodes: &[usize], name: &str) -> ProgramFigures {
+    let latency = |figure: Figure| {
+        let of_nodes = |all: &Vec<Sight>| -> Vec<f64> {
+            nodes.iter().filter_map(|node| figure.time(sights, &all[*node])).collect()
+        };
+        Latency::of(figure.objects(sights).flat_map(of_nodes).collect())
+    };
+    let mut found = ProgramFigures {
+        program: name.to_owned(),
+        nodes: nodes.len(),
+        tx_accepted: latency(Figure::TxAccepted),
+        tx_hop: latency(Figure::TxHop),
+        block_accepted: latency(Figure::BlockAccepted),
+        block_hop: latency(Figure::BlockHop),
+        ..ProgramFigures::default()
+    };
+    for node in nodes {
+        let bytes = &sights.bytes[*node];
+        for way in 0..2 {
+            found.tx_bytes[way] += bytes.txs[way];
+            found.block_bytes[way] += bytes.blocks[way];
+            found.other_bytes[way] += bytes.other[way];
+        }
+        for block in sights.blocks.values() {
+            match block.is_settled {
+                Some(true) => found.compact_settled.add(&block.nodes[*node]),
+                Some(false) => found.compact_fresh.add(&block.nodes[*node]),
+                None => {}
+            }
+        }
+    }
+    found
+}
+
+impl CompactFigures {
+    fn add(&mut self, sight: &Sight) {
+        if sight.is_whole {
+            self.whole += 1;
+        }
+        if sight.compact.is_none() {
+            return;
+        }
+        self.blocks += 1;
+        self.at_once += u64::from(sight.missing.is_none() && !sight.is_given_up);
+        self.asked += u64::from(sight.missing.is_some());
+        self.missing += sight.missing.unwrap_or(0) as u64;
+        self.given_up += u64::from(sight.is_given_up);
+    }
+
+    /// Those put together at once, of all compact blocks.
+    pub fn rate(&self) -> Option<f64> {
+        (self.blocks > 0).then(|| self.at_once as f64 / self.blocks as f64)
+    }
+}
+
+impl Latency {
+    fn of(mut times: Vec<f64>) -> Self {
+        times.sort_by(f64::total_cmp);
+        let p90_s = times.get(times.len() * 9 / 10).copied().unwrap_or_default();
+        Self { count: times.len(), median_s: median(&times), p90_s }
+    }
+}
+
+/// What is measured of transactions and blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Figure {
+    TxAccepted,
+    TxHop,
+    BlockAccepted,
+    BlockHop,
+}
+
+impl Figure {
+    const ALL: [Self; 4] = [Self::TxAccepted, Self::TxHop, Self::BlockAccepted, Self::BlockHop];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::TxAccepted => "tx accepted",
+            Self::TxHop => "tx hop",
+            Self::BlockAccepted => "block accepted",
+            Self::BlockHop => "block hop",
+        }
+    }
+
+    fn objects(self, sights: &Sights) -> Box<dyn Iterator<Item = &Vec<Sight>> + '_> {
+        match self {
+            Self::TxAccepted | Self::TxHop => Box::new(sights.txs.iter()),
+            Self::BlockAccepted | Self::BlockHop => {
+                Box::new(sights.blocks.values().filter(|block| is_of_load(block)).map(|b| &b.nodes))
+            }
+        }
+    }
+
+    /// How long it took, where no link was cut or mended meanwhile or shortly before.
+    fn time(self, sights: &Sights, sight: &Sight) -> Option<f64> {
+        let end = match self {
+            Self::TxAccepted | Self::BlockAccepted => sight.observed?,
+            Self::TxHop | Self::BlockHop => sight.passed?,
+        };
+        let heard = sight.heard.filter(|_| !sight.is_origin)?;
+        let took = end.checked_duration_since(heard)?;
+        is_quiet(&sights.changes, heard, end).then_some(took.as_secs_f64()).filter(|s| *s > 0.0)
+    }
+
+    /// Of each object, the middle of our nodes' times over that of the other program's.
+    fn ratio(self, sights: &Sights, of_nodes: &[usize], pair: (usize, usize)) -> Option<Ratio> {
+        let middle = |all: &[Sight], program: usize| {
+            let nodes = (0..all.len()).filter(|node| of_nodes[*node] == program);
+            let times: Vec<f64> = nodes.filter_map(|node| self.time(sights, &all[node])).collect();
+            (!times.is_empty()).then(|| median(&times))
+        };
+        let (ours, others): (Vec<f64>, Vec<f64>) = self
+            .objects(sights)
+            .filter_map(|all| Some((middle(all, pair.0)?, middle(all, pair.1)?)))
+            .unzip();
+        Ratio::of_pairs(&ours, &others)
+    }
+}
+
+fn is_of_load(block: &BlockSights) -> bool {
+    block.is_settled.is_some()
+}
+
+fn is_quiet(changes: &[Instant], from: Instant, to: Instant) -> bool {
+    let from = from.checked_sub(RECOVERY).unwrap_or(from);
+    !changes.iter().any(|change| (from..=to).contains(change))
+}
+
+/// So long after a change of links, what waited comes all at once.
+const RECOVERY: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_with_a_change_of_links_are_left_out() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let sight = Sight { heard: Some(at(5_000)), passed: Some(at(5_250)), ..Sight::default() };
+        let mut sights = Sights::default();
+        assert_eq!(Figure::TxHop.time(&sights, &sight), Some(0.25));
+        assert_eq!(Figure::TxAccepted.time(&sights, &sight), None);
+        assert_eq!(Figure::TxHop.time(&sights, &Sight { is_origin: true, ..sight }), None);
+        for (change, is_taken) in [(1_000, true), (2_500, false), (5_100, false), (6_000, true)] {
+            sights.changes = vec![at(change)];
+            assert_eq!(Figure::TxHop.time(&sights, &sight).is_some(), is_taken, "{change}");
+        }
+    }
+
+    #[test]
+    fn compact_blocks_are_counted_once() {
+        let compact = Some(Instant::now());
+        let mut figures = CompactFigures::default();
+        figures.add(&Sight { compact, ..Sight::default() });
+        figures.add(&Sight { compact, missing: Some(3), ..Sight::default() });
+        figures.add(&Sight { compact, missing: Some(2), is_given_up: true, ..Sight::default() });
+        figures.add(&Sight { is_whole: true, ..Sight::default() });
+        figures.add(&Sight::default());
+        let expected =
+            CompactFigures { blocks: 3, at_once: 1, asked: 2, missing: 5, given_up: 1, whole: 1 };
+        assert_eq!(figures, expected);
+    }
+}

@@ -1,0 +1,348 @@
+//! The load: transactions, blocks and partitions at random times.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use assay_report::stats::random::SplitMix64;
+
+use super::coins::{Coin, Purse, Signed};
+use super::net::Net;
+use super::tap::Passage;
+use super::{Cut, MixedOptions, topology, wire_hash};
+use crate::network::{ASK_PAUSE, NetworkError};
+use crate::process::rpc::RpcError;
+use crate::progress::{Event, Reporter};
+
+/// A transaction of the load.
+pub(super) struct Handed {
+    pub(super) raw: Vec<u8>,
+    pub(super) at: Instant,
+}
+
+/// An output of an unconfirmed transaction, to be spent at the same node.
+struct Open {
+    coin: Coin,
+    node: usize,
+    /// How often it goes on.
+    left: u64,
+}
+
+/// A transaction that nothing spends yet.
+struct Leaf {
+    spent: Vec<Coin>,
+    node: usize,
+    rate: u64,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) txs: u64,
+    pub(super) replacements: u64,
+    pub(super) blocks: u64,
+    pub(super) settled_blocks: u64,
+    pub(super) held: u64,
+    pub(super) broken: u64,
+    pub(super) partitioned: Duration,
+    pub(super) took: Duration,
+    /// Why transactions and blocks were rejected, by program and reason.
+    pub(super) rejected: BTreeMap<(usize, String), u64>,
+}
+
+pub(super) struct Load<'a> {
+    options: &'a MixedOptions,
+    reporter: &'a dyn Reporter,
+    random: SplitMix64,
+    purse: Purse,
+    coins: Vec<Coin>,
+    open: Vec<Open>,
+    leaves: VecDeque<Leaf>,
+    /// All that a node took, in the order in which they were handed in.
+    pub(super) order: Vec<String>,
+    pub(super) handed: HashMap<String, Handed>,
+    pub(super) tally: Tally,
+}
+
+/// What comes next, and when.
+struct Plan {
+    tx: Instant,
+    block: Instant,
+    /// The next cut, or its end.
+    change: Option<Instant>,
+    cut_at: Option<Instant>,
+    look: Instant,
+}
+
+impl<'a> Load<'a> {
+    pub(super) fn new(
+        options: &'a MixedOptions,
+        reporter: &'a dyn Reporter,
+        random: SplitMix64,
+        purse: Purse,
+        mut coins: Vec<Coin>,
+    ) -> Self {
+        coins.reverse();
+        Self {
+            options,
+            reporter,
+            random,
+            purse,
+            coins,
+            open: Vec::new(),
+            leaves: VecDeque::new(),
+            order: Vec::new(),
+            handed: HashMap::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Until the time is up; all links are mended then.
+    pub(super) fn run(&mut self, net: &mut Net) -> Result<(), NetworkError> {
+        let started = Instant::now();
+        let mut plan = Plan {
+            tx: started,
+            block: started + self.exponential(self.options.block_every),
+            change: self.options.cut.map(|_| started + self.about(self.options.cut_every)),
+            cut_at: None,
+            look: started,
+        };
+        while started.elapsed() < self.options.time {
+            if self.reporter.wants_stop() {
+                return Err(NetworkError::Interrupted);
+            }
+            let now = Instant::now();
+            if now >= plan.tx {
+                self.tx(net)?;
+                plan.tx += self.exponential(Duration::from_secs_f64(1.0 / self.options.tx_per_s));
+            }
+            if now >= plan.block {
+                self.block(net)?;
+                plan.block = now + self.exponential(self.options.block_every);
+            }
+            if plan.change.is_some_and(|change| now >= change) {
+                self.change(net, &mut plan, now)?;
+            }
+            if now >= plan.look {
+                plan.look = now + LOOK_EVERY;
+                net.check_alive()?;
+                net.connect();
+                self.show(started, plan.cut_at.is_some());
+            }
+            thread::sleep(ASK_PAUSE.min(plan.tx.saturating_duration_since(Instant::now())));
+        }
+        if let Some(cut_at) = plan.cut_at {
+            self.tally.partitioned += cut_at.elapsed();
+        }
+        self.tally.took = started.elapsed();
+        net.mend(&mut self.random)
+    }
+
+    fn show(&self, started: Instant, is_cut: bool) {
+        self.reporter.event(&Event::NetworkLoad {
+            elapsed: started.elapsed(),
+            of: self.options.time,
+            txs: self.tally.txs,
+            blocks: self.tally.blocks,
+            partitions: self.tally.held + self.tally.broken,
+            is_cut,
+        });
+    }
+
+    /// Cuts the network, or mends it.
+    fn change(&mut self, net: &mut Net, plan: &mut Plan, now: Instant) -> Result<(), NetworkError> {
+        if let Some(cut_at) = plan.cut_at.take() {
+            net.mend(&mut self.random)?;
+            self.tally.partitioned += cut_at.elapsed();
+            plan.change = Some(now + self.about(self.options.cut_every));
+            return Ok(());
+        }
+        let is_held = match self.options.cut {
+            Some(Cut::Hold) => true,
+            Some(Cut::Break) => false,
+            _ => self.random.below(2) == 0,
+        };
+        let sides = topology::part(net.members.len(), &mut self.random);
+        net.cut(&sides, if is_held { Passage::Held } else { Passage::Broken });
+        *(if is_held { &mut self.tally.held } else { &mut self.tally.broken }) += 1;
+        plan.cut_at = Some(now);
+        plan.change = Some(now + self.about(self.options.cut_for));
+        Ok(())
+    }
+
+    /// A transaction more: a new one, one that spends another, or a replacement.
+    pub(super) fn tx(&mut self, net: &Net) -> Result<(), NetworkError> {
+        let any_node = self.random.below(net.members.len() as u64) as usize;
+        let rate = 2 + self.random.below(40);
+        let choice = self.random.below(100);
+        if choice < REPLACED_PERCENT && !self.leaves.is_empty() {
+            let at = self.random.below(self.leaves.len() as u64) as usize;
+            let Some(leaf) = self.leaves.remove(at) else { return Ok(()) };
+            // At another node it may be a conflict with what the network will hear later.
+            let node = if self.random.below(2) == 0 { leaf.node } else { any_node };
+            let tx = self.purse.spend(&leaf.spent, 1, leaf.rate + REPLACEMENT_RATE);
+            self.tally.replacements += u64::from(self.hand_in(net, node, tx)?.is_some());
+            return Ok(());
+        }
+        let (from, node, left) = if choice < CHAINED_PERCENT && !self.open.is_empty() {
+            let at = self.random.below(self.open.len() as u64) as usize;
+            let open = self.open.swap_remove(at);
+            (vec![open.coin], open.node, open.left)
+        } else {
+            let count = 1 + usize::from(self.random.below(5) == 0);
+            let at = self.coins.len().saturating_sub(count);
+            (self.coins.split_off(at), any_node, self.random.below(CHAIN_MAX))
+        };
+        if from.is_empty() {
+            return Ok(());
+        }
+        let tx = self.purse.spend(&from, 2, rate);
+        let Some(outputs) = self.hand_in(net, node, tx)? else { return Ok(()) };
+        if left > 0 {
+            self.open.push(Open { coin: outputs[0], node, left: left - 1 });
+        } else {
+            self.leaves.push_back(Leaf { spent: from, node, rate });
+            if self.leaves.len() > LEAVES {
+                self.leaves.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    /// A transaction of a confirmed coin, at a random node.
+    pub(super) fn fresh(&mut self, net: &Net) -> Result<(), NetworkError> {
+        let node = self.random.below(net.members.len() as u64) as usize;
+        if let Some(coin) = self.coins.pop() {
+            let tx = self.purse.spend(&[coin], 2, FRESH_RATE);
+            self.hand_in(net, node, tx)?;
+        }
+        Ok(())
+    }
+
+    /// Hands in a transaction; gives its outputs if the node took it.
+    fn hand_in(
+        &mut self,
+        net: &Net,
+        node: usize,
+        tx: Signed,
+    ) -> Result<Option<Vec<Coin>>, NetworkError> {
+        // Its peers may announce it before the answer is here.
+        net.record.tx_made(&tx, node);
+        let at = Instant::now();
+        match net.members[node].submit(&tx.raw)? {
+            Ok(()) => {
+                let txid = display(&tx.txid);
+                self.order.push(txid.clone());
+                self.handed.insert(txid, Handed { raw: tx.raw, at });
+                self.tally.txs += 1;
+                Ok(Some(tx.outputs))
+            }
+            Err(reason) => {
+                self.note(net, node, &reason);
+                Ok(None)
+            }
+        }
+    }
+
+    fn note(&mut self, net: &Net, node: usize, reason: &str) {
+        let key = (net.members[node].program, reason_of(reason));
+        *self.tally.rejected.entry(key).or_default() += 1;
+    }
+
+    /// A block at a random node: mostly of transactions that all nodes have had time to get.
+    fn block(&mut self, net: &Net) -> Result<(), NetworkError> {
+        let makers = net.makers();
+        let node = makers[self.random.below(makers.len() as u64) as usize];
+        let is_settled = self.random.below(100) < SETTLED_PERCENT;
+        let outcome = if is_settled {
+            let pool: HashSet<String> = net.members[node].pool()?.into_iter().collect();
+            let is_old =
+                |txid: &&String| self.handed[*txid].at.elapsed() > SETTLED && pool.contains(*txid);
+            let txs: Vec<&String> = self.order.iter().filter(is_old).take(BLOCK_TXS_MAX).collect();
+            let params = serde_json::json!(["raw(51)", txs]).to_string();
+            net.members[node]
+                .node
+                .call("generateblock", &params)
+                .map(|made: Generated| vec![made.hash])
+        } else {
+            net.members[node].node.call("generatetodescriptor", r#"[1,"raw(51)"]"#)
+        };
+        let hashes: Vec<String> = match outcome {
+            Err(NetworkError::Rpc(RpcError::Node { message, .. })) => {
+                self.note(net, node, &message);
+                return Ok(());
+            }
+            other => other?,
+        };
+        self.tally.blocks += 1;
+        self.tally.settled_blocks += u64::from(is_settled);
+        for hash in hashes.iter().filter_map(|hash| wire_hash(hash)) {
+            net.record.block_made(hash, node, is_settled);
+        }
+        Ok(())
+    }
+
+    pub(super) fn random(&mut self) -> &mut SplitMix64 {
+        &mut self.random
+    }
+
+    /// A time of this mean, as between events that know nothing of each other.
+    fn exponential(&mut self, mean: Duration) -> Duration {
+        let unit = (self.random.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        mean.mul_f64(-(1.0 - unit).ln())
+    }
+
+    /// Half of it to one and a half.
+    fn about(&mut self, mean: Duration) -> Duration {
+        mean.mul_f64(0.5 + self.random.below(1_000) as f64 / 1_000.0)
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Generated {
+    hash: String,
+}
+
+/// A hash as people read it.
+pub(super) fn display(hash: &[u8; 32]) -> String {
+    let mut hash = *hash;
+    hash.reverse();
+    faster_hex::hex_string(&hash)
+}
+
+/// A reason without the numbers and hashes that differ from one transaction to the next.
+pub(super) fn reason_of(message: &str) -> String {
+    let is_id = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
+    let words = message.split_ascii_whitespace();
+    words.map(|word| if is_id(word) { "…" } else { word }).collect::<Vec<_>>().join(" ")
+}
+
+/// Of a hundred transactions, those that replace another; then those that spend an unconfirmed one.
+const REPLACED_PERCENT: u64 = 5;
+const CHAINED_PERCENT: u64 = 45;
+/// Longest chain of unconfirmed transactions is one more.
+const CHAIN_MAX: u64 = 6;
+/// Satoshi per virtual byte that a replacement pays more.
+const REPLACEMENT_RATE: u64 = 20;
+/// Satoshi per virtual byte of transactions after the load.
+const FRESH_RATE: u64 = 10;
+/// Transactions without a spender that are remembered to be replaced.
+const LEAVES: usize = 50;
+/// Of a hundred blocks, those of transactions that are known for a while.
+const SETTLED_PERCENT: u64 = 75;
+const SETTLED: Duration = Duration::from_secs(10);
+/// Most transactions of a block: half of what fits.
+const BLOCK_TXS_MAX: usize = 3_000;
+/// How often links, processes and the progress line are looked after.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_alike_without_numbers() {
+        let reason = reason_of("insufficient fee, rejecting replacement 0ab1; 5 < 6.00");
+        assert_eq!(reason, "insufficient fee, rejecting replacement … … < …");
+    }
+}

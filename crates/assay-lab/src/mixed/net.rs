@@ -1,0 +1,246 @@
+//! The network: its nodes, the links between them, an observer of each.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use assay_report::atomic_file;
+use assay_report::stats::random::SplitMix64;
+
+use super::base::Base;
+use super::record::Record;
+use super::tap::{Passage, Tap};
+use super::watch::Observer;
+use super::{MixedOptions, Programs, topology};
+use crate::network::link::Properties;
+use crate::network::{ASK_PAUSE, NetworkError, Node, renew};
+use crate::process::Ports;
+use crate::process::rpc::RpcError;
+use crate::target::{Family, Target};
+
+/// A node of the network.
+pub(super) struct Member {
+    /// Its program and a number, such as `assay-2`.
+    pub(super) name: String,
+    /// Place of its program among those of the run.
+    pub(super) program: usize,
+    pub(super) family: Family,
+    pub(super) makes_blocks: bool,
+    pub(super) node: Node,
+    /// The log that the program writes itself.
+    pub(super) log: std::path::PathBuf,
+}
+
+/// A connection that a node ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) by: usize,
+    pub(super) from: usize,
+    pub(super) at: Instant,
+}
+
+pub(super) struct Net {
+    pub(super) members: Vec<Member>,
+    pub(super) record: Arc<Record>,
+    taps: Vec<Tap>,
+    /// When each link was last asked to connect.
+    asked: Vec<Option<Instant>>,
+    observers: Vec<Observer>,
+    properties: Properties,
+    pub(super) ended: Vec<Ended>,
+    /// When all links were connected.
+    pub(super) started: Instant,
+}
+
+impl Net {
+    /// Starts the nodes, gives them the chain, and links them.
+    pub(super) fn start(
+        options: &MixedOptions,
+        programs: &Programs,
+        base: &Base,
+        random: &mut SplitMix64,
+    ) -> Result<Self, NetworkError> {
+        let work = options.out_dir.join("work");
+        renew(&work)?;
+        let mut members = Vec::new();
+        for (at, program) in programs.of_nodes.iter().enumerate() {
+            let number = 1 + programs.of_nodes[..at].iter().filter(|p| *p == program).count();
+            let target = &programs.targets[*program];
+            let name = format!("{}-{number}", target.name);
+            let logs = options.out_dir.join("logs");
+            let (node, log) = start_node(target, &work.join(&name), &logs, &name)?;
+            let (family, makes_blocks) = (target.family, target.makes_blocks());
+            members.push(Member { name, program: *program, family, makes_blocks, node, log });
+        }
+        for member in &members {
+            member.fill(base)?;
+        }
+        let record = Arc::new(Record::new(members.len()));
+        let properties =
+            Properties { bytes_per_s: options.bits_per_s / 8.0, delay: options.round_trip / 2 };
+        let mut net = Self {
+            members,
+            record,
+            taps: Vec::new(),
+            asked: Vec::new(),
+            observers: Vec::new(),
+            properties,
+            ended: Vec::new(),
+            started: Instant::now(),
+        };
+        net.link(options.degree, random)?;
+        Ok(net)
+    }
+
+    fn link(&mut self, degree: usize, random: &mut SplitMix64) -> Result<(), NetworkError> {
+        for (from, to) in topology::draw(self.members.len(), degree, random) {
+            let tap = self.tap([from, to], self.taps.len())?;
+            self.taps.push(tap);
+            self.asked.push(None);
+        }
+        for (at, member) in self.members.iter().enumerate() {
+            let observer = Observer::start(at, member.node.p2p, &self.record);
+            self.observers.push(observer.map_err(|source| NetworkError::Listen { source })?);
+        }
+        let started = Instant::now();
+        while !self.taps.iter().all(Tap::is_connected) {
+            if started.elapsed() > CONNECT_TIMEOUT {
+                return Err(NetworkError::NotLinked { seconds: CONNECT_TIMEOUT.as_secs() });
+            }
+            self.connect();
+            thread::sleep(ASK_PAUSE);
+        }
+        self.started = Instant::now();
+        Ok(())
+    }
+
+    fn tap(&self, nodes: [usize; 2], index: usize) -> Result<Tap, NetworkError> {
+        let far = self.members[nodes[1]].node.p2p;
+        Tap::start(nodes, far, 1 + index as u8, self.properties, &self.record)
+            .map_err(|source| NetworkError::Listen { source })
+    }
+
+    /// Links of the network.
+    pub(super) fn links(&self) -> usize {
+        self.taps.len()
+    }
+
+    /// Has links connect that should be, and notes connections that nodes ended.
+    pub(super) fn connect(&mut self) {
+        for (tap, asked) in self.taps.iter().zip(&mut self.asked) {
+            let partings = tap.partings().into_iter();
+            self.ended.extend(partings.map(|parting| Ended {
+                by: parting.by,
+                from: parting.from,
+                at: parting.at,
+            }));
+            let is_due = asked.is_none_or(|asked: Instant| asked.elapsed() > RETRY);
+            if tap.passage() == Passage::Broken || tap.is_connected() || !is_due {
+                continue;
+            }
+            *asked = Some(Instant::now());
+            // A node may still have the connection that was cut: it is asked again.
+            let _ = self.members[tap.nodes()[0]].connect(tap.address);
+        }
+    }
+
+    /// Cuts the links between two sides.
+    pub(super) fn cut(&self, sides: &[bool], passage: Passage) -> usize {
+        self.record.changed();
+        let across = self.taps.iter().filter(|tap| sides[tap.nodes()[0]] != sides[tap.nodes()[1]]);
+        across.map(|tap| tap.set(passage)).count()
+    }
+
+    /// Mends all links. Those that were broken come again in a direction of their own.
+    pub(super) fn mend(&mut self, random: &mut SplitMix64) -> Result<(), NetworkError> {
+        for at in 0..self.taps.len() {
+            match self.taps[at].passage() {
+                Passage::Open => {}
+                Passage::Held => self.taps[at].set(Passage::Open),
+                Passage::Broken => {
+                    let [a, b] = self.taps[at].nodes();
+                    let nodes = if random.below(2) == 0 { [a, b] } else { [b, a] };
+                    self.taps[at] = self.tap(nodes, at)?;
+                    self.asked[at] = None;
+                }
+            }
+        }
+        self.record.changed();
+        self.connect();
+        Ok(())
+    }
+
+    /// An error if a node has ended.
+    pub(super) fn check_alive(&mut self) -> Result<(), NetworkError> {
+        self.members.iter_mut().try_for_each(|member| member.node.check_alive())
+    }
+
+    /// Nodes that can make blocks.
+    pub(super) fn makers(&self) -> Vec<usize> {
+        (0..self.members.len()).filter(|at| self.members[*at].makes_blocks).collect()
+    }
+
+    /// Ends all links, then all nodes.
+    pub(super) fn stop(self) -> Result<(), NetworkError> {
+        drop((self.taps, self.observers));
+        self.members.into_iter().try_for_each(|member| member.node.stop())
+    }
+}
+
+fn start_node(
+    target: &Target,
+    datadir: &Path,
+    logs: &Path,
+    name: &str,
+) -> Result<(Node, std::path::PathBuf), NetworkError> {
+    atomic_file::create_folder(datadir)?;
+    let ports = Ports::free()?;
+    let launch = target.launch_member(datadir, &ports);
+    target
+        .write_credentials(&launch, datadir)
+        .map_err(|source| NetworkError::Credentials { source })?;
+    let log = launch.node_log.clone().unwrap_or_default();
+    Ok((Node::start(launch, &ports, &logs.join(format!("{name}.log")))?, log))
+}
+
+impl Member {
+    fn fill(&self, base: &Base) -> Result<(), NetworkError> {
+        for (height, block) in (1..).zip(&base.blocks) {
+            let params = format!(r#"["{}"]"#, faster_hex::hex_string(block));
+            let answer: Option<String> = self.node.call("submitblock", &params)?;
+            if let Some(reason) = answer {
+                return Err(NetworkError::Rejected { height, reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// Connects once, as to a peer that it chose by itself: nodes are patient with those that their users name.
+    fn connect(&self, to: std::net::SocketAddr) -> Result<(), NetworkError> {
+        match self.family {
+            Family::Btcd => self.node.call("addnode", &format!(r#"["{to}","onetry"]"#)),
+            _ => self.node.choose(to),
+        }
+    }
+
+    /// The transactions in its mempool.
+    pub(super) fn pool(&self) -> Result<Vec<String>, NetworkError> {
+        self.node.call("getrawmempool", "[]")
+    }
+
+    /// Hands in a transaction; the inner error is why it was rejected.
+    pub(super) fn submit(&self, raw: &[u8]) -> Result<Result<(), String>, NetworkError> {
+        let params = format!(r#"["{}"]"#, faster_hex::hex_string(raw));
+        match self.node.call::<String>("sendrawtransaction", &params) {
+            Ok(_) => Ok(Ok(())),
+            Err(NetworkError::Rpc(RpcError::Node { message, .. })) => Ok(Err(message)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Longest wait until all links are connected.
+const CONNECT_TIMEOUT: Duration = Duration::from_mins(1);
+/// Time between two attempts to connect.
+const RETRY: Duration = Duration::from_secs(3);

@@ -1,0 +1,109 @@
+//! Which nodes are linked, and how they are parted.
+
+use assay_report::stats::random::SplitMix64;
+
+/// Links as pairs of different nodes, the first of which connects.
+///
+/// A ring in random order, so that the network is whole, and chords until nodes have `degree` links on average.
+pub(super) fn draw(nodes: usize, degree: usize, random: &mut SplitMix64) -> Vec<(usize, usize)> {
+    let mut order: Vec<usize> = (0..nodes).collect();
+    shuffle(&mut order, random);
+    let mut graph = Graph { links: Vec::new(), degrees: vec![0; nodes] };
+    for at in 0..nodes {
+        graph.add(order[at], order[(at + 1) % nodes], random);
+    }
+    while graph.links.len() < nodes * degree / 2 {
+        // Those with the fewest links first, so that all have about the same.
+        let mut by_degree: Vec<usize> = (0..nodes).collect();
+        shuffle(&mut by_degree, random);
+        by_degree.sort_by_key(|node| graph.degrees[*node]);
+        let mut pairs = (0..nodes).flat_map(|to| (0..to).map(move |from| (from, to)));
+        if !pairs.any(|(from, to)| graph.add(by_degree[from], by_degree[to], random)) {
+            // All are linked with all.
+            break;
+        }
+    }
+    graph.links
+}
+
+struct Graph {
+    links: Vec<(usize, usize)>,
+    degrees: Vec<usize>,
+}
+
+impl Graph {
+    /// Links two nodes, in a random direction, unless they are linked or the same.
+    fn add(&mut self, a: usize, b: usize, random: &mut SplitMix64) -> bool {
+        let is_new = a != b && !self.links.iter().any(|link| *link == (a, b) || *link == (b, a));
+        if is_new {
+            self.links.push(if random.below(2) == 0 { (a, b) } else { (b, a) });
+            self.degrees[a] += 1;
+            self.degrees[b] += 1;
+        }
+        is_new
+    }
+}
+
+/// For each node the side it is on. Both sides have a node.
+pub(super) fn part(nodes: usize, random: &mut SplitMix64) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..nodes).collect();
+    shuffle(&mut order, random);
+    let count = 1 + random.below(nodes as u64 / 2) as usize;
+    let mut sides = vec![false; nodes];
+    order[..count].iter().for_each(|node| sides[*node] = true);
+    sides
+}
+
+pub(super) fn shuffle(values: &mut [usize], random: &mut SplitMix64) {
+    for at in (1..values.len()).rev() {
+        values.swap(at, random.below(at as u64 + 1) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reached(nodes: usize, links: &[(usize, usize)]) -> usize {
+        let mut seen = vec![false; nodes];
+        let mut open = vec![0];
+        while let Some(node) = open.pop() {
+            if !std::mem::replace(&mut seen[node], true) {
+                let next = |(a, b): &(usize, usize)| match (*a == node, *b == node) {
+                    (true, _) => Some(*b),
+                    (_, true) => Some(*a),
+                    _ => None,
+                };
+                open.extend(links.iter().filter_map(next));
+            }
+        }
+        seen.iter().filter(|seen| **seen).count()
+    }
+
+    #[test]
+    fn networks_are_whole_and_of_even_degree() {
+        for seed in 0..200 {
+            let random = &mut SplitMix64::new(seed);
+            for nodes in 2..9 {
+                let links = draw(nodes, 3, random);
+                assert_eq!(reached(nodes, &links), nodes, "seed {seed}: {links:?}");
+                let degree =
+                    |node: usize| links.iter().filter(|(a, b)| *a == node || *b == node).count();
+                let degrees: Vec<usize> = (0..nodes).map(degree).collect();
+                let (least, most) = (degrees.iter().min(), degrees.iter().max());
+                assert!(most.unwrap() - least.unwrap() <= 1, "seed {seed}: {degrees:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn both_sides_have_nodes() {
+        let random = &mut SplitMix64::new(3);
+        for nodes in 2..9 {
+            for _ in 0..100 {
+                let sides = part(nodes, random);
+                assert!(sides.contains(&true) && sides.contains(&false));
+            }
+        }
+    }
+}

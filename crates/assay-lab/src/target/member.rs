@@ -1,0 +1,127 @@
+//! How targets are started as members of a network: each the peer of others, without encryption, so that what they say can be read.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::bitcoind::{QUIET, rpc_args};
+use super::program::datadir_arg;
+use super::{Family, Target, TargetError, btcd};
+use crate::process::{Launch, Ports};
+
+/// Addresses that observers connect from: they hear of transactions at once, and are not left for what they do not do.
+const OBSERVERS: &str = "127.99.0.0/16";
+
+impl Target {
+    /// Whether it can be a member.
+    pub(crate) fn check_member(&self) -> Result<(), TargetError> {
+        let refuse = |why| Err(TargetError::Delivery { name: self.name.clone(), why });
+        match self.family {
+            Family::Kernel => refuse("it has no peers"),
+            _ if self.index.is_some() => refuse("a network has nodes alone"),
+            _ => self.check_chain("regtest"),
+        }
+    }
+
+    /// Whether blocks can be made there.
+    pub(crate) fn makes_blocks(&self) -> bool {
+        self.family != Family::Btcd
+    }
+
+    /// The command line of a member. Ours has the same as Bitcoin Core.
+    pub(crate) fn launch_member(&self, datadir: &Path, ports: &Ports) -> Launch {
+        let program = self.command.first().cloned().unwrap_or_default();
+        let folder = datadir.join("regtest");
+        let (mut args, node_log) = match self.family {
+            Family::Btcd => {
+                let log = datadir.join("logs").join("regtest").join("btcd.log");
+                (self.btcd_member(datadir, ports), log)
+            }
+            _ => (self.bitcoind_member(datadir, ports), folder.join("debug.log")),
+        };
+        args.extend(self.extra.iter().map(OsString::from));
+        let (cookie, cores) = (folder.join(".cookie"), self.cores.clone());
+        Launch { program, args, env: Vec::new(), cookie, node_log: Some(node_log), cores }
+    }
+
+    fn bitcoind_member(&self, datadir: &Path, ports: &Ports) -> Vec<OsString> {
+        let is_ours = self.family == Family::Assay;
+        let mut args: Vec<OsString> = is_ours.then(|| "bitcoind".into()).into_iter().collect();
+        args.extend(["-regtest".into(), datadir_arg("-datadir=", datadir)]);
+        args.extend(rpc_args(ports).map(OsString::from));
+        let p2p = [
+            "-listen=1".to_owned(),
+            format!("-bind=127.0.0.1:{}", ports.p2p),
+            "-connect=0".to_owned(),
+            format!("-whitelist=noban@{OBSERVERS}"),
+            "-debug=net".to_owned(),
+        ];
+        args.extend(p2p.map(OsString::from));
+        if is_ours {
+            args.push("-v2transport=0".into());
+        } else {
+            args.extend(self.known(&QUIET));
+            args.extend(self.known(&["-v2transport=0"]));
+        }
+        args
+    }
+
+    fn btcd_member(&self, datadir: &Path, ports: &Ports) -> Vec<OsString> {
+        let mut args = vec![
+            "--regtest".into(),
+            datadir_arg("--configfile=", &datadir.join(btcd::SETTINGS)),
+            datadir_arg("--datadir=", &datadir.join("data")),
+            datadir_arg("--logdir=", &datadir.join("logs")),
+            format!("--rpclisten=127.0.0.1:{}", ports.rpc).into(),
+            format!("--listen=127.0.0.1:{}", ports.p2p).into(),
+            format!("--whitelist={OBSERVERS}").into(),
+        ];
+        args.extend(self.known(&["--notls", "--nodnsseed", "--nocfilters"]));
+        args
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Fingerprint;
+    use crate::target::program::{long_options_in_help, options_in_help};
+
+    fn example(family: Family, help: &str) -> Target {
+        let options = match family {
+            Family::Btcd => long_options_in_help(help),
+            _ => options_in_help(help),
+        };
+        Target {
+            name: "example".to_owned(),
+            family,
+            version: String::new(),
+            command: vec!["program".into(), "node".into()],
+            fingerprint: Fingerprint::default(),
+            options,
+            extra: vec!["-extra".to_owned()],
+            cores: Vec::new(),
+            index: None,
+        }
+    }
+
+    #[test]
+    fn command_lines() {
+        let core = "Options:\n\n  -disablewallet\n  -v2transport\n  -checkmempool=<n>\n";
+        let btcd = "      --notls\n      --nocfilters  Disable\n      --nodnsseed  Do not\n";
+        let line = |family, help| {
+            let ports = Ports { rpc: 1, p2p: 2, ..Ports::default() };
+            let launch = example(family, help).launch_member(Path::new("data"), &ports);
+            let args: Vec<_> = launch.args.iter().map(|arg| arg.to_string_lossy()).collect();
+            args.join(" ")
+        };
+        let lines =
+            [line(Family::Assay, ""), line(Family::BitcoinCore, core), line(Family::Btcd, btcd)];
+        insta::assert_snapshot!(lines.join("\n---\n"), @"
+        bitcoind -regtest -datadir=data -server -rpcport=1 -rpcbind=127.0.0.1 -rpcallowip=127.0.0.1 -printtoconsole=0 -listen=1 -bind=127.0.0.1:2 -connect=0 -whitelist=noban@127.99.0.0/16 -debug=net -v2transport=0 -extra
+        ---
+        -regtest -datadir=data -server -rpcport=1 -rpcbind=127.0.0.1 -rpcallowip=127.0.0.1 -printtoconsole=0 -listen=1 -bind=127.0.0.1:2 -connect=0 -whitelist=noban@127.99.0.0/16 -debug=net -disablewallet -checkmempool=0 -v2transport=0 -extra
+        ---
+        --regtest --configfile=data/btcd.conf --datadir=data/data --logdir=data/logs --rpclisten=127.0.0.1:1 --listen=127.0.0.1:2 --whitelist=127.99.0.0/16 --notls --nodnsseed --nocfilters -extra
+        ");
+    }
+}

@@ -1,0 +1,322 @@
+//! Who has to leave for a new peer when all places for peers that connect to us are taken (Core `node/eviction.cpp`).
+//!
+//! Some peers are kept for each of several merits that are hard to feign: who cuts this node off has to be better than all
+//! others in every one of them. Of the rest, the group of addresses with the most peers loses its youngest.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use assay_wire::p2p::NetworkKind;
+
+use super::Shared;
+use super::peers::Peer;
+use super::permissions::Permissions;
+
+/// What counts of a peer.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is another merit")]
+struct Candidate {
+    id: u64,
+    /// Microseconds by the node's clock.
+    connected_us: u64,
+    /// `None` where no ping was answered yet.
+    ping_min: Option<Duration>,
+    /// When it last sent a block that was of use, seconds since 1970; 0 for never.
+    block_at_s: u64,
+    /// The same of a transaction.
+    tx_at_s: u64,
+    /// Whether it offers what we look for in peers.
+    has_services: bool,
+    relays_txs: bool,
+    /// The group of its address under a key of ours, so that nobody can choose which groups are kept.
+    group: u64,
+    /// Whether it misbehaved before.
+    is_discouraged: bool,
+    is_local: bool,
+    network: NetworkKind,
+}
+
+impl Shared {
+    /// Makes room for one more peer: `false` where nobody can be made to leave. With `relays_txs` one that hears of transactions
+    /// leaves; `kept` stays.
+    pub(super) fn evict(&self, relays_txs: bool, kept: Option<u64>) -> bool {
+        let peers = self.peers.list();
+        let candidates = peers.iter().filter(|peer| {
+            peer.connection.is_inbound()
+                && !peer.permissions.has(Permissions::NO_BAN)
+                && Some(peer.id) != kept
+                && (!relays_txs || peer.relays_txs())
+        });
+        let chosen = choose(candidates.map(|peer| self.candidate(peer)).collect());
+        let Some(peer) = peers.iter().find(|peer| Some(peer.id) == chosen) else { return false };
+        tracing::debug!(
+            target: "net",
+            "selected {} connection for eviction, disconnecting peer={}", peer.connection.name(), peer.id
+        );
+        peer.close();
+        true
+    }
+
+    /// Whether a peer that has introduced itself may hear of transactions: where too many do, another has to leave (Core
+    /// `net_processing.cpp`, `MaybeDisconnectForTxRelayCapacity`).
+    pub(super) fn has_room_for_relay(&self, peer: &Peer, command: &str, kept: Option<u64>) -> bool {
+        if !peer.connection.is_inbound() || !peer.relays_txs() {
+            return true;
+        }
+        let peers = self.peers.list();
+        let count = peers.iter().filter(|peer| peer.connection.is_inbound() && peer.relays_txs());
+        let has_room = count.count() <= self.config.inbound_relay_max() || self.evict(true, kept);
+        if !has_room {
+            tracing::debug!(
+                target: "net",
+                "failed to find a tx-relaying eviction candidate - connection dropped after {command} message, peer={}",
+                peer.id
+            );
+        }
+        has_room
+    }
+
+    fn candidate(&self, peer: &Peer) -> Candidate {
+        let facts = peer.facts();
+        let host = peer.address.host;
+        let wanted = self.desirable_services(facts.services);
+        Candidate {
+            id: peer.id,
+            connected_us: peer.connected_us,
+            ping_min: facts.ping_time_min,
+            block_at_s: peer.traffic.block_at_s.load(Relaxed),
+            tx_at_s: peer.traffic.tx_at_s.load(Relaxed),
+            has_services: facts.services & wanted == wanted,
+            relays_txs: peer.relays_txs(),
+            group: self.addresses.group_name(&host),
+            is_discouraged: peer.is_discouraged,
+            is_local: host.is_local(),
+            network: peer.network(),
+        }
+    }
+}
+
+/// The number of the peer that leaves; all candidates connected to us and have no `noban`.
+fn choose(mut candidates: Vec<Candidate>) -> Option<u64> {
+    let all = |_: &Candidate| true;
+    keep(&mut candidates, GROUPS_KEPT, |one| one.group, all);
+    keep(&mut candidates, PINGS_KEPT, quickness, all);
+    keep(&mut candidates, TX_SENDERS_KEPT, |one| (one.tx_at_s, one.relays_txs, age(one)), all);
+    keep(
+        &mut candidates,
+        BLOCK_PEERS_KEPT,
+        |one| (!one.relays_txs, one.block_at_s, one.has_services, age(one)),
+        |one| !one.relays_txs && one.has_services,
+    );
+    keep(
+        &mut candidates,
+        BLOCK_SENDERS_KEPT,
+        |one| (one.block_at_s, one.has_services, age(one)),
+        all,
+    );
+    keep_half(&mut candidates);
+    if candidates.iter().any(|one| one.is_discouraged) {
+        candidates.retain(|one| one.is_discouraged);
+    }
+    // The youngest first, within each group as well.
+    candidates.sort_by_key(age);
+    let mut groups: BTreeMap<u64, Vec<Candidate>> = BTreeMap::new();
+    for one in candidates {
+        groups.entry(one.group).or_default().push(one);
+    }
+    let largest = groups.values().max_by_key(|group| (group.len(), group[0].connected_us))?;
+    Some(largest[0].id)
+}
+
+/// Takes the `count` with the highest merit out, as far as `may_keep` lets them.
+fn keep<M: Ord>(
+    candidates: &mut Vec<Candidate>,
+    count: usize,
+    merit: impl Fn(&Candidate) -> M,
+    may_keep: impl Fn(&Candidate) -> bool,
+) {
+    candidates.sort_by_key(merit);
+    let mut position = 0;
+    let first_kept = candidates.len().saturating_sub(count);
+    candidates.retain(|one| {
+        position += 1;
+        position <= first_kept || !may_keep(one)
+    });
+}
+
+/// Keeps half of those that are left: up to half of these places are for networks that are slower or rarer, the others for who
+/// has been here longest.
+fn keep_half(candidates: &mut Vec<Candidate>) {
+    let all = candidates.len();
+    let half = all / 2;
+    let by_network_max = half / 2;
+    let mut networks =
+        RARE.map(|network| (network, candidates.iter().filter(|one| network.has(one)).count()));
+    // Those with fewer peers go first, and what they leave is for the others.
+    networks.sort_by_key(|(_, count)| *count);
+    let mut kept = 0;
+    while kept < by_network_max {
+        let present = networks.iter().filter(|(_, count)| *count > 0).count();
+        if present == 0 {
+            break;
+        }
+        let each = ((by_network_max - kept) / present).max(1);
+        let before_round = kept;
+        for (network, left) in &mut networks {
+            if *left == 0 {
+                continue;
+            }
+            let before = candidates.len();
+            keep(candidates, each, |one| (network.has(one), age(one)), |one| network.has(one));
+            let taken = before - candidates.len();
+            kept += taken;
+            if kept >= by_network_max {
+                break;
+            }
+            *left -= taken;
+        }
+        if kept == before_round {
+            break;
+        }
+    }
+    keep(candidates, half - (all - candidates.len()), age, |_| true);
+}
+
+/// Higher for who has been here longer.
+fn age(one: &Candidate) -> std::cmp::Reverse<u64> {
+    std::cmp::Reverse(one.connected_us)
+}
+
+/// Higher for quicker answers; a peer that has answered no ping is slowest.
+fn quickness(one: &Candidate) -> std::cmp::Reverse<Duration> {
+    std::cmp::Reverse(one.ping_min.unwrap_or(Duration::MAX))
+}
+
+/// Peers that the other merits tend to pass over.
+#[derive(Clone, Copy, Debug)]
+enum Rare {
+    Network(NetworkKind),
+    ThisMachine,
+}
+
+impl Rare {
+    fn has(self, one: &Candidate) -> bool {
+        match self {
+            Self::Network(network) => one.network == network,
+            Self::ThisMachine => one.is_local,
+        }
+    }
+}
+
+const RARE: [Rare; 4] = [
+    Rare::Network(NetworkKind::Cjdns),
+    Rare::Network(NetworkKind::I2p),
+    Rare::ThisMachine,
+    Rare::Network(NetworkKind::Onion),
+];
+/// How many are kept for each merit (Core `node/eviction.cpp`, `SelectNodeToEvict`).
+const GROUPS_KEPT: usize = 4;
+const PINGS_KEPT: usize = 8;
+const TX_SENDERS_KEPT: usize = 4;
+const BLOCK_PEERS_KEPT: usize = 8;
+const BLOCK_SENDERS_KEPT: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Strangers with different groups, without merits; the highest number is the youngest.
+    fn strangers(count: u64) -> Vec<Candidate> {
+        (0..count)
+            .map(|id| Candidate {
+                id,
+                connected_us: 1000 + id,
+                ping_min: None,
+                block_at_s: 0,
+                tx_at_s: 0,
+                has_services: false,
+                relays_txs: true,
+                group: id,
+                is_discouraged: false,
+                is_local: false,
+                network: NetworkKind::Ipv4,
+            })
+            .collect()
+    }
+
+    /// Whether none of these leaves, whatever else is changed about the others.
+    fn stay(candidates: &[Candidate], ids: impl IntoIterator<Item = u64>) -> bool {
+        let mut left = candidates.to_vec();
+        let ids: Vec<u64> = ids.into_iter().collect();
+        while let Some(id) = choose(left.clone()) {
+            if ids.contains(&id) {
+                return false;
+            }
+            // Peers with merits leave once the others have gone.
+            left.retain(|one| one.id != id);
+            if left.len() < 29 {
+                break;
+            }
+        }
+        true
+    }
+
+    #[test]
+    fn few_peers_are_all_kept() {
+        for count in 0..=20 {
+            assert_eq!(choose(strangers(count)), None, "{count}");
+        }
+        assert!(choose(strangers(21)).is_some());
+    }
+
+    #[test]
+    fn each_merit_keeps_some() {
+        let mut peers = strangers(60);
+        let merits: [(usize, fn(&mut Candidate)); 4] = [
+            (8, |one| one.ping_min = Some(Duration::from_millis(1))),
+            (4, |one| one.tx_at_s = 5),
+            (4, |one| one.block_at_s = 5),
+            (8, |one| (one.relays_txs, one.has_services) = (false, true)),
+        ];
+        let mut first = 30;
+        for (count, give) in merits {
+            peers[first..first + count].iter_mut().for_each(give);
+            first += count;
+        }
+        assert!(stay(&peers, 30..54));
+        // The highest four of the groups.
+        peers[20].group = 1 << 40;
+        assert!(stay(&peers, [20]));
+    }
+
+    #[test]
+    fn the_youngest_of_the_largest_group_leaves() {
+        let mut peers = strangers(60);
+        for one in &mut peers[50..] {
+            one.group = 7;
+        }
+        assert_eq!(choose(peers.clone()), Some(59));
+        // Who misbehaved goes first, as young or old as it is.
+        peers[30].is_discouraged = true;
+        assert_eq!(choose(peers), Some(30));
+    }
+
+    #[test]
+    fn rare_networks_have_a_share_of_the_half() {
+        let mut peers = strangers(20);
+        peers[19].network = NetworkKind::Onion;
+        peers[18].network = NetworkKind::I2p;
+        peers[17].is_local = true;
+        keep_half(&mut peers);
+        let mut left: Vec<u64> = peers.iter().map(|one| one.id).collect();
+        left.sort_unstable();
+        // Of ten places three are theirs, the others belong to the oldest.
+        assert_eq!(left, (7..17).collect::<Vec<_>>());
+        let mut peers = strangers(20);
+        peers[10..].iter_mut().for_each(|one| one.network = NetworkKind::Onion);
+        keep_half(&mut peers);
+        let onions = peers.iter().filter(|one| one.network == NetworkKind::Onion).count();
+        assert_eq!((peers.len(), onions), (10, 5), "no more than half of the half");
+    }
+}

@@ -1,0 +1,241 @@
+//! Our own addresses: how they are known, and which one a peer hears of (Core `net.cpp`, `AddLocal`, `GetLocalAddrForPeer`).
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use assay_wire::p2p::{Endpoint, Host, Message, NetworkKind, PeerAddress};
+
+use super::Shared;
+use super::addresses::v1;
+use super::peers::Peer;
+use super::txs::{exponential_us, random};
+
+/// How an address is known, and how much it is believed (Core `net.h`): one that is listened on, one that was named. A
+/// point more for each peer that connected to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Score(i32);
+
+impl Score {
+    pub(super) const BOUND: Self = Self(2);
+    pub(super) const NAMED: Self = Self(4);
+}
+
+/// Our own addresses.
+pub(super) struct LocalAddresses {
+    /// Whether others than those that were named are taken (Core's `-discover`).
+    discovers: bool,
+    /// The port that others can connect to (Core `net.cpp`, `GetListenPort`).
+    port: u16,
+    scores: Mutex<BTreeMap<Endpoint, Score>>,
+}
+
+impl LocalAddresses {
+    pub(super) fn new(discovers: bool, port: u16) -> Self {
+        Self { discovers, port, scores: Mutex::default() }
+    }
+
+    /// Notes an address of ours.
+    pub(super) fn add(&self, endpoint: Endpoint, score: Score) {
+        if !endpoint.host.is_routable() || (!self.discovers && score < Score::NAMED) {
+            return;
+        }
+        let mut scores = self.lock();
+        let known = scores.get(&endpoint).copied();
+        if known.is_none_or(|known| score >= known) {
+            let more = i32::from(known.is_some());
+            scores.insert(endpoint, Score(score.0.saturating_add(more)));
+        }
+    }
+
+    /// A peer says that it connected to this address.
+    pub(super) fn seen(&self, endpoint: &Endpoint) {
+        if let Some(score) = self.lock().get_mut(endpoint) {
+            score.0 = score.0.saturating_add(1);
+        }
+    }
+
+    /// Whether an address is ours.
+    pub(super) fn has(&self, endpoint: &Endpoint) -> bool {
+        self.lock().contains_key(endpoint)
+    }
+
+    /// All of them with their scores.
+    pub(crate) fn list(&self) -> Vec<(Endpoint, i32)> {
+        self.lock().iter().map(|(endpoint, score)| (*endpoint, score.0)).collect()
+    }
+
+    /// The address that is best reached from a peer on `network` at `from`; one of Tor or I2P is not shown elsewhere, nor others
+    /// there.
+    fn best_for(&self, network: NetworkKind, from: &Host) -> Option<(Endpoint, Score)> {
+        let is_private = |network| matches!(network, NetworkKind::Onion | NetworkKind::I2p);
+        let scores = self.lock();
+        let shown = scores.iter().filter(|(endpoint, _)| {
+            let own = endpoint.host.network();
+            own == network || !(is_private(own) || is_private(network))
+        });
+        let mut best: Option<(u8, Score, Endpoint)> = None;
+        for (endpoint, score) in shown {
+            let rank = (reachability(&endpoint.host, from), *score);
+            if best.is_none_or(|(reach, score, _)| rank > (reach, score)) {
+                best = Some((rank.0, rank.1, *endpoint));
+            }
+        }
+        best.map(|(_, score, endpoint)| (endpoint, score))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Endpoint, Score>> {
+        self.scores.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How well `own` is reached from `theirs`, more being better (Core `netaddress.cpp`, `GetReachabilityFrom`).
+fn reachability(own: &Host, theirs: &Host) -> u8 {
+    use NetworkKind::{Cjdns, I2p, Ipv4, Ipv6, Onion};
+    if !own.is_routable() {
+        return 0;
+    }
+    let is_teredo = |host: &Host| matches!(host, Host::V6([0x20, 0x01, 0, 0, ..]));
+    let ours = own.network();
+    if is_teredo(theirs) || theirs.network() == NetworkKind::Unroutable {
+        return match ours {
+            _ if is_teredo(own) => TEREDO,
+            Ipv6 => WEAK,
+            Ipv4 => V4,
+            Onion if !is_teredo(theirs) => PRIVATE,
+            _ => DEFAULT,
+        };
+    }
+    match (theirs.network(), ours) {
+        (Ipv6, _) if is_teredo(own) => TEREDO,
+        // Through a tunnel, where an IPv4 address is inside.
+        (Ipv6, Ipv6) if own.linked_v4().is_some() => WEAK,
+        (Ipv6, Ipv6) => STRONG,
+        (Ipv4 | Ipv6 | Onion, Ipv4) => V4,
+        (Onion, Onion) | (I2p, I2p) | (Cjdns, Cjdns) => PRIVATE,
+        _ => DEFAULT,
+    }
+}
+
+impl Shared {
+    /// Tells a peer our own address, at first and then once a day on average.
+    pub(super) fn announce_itself(&self, peer: &Peer) {
+        let now_us = self.engine.clock().now_us();
+        let is_due = peer.with_addresses(|relay| relay.is_enabled && relay.next_own_us < now_us);
+        if !is_due || !self.config.listens || self.engine.is_initial_block_download() {
+            return;
+        }
+        let own = self.own_address_for(peer);
+        let time = u32::try_from(now_us / 1_000_000).unwrap_or(u32::MAX);
+        let services = self.services;
+        let next_us = now_us + exponential_us(INTERVAL_US);
+        let first = peer.with_addresses(|relay| {
+            let is_first = relay.next_own_us == 0;
+            if !is_first {
+                // Otherwise it would be left out as known.
+                relay.forget_known();
+            }
+            relay.next_own_us = next_us;
+            let address = PeerAddress { time, services, endpoint: own? };
+            if is_first {
+                return relay.fits(&address).then_some((address, relay.wants_v2));
+            }
+            relay.push(&address);
+            None
+        });
+        // By itself: the peer takes one address from the beginning on, and more later.
+        match first {
+            Some((address, true)) => peer.send(&Message::AddrV2([address].as_slice().into())),
+            Some((address, false)) => peer.send(&Message::Addr([v1(&address)].as_slice().into())),
+            None => {}
+        }
+    }
+
+    fn own_address_for(&self, peer: &Peer) -> Option<Endpoint> {
+        let best = self.local.best_for(peer.network(), &peer.address.host);
+        let unknown = Endpoint { host: Host::NONE, port: self.local.port };
+        let (mut own, score) = best.unwrap_or((unknown, Score(0)));
+        // What it sees of us may be better than what we know.
+        if let Some(seen) = peer.facts().seen_as
+            && self.local.discovers
+            && peer.address.host.is_routable()
+            && seen.host.is_routable()
+            && self.addresses.reachable().contains(&seen.host.network())
+        {
+            let odds = if score > Score::NAMED { 8 } else { 2 };
+            if !own.host.is_routable() || random(odds) == 0 {
+                // Where we connected, it cannot know the port.
+                let port = if peer.connection.is_inbound() { seen.port } else { own.port };
+                own = Endpoint { host: seen.host, port };
+            }
+        }
+        if !own.host.is_routable() {
+            return None;
+        }
+        tracing::debug!(target: "net", "Advertising address {own} to peer={}", peer.id);
+        Some(own)
+    }
+}
+
+/// How well an address is reached, from bad to good (Core `netaddress.cpp`, `Reachability`).
+const DEFAULT: u8 = 1;
+const TEREDO: u8 = 2;
+const WEAK: u8 = 3;
+const V4: u8 = 4;
+const STRONG: u8 = 5;
+const PRIVATE: u8 = 6;
+/// Core `net_processing.cpp`, `AVG_LOCAL_ADDRESS_BROADCAST_INTERVAL`.
+const INTERVAL_US: u64 = 24 * 3_600_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(text: &str) -> Host {
+        Host::parse(text).unwrap().or_cjdns()
+    }
+
+    const ONION: &str = "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscryd.onion";
+
+    #[test]
+    fn each_network_has_its_best_address() {
+        let local = LocalAddresses::new(true, 8333);
+        let all = ["1.2.3.4", "2a01::1", "2002:102:304::1", ONION, "fc00::1"];
+        for text in all {
+            local.add(Endpoint { host: host(text), port: 1 }, Score::BOUND);
+        }
+        local.add(Endpoint { host: host("10.0.0.1"), port: 1 }, Score::NAMED);
+        assert_eq!(local.list().len(), 5, "what nobody can reach is not ours to name");
+        for (peer, expected) in
+            [("9.9.9.9", "1.2.3.4"), ("2b00::1", "2a01::1"), (ONION, ONION), ("fc00::2", "fc00::1")]
+        {
+            let from = host(peer);
+            let (best, _) = local.best_for(from.network(), &from).unwrap();
+            assert_eq!(best.host, host(expected), "{peer}");
+        }
+    }
+
+    #[test]
+    fn a_key_on_tor_is_not_shown_elsewhere() {
+        let local = LocalAddresses::new(false, 8333);
+        local.add(Endpoint { host: host("1.2.3.4"), port: 1 }, Score::BOUND);
+        assert!(local.list().is_empty(), "nothing is discovered");
+        local.add(Endpoint { host: host(ONION), port: 1 }, Score::NAMED);
+        assert!(local.best_for(NetworkKind::Ipv4, &host("9.9.9.9")).is_none());
+        assert!(local.best_for(NetworkKind::Onion, &host("127.0.0.1")).is_some());
+    }
+
+    #[test]
+    fn what_peers_connect_to_is_believed_more() {
+        let local = LocalAddresses::new(true, 8333);
+        let [one, other] = [1, 2].map(|port| Endpoint { host: host("1.2.3.4"), port });
+        local.add(one, Score::NAMED);
+        local.add(other, Score::NAMED);
+        local.seen(&other);
+        local.seen(&Endpoint { port: 9, ..one });
+        let best = local.best_for(NetworkKind::Ipv4, &host("9.9.9.9")).unwrap();
+        assert_eq!(best, (other, Score(5)));
+        local.add(one, Score::NAMED);
+        assert_eq!(local.list(), [(one, 5), (other, 5)]);
+        assert!(local.has(&one));
+    }
+}

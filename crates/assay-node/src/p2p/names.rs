@@ -1,0 +1,116 @@
+//! Names of hosts, and the addresses they stand for (Core `netbase.cpp`).
+
+use std::fmt::Debug;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+
+use assay_wire::p2p::{Endpoint, Host};
+
+/// Finds the addresses of a name. Tests have an implementation of their own: they ask nobody.
+pub trait Resolve: Debug + Send + Sync {
+    /// All addresses of `host`, which is no address itself.
+    ///
+    /// # Errors
+    /// When nobody who was asked knows the name.
+    fn look_up(&self, host: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// Asks as the system is set up to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn look_up(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let mut found: Vec<IpAddr> = (host, 0).to_socket_addrs()?.map(|found| found.ip()).collect();
+        found.dedup();
+        Ok(found)
+    }
+}
+
+/// A name taken apart: the host without brackets, and the port or `default_port` (Core `util/strencodings.cpp`,
+/// `SplitHostPort`).
+pub(super) fn split(name: &str, default_port: u16) -> (&str, u16) {
+    let port = name.rsplit_once(':').and_then(|(host, port)| {
+        let is_port = !host.contains(':') || (host.starts_with('[') && host.ends_with(']'));
+        let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+        port.parse().ok().filter(|_| is_port && is_number).map(|port| (host, port))
+    });
+    let (host, port) = port.unwrap_or((name, default_port));
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    (bare.unwrap_or(host), port)
+}
+
+/// The address that a text is: numbers, also as short as `127.1`, or a key on Tor or I2P. Nobody is asked.
+pub(super) fn numeric(name: &str, default_port: u16) -> Option<Endpoint> {
+    let (host, port) = split(name, default_port);
+    let host = Host::parse(host).or_else(|| short_v4(host).map(|ip| Host::V4(ip.octets())))?;
+    Some(Endpoint { host, port })
+}
+
+/// The port of a name that has none: on I2P there are none (Core `net.cpp`, `GetDefaultPort`).
+pub(super) fn default_port(name: &str, of_chain: u16) -> u16 {
+    if name.ends_with(".i2p") { 0 } else { of_chain }
+}
+
+/// An IPv4 address as `inet_aton` reads it: of fewer than four numbers the last one fills the bytes that are left, and numbers
+/// may be octal or hexadecimal.
+fn short_v4(text: &str) -> Option<Ipv4Addr> {
+    let number = |text: &str| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None if text.len() > 1 && text.starts_with('0') => u32::from_str_radix(text, 8).ok(),
+        None => text.parse().ok(),
+    };
+    if !text.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b'x' | b'X')) {
+        return None;
+    }
+    let parts = text.split('.').map(number).collect::<Option<Vec<u32>>>()?;
+    let (last, bytes) = parts.split_last()?;
+    let left = 4usize.checked_sub(bytes.len()).filter(|left| *left > 0)?;
+    if bytes.iter().any(|byte| *byte > 0xff) || u64::from(*last) >> (8 * left) != 0 {
+        return None;
+    }
+    let start = bytes.iter().enumerate().map(|(at, byte)| byte << (24 - 8 * at));
+    Some(Ipv4Addr::from_bits(start.sum::<u32>() | last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_a_port_or_get_the_chains() {
+        for (name, expected) in [
+            ("127.0.0.1:5", Some("127.0.0.1:5")),
+            ("127.0.0.1", Some("127.0.0.1:8333")),
+            ("127.1:7", Some("127.0.0.1:7")),
+            ("0x7f000001", Some("127.0.0.1:8333")),
+            ("010.1.258", Some("8.1.1.2:8333")),
+            ("[::1]:7", Some("[::1]:7")),
+            ("::1", Some("[::1]:8333")),
+            ("[::1]", Some("[::1]:8333")),
+            ("1.2.3.4.5", None),
+            ("1.2.3.256", None),
+            ("256.1", None),
+            ("", None),
+            ("a.b", None),
+            ("localhost", None),
+            ("127.0.0.1:99999", None),
+            (
+                "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscryd.onion:9",
+                Some("pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscryd.onion:9"),
+            ),
+        ] {
+            let found = numeric(name, 8333).map(|endpoint| endpoint.to_string());
+            assert_eq!(found.as_deref(), expected, "{name}");
+        }
+        assert_eq!(split("seed.example:1", 2), ("seed.example", 1));
+        assert_eq!(split("seed.example", 2), ("seed.example", 2));
+        assert_eq!(default_port("x.b32.i2p", 8333), 0);
+    }
+
+    #[test]
+    fn the_system_knows_this_machine() {
+        let found = SystemResolver.look_up("localhost").unwrap();
+        assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback));
+    }
+}

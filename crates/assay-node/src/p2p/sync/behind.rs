@@ -1,0 +1,388 @@
+//! Peers of ours that do not follow the chain, and more of them for a while when the chain does not move (Core
+//! `net_processing.cpp`, `ConsiderEviction`, `EvictExtraOutboundPeers`, `CheckForStaleTipAndEvictPeers`).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use assay_wire::BlockHash;
+use assay_wire::p2p::NetworkKind;
+
+use super::super::peers::{Connection, Peer};
+use super::super::{Network, Shared};
+use super::headers::ask_headers;
+
+/// A block, and the work of its branch.
+type Work = (BlockHash, [u8; 32]);
+
+/// Whether a peer that we chose keeps up with our chain.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CatchUp {
+    /// Whether it is kept whatever it does: it once had a chain as good as ours.
+    is_protected: bool,
+    /// Until when it has to have the chain of `target`, seconds by the node's clock.
+    due_s: Option<u64>,
+    /// Our tip when that was set.
+    target: Option<Work>,
+    /// Whether it was asked for headers since.
+    was_asked: bool,
+}
+
+/// What follows from a look at a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Wait,
+    /// Ask for headers from below this block on, a last time.
+    Ask(BlockHash),
+    Leave,
+}
+
+impl CatchUp {
+    fn step(&mut self, now_s: u64, best: Option<[u8; 32]>, tip: Work) -> Step {
+        let has_reached = |work: [u8; 32]| best.is_some_and(|best| best >= work);
+        if self.is_protected {
+            return Step::Wait;
+        }
+        if has_reached(tip.1) {
+            *self = Self::default();
+            return Step::Wait;
+        }
+        let has_moved = self.target.is_some_and(|(_, work)| has_reached(work));
+        match (self.due_s, self.target) {
+            (Some(due_s), Some((hash, _))) if !has_moved => {
+                if now_s <= due_s {
+                    return Step::Wait;
+                }
+                if self.was_asked {
+                    return Step::Leave;
+                }
+                self.was_asked = true;
+                self.due_s = Some(now_s + ANSWER_S);
+                Step::Ask(hash)
+            }
+            _ => {
+                *self =
+                    Self { due_s: Some(now_s + CATCH_UP_S), target: Some(tip), ..Self::default() };
+                Step::Wait
+            }
+        }
+    }
+}
+
+/// Whether more peers than usual are looked for.
+#[derive(Default)]
+pub(in super::super) struct Extra {
+    /// One more for everything: the tip has not moved for long.
+    full_relay: AtomicBool,
+    /// Now and then one more for blocks alone, to compare tips.
+    block_relay: AtomicBool,
+    /// When a block was connected last, seconds by the node's clock; 0 before it was looked at.
+    tip_moved_s: AtomicU64,
+    checks: Mutex<Checks>,
+}
+
+struct Checks {
+    /// When peers are counted next.
+    next: Instant,
+    /// When the tip is looked at next, seconds by the node's clock.
+    tip_next_s: u64,
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Self { next: Instant::now() + CHECK, tip_next_s: 0 }
+    }
+}
+
+impl Extra {
+    pub(in super::super) fn wants_full_relay(&self) -> bool {
+        self.full_relay.load(Relaxed)
+    }
+
+    pub(in super::super) fn wants_block_relay(&self) -> bool {
+        self.block_relay.load(Relaxed)
+    }
+}
+
+/// A peer of ours, as far as it counts here.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    id: u64,
+    network: NetworkKind,
+    is_protected: bool,
+    /// When it last announced a block with more work than our tip.
+    announced_s: u64,
+    /// When it last sent a block.
+    block_at_s: u64,
+}
+
+/// Who of the peers for blocks alone leaves when there is one too many: the youngest, or the one before it where that has not
+/// sent a block for longer.
+fn extra_block_relay(peers: &[Kept]) -> Option<u64> {
+    let mut ids: Vec<&Kept> = peers.iter().collect();
+    ids.sort_by_key(|peer| std::cmp::Reverse(peer.id));
+    match ids.as_slice() {
+        [] => None,
+        [youngest, next, ..] if youngest.block_at_s > next.block_at_s => Some(next.id),
+        [youngest, ..] => Some(youngest.id),
+    }
+}
+
+/// Who of the peers for everything leaves when there is one too many: of those that are not the only one on their network, the
+/// one that has announced no block for longest. `on_network` counts named peers as well.
+fn extra_full_relay(peers: &[Kept], on_network: &BTreeMap<NetworkKind, usize>) -> Option<u64> {
+    let has_others = |peer: &&Kept| on_network.get(&peer.network).is_some_and(|count| *count > 1);
+    let candidates = peers.iter().filter(|peer| !peer.is_protected).filter(has_others);
+    candidates.min_by_key(|peer| (peer.announced_s, std::cmp::Reverse(peer.id))).map(|peer| peer.id)
+}
+
+impl Shared {
+    /// Leaves a peer that we chose and that stays behind our chain.
+    pub(super) fn leave_if_behind(&self, peer: &Peer) {
+        if !matches!(peer.connection, Connection::FullRelay | Connection::BlockRelayOnly) {
+            return;
+        }
+        let Some(tip) = self.engine.header_place(&self.engine.tip().hash) else { return };
+        let now_s = self.engine.clock().now_s();
+        let step = self.with_state(peer, |state| {
+            let best = state.best.map(|(_, work)| work);
+            let step = if state.has_started {
+                state.catch_up.step(now_s, best, (tip.hash, tip.chain_work))
+            } else {
+                Step::Wait
+            };
+            (step, state.best.map_or_else(|| "<none>".to_owned(), |(hash, _)| hash.to_string()))
+        });
+        match step {
+            Some((Step::Leave, best)) => {
+                tracing::info!(
+                    "Outbound peer has old chain, best known block = {best}, disconnecting peer={}",
+                    peer.id
+                );
+                peer.close();
+            }
+            Some((Step::Ask(target), best)) => {
+                let parent = self.engine.header_place(&target).map(|place| place.parent);
+                let locator = self.engine.locator(parent.as_ref());
+                self.with_state(peer, |state| ask_headers(peer, state, &locator, self.now_ms()));
+                tracing::debug!(
+                    target: "net",
+                    "sending getheaders to outbound peer={} to verify chain work (current best known block:{best}, benchmark blockhash: {target})",
+                    peer.id
+                );
+            }
+            Some((Step::Wait, _)) | None => {}
+        }
+    }
+
+    /// A peer has sent headers: four for everything that have our chain are kept even should they stay behind later, as we might
+    /// be the ones who are wrong.
+    pub(super) fn protect_if_good(&self, peer: &Peer) {
+        if peer.connection != Connection::FullRelay || peer.outbox.is_closed() {
+            return;
+        }
+        let Some(tip) = self.engine.header_place(&self.engine.tip().hash) else { return };
+        let mut table = self.sync.lock();
+        let count = table.peers.values().filter(|state| state.catch_up.is_protected).count();
+        let Some(state) = table.peers.get_mut(&peer.id) else { return };
+        let has_our_chain = state.best.is_some_and(|(_, work)| work >= tip.chain_work);
+        if count < PROTECTED_MAX && has_our_chain && !state.catch_up.is_protected {
+            tracing::debug!(target: "net", "Protecting outbound peer={} from eviction", peer.id);
+            state.catch_up.is_protected = true;
+        }
+    }
+
+    /// A peer has brought a header that was not known: its branch may be better than ours.
+    pub(super) fn note_announcement(&self, peer: &Peer) {
+        let Some(tip) = self.engine.header_place(&self.engine.tip().hash) else { return };
+        let now_s = self.engine.clock().now_s();
+        self.with_state(peer, |state| {
+            if state.best.is_some_and(|(_, work)| work > tip.chain_work) {
+                state.announced_s = now_s;
+            }
+        });
+    }
+
+    /// The tip has moved.
+    pub(in super::super) fn tip_has_moved(&self) {
+        self.extra.tip_moved_s.store(self.engine.clock().now_s(), Relaxed);
+    }
+
+    /// Leaves peers that are too many, and decides whether more are wanted; every 45 s.
+    pub(in super::super) fn check_tip_if_due(&self) {
+        {
+            let mut checks = self.extra.checks.lock().unwrap_or_else(PoisonError::into_inner);
+            if Instant::now() < checks.next {
+                return;
+            }
+            checks.next = Instant::now() + CHECK;
+        }
+        self.leave_extra_peers();
+        let now_s = self.engine.clock().now_s();
+        let mut checks = self.extra.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        if now_s > checks.tip_next_s {
+            let is_looking = self.config.opens && self.peers.is_active();
+            let is_stale = is_looking && self.tip_may_be_stale(now_s);
+            if is_stale {
+                let age_s = now_s.saturating_sub(self.extra.tip_moved_s.load(Relaxed));
+                tracing::info!(
+                    "Potential stale tip detected, will try using extra outbound peer (last tip update: {age_s} seconds ago)"
+                );
+            }
+            self.extra.full_relay.store(is_stale, Relaxed);
+            checks.tip_next_s = now_s + STALE_CHECK_S;
+        }
+        if self.engine.has_young_tip() {
+            self.extra.block_relay.store(true, Relaxed);
+        }
+    }
+
+    /// Whether no block has come for three times as long as usual, and none is on its way.
+    fn tip_may_be_stale(&self, now_s: u64) -> bool {
+        let moved = &self.extra.tip_moved_s;
+        let _ = moved.compare_exchange(0, now_s, Relaxed, Relaxed);
+        let patience_s = 3 * u64::from(self.engine.params().pow.target_spacing_s);
+        moved.load(Relaxed) < now_s.saturating_sub(patience_s)
+            && self.sync.lock().under_way.is_empty()
+    }
+
+    fn leave_extra_peers(&self) {
+        let limits = self.config.outbound_limits();
+        let peers = self.peers.list();
+        let of_kind = |kind| peers.iter().filter(move |peer: &&Arc<Peer>| peer.connection == kind);
+        let ready = |kind| of_kind(kind).filter(|peer| peer.is_ready()).count();
+        let kept = |kind| of_kind(kind).map(|peer| self.kept(peer)).collect::<Vec<_>>();
+        if ready(Connection::BlockRelayOnly) > limits.block_relay
+            && let Some(id) = extra_block_relay(&kept(Connection::BlockRelayOnly))
+        {
+            self.leave_extra(id, "block-relay-only", false);
+        }
+        if ready(Connection::FullRelay) > limits.full_relay {
+            let mut on_network = BTreeMap::new();
+            for peer in of_kind(Connection::FullRelay).chain(of_kind(Connection::Manual)) {
+                *on_network.entry(peer.network()).or_default() += 1;
+            }
+            let chosen = extra_full_relay(&kept(Connection::FullRelay), &on_network);
+            if chosen.is_some_and(|id| self.leave_extra(id, "outbound", true)) {
+                // It was possible to connect to one more, which is enough until the tip is found to be stale again.
+                self.extra.full_relay.store(false, Relaxed);
+            }
+        }
+    }
+
+    fn kept(&self, peer: &Peer) -> Kept {
+        let state = self.with_state(peer, |state| (state.catch_up.is_protected, state.announced_s));
+        let (is_protected, announced_s) = state.unwrap_or_default();
+        let block_at_s = peer.traffic.block_at_s.load(Relaxed);
+        Kept { id: peer.id, network: peer.network(), is_protected, announced_s, block_at_s }
+    }
+
+    /// Leaves a peer unless it is new or is sending a block; whether it did.
+    fn leave_extra(&self, id: u64, kind: &str, is_strict: bool) -> bool {
+        let Some(peer) = self.peers.find(id) else { return false };
+        let age_us = self.engine.clock().now_us().saturating_sub(peer.connected_us);
+        let is_old = if is_strict { age_us > CONNECTED_US } else { age_us >= CONNECTED_US };
+        let in_flight = self.with_state(&peer, |state| state.under_way.len()).unwrap_or(0);
+        if is_old && in_flight == 0 {
+            tracing::debug!(target: "net", "disconnecting extra {kind} peer={id}");
+            peer.close();
+            return true;
+        }
+        tracing::debug!(
+            target: "net",
+            "keeping {kind} peer={id} chosen for eviction (connect time: {}, blocks_in_flight: {in_flight})",
+            peer.connected_us / 1_000_000
+        );
+        false
+    }
+}
+
+impl Network {
+    /// Looks at the tip as if this much time had passed.
+    pub(in super::super) fn check_tip_after(&self, seconds: u64) {
+        {
+            let checks = &self.0.extra.checks;
+            let mut checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
+            let earlier = checks.next.checked_sub(Duration::from_secs(seconds));
+            checks.next = earlier.unwrap_or_else(Instant::now);
+        }
+        self.0.check_tip_if_due();
+    }
+}
+
+/// Core `net_processing.cpp`, `CHAIN_SYNC_TIMEOUT`, `HEADERS_RESPONSE_TIME`.
+const CATCH_UP_S: u64 = 20 * 60;
+const ANSWER_S: u64 = 2 * 60;
+/// `MAX_OUTBOUND_PEERS_TO_PROTECT_FROM_DISCONNECT`.
+const PROTECTED_MAX: usize = 4;
+/// `EXTRA_PEER_CHECK_INTERVAL`, `STALE_CHECK_INTERVAL`, `MINIMUM_CONNECT_TIME`.
+const CHECK: Duration = Duration::from_secs(45);
+const STALE_CHECK_S: u64 = 10 * 60;
+const CONNECTED_US: u64 = 30_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(height: u8) -> Work {
+        (BlockHash([height; 32]), [height; 32])
+    }
+
+    fn best(height: u8) -> Option<[u8; 32]> {
+        Some(work(height).1)
+    }
+
+    #[test]
+    fn who_stays_behind_is_asked_once_and_left() {
+        for known in [None, best(4)] {
+            let mut peer = CatchUp::default();
+            assert_eq!(peer.step(100, known, work(5)), Step::Wait);
+            assert_eq!(peer.step(1300, known, work(5)), Step::Wait);
+            assert_eq!(peer.step(1301, known, work(6)), Step::Ask(work(5).0));
+            assert_eq!(peer.step(1421, known, work(6)), Step::Wait);
+            assert_eq!(peer.step(1422, known, work(6)), Step::Leave);
+        }
+    }
+
+    #[test]
+    fn who_follows_late_is_kept() {
+        let mut peer = CatchUp::default();
+        assert_eq!(peer.step(0, best(4), work(5)), Step::Wait);
+        assert_eq!(peer.step(1201, best(4), work(6)), Step::Ask(work(5).0));
+        // It has what was our tip; now it has as long for the next one.
+        assert_eq!(peer.step(1202, best(5), work(6)), Step::Wait);
+        assert_eq!(peer.step(2402, best(5), work(6)), Step::Wait);
+        assert_eq!(peer.step(2403, best(5), work(6)), Step::Ask(work(6).0));
+        assert_eq!(peer.step(9999, best(6), work(6)), Step::Wait);
+        assert_eq!(peer.due_s, None);
+        let mut peer = CatchUp { is_protected: true, ..CatchUp::default() };
+        for now_s in [0, 10_000, 20_000] {
+            assert_eq!(peer.step(now_s, None, work(5)), Step::Wait);
+        }
+    }
+
+    fn kept(id: u64, announced_s: u64, block_at_s: u64) -> Kept {
+        Kept { id, network: NetworkKind::Ipv4, is_protected: false, announced_s, block_at_s }
+    }
+
+    #[test]
+    fn of_peers_for_blocks_the_youngest_leaves_unless_it_had_a_block() {
+        assert_eq!(extra_block_relay(&[]), None);
+        assert_eq!(extra_block_relay(&[kept(1, 0, 5), kept(7, 0, 0), kept(3, 0, 0)]), Some(7));
+        assert_eq!(extra_block_relay(&[kept(1, 0, 5), kept(7, 0, 4), kept(3, 0, 3)]), Some(3));
+    }
+
+    #[test]
+    fn of_peers_for_everything_who_announced_nothing_leaves() {
+        let mut peers = [kept(1, 9, 0), kept(2, 3, 0), kept(3, 3, 0), kept(4, 5, 0)];
+        let two = |count| BTreeMap::from([(NetworkKind::Ipv4, count), (NetworkKind::Onion, 1)]);
+        assert_eq!(extra_full_relay(&peers, &two(4)), Some(3), "the younger of two");
+        peers[2].is_protected = true;
+        assert_eq!(extra_full_relay(&peers, &two(4)), Some(2));
+        peers[1].network = NetworkKind::Onion;
+        assert_eq!(extra_full_relay(&peers, &two(3)), Some(4), "the only one on its network stays");
+        assert_eq!(extra_full_relay(&peers, &two(1)), None);
+    }
+}
