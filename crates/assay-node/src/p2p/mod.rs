@@ -7,6 +7,7 @@
 mod addresses;
 mod addrman;
 mod bans;
+mod bloom;
 mod compact;
 mod config;
 mod dial;
@@ -42,13 +43,15 @@ use self::addresses::Addresses;
 use self::addrman::{AddrMan, AddrManConfig};
 pub(crate) use self::addrman::{Count, Entry};
 pub(crate) use self::bans::{Ban, Bans, Range};
+#[cfg(fuzzing)]
+pub(crate) use self::bloom::BloomFilter;
 use self::compact::Compact;
 pub use self::config::{P2pConfig, P2pTimeouts};
 pub(crate) use self::dial::AddNodeError;
 use self::dial::Dialled;
 use self::peers::Arrival;
 pub(crate) use self::peers::{Connection, Peer, Peers};
-use self::permissions::Rule;
+use self::permissions::{Permissions, Rule};
 use self::rate::Rate;
 use self::sync::Sync;
 pub(crate) use self::sync::{FetchError, SyncFacts};
@@ -63,8 +66,9 @@ pub(crate) const PROTOCOL_VERSION: i32 = 70016;
 pub(crate) const PROTOCOL_MIN: i32 = 31800;
 
 /// Names of service bits, lowest first (Core `protocol.h`; BCHN `protocol.h` for the sixth).
-pub(crate) const SERVICES: [(u64, &str); 5] = [
+pub(crate) const SERVICES: [(u64, &str); 6] = [
     (NODE_NETWORK, "NETWORK"),
+    (NODE_BLOOM, "BLOOM"),
     (NODE_WITNESS, "WITNESS"),
     (NODE_BITCOIN_CASH, "BITCOIN_CASH"),
     (NODE_NETWORK_LIMITED, "NETWORK_LIMITED"),
@@ -72,6 +76,7 @@ pub(crate) const SERVICES: [(u64, &str); 5] = [
 ];
 pub(crate) const NODE_NETWORK: u64 = 1;
 pub(crate) const NODE_WITNESS: u64 = 1 << 3;
+const NODE_BLOOM: u64 = 1 << 2;
 const NODE_BITCOIN_CASH: u64 = 1 << 5;
 const NODE_NETWORK_LIMITED: u64 = 1 << 10;
 const NODE_P2P_V2: u64 = 1 << 11;
@@ -179,7 +184,8 @@ impl P2pService {
         // A packet may be too short for a large block.
         let encryption = if config.encrypted && !is_large { NODE_P2P_V2 } else { 0 };
         let has_all = if engine.config().prune.is_some() { 0 } else { NODE_NETWORK };
-        let services = has_all | NODE_NETWORK_LIMITED | own | encryption;
+        let bloom = if config.bloom_filters { NODE_BLOOM } else { 0 };
+        let services = has_all | NODE_NETWORK_LIMITED | own | encryption | bloom;
         let spacing_s = u64::from(params.pow.target_spacing_s);
         let totals = Totals::new(config.upload_target_bytes, params.block_bytes_max(), spacing_s);
         let addresses = AddrManConfig {
@@ -366,7 +372,8 @@ fn enter(arrival: Arrival, shared: &Arc<Shared>) -> io::Result<()> {
     let (max, per_address_max) = (shared.config.peers_max, shared.config.peers_per_address_max());
     let permissions =
         permissions::permissions(&shared.whitelist, address.ip(), connection.is_inbound());
-    if connection.is_inbound() && shared.bans.has_banned(address.ip()) {
+    let may_be_banned = connection.is_inbound() && !permissions.has(Permissions::NO_BAN);
+    if may_be_banned && shared.bans.has_banned(address.ip()) {
         tracing::debug!(target: "net", "connection from {address} dropped (banned)");
         return Ok(());
     }
@@ -431,6 +438,7 @@ impl Drop for Leaving<'_> {
         self.shared.sync_left(self.peer);
         self.shared.txs_left(self.peer);
         self.shared.peers.leave(self.peer);
+        tracing::debug!(target: "net", "Cleared nodestate for peer={}", self.peer.id);
     }
 }
 
