@@ -27,6 +27,7 @@ mod log;
 mod node;
 mod notify;
 mod p2p;
+mod partial_merkle;
 mod rpc;
 mod zmq;
 

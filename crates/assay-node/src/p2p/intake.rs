@@ -231,19 +231,21 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Bloom filters (BIP37) are not offered: who asks all the same is disconnected, as Core does.
+    /// Who asks for what is not offered is disconnected, as Core does.
     fn check_offered(&self, command: Command) -> Result<(), Ended> {
         let permissions = self.peer.permissions;
+        let is_offered = self.shared.offers_bloom(self.peer);
         let is_wrong = match command.as_str() {
             "mempool" if permissions.has(Permissions::NO_BAN) || self.shows_mempool() => false,
-            "mempool" if self.shared.config.shows_mempool => {
+            "mempool" if is_offered => {
                 tracing::debug!(
                     target: "net",
                     "mempool request with bandwidth limit reached, disconnecting peer={}", self.peer.id
                 );
                 return Err(Ended::MempoolTooMuch);
             }
-            "filterload" | "filteradd" | "filterclear" | "mempool" => true,
+            "filterload" | "filteradd" | "filterclear" => !is_offered,
+            "mempool" => true,
             _ => false,
         };
         if is_wrong { Err(Ended::NotOffered { command }) } else { Ok(()) }
@@ -252,7 +254,7 @@ impl Intake<'_> {
     /// Whether the peer may hear of the whole mempool (Core `net_processing.cpp`, MEMPOOL).
     fn shows_mempool(&self) -> bool {
         let is_for_all =
-            self.shared.config.shows_mempool && !self.shared.peers.totals().is_reached();
+            self.shared.offers_bloom(self.peer) && !self.shared.peers.totals().is_reached();
         is_for_all || self.peer.permissions.has(Permissions::MEMPOOL)
     }
 
@@ -410,6 +412,11 @@ impl Intake<'_> {
                 self.shared.addresses_came(self.peer, "addrv2", addresses.iter().collect());
             }
             Message::GetAddr => self.shared.addresses_asked(self.peer),
+            Message::FilterLoad(_) | Message::FilterAdd(_) | Message::FilterClear => {
+                if let Some(change) = self.shared.filter_change(self.peer, message) {
+                    self.put(Request::Filter(change))?;
+                }
+            }
             Message::Mempool if self.shows_mempool() => {
                 self.peer.with_relay(Relay::want_all);
             }
@@ -603,6 +610,10 @@ const WANTED: &[(&str, u32)] = &[
     ("headers", 1 << 21),
     ("notfound", 1 << 21),
     ("mempool", 1 << 12),
+    // Larger ones than the protocol allows are misbehaviour, and read for that.
+    ("filterload", 1 << 17),
+    ("filteradd", 1 << 17),
+    ("filterclear", 1 << 12),
     ("getaddr", 1 << 12),
     ("sendaddrv2", 1 << 12),
     // Core reads longer ones to the end before it leaves the peer.

@@ -8,6 +8,7 @@ mod addresses;
 mod addrman;
 mod bans;
 mod beginnings;
+mod bloom;
 mod compact;
 mod config;
 mod dial;
@@ -51,6 +52,8 @@ use self::addrman::{AddrMan, AddrManConfig};
 pub(crate) use self::addrman::{Count, Entry};
 pub(crate) use self::bans::{Ban, Bans, Range};
 use self::beginnings::Fetches;
+#[cfg(fuzzing)]
+pub(crate) use self::bloom::BloomFilter;
 use self::compact::Compact;
 pub use self::config::{P2pConfig, P2pTimeouts, Proxies};
 pub(crate) use self::dial::AddNodeError;
@@ -75,8 +78,9 @@ pub(crate) const PROTOCOL_VERSION: i32 = 70016;
 pub(crate) const PROTOCOL_MIN: i32 = 31800;
 
 /// Names of service bits, lowest first (Core `protocol.h`; BCHN `protocol.h` for the sixth).
-pub(crate) const SERVICES: [(u64, &str); 5] = [
+pub(crate) const SERVICES: [(u64, &str); 6] = [
     (NODE_NETWORK, "NETWORK"),
+    (NODE_BLOOM, "BLOOM"),
     (NODE_WITNESS, "WITNESS"),
     (NODE_BITCOIN_CASH, "BITCOIN_CASH"),
     (NODE_NETWORK_LIMITED, "NETWORK_LIMITED"),
@@ -84,6 +88,7 @@ pub(crate) const SERVICES: [(u64, &str); 5] = [
 ];
 pub(crate) const NODE_NETWORK: u64 = 1;
 pub(crate) const NODE_WITNESS: u64 = 1 << 3;
+const NODE_BLOOM: u64 = 1 << 2;
 const NODE_BITCOIN_CASH: u64 = 1 << 5;
 const NODE_NETWORK_LIMITED: u64 = 1 << 10;
 const NODE_P2P_V2: u64 = 1 << 11;
@@ -217,7 +222,8 @@ impl P2pService {
         // A packet may be too short for a large block.
         let encryption = if config.encrypted && !is_large { NODE_P2P_V2 } else { 0 };
         let has_all = if engine.config().prune.is_some() { 0 } else { NODE_NETWORK };
-        let services = has_all | NODE_NETWORK_LIMITED | own | encryption;
+        let bloom = if config.bloom_filters { NODE_BLOOM } else { 0 };
+        let services = has_all | NODE_NETWORK_LIMITED | own | encryption | bloom;
         let spacing_s = u64::from(params.pow.target_spacing_s);
         let totals = Totals::new(config.upload_target_bytes, params.block_bytes_max(), spacing_s);
         let addresses = AddrManConfig {
@@ -465,6 +471,7 @@ impl Drop for Leaving<'_> {
         self.shared.sync_left(self.peer);
         self.shared.txs_left(self.peer);
         self.shared.peers.leave(self.peer);
+        tracing::debug!(target: "net", "Cleared nodestate for peer={}", self.peer.id);
     }
 }
 

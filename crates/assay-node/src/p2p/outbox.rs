@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use assay_wire::BlockHash;
 use assay_wire::p2p::{BlockTxsRequest, Command, INVENTORY_MAX, Inventory};
 
+use super::bloom::FilterChange;
+
 /// Something to do for the peer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request {
@@ -31,6 +33,8 @@ pub(super) enum Request {
     Hashes { locator: Vec<BlockHash>, stop: BlockHash },
     /// Transactions of a block, by their places.
     BlockTxs(BlockTxsRequest),
+    /// What the peer wants to hear of changes.
+    Filter(FilterChange),
     /// Blocks and other things by hash.
     Data(Vec<Inventory>),
 }

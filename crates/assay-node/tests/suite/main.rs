@@ -1,6 +1,7 @@
 //! The node from outside: over sockets, as its users see it.
 
 mod addresses;
+mod bloom;
 mod branches;
 mod chain;
 mod compact;

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! What follows the known fields of a payload is left alone, as Core does: later versions may add to a message. Deliberately
-//! absent: filters; such messages are [`Message::Other`].
+//! absent: compact filters (BIP157); such messages are [`Message::Other`].
 
 mod address;
 mod compact;
@@ -84,6 +84,19 @@ pub struct Locator<'a> {
     pub stop: BlockHash,
 }
 
+/// A Bloom filter (BIP37).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilterLoad<'a> {
+    /// Its bits, the lowest of each byte first; the protocol allows 36,000 bytes.
+    pub bits: &'a [u8],
+    /// Hash functions; the protocol allows 50.
+    pub functions: u32,
+    /// Added to the seed of each.
+    pub tweak: u32,
+    /// What becomes of outputs that match.
+    pub flags: u8,
+}
+
 /// A message without its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
@@ -140,6 +153,14 @@ pub enum Message<'a> {
     GetBlockTxs(&'a [u8]),
     /// `blocktxn`: see [`BlockTxs::parse`]
     BlockTxs(&'a [u8]),
+    /// `filterload` (BIP37)
+    FilterLoad(FilterLoad<'a>),
+    /// `filteradd` (BIP37): what the filter is to match as well
+    FilterAdd(&'a [u8]),
+    /// `filterclear` (BIP37)
+    FilterClear,
+    /// `merkleblock` (BIP37)
+    MerkleBlock(&'a [u8]),
     /// Anything else.
     Other {
         /// What it is called.
@@ -193,6 +214,13 @@ impl<'a> Message<'a> {
             "cmpctblock" => Self::CompactBlock(payload),
             "getblocktxn" => Self::GetBlockTxs(payload),
             "blocktxn" => Self::BlockTxs(payload),
+            "filterload" => Self::FilterLoad(FilterLoad::parse(reader)?),
+            "filteradd" => {
+                let length = reader.compact_size()? as usize;
+                Self::FilterAdd(reader.bytes(length)?)
+            }
+            "filterclear" => Self::FilterClear,
+            "merkleblock" => Self::MerkleBlock(payload),
             _ => Self::Other { command, payload },
         })
     }
@@ -224,6 +252,10 @@ impl<'a> Message<'a> {
             Self::CompactBlock(_) => "cmpctblock",
             Self::GetBlockTxs(_) => "getblocktxn",
             Self::BlockTxs(_) => "blocktxn",
+            Self::FilterLoad(_) => "filterload",
+            Self::FilterAdd(_) => "filteradd",
+            Self::FilterClear => "filterclear",
+            Self::MerkleBlock(_) => "merkleblock",
             Self::Other { command, .. } => return *command,
         })
     }
@@ -236,6 +268,7 @@ impl<'a> Message<'a> {
             | Self::SendAddrV2
             | Self::WtxidRelay
             | Self::GetAddr
+            | Self::FilterClear
             | Self::Mempool => {}
             Self::Version(version) => version.encode(out),
             Self::Ping(number) | Self::Pong(number) | Self::FeeFilter(number) => {
@@ -254,11 +287,14 @@ impl<'a> Message<'a> {
             Self::Inv(items) | Self::GetData(items) | Self::NotFound(items) => items.encode(out),
             Self::Addr(addresses) => addresses.encode(out),
             Self::AddrV2(addresses) => addresses.encode(out),
+            Self::FilterLoad(filter) => filter.encode(out),
+            Self::FilterAdd(data) => var_bytes(out, data),
             Self::Block(payload)
             | Self::Tx(payload)
             | Self::CompactBlock(payload)
             | Self::GetBlockTxs(payload)
             | Self::BlockTxs(payload)
+            | Self::MerkleBlock(payload)
             | Self::Other { payload, .. } => {
                 out.extend_from_slice(payload);
             }
@@ -324,6 +360,25 @@ impl<'a> Version<'a> {
         var_bytes(out, self.user_agent);
         out.extend_from_slice(&self.start_height.to_le_bytes());
         out.extend(self.relay.map(u8::from));
+    }
+}
+
+impl<'a> FilterLoad<'a> {
+    fn parse(reader: &mut Reader<'a>) -> Result<Self, ParseError> {
+        let length = reader.compact_size()? as usize;
+        Ok(Self {
+            bits: reader.bytes(length)?,
+            functions: u32::from_le_bytes(*reader.take()?),
+            tweak: u32::from_le_bytes(*reader.take()?),
+            flags: reader.take::<1>()?[0],
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        var_bytes(out, self.bits);
+        out.extend_from_slice(&self.functions.to_le_bytes());
+        out.extend_from_slice(&self.tweak.to_le_bytes());
+        out.push(self.flags);
     }
 }
 

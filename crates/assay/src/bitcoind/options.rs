@@ -233,7 +233,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     works("onlynet", "=<net>", "Connect to hosts of this network alone: ipv4, ipv6, onion or cjdns; may be given more than once."),
     works("par", "=<n>", "Threads that verify scripts; 0 takes one for each core, -n leaves n cores free (0)."),
     not_yet("peerblockfilters"),
-    works("peerbloomfilters", "", "Show the mempool to peers that ask (BIP35); filters are not served (0)."),
+    works("peerbloomfilters", "", "Let peers set Bloom filters and show them the mempool (BIP37, BIP35) (0)."),
     works("peertimeout", "=<n>", "Seconds that a new peer may be silent (60)."),
     works("permitbaremultisig", "", "Relay bare multi-signature outputs (1)."),
     works("persistmempool", "", "Keep the mempool through a restart (1)."),
