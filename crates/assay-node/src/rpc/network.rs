@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_wire::p2p::NetworkKind;
 
 use super::table::Method;
-use super::{Job, Node};
+use super::{Job, Node, write_warnings};
 use crate::jsonrpc::{Json, RpcError};
 use crate::p2p::{Network, PROTOCOL_VERSION, Peer, SERVICES};
 
@@ -104,7 +104,7 @@ pub(super) const GETNETWORKINFO: Method = Method {
   \"relayfee\" : n,                (numeric) Least fee rate of the mempool, per 1,000 virtual bytes
   \"incrementalfee\" : n,          (numeric) The same
   \"localaddresses\" : [],         (json array) Nothing
-  \"warnings\" : []                (json array) Nothing
+  \"warnings\" : [ \"str\", ... ]    (json array) What the owner should know of
 }",
     example: "",
     prepare: |_, args| Ok(Job::call(args, network_info)),
@@ -258,7 +258,7 @@ fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     object.key("relayfee").amount(fee_rate);
     object.key("incrementalfee").amount(fee_rate);
     object.key("localaddresses").array().end();
-    object.key("warnings").array().end();
+    write_warnings(node, object.key("warnings"));
     object.end();
     Ok(())
 }
