@@ -116,6 +116,14 @@ pub enum NodeError {
     /// The index cannot follow the chain.
     #[error("cannot follow the chain with the index: {0}")]
     Follow(#[from] assay_electrum::follow::FollowError),
+    /// The engine found itself in a state that it cannot go on from.
+    #[error("A fatal internal error occurred, see {log} for details: {cause}")]
+    Fatal {
+        /// Name of the log.
+        log: String,
+        /// Why, in Core's words.
+        cause: String,
+    },
     /// The engine could not write everything out.
     #[error("could not write everything out: {0}")]
     Flush(#[from] EngineError),

@@ -51,14 +51,17 @@ pub struct Node {
     p2p: Option<P2pService>,
     /// Publishes what happens over ZeroMQ.
     publishing: Option<thread::JoinHandle<()>>,
-    /// Follows the tip for those who want to know of it.
-    watching: Option<thread::JoinHandle<()>>,
+    /// Follow the tip, warnings and failure for those who want to know of them.
+    watching: Vec<thread::JoinHandle<()>>,
+    /// Name of the log.
+    log_name: String,
     notify: Notify,
     addresses: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
     cookie: Option<CookieFile>,
     // Released in this order, last of all.
     _pid: PidFile,
+    _blocks_lock: File,
     _lock: File,
 }
 
@@ -94,9 +97,9 @@ impl Node {
     fn open(config: &NodeConfig) -> Result<Self, NodeError> {
         let dir = config.chain_dir();
         refuse_contradictions(config)?;
-        let folder = |source| NodeError::Folder { path: dir.clone(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(folder)?;
-        let lock = lock(&dir)?;
+        let dir_lock = make_and_lock(&dir)?;
+        // It may be shared where the data directory is not.
+        let blocks_lock = make_and_lock(&config.blocks_dir())?;
         let log_path = open_log(config, &dir)?;
         announce(config, &dir);
         let pid = PidFile::create(dir.join(&config.pid_file))?;
@@ -117,6 +120,7 @@ impl Node {
             tracing::info!("Binding RPC on address {} port {}", address.ip(), address.port());
         }
         let params = Arc::clone(&config.params);
+        let log_name = log_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let rpc = Rpc::new(params, config.user_agent(), log_path, stop.clone());
         let rpc =
             Arc::new(rpc.with_deprecated(config.rpc.deprecated.clone()).with_rest(config.rpc.rest));
@@ -136,8 +140,7 @@ impl Node {
         let engine = Arc::new(engine);
         let publish = |zmq| publish(zmq, &rpc, &engine);
         let publishing = zmq.map(publish).transpose().map_err(NodeError::Runtime)?;
-        let watching =
-            notify::watch_tip(config, &engine, stop.clone()).map_err(NodeError::Runtime)?;
+        let watching = watch(config, &engine, &stop).map_err(NodeError::Runtime)?;
         let is_importing = engine.is_reindexing() || !config.load_blocks.is_empty();
         if is_importing {
             // It may take hours, in which the node can be asked and stopped; peers come later.
@@ -174,12 +177,14 @@ impl Node {
             p2p,
             publishing,
             watching,
+            log_name,
             notify: config.notify.clone(),
             addresses,
             stop,
             cookie,
             _pid: pid,
-            _lock: lock,
+            _blocks_lock: blocks_lock,
+            _lock: dir_lock,
         })
     }
 
@@ -223,11 +228,13 @@ impl Node {
             p2p,
             publishing,
             watching,
+            log_name,
             notify,
             addresses: _,
             stop,
             cookie,
             _pid: pid,
+            _blocks_lock: blocks_lock,
             _lock: lock,
         } = self;
         let served = runtime.block_on(async {
@@ -262,7 +269,7 @@ impl Node {
         if publishing.is_some_and(|publishing| publishing.join().is_err()) {
             tracing::error!("What publishes over ZeroMQ ended abnormally");
         }
-        if watching.is_some_and(|watching| watching.join().is_err()) {
+        if watching.into_iter().any(|watching| watching.join().is_err()) {
             tracing::error!("What follows the tip ended abnormally");
         }
         // Calls that outlived the server's patience run on into a closed engine, and are not waited for.
@@ -270,14 +277,19 @@ impl Node {
         if loading.is_some_and(|loading| loading.join().is_err()) {
             tracing::error!("Reading the mempool file ended abnormally");
         }
+        let failure = engine.failure();
         drop(engine);
         drop(pid);
         match &flushed {
             Ok(()) => tracing::info!("Shutdown: done"),
             Err(error) => tracing::error!("Shutdown: could not write everything out: {error}"),
         }
+        drop(blocks_lock);
         drop(lock);
-        Ok(flushed?)
+        match failure {
+            Some(cause) => Err(NodeError::Fatal { log: log_name, cause }),
+            None => Ok(flushed?),
+        }
     }
 }
 
@@ -288,6 +300,18 @@ fn runtime(limits: &Limits) -> io::Result<Runtime> {
         .thread_name("rpc")
         .enable_all()
         .build()
+}
+
+/// Follows the engine for those who want to know.
+fn watch(
+    config: &NodeConfig,
+    engine: &Arc<Engine>,
+    stop: &watch::Sender<bool>,
+) -> io::Result<Vec<thread::JoinHandle<()>>> {
+    let mut threads = vec![notify::watch_failure(engine, stop.clone())?];
+    threads.extend(notify::watch_tip(config, engine, stop.clone())?);
+    threads.extend(notify::watch_alerts(config, engine)?);
+    Ok(threads)
 }
 
 /// Begins to publish over ZeroMQ, and lets callers know what.
@@ -355,6 +379,12 @@ fn refuse_exposure(rpc: &RpcConfig) -> Result<(), NodeError> {
         Some(&address) if rpc.allow.is_empty() => Err(NodeError::Exposed { address }),
         _ => Ok(()),
     }
+}
+
+fn make_and_lock(dir: &Path) -> Result<File, NodeError> {
+    let failed = |source| NodeError::Folder { path: dir.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+    lock(dir)
 }
 
 fn lock(dir: &Path) -> Result<File, NodeError> {

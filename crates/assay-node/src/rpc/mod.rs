@@ -16,6 +16,7 @@ mod decode;
 mod deployments;
 mod describe;
 mod descriptor;
+mod dump;
 mod fees;
 mod fetch;
 #[cfg(fuzzing)]
@@ -63,7 +64,7 @@ use tokio::sync::watch;
 
 use self::args::Args;
 pub(crate) use self::index::ServedIndex;
-use crate::jsonrpc::{CallContext, Code, Handler, OpenReply, OpenRequest, Params, RpcError};
+use crate::jsonrpc::{CallContext, Code, Handler, Json, OpenReply, OpenRequest, Params, RpcError};
 use crate::p2p::Network;
 use crate::zmq::Publication;
 
@@ -315,6 +316,19 @@ fn bad(text: impl Into<Cow<'static, str>>) -> RpcError {
 /// An argument names an address, a key or an object that there is not.
 fn bad_key(text: impl Into<Cow<'static, str>>) -> RpcError {
     RpcError::new(Code::InvalidAddressOrKey, text)
+}
+
+/// What the owner is warned of; in the form before Core 28 the last text alone.
+fn write_warnings(node: &Node<'_>, json: Json<'_>) {
+    let warnings = node.engine.warnings();
+    if node.rpc.shows_deprecated("warnings") {
+        return json.string(warnings.last().map_or("", String::as_str));
+    }
+    let mut list = json.array();
+    for warning in &warnings {
+        list.item().string(warning);
+    }
+    list.end();
 }
 
 /// The engine failed, not the caller.

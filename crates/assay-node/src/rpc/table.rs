@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    addresses, bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees,
-    fetch, generate, index, logging, mempool, mempool_file, mining, network, orphans, packages,
-    peers, proof, prune, raw, relatives, scan, sign_raw, statistics, submit, template, testing,
-    traffic, transactions, zmq,
+    addresses, bans, blocks, branches, chain, coins, combine, control, deployments, describe, dump,
+    fees, fetch, generate, index, logging, mempool, mempool_file, mining, network, orphans,
+    packages, peers, proof, prune, raw, relatives, scan, sign_raw, statistics, submit, template,
+    testing, traffic, transactions, zmq,
 };
 use crate::jsonrpc::RpcError;
 
@@ -209,6 +209,7 @@ const METHODS: &[&Method] = &[
     &scan::SCANTXOUTSET,
     &coins::GETTXOUT,
     &coins::GETTXOUTSETINFO,
+    &dump::DUMPTXOUTSET,
     &relatives::GETMEMPOOLANCESTORS,
     &relatives::GETMEMPOOLCLUSTER,
     &relatives::GETMEMPOOLDESCENDANTS,

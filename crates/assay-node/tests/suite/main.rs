@@ -6,6 +6,7 @@ mod branches;
 mod chain;
 mod compact;
 mod encrypted;
+mod files;
 mod given;
 mod http;
 mod index;

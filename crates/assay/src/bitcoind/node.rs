@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use assay_engine::Pruning;
+use assay_engine::{ChainCheck, Obfuscation, Pruning, XorKey};
 use assay_node::http::Whitelist;
 use assay_node::{HIGH_WATER_MARK_DEFAULT, LogConfig, NodeConfig, Notify, Publication, Topic};
 
@@ -175,6 +175,36 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
         }
     }
     config.prune = prune(settings, config)?;
+    block_files(settings, config)
+}
+
+/// Where block files are, whether they are obfuscated, and how many are checked at the start.
+fn block_files(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
+    if let Some(given) = settings.text("blocksdir") {
+        let missing = || anyhow!("Specified blocks directory \"{given}\" does not exist.");
+        let path = std::path::absolute(&given).map_err(|_| missing())?;
+        if !path.is_dir() {
+            return Err(missing());
+        }
+        config.blocks_base = Some(path);
+    }
+    config.obfuscation = if settings.flag("blocksxor") == Some(false) {
+        Obfuscation::Forbidden
+    } else {
+        let mut key = [0; 8];
+        getrandom::fill(&mut key).map_err(|error| anyhow!("no random numbers: {error}"))?;
+        Obfuscation::New(XorKey::new(key))
+    };
+    let (level, blocks) = (settings.int("checklevel"), settings.int("checkblocks"));
+    let number = |given: Option<i64>, default: u32| {
+        given.map_or(default, |number| u32::try_from(not_negative(number)).unwrap_or(u32::MAX))
+    };
+    let default = ChainCheck::default();
+    config.check = Some(ChainCheck {
+        level: number(level, default.level),
+        blocks: number(blocks, default.blocks),
+        must_be_whole: level.is_some() || blocks.is_some(),
+    });
     Ok(())
 }
 
@@ -207,6 +237,7 @@ fn notify(settings: &Settings) -> Notify {
         startup: command("startupnotify"),
         shutdown: settings.list("shutdownnotify"),
         block: command("blocknotify"),
+        alert: command("alertnotify"),
     }
 }
 
