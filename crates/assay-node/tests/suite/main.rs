@@ -8,6 +8,7 @@ mod encrypted;
 mod given;
 mod http;
 mod index;
+mod late;
 mod mining;
 mod node;
 mod p2p;
