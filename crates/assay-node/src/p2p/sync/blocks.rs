@@ -66,6 +66,8 @@ impl Shared {
             plan.blocks.drain(..plan.blocks.len().saturating_sub(room));
         }
         state.last_common = plan.last_common;
+        // The window has moved: only the next look says what holds it up.
+        let has_moved = plan.last_common != wish.last_common;
         // Who helps out with blocks of others has none of its own to wait for.
         let is_own =
             |block: &BlockHash| under_way.asked(block).first().is_some_and(|a| a.peer == peer.id);
@@ -74,7 +76,7 @@ impl Shared {
             if !is_late {
                 self.request(peer, &mut table, &plan.blocks, false);
             }
-        } else if let Some(held_up_by) = plan.held_up_by.filter(|_| is_idle) {
+        } else if let Some(held_up_by) = plan.held_up_by.filter(|_| is_idle && !has_moved) {
             self.note_stall(&mut table, &held_up_by, peer.id);
         }
     }
