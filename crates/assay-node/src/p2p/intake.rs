@@ -352,9 +352,9 @@ impl Intake<'_> {
             return self.agreed();
         }
         let shared = self.shared;
-        if !matches!(message, Message::Block(_)) {
+        if !is_of_no_block(message) {
             // What follows may depend on what became of its blocks.
-            shared.sync.connector().wait(&shared.engine);
+            shared.wait_for_verdicts(self.peer);
         }
         self.answer(message)?;
         shared.reconsider_some(self.peer.id, matches!(message, Message::Tx(_)));
@@ -582,6 +582,21 @@ impl Intake<'_> {
         // It is closed by the writer, which then has the reason, or because the node stops.
         if self.peer.outbox.put(request) { Ok(()) } else { Err(Ended::Stopping) }
     }
+}
+
+/// Whether no verdict on an earlier block changes what becomes of a message: the next one must not wait for scripts.
+fn is_of_no_block(message: &Message<'_>) -> bool {
+    matches!(
+        message,
+        Message::Block(_)
+            | Message::Pong(_)
+            | Message::FeeFilter(_)
+            | Message::SendHeaders
+            | Message::SendCompact { .. }
+            | Message::Addr(_)
+            | Message::AddrV2(_)
+            | Message::GetAddr
+    )
 }
 
 pub(super) fn is_timeout(error: &io::Error) -> bool {

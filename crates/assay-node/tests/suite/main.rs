@@ -10,6 +10,7 @@ mod files;
 mod given;
 mod http;
 mod index;
+mod late;
 mod mining;
 mod node;
 mod p2p;
