@@ -1,5 +1,8 @@
 //! What several fuzz targets need.
 
+pub mod messages;
+pub mod peer;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;

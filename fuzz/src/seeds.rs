@@ -3,6 +3,8 @@
 //!
 //! `cargo run --example seeds -- FOLDER` makes a folder per target, with a file per input.
 
+mod seeds_peers;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::PathBuf;
@@ -11,11 +13,7 @@ use assay_consensus::script::Flags;
 use assay_forge::{ForgeOptions, Ledger, Recipe, forge};
 use assay_lab::plan::Plan;
 use assay_store::{CoinRef, KeyForms, SnapshotHeader, SnapshotWriter, UndoWriter};
-use assay_wire::p2p::{
-    Endpoint, FilterLoad, Host, Inventory, InventoryKind, Locator, Message, NetAddress,
-    PeerAddress, TimedAddress, Version,
-};
-use assay_wire::{Block, BlockHash, Coin, Encoding, Header, OutPoint, Tx};
+use assay_wire::{Block, BlockHash, Coin, Encoding, OutPoint, Tx};
 
 /// Larger inputs only make every round slower.
 const BYTES_MAX: usize = 1 << 15;
@@ -42,7 +40,7 @@ fn main() {
     for text in ELECTRUM_LINES {
         seeds.add("electrum", text.as_bytes());
     }
-    seeds.add("p2p", &messages());
+    seeds_peers::add(&mut seeds);
     // Bytes without a pattern, for targets that hash or compute.
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     for length in [1usize, 8, 16, 33, 65, 100, 200, 400, 1000] {
@@ -62,59 +60,6 @@ fn main() {
     for (target, count) in &seeds.count {
         println!("{target}: {count}");
     }
-}
-
-const TX: [u8; 10] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-
-/// One message of every kind that holds more than a number.
-fn messages() -> Vec<u8> {
-    let magic = [0xfa, 0xbf, 0xb5, 0xda];
-    let hashes = [BlockHash([1; 32]), BlockHash([2; 32])];
-    let locator = Locator { version: 70016, hashes: hashes[..].into(), stop: BlockHash::ZERO };
-    let entries = [Inventory { kind: InventoryKind::WITNESS_BLOCK, hash: [3; 32] }];
-    let headers = [Header::parse(&[4; 80])];
-    let addresses = [TimedAddress::default()];
-    let hosts =
-        [Host::V4([1; 4]), Host::V6([2; 16]), Host::Onion([3; 32]), Host::Cjdns([0xfc; 16])];
-    let peers = hosts.map(|host| PeerAddress {
-        time: 1,
-        services: 9,
-        endpoint: Endpoint { host, port: 8333 },
-    });
-    let version = Version {
-        version: 70016,
-        services: 9,
-        time: 1_700_000_000,
-        receiver: NetAddress::default(),
-        sender: NetAddress::default(),
-        nonce: 5,
-        user_agent: b"/fuzz:1/",
-        start_height: 6,
-        relay: Some(true),
-    };
-    // A header, a nonce, a short name, and a prefilled transaction without inputs and outputs.
-    let compact = [&[4; 88][..], &[1], &[6; 6], &[1, 0], &TX].concat();
-    let messages = [
-        Message::Version(version),
-        Message::Verack,
-        Message::Ping(7),
-        Message::SendCompact { announce: 0, version: 2 },
-        Message::GetHeaders(locator),
-        Message::GetBlocks(locator),
-        Message::Headers(headers[..].into()),
-        Message::Inv(entries[..].into()),
-        Message::GetData(entries[..].into()),
-        Message::NotFound(entries[..].into()),
-        Message::Addr(addresses[..].into()),
-        Message::AddrV2(peers[..].into()),
-        Message::Block(&[8; 90]),
-        Message::FilterLoad(FilterLoad { bits: &[9; 30], functions: 5, tweak: 3, flags: 1 }),
-        Message::FilterAdd(&[7; 20]),
-        Message::CompactBlock(&compact),
-        Message::GetBlockTxs(&[&[1; 32][..], &[2, 0, 5]].concat()),
-        Message::BlockTxs(&[&[1; 32][..], &[1], &TX].concat()),
-    ];
-    messages.iter().flat_map(|message| message.to_bytes(magic)).collect()
 }
 
 struct Seeds {

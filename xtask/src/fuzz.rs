@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
@@ -84,14 +84,23 @@ fn run_one(fuzz: &Path, binary: &Path, target: &str, seconds: u32) -> anyhow::Re
     };
     let (corpus, artifacts) = (folder("corpus")?, folder("artifacts")?);
     let start = Instant::now();
-    let output = Command::new(binary)
+    let child = Command::new(binary)
         .arg(&corpus)
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-max_len={INPUT_BYTES_MAX}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"])
-        .output()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .with_context(|| format!("cannot start {}", binary.display()))?;
+    // `assay_fuzz::folder`: libFuzzer ends the process without a chance to remove it.
+    let left = format!("assay-fuzz-{}", child.id());
+    let output = child.wait_with_output().context("cannot read what it prints")?;
+    for parent in [PathBuf::from("/dev/shm"), std::env::temp_dir()] {
+        // Most targets make none.
+        let _ = fs::remove_dir_all(parent.join(&left));
+    }
     let log = String::from_utf8_lossy(&output.stderr);
     let executions = log
         .lines()

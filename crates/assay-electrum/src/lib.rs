@@ -1,13 +1,14 @@
 //! Indexes script hashes and speaks the Electrum protocol.
 //!
-//! Six parts:
+//! Seven parts:
 //!
 //! - [`address`]: ranges of internet addresses, and which of them count as one client;
 //! - [`index`]: an [`Index`] on disk of script hashes, txids, spenders and headers, read through unchanging [`View`]s;
 //! - [`chain`]: what index and server ask of the node behind them, the [`Chain`];
 //! - [`follow`]: brings the index to where the chain is, and keeps it there;
 //! - [`mempool`]: unconfirmed transactions by script and outpoint;
-//! - [`server`]: the protocol over TCP and TLS.
+//! - [`server`]: the protocol over TCP and TLS;
+//! - [`prometheus`]: metrics as text, and the HTTP server for them.
 //!
 //! Deliberately absent: validation. What is indexed has been found valid by whoever implements [`Chain`].
 
@@ -16,6 +17,7 @@ pub mod chain;
 pub mod follow;
 pub mod index;
 pub mod mempool;
+pub mod prometheus;
 pub mod server;
 #[cfg(test)]
 mod testing;

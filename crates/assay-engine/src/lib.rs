@@ -47,6 +47,7 @@ mod tree;
 mod types;
 mod validate;
 mod verify;
+mod work;
 
 pub use assay_consensus::amount::format_money;
 pub use assay_consensus::block::BlockError;
@@ -69,8 +70,8 @@ pub use deferred::{
 };
 pub use engine::{
     ArchivedBlock, BlockFault, BranchStart, Checked, CoinsAt, ConnectReport, DeploymentInfo,
-    DumpError, Engine, FaultKind, FetchPlan, FetchWish, HeaderPlace, HeadersError, Imported, Taken,
-    TemplateError, Wanted, WorkShown,
+    DumpError, Engine, FaultKind, FetchPlan, FetchWish, Gauges, HeaderPlace, HeadersError,
+    Imported, Taken, TemplateError, Wanted, WorkShown,
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 pub use events::{Event, EventBlock};
@@ -97,3 +98,4 @@ pub use verify::{
     BlockVerifier, PrevoutsError, SpendSums, SpendType, TypeCount, TypeCounts, VerifyBlockError,
     parse_prevouts, verify_tx_scripts,
 };
+pub use work::{Stage, WorkDone};

@@ -119,6 +119,11 @@ impl<T> Pipeline<T> {
         error.map_or(Ok(()), |error| Err(Refuted { error, blocks }))
     }
 
+    /// Blocks that wait, and their bytes with what they spend.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.blocks.len(), self.bytes)
+    }
+
     fn is_full(&self) -> bool {
         self.bytes > BYTES_MAX || self.blocks.len() >= BLOCKS_MAX
     }

@@ -81,6 +81,8 @@ pub struct NodeConfig {
     pub tx_index: bool,
     /// What is published over ZeroMQ (Core's `-zmqpub…`); none for no sockets.
     pub zmq: Vec<Publication>,
+    /// Where Prometheus finds metrics over HTTP, on loopback; `None` for nowhere.
+    pub metrics: Option<SocketAddr>,
     /// The server of blocks for peers; `None` for none.
     pub p2p: Option<P2pConfig>,
     /// Where the log goes; `None` leaves events to whoever listens in this process.
@@ -201,6 +203,7 @@ impl NodeConfig {
             index: None,
             tx_index: false,
             zmq: Vec::new(),
+            metrics: None,
             p2p: None,
             log: Some(LogConfig::default()),
             pid_file: PathBuf::from(PID_FILE),
@@ -221,8 +224,8 @@ impl NodeConfig {
 
     /// How the node introduces itself, also where it serves no peers.
     pub(crate) fn user_agent(&self) -> String {
-        let of_nobody = || P2pConfig::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).user_agent();
-        self.p2p.as_ref().map_or_else(of_nobody, P2pConfig::user_agent)
+        let of_nobody = || P2pConfig::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        self.p2p.clone().unwrap_or_else(of_nobody).user_agent(&self.params)
     }
 
     /// How the engine of this chain is set up.

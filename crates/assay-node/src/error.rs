@@ -79,6 +79,20 @@ pub enum NodeError {
         /// What the system said.
         source: io::Error,
     },
+    /// Metrics would be reachable from other machines.
+    #[error("metrics are served on loopback only, not on {address}")]
+    MetricsExposed {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Metrics cannot be served.
+    #[error("cannot listen on {address} for metrics: {source}")]
+    MetricsBind {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The file with addresses of peers is damaged; the reason is in Core's words.
     #[error(transparent)]
     Addresses(Box<dyn std::error::Error + Send + Sync>),

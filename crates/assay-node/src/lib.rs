@@ -24,6 +24,7 @@ mod error;
 pub mod http;
 pub mod jsonrpc;
 mod log;
+mod metrics;
 mod node;
 mod notify;
 mod p2p;
@@ -37,10 +38,14 @@ pub use config::{IndexOptions, NodeConfig, Notify, RpcConfig, UnknownChain};
 pub use electrum::EngineChain;
 pub use error::NodeError;
 pub use log::{ALL as LOG_ALL, CATEGORIES as LOG_CATEGORIES, LogConfig, LogError, LogLine};
-pub use node::{Node, StopHandle, run};
+pub use node::{Node, PeerCount, StopHandle, run, run_with};
 pub use p2p::{P2pConfig, P2pTimeouts, Proxies, Resolve, SystemResolver};
+/// Doors to private parsers, for the targets in `fuzz/`.
 #[cfg(fuzzing)]
-pub use rpc::fuzzing;
+pub mod fuzzing {
+    pub use crate::p2p::fuzzing::*;
+    pub use crate::rpc::fuzzing::*;
+}
 /// How important a line of the log is.
 pub use tracing::level_filters::LevelFilter as LogLevel;
 pub use zmq::{HIGH_WATER_MARK_DEFAULT, Publication, Topic};

@@ -20,6 +20,7 @@ use crate::electrum::IndexService;
 use crate::error::NodeError;
 use crate::http::{AuthError, Authenticator, CookieFile, Limits, OPEN_THREADS, Server};
 use crate::log;
+use crate::metrics::Metrics;
 use crate::notify;
 use crate::p2p::{self, P2pService};
 use crate::rpc::{Rpc, ServedIndex};
@@ -33,11 +34,33 @@ use crate::zmq::ZmqSockets;
 /// # Errors
 /// The node could not start, or could not write everything out at the end.
 pub fn run(config: &NodeConfig) -> Result<(), NodeError> {
+    run_with(config, |_| ())
+}
+
+/// [`run`], with something that looks at the node while it runs and is dropped when it has stopped.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with<W>(config: &NodeConfig, watch: impl FnOnce(&Node) -> W) -> Result<(), NodeError> {
     defect::log_to(|reason| tracing::error!("Stopped by a defect: {reason}"));
     defect::stop_on_panic();
-    let ended = Node::start(config)?.wait();
+    let node = Node::start(config)?;
+    let watching = watch(&node);
+    let ended = node.wait();
+    drop(watching);
     defect::write_passes();
     ended
+}
+
+/// How many peers are connected.
+#[derive(Clone)]
+pub struct PeerCount(Option<p2p::Network>);
+
+impl PeerCount {
+    /// At this moment.
+    pub fn get(&self) -> usize {
+        self.0.as_ref().map_or(0, |network| network.peers().count())
+    }
 }
 
 /// A running node.
@@ -57,6 +80,7 @@ pub struct Node {
     log_name: String,
     notify: Notify,
     addresses: Vec<SocketAddr>,
+    metrics_address: Option<SocketAddr>,
     stop: watch::Sender<bool>,
     cookie: Option<CookieFile>,
     // Released in this order, last of all.
@@ -119,6 +143,7 @@ impl Node {
         for address in &addresses {
             tracing::info!("Binding RPC on address {} port {}", address.ip(), address.port());
         }
+        let (metrics, metrics_address) = serve_metrics(config, &runtime, &stopping)?;
         let params = Arc::clone(&config.params);
         let log_name = log_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let rpc = Rpc::new(params, config.user_agent(), log_path, stop.clone());
@@ -138,6 +163,7 @@ impl Node {
         let engine =
             Engine::open(engine_config).map_err(|source| NodeError::Open { path: dir, source })?;
         let engine = Arc::new(engine);
+        metrics.set_engine(Arc::clone(&engine));
         let publish = |zmq| publish(zmq, &rpc, &engine);
         let publishing = zmq.map(publish).transpose().map_err(NodeError::Runtime)?;
         let watching = watch(config, &engine, &stop).map_err(NodeError::Runtime)?;
@@ -153,6 +179,7 @@ impl Node {
         let p2p = config.p2p.as_ref().map(serve).transpose()?;
         if let Some(p2p) = &p2p {
             rpc.set_network(p2p.network().clone());
+            metrics.set_network(p2p.network().clone());
         }
         if !is_importing {
             rpc.set_engine(Arc::clone(&engine));
@@ -180,6 +207,7 @@ impl Node {
             log_name,
             notify: config.notify.clone(),
             addresses,
+            metrics_address,
             stop,
             cookie,
             _pid: pid,
@@ -193,6 +221,11 @@ impl Node {
         &self.addresses
     }
 
+    /// Where metrics are served.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_address
+    }
+
     /// Where Electrum clients can connect.
     pub fn electrum_addresses(&self) -> assay_electrum::server::Addresses {
         self.index.as_ref().map(IndexService::addresses).unwrap_or_default()
@@ -201,6 +234,11 @@ impl Node {
     /// Where peers can connect.
     pub fn p2p_address(&self) -> Option<SocketAddr> {
         self.p2p.as_ref().and_then(P2pService::address)
+    }
+
+    /// Counts the peers.
+    pub fn peer_count(&self) -> PeerCount {
+        PeerCount(self.p2p.as_ref().map(|p2p| p2p.network().clone()))
     }
 
     /// The engine inside.
@@ -231,6 +269,7 @@ impl Node {
             log_name,
             notify,
             addresses: _,
+            metrics_address: _,
             stop,
             cookie,
             _pid: pid,
@@ -312,6 +351,18 @@ fn watch(
     threads.extend(notify::watch_tip(config, engine, stop.clone())?);
     threads.extend(notify::watch_alerts(config, engine)?);
     Ok(threads)
+}
+
+/// Metrics, served where that is wanted.
+fn serve_metrics(
+    config: &NodeConfig,
+    runtime: &Runtime,
+    stopping: &watch::Receiver<bool>,
+) -> Result<(Arc<Metrics>, Option<SocketAddr>), NodeError> {
+    let metrics = Metrics::new(config.params.name);
+    let serve = |address| metrics.serve(address, runtime, stopping.clone());
+    let address = config.metrics.map(serve).transpose()?;
+    Ok((metrics, address))
 }
 
 /// Begins to publish over ZeroMQ, and lets callers know what.

@@ -7,6 +7,7 @@ mod load;
 mod logs;
 mod p2p;
 mod stats;
+mod top;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ pub(crate) use load::{
 pub(crate) use logs::LogsArguments;
 pub(crate) use p2p::{LoadP2pArguments, P2pArguments, PeerAttackArgument};
 pub(crate) use stats::{SqlArguments, StatsArguments};
+pub(crate) use top::TopArguments;
 
 /// The version, and what a user of an unusual build must know.
 pub(crate) const VERSION: &str = if cfg!(feature = "slowed") {
@@ -64,6 +66,7 @@ pub(crate) enum Command {
     Electrum(ElectrumArguments),
     Node(Box<NodeArguments>),
     Bitcoind(BitcoindArguments),
+    Top(TopArguments),
     Index(IndexArguments),
     Validate(ValidateArguments),
     Block(BlockArguments),
@@ -487,6 +490,9 @@ pub(crate) struct NodeArguments {
     pub(crate) electrum: ServeArguments,
     #[command(flatten)]
     pub(crate) p2p: P2pArguments,
+    /// Serve Prometheus metrics of the node over HTTP on this address of this machine.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Also print the log to standard output, as Bitcoin Core does.
     #[arg(long)]
     pub(crate) print_to_console: bool,

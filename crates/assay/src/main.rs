@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Electrum(arguments) => commands::electrum::run(&arguments),
         Command::Node(arguments) => commands::node::run(*arguments),
         Command::Bitcoind(arguments) => return bitcoind::run(arguments.arguments),
+        Command::Top(arguments) => commands::top::run(&arguments),
         Command::Index(arguments) => commands::index::run(&arguments),
         Command::Validate(arguments) => commands::validate::run(&arguments),
         Command::Block(arguments) => commands::block::run(&arguments),

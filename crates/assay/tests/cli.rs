@@ -43,6 +43,7 @@ fn help_texts() {
         ("chain scripts", vec!["chain", "scripts", "--help"]),
         ("electrum check", vec!["electrum", "check", "--help"]),
         ("node", vec!["node", "--help"]),
+        ("top", vec!["top", "--help"]),
         ("validate", vec!["validate", "--help"]),
         ("block verify", vec!["block", "verify", "--help"]),
         ("bench", vec!["bench", "--help"]),

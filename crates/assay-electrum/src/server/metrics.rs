@@ -1,11 +1,11 @@
-//! Counters, and Prometheus' text format.
+//! Counters.
 
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::disconnect::DisconnectReason;
 use super::protocol::methods::{METHODS, Method};
+use crate::prometheus::Text;
 
 /// Upper ends of the latency buckets, microseconds.
 const BUCKETS_US: [u64; 14] =
@@ -170,33 +170,5 @@ fn render_methods(metrics: &Metrics, text: &mut Text) {
         let seconds = read(&counters.sum_us) as f64 / 1e6;
         text.line("request_seconds_sum", &format!("{{{label}}}"), seconds);
         text.line("request_seconds_count", &format!("{{{label}}}"), total);
-    }
-}
-
-/// Metrics as text.
-pub(super) struct Text(String);
-
-impl Text {
-    pub(super) fn new() -> Self {
-        Self(String::with_capacity(16 << 10))
-    }
-
-    pub(super) fn into_string(self) -> String {
-        self.0
-    }
-
-    /// What precedes the values of a metric.
-    pub(super) fn head(&mut self, name: &str, kind: &str, help: &str) {
-        self.add(format_args!(
-            "# HELP assay_electrum_{name} {help}\n# TYPE assay_electrum_{name} {kind}\n"
-        ));
-    }
-
-    pub(super) fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
-        self.add(format_args!("assay_electrum_{name}{labels} {value}\n"));
-    }
-
-    fn add(&mut self, text: std::fmt::Arguments<'_>) {
-        self.0.write_fmt(text).expect("a string takes everything");
     }
 }

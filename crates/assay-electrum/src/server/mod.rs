@@ -43,6 +43,7 @@ use tokio::sync::watch as signal;
 use tokio::task::JoinHandle as Task;
 
 use crate::chain::Chain;
+use crate::prometheus;
 
 pub use config::{Certificate, Config, Host, Limits};
 pub use net::tls::TlsError;
@@ -166,7 +167,9 @@ impl Server {
         if let Some(address) = metrics {
             let (listener, bound) = others.block_on(bind(address))?;
             server.addresses.metrics = Some(bound);
-            let serving = metrics_endpoint::serve(listener, Arc::clone(&server.shared), stopping);
+            let shared = Arc::clone(&server.shared);
+            let render = Arc::new(move || metrics_endpoint::render(&shared));
+            let serving = prometheus::serve(listener, render, stopping);
             server.tasks.push(light.spawn(serving));
         }
         let subscriptions = Arc::clone(&server.shared.subscriptions);

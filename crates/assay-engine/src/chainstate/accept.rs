@@ -10,6 +10,7 @@ use crate::error::EngineError;
 use crate::prepared::Prepared;
 use crate::tree::NodeId;
 use crate::types::SubmitOutcome;
+use crate::work::Stage;
 use rayon::ThreadPool;
 
 /// Why a block or header did not get as far as being connected.
@@ -74,7 +75,7 @@ impl Chainstate {
         prepared: &Prepared,
         pool: Option<&ThreadPool>,
     ) -> Result<NodeId, AcceptError> {
-        self.accept_at(state, prepared, pool, None)
+        self.work.time(Stage::Archive, || self.accept_at(state, prepared, pool, None))
     }
 
     /// The same for a block that may be in the archive's files already.

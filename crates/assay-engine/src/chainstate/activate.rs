@@ -17,6 +17,7 @@ use crate::mempool::DisconnectedTxs;
 use crate::pipeline::{InFlight, Pipeline};
 use crate::prepared::Prepared;
 use crate::tree::{BlockTree, NodeId};
+use crate::work::Stage;
 
 /// What connecting a block said about it; `None` as long as it was not tried.
 pub(crate) type Verdict = Option<Result<(), BlockError>>;
@@ -33,6 +34,13 @@ pub(crate) struct Way {
     disconnected: DisconnectedTxs,
     is_reorg: bool,
     start: NodeId,
+}
+
+impl Way {
+    /// Blocks whose scripts are being verified, and their bytes with what they spend.
+    pub(crate) fn unverified(&self) -> (usize, usize) {
+        self.pipeline.size()
+    }
 }
 
 /// Whether there is more to do.
@@ -88,6 +96,11 @@ impl Ready {
             self.bytes += bytes;
             self.blocks.insert(id, block);
         }
+    }
+
+    /// How many there are, and their bytes.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.blocks.len(), self.bytes)
     }
 
     fn take(&mut self, id: NodeId) -> Option<Arc<Prepared>> {
@@ -286,10 +299,10 @@ impl Chainstate {
         let block = if let Some(block) = state.ready.take(id) {
             block
         } else {
-            let block = self.load(state, id);
+            let block = self.work.time(Stage::Read, || self.load(state, id));
             Arc::new(block.map_err(|source| EngineError::ReadBlock(Box::new(source)))?)
         };
-        match self.connect_block(state, id, &block) {
+        match self.work.time(Stage::Coins, || self.connect_block(state, id, &block)) {
             Ok(block) => way.pipeline.push(block),
             Err(ConnectError::Rule(error)) => {
                 // Of two invalid blocks the lower one counts.
@@ -301,7 +314,7 @@ impl Chainstate {
         }
         way.coins_at = id;
         let mut passed = Vec::new();
-        way.pipeline.make_room(|block| passed.push(block));
+        self.work.time(Stage::Scripts, || way.pipeline.make_room(|block| passed.push(block)));
         self.connect_tips(state, way, judged, passed)?;
         let is_due = state.flushes.is_due(&mut state.coins) || self.is_pruning_due(state);
         if !(is_due || way.pipeline.has_failure()) {
@@ -322,7 +335,8 @@ impl Chainstate {
         judged: &mut Judged,
     ) -> Result<Option<(NodeId, BlockError)>, EngineError> {
         let mut passed = Vec::new();
-        let outcome = way.pipeline.drain(|block| passed.push(block));
+        let drain = || way.pipeline.drain(|block| passed.push(block));
+        let outcome = self.work.time(Stage::Scripts, drain);
         self.connect_tips(state, way, judged, passed)?;
         let refuted = match outcome {
             Ok(()) => None,
@@ -342,7 +356,9 @@ impl Chainstate {
     ) -> Result<(), EngineError> {
         for block in blocks {
             let id = block.note;
-            let scripts = self.connect_tip(state, block)?;
+            let scripts = self.work.time(Stage::Tip, || self.connect_tip(state, block))?;
+            let block = &scripts.prepared.block;
+            self.work.connected(block.tx_count(), block.bytes().len());
             way.disconnected.remove_block(&scripts.prepared.txids);
             // Who waits for blocks need not wait for the end of a long way.
             if state.tree.tip_node().chain_work > state.tree.get(way.start).chain_work {

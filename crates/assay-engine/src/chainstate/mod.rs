@@ -32,6 +32,7 @@ use crate::news::News;
 use crate::prepared::Prepared;
 use crate::scripts::Verifier;
 use crate::tree::{BlockTree, NodeId};
+use crate::work::{Stage, Work};
 pub(crate) use accept::AcceptError;
 pub(crate) use activate::{Judged, Ready, Step, Way};
 pub(crate) use assume::Cause;
@@ -103,6 +104,7 @@ pub(crate) struct Chainstate {
     pub(crate) index: BlockIndex,
     pub(crate) admission: Admission,
     pub(crate) news: News,
+    pub(crate) work: Work,
 }
 
 impl Chainstate {
@@ -149,8 +151,9 @@ impl Chainstate {
         state.check()?;
         let node = state.tree.tip_node();
         let (height, hash) = (node.height, node.hash);
-        let committed =
-            assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash);
+        let committed = self.work.time(Stage::Flush, || {
+            assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash)
+        });
         // Trying again might succeed without what the failed sync has dropped.
         let stats = state.poison(committed.map_err(EngineError::from))?;
         state.flushes.flushed();

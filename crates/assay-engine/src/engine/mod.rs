@@ -7,6 +7,7 @@ mod control;
 mod download;
 mod dump;
 mod follow;
+mod gauges;
 mod import;
 mod mempool_file;
 mod mining;
@@ -46,9 +47,11 @@ use crate::news::News;
 use crate::scripts::Verifier;
 use crate::tree::BlockTree;
 use crate::types::Tip;
+use crate::work::Work;
 pub use check::Checked;
 pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
 pub use dump::{CoinsAt, DumpError};
+pub use gauges::Gauges;
 pub use import::Imported;
 pub use mining::{DeploymentInfo, TemplateError};
 pub use serve::ArchivedBlock;
@@ -184,6 +187,7 @@ impl Engine {
                 admission: Admission::new(Arc::clone(&config), Arc::clone(&pool)),
                 news,
                 pool,
+                work: Work::default(),
                 config,
             },
             turns: Turns::default(),

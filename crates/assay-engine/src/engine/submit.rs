@@ -9,6 +9,7 @@ use super::Engine;
 use crate::chainstate::{AcceptError, State};
 use crate::prepared::Prepared;
 use crate::types::SubmitOutcome;
+use crate::work::Stage;
 
 impl Engine {
     /// Judges a block and, when it is valid, keeps it.
@@ -23,13 +24,17 @@ impl Engine {
             Err(error) => return SubmitOutcome::Undecodable(error),
         };
         let hash = block.hash();
-        let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
         // What the block says of itself comes first, as in Core's ProcessNewBlock: its reasons win over those of context,
         // and nothing of it is remembered, since other bytes with the same header may be valid.
         let pool = Some(&*self.chain.pool);
-        if let Err(error) = prepared.check_itself(self.chain.params(), pool) {
-            return rejected(&error);
-        }
+        let checked = self.chain.work.time(Stage::Check, || {
+            let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
+            prepared.check_itself(self.chain.params(), pool).map(|()| prepared)
+        });
+        let prepared = match checked {
+            Ok(prepared) => prepared,
+            Err(error) => return rejected(&error),
+        };
         let mut state = self.lock();
         if let Err(error) = state.check() {
             return SubmitOutcome::Failed(error);

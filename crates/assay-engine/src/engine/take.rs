@@ -21,6 +21,7 @@ use crate::error::EngineError;
 use crate::prepared::Prepared;
 use crate::tree::NodeId;
 use crate::types::{SubmitOutcome, big_endian};
+use crate::work::Stage;
 
 /// What is wrong with a block or header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,13 +110,17 @@ impl Engine {
         // While a chain is caught up with, peers bring blocks on threads of their own, and the pool verifies signatures.
         let is_alone = self.is_initial_block_download();
         let pool = (!is_alone).then_some(&*self.chain.pool);
-        let prepared = match pool {
-            Some(pool) => Prepared::in_parallel(block, hash, pool),
-            None => Prepared::new(block, hash),
+        let checked = self.chain.work.time(Stage::Check, || {
+            let prepared = match pool {
+                Some(pool) => Prepared::in_parallel(block, hash, pool),
+                None => Prepared::new(block, hash),
+            };
+            prepared.check_itself(self.chain.params(), pool).map(|()| prepared)
+        });
+        let prepared = match checked {
+            Ok(prepared) => prepared,
+            Err(error) => return Taken::Refused(BlockFault::of(hash, &error)),
         };
-        if let Err(error) = prepared.check_itself(self.chain.params(), pool) {
-            return Taken::Refused(BlockFault::of(hash, &error));
-        }
         let mut state = self.lock_tree();
         if let Err(error) = state.check() {
             return Taken::Failed(error);

@@ -157,7 +157,10 @@ impl FromStr for TargetSpec {
                 return Err(TargetSpecError::OwnIndex { text: text.to_owned() });
             }
             Some(_)
-                if matches!(node, NodeSpec::Btcd(_) | NodeSpec::Kernel(_) | NodeSpec::Engine(_)) =>
+                if matches!(
+                    node,
+                    NodeSpec::Btcd(_) | NodeSpec::Kernel(_) | NodeSpec::Engine(_)
+                ) =>
             {
                 return Err(unknown());
             }

@@ -55,9 +55,7 @@ impl Target {
             return Err(TargetError::UnknownFamily { program: program.to_owned(), banner });
         };
         let options = match family {
-            Family::Engine => {
-                long_options_in_help(&output_of(program, &["validate", "--help"])?)
-            }
+            Family::Engine => long_options_in_help(&output_of(program, &["validate", "--help"])?),
             // Builds without it print a usage error, which lists no option in this form.
             _ => options_in_help(&output_of(program, &["bitcoind", "-help"])?),
         };
@@ -91,6 +89,11 @@ impl Target {
     /// Whether the index is a part of the node's process.
     pub(crate) fn has_own_index(&self) -> bool {
         self.index.as_ref().is_some_and(|index| index.kind == IndexKind::Own)
+    }
+
+    /// Whether an index of another program asks the node.
+    pub(super) fn has_other_index(&self) -> bool {
+        self.index.as_ref().is_some_and(|index| index.kind != IndexKind::Own)
     }
 
     /// Bytes on disk of the index in our node's folder, and of everything else in it.

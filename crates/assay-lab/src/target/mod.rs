@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use self::index::IndexTarget;
 use self::kernel::KernelNotFound;
+use self::program::{options_in_help, output_of};
 use crate::plan::{IndexKind, NodeSpec, TargetSpec, TargetsPlan};
 use crate::process::{Launch, Ports};
 
@@ -169,6 +170,10 @@ impl Target {
                 index.version.clone_from(&target.version);
                 target.name.push_str("+index");
             } else {
+                if target.family == Family::Assay {
+                    let help = output_of(Path::new(target.program()), &["bitcoind", "-help"])?;
+                    target.options.extend(options_in_help(&help));
+                }
                 target.name = format!("{}+{}", target.name, index.name());
             }
             target.index = Some(index);
@@ -211,6 +216,11 @@ impl Target {
         let mut args = first_args;
         let subfolder = datadir.join("regtest");
         match self.family {
+            // Other programs' indexes know Core's command line.
+            Family::Assay if chain == "regtest" && self.has_other_index() => {
+                args = vec!["bitcoind".into()];
+                args.extend(self.bitcoind_args(datadir, ports, plan));
+            }
             Family::Assay => args.extend(self.assay_args(chain, datadir, ports, plan)),
             Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn => {
                 args.extend(self.bitcoind_args(datadir, ports, plan));
@@ -237,7 +247,7 @@ impl Target {
 
 #[cfg(test)]
 mod tests {
-    use super::program::{options_in_help, version_number};
+    use super::program::version_number;
     use super::*;
 
     #[test]

@@ -202,7 +202,12 @@ mod tests {
             line(&example(Family::Kernel, "assay-peer-kernel 0.1.0", "")),
             line(&example(Family::Engine, "Assay 0.1.0", "      --progress  Print\n")),
             line(&example(Family::Engine, "Assay 0.0.9", "      --json  Print\n")),
-            line(&Target::ours(Family::Assay, "assay", "0.1.0", vec!["assay".into(), "node".into()])),
+            line(&Target::ours(
+                Family::Assay,
+                "assay",
+                "0.1.0",
+                vec!["assay".into(), "node".into()],
+            )),
             line_by(Delivery::Reindex, &example(Family::Bchn, "Bitcoin Cash Node v28.0.1", "")),
         ];
         insta::assert_snapshot!(lines.join("\n---\n"));

@@ -122,16 +122,7 @@ impl Bans {
     }
 
     fn save(&self, list: &BTreeMap<Range, Ban>) {
-        let entries = list.iter().map(|(range, ban)| {
-            json!({
-                "version": VERSION,
-                "ban_created": ban.created_s,
-                "banned_until": ban.until_s,
-                "address": range.to_string(),
-            })
-        });
-        let text = json!({ "banned_nets": entries.collect::<Vec<_>>() }).to_string();
-        if let Err(error) = write(&self.path, &text) {
+        if let Err(error) = write(&self.path, &to_text(list)) {
             tracing::warn!("Cannot write {}: {error}", self.path.display());
         }
     }
@@ -143,8 +134,21 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&temporary, path)
 }
 
+/// The file of these bans.
+pub(super) fn to_text(list: &BTreeMap<Range, Ban>) -> String {
+    let entries = list.iter().map(|(range, ban)| {
+        json!({
+            "version": VERSION,
+            "ban_created": ban.created_s,
+            "banned_until": ban.until_s,
+            "address": range.to_string(),
+        })
+    });
+    json!({ "banned_nets": entries.collect::<Vec<_>>() }).to_string()
+}
+
 /// The bans of a file; those in a form that is not known are passed over.
-fn parse(text: &[u8]) -> Option<BTreeMap<Range, Ban>> {
+pub(super) fn parse(text: &[u8]) -> Option<BTreeMap<Range, Ban>> {
     let json: Value = serde_json::from_slice(text).ok()?;
     let entries = json.get("banned_nets")?.as_array()?.iter();
     let read = entries.filter_map(|entry| {

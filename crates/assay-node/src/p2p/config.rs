@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_engine::ChainParams;
 use assay_wire::p2p::{Host, NetworkKind};
 
 use super::names::{Resolve, SystemResolver};
@@ -191,12 +192,17 @@ impl P2pConfig {
         }
     }
 
-    /// How the node introduces itself.
-    pub fn user_agent(&self) -> String {
+    /// How the node introduces itself, in BIP14's notation. On Bitcoin's chains the release of Bitcoin Core that it behaves as
+    /// comes first: indexes take a node without that name for one of Bitcoin Cash (Fulcrum `BitcoinD.cpp`).
+    pub fn user_agent(&self, params: &ChainParams) -> String {
         let own = concat!("Assay:", env!("CARGO_PKG_VERSION"));
+        let core = match params.cash {
+            None => format!("Satoshi:{CORE_VERSION}/"),
+            Some(_) => String::new(),
+        };
         match self.user_agent_comments.as_slice() {
-            [] => format!("/{own}/"),
-            comments => format!("/{own}({})/", comments.join("; ")),
+            [] => format!("/{core}{own}/"),
+            comments => format!("/{core}{own}({})/", comments.join("; ")),
         }
     }
 
@@ -215,6 +221,11 @@ impl P2pConfig {
         self.peers_per_address_max.unwrap_or((self.peers_max / 4).max(4))
     }
 }
+
+/// The release of Bitcoin Core that the node behaves as.
+const CORE_VERSION: &str = "31.0.0";
+/// The same as a number (Core `clientversion.h`, `CLIENT_VERSION`).
+pub(crate) const CORE_VERSION_NUMBER: u32 = 310_000;
 
 /// Core's: `net.h`, `TIMEOUT_INTERVAL`; `net_processing.cpp`, `PING_INTERVAL`.
 impl Default for P2pTimeouts {
@@ -240,9 +251,13 @@ mod tests {
     #[test]
     fn comments_follow_the_version() {
         let mut config = P2pConfig::new("127.0.0.1:0".parse().unwrap());
-        let plain = config.user_agent();
-        assert_eq!(plain, concat!("/Assay:", env!("CARGO_PKG_VERSION"), "/"));
-        config.user_agent_comments = vec!["one".to_owned(), "two".to_owned()];
-        assert_eq!(config.user_agent(), format!("{}(one; two)/", plain.trim_end_matches('/')));
+        let params = |name| ChainParams::by_name(name).unwrap();
+        let own = concat!("Assay:", env!("CARGO_PKG_VERSION"));
+        assert_eq!(config.user_agent(&params("bch-regtest")), format!("/{own}/"));
+        for comments in ["", "(one; two)"] {
+            let core = format!("/Satoshi:31.0.0/{own}{comments}/");
+            assert_eq!(config.user_agent(&params("regtest")), core);
+            config.user_agent_comments = vec!["one".to_owned(), "two".to_owned()];
+        }
     }
 }

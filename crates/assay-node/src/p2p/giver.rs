@@ -151,7 +151,7 @@ impl Giver<'_> {
         } else {
             NetAddress::default()
         };
-        let user_agent = self.shared.config.user_agent();
+        let user_agent = self.shared.config.user_agent(self.shared.engine.params());
         let nonce = random()?;
         self.peer.nonce.store(nonce, Ordering::Relaxed);
         let version = Version {

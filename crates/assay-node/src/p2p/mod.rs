@@ -14,10 +14,13 @@ mod config;
 mod dial;
 mod dns_seeds;
 mod eviction;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod giver;
 mod intake;
 mod listen;
 mod local;
+mod messages;
 mod names;
 mod open;
 mod outbox;
@@ -55,6 +58,7 @@ use self::beginnings::Fetches;
 #[cfg(fuzzing)]
 pub(crate) use self::bloom::BloomFilter;
 use self::compact::Compact;
+pub(crate) use self::config::CORE_VERSION_NUMBER;
 pub use self::config::{P2pConfig, P2pTimeouts, Proxies};
 pub(crate) use self::dial::AddNodeError;
 use self::dial::Dialled;

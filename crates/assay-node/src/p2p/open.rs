@@ -14,7 +14,7 @@ use super::addrman::{FileReader, replace_file, seal, write_address};
 use super::beginnings::Beginnings;
 use super::config::P2pConfig;
 use super::dial::dial_automatic;
-use super::peers::Connection;
+use super::peers::{Connection, Peer};
 use super::sync::Extra;
 use super::txs::{exponential_us, random};
 use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, Shared};
@@ -265,7 +265,8 @@ impl Shared {
     fn take_anchors(&self) -> Vec<PeerAddress> {
         let path = self.anchors_path();
         let read = std::fs::read(&path).ok();
-        let mut anchors = read.and_then(|bytes| self.parse_anchors(&bytes)).unwrap_or_default();
+        let read = read.and_then(|bytes| parse_anchors(&bytes, self.magic));
+        let mut anchors = read.unwrap_or_default();
         if path.exists()
             && let Err(error) = std::fs::remove_file(&path)
         {
@@ -274,16 +275,6 @@ impl Shared {
         anchors.truncate(ANCHORS_MAX);
         tracing::info!("{} block-relay-only anchors will be tried for connections.", anchors.len());
         anchors
-    }
-
-    fn parse_anchors(&self, bytes: &[u8]) -> Option<Vec<PeerAddress>> {
-        let mut reader = FileReader::open(bytes, self.magic).ok()?;
-        // Core writes two; more than 252 were not written by either.
-        let count = reader.byte().ok().filter(|count| *count < 253)?;
-        let anchors = (0..count).map(|_| reader.address(true).ok());
-        let anchors = anchors.collect::<Option<Vec<_>>>()?;
-        reader.close().ok()?;
-        Some(anchors)
     }
 
     /// Writes down who is connected for blocks alone.
@@ -295,15 +286,13 @@ impl Shared {
         tracing::info!(
             "DumpAnchors: Flush {count} outbound block-relay-only peer addresses to anchors.dat"
         );
-        let mut bytes = self.magic.to_vec();
-        compact_size(&mut bytes, count as u64);
-        for peer in chosen {
+        let anchor = |peer: &Arc<Peer>| {
             let services = peer.facts().services;
-            let endpoint = peer.address;
-            write_address(&PeerAddress { time: NO_TIME, services, endpoint }, &mut bytes);
-        }
+            PeerAddress { time: NO_TIME, services, endpoint: peer.address }
+        };
+        let anchors: Vec<_> = chosen.into_iter().map(anchor).collect();
         let path = self.anchors_path();
-        if let Err(error) = replace_file(&path, &seal(bytes)) {
+        if let Err(error) = replace_file(&path, &anchors_file(&anchors, self.magic)) {
             tracing::error!("Cannot write {}: {error}", path.display());
         }
     }
@@ -327,6 +316,27 @@ impl Shared {
 /// Whether a host is one that a node of this chain may connect to by itself: on regtest, one on this machine.
 fn is_in_reach(chain: &str, host: &Host) -> bool {
     !chain.ends_with("regtest") || host.is_local()
+}
+
+/// The addresses in a file of anchors.
+pub(super) fn parse_anchors(bytes: &[u8], magic: [u8; 4]) -> Option<Vec<PeerAddress>> {
+    let mut reader = FileReader::open(bytes, magic).ok()?;
+    // Core writes two; more than 252 were not written by either.
+    let count = reader.byte().ok().filter(|count| *count < 253)?;
+    let anchors = (0..count).map(|_| reader.address(true).ok());
+    let anchors = anchors.collect::<Option<Vec<_>>>()?;
+    reader.close().ok()?;
+    Some(anchors)
+}
+
+/// The file of these anchors.
+pub(super) fn anchors_file(anchors: &[PeerAddress], magic: [u8; 4]) -> Vec<u8> {
+    let mut bytes = magic.to_vec();
+    compact_size(&mut bytes, anchors.len() as u64);
+    for anchor in anchors {
+        write_address(anchor, &mut bytes);
+    }
+    seal(bytes)
 }
 
 const LOOK: Duration = Duration::from_millis(500);

@@ -12,6 +12,7 @@ use assay_wire::BlockHash;
 use assay_wire::p2p::{Command, Endpoint, Host, Message, NetworkKind};
 
 use super::addresses::AddressRelay;
+use super::messages::{COUNTED, OTHER};
 use super::outbox::Outbox;
 use super::permissions::Permissions;
 use super::totals::Totals;
@@ -54,6 +55,16 @@ pub(crate) enum Connection {
 }
 
 impl Connection {
+    /// All kinds.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Inbound,
+        Self::Manual,
+        Self::FullRelay,
+        Self::BlockRelayOnly,
+        Self::Feeler,
+        Self::AddrFetch,
+    ];
+
     /// As Core names it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -390,10 +401,12 @@ impl Traffic {
     /// A message with this many bytes, header included, was sent.
     pub(super) fn sent_message(&self, command: Command, bytes: usize) {
         count(&mut self.lock().0, command, bytes);
+        self.totals.messages().count(false, command, bytes);
     }
 
     pub(super) fn received_message(&self, command: Command, bytes: usize) {
         count(&mut self.lock().1, command, bytes);
+        self.totals.messages().count(true, command, bytes);
     }
 
     pub(super) fn note_block(&self, now_s: u64) {
@@ -426,7 +439,7 @@ impl Traffic {
 /// Kinds that nobody knows are counted together: a peer may make up as many as it likes.
 fn count(counts: &mut ByMessage, command: Command, bytes: usize) {
     let name = command.as_str();
-    let name = if COUNTED.contains(&name) { name } else { "*other*" };
+    let name = if COUNTED.contains(&name) { name } else { OTHER };
     match counts.get_mut(name) {
         Some(count) => *count += bytes as u64,
         None => {
@@ -434,43 +447,3 @@ fn count(counts: &mut ByMessage, command: Command, bytes: usize) {
         }
     }
 }
-
-/// Core `protocol.h`, `ALL_NET_MESSAGE_TYPES`.
-const COUNTED: [&str; 36] = [
-    "version",
-    "verack",
-    "addr",
-    "addrv2",
-    "sendaddrv2",
-    "inv",
-    "getdata",
-    "merkleblock",
-    "getblocks",
-    "getheaders",
-    "tx",
-    "headers",
-    "block",
-    "getaddr",
-    "mempool",
-    "ping",
-    "pong",
-    "notfound",
-    "filterload",
-    "filteradd",
-    "filterclear",
-    "sendheaders",
-    "feefilter",
-    "sendcmpct",
-    "cmpctblock",
-    "getblocktxn",
-    "blocktxn",
-    "getcfilters",
-    "cfilter",
-    "getcfheaders",
-    "cfheaders",
-    "getcfcheckpt",
-    "cfcheckpt",
-    "wtxidrelay",
-    "sendtxrcncl",
-    "feature",
-];

@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::messages::Messages;
+
 /// What has been sent and received since the start, and in the day that is being measured.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
@@ -17,6 +19,7 @@ pub(crate) struct Totals {
     /// When the day began, seconds since 1970; 0 before anything was sent.
     day_began_s: AtomicU64,
     day_sent_bytes: AtomicU64,
+    messages: Messages,
 }
 
 /// What is kept for new blocks, so that each can be sent once at least.
@@ -48,6 +51,11 @@ impl Totals {
 
     pub(super) fn received(&self, bytes: u64) {
         self.received_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Messages since the start, by kind.
+    pub(crate) fn messages(&self) -> &Messages {
+        &self.messages
     }
 
     /// Bytes sent since the start.

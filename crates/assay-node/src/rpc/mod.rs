@@ -20,7 +20,7 @@ mod dump;
 mod fees;
 mod fetch;
 #[cfg(fuzzing)]
-pub mod fuzzing;
+pub(crate) mod fuzzing;
 mod generate;
 mod index;
 mod lock;

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use assay_engine::ChainParams;
 use assay_wire::p2p::NetworkKind;
 
 use super::table::Method;
 use super::{Job, Node, write_warnings};
 use crate::jsonrpc::{Json, RpcError};
-use crate::p2p::{Network, PROTOCOL_VERSION, Peer, SERVICES};
+use crate::p2p::{CORE_VERSION_NUMBER, Network, PROTOCOL_VERSION, Peer, SERVICES};
 
 pub(super) const GETCONNECTIONCOUNT: Method = Method {
     name: "getconnectioncount",
@@ -233,7 +234,7 @@ fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let peers = node.rpc.network.get().map(|network| network.peers().list()).unwrap_or_default();
     let inbound = peers.iter().filter(|peer| peer.connection.is_inbound()).count();
     let mut object = Json::new(out).object();
-    object.key("version").int(version_number());
+    object.key("version").int(version_number(&node.rpc.params));
     object.key("subversion").string(&node.rpc.user_agent);
     object.key("protocolversion").int(PROTOCOL_VERSION);
     services(object.key("localservices"), offered);
@@ -278,8 +279,12 @@ fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     Ok(())
 }
 
-/// Major, minor and patch as Bitcoin Core packs them.
-fn version_number() -> u32 {
+/// Major, minor and patch as Bitcoin Core packs them; on Bitcoin's chains those of the release that this node behaves as, by
+/// which programs decide what they ask for.
+fn version_number(params: &ChainParams) -> u32 {
+    if params.cash.is_none() {
+        return CORE_VERSION_NUMBER;
+    }
     let part = |text: &str| text.parse::<u32>().unwrap_or(0);
     10_000 * part(env!("CARGO_PKG_VERSION_MAJOR"))
         + 100 * part(env!("CARGO_PKG_VERSION_MINOR"))

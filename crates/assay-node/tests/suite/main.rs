@@ -11,6 +11,7 @@ mod given;
 mod http;
 mod index;
 mod late;
+mod metrics;
 mod mining;
 mod node;
 mod p2p;

@@ -168,7 +168,7 @@ fn a_fresh_node_knows_the_genesis_block() {
     let header = f.call("getblockheader", &json!([hash, false]));
     assert_eq!(header, hex_string(&f.blocks[0].bytes()[..80]).as_str());
     let version = f.call("getnetworkinfo", &json!([]));
-    assert!(version["subversion"].as_str().unwrap().starts_with("/Assay:"));
+    assert!(version["subversion"].as_str().unwrap().starts_with("/Satoshi:31.0.0/Assay:"));
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! What a node publishes over ZeroMQ, to a subscriber that speaks ZMTP by hand.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use assay_node::{NodeConfig, Publication, Topic};
@@ -132,4 +135,66 @@ fn an_address_that_cannot_be_used_turns_notifications_off() {
         config.zmq = vec![Publication { topic: Topic::HashTx, address, high_water_mark: 1 }];
     });
     assert_eq!(f.call("getzmqnotifications", &json!([])), json!([]));
+}
+
+/// Receives what a node publishes with libzmq, and prints a line for each message.
+const PYZMQ: &str = "
+import sys, zmq
+socket = zmq.Context().socket(zmq.SUB)
+socket.connect(sys.argv[1])
+socket.subscribe(b'')
+print('ready', flush=True)
+while True:
+    topic, body, number = socket.recv_multipart()
+    print(topic.decode(), body.hex(), int.from_bytes(number, 'little'), flush=True)
+";
+
+#[test]
+fn libzmq_reads_what_is_published() {
+    let python = ["python3", "/usr/bin/python3"].into_iter().find(|python| {
+        let tried = Command::new(python).args(["-c", "import zmq"]).stderr(Stdio::null()).status();
+        tried.is_ok_and(|status| status.success())
+    });
+    let Some(python) = python else { return println!("skipped: there is no Python with pyzmq") };
+    let sockets = tempfile::tempdir().unwrap();
+    let path = sockets.path().join("zmq");
+    let mut f = Fixture::new();
+    f.mine(&[]);
+    let now_s = u64::from(f.node.engine().tip().time);
+    let mut f = f.restart(|config| {
+        config.clock.set(now_s);
+        let address = format!("unix:{}", path.display());
+        let topics = [Topic::HashBlock, Topic::RawBlock, Topic::RawTx, Topic::Sequence];
+        let publication =
+            |topic| Publication { topic, address: address.clone(), high_water_mark: 0 };
+        config.zmq = topics.map(publication).to_vec();
+    });
+    let address = format!("ipc://{}", path.display());
+    let mut child =
+        Command::new(python).args(["-c", PYZMQ, &address]).stdout(Stdio::piped()).spawn().unwrap();
+    let (lines, received) = mpsc::channel();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    thread::spawn(move || {
+        output.lines().map_while(Result::ok).try_for_each(|line| lines.send(line))
+    });
+    assert_eq!(received.recv_timeout(Duration::from_mins(1)).unwrap(), "ready");
+    // Nobody says when libzmq has subscribed: blocks come until it has.
+    let first = loop {
+        f.mine(&[]);
+        if let Ok(line) = received.recv_timeout(Duration::from_millis(300)) {
+            break line;
+        }
+        assert!(f.blocks.len() < 300, "nothing is received");
+    };
+    let is_of_block = |line: &str| line.starts_with("hashblock ");
+    let mut rest =
+        std::iter::once(first).chain(received.iter()).skip_while(|line| !is_of_block(line));
+    let (hash, raw) = (rest.next().unwrap(), rest.next().unwrap());
+    let fields = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let (hash, raw) = (fields(&hash), fields(&raw));
+    let block = f.blocks.iter().find(|block| block.hash().to_string() == hash[1]).unwrap();
+    assert_eq!(raw[..2], ["rawblock".to_owned(), hex_string(block.bytes())]);
+    assert_eq!(hash[2], raw[2], "both topics count from the start");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

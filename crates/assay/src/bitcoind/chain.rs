@@ -29,6 +29,11 @@ pub(crate) fn name(settings: &Settings) -> anyhow::Result<String> {
     }
 }
 
+/// Whether Core has this chain, too.
+pub(crate) fn is_known_to_core(params: &ChainParams) -> bool {
+    NAMES.contains(&params.name)
+}
+
 /// Chooses the chain, so that its section counts, and gives its rules.
 ///
 /// # Errors

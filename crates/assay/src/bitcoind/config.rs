@@ -67,6 +67,28 @@ impl Loaded {
     }
 }
 
+/// Settings and data directory as a client of a running node reads them. The chains of BCH, which Core does not know, have no
+/// configuration file.
+///
+/// # Errors
+/// In Core's words.
+pub(super) fn read_for_client(
+    line: CommandLine,
+    params: &ChainParams,
+    notes: &mut Notes,
+) -> anyhow::Result<(Settings, PathBuf)> {
+    let mut settings = Settings::new(line.values);
+    let first_dir = datadir(&settings)?;
+    if !chain::is_known_to_core(params) {
+        return Ok((settings, first_dir));
+    }
+    let conf_path = conf_path(&settings, &first_dir);
+    read_files(&mut settings, conf_path.as_deref(), &mut Sections::new(), notes)?;
+    settings.section = chain::name(&settings)?;
+    let datadir = datadir(&settings)?;
+    Ok((settings, datadir))
+}
+
 /// The name of the data directory that an option gives.
 fn given_datadir(settings: &Settings) -> Option<String> {
     settings.text("datadir").filter(|dir| !dir.is_empty())

@@ -6,6 +6,7 @@
 //! Core prints there; the exit status is 0 or 1.
 
 mod chain;
+mod client;
 mod config;
 mod file;
 mod grammar;
@@ -29,6 +30,7 @@ use anyhow::anyhow;
 use assay_engine::OpenError;
 use assay_node::{LogError, NodeError};
 
+pub(crate) use self::client::ClientSettings;
 use self::config::Loaded;
 use self::grammar::{CommandLine, Value};
 use self::notes::Notes;

@@ -43,6 +43,7 @@ pub(crate) fn config(loaded: &mut Loaded, notes: &mut Notes) -> anyhow::Result<N
     rpc(settings, &mut config, notes)?;
     config.p2p = Some(p2p::config(settings, &config, notes)?);
     config.zmq = zmq(settings);
+    config.metrics = metrics(settings)?;
     if let Some(path) = path(settings, "pid") {
         config.pid_file = path;
     }
@@ -54,6 +55,19 @@ pub(crate) fn log_first(config: &mut NodeConfig, notes: Notes) -> Vec<String> {
     let (lines, printed) = notes.into_parts();
     config.log.get_or_insert_with(LogConfig::default).first_lines = lines;
     printed
+}
+
+fn metrics(settings: &Settings) -> anyhow::Result<Option<SocketAddr>> {
+    let Some(text) = settings.text("metrics").filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let address = text.parse::<SocketAddr>().ok().filter(|address| address.ip().is_loopback());
+    let failed = || {
+        anyhow!(
+            "Invalid -metrics address '{text}': it must be of this machine, like 127.0.0.1:9332"
+        )
+    };
+    address.map(Some).ok_or_else(failed)
 }
 
 fn refuse_misplaced(settings: &Settings) -> anyhow::Result<()> {

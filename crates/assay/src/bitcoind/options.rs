@@ -226,6 +226,11 @@ pub(crate) const OPTIONS: &[Opt] = &[
         "Bytes to send to peers in a day, in MiB or with a unit (k, K, m, M, g, G, t, T); past it old blocks are not given (0: no limit).",
     ),
     works("mempoolexpiry", "=<n>", "Hours after which an unconfirmed transaction is forgotten (336)."),
+    works(
+        "metrics",
+        "=<addr>:<port>",
+        "Serve Prometheus metrics over HTTP on this address of this machine. Bitcoin Core has no such option.",
+    ),
     dropped("min"),
     works("minimumchainwork", "=<hex>", "Work below which a chain is not that of the network."),
     works("minrelaytxfee", "=<amt>", "Least fee rate for relay, BTC per 1,000 virtual bytes (0.000001)."),

@@ -74,7 +74,7 @@ pub(crate) fn config(
         p2p.peer_timeout = seconds_of(seconds);
     }
     p2p.user_agent_comments = comments(settings)?;
-    let length = p2p.user_agent().len();
+    let length = p2p.user_agent(&config.params).len();
     if length > USER_AGENT_BYTES_MAX {
         bail!(
             "Total length of network version string ({length}) exceeds maximum length ({USER_AGENT_BYTES_MAX}). Reduce the \

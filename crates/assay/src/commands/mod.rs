@@ -18,6 +18,7 @@ pub(crate) mod plan;
 pub(crate) mod publish;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod top;
 pub(crate) mod validate;
 
 use std::sync::Arc;

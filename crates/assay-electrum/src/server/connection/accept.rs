@@ -58,7 +58,7 @@ pub(in crate::server) async fn clients(
 }
 
 /// The next connection; `None` after `stop`.
-pub(super) async fn accept(
+async fn accept(
     listener: &TcpListener,
     stop: &mut watch::Receiver<bool>,
 ) -> Option<io::Result<(TcpStream, SocketAddr)>> {

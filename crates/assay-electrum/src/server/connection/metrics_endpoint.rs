@@ -1,76 +1,13 @@
-//! Serves metrics over HTTP.
+//! All metrics of a server as text.
 
-use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode, header};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
-
-use super::accept::accept;
-use crate::server::metrics::Text;
-use crate::server::schedule::retry::ACCEPT_PAUSE;
+use crate::prometheus::Text;
 use crate::server::shared::Shared;
-
-/// Time for a request for metrics, and how many at once.
-const METRICS_TIME: Duration = Duration::from_secs(10);
-const METRICS_MAX: usize = 8;
-
-/// Answers `GET /metrics` until `stop`.
-pub(in crate::server) async fn serve(
-    listener: TcpListener,
-    shared: Arc<Shared>,
-    mut stop: watch::Receiver<bool>,
-) {
-    let mut tasks = JoinSet::new();
-    let permits = Arc::new(Semaphore::new(METRICS_MAX));
-    while let Some(accepted) = accept(&listener, &mut stop).await {
-        while tasks.try_join_next().is_some() {}
-        let Ok((stream, _)) = accepted else {
-            sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
-        let shared = Arc::clone(&shared);
-        tasks.spawn(async move {
-            let service = service_fn(move |request| {
-                let response = answer(&request, &shared);
-                async move { Ok::<_, Infallible>(response) }
-            });
-            let mut http = hyper::server::conn::http1::Builder::new();
-            http.timer(TokioTimer::new()).keep_alive(false);
-            // A client that did not wait for the response needs none.
-            let _ =
-                timeout(METRICS_TIME, http.serve_connection(TokioIo::new(stream), service)).await;
-            drop(permit);
-        });
-    }
-}
-
-fn answer(request: &Request<Incoming>, shared: &Shared) -> Response<Full<Bytes>> {
-    let (status, text) = match (request.method(), request.uri().path()) {
-        (&Method::GET, "/metrics") => (StatusCode::OK, render(shared)),
-        (&Method::GET, _) => (StatusCode::NOT_FOUND, "Metrics are at /metrics.\n".to_owned()),
-        _ => (StatusCode::METHOD_NOT_ALLOWED, String::new()),
-    };
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = status;
-    let kind = header::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
-}
 
 /// All metrics in Prometheus' text format.
 pub(in crate::server) fn render(shared: &Shared) -> String {
-    let mut text = Text::new();
+    let mut text = Text::new("assay_electrum");
     shared.metrics.render(&mut text);
     render_state(shared, &mut text);
     text.into_string()

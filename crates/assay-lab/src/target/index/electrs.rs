@@ -2,13 +2,22 @@
 
 use std::path::Path;
 
+use super::super::program::version_number;
 use super::NodeOfIndex;
 use crate::plan::{IndexPlan, Setting};
 use crate::process::Ports;
 
+/// Since 0.11 it reads blocks by REST, and does not know the address of peers any more.
+fn takes_blocks_from_peers(version: &str) -> bool {
+    let number = version_number(version);
+    let mut parts = number.split('.').map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < (0_u32, 11_u32)
+}
+
 /// `internal/config_specification.toml` of electrs says what each means. Credentials go by the node's cookie file.
 pub(super) fn config(
     node: &NodeOfIndex<'_>,
+    version: &str,
     dir: &Path,
     ports: &Ports,
     plan: &IndexPlan,
@@ -21,12 +30,14 @@ pub(super) fn config(
         format!("daemon_dir = {}", quoted(node.datadir)),
         format!("cookie_file = {}", quoted(&cookie)),
         format!("daemon_rpc_addr = \"127.0.0.1:{}\"", ports.rpc),
-        format!("daemon_p2p_addr = \"127.0.0.1:{}\"", ports.p2p),
         format!("electrum_rpc_addr = \"127.0.0.1:{}\"", ports.electrum),
         format!("monitoring_addr = \"127.0.0.1:{}\"", ports.metrics),
         "skip_block_download_wait = true".to_owned(),
         "log_filters = \"INFO\"".to_owned(),
     ];
+    if takes_blocks_from_peers(version) {
+        lines.push(format!("daemon_p2p_addr = \"127.0.0.1:{}\"", ports.p2p));
+    }
     for (name, value) in &plan.config {
         let value = match value {
             Setting::Text(text) => toml::Value::String(text.clone()).to_string(),

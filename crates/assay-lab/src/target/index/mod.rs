@@ -118,7 +118,7 @@ impl IndexTarget {
             }
             IndexKind::Electrs => {
                 let path = dir.join("electrs.toml");
-                write_config(&path, &electrs::config(node, dir, ports, plan))?;
+                write_config(&path, &electrs::config(node, &self.version, dir, ports, plan))?;
                 launch.args.extend(["--skip-default-conf-files".into(), "--conf".into()]);
                 launch.args.push(path.into());
             }
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    fn configured(kind: IndexKind, chain: &str) -> String {
+    fn configured(kind: IndexKind, version: &str, chain: &str) -> String {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut plan = Plan::builtin("bch-scaling").expect("valid").target;
         for index in [&mut plan.fulcrum, &mut plan.electrs, &mut plan.electrumx] {
@@ -191,7 +191,8 @@ mod tests {
             credentials: "user:pass",
         };
         let ports = Ports { rpc: 1, electrum: 2, p2p: 3, zmq: 4, metrics: 5 };
-        let launch = example(kind).launch(&node, dir.path(), &ports, &plan);
+        let example = IndexTarget { version: version.to_owned(), ..example(kind) };
+        let launch = example.launch(&node, dir.path(), &ports, &plan);
         let launch = launch.expect("writable").expect("a program");
         let mut text = String::new();
         for arg in &launch.args {
@@ -210,7 +211,7 @@ mod tests {
 
     #[test]
     fn each_program_is_told_about_the_node() {
-        insta::assert_snapshot!(configured(IndexKind::Fulcrum, "bch-regtest"), @"
+        insta::assert_snapshot!(configured(IndexKind::Fulcrum, "Fulcrum 2.1.1", "bch-regtest"), @"
         datadir = DIR
         bitcoind = 127.0.0.1:1
         rpcuser = user
@@ -225,7 +226,7 @@ mod tests {
         name = a b
         --extra
         ");
-        insta::assert_snapshot!(configured(IndexKind::Electrs, "regtest"), @r#"
+        insta::assert_snapshot!(configured(IndexKind::Electrs, "electrs v0.10.9", "regtest"), @r#"
         --skip-default-conf-files
         --conf
         network = "regtest"
@@ -233,16 +234,16 @@ mod tests {
         daemon_dir = "/node"
         cookie_file = "/node/regtest/.cookie"
         daemon_rpc_addr = "127.0.0.1:1"
-        daemon_p2p_addr = "127.0.0.1:3"
         electrum_rpc_addr = "127.0.0.1:2"
         monitoring_addr = "127.0.0.1:5"
         skip_block_download_wait = true
         log_filters = "INFO"
+        daemon_p2p_addr = "127.0.0.1:3"
         cache = 7
         name = "a b"
         --extra
         "#);
-        insta::assert_snapshot!(configured(IndexKind::ElectrumX, "bch-regtest"), @"
+        insta::assert_snapshot!(configured(IndexKind::ElectrumX, "ElectrumX", "bch-regtest"), @"
         --extra
         COIN=BitcoinCash
         NET=regtest
@@ -260,6 +261,16 @@ mod tests {
         cache=7
         name=a b
         ");
+    }
+
+    #[test]
+    fn electrs_takes_blocks_by_rest_since_0_11() {
+        for (version, uses_peers) in
+            [("electrs 0.10.9", true), ("electrs v0.11.0", false), ("electrs 1.0.0", false)]
+        {
+            let text = configured(IndexKind::Electrs, version, "regtest");
+            assert_eq!(text.contains("daemon_p2p_addr"), uses_peers, "{version}");
+        }
     }
 
     #[test]

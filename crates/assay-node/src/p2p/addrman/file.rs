@@ -236,6 +236,27 @@ impl Tables {
     }
 }
 
+/// Reads a file; what was read is whole, and is the same when it is written and read again.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz_file(bytes: &[u8], magic: [u8; 4]) {
+    let Ok(mut tables) = Tables::from_file(bytes, magic, Dice::seeded(0)) else { return };
+    assert_eq!(tables.fault(), None);
+    let written = tables.to_file(magic);
+    let again = Tables::from_file(&written, magic, Dice::seeded(0)).expect("a file of our own");
+    assert_eq!(again.count(None), tables.count(None));
+    assert_eq!(again.to_file(magic), written);
+    // What a file holds does not break what is done with it later.
+    let now_s = 1_700_000_000;
+    for (address, _) in
+        [tables.select(false, &[], now_s), tables.select(true, &[], now_s)].into_iter().flatten()
+    {
+        tables.attempt(&address.endpoint, true, now_s);
+        tables.good(&address.endpoint, true, now_s);
+        tables.resolve_collisions(now_s);
+    }
+    assert_eq!(tables.fault(), None);
+}
+
 fn count(name: &'static str, count: i32, max: usize) -> Result<usize, FileFault> {
     let right = usize::try_from(count).ok().filter(|count| *count <= max);
     right.ok_or(FileFault::Count { name, count, max })

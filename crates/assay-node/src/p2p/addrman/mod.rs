@@ -25,6 +25,8 @@ pub(crate) use self::choose::Wanted;
 use self::dice::Dice;
 pub(crate) use self::entry::Entry;
 use self::entry::Key;
+#[cfg(fuzzing)]
+pub(crate) use self::file::fuzz_file;
 pub(crate) use self::file::{
     FileFault, Reader as FileReader, replace as replace_file, seal, write_address,
 };

@@ -1,10 +1,13 @@
 //! `assay node`.
 
+mod status;
+
 use std::net::{Ipv4Addr, SocketAddr};
 
 use assay_electrum::server;
 use assay_node::{IndexOptions, NodeConfig, P2pConfig};
 
+use self::status::Status;
 use super::mebibytes;
 use crate::Outcome;
 use crate::cli::{NodeArguments, P2pArguments, ServeArguments};
@@ -42,7 +45,10 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
     if let Some(log) = &mut config.log {
         log.stdout = arguments.print_to_console;
     }
-    assay_node::run(&config)?;
+    config.metrics = arguments.metrics;
+    // Lines of the log would break into it.
+    let shows_status = !arguments.print_to_console;
+    assay_node::run_with(&config, |node| shows_status.then(|| Status::of(node)).flatten())?;
     Ok(Outcome::Good)
 }
 

@@ -1,0 +1,134 @@
+//! Metrics in Prometheus' text format, and the HTTP server that gives them.
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode, header};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// Metrics as text; all their names begin alike.
+pub struct Text {
+    prefix: &'static str,
+    text: String,
+}
+
+impl Text {
+    /// Nothing yet; names begin with `prefix` and `_`.
+    pub fn new(prefix: &'static str) -> Self {
+        Self { prefix, text: String::with_capacity(16 << 10) }
+    }
+
+    /// All that was appended.
+    pub fn into_string(self) -> String {
+        self.text
+    }
+
+    /// What precedes the values of a metric: its kind is `counter`, `gauge` or `histogram`.
+    pub fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let prefix = self.prefix;
+        self.add(format_args!("# HELP {prefix}_{name} {help}\n# TYPE {prefix}_{name} {kind}\n"));
+    }
+
+    /// One value; `labels` are in braces, or empty.
+    pub fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+        let prefix = self.prefix;
+        self.add(format_args!("{prefix}_{name}{labels} {value}\n"));
+    }
+
+    /// A metric with one value.
+    pub fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
+        self.head(name, kind, help);
+        self.line(name, "", value);
+    }
+
+    fn add(&mut self, text: std::fmt::Arguments<'_>) {
+        self.text.write_fmt(text).expect("a string takes everything");
+    }
+}
+
+/// Makes the text that is served. It may wait for locks: it runs on a thread for such work.
+pub type Render = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Answers `GET /metrics` until `stop`.
+pub async fn serve(listener: TcpListener, render: Render, mut stop: watch::Receiver<bool>) {
+    let mut tasks = JoinSet::new();
+    let permits = Arc::new(Semaphore::new(REQUESTS_MAX));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        while tasks.try_join_next().is_some() {}
+        let Ok((stream, _)) = accepted else {
+            // Out of descriptors, most likely: retrying at once would only spin.
+            sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
+        let render = Arc::clone(&render);
+        tasks.spawn(async move {
+            let service = service_fn(move |request| {
+                let render = Arc::clone(&render);
+                async move { Ok::<_, Infallible>(answer(&request, render).await) }
+            });
+            let mut http = hyper::server::conn::http1::Builder::new();
+            http.timer(TokioTimer::new()).keep_alive(false);
+            // A client that did not wait for the response needs none.
+            let _ =
+                timeout(REQUEST_TIME, http.serve_connection(TokioIo::new(stream), service)).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn answer(request: &Request<Incoming>, render: Render) -> Response<Full<Bytes>> {
+    let (status, text) = match (request.method(), request.uri().path()) {
+        (&Method::GET, "/metrics") => match tokio::task::spawn_blocking(move || render()).await {
+            Ok(text) => (StatusCode::OK, text),
+            Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, String::new()),
+        },
+        (&Method::GET, _) => (StatusCode::NOT_FOUND, "Metrics are at /metrics.\n".to_owned()),
+        _ => (StatusCode::METHOD_NOT_ALLOWED, String::new()),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    let kind = header::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// Time for a request, and how many at once.
+const REQUEST_TIME: Duration = Duration::from_secs(10);
+const REQUESTS_MAX: usize = 8;
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_begin_alike() {
+        let mut text = Text::new("assay_test");
+        text.one("blocks_total", "counter", "Blocks connected.", 7);
+        text.head("stage_seconds_total", "counter", "Time by stage.");
+        text.line("stage_seconds_total", "{stage=\"coins\"}", 0.5);
+        assert_eq!(
+            text.into_string(),
+            "# HELP assay_test_blocks_total Blocks connected.\n\
+             # TYPE assay_test_blocks_total counter\n\
+             assay_test_blocks_total 7\n\
+             # HELP assay_test_stage_seconds_total Time by stage.\n\
+             # TYPE assay_test_stage_seconds_total counter\n\
+             assay_test_stage_seconds_total{stage=\"coins\"} 0.5\n"
+        );
+    }
+}

@@ -1,0 +1,215 @@
+//! Metrics of a node for Prometheus. Names begin with `assay_node_`; the index has its own ([`assay_electrum::server`]).
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use assay_electrum::prometheus::{self, Text};
+use assay_engine::{Engine, Gauges, Stage};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use crate::error::NodeError;
+use crate::p2p::{Connection, Network, Peer};
+
+/// What is measured. The server answers from the start on, with what is there by then.
+pub(crate) struct Metrics {
+    chain: &'static str,
+    start_s: u64,
+    engine: OnceLock<Arc<Engine>>,
+    network: OnceLock<Network>,
+}
+
+impl Metrics {
+    /// Of a node that is starting.
+    pub(crate) fn new(chain: &'static str) -> Arc<Self> {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let (engine, network) = (OnceLock::new(), OnceLock::new());
+        Arc::new(Self { chain, start_s: since_1970.as_secs(), engine, network })
+    }
+
+    /// The chain is open.
+    pub(crate) fn set_engine(&self, engine: Arc<Engine>) {
+        // Only once in the life of a node.
+        let _ = self.engine.set(engine);
+    }
+
+    /// Peers can connect.
+    pub(crate) fn set_network(&self, network: Network) {
+        let _ = self.network.set(network);
+    }
+
+    /// Serves until `stopping`; gives the address, with a port that was given as 0 resolved.
+    pub(crate) fn serve(
+        self: &Arc<Self>,
+        address: SocketAddr,
+        runtime: &Runtime,
+        stopping: watch::Receiver<bool>,
+    ) -> Result<SocketAddr, NodeError> {
+        if !address.ip().to_canonical().is_loopback() {
+            return Err(NodeError::MetricsExposed { address });
+        }
+        let failed = |source| NodeError::MetricsBind { address, source };
+        let listener = runtime.block_on(TcpListener::bind(address)).map_err(failed)?;
+        let bound = listener.local_addr().map_err(failed)?;
+        let metrics = Arc::clone(self);
+        runtime.spawn(prometheus::serve(listener, Arc::new(move || metrics.render()), stopping));
+        tracing::info!("Serving metrics on http://{bound}/metrics");
+        Ok(bound)
+    }
+
+    fn render(&self) -> String {
+        let mut text = Text::new("assay_node");
+        text.head("info", "gauge", "Always 1; its labels say what runs.");
+        let (version, chain) = (env!("CARGO_PKG_VERSION"), self.chain);
+        text.line("info", &format!("{{version=\"{version}\",chain=\"{chain}\"}}"), 1);
+        let help = "When the node was started, seconds since 1970.";
+        text.one("start_time_seconds", "gauge", help, self.start_s);
+        if let Some(engine) = self.engine.get() {
+            let gauges = engine.gauges();
+            chain_metrics(&gauges, &mut text);
+            pipeline_metrics(&gauges, &mut text);
+            coin_metrics(&gauges, &mut text);
+            mempool_metrics(&gauges, &mut text);
+        }
+        if let Some(network) = self.network.get() {
+            peer_metrics(network, &mut text);
+            message_metrics(network, &mut text);
+        }
+        text.into_string()
+    }
+}
+
+fn chain_metrics(gauges: &Gauges, text: &mut Text) {
+    let Gauges { tip, done, .. } = gauges;
+    for (name, help, value) in [
+        ("blocks", "Height of the tip.", u64::from(tip.height)),
+        ("headers", "Height of the best header.", u64::from(gauges.header_height)),
+        ("tip_time_seconds", "Time in the header of the tip, since 1970.", u64::from(tip.time)),
+        ("chain_transactions", "Transactions of the chain up to the tip.", tip.chain_txs),
+        (
+            "initial_block_download",
+            "1 while the chain is being caught up with.",
+            u64::from(gauges.is_initial_block_download),
+        ),
+        ("archive_bytes", "Bytes of block and undo files.", gauges.archive_bytes),
+    ] {
+        text.one(name, "gauge", help, value);
+    }
+    for (name, help, value) in [
+        ("connected_blocks_total", "Blocks connected since the start.", done.blocks),
+        ("connected_transactions_total", "Transactions in them.", done.txs),
+        ("connected_bytes_total", "Bytes of them.", done.bytes),
+    ] {
+        text.one(name, "counter", help, value);
+    }
+}
+
+fn pipeline_metrics(gauges: &Gauges, text: &mut Text) {
+    for (name, help, value) in [
+        ("ready_blocks", "Blocks in memory that wait to be connected.", gauges.ready.0),
+        ("ready_bytes", "Bytes of these.", gauges.ready.1),
+        (
+            "unverified_blocks",
+            "Blocks whose coins have moved and whose scripts are being verified.",
+            gauges.unverified.0,
+        ),
+        ("unverified_bytes", "Bytes of these with what they spend.", gauges.unverified.1),
+    ] {
+        text.one(name, "gauge", help, value);
+    }
+    let name = "stage_seconds_total";
+    let help = "Time that blocks took by stage. check and archive: by those who bring blocks, several at once; the others: by the \
+                thread that connects them.";
+    text.head(name, "counter", help);
+    for (stage, time) in Stage::ALL.iter().zip(&gauges.done.stages) {
+        text.line(name, &format!("{{stage=\"{}\"}}", stage.name()), time.as_secs_f64());
+    }
+}
+
+fn coin_metrics(gauges: &Gauges, text: &mut Text) {
+    let coins = &gauges.coins;
+    for (name, help, value) in [
+        ("coins_cache_bytes", "Bytes of the coins cache.", coins.bytes as u64),
+        ("coins_cache_bytes_max", "Its limit.", coins.bytes_max as u64),
+        ("coins_cache_coins", "Unspent coins in it.", coins.coins as u64),
+        ("coins_cache_changes", "Changes that the next flush writes.", coins.dirty as u64),
+        ("coins_disk_bytes", "Bytes of coins on disk.", coins.bytes_on_disk),
+        ("coins_disk_coins", "Coins on disk, about.", coins.coins_on_disk),
+    ] {
+        text.one(name, "gauge", help, value);
+    }
+}
+
+fn mempool_metrics(gauges: &Gauges, text: &mut Text) {
+    let mempool = &gauges.mempool;
+    for (name, help, value) in [
+        ("mempool_transactions", "Unconfirmed transactions.", mempool.size as u64),
+        ("mempool_vbytes", "Their virtual size.", mempool.bytes),
+        ("mempool_bytes", "Memory charged for them.", mempool.usage),
+        ("mempool_bytes_max", "Its limit.", mempool.max_bytes),
+        (
+            "mempool_min_fee_satoshis_per_kilovbyte",
+            "Least fee rate that is admitted now.",
+            mempool.min_fee_sat_per_kvb,
+        ),
+        (
+            "mempool_unbroadcast",
+            "Transactions that no peer has fetched.",
+            mempool.unbroadcast as u64,
+        ),
+    ] {
+        text.one(name, "gauge", help, value);
+    }
+}
+
+fn peer_metrics(network: &Network, text: &mut Text) {
+    let peers = network.peers().list();
+    text.head(
+        "peers",
+        "gauge",
+        "Connected peers by kind of connection and version of the transport.",
+    );
+    for connection in Connection::ALL {
+        for transport in ["detecting", "v1", "v2"] {
+            let is_counted = |peer: &&Arc<Peer>| {
+                peer.connection == connection && peer.transport().0 == transport
+            };
+            let count = peers.iter().filter(is_counted).count();
+            if count > 0 || transport == "v1" {
+                let kind = connection.name();
+                let labels = format!("{{connection=\"{kind}\",transport=\"{transport}\"}}");
+                text.line("peers", &labels, count);
+            }
+        }
+    }
+    let in_flight = |peer: &Arc<Peer>| network.sync_facts(peer.id).in_flight.len();
+    let requested: usize = peers.iter().map(in_flight).sum();
+    text.one("requested_blocks", "gauge", "Blocks that peers were asked for.", requested);
+    let totals = network.peers().totals();
+    for (name, help, value) in [
+        ("received_bytes_total", "Bytes from peers.", totals.received_bytes()),
+        ("sent_bytes_total", "Bytes to peers.", totals.sent_bytes()),
+    ] {
+        text.one(name, "counter", help, value);
+    }
+}
+
+fn message_metrics(network: &Network, text: &mut Text) {
+    let messages = network.peers().totals().messages();
+    for (name, was_received, what) in
+        [("received_messages", true, "from"), ("sent_messages", false, "to")]
+    {
+        let list = messages.list(was_received);
+        let (count, bytes) = (format!("{name}_total"), format!("{name}_bytes_total"));
+        text.head(&count, "counter", &format!("Messages {what} peers by kind."));
+        for of in &list {
+            text.line(&count, &format!("{{message=\"{}\"}}", of.name), of.messages);
+        }
+        text.head(&bytes, "counter", &format!("Bytes of messages {what} peers by kind."));
+        for of in &list {
+            text.line(&bytes, &format!("{{message=\"{}\"}}", of.name), of.bytes);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Messages of all connections together, by kind.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use assay_wire::p2p::Command;
+
+/// Messages and their bytes by kind, for each direction.
+#[derive(Debug)]
+pub(crate) struct Messages([Vec<Counters>; 2]);
+
+#[derive(Debug, Default)]
+struct Counters {
+    messages: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// Messages of one kind that went in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MessageCount {
+    pub(crate) name: &'static str,
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        let all = || COUNTED.iter().chain(&[OTHER]).map(|_| Counters::default()).collect();
+        Self([all(), all()])
+    }
+}
+
+impl Messages {
+    /// One went over a connection.
+    pub(super) fn count(&self, was_received: bool, command: Command, bytes: usize) {
+        let name = command.as_str();
+        let at = COUNTED.iter().position(|known| *known == name).unwrap_or(COUNTED.len());
+        let counters = &self.0[usize::from(was_received)][at];
+        counters.messages.fetch_add(1, Ordering::Relaxed);
+        counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Those kinds that went in one direction.
+    pub(crate) fn list(&self, was_received: bool) -> Vec<MessageCount> {
+        let names = COUNTED.iter().chain(&[OTHER]);
+        let counts = names.zip(&self.0[usize::from(was_received)]).map(|(name, counters)| {
+            let messages = counters.messages.load(Ordering::Relaxed);
+            let bytes = counters.bytes.load(Ordering::Relaxed);
+            MessageCount { name, messages, bytes }
+        });
+        counts.filter(|count| count.messages > 0).collect()
+    }
+}
+
+/// Of kinds that nobody knows: a peer may make up as many as it likes.
+pub(super) const OTHER: &str = "*other*";
+
+/// Core `protocol.h`, `ALL_NET_MESSAGE_TYPES`.
+pub(super) const COUNTED: [&str; 36] = [
+    "version",
+    "verack",
+    "addr",
+    "addrv2",
+    "sendaddrv2",
+    "inv",
+    "getdata",
+    "merkleblock",
+    "getblocks",
+    "getheaders",
+    "tx",
+    "headers",
+    "block",
+    "getaddr",
+    "mempool",
+    "ping",
+    "pong",
+    "notfound",
+    "filterload",
+    "filteradd",
+    "filterclear",
+    "sendheaders",
+    "feefilter",
+    "sendcmpct",
+    "cmpctblock",
+    "getblocktxn",
+    "blocktxn",
+    "getcfilters",
+    "cfilter",
+    "getcfheaders",
+    "cfheaders",
+    "getcfcheckpt",
+    "cfcheckpt",
+    "wtxidrelay",
+    "sendtxrcncl",
+    "feature",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_kinds_are_counted_together() {
+        let messages = Messages::default();
+        for (name, bytes) in [("block", 100), ("block", 50), ("nonsense", 7), ("more", 8)] {
+            messages.count(true, Command::new(name), bytes);
+        }
+        let count = |name, messages, bytes| MessageCount { name, messages, bytes };
+        assert_eq!(messages.list(true), [count("block", 2, 150), count(OTHER, 2, 15)]);
+        assert!(messages.list(false).is_empty());
+    }
+}

@@ -1,0 +1,107 @@
+//! Asks a node by JSON-RPC, and finds it as bitcoin-cli does.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use assay_engine::ChainParams;
+use serde_json::{Value, json};
+
+use crate::bitcoind::ClientSettings;
+use crate::cli::TopArguments;
+use crate::output::base64;
+
+/// One connection to a node.
+pub(super) struct Client {
+    agent: ureq::Agent,
+    url: String,
+    authorization: String,
+}
+
+impl Client {
+    /// The node that the arguments mean.
+    ///
+    /// # Errors
+    /// When there are no credentials for it.
+    pub(super) fn find(arguments: &TopArguments) -> anyhow::Result<Self> {
+        let params = ChainParams::by_name(&arguments.chain).ok_or_else(|| {
+            let known = ChainParams::NAMES.join(", ");
+            anyhow!("unknown chain `{}`; known are {known}", arguments.chain)
+        })?;
+        let settings = ClientSettings::read(&params, arguments.datadir.as_deref())?;
+        let default = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.rpc_port));
+        let given = arguments.rpc_user.clone().zip(arguments.rpc_password.clone());
+        let credentials = match given.or(settings.password) {
+            Some((user, password)) => format!("{user}:{password}"),
+            None => cookie(&settings.cookie)?,
+        };
+        Ok(Self::new(arguments.rpc.unwrap_or(default), &credentials))
+    }
+
+    fn new(address: SocketAddr, credentials: &str) -> Self {
+        let agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            // A proxy from the environment has nothing to do with a node.
+            .proxy(None)
+            .max_redirects(0)
+            .timeout_global(Some(TIMEOUT))
+            .build()
+            .new_agent();
+        let authorization = format!("Basic {}", base64(credentials.as_bytes()));
+        Self { agent, url: format!("http://{address}/"), authorization }
+    }
+
+    /// The results of these methods, which have no arguments.
+    ///
+    /// # Errors
+    /// When the node cannot be asked or answers one of them with an error.
+    pub(super) fn call<const N: usize>(&self, methods: [&str; N]) -> anyhow::Result<[Value; N]> {
+        let url = &self.url;
+        let calls: Vec<_> = methods
+            .iter()
+            .enumerate()
+            .map(|(id, method)| json!({"jsonrpc": "1.0", "id": id, "method": method, "params": []}))
+            .collect();
+        let mut response = self
+            .agent
+            .post(url)
+            .header("Authorization", &self.authorization)
+            .header("Content-Type", "application/json")
+            .send(Value::from(calls).to_string())
+            .with_context(|| format!("{url}: cannot ask the node"))?;
+        let status = response.status();
+        if matches!(status.as_u16(), 401 | 403) {
+            bail!("{url}: HTTP status {status}: the node does not take these credentials");
+        }
+        let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+        let body = body.with_context(|| format!("{url}: cannot read the answer"))?;
+        let answers: Vec<Value> = serde_json::from_slice(&body).with_context(|| {
+            format!("{url}: HTTP status {status}, and not an answer to a batch")
+        })?;
+        let mut results = methods.map(|_| Value::Null);
+        for mut answer in answers {
+            let id =
+                answer.get("id").and_then(Value::as_u64).and_then(|id| usize::try_from(id).ok());
+            let Some(id) = id.filter(|id| *id < N) else { continue };
+            if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
+                bail!("{url}: {}: {error}", methods[id]);
+            }
+            results[id] = answer.get_mut("result").map(Value::take).unwrap_or_default();
+        }
+        Ok(results)
+    }
+}
+
+fn cookie(path: &Path) -> anyhow::Result<String> {
+    let text = fs::read_to_string(path).with_context(|| {
+        format!("cannot read {}: is the node running, and is this its data folder?", path.display())
+    })?;
+    Ok(text.trim().to_owned())
+}
+
+/// A node that is connecting blocks answers within seconds.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// A few hundred peers.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;

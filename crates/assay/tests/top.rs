@@ -1,0 +1,60 @@
+//! `assay top` against a running node.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use assay_node::{Node, NodeConfig};
+
+fn node(dir: &Path) -> Node {
+    let mut config = NodeConfig::new("regtest", dir).expect("a known chain");
+    config.rpc.bind = vec!["127.0.0.1:0".parse().expect("an address")];
+    config.log = None;
+    config.handle_signals = false;
+    Node::start(&config).expect("the node starts")
+}
+
+fn top(dir: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args(["top", "--chain", "regtest", "--datadir"])
+        .arg(dir)
+        .args(arguments)
+        .env_remove("ASSAY_RPC_PASSWORD")
+        .output()
+        .expect("the program starts")
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+#[test]
+fn a_node_is_shown_as_json_and_as_lines() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let node = node(dir.path());
+    let address = node.rpc_addresses()[0].to_string();
+    let snapshot = stdout(&top(dir.path(), &["--rpc", &address, "--json"]));
+    let snapshot: serde_json::Value = serde_json::from_str(&snapshot).expect("JSON");
+    assert_eq!(snapshot["schema"], 1);
+    assert_eq!(snapshot["chain"]["name"], "regtest");
+    assert_eq!(snapshot["chain"]["blocks"], 0);
+    assert_eq!(snapshot["peers"], serde_json::json!([]));
+    assert!(snapshot["node"]["user_agent"].as_str().expect("text").contains("Assay:"));
+
+    let lines = stdout(&top(dir.path(), &["--rpc", &address, "--interval", "0.1", "--count", "2"]));
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains("blocks=0 headers=0 peers=0 mempool=0"), "{}", lines[0]);
+    assert!(lines[1].contains("blocks_per_s=0.0"), "{}", lines[1]);
+    node.stop_handle().stop();
+    node.wait().expect("the node stops");
+}
+
+#[test]
+fn a_node_that_does_not_run_is_named() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let output = top(dir.path(), &["--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("regtest/.cookie: is the node running"), "{error}");
+}
