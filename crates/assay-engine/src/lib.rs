@@ -31,6 +31,7 @@ mod error;
 mod events;
 mod flush;
 mod ibd;
+mod keeper;
 mod log;
 mod mempool;
 mod mining;
@@ -73,6 +74,7 @@ pub use engine::{
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 pub use events::{Event, EventBlock};
+pub use keeper::BlockKeeper;
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
 pub use mempool::{

@@ -22,6 +22,7 @@ use crate::apply::CoinbaseLog;
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::flush::FlushPolicy;
+use crate::keeper::Keepers;
 use crate::log;
 use crate::mempool::{Admission, Mempool, View};
 use crate::news::News;
@@ -91,6 +92,8 @@ pub(crate) struct Chainstate {
     pub(crate) index: BlockIndex,
     pub(crate) admission: Admission,
     pub(crate) news: News,
+    /// Those who still need old blocks.
+    pub(crate) keepers: Keepers,
 }
 
 impl Chainstate {

@@ -37,6 +37,7 @@ use crate::config::Config;
 use crate::deferred;
 use crate::error::{EngineError, OpenError};
 use crate::flush::FlushPolicy;
+use crate::keeper::Keepers;
 use crate::mempool::{Admission, Mempool, Turns};
 use crate::mining::LastTemplate;
 use crate::news::News;
@@ -172,6 +173,7 @@ impl Engine {
                 index: store.index,
                 admission: Admission::new(Arc::clone(&config), Arc::clone(&pool)),
                 news,
+                keepers: Keepers::default(),
                 pool,
                 config,
             },

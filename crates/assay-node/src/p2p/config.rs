@@ -32,6 +32,8 @@ pub struct P2pConfig {
     pub is_active: bool,
     /// Whether the mempool is shown to all peers that ask for it (BIP35), a part of Core's `-peerbloomfilters`.
     pub shows_mempool: bool,
+    /// Whether block filters are given to peers (Core's `-peerblockfilters`); it takes the index of them.
+    pub serves_filters: bool,
     /// Texts that follow name and version in the user agent, in parentheses (BIP14).
     pub user_agent_comments: Vec<String>,
     /// The only peers to connect to of our own accord, as host or host:port; `None` finds peers, an empty list connects to
@@ -93,6 +95,7 @@ impl P2pConfig {
             upload_target_bytes: 0,
             is_active: true,
             shows_mempool: false,
+            serves_filters: false,
             user_agent_comments: Vec::new(),
             connect: None,
             add_nodes: Vec::new(),

@@ -1,6 +1,7 @@
 //! The thread that writes to a peer: gives what waits in the outbox, block after block.
 
 mod compact;
+mod filters;
 
 use std::io;
 use std::sync::PoisonError;
@@ -114,6 +115,9 @@ impl Giver<'_> {
                 self.send(&Message::Inv(entries[..].into()))
             }
             Request::BlockTxs(request) => self.block_txs(&request),
+            Request::Filters(range) => self.filters(&range),
+            Request::FilterHashes(range) => self.filter_hashes(&range),
+            Request::FilterCheckpoints { kind, stop } => self.filter_checkpoints(kind, stop),
             Request::Data(entries) => {
                 // The outbox gives them one by one.
                 entries.into_iter().try_for_each(|entry| self.data(entry, true))

@@ -18,6 +18,7 @@ mod describe;
 mod descriptor;
 mod fees;
 mod fetch;
+mod filters;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod generate;
@@ -37,6 +38,7 @@ mod raw;
 mod relatives;
 mod rest;
 mod scan;
+mod scan_blocks;
 mod script;
 mod sign;
 mod sign_raw;
@@ -63,6 +65,7 @@ use tokio::sync::watch;
 
 use self::args::Args;
 pub(crate) use self::index::ServedIndex;
+use crate::indexes::BlockIndexes;
 use crate::jsonrpc::{CallContext, Code, Handler, OpenReply, OpenRequest, Params, RpcError};
 use crate::p2p::Network;
 use crate::zmq::Publication;
@@ -80,6 +83,8 @@ pub(crate) struct Rpc {
     engine: OnceLock<Arc<Engine>>,
     /// Empty where there is none.
     index: OnceLock<ServedIndex>,
+    /// Set before the engine is; those that are not kept are absent.
+    block_indexes: OnceLock<BlockIndexes>,
     /// What is published over ZeroMQ.
     zmq: OnceLock<Vec<Publication>>,
     /// Empty where there are none.
@@ -90,6 +95,7 @@ pub(crate) struct Rpc {
     active: Mutex<Active>,
     template: Mutex<Option<template::Cached>>,
     scan: scan::Scan,
+    filter_scan: scan_blocks::FilterScan,
 }
 
 /// Calls that run at this moment.
@@ -146,6 +152,7 @@ impl Rpc {
             has_rest: false,
             engine: OnceLock::new(),
             index: OnceLock::new(),
+            block_indexes: OnceLock::new(),
             zmq: OnceLock::new(),
             network: OnceLock::new(),
             started: Instant::now(),
@@ -154,6 +161,7 @@ impl Rpc {
             active,
             template: Mutex::default(),
             scan: scan::Scan::default(),
+            filter_scan: scan_blocks::FilterScan::default(),
         }
     }
 
@@ -179,6 +187,11 @@ impl Rpc {
     /// From now on there is an index to tell of.
     pub(crate) fn set_index(&self, index: ServedIndex) {
         assert!(self.index.set(index).is_ok(), "the index is opened once");
+    }
+
+    /// From now on these indexes answer.
+    pub(crate) fn set_block_indexes(&self, indexes: BlockIndexes) {
+        assert!(self.block_indexes.set(indexes).is_ok(), "the indexes are opened once");
     }
 
     /// From now on there are peers to tell of.

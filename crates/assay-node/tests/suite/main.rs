@@ -5,6 +5,7 @@ mod branches;
 mod chain;
 mod compact;
 mod encrypted;
+mod filters;
 mod given;
 mod http;
 mod index;

@@ -15,16 +15,21 @@
 //! ```
 //!
 //! What follows the known fields of a payload is left alone, as Core does: later versions may add to a message. Deliberately
-//! absent: filters; such messages are [`Message::Other`].
+//! absent: bloom filters (BIP37); such messages are [`Message::Other`].
 
 mod address;
 mod compact;
+mod filters;
 mod frame;
 mod items;
 
 pub use address::{AddressesV2, Endpoint, Host, NetworkKind, PeerAddress};
 pub use compact::{
     BlockTxs, BlockTxsRequest, COMPACT_TXS_MAX, CompactBlock, Prefilled, ShortId, ShortIdKey,
+};
+pub use filters::{
+    BlockFilter, FILTER_CHECKPOINT_INTERVAL, FILTER_HASHES_MAX, FILTERS_MAX, FilterCheckpoints,
+    FilterHashes, FilterKind, FilterRange,
 };
 pub use frame::{Command, FrameError, FrameHeader, PayloadHasher, checksum};
 pub use items::{Inventory, InventoryKind, Item, Items, NetAddress, TimedAddress};
@@ -140,6 +145,23 @@ pub enum Message<'a> {
     GetBlockTxs(&'a [u8]),
     /// `blocktxn`: see [`BlockTxs::parse`]
     BlockTxs(&'a [u8]),
+    /// `getcfilters` (BIP157)
+    GetFilters(FilterRange),
+    /// `cfilter` (BIP157)
+    Filter(BlockFilter<'a>),
+    /// `getcfheaders` (BIP157)
+    GetFilterHashes(FilterRange),
+    /// `cfheaders` (BIP157)
+    FilterHashes(FilterHashes<'a>),
+    /// `getcfcheckpt` (BIP157)
+    GetFilterCheckpoints {
+        /// Their kind.
+        kind: FilterKind,
+        /// The last block of the branch.
+        stop: BlockHash,
+    },
+    /// `cfcheckpt` (BIP157)
+    FilterCheckpoints(FilterCheckpoints<'a>),
     /// Anything else.
     Other {
         /// What it is called.
@@ -193,6 +215,15 @@ impl<'a> Message<'a> {
             "cmpctblock" => Self::CompactBlock(payload),
             "getblocktxn" => Self::GetBlockTxs(payload),
             "blocktxn" => Self::BlockTxs(payload),
+            "getcfilters" => Self::GetFilters(FilterRange::parse(reader)?),
+            "cfilter" => Self::Filter(BlockFilter::parse(reader)?),
+            "getcfheaders" => Self::GetFilterHashes(FilterRange::parse(reader)?),
+            "cfheaders" => Self::FilterHashes(FilterHashes::parse(reader)?),
+            "getcfcheckpt" => Self::GetFilterCheckpoints {
+                kind: FilterKind::parse(reader)?,
+                stop: BlockHash(*reader.take()?),
+            },
+            "cfcheckpt" => Self::FilterCheckpoints(FilterCheckpoints::parse(reader)?),
             _ => Self::Other { command, payload },
         })
     }
@@ -224,6 +255,12 @@ impl<'a> Message<'a> {
             Self::CompactBlock(_) => "cmpctblock",
             Self::GetBlockTxs(_) => "getblocktxn",
             Self::BlockTxs(_) => "blocktxn",
+            Self::GetFilters(_) => "getcfilters",
+            Self::Filter(_) => "cfilter",
+            Self::GetFilterHashes(_) => "getcfheaders",
+            Self::FilterHashes(_) => "cfheaders",
+            Self::GetFilterCheckpoints { .. } => "getcfcheckpt",
+            Self::FilterCheckpoints(_) => "cfcheckpt",
             Self::Other { command, .. } => return *command,
         })
     }
@@ -254,6 +291,14 @@ impl<'a> Message<'a> {
             Self::Inv(items) | Self::GetData(items) | Self::NotFound(items) => items.encode(out),
             Self::Addr(addresses) => addresses.encode(out),
             Self::AddrV2(addresses) => addresses.encode(out),
+            Self::GetFilters(range) | Self::GetFilterHashes(range) => range.encode(out),
+            Self::Filter(filter) => filter.encode(out),
+            Self::FilterHashes(hashes) => hashes.encode(out),
+            Self::GetFilterCheckpoints { kind, stop } => {
+                out.push(kind.0);
+                out.extend_from_slice(&stop.0);
+            }
+            Self::FilterCheckpoints(checkpoints) => checkpoints.encode(out),
             Self::Block(payload)
             | Self::Tx(payload)
             | Self::CompactBlock(payload)

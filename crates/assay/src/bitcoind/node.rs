@@ -125,6 +125,9 @@ fn imply(settings: &mut Settings, notes: &mut Notes) -> anyhow::Result<()> {
             bail!("Cannot set -listen=0 together with -listenonion=1");
         }
     }
+    if settings.flag("peerblockfilters") == Some(true) && !filter_index(settings)? {
+        bail!("Cannot set -peerblockfilters without -blockfilterindex.");
+    }
     if settings.flag("forcednsseed") == Some(true) && settings.flag("dnsseed") == Some(false) {
         bail!("Cannot set -forcednsseed to true when setting -dnsseed to false.");
     }
@@ -143,6 +146,7 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     config.stop_at_height = height.map(|height| u32::try_from(height).unwrap_or(u32::MAX));
     config.notify = notify(settings);
     config.tx_index = settings.flag("txindex").unwrap_or(false);
+    config.filter_index = filter_index(settings)?;
     config.tip_age_max_s = settings.int("maxtipage").map(not_negative);
     if let Some(time_s) = settings.int("mocktime") {
         let Ok(time_s) = u32::try_from(time_s) else {
@@ -158,6 +162,23 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     }
     config.prune = prune(settings, config)?;
     Ok(())
+}
+
+/// Whether block filters are kept (Core `init.cpp`, `-blockfilterindex`): all of them when the value is empty or 1, none when
+/// it is 0, or those of the kinds that are named.
+fn filter_index(settings: &Settings) -> anyhow::Result<bool> {
+    let first = settings.text("blockfilterindex").unwrap_or_else(|| "0".to_owned());
+    if first.is_empty() || first == "1" {
+        return Ok(true);
+    }
+    if first == "0" {
+        return Ok(false);
+    }
+    let names = settings.list("blockfilterindex");
+    match names.iter().find(|name| *name != "basic") {
+        Some(name) => bail!("Unknown -blockfilterindex value {name}."),
+        None => Ok(!names.is_empty()),
+    }
 }
 
 /// Whether old blocks are removed, and what does not go with that (Core `init.cpp`, `node/blockmanager_args.cpp`).
@@ -420,6 +441,7 @@ fn p2p(settings: &Settings, config: &NodeConfig, notes: &mut Notes) -> anyhow::R
     p2p.whitelist = settings.list("whitelist");
     p2p.encrypted = settings.flag("v2transport") != Some(false);
     p2p.is_active = settings.flag("networkactive") != Some(false);
+    p2p.serves_filters = settings.flag("peerblockfilters") == Some(true);
     p2p.shows_mempool = settings.flag("peerbloomfilters") == Some(true);
     if let Some(text) = settings.text("maxuploadtarget") {
         p2p.upload_target_bytes = bytes(&text, 'M')
