@@ -148,6 +148,7 @@ impl Node {
         }
         let tip = engine.tip();
         let indexes = BlockIndexes::open(config)?;
+        let index_followers = indexes.follow(config, &engine)?;
         // Callers may connect to peers, and be connected to, as soon as calls are answered.
         let serve = |p2p| {
             P2pService::start(p2p, (&engine, indexes.filters.clone()), &runtime, &peers_stopping)
@@ -156,7 +157,6 @@ impl Node {
         if let Some(p2p) = &p2p {
             rpc.set_network(p2p.network().clone());
         }
-        let index_followers = indexes.follow(config, &engine)?;
         rpc.set_block_indexes(indexes);
         if !is_importing {
             rpc.set_engine(Arc::clone(&engine));
