@@ -83,6 +83,8 @@ pub struct Config {
     /// Whether somebody follows the chain and the mempool: connected blocks then stay in memory until they are taken
     /// (128 MiB, or a single block), and changes of the mempool are kept (35 MB).
     pub is_followed: bool,
+    /// How many others follow the chain alone: connected blocks stay in memory for each of them, too.
+    pub block_followers: usize,
     /// Whether every change of chain and mempool is shown by [`Engine::take_events`](crate::Engine::take_events), up to
     /// 128 MiB of which wait.
     pub has_events: bool,
@@ -234,6 +236,7 @@ impl Config {
             },
             mining: MiningConfig::new(4 * params.block_vsize_max()),
             is_followed: false,
+            block_followers: 0,
             has_events: false,
             has_peers: false,
             persist_mempool: true,

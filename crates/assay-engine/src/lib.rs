@@ -32,6 +32,7 @@ mod events;
 mod failure;
 mod flush;
 mod ibd;
+mod keeper;
 mod log;
 mod mempool;
 mod mining;
@@ -75,6 +76,7 @@ pub use engine::{
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 pub use events::{Event, EventBlock};
+pub use keeper::BlockKeeper;
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
 pub use mempool::{

@@ -21,10 +21,11 @@ use crate::tree::BlockTree;
 use crate::types::Tip;
 
 /// A block that has just been connected.
+#[derive(Clone)]
 pub struct ConnectedBlock {
     height: u32,
     prepared: Arc<Prepared>,
-    undo: Vec<u8>,
+    undo: Arc<Vec<u8>>,
 }
 
 impl ConnectedBlock {
@@ -165,8 +166,8 @@ pub(crate) struct News {
     signal: Arc<Signal>,
     /// Absent where no one wants them.
     events: Option<Arc<Events>>,
-    /// Absent without a follower.
-    handover: Option<Mutex<Handover>>,
+    /// One for each follower.
+    handovers: Vec<Mutex<Handover>>,
 }
 
 impl News {
@@ -185,7 +186,9 @@ impl News {
             download: InitialDownload::new(config),
             signal: Arc::default(),
             events: config.has_events.then(Arc::default),
-            handover: config.is_followed.then(Mutex::default),
+            handovers: (0..usize::from(config.is_followed) + config.block_followers)
+                .map(|_| Mutex::default())
+                .collect(),
         }
     }
 
@@ -339,17 +342,21 @@ impl News {
         }
     }
 
-    /// Leaves a block for a follower, if there is one.
+    /// Leaves a block for every follower.
     pub(crate) fn hand_over(&self, height: u32, prepared: &Arc<Prepared>, undo: Vec<u8>) {
-        if let Some(handover) = &self.handover {
-            let prepared = Arc::clone(prepared);
-            handover.lock().push(ConnectedBlock { height, prepared, undo });
+        let block = ConnectedBlock { height, prepared: Arc::clone(prepared), undo: Arc::new(undo) };
+        for handover in &self.handovers {
+            handover.lock().push(block.clone());
         }
     }
 
-    /// The block that was connected on top of `parent`, if it is still in memory.
-    pub(crate) fn take_connected(&self, parent: &BlockHash) -> Option<ConnectedBlock> {
-        self.handover.as_ref()?.lock().take(parent)
+    /// The block that was connected on top of `parent`, if it is still in memory for the follower of this number.
+    pub(crate) fn take_connected(
+        &self,
+        follower: usize,
+        parent: &BlockHash,
+    ) -> Option<ConnectedBlock> {
+        self.handovers.get(follower)?.lock().take(parent)
     }
 }
 

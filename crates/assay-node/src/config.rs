@@ -79,6 +79,8 @@ pub struct NodeConfig {
     /// Whether confirmed transactions are found by their ids alone (Core's `-txindex`): by the index of scripts where there is
     /// one, and by one of transactions otherwise.
     pub tx_index: bool,
+    /// Whether basic block filters are kept (Core's `-blockfilterindex`).
+    pub filter_index: bool,
     /// What is published over ZeroMQ (Core's `-zmqpub…`); none for no sockets.
     pub zmq: Vec<Publication>,
     /// Where Prometheus finds metrics over HTTP, on loopback; `None` for nowhere.
@@ -202,6 +204,7 @@ impl NodeConfig {
             persist_mempool: true,
             index: None,
             tx_index: false,
+            filter_index: false,
             zmq: Vec::new(),
             metrics: None,
             p2p: None,
@@ -272,8 +275,14 @@ impl NodeConfig {
         }
         config.persist_mempool = self.persist_mempool;
         config.is_followed = self.index.is_some() || self.tx_index;
+        config.block_followers = self.block_followers();
         config.has_peers = self.p2p.is_some();
         config
+    }
+
+    /// How many indexes follow blocks alone.
+    pub(crate) fn block_followers(&self) -> usize {
+        usize::from(self.filter_index)
     }
 
     /// How the index of this chain is set up.

@@ -138,6 +138,19 @@ pub enum NodeError {
         /// Why, in Core's words.
         cause: String,
     },
+    /// An index of records by height cannot open.
+    #[error("cannot open an index: {0}")]
+    Records(#[from] assay_electrum::RecordsError),
+    /// An index lacks blocks that were removed; the words are Core's (`init.cpp`).
+    #[error(
+        "{name} best block of the index goes beyond pruned data (including undo data). Please disable the index or reindex \
+         (which will download the whole blockchain again)\nError: A fatal internal error occurred, see debug.log for details: \
+         Failed to start indexes, shutting down…"
+    )]
+    IndexBeyondPruned {
+        /// What the index is called.
+        name: String,
+    },
     /// The engine could not write everything out.
     #[error("could not write everything out: {0}")]
     Flush(#[from] EngineError),

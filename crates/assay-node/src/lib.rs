@@ -22,6 +22,7 @@ mod config;
 mod electrum;
 mod error;
 pub mod http;
+mod indexes;
 pub mod jsonrpc;
 mod log;
 mod metrics;

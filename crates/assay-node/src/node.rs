@@ -19,6 +19,7 @@ use crate::config::{NodeConfig, Notify, RpcConfig};
 use crate::electrum::IndexService;
 use crate::error::NodeError;
 use crate::http::{AuthError, Authenticator, CookieFile, Limits, OPEN_THREADS, Server};
+use crate::indexes::{BlockIndexes, IndexFollowers};
 use crate::log;
 use crate::metrics::Metrics;
 use crate::notify;
@@ -71,6 +72,7 @@ pub struct Node {
     /// Reads the mempool file, if that is wanted.
     loading: Option<thread::JoinHandle<()>>,
     index: Option<IndexService>,
+    index_followers: IndexFollowers,
     p2p: Option<P2pService>,
     /// Publishes what happens over ZeroMQ.
     publishing: Option<thread::JoinHandle<()>>,
@@ -174,13 +176,18 @@ impl Node {
             import(config, &engine, &|| !*peers_stopping.borrow())?;
         }
         let tip = engine.tip();
+        let indexes = BlockIndexes::open(config)?;
+        let index_followers = indexes.follow(config, &engine)?;
         // Callers may connect to peers, and be connected to, as soon as calls are answered.
-        let serve = |p2p| P2pService::start(p2p, &engine, &runtime, &peers_stopping);
+        let serve = |p2p| {
+            P2pService::start(p2p, (&engine, indexes.filters.clone()), &runtime, &peers_stopping)
+        };
         let p2p = config.p2p.as_ref().map(serve).transpose()?;
         if let Some(p2p) = &p2p {
             rpc.set_network(p2p.network().clone());
             metrics.set_network(p2p.network().clone());
         }
+        rpc.set_block_indexes(indexes);
         if !is_importing {
             rpc.set_engine(Arc::clone(&engine));
         }
@@ -201,6 +208,7 @@ impl Node {
             engine,
             loading,
             index,
+            index_followers,
             p2p,
             publishing,
             watching,
@@ -263,6 +271,7 @@ impl Node {
             engine,
             loading,
             mut index,
+            index_followers,
             p2p,
             publishing,
             watching,
@@ -302,6 +311,7 @@ impl Node {
         if let Some(index) = index {
             index.join();
         }
+        index_followers.join();
         if let Some(p2p) = p2p {
             p2p.join();
         }

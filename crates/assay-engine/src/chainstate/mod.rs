@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::error::EngineError;
 use crate::failure::Failure;
 use crate::flush::FlushPolicy;
+use crate::keeper::Keepers;
 use crate::log;
 use crate::mempool::{Admission, Mempool, View};
 use crate::news::News;
@@ -105,6 +106,8 @@ pub(crate) struct Chainstate {
     pub(crate) admission: Admission,
     pub(crate) news: News,
     pub(crate) work: Work,
+    /// Those who still need old blocks.
+    pub(crate) keepers: Keepers,
 }
 
 impl Chainstate {

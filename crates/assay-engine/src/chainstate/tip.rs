@@ -161,6 +161,8 @@ impl Chainstate {
         let outputs_first = self.params().cash.is_some();
         disconnect(&prepared, &undo, outputs_first, (&mut state.coins, &mut state.coinbases))?;
         point(Point::Disconnect);
+        let height = state.tree.get(state.tree.tip()).height;
+        self.keepers.moved_back(height.saturating_sub(1));
         state.tree.shrink_active();
         Ok(prepared)
     }

@@ -41,6 +41,7 @@ use crate::deferred;
 use crate::error::{EngineError, OpenError};
 use crate::failure::Failure;
 use crate::flush::FlushPolicy;
+use crate::keeper::Keepers;
 use crate::mempool::{Admission, Mempool, Turns};
 use crate::mining::LastTemplate;
 use crate::news::News;
@@ -186,6 +187,7 @@ impl Engine {
                 index: store.index,
                 admission: Admission::new(Arc::clone(&config), Arc::clone(&pool)),
                 news,
+                keepers: Keepers::default(),
                 pool,
                 work: Work::default(),
                 config,

@@ -2,6 +2,7 @@
 
 mod compact;
 mod filtered;
+mod filters;
 
 use std::io;
 use std::sync::PoisonError;
@@ -119,6 +120,9 @@ impl Giver<'_> {
                 self.shared.change_filter(self.peer, change);
                 Ok(())
             }
+            Request::Filters(range) => self.filters(&range),
+            Request::FilterHashes(range) => self.filter_hashes(&range),
+            Request::FilterCheckpoints { kind, stop } => self.filter_checkpoints(kind, stop),
             Request::Data(entries) => {
                 // The outbox gives them one by one.
                 entries.into_iter().try_for_each(|entry| self.data(entry, true))

@@ -56,6 +56,8 @@ pub(super) enum Ended {
     Late { command: Command },
     #[error("it sent or announced a transaction, which it may not")]
     Unwanted,
+    #[error("it asked for block filters that are not given")]
+    WrongFilterRequest,
     #[error("it asked for no transactions of a block")]
     AskedNothing,
     #[error("it was reached, which was all that was wanted")]
@@ -455,6 +457,11 @@ impl Intake<'_> {
             Message::GetBlocks(Locator { hashes, stop, .. }) => {
                 self.put(Request::Hashes { locator: hashes.iter().collect(), stop: *stop })?;
             }
+            Message::GetFilters(range) => self.put(Request::Filters(*range))?,
+            Message::GetFilterHashes(range) => self.put(Request::FilterHashes(*range))?,
+            Message::GetFilterCheckpoints { kind, stop } => {
+                self.put(Request::FilterCheckpoints { kind: *kind, stop: *stop })?;
+            }
             Message::GetData(entries) => {
                 let (count, peer) = (entries.len(), self.peer.id);
                 tracing::debug!(target: "net", "received getdata ({count} invsz) peer={peer}");
@@ -637,6 +644,9 @@ const WANTED: &[(&str, u32)] = &[
     ("wtxidrelay", 1 << 12),
     ("sendcmpct", 1 << 12),
     ("getblocktxn", 1 << 21),
+    ("getcfilters", 1 << 12),
+    ("getcfheaders", 1 << 12),
+    ("getcfcheckpt", 1 << 12),
     // A transaction as large as a block is malformed elsewhere.
     ("tx", MESSAGE_BYTES_MAX),
 ];

@@ -9,7 +9,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use assay_wire::BlockHash;
-use assay_wire::p2p::{BlockTxsRequest, Command, INVENTORY_MAX, Inventory};
+use assay_wire::p2p::{
+    BlockTxsRequest, Command, FilterKind, FilterRange, INVENTORY_MAX, Inventory,
+};
 
 use super::bloom::FilterChange;
 
@@ -35,6 +37,12 @@ pub(super) enum Request {
     BlockTxs(BlockTxsRequest),
     /// What the peer wants to hear of changes.
     Filter(FilterChange),
+    /// Filters of blocks.
+    Filters(FilterRange),
+    /// Hashes of filters.
+    FilterHashes(FilterRange),
+    /// Some filter headers of a branch.
+    FilterCheckpoints { kind: FilterKind, stop: BlockHash },
     /// Blocks and other things by hash.
     Data(Vec<Inventory>),
 }

@@ -7,6 +7,7 @@ mod chain;
 mod compact;
 mod encrypted;
 mod files;
+mod filters;
 mod given;
 mod http;
 mod index;

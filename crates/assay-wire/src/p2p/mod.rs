@@ -15,16 +15,21 @@
 //! ```
 //!
 //! What follows the known fields of a payload is left alone, as Core does: later versions may add to a message. Deliberately
-//! absent: compact filters (BIP157); such messages are [`Message::Other`].
+//! absent: sketches of transactions (BIP330); such messages are [`Message::Other`].
 
 mod address;
 mod compact;
+mod filters;
 mod frame;
 mod items;
 
 pub use address::{AddressesV2, Endpoint, Host, NetworkKind, PeerAddress};
 pub use compact::{
     BlockTxs, BlockTxsRequest, COMPACT_TXS_MAX, CompactBlock, Prefilled, ShortId, ShortIdKey,
+};
+pub use filters::{
+    BlockFilter, FILTER_CHECKPOINT_INTERVAL, FILTER_HASHES_MAX, FILTERS_MAX, FilterCheckpoints,
+    FilterHashes, FilterKind, FilterRange,
 };
 pub use frame::{Command, FrameError, FrameHeader, PayloadHasher, checksum};
 pub use items::{Inventory, InventoryKind, Item, Items, NetAddress, TimedAddress};
@@ -161,6 +166,23 @@ pub enum Message<'a> {
     FilterClear,
     /// `merkleblock` (BIP37)
     MerkleBlock(&'a [u8]),
+    /// `getcfilters` (BIP157)
+    GetFilters(FilterRange),
+    /// `cfilter` (BIP157)
+    Filter(BlockFilter<'a>),
+    /// `getcfheaders` (BIP157)
+    GetFilterHashes(FilterRange),
+    /// `cfheaders` (BIP157)
+    FilterHashes(FilterHashes<'a>),
+    /// `getcfcheckpt` (BIP157)
+    GetFilterCheckpoints {
+        /// Their kind.
+        kind: FilterKind,
+        /// The last block of the branch.
+        stop: BlockHash,
+    },
+    /// `cfcheckpt` (BIP157)
+    FilterCheckpoints(FilterCheckpoints<'a>),
     /// Anything else.
     Other {
         /// What it is called.
@@ -221,6 +243,15 @@ impl<'a> Message<'a> {
             }
             "filterclear" => Self::FilterClear,
             "merkleblock" => Self::MerkleBlock(payload),
+            "getcfilters" => Self::GetFilters(FilterRange::parse(reader)?),
+            "cfilter" => Self::Filter(BlockFilter::parse(reader)?),
+            "getcfheaders" => Self::GetFilterHashes(FilterRange::parse(reader)?),
+            "cfheaders" => Self::FilterHashes(FilterHashes::parse(reader)?),
+            "getcfcheckpt" => Self::GetFilterCheckpoints {
+                kind: FilterKind::parse(reader)?,
+                stop: BlockHash(*reader.take()?),
+            },
+            "cfcheckpt" => Self::FilterCheckpoints(FilterCheckpoints::parse(reader)?),
             _ => Self::Other { command, payload },
         })
     }
@@ -256,6 +287,12 @@ impl<'a> Message<'a> {
             Self::FilterAdd(_) => "filteradd",
             Self::FilterClear => "filterclear",
             Self::MerkleBlock(_) => "merkleblock",
+            Self::GetFilters(_) => "getcfilters",
+            Self::Filter(_) => "cfilter",
+            Self::GetFilterHashes(_) => "getcfheaders",
+            Self::FilterHashes(_) => "cfheaders",
+            Self::GetFilterCheckpoints { .. } => "getcfcheckpt",
+            Self::FilterCheckpoints(_) => "cfcheckpt",
             Self::Other { command, .. } => return *command,
         })
     }
@@ -289,6 +326,14 @@ impl<'a> Message<'a> {
             Self::AddrV2(addresses) => addresses.encode(out),
             Self::FilterLoad(filter) => filter.encode(out),
             Self::FilterAdd(data) => var_bytes(out, data),
+            Self::GetFilters(range) | Self::GetFilterHashes(range) => range.encode(out),
+            Self::Filter(filter) => filter.encode(out),
+            Self::FilterHashes(hashes) => hashes.encode(out),
+            Self::GetFilterCheckpoints { kind, stop } => {
+                out.push(kind.0);
+                out.extend_from_slice(&stop.0);
+            }
+            Self::FilterCheckpoints(checkpoints) => checkpoints.encode(out),
             Self::Block(payload)
             | Self::Tx(payload)
             | Self::CompactBlock(payload)

@@ -157,6 +157,9 @@ fn imply(settings: &mut Settings, notes: &mut Notes) -> anyhow::Result<()> {
     if !only.is_empty() && !has_internet {
         set(settings, "-onlynet excludes IPv4 and IPv6", "dnsseed", false);
     }
+    if settings.flag("peerblockfilters") == Some(true) && !filter_index(settings)? {
+        bail!("Cannot set -peerblockfilters without -blockfilterindex.");
+    }
     if settings.flag("forcednsseed") == Some(true) && settings.flag("dnsseed") == Some(false) {
         bail!("Cannot set -forcednsseed to true when setting -dnsseed to false.");
     }
@@ -175,6 +178,7 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     config.stop_at_height = height.map(|height| u32::try_from(height).unwrap_or(u32::MAX));
     config.notify = notify(settings);
     config.tx_index = settings.flag("txindex").unwrap_or(false);
+    config.filter_index = filter_index(settings)?;
     config.tip_age_max_s = settings.int("maxtipage").map(not_negative);
     if let Some(time_s) = settings.int("mocktime") {
         let Ok(time_s) = u32::try_from(time_s) else {
@@ -220,6 +224,23 @@ fn block_files(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<(
         must_be_whole: level.is_some() || blocks.is_some(),
     });
     Ok(())
+}
+
+/// Whether block filters are kept (Core `init.cpp`, `-blockfilterindex`): all of them when the value is empty or 1, none when
+/// it is 0, or those of the kinds that are named.
+fn filter_index(settings: &Settings) -> anyhow::Result<bool> {
+    let first = settings.text("blockfilterindex").unwrap_or_else(|| "0".to_owned());
+    if first.is_empty() || first == "1" {
+        return Ok(true);
+    }
+    if first == "0" {
+        return Ok(false);
+    }
+    let names = settings.list("blockfilterindex");
+    match names.iter().find(|name| *name != "basic") {
+        Some(name) => bail!("Unknown -blockfilterindex value {name}."),
+        None => Ok(!names.is_empty()),
+    }
 }
 
 /// Whether old blocks are removed, and what does not go with that (Core `init.cpp`, `node/blockmanager_args.cpp`).

@@ -115,7 +115,11 @@ pub(crate) const OPTIONS: &[Opt] = &[
         "Listen for peers on this address; with =onion behind it, for those that Tor forwards. May be given several times.",
     )
     .network_only(),
-    not_yet("blockfilterindex"),
+    works(
+        "blockfilterindex",
+        "=<type>",
+        "Keep an index of compact block filters, built in the background: basic, or 1 for all kinds there are (0).",
+    ),
     works("blockmaxweight", "=<n>", "Weight of a block template (4000000)."),
     works("blockmintxfee", "=<amt>", "Least fee rate in a block template, BTC per 1,000 virtual bytes (0.00000001)."),
     works("blocknotify", "=<cmd>", "Run this command when the best block changes, with its hash for %s."),
@@ -241,7 +245,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     works("onion", "=<ip:port>", "SOCKS5 proxy for connections to hosts on Tor (that of -proxy); -noonion connects to none."),
     works("onlynet", "=<net>", "Connect to hosts of this network alone: ipv4, ipv6, onion or cjdns; may be given more than once."),
     works("par", "=<n>", "Threads that verify scripts; 0 takes one for each core, -n leaves n cores free (0)."),
-    not_yet("peerblockfilters"),
+    works("peerblockfilters", "", "Give block filters to peers (BIP157); needs -blockfilterindex (0)."),
     works("peerbloomfilters", "", "Let peers set Bloom filters and show them the mempool (BIP37, BIP35) (0)."),
     works("peertimeout", "=<n>", "Seconds that a new peer may be silent (60)."),
     works("permitbaremultisig", "", "Relay bare multi-signature outputs (1)."),
