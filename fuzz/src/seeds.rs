@@ -5,15 +5,15 @@
 
 mod seeds_peers;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::PathBuf;
 
 use assay_consensus::script::Flags;
 use assay_forge::{ForgeOptions, Ledger, Recipe, forge};
 use assay_lab::plan::Plan;
-use assay_store::{CoinRef, UndoWriter};
-use assay_wire::{Block, Encoding, OutPoint, Tx};
+use assay_store::{CoinRef, KeyForms, SnapshotHeader, SnapshotWriter, UndoWriter};
+use assay_wire::{Block, BlockHash, Coin, Encoding, OutPoint, Tx};
 
 /// Larger inputs only make every round slower.
 const BYTES_MAX: usize = 1 << 15;
@@ -109,6 +109,7 @@ fn forged(seeds: &mut Seeds, name: &str) {
         }
         seeds.add("mempool_file", &mempool(&block));
         let mut undo = UndoWriter::new();
+        let mut spent = BTreeMap::new();
         let (mut prevouts, mut inputs) = (Vec::new(), 0u8);
         for (index, tx) in block.txs().enumerate() {
             for (vout, output) in tx.outputs().enumerate() {
@@ -117,6 +118,11 @@ fn forged(seeds: &mut Seeds, name: &str) {
                 seeds.add("script_text", output.script_pubkey);
             }
             if index % 7 < 2 {
+                let filter =
+                    FilterLoad { bits: &[9; 30], functions: 3, tweak: index as u32, flags: 1 };
+                let mut sent = Vec::new();
+                Message::FilterLoad(filter).encode(&mut sent);
+                seeds.add("bloom", &[&[sent.len() as u8], &sent[..], tx.raw()].concat());
                 seeds.add("transaction", tx.raw());
             }
             if index == 0 || inputs == u8::MAX {
@@ -133,6 +139,7 @@ fn forged(seeds: &mut Seeds, name: &str) {
                     script_pubkey: script,
                 };
                 undo.push(coin);
+                spent.insert(input.prevout, coin.to_coin());
                 prevouts.extend(value.to_le_bytes());
                 prevouts.extend((script.len() as u32).to_le_bytes());
                 prevouts.extend(script);
@@ -141,11 +148,26 @@ fn forged(seeds: &mut Seeds, name: &str) {
         }
         if inputs > 0 {
             seeds.add("undo", &undo.finish());
+            seeds.add("utxo_snapshot", &snapshot(&spent));
             prevouts.insert(0, inputs);
             seeds.add("prevouts", &prevouts);
         }
         seeds.add("ids", line.hash.as_bytes());
     }
+}
+
+/// A snapshot of the UTXO set with these coins.
+fn snapshot(coins: &BTreeMap<OutPoint, Coin>) -> Vec<u8> {
+    let keys = KeyForms { is_point: |_| false, expand: |_| None };
+    let base = BlockHash([7; 32]);
+    let header =
+        SnapshotHeader { magic: [0xfa, 0xbf, 0xb5, 0xda], base, coins: coins.len() as u64 };
+    let mut writer =
+        SnapshotWriter::new(Vec::new(), &header, keys).expect("memory takes everything");
+    for (outpoint, coin) in coins {
+        writer.push(outpoint, CoinRef::from(coin)).expect("memory takes everything");
+    }
+    writer.finish().expect("memory takes everything").1
 }
 
 /// One input in the layout of the target `script`.

@@ -4,7 +4,7 @@ use assay_fuzz::messages::{COMMANDS, MAGIC};
 use assay_fuzz::peer;
 use assay_wire::encode::compact_size;
 use assay_wire::p2p::{
-    Endpoint, FrameHeader, Host, Inventory, InventoryKind, Locator, Message, NetAddress,
+    Endpoint, FilterLoad, FrameHeader, Host, Inventory, InventoryKind, Locator, Message, NetAddress,
     PeerAddress, TimedAddress, Version,
 };
 use assay_wire::{Block, BlockHash, Encoding, Header};
@@ -96,6 +96,8 @@ fn messages() -> Vec<Vec<u8>> {
         Message::AddrV2(peers[..].into()),
         Message::Block(&[8; 90]),
         Message::Tx(&TX),
+        Message::FilterLoad(FilterLoad { bits: &[9; 30], functions: 5, tweak: 3, flags: 1 }),
+        Message::FilterAdd(&[7; 20]),
         Message::CompactBlock(&compact),
         Message::GetBlockTxs(&[&[1; 32][..], &[2, 0, 5]].concat()),
         Message::BlockTxs(&[&[1; 32][..], &[1], &TX].concat()),

@@ -16,6 +16,9 @@ pub trait Chain: Send + Sync + 'static {
     /// Waits until tip or mempool differ from `seen`, the time is over, or the node stops; returns what is then.
     fn wait(&self, seen: &Moment, timeout: Duration) -> Moment;
 
+    /// Waits until the tip differs from `seen`, the time is over, or the node stops; changes of the mempool may end it too.
+    fn wait_for_tip(&self, seen: &Tip, timeout: Duration);
+
     /// Whether the node is stopping: threads that follow it should end.
     fn is_stopping(&self) -> bool;
 

@@ -2,7 +2,10 @@
 //!
 //! It goes by the chain alone: back to where index and active chain part, then block by block forward. Blocks come from
 //! memory where the node still has them, and from its archive otherwise, so that nothing depends on seeing every event; a
-//! crash, a reorganisation while nobody looked, or an index that is switched on later are all the same case.
+//! crash, a reorganisation while nobody looked, or an index that is switched on later are all the same case. What is built is a
+//! [`Follows`]: the index of scripts, which follows the mempool too, and those of records by height.
+
+mod way;
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -11,10 +14,13 @@ use std::time::{Duration, Instant};
 use assay_store::defect::{Point, Whole, point};
 use assay_wire::{Block, BlockHash, OutPoint, Tx, Txid};
 use parking_lot::{Condvar, Mutex};
-use rayon::prelude::*;
 
+use crate::by_height::RecordsError;
 use crate::chain::{Chain, ChainError, MempoolChanges, Moment, Tip};
 use crate::index::{BlockRows, Counts, Index, Scope, ScriptHash, UpdateError, View};
+
+pub use way::Follows;
+use way::Way;
 
 /// Somebody who wants to know what the follower has done.
 pub trait Listener: Send + Sync {
@@ -88,6 +94,9 @@ pub enum FollowError {
         /// What is missing.
         what: &'static str,
     },
+    /// An index of records by height failed.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
     /// The node does not have the blocks that the index has: it is of another chain.
     #[error("index and node agree on no block, not even genesis")]
     NoCommonBlock,
@@ -99,7 +108,7 @@ pub enum FollowError {
 /// Threads that follow a chain; they end when the node stops.
 pub struct Follower {
     following: JoinHandle<()>,
-    merging: JoinHandle<()>,
+    merging: Option<JoinHandle<()>>,
 }
 
 impl Follower {
@@ -124,10 +133,10 @@ impl Follower {
         let name = thread::Builder::new().name("index".to_owned());
         let follow = move || {
             let _whole = Whole::begin("what follows the chain");
-            let parties = Parties { index: &index, chain: &*chain, listener: &*listener };
-            let mut way = Way::new(parties, &pool);
+            let scripts = Scripts::new(&index, &*chain, &*listener);
+            let mut companion = Companion::new(&scripts, &pool);
             while !chain.is_stopping() {
-                way.keep_up();
+                companion.keep_up();
                 wake.signal();
             }
             if let Err(error) = index.commit() {
@@ -136,12 +145,32 @@ impl Follower {
             wake.signal();
         };
         let following = name.spawn(follow).map_err(FollowError::Thread)?;
-        Ok(Self { following, merging })
+        Ok(Self { following, merging: Some(merging) })
+    }
+
+    /// Starts to build something along the chain that follows blocks alone: one thread, and `threads` more while there is much
+    /// to catch up with.
+    ///
+    /// # Errors
+    /// When threads cannot be started.
+    pub fn start_blocks<F: Follows + 'static>(
+        target: Arc<F>,
+        chain: Arc<dyn Chain>,
+        threads: usize,
+    ) -> Result<Self, FollowError> {
+        let pool = preparers(threads)?;
+        let name = thread::Builder::new().name(target.name().to_owned());
+        let follow = move || {
+            let _whole = Whole::begin("what follows the chain");
+            keep_up_with_blocks(&*target, &*chain, &pool);
+        };
+        let following = name.spawn(follow).map_err(FollowError::Thread)?;
+        Ok(Self { following, merging: None })
     }
 
     /// Waits until the threads have ended, which they do when the node stops: then everything is written out.
     pub fn join(self) {
-        for thread in [self.following, self.merging] {
+        for thread in [Some(self.following), self.merging].into_iter().flatten() {
             if thread.join().is_err() {
                 tracing::error!("a thread of the index ended abnormally");
             }
@@ -160,7 +189,7 @@ pub fn build(
     threads: usize,
 ) -> Result<(), FollowError> {
     let pool = preparers(threads)?;
-    let mut way = Way::new(Parties { index, chain, listener }, &pool);
+    let scripts = Scripts::new(index, chain, listener);
     let (wake, is_done) = (Wake::default(), Mutex::new(false));
     thread::scope(|scope| {
         let merger = thread::Builder::new().name("index-merge".to_owned());
@@ -178,6 +207,7 @@ pub fn build(
             }
         };
         merger.spawn_scoped(scope, merge).map_err(FollowError::Thread)?;
+        let way = Way { target: &scripts, chain, pool: &pool };
         let caught_up = way.catch_up().and_then(|()| Ok(index.commit()?));
         *is_done.lock() = true;
         wake.signal();
@@ -206,38 +236,79 @@ fn merge_runs(index: &Index, chain: &dyn Chain, wake: &Wake) {
     }
 }
 
-/// The parties.
-#[derive(Clone, Copy)]
-struct Parties<'a> {
+fn keep_up_with_blocks<F: Follows>(target: &F, chain: &dyn Chain, pool: &rayon::ThreadPool) {
+    let way = Way { target, chain, pool };
+    let mut committed = Instant::now();
+    let commit = || {
+        if let Err(error) = target.commit() {
+            tracing::error!("could not write {} out: {error}", target.name());
+        }
+    };
+    while !chain.is_stopping() {
+        let before = chain.tip();
+        if let Err(error) = way.catch_up() {
+            tracing::error!("{} does not get on: {error}", target.name());
+            thread::sleep(RETRY_INTERVAL);
+            continue;
+        }
+        if committed.elapsed() >= COMMIT_INTERVAL {
+            commit();
+            committed = Instant::now();
+        }
+        // The mempool's number may be another each time: then this thread looks once more, and no more.
+        let tip = target.tip().unwrap_or(before);
+        chain.wait_for_tip(&tip, COMMIT_INTERVAL);
+    }
+    commit();
+}
+
+/// The index of scripts and those who want to know of it.
+struct Scripts<'a> {
     index: &'a Index,
     chain: &'a dyn Chain,
     listener: &'a dyn Listener,
+    noted: Mutex<Noted>,
 }
 
-impl Parties<'_> {
-    /// Reads an archived block and makes its rows.
-    fn load(&self, hash: &BlockHash) -> Result<(BlockRows, Touched), FollowError> {
-        let missing = |what| FollowError::Missing { hash: *hash, what };
-        let raw = self.chain.block(hash)?.ok_or_else(|| missing("data"))?;
-        let block = Block::parse(raw, self.chain.encoding())
-            .map_err(|source| UpdateError::Block { hash: *hash, source })?;
-        let txids = block.txids(0..block.tx_count());
-        let undo = match self.index.scope() {
-            Scope::Txids => None,
-            Scope::All => self.chain.undo(hash)?,
-        };
-        if undo.is_none() && block.tx_count() > 1 && self.index.scope() == Scope::All {
-            return Err(missing("undo data"));
-        }
-        self.prepare(&block, &txids, undo.as_deref())
+/// What has happened since the last update.
+#[derive(Default)]
+struct Noted {
+    touched: Touched,
+    reorganised_to: Option<u32>,
+    progress: Progress,
+}
+
+impl<'a> Scripts<'a> {
+    fn new(index: &'a Index, chain: &'a dyn Chain, listener: &'a dyn Listener) -> Self {
+        Self { index, chain, listener, noted: Mutex::default() }
+    }
+}
+
+impl Follows for Scripts<'_> {
+    type Made = (BlockRows, Touched);
+
+    fn name(&self) -> &'static str {
+        "index"
     }
 
-    fn prepare(
+    fn needs_undo(&self) -> bool {
+        self.index.scope() == Scope::All
+    }
+
+    fn tip(&self) -> Option<Tip> {
+        self.index.tip()
+    }
+
+    fn hash_at(&self, height: u32) -> Result<Option<BlockHash>, FollowError> {
+        Ok(self.index.view().block_hash(height).map_err(UpdateError::from)?)
+    }
+
+    fn make(
         &self,
         block: &Block,
         txids: &[Txid],
         undo: Option<&[u8]>,
-    ) -> Result<(BlockRows, Touched), FollowError> {
+    ) -> Result<Self::Made, FollowError> {
         point(Point::IndexRows);
         let mut touched = Touched::default();
         let rows = self.index.prepare(block, txids, undo, &mut |script| {
@@ -251,50 +322,77 @@ impl Parties<'_> {
         Ok((rows, touched))
     }
 
-    fn connect(&self, rows: BlockRows) -> Result<Counts, FollowError> {
+    fn connect(&self, (rows, touched): Self::Made) -> Result<(), FollowError> {
         point(Point::IndexFollow);
         let counts = rows.counts();
         self.index.connect(rows)?;
         let height = self.index.tip().map_or(0, |tip| tip.height);
         self.listener.connected(height, &counts);
-        Ok(counts)
+        let mut noted = self.noted.lock();
+        noted.touched.append(touched);
+        noted.progress.add(&counts, height, self.chain);
+        Ok(())
+    }
+
+    fn rewind(&self, height: u32) -> Result<(), FollowError> {
+        self.index.rewind(height)?;
+        let mut noted = self.noted.lock();
+        let lowest = noted.reorganised_to.map_or(height, |before| before.min(height));
+        noted.reorganised_to = Some(lowest);
+        Ok(())
+    }
+
+    fn commit(&self) -> Result<(), FollowError> {
+        Ok(self.index.commit()?)
+    }
+
+    fn advanced(&self) {
+        self.publish(None);
     }
 }
 
-/// One index on its way along one chain.
-struct Way<'a> {
-    parties: Parties<'a>,
-    pool: &'a rayon::ThreadPool,
+impl Scripts<'_> {
+    fn publish(&self, mempool: Option<MempoolChanges>) {
+        let view = self.index.view();
+        if view.tip().is_none() {
+            return;
+        }
+        let (touched, reorganised_to) = {
+            let mut noted = self.noted.lock();
+            (std::mem::take(&mut noted.touched), noted.reorganised_to.take())
+        };
+        self.listener.publish(Update { view, mempool, touched, reorganised_to });
+    }
+}
+
+/// The index of scripts on its way along one chain and its mempool.
+struct Companion<'a> {
+    scripts: &'a Scripts<'a>,
+    way: Way<'a, Scripts<'a>>,
     /// Number of the last change of the mempool that was published.
     mempool: Option<u64>,
     seen: Option<Moment>,
     /// Number of the last change of the mempool when the node last woke us.
     woken_at: u64,
-    touched: Touched,
-    reorganised_to: Option<u32>,
-    progress: Progress,
     committed: Instant,
 }
 
-impl<'a> Way<'a> {
-    fn new(parties: Parties<'a>, pool: &'a rayon::ThreadPool) -> Self {
+impl<'a> Companion<'a> {
+    fn new(scripts: &'a Scripts<'a>, pool: &'a rayon::ThreadPool) -> Self {
         Self {
-            parties,
-            pool,
+            scripts,
+            way: Way { target: scripts, chain: scripts.chain, pool },
             mempool: None,
             seen: None,
             woken_at: 0,
-            touched: Touched::default(),
-            reorganised_to: None,
-            progress: Progress::default(),
             committed: Instant::now(),
         }
     }
 
     /// Goes along with what is new, and waits for more.
     fn keep_up(&mut self) {
-        let Parties { index, chain, .. } = self.parties;
-        if let Err(error) = self.catch_up().and_then(|()| self.publish_with_mempool()) {
+        let Scripts { index, chain, .. } = *self.scripts;
+        if let Err(error) = self.way.catch_up().and_then(|()| self.publish_with_mempool()) {
             tracing::error!("the index does not get on: {error}");
             thread::sleep(RETRY_INTERVAL);
             return;
@@ -315,113 +413,9 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// Brings the index to the tip.
-    fn catch_up(&mut self) -> Result<(), FollowError> {
-        let Parties { index, chain, .. } = self.parties;
-        while !chain.is_stopping() {
-            // What has just been connected comes first: no question to the node is needed, which may be at the next block.
-            if let Some(tip) = index.tip()
-                && let Some(block) = chain.take_connected(&tip.hash)
-            {
-                let prepared =
-                    self.parties.prepare(block.block(), block.txids(), Some(block.undo()))?;
-                drop(block);
-                let (rows, touched) = prepared;
-                let counts = self.parties.connect(rows)?;
-                self.note(&counts, touched);
-                self.publish(None);
-                continue;
-            }
-            let tip = chain.tip();
-            let Some(ours) = index.tip() else {
-                let Some(genesis) = chain.hash_at(0) else { return Ok(()) };
-                self.extend(&[genesis])?;
-                continue;
-            };
-            if ours == tip {
-                return Ok(());
-            }
-            if chain.hash_at(ours.height) != Some(ours.hash) {
-                self.step_back(ours)?;
-                continue;
-            }
-            let heights = ours.height + 1..=tip.height.min(ours.height + HEIGHTS_AT_ONCE);
-            let hashes: Vec<_> = heights.map_while(|height| chain.hash_at(height)).collect();
-            if hashes.is_empty() {
-                return Ok(());
-            }
-            self.extend(&hashes)?;
-        }
-        Ok(())
-    }
-
-    /// Goes back to the highest block that the active chain has too.
-    fn step_back(&mut self, ours: Tip) -> Result<(), FollowError> {
-        let Parties { index, chain, .. } = self.parties;
-        let view = index.view();
-        for height in (0..ours.height).rev() {
-            let hash = view.block_hash(height).map_err(UpdateError::from)?;
-            if hash.is_some() && hash == chain.hash_at(height) {
-                tracing::info!("index: back from height {} to {height}", ours.height);
-                index.rewind(height)?;
-                let lowest = self.reorganised_to.map_or(height, |before| before.min(height));
-                self.reorganised_to = Some(lowest);
-                return Ok(());
-            }
-        }
-        Err(FollowError::NoCommonBlock)
-    }
-
-    /// Adds archived blocks: while the rows of some are added, those of the next are made.
-    fn extend(&mut self, hashes: &[BlockHash]) -> Result<(), FollowError> {
-        let parties = self.parties;
-        let mut made: Vec<Result<(BlockRows, Touched), FollowError>> = Vec::new();
-        let mut rest = hashes;
-        loop {
-            let (now, later) = rest.split_at(rest.len().min(BLOCKS_AT_ONCE));
-            let before = std::mem::take(&mut made);
-            let make = || now.par_iter().map(|hash| parties.load(hash)).collect();
-            let connect = || -> Result<Vec<(Counts, Touched)>, FollowError> {
-                let each = before.into_iter().map(|block| {
-                    let (rows, touched) = block?;
-                    Ok((parties.connect(rows)?, touched))
-                });
-                each.collect()
-            };
-            let connected;
-            (made, connected) = self.pool.install(|| rayon::join(make, connect));
-            for (counts, touched) in connected? {
-                self.note(&counts, touched);
-            }
-            self.publish(None);
-            rest = later;
-            if made.is_empty() || parties.chain.is_stopping() {
-                return Ok(());
-            }
-        }
-    }
-
-    fn note(&mut self, counts: &Counts, touched: Touched) {
-        self.touched.append(touched);
-        self.progress.add(counts, self.parties);
-    }
-
-    fn publish(&mut self, mempool: Option<MempoolChanges>) {
-        let view = self.parties.index.view();
-        if view.tip().is_none() {
-            return;
-        }
-        self.parties.listener.publish(Update {
-            view,
-            mempool,
-            touched: std::mem::take(&mut self.touched),
-            reorganised_to: self.reorganised_to.take(),
-        });
-    }
-
     /// Publishes index and mempool as of one moment.
     fn publish_with_mempool(&mut self) -> Result<(), FollowError> {
-        let Parties { index, chain, listener } = self.parties;
+        let Scripts { index, chain, listener, .. } = *self.scripts;
         if !listener.wants_mempool() {
             let tip = index.tip().unwrap_or_else(|| chain.tip());
             self.seen = Some(Moment { tip, mempool: self.woken_at });
@@ -432,11 +426,11 @@ impl<'a> Way<'a> {
             let moment = changes.moment;
             if index.tip() == Some(moment.tip) {
                 (self.mempool, self.seen) = (Some(moment.mempool), Some(moment));
-                self.publish(Some(changes));
+                self.scripts.publish(Some(changes));
                 return Ok(());
             }
             // A block came in between: the index goes there first.
-            self.catch_up()?;
+            self.way.catch_up()?;
         }
         Ok(())
     }
@@ -455,14 +449,14 @@ impl Default for Progress {
 }
 
 impl Progress {
-    fn add(&mut self, counts: &Counts, parties: Parties<'_>) {
+    fn add(&mut self, counts: &Counts, height: u32, chain: &dyn Chain) {
         self.counts += *counts;
         let elapsed = self.since.elapsed();
         if elapsed < PROGRESS_INTERVAL {
             return;
         }
         let seconds = elapsed.as_secs_f64();
-        let (height, tip) = (parties.index.tip().map_or(0, |tip| tip.height), parties.chain.tip());
+        let tip = chain.tip();
         // Of the last stretch alone: a node at the tip says nothing but that a block came now and then.
         tracing::info!(
             "index: height {height} of {}, {:.0} inputs/s, {:.0} outputs/s",
@@ -491,10 +485,6 @@ impl Wake {
     }
 }
 
-/// Blocks whose rows are made at once: few, since a block may have 256 MB.
-const BLOCKS_AT_ONCE: usize = 4;
-/// Heights that are asked for at once.
-const HEIGHTS_AT_ONCE: u32 = 4096;
 /// An index that was not written out after a crash is made again from archived blocks, faster than it was made first.
 const COMMIT_INTERVAL: Duration = Duration::from_mins(5);
 const MEMPOOL_INTERVAL: Duration = Duration::from_millis(5);

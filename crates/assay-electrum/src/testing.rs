@@ -269,6 +269,8 @@ impl Chain for FakeChain {
         *seen
     }
 
+    fn wait_for_tip(&self, _seen: &Tip, _timeout: Duration) {}
+
     fn is_stopping(&self) -> bool {
         false
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_consensus::params::ChainParams;
+use assay_store::Obfuscation;
 
 use crate::budget::default_cache_bytes;
 use crate::clock::Clock;
@@ -38,6 +39,12 @@ pub struct Config {
     pub prune_after_height: u32,
     /// Length that a block or undo file does not exceed, unless a single record does; at most 2^32 - 1.
     pub block_file_bytes_max: u64,
+    /// The folder of block and undo files; `None` for `blocks/` in the chain's folder.
+    pub blocks_dir: Option<PathBuf>,
+    /// Whether block and undo files are obfuscated.
+    pub obfuscation: Obfuscation,
+    /// How the last blocks are checked when the engine opens; `None` for not at all.
+    pub check: Option<ChainCheck>,
     /// Threads that read coins from disk at once, of those a block spends; at least 1.
     pub read_threads: usize,
     /// Threads that verify scripts; at least 1.
@@ -76,6 +83,8 @@ pub struct Config {
     /// Whether somebody follows the chain and the mempool: connected blocks then stay in memory until they are taken
     /// (128 MiB, or a single block), and changes of the mempool are kept (35 MB).
     pub is_followed: bool,
+    /// How many others follow the chain alone: connected blocks stay in memory for each of them, too.
+    pub block_followers: usize,
     /// Whether every change of chain and mempool is shown by [`Engine::take_events`](crate::Engine::take_events), up to
     /// 128 MiB of which wait.
     pub has_events: bool,
@@ -85,6 +94,25 @@ pub struct Config {
     /// Whether [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. Reading it again is up to the owner of the
     /// engine: [`Engine::load_mempool`](crate::Engine::load_mempool).
     pub persist_mempool: bool,
+}
+
+/// How the last blocks of the chain are checked (Core's `-checklevel` and `-checkblocks`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainCheck {
+    /// How thoroughly: blocks can be read (0), are well formed (1), have undo data (2), can be disconnected (3) and connected
+    /// again (4).
+    pub level: u32,
+    /// How many blocks; 0 for all.
+    pub blocks: u32,
+    /// Whether the engine does not open where the memory for coins does not do for levels 3 and 4.
+    pub must_be_whole: bool,
+}
+
+impl Default for ChainCheck {
+    /// Core's `DEFAULT_CHECKLEVEL` and `DEFAULT_CHECKBLOCKS` (`validation.h`).
+    fn default() -> Self {
+        Self { level: 3, blocks: 6, must_be_whole: false }
+    }
 }
 
 /// When old blocks are removed.
@@ -183,6 +211,9 @@ impl Config {
             prune_keeps: 288,
             prune_after_height: if params.name == "main" { 100_000 } else { 1000 },
             block_file_bytes_max: 128 << 20,
+            blocks_dir: None,
+            obfuscation: Obfuscation::AsFound,
+            check: None,
             read_threads: READ_THREADS,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             script_batch: default_script_batch(),
@@ -205,6 +236,7 @@ impl Config {
             },
             mining: MiningConfig::new(4 * params.block_vsize_max()),
             is_followed: false,
+            block_followers: 0,
             has_events: false,
             has_peers: false,
             persist_mempool: true,

@@ -58,6 +58,12 @@ pub enum EngineError {
         /// What is missing.
         what: &'static str,
     },
+    /// The tip could not be disconnected.
+    #[error("cannot disconnect the tip: {0}")]
+    Disconnect(#[source] Box<EngineError>),
+    /// A block that is to be connected could not be read.
+    #[error("cannot read a block that is to be connected: {0}")]
+    ReadBlock(#[source] Box<EngineError>),
     /// An earlier failure left memory and disk in doubt.
     #[error("the engine stopped after an earlier failure: {0}; restart it")]
     Poisoned(String),
@@ -94,6 +100,12 @@ pub enum OpenError {
          correct"
     )]
     FromTheFuture,
+    /// The last blocks, checked at the start, are not what they were.
+    #[error("Corrupted block database detected")]
+    Corrupted,
+    /// The last blocks could not be checked as thoroughly as was asked for.
+    #[error("Insufficient dbcache for block verification")]
+    ShallowCheck,
     /// Blocks were removed, and the node is to keep all from now on.
     #[error(
         "You need to rebuild the database using -reindex to go back to unpruned mode.  This will redownload the entire blockchain"
@@ -164,15 +176,33 @@ impl OpenError {
             | Self::WitnessUnchecked { .. }
             | Self::FromTheFuture
             | Self::Pruned
+            | Self::Corrupted
+            | Self::ShallowCheck
             | Self::Threads(_) => None,
         }
     }
 }
 
 impl EngineError {
+    /// What Core says where it stops for the same reason (`validation.cpp`, `FatalError`); the error itself where it has no such
+    /// reason.
+    pub fn fatal_text(&self) -> String {
+        let words = match self {
+            Self::Disconnect(_) => "Failed to disconnect block.",
+            Self::ReadBlock(_) => "Failed to read block.",
+            Self::Commit(CommitError::Coins(_)) => "Failed to write to coin database.",
+            Self::Commit(CommitError::Index(_)) | Self::Index(_) => {
+                "Failed to write to block index database."
+            }
+            other => return other.to_string(),
+        };
+        words.to_owned()
+    }
+
     /// What helps, where something is known to.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
+            Self::Disconnect(source) | Self::ReadBlock(source) => source.advice(),
             Self::Coin(error) | Self::Commit(CommitError::Coins(error)) => of_coins(error),
             Self::BlockFile(error) | Self::Commit(CommitError::Blocks(error)) => {
                 Some(of_files(error))

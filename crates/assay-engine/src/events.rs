@@ -84,15 +84,18 @@ pub(crate) struct Events {
 struct Queue {
     events: VecDeque<Event>,
     bytes: usize,
-    /// Connected blocks that are shown once the mempool has followed, as Core does it.
+    /// Connected blocks that are shown once the mempool has followed, as Core does it, and their bytes: a long reorganisation
+    /// may have many.
     held: Vec<Event>,
+    held_bytes: usize,
     is_closed: bool,
 }
 
 impl Queue {
     fn push(&mut self, event: Event) {
         let bytes = event.bytes();
-        if self.bytes + bytes > QUEUE_BYTES_MAX && !self.events.is_empty() {
+        let is_full = self.bytes + bytes > QUEUE_BYTES_MAX && !self.events.is_empty();
+        if is_full || matches!(event, Event::Lost) {
             if !matches!(self.events.back(), Some(Event::Lost)) {
                 self.events.push_back(Event::Lost);
             }
@@ -102,7 +105,21 @@ impl Queue {
         self.events.push_back(event);
     }
 
+    /// Keeps a connected block, as far as there is room.
+    fn hold(&mut self, event: Event) {
+        let bytes = event.bytes();
+        if self.bytes + self.held_bytes + bytes > QUEUE_BYTES_MAX && !self.held.is_empty() {
+            if !matches!(self.held.last(), Some(Event::Lost)) {
+                self.held.push(Event::Lost);
+            }
+            return;
+        }
+        self.held_bytes += bytes;
+        self.held.push(event);
+    }
+
     fn show_held(&mut self) {
+        self.held_bytes = 0;
         for event in std::mem::take(&mut self.held) {
             self.push(event);
         }
@@ -118,7 +135,7 @@ impl Events {
 
     /// A block has been connected; [`Events::settled`] shows it.
     pub(crate) fn connected(&self, block: &Arc<Prepared>) {
-        self.queue.lock().held.push(Event::Connected(EventBlock(Arc::clone(block))));
+        self.queue.lock().hold(Event::Connected(EventBlock(Arc::clone(block))));
     }
 
     /// A block has been disconnected.
@@ -175,6 +192,27 @@ mod tests {
 
     fn removed(sequence: u64) -> Event {
         Event::Removed { txid: Txid::ZERO, sequence }
+    }
+
+    #[test]
+    fn connected_blocks_that_are_held_have_bounds_as_well() {
+        let params = assay_consensus::params::ChainParams::by_name("regtest").unwrap();
+        let block = Block::parse(params.genesis_block(), params.encoding).unwrap();
+        let hash = block.hash();
+        let prepared = Arc::new(Prepared::new(block, hash));
+        let bytes = Event::Connected(EventBlock(Arc::clone(&prepared))).bytes();
+        let events = Events::default();
+        let room = QUEUE_BYTES_MAX / bytes;
+        for _ in 0..room + 3 {
+            events.connected(&prepared);
+        }
+        assert_eq!(events.queue.lock().held.len(), room + 1);
+        events.settled(None);
+        let taken = events.take(Duration::ZERO).unwrap();
+        assert!(matches!(taken[room - 1..], [Event::Connected(_), Event::Lost]));
+        events.connected(&prepared);
+        events.settled(None);
+        assert!(matches!(events.take(Duration::ZERO).unwrap()[..], [Event::Connected(_)]));
     }
 
     #[test]

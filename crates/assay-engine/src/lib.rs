@@ -29,8 +29,10 @@ mod deferred;
 mod engine;
 mod error;
 mod events;
+mod failure;
 mod flush;
 mod ibd;
+mod keeper;
 mod log;
 mod mempool;
 mod mining;
@@ -56,24 +58,25 @@ pub use assay_hash::cpu;
 pub use assay_store::StrayKind;
 pub use assay_store::defect;
 pub use assay_store::{CoinRef, CoinUsage};
-pub use assay_store::{LayoutError, rename_folder};
+pub use assay_store::{KeyForms, LayoutError, Obfuscation, XorKey, rename_folder};
 pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
 pub use chainstate::{TrialChecks, TrialError};
 pub use checker::ImmediateChecker;
 pub use clock::{Clock, iso_time};
-pub use config::{Config, MiningConfig, Policy, Pruning};
+pub use config::{ChainCheck, Config, MiningConfig, Policy, Pruning};
 pub use deferred::{
     Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
     Schnorr, backend_name, default_script_batch,
 };
 pub use engine::{
-    ArchivedBlock, BlockFault, BranchStart, ConnectReport, DeploymentInfo, Engine, FaultKind,
-    FetchPlan, FetchWish, Gauges, HeaderPlace, HeadersError, Imported, Taken, TemplateError,
-    Wanted, WorkShown,
+    ArchivedBlock, BlockFault, BranchStart, Checked, CoinsAt, ConnectReport, DeploymentInfo,
+    DumpError, Engine, FaultKind, FetchPlan, FetchWish, Gauges, HeaderPlace, HeadersError,
+    Imported, Taken, TemplateError, Wanted, WorkShown,
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 pub use events::{Event, EventBlock};
+pub use keeper::BlockKeeper;
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
 pub use mempool::{

@@ -8,12 +8,17 @@ use crate::tree::{BlockTree, NodeId};
 use crate::types::{Tip, big_endian};
 
 /// Logs the new tip as Core does (`validation.cpp`, `UpdateTipLog`), under the target `updatetip`.
-pub(crate) fn update_tip(tree: &BlockTree, coins: &CoinStore, genesis_time: u32, now_s: u64) {
+pub(crate) fn update_tip(
+    tree: &BlockTree,
+    coins: &CoinStore,
+    (genesis_time, now_s): (u32, u64),
+    warning: &str,
+) {
     let tip = tree.tip_facts();
     let version = tree.tip_node().header.version;
     tracing::info!(
         target: "updatetip",
-        "UpdateTip: new best={} height={} version=0x{:08x} log2_work={:.6} tx={} date='{}' progress={:.6} cache={:.1}MiB({}txo)",
+        "UpdateTip: new best={} height={} version=0x{:08x} log2_work={:.6} tx={} date='{}' progress={:.6} cache={:.1}MiB({}txo){}",
         tip.hash,
         tip.height,
         version,
@@ -23,6 +28,7 @@ pub(crate) fn update_tip(tree: &BlockTree, coins: &CoinStore, genesis_time: u32,
         progress(&tip, genesis_time, now_s),
         mib(coins.cache_bytes() as u64),
         coins.cached_coins(),
+        if warning.is_empty() { String::new() } else { format!(" warning='{warning}'") },
     );
 }
 

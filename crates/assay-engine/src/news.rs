@@ -5,7 +5,7 @@
 //! it. That it usually need not read is a favour: connected blocks stay in memory until it takes them, as far as there is
 //! room.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -21,10 +21,11 @@ use crate::tree::BlockTree;
 use crate::types::Tip;
 
 /// A block that has just been connected.
+#[derive(Clone)]
 pub struct ConnectedBlock {
     height: u32,
     prepared: Arc<Prepared>,
-    undo: Vec<u8>,
+    undo: Arc<Vec<u8>>,
 }
 
 impl ConnectedBlock {
@@ -137,11 +138,23 @@ impl Handover {
     }
 }
 
+/// What the owner is warned of, in the order in which it is shown (Core `kernel/warning.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Warning {
+    /// Others follow rules that are not known here.
+    UnknownRules,
+    /// A branch that is invalid here has much more work.
+    InvalidBranch,
+}
+
 /// The tip as it was last announced.
 struct Announced {
     tip: Tip,
     header_height: u32,
     fresh: Option<FreshBlock>,
+    warnings: BTreeMap<Warning, String>,
+    /// Warnings that are new.
+    alerts: VecDeque<String>,
     is_closing: bool,
 }
 
@@ -153,8 +166,8 @@ pub(crate) struct News {
     signal: Arc<Signal>,
     /// Absent where no one wants them.
     events: Option<Arc<Events>>,
-    /// Absent without a follower.
-    handover: Option<Mutex<Handover>>,
+    /// One for each follower.
+    handovers: Vec<Mutex<Handover>>,
 }
 
 impl News {
@@ -165,13 +178,17 @@ impl News {
                 tip,
                 header_height: tip.height,
                 fresh: None,
+                warnings: BTreeMap::new(),
+                alerts: VecDeque::new(),
                 is_closing: false,
             }),
             changed: Condvar::new(),
             download: InitialDownload::new(config),
             signal: Arc::default(),
             events: config.has_events.then(Arc::default),
-            handover: config.is_followed.then(Mutex::default),
+            handovers: (0..usize::from(config.is_followed) + config.block_followers)
+                .map(|_| Mutex::default())
+                .collect(),
         }
     }
 
@@ -266,6 +283,45 @@ impl News {
         }
     }
 
+    /// Warns, unless that was done already; gives whether it is new.
+    pub(crate) fn warn(&self, warning: Warning, text: String) -> bool {
+        let mut announced = self.announced.lock();
+        if announced.warnings.contains_key(&warning) {
+            return false;
+        }
+        announced.warnings.insert(warning, text.clone());
+        // Perhaps nobody takes them.
+        if announced.alerts.len() < ALERTS_MAX {
+            announced.alerts.push_back(text);
+        }
+        self.changed.notify_all();
+        true
+    }
+
+    /// There is nothing to warn of any more.
+    pub(crate) fn end_warning(&self, warning: Warning) {
+        self.announced.lock().warnings.remove(&warning);
+    }
+
+    /// What is warned of.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.announced.lock().warnings.values().cloned().collect()
+    }
+
+    /// Waits for the next warning that is new; `None` when the engine closes.
+    pub(crate) fn next_alert(&self) -> Option<String> {
+        let mut announced = self.announced.lock();
+        loop {
+            if let Some(alert) = announced.alerts.pop_front() {
+                return Some(alert);
+            }
+            if announced.is_closing {
+                return None;
+            }
+            self.changed.wait(&mut announced);
+        }
+    }
+
     /// The tip, and the number of the last change of the mempool.
     pub(crate) fn moment(&self) -> (Tip, u64) {
         (self.tip(), self.signal.sequence.load(Ordering::Acquire))
@@ -286,19 +342,26 @@ impl News {
         }
     }
 
-    /// Leaves a block for a follower, if there is one.
+    /// Leaves a block for every follower.
     pub(crate) fn hand_over(&self, height: u32, prepared: &Arc<Prepared>, undo: Vec<u8>) {
-        if let Some(handover) = &self.handover {
-            let prepared = Arc::clone(prepared);
-            handover.lock().push(ConnectedBlock { height, prepared, undo });
+        let block = ConnectedBlock { height, prepared: Arc::clone(prepared), undo: Arc::new(undo) };
+        for handover in &self.handovers {
+            handover.lock().push(block.clone());
         }
     }
 
-    /// The block that was connected on top of `parent`, if it is still in memory.
-    pub(crate) fn take_connected(&self, parent: &BlockHash) -> Option<ConnectedBlock> {
-        self.handover.as_ref()?.lock().take(parent)
+    /// The block that was connected on top of `parent`, if it is still in memory for the follower of this number.
+    pub(crate) fn take_connected(
+        &self,
+        follower: usize,
+        parent: &BlockHash,
+    ) -> Option<ConnectedBlock> {
+        self.handovers.get(follower)?.lock().take(parent)
     }
 }
+
+/// New warnings that wait to be taken.
+const ALERTS_MAX: usize = 16;
 
 /// Bytes of connected blocks that wait in memory; a single block may go beyond.
 const HANDOVER_BYTES_MAX: usize = 128 << 20;

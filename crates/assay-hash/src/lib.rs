@@ -19,6 +19,7 @@ pub mod cpu;
 mod many;
 mod merkle;
 mod muhash;
+mod murmur3;
 mod num3072;
 mod ripemd160;
 mod sha1;
@@ -34,6 +35,7 @@ pub use many::{
 };
 pub use merkle::{merkle_root, merkle_root_with};
 pub use muhash::MuHash3072;
+pub use murmur3::murmur3;
 pub use ripemd160::{hash160, ripemd160};
 pub use sha1::sha1;
 pub use sha3::sha3_256;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_electrum::index::{IndexConfig, Scope};
-use assay_engine::{Clock, MiningConfig, Policy, Pruning};
+use assay_engine::{ChainCheck, Clock, MiningConfig, Obfuscation, Policy, Pruning};
 
 use crate::http::{Limits, RpcAuth, Subnet, Whitelist};
 use crate::log::LogConfig;
@@ -30,6 +30,12 @@ pub struct NodeConfig {
     pub tip_age_max_s: Option<u64>,
     /// Length that block and undo files do not exceed, bytes; `None` for the engine's default.
     pub block_file_bytes_max: Option<u64>,
+    /// The folder that holds the chain's folder of block files; `None` for the data directory.
+    pub blocks_base: Option<PathBuf>,
+    /// Whether block and undo files are obfuscated.
+    pub obfuscation: Obfuscation,
+    /// How the last blocks are checked at the start; `None` for not at all.
+    pub check: Option<ChainCheck>,
     /// Whether old blocks are removed (Core's `-prune`); not with an index, which needs them all.
     pub prune: Option<Pruning>,
     /// Height up to which none are; `None` for the chain's.
@@ -73,6 +79,8 @@ pub struct NodeConfig {
     /// Whether confirmed transactions are found by their ids alone (Core's `-txindex`): by the index of scripts where there is
     /// one, and by one of transactions otherwise.
     pub tx_index: bool,
+    /// Whether basic block filters are kept (Core's `-blockfilterindex`).
+    pub filter_index: bool,
     /// What is published over ZeroMQ (Core's `-zmqpub…`); none for no sockets.
     pub zmq: Vec<Publication>,
     /// Where Prometheus finds metrics over HTTP, on loopback; `None` for nowhere.
@@ -105,6 +113,8 @@ pub struct Notify {
     pub shutdown: Vec<String>,
     /// When the tip has changed, with its hash in place of `%s`; not while the chain is caught up with.
     pub block: Option<String>,
+    /// When there is something to warn of, with the quoted warning in place of `%s`.
+    pub alert: Option<String>,
 }
 
 /// How the RPC server is set up.
@@ -175,6 +185,9 @@ impl NodeConfig {
             notify: Notify::default(),
             tip_age_max_s: None,
             block_file_bytes_max: None,
+            blocks_base: None,
+            obfuscation: Obfuscation::AsFound,
+            check: None,
             prune: None,
             prune_after_height: None,
             cache_bytes_max: None,
@@ -191,6 +204,7 @@ impl NodeConfig {
             persist_mempool: true,
             index: None,
             tx_index: false,
+            filter_index: false,
             zmq: Vec::new(),
             metrics: None,
             p2p: None,
@@ -203,6 +217,12 @@ impl NodeConfig {
     /// The folder of the chain: blocks, coins, log, cookie and lock are in it.
     pub fn chain_dir(&self) -> PathBuf {
         self.datadir.join(self.params.datadir_subfolder)
+    }
+
+    /// The folder of block and undo files.
+    pub fn blocks_dir(&self) -> PathBuf {
+        let base = self.blocks_base.as_ref().unwrap_or(&self.datadir);
+        base.join(self.params.datadir_subfolder).join("blocks")
     }
 
     /// How the node introduces itself, also where it serves no peers.
@@ -223,6 +243,9 @@ impl NodeConfig {
         if let Some(bytes) = self.block_file_bytes_max {
             config.block_file_bytes_max = bytes;
         }
+        config.blocks_dir = self.blocks_base.is_some().then(|| self.blocks_dir());
+        config.obfuscation = self.obfuscation;
+        config.check = self.check;
         config.prune = self.prune;
         config.prune_after_height = self.prune_after_height.unwrap_or(config.prune_after_height);
         if let Some(bytes) = self.cache_bytes_max {
@@ -252,8 +275,14 @@ impl NodeConfig {
         }
         config.persist_mempool = self.persist_mempool;
         config.is_followed = self.index.is_some() || self.tx_index;
+        config.block_followers = self.block_followers();
         config.has_peers = self.p2p.is_some();
         config
+    }
+
+    /// How many indexes follow blocks alone.
+    pub(crate) fn block_followers(&self) -> usize {
+        usize::from(self.filter_index)
     }
 
     /// How the index of this chain is set up.

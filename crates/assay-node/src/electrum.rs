@@ -102,12 +102,19 @@ fn announce(addresses: &Addresses) {
 /// An engine as [`Chain`].
 pub struct EngineChain {
     engine: Arc<Engine>,
+    /// Number of the follower that takes connected blocks.
+    follower: usize,
 }
 
 impl EngineChain {
     /// The chain of an engine; for news of the mempool it must be one with `is_followed`.
     pub fn new(engine: Arc<Engine>) -> Self {
-        Self { engine }
+        Self::of_follower(engine, 0)
+    }
+
+    /// The same for one of several followers.
+    pub(crate) fn of_follower(engine: Arc<Engine>, follower: usize) -> Self {
+        Self { engine, follower }
     }
 
     fn params(&self) -> &ChainParams {
@@ -146,6 +153,10 @@ impl Chain for EngineChain {
         Moment { tip: tip(&now), mempool }
     }
 
+    fn wait_for_tip(&self, seen: &Tip, timeout: Duration) {
+        self.engine.wait_for(Some(timeout), |tip| tip.hash != seen.hash);
+    }
+
     fn is_stopping(&self) -> bool {
         self.engine.is_shutting_down()
     }
@@ -155,7 +166,7 @@ impl Chain for EngineChain {
     }
 
     fn take_connected(&self, parent: &BlockHash) -> Option<Connected> {
-        let block = self.engine.take_connected(parent)?;
+        let block = self.engine.take_connected(self.follower, parent)?;
         Some(Box::new(Handed(block)))
     }
 

@@ -130,6 +130,27 @@ pub enum NodeError {
     /// The index cannot follow the chain.
     #[error("cannot follow the chain with the index: {0}")]
     Follow(#[from] assay_electrum::follow::FollowError),
+    /// The engine found itself in a state that it cannot go on from.
+    #[error("A fatal internal error occurred, see {log} for details: {cause}")]
+    Fatal {
+        /// Name of the log.
+        log: String,
+        /// Why, in Core's words.
+        cause: String,
+    },
+    /// An index of records by height cannot open.
+    #[error("cannot open an index: {0}")]
+    Records(#[from] assay_electrum::RecordsError),
+    /// An index lacks blocks that were removed; the words are Core's (`init.cpp`).
+    #[error(
+        "{name} best block of the index goes beyond pruned data (including undo data). Please disable the index or reindex \
+         (which will download the whole blockchain again)\nError: A fatal internal error occurred, see debug.log for details: \
+         Failed to start indexes, shutting down…"
+    )]
+    IndexBeyondPruned {
+        /// What the index is called.
+        name: String,
+    },
     /// The engine could not write everything out.
     #[error("could not write everything out: {0}")]
     Flush(#[from] EngineError),

@@ -22,12 +22,14 @@ mod config;
 mod electrum;
 mod error;
 pub mod http;
+mod indexes;
 pub mod jsonrpc;
 mod log;
 mod metrics;
 mod node;
 mod notify;
 mod p2p;
+mod partial_merkle;
 mod rpc;
 mod zmq;
 

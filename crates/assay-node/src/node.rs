@@ -19,6 +19,7 @@ use crate::config::{NodeConfig, Notify, RpcConfig};
 use crate::electrum::IndexService;
 use crate::error::NodeError;
 use crate::http::{AuthError, Authenticator, CookieFile, Limits, OPEN_THREADS, Server};
+use crate::indexes::{BlockIndexes, IndexFollowers};
 use crate::log;
 use crate::metrics::Metrics;
 use crate::notify;
@@ -71,11 +72,14 @@ pub struct Node {
     /// Reads the mempool file, if that is wanted.
     loading: Option<thread::JoinHandle<()>>,
     index: Option<IndexService>,
+    index_followers: IndexFollowers,
     p2p: Option<P2pService>,
     /// Publishes what happens over ZeroMQ.
     publishing: Option<thread::JoinHandle<()>>,
-    /// Follows the tip for those who want to know of it.
-    watching: Option<thread::JoinHandle<()>>,
+    /// Follow the tip, warnings and failure for those who want to know of them.
+    watching: Vec<thread::JoinHandle<()>>,
+    /// Name of the log.
+    log_name: String,
     notify: Notify,
     addresses: Vec<SocketAddr>,
     metrics_address: Option<SocketAddr>,
@@ -83,6 +87,7 @@ pub struct Node {
     cookie: Option<CookieFile>,
     // Released in this order, last of all.
     _pid: PidFile,
+    _blocks_lock: File,
     _lock: File,
 }
 
@@ -118,9 +123,9 @@ impl Node {
     fn open(config: &NodeConfig) -> Result<Self, NodeError> {
         let dir = config.chain_dir();
         refuse_contradictions(config)?;
-        let folder = |source| NodeError::Folder { path: dir.clone(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(folder)?;
-        let lock = lock(&dir)?;
+        let dir_lock = make_and_lock(&dir)?;
+        // It may be shared where the data directory is not.
+        let blocks_lock = make_and_lock(&config.blocks_dir())?;
         let log_path = open_log(config, &dir)?;
         announce(config, &dir);
         let pid = PidFile::create(dir.join(&config.pid_file))?;
@@ -142,6 +147,7 @@ impl Node {
         }
         let (metrics, metrics_address) = serve_metrics(config, &runtime, &stopping)?;
         let params = Arc::clone(&config.params);
+        let log_name = log_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let rpc = Rpc::new(params, config.user_agent(), log_path, stop.clone());
         let rpc =
             Arc::new(rpc.with_deprecated(config.rpc.deprecated.clone()).with_rest(config.rpc.rest));
@@ -162,8 +168,7 @@ impl Node {
         metrics.set_engine(Arc::clone(&engine));
         let publish = |zmq| publish(zmq, &rpc, &engine);
         let publishing = zmq.map(publish).transpose().map_err(NodeError::Runtime)?;
-        let watching =
-            notify::watch_tip(config, &engine, stop.clone()).map_err(NodeError::Runtime)?;
+        let watching = watch(config, &engine, &stop).map_err(NodeError::Runtime)?;
         let is_importing = engine.is_reindexing() || !config.load_blocks.is_empty();
         if is_importing {
             // It may take hours, in which the node can be asked and stopped; peers come later.
@@ -171,13 +176,18 @@ impl Node {
             import(config, &engine, &|| !*peers_stopping.borrow())?;
         }
         let tip = engine.tip();
+        let indexes = BlockIndexes::open(config)?;
+        let index_followers = indexes.follow(config, &engine)?;
         // Callers may connect to peers, and be connected to, as soon as calls are answered.
-        let serve = |p2p| P2pService::start(p2p, &engine, &runtime, &peers_stopping);
+        let serve = |p2p| {
+            P2pService::start(p2p, (&engine, indexes.filters.clone()), &runtime, &peers_stopping)
+        };
         let p2p = config.p2p.as_ref().map(serve).transpose()?;
         if let Some(p2p) = &p2p {
             rpc.set_network(p2p.network().clone());
             metrics.set_network(p2p.network().clone());
         }
+        rpc.set_block_indexes(indexes);
         if !is_importing {
             rpc.set_engine(Arc::clone(&engine));
         }
@@ -198,16 +208,19 @@ impl Node {
             engine,
             loading,
             index,
+            index_followers,
             p2p,
             publishing,
             watching,
+            log_name,
             notify: config.notify.clone(),
             addresses,
             metrics_address,
             stop,
             cookie,
             _pid: pid,
-            _lock: lock,
+            _blocks_lock: blocks_lock,
+            _lock: dir_lock,
         })
     }
 
@@ -258,15 +271,18 @@ impl Node {
             engine,
             loading,
             mut index,
+            index_followers,
             p2p,
             publishing,
             watching,
+            log_name,
             notify,
             addresses: _,
             metrics_address: _,
             stop,
             cookie,
             _pid: pid,
+            _blocks_lock: blocks_lock,
             _lock: lock,
         } = self;
         let served = runtime.block_on(async {
@@ -295,13 +311,14 @@ impl Node {
         if let Some(index) = index {
             index.join();
         }
+        index_followers.join();
         if let Some(p2p) = p2p {
             p2p.join();
         }
         if publishing.is_some_and(|publishing| publishing.join().is_err()) {
             tracing::error!("What publishes over ZeroMQ ended abnormally");
         }
-        if watching.is_some_and(|watching| watching.join().is_err()) {
+        if watching.into_iter().any(|watching| watching.join().is_err()) {
             tracing::error!("What follows the tip ended abnormally");
         }
         // Calls that outlived the server's patience run on into a closed engine, and are not waited for.
@@ -309,14 +326,19 @@ impl Node {
         if loading.is_some_and(|loading| loading.join().is_err()) {
             tracing::error!("Reading the mempool file ended abnormally");
         }
+        let failure = engine.failure();
         drop(engine);
         drop(pid);
         match &flushed {
             Ok(()) => tracing::info!("Shutdown: done"),
             Err(error) => tracing::error!("Shutdown: could not write everything out: {error}"),
         }
+        drop(blocks_lock);
         drop(lock);
-        Ok(flushed?)
+        match failure {
+            Some(cause) => Err(NodeError::Fatal { log: log_name, cause }),
+            None => Ok(flushed?),
+        }
     }
 }
 
@@ -327,6 +349,18 @@ fn runtime(limits: &Limits) -> io::Result<Runtime> {
         .thread_name("rpc")
         .enable_all()
         .build()
+}
+
+/// Follows the engine for those who want to know.
+fn watch(
+    config: &NodeConfig,
+    engine: &Arc<Engine>,
+    stop: &watch::Sender<bool>,
+) -> io::Result<Vec<thread::JoinHandle<()>>> {
+    let mut threads = vec![notify::watch_failure(engine, stop.clone())?];
+    threads.extend(notify::watch_tip(config, engine, stop.clone())?);
+    threads.extend(notify::watch_alerts(config, engine)?);
+    Ok(threads)
 }
 
 /// Metrics, served where that is wanted.
@@ -406,6 +440,12 @@ fn refuse_exposure(rpc: &RpcConfig) -> Result<(), NodeError> {
         Some(&address) if rpc.allow.is_empty() => Err(NodeError::Exposed { address }),
         _ => Ok(()),
     }
+}
+
+fn make_and_lock(dir: &Path) -> Result<File, NodeError> {
+    let failed = |source| NodeError::Folder { path: dir.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+    lock(dir)
 }
 
 fn lock(dir: &Path) -> Result<File, NodeError> {

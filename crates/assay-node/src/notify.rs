@@ -30,6 +30,43 @@ pub(crate) fn stopping(notify: &Notify) {
     }
 }
 
+/// Runs a command for every warning that is new, where that is wanted, until the engine closes.
+pub(crate) fn watch_alerts(
+    config: &NodeConfig,
+    engine: &Arc<Engine>,
+) -> std::io::Result<Option<JoinHandle<()>>> {
+    let Some(command) = config.notify.alert.clone() else { return Ok(None) };
+    let engine = Arc::clone(engine);
+    let run = move || {
+        while let Some(alert) = engine.next_alert() {
+            run_aside(command.replace("%s", &quoted(&alert)));
+        }
+    };
+    thread::Builder::new().name("alerts".to_owned()).spawn(run).map(Some)
+}
+
+/// A text as one word of the shell: nothing but what is harmless, between quotes (Core `node/kernel_notifications.cpp`).
+fn quoted(text: &str) -> String {
+    let is_safe = |byte: &char| byte.is_ascii_alphanumeric() || " .,;-_/:?@()".contains(*byte);
+    let safe: String = text.chars().filter(is_safe).collect();
+    format!("'{safe}'")
+}
+
+/// Stops the node once the engine refuses to go on.
+pub(crate) fn watch_failure(
+    engine: &Arc<Engine>,
+    stop: watch::Sender<bool>,
+) -> std::io::Result<JoinHandle<()>> {
+    let engine = Arc::clone(engine);
+    let run = move || {
+        if let Some(cause) = engine.wait_for_failure() {
+            tracing::error!("A fatal internal error occurred: {cause}");
+            stop.send_replace(true);
+        }
+    };
+    thread::Builder::new().name("failure".to_owned()).spawn(run)
+}
+
 /// Follows the tip, where somebody wants to know of it, until the engine closes.
 pub(crate) fn watch_tip(
     config: &NodeConfig,
@@ -126,3 +163,14 @@ fn run(command: &str) {
 const RUNNING_MAX: usize = 64;
 /// Blocks between two tips that the command is run for.
 const BETWEEN_MAX: u32 = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn what_is_put_into_a_command_is_one_harmless_word() {
+        assert_eq!(quoted("Unknown (versionbit 3): a-b"), "'Unknown (versionbit 3): a-b'");
+        assert_eq!(quoted("a'; rm -rf $HOME `x` \"\n&|é"), "'a; rm -rf HOME x '");
+    }
+}

@@ -6,16 +6,15 @@
 
 mod scan;
 mod search;
-mod xor;
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::xor::XorKey;
 pub use scan::{Finding, RecordRules, StrayKind};
 pub use search::{Search, StrayBytes};
-pub use xor::XorKey;
 
 /// Where a raw block lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -17,6 +17,7 @@ use assay_wire::BlockHash;
 
 use crate::defect::{Point, point};
 use crate::io::{Io, IoFile};
+use crate::xor::XorKey;
 pub use removal::FileLengths;
 
 /// Where a raw block lies.
@@ -133,6 +134,8 @@ pub struct BlockStore {
     io: Arc<dyn Io>,
     dir: PathBuf,
     magic: [u8; 4],
+    /// What every byte of every file is combined with.
+    key: XorKey,
     file_bytes_max: u64,
     writer: Mutex<Writer>,
     /// Bytes of all files.
@@ -202,7 +205,7 @@ impl BlockStore {
     pub(crate) fn open(
         io: Arc<dyn Io>,
         dir: &Path,
-        magic: [u8; 4],
+        (magic, key): ([u8; 4], XorKey),
         file_bytes_max: u64,
         known: &KnownEnds,
         rule: TailRule,
@@ -220,6 +223,7 @@ impl BlockStore {
             io,
             dir: dir.to_path_buf(),
             magic,
+            key,
             file_bytes_max,
             writer: Mutex::default(),
             bytes: AtomicU64::new(0),
@@ -334,9 +338,9 @@ impl BlockStore {
         let file = self.handle(id, true)?;
         writer.names_dirty |= start == 0;
         writer.dirty.insert(id);
-        let written = file
-            .write_all_at(&self.frame(size), start)
-            .and_then(|()| file.write_all_at(raw, u64::from(offset)));
+        let written = self
+            .write(&*file, &self.frame(size), start)
+            .and_then(|()| self.write(&*file, raw, u64::from(offset)));
         if let Err(source) = written {
             // What was written lies after the end, is not data, and is overwritten; cutting only spares the disk.
             file.set_size(start).ok();
@@ -445,7 +449,7 @@ impl BlockStore {
         let handle = self.handle(id, true)?;
         writer.names_dirty |= start == 0;
         writer.dirty.insert(id);
-        if let Err(source) = handle.write_all_at(&record, start) {
+        if let Err(source) = self.write(&*handle, &record, start) {
             handle.set_size(start).ok();
             return Err(self.io_error(id, source));
         }
@@ -530,13 +534,13 @@ impl BlockStore {
         point(Point::ArchiveRead);
         let wrong = || BlockFileError::Framing { path: self.path(id), offset, size };
         let start = offset.checked_sub(FRAME_BYTES as u64).ok_or_else(wrong)?;
-        let file = match self.handle(id, false) {
-            Err(BlockFileError::Io { source, path })
-                if source.kind() == io::ErrorKind::NotFound =>
-            {
-                return Err(BlockFileError::Short { path, offset });
+        // By its name, as Core does: a file that was moved away or removed while the node runs is missed at once, rather than
+        // at the next start.
+        let file = match self.io.open(&self.path(id), false) {
+            Err(source) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(BlockFileError::Short { path: self.path(id), offset });
             }
-            other => other?,
+            other => other.map_err(|source| self.io_error(id, source))?,
         };
         let mut frame = [0u8; FRAME_BYTES];
         self.read(id, &*file, &mut frame, start)?;
@@ -561,7 +565,18 @@ impl BlockStore {
             } else {
                 self.io_error(id, source)
             }
-        })
+        })?;
+        self.key.apply(buffer, offset);
+        Ok(())
+    }
+
+    fn write(&self, file: &dyn IoFile, plain: &[u8], offset: u64) -> io::Result<()> {
+        if self.key == XorKey::NONE {
+            return file.write_all_at(plain, offset);
+        }
+        let mut bytes = plain.to_vec();
+        self.key.apply(&mut bytes, offset);
+        file.write_all_at(&bytes, offset)
     }
 
     fn frame(&self, size: u32) -> [u8; FRAME_BYTES] {

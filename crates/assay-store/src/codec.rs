@@ -152,7 +152,7 @@ fn read_amount(input: &mut &[u8]) -> Result<i64, CodecError> {
 }
 
 /// Moves trailing decimal zeros into one digit, because people pay round amounts (Core, `CompressAmount`).
-fn compress_amount(mut n: u64) -> u64 {
+pub(crate) fn compress_amount(mut n: u64) -> u64 {
     if n == 0 {
         return 0;
     }
@@ -170,7 +170,7 @@ fn compress_amount(mut n: u64) -> u64 {
 }
 
 /// Inverse of [`compress_amount`]; `None` for codes that no amount gives.
-fn decompress_amount(code: u64) -> Option<u64> {
+pub(crate) fn decompress_amount(code: u64) -> Option<u64> {
     let Some(mut rest) = code.checked_sub(1) else { return Some(0) };
     let exponent = rest % 10;
     rest /= 10;

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::io::{Io, RealIo, sync_name};
+use crate::xor::XorKey;
 
 /// Folder of the coins.
 pub(crate) const COINS_DIR: &str = "chainstate";
@@ -25,6 +26,19 @@ const REINDEXING: &str = "blocks/reindexing";
 /// Earlier names, and what replaced them.
 const RENAMED: [(&str, &str); 2] = [("coins", COINS_DIR), ("index", INDEX_DIR)];
 
+/// Whether block and undo files are obfuscated, as Bitcoin Core's are (`node/blockstorage.cpp`, `InitBlocksdirXorKey`). A key
+/// that is there already counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Obfuscation {
+    /// By the key that is there, and not where there is none.
+    #[default]
+    AsFound,
+    /// New folders get this key, which should be random.
+    New(XorKey),
+    /// No: a key other than zeros is an error.
+    Forbidden,
+}
+
 /// Why a directory is none of ours, or cannot become one.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
@@ -38,15 +52,25 @@ pub enum LayoutError {
         /// What the system said.
         source: io::Error,
     },
-    /// Bytes of the block files are combined with a key, which ours are not.
+    /// Block files are to be plain, and are not.
     #[error(
-        "{} holds a key other than zeros: these block files are obfuscated, as Bitcoin Core writes them; validate them into \
-         another data directory (assay validate --blocks)",
+        "The blocksdir XOR-key can not be disabled when a random key was already stored! Stored key: '{key}', stored path: \
+         '{}'.",
         path.display()
     )]
     Obfuscated {
         /// The file with the key.
         path: PathBuf,
+        /// The key.
+        key: XorKey,
+    },
+    /// The file with the key does not hold one.
+    #[error("{} is {bytes} bytes long; a key has 8", path.display())]
+    KeyLength {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
     },
     /// The file with the key cannot be read or written.
     #[error("{}: {source}", path.display())]
@@ -111,32 +135,61 @@ pub fn rename_folder(dir: &Path, from: &str, to: &str) -> Result<(), LayoutError
     rename().map_err(|source| LayoutError::Rename { from: from.clone(), to: to.clone(), source })
 }
 
-/// Makes the folder of block files in `dir`, with the key of zeros by which programs that read Core's block files see that
-/// ours are not obfuscated (Core `node/blockstorage.cpp`, `InitBlocksdirXorKey`).
-pub(crate) fn claim_blocks(io: &dyn Io, dir: &Path) -> Result<(), LayoutError> {
-    let dir = dir.join(BLOCKS_DIR);
+/// Makes the folder of block files, with the key that they are combined with: programs that read Core's block files look for
+/// it (Core `node/blockstorage.cpp`, `InitBlocksdirXorKey`).
+pub(crate) fn claim_blocks(
+    io: &dyn Io,
+    dir: &Path,
+    obfuscation: Obfuscation,
+) -> Result<XorKey, LayoutError> {
     let path = dir.join("xor.dat");
-    let read_or_write = || {
-        io.create_dir_all(&dir)?;
-        let file = io.open(&path, true)?;
-        let size = file.size()?;
-        let mut key = [0; KEY_BYTES];
-        let read = (size as usize).min(KEY_BYTES);
-        file.read_exact_at(&mut key[..read], 0)?;
-        if key != [0; KEY_BYTES] || size > KEY_BYTES as u64 {
-            return Ok(false);
+    let failed = |source| LayoutError::Key { path: path.clone(), source };
+    io.create_dir_all(dir).map_err(failed)?;
+    // As in Core: a lock may have been made already.
+    let is_new = io.list(dir).map_err(failed)?.iter().all(|name| name.starts_with('.'));
+    let stored = read_key(io, &path).map_err(failed)?;
+    let mut bytes = [0; KEY_BYTES];
+    match (&stored, obfuscation) {
+        (None, Obfuscation::New(key)) if is_new => bytes = key.bytes(),
+        (None, _) => {}
+        (Some(stored), _) if stored.len() == KEY_BYTES => bytes.copy_from_slice(stored),
+        // Cut by a crash of an earlier version, whose key was always that of zeros.
+        (Some(stored), _) if stored.len() < KEY_BYTES && stored.iter().all(|byte| *byte == 0) => {}
+        (Some(stored), _) => {
+            return Err(LayoutError::KeyLength { path, bytes: stored.len() as u64 });
         }
-        if read < KEY_BYTES {
-            file.write_all_at(&key, 0)?;
-            file.sync_data()?;
-        }
-        Ok(true)
-    };
-    match read_or_write() {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(LayoutError::Obfuscated { path }),
-        Err(source) => Err(LayoutError::Key { path, source }),
     }
+    let key = XorKey::new(bytes);
+    if stored.as_deref() != Some(&bytes[..]) {
+        write_key(io, &path, bytes).map_err(failed)?;
+    }
+    if obfuscation == Obfuscation::Forbidden && key != XorKey::NONE {
+        return Err(LayoutError::Obfuscated { path, key });
+    }
+    Ok(key)
+}
+
+/// What the file holds, a byte more than a key at most.
+fn read_key(io: &dyn Io, path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let file = match io.open(path, false) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = vec![0; (file.size()? as usize).min(KEY_BYTES + 1)];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(Some(bytes))
+}
+
+/// Writes the key whole or not at all: with half of it no block could be read again.
+fn write_key(io: &dyn Io, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let file = io.open(&new, true)?;
+    file.set_size(0)?;
+    file.write_all_at(&key, 0)?;
+    file.sync_data()?;
+    io.rename(&new, path)?;
+    sync_name(io, path)
 }
 
 const KEY_BYTES: usize = 8;
@@ -155,33 +208,34 @@ fn refuse_foreign(path: &Path) -> Result<(), LayoutError> {
 /// A crash leaves one of two marks: with the first everything is removed again, with the second it has been. So half an index
 /// is never taken for a whole one.
 pub(crate) fn begin_reindex(
-    dir: &Path,
+    (dir, blocks): (&Path, &Path),
     is_wanted: bool,
     removes_gapped: bool,
 ) -> Result<bool, LayoutError> {
     let (begun, going) = (dir.join(REINDEX_BEGUN), dir.join(REINDEXING));
-    let blocks = dir.join(BLOCKS_DIR);
+    let marks = dir.join(BLOCKS_DIR);
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| LayoutError::Reindex { path, source }
     };
     if is_wanted && !begun.exists() {
-        fs::create_dir_all(&blocks).map_err(failed(&blocks))?;
+        fs::create_dir_all(&marks).map_err(failed(&marks))?;
         fs::write(&begun, []).map_err(failed(&begun))?;
         sync_name(&RealIo, &begun).map_err(failed(&begun))?;
     }
     if begun.exists() {
         remove_if_there(&dir.join(INDEX_DIR), |path| fs::remove_dir_all(path))?;
         discard_coins(dir, true)?;
-        for entry in fs::read_dir(&blocks).map_err(failed(&blocks))? {
-            let path = entry.map_err(failed(&blocks))?.path();
+        fs::create_dir_all(blocks).map_err(failed(blocks))?;
+        for entry in fs::read_dir(blocks).map_err(failed(blocks))? {
+            let path = entry.map_err(failed(blocks))?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if name.strip_prefix("rev").and_then(|rest| rest.strip_suffix(".dat")).is_some() {
                 remove_if_there(&path, |path| fs::remove_file(path))?;
             }
         }
         if removes_gapped {
-            remove_gapped(&blocks)?;
+            remove_gapped(blocks)?;
         }
         // Both names are in one folder, so their order on disk is kept by syncing it in between.
         sync_name(&RealIo, &begun).map_err(failed(&begun))?;
@@ -289,22 +343,70 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_zeros_is_written_and_others_are_left_alone() {
+    fn a_key_that_is_there_counts_and_without_one_files_are_plain() {
         let dir = tempfile::tempdir().unwrap();
-        let config = StoreConfig::new(dir.path(), [1, 2, 3, 4]);
+        let mut config = StoreConfig::new(dir.path(), [1, 2, 3, 4]);
         let path = dir.path().join("blocks/xor.dat");
-        let open = || Store::open(&config).map(drop);
-        open().unwrap();
+        let open = |config: &StoreConfig| Store::open(config).map(drop);
+        open(&config).unwrap();
         assert_eq!(fs::read(&path).unwrap(), [0; 8]);
         fs::write(&path, [0; 3]).unwrap();
-        open().unwrap();
+        // The folder is no longer new.
+        config.obfuscation = Obfuscation::New(XorKey::new([1; 8]));
+        open(&config).unwrap();
         assert_eq!(fs::read(&path).unwrap(), [0; 8], "a crash had cut it");
-        for key in [&[0, 0, 0, 0, 0, 0, 0, 1][..], &[1], &[0; 9]] {
+        for key in [&[1][..], &[0; 9]] {
             fs::write(&path, key).unwrap();
-            let opened = open();
-            assert!(matches!(opened, Err(OpenError::Layout(LayoutError::Obfuscated { .. }))));
+            let opened = open(&config);
+            assert!(matches!(opened, Err(OpenError::Layout(LayoutError::KeyLength { .. }))));
             assert_eq!(fs::read(&path).unwrap(), key);
         }
+    }
+
+    #[test]
+    fn blocks_and_undo_data_are_obfuscated_with_a_new_key() {
+        const KEY: [u8; 8] = [9, 8, 7, 6, 5, 4, 3, 2];
+        let dir = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let mut config = StoreConfig::new(dir.path(), [1, 2, 3, 4]);
+        config.blocks_dir = Some(elsewhere.path().to_path_buf());
+        fs::write(elsewhere.path().join(".lock"), []).unwrap();
+        config.obfuscation = Obfuscation::New(XorKey::new(KEY));
+        let store = Store::open(&config).unwrap();
+        let (block, undo) = ([7; 100], [5; 50]);
+        let pos = store.blocks.append_block(&block).unwrap();
+        let undo_pos = store.blocks.append_undo(0, &HASH, &undo).unwrap();
+        for again in 0..2 {
+            assert_eq!(store.blocks.read_block(pos).unwrap(), block, "{again}");
+            assert_eq!(store.blocks.read_block_part(pos, 3, 9).unwrap(), [7; 9]);
+            assert_eq!(store.blocks.read_undo(undo_pos, &HASH).unwrap(), undo);
+        }
+        drop(store);
+        assert!(!dir.path().join("blocks/blk00000.dat").exists());
+        let mut plain = fs::read(elsewhere.path().join("blk00000.dat")).unwrap();
+        assert_ne!(plain[8..], block);
+        XorKey::new(KEY).apply(&mut plain, 0);
+        assert_eq!((&plain[..4], &plain[8..]), (&[1, 2, 3, 4][..], &block[..]));
+        // Found again whatever is asked for, but for plain files.
+        config.obfuscation = Obfuscation::AsFound;
+        let store = Store::open(&config).unwrap();
+        assert_eq!(store.recovery.unindexed.len(), 1);
+        drop(store);
+        config.obfuscation = Obfuscation::Forbidden;
+        let error = Store::open(&config).map(drop).unwrap_err().to_string();
+        assert!(error.contains("Stored key: '0908070605040302'"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_moved_away_is_missed_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&StoreConfig::new(dir.path(), [1, 2, 3, 4])).unwrap();
+        let pos = store.blocks.append_block(&[7; 100]).unwrap();
+        let (path, moved) = (dir.path().join("blocks/blk00000.dat"), dir.path().join("moved"));
+        fs::rename(&path, &moved).unwrap();
+        assert!(store.blocks.read_block(pos).unwrap_err().is_damage());
+        fs::rename(&moved, &path).unwrap();
+        assert_eq!(store.blocks.read_block(pos).unwrap(), [7; 100]);
     }
 
     #[test]

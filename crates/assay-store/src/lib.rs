@@ -47,10 +47,12 @@ mod reader;
 mod replace;
 mod store;
 mod undo;
+mod utxo_snapshot;
+mod xor;
 
 pub use block_files::{
     BlockFile, BlockFiles, BlockFilesError, BlockPlace, Finding, RecordRules, Search, StrayBytes,
-    StrayKind, XorKey,
+    StrayKind,
 };
 pub use blocks::{BlockFileError, BlockPos, BlockStore, FileLengths, UndoPos};
 pub use codec::{CodecError, CoinRef};
@@ -60,8 +62,10 @@ pub use coins::{
     TierBatch, TierError, TierSnapshot, Visit,
 };
 pub use index::{BlockIndex, BlockRecord, IndexError};
-pub use layout::{LayoutError, rename_folder};
+pub use layout::{LayoutError, Obfuscation, rename_folder};
 pub use reader::BlockFileReader;
 pub use replace::{ReplaceError, read_file, replace_file};
 pub use store::{CommitError, OpenError, Recovery, Store, StoreConfig, commit, end_reindex};
 pub use undo::{UndoError, UndoReader, UndoWriter, decode_undo};
+pub use utxo_snapshot::{KeyForms, SnapshotError, SnapshotHeader, SnapshotReader, SnapshotWriter};
+pub use xor::XorKey;

@@ -9,7 +9,7 @@ use crate::blocks::{BlockFileError, BlockPos, BlockStore, TailRule};
 use crate::coins::{CoinError, CoinStore, CoinTier, FjallTier, FlushStats, TierError};
 use crate::index::{BlockIndex, BlockRecord, IndexError, Loaded};
 use crate::io::{Io, RealIo, sync_name};
-use crate::layout::{self, BLOCKS_DIR, COINS_DIR, INDEX_DIR, LayoutError};
+use crate::layout::{self, BLOCKS_DIR, COINS_DIR, INDEX_DIR, LayoutError, Obfuscation};
 
 /// Where and how to store.
 #[derive(Clone, Debug)]
@@ -24,6 +24,10 @@ pub struct StoreConfig {
     pub tier_cache_bytes: usize,
     /// Length that a block or undo file does not exceed, unless a single record does; at most 2^32 - 1.
     pub block_file_bytes_max: u64,
+    /// The folder of block and undo files; `None` for `blocks/` in [`StoreConfig::dir`]. The index stays there in any case.
+    pub blocks_dir: Option<PathBuf>,
+    /// Whether block and undo files are obfuscated.
+    pub obfuscation: Obfuscation,
     /// Whether to begin without coins, whatever there were.
     pub discard_coins: bool,
     /// Whether to begin with the block files alone: without index, coins and undo data.
@@ -34,6 +38,11 @@ pub struct StoreConfig {
 }
 
 impl StoreConfig {
+    /// The folder of block and undo files.
+    pub fn blocks_dir(&self) -> PathBuf {
+        self.blocks_dir.clone().unwrap_or_else(|| self.dir.join(BLOCKS_DIR))
+    }
+
     /// The defaults: 450 MiB of coins, 64 MiB for the tier, block files of 128 MiB.
     pub fn new(dir: impl Into<PathBuf>, magic: [u8; 4]) -> Self {
         Self {
@@ -42,6 +51,8 @@ impl StoreConfig {
             cache_bytes_max: 450 << 20,
             tier_cache_bytes: 64 << 20,
             block_file_bytes_max: 128 << 20,
+            blocks_dir: None,
+            obfuscation: Obfuscation::AsFound,
             discard_coins: false,
             reindex: false,
             reindex_removes_gapped: false,
@@ -140,8 +151,11 @@ impl Store {
             .map_err(|source| BlockFileError::Io { path: config.dir.clone(), source })?;
         layout::prepare(&config.dir)?;
         layout::discard_coins(&config.dir, config.discard_coins)?;
-        let is_reindexing =
-            layout::begin_reindex(&config.dir, config.reindex, config.reindex_removes_gapped)?;
+        let is_reindexing = layout::begin_reindex(
+            (&config.dir, &config.blocks_dir()),
+            config.reindex,
+            config.reindex_removes_gapped,
+        )?;
         // Before anything else: the tier locks its directory, which keeps a second process off the other files too.
         let tier = FjallTier::open(&coins_dir, config.tier_cache_bytes)?;
         Self::open_parts(config, &io, Box::new(tier), is_reindexing)
@@ -165,7 +179,8 @@ impl Store {
         tier: Box<dyn CoinTier>,
         is_reindexing: bool,
     ) -> Result<Self, OpenError> {
-        layout::claim_blocks(&**io, &config.dir)?;
+        let blocks_dir = config.blocks_dir();
+        let key = layout::claim_blocks(&**io, &blocks_dir, config.obfuscation)?;
         let coins = CoinStore::open(tier, config.cache_bytes_max)?;
         let (index, mut loaded) =
             BlockIndex::open(&**io, &config.dir.join(INDEX_DIR), config.magic)?;
@@ -179,15 +194,15 @@ impl Store {
         }
         let (blocks, tails) = BlockStore::open(
             Arc::clone(io),
-            &config.dir.join(BLOCKS_DIR),
-            config.magic,
+            &blocks_dir,
+            (config.magic, key),
             config.block_file_bytes_max,
             &loaded.known_ends(),
             if is_reindexing { TailRule::Keep } else { TailRule::Cut },
             loaded.records.iter().any(|record| record.was_pruned),
         )?;
         // The folders may be new.
-        for path in [&config.dir.join(INDEX_DIR), &config.dir.join(BLOCKS_DIR), &config.dir] {
+        for path in [&config.dir.join(INDEX_DIR), &blocks_dir, &config.dir] {
             sync_name(&**io, path)
                 .map_err(|source| BlockFileError::Io { path: path.clone(), source })?;
         }

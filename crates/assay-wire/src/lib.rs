@@ -23,6 +23,7 @@ mod block;
 mod coin;
 pub mod encode;
 mod error;
+pub mod filter;
 mod header;
 mod id;
 mod layout;

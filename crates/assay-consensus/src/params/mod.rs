@@ -45,6 +45,8 @@ pub struct ChainParams {
     pub activation: ActivationHeights,
     /// What miners signal by bits of the version (BIP9).
     pub deployments: Vec<Deployment>,
+    /// Height from which on signals of deployments that are not known are counted; `None` for never.
+    pub unknown_rules_from: Option<u32>,
     /// Blocks that break the script rules of their height, with the flags they were valid under.
     pub script_flag_exceptions: Vec<(BlockHash, Flags)>,
     /// The script that must be satisfied by every block (BIP325); signet only.

@@ -42,6 +42,8 @@ pub(super) fn main() -> ChainParams {
             segwit: 481_824,
         },
         deployments: vec![TESTDUMMY],
+        // Where taproot was active, and a period more.
+        unknown_rules_from: Some(711_648),
         script_flag_exceptions: vec![
             // One block of 2012 spends a P2SH output against BIP16.
             (
@@ -91,6 +93,7 @@ pub(super) fn testnet3() -> ChainParams {
             segwit: 834_624,
         },
         deployments: vec![Deployment { threshold: 1512, ..TESTDUMMY }],
+        unknown_rules_from: Some(2_013_984),
         script_flag_exceptions: vec![(
             hex::block_hash("00000000dd30457c001f4095d208cc1296b0eed002427aa599874af7a432b105"),
             Flags::NONE,
@@ -128,6 +131,7 @@ pub(super) fn testnet4() -> ChainParams {
         pow: PowParams { allow_min_difficulty: true, enforce_bip94: true, ..PUBLIC_POW },
         activation: ALL_FROM_BLOCK_1,
         deployments: vec![Deployment { threshold: 1512, ..TESTDUMMY }],
+        unknown_rules_from: Some(0),
         script_flag_exceptions: Vec::new(),
         minimum_chain_work: U256::from_hex(
             "0000000000000000000000000000000000000000000009a0fe15d0177d086304",
@@ -168,6 +172,7 @@ pub(super) fn custom_signet(challenge: Vec<u8>) -> ChainParams {
         ),
         pow: PowParams { limit: SIGNET_LIMIT, ..PUBLIC_POW },
         activation: ALL_FROM_BLOCK_1,
+        unknown_rules_from: Some(0),
         script_flag_exceptions: Vec::new(),
         signet_challenge: Some(challenge),
         minimum_chain_work: U256::ZERO,
@@ -205,6 +210,7 @@ pub(super) fn regtest() -> ChainParams {
             period: 144,
             ..TESTDUMMY
         }],
+        unknown_rules_from: Some(0),
         script_flag_exceptions: Vec::new(),
         minimum_chain_work: U256::ZERO,
         assume_valid: BlockHash::ZERO,
@@ -234,6 +240,7 @@ pub(super) fn bch_regtest() -> ChainParams {
             segwit: u32::MAX,
         },
         deployments: Vec::new(),
+        unknown_rules_from: None,
         cash: Some(CashRules {
             block_bytes_max: 256_000_000,
             tx_bytes_min: 65,

@@ -83,6 +83,10 @@ impl Chain for Blocks {
         Moment { tip: self.tip(), mempool: 0 }
     }
 
+    fn wait_for_tip(&self, seen: &Tip, timeout: Duration) {
+        self.wait(&Moment { tip: *seen, mempool: 0 }, timeout);
+    }
+
     fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::SeqCst)
     }

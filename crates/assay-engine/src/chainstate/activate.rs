@@ -229,6 +229,7 @@ impl Chainstate {
             self.admission.readmit(&mut state.view(), way.disconnected, is_sound);
         }
         self.show_events(state, way.start);
+        self.warn_of_invalid_branch(state);
         self.news.announce(&state.tree);
     }
 
@@ -295,9 +296,11 @@ impl Chainstate {
         judged: &mut Judged,
         id: NodeId,
     ) -> Result<(), EngineError> {
-        let block = match state.ready.take(id) {
-            Some(block) => block,
-            None => Arc::new(self.work.time(Stage::Read, || self.load(state, id))?),
+        let block = if let Some(block) = state.ready.take(id) {
+            block
+        } else {
+            let block = self.work.time(Stage::Read, || self.load(state, id));
+            Arc::new(block.map_err(|source| EngineError::ReadBlock(Box::new(source)))?)
         };
         match self.work.time(Stage::Coins, || self.connect_block(state, id, &block)) {
             Ok(block) => way.pipeline.push(block),

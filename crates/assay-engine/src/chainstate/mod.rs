@@ -8,11 +8,14 @@ mod activate;
 mod assume;
 mod prune;
 mod tip;
+mod unknown_rules;
 mod validity;
+mod warn;
 
 use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
+use assay_consensus::uint256::U256;
 use assay_store::defect::{Point, point};
 use assay_store::{BlockIndex, BlockStore, CoinStore};
 use assay_wire::Block;
@@ -21,7 +24,9 @@ use rayon::ThreadPool;
 use crate::apply::CoinbaseLog;
 use crate::config::Config;
 use crate::error::EngineError;
+use crate::failure::Failure;
 use crate::flush::FlushPolicy;
+use crate::keeper::Keepers;
 use crate::log;
 use crate::mempool::{Admission, Mempool, View};
 use crate::news::News;
@@ -32,6 +37,7 @@ use crate::work::{Stage, Work};
 pub(crate) use accept::AcceptError;
 pub(crate) use activate::{Judged, Ready, Step, Way};
 pub(crate) use assume::Cause;
+pub(crate) use unknown_rules::{UnknownRules, signals_after};
 pub use validity::{TrialChecks, TrialError};
 
 /// Index records that are written as one group.
@@ -54,8 +60,14 @@ pub(crate) struct State {
     pub(crate) verify_cause: Option<Cause>,
     /// The way to the best branch, while it is walked: the coins may be ahead of the tip.
     pub(crate) way: Option<Way>,
+    /// Soft forks that only others know.
+    pub(crate) unknown_rules: UnknownRules,
+    /// Most work of a branch that failed.
+    pub(crate) best_invalid_work: Option<U256>,
     /// Why the engine refuses to go on.
     pub(crate) poisoned: Option<String>,
+    /// Who waits for that to happen.
+    pub(crate) failure: Arc<Failure>,
 }
 
 impl State {
@@ -78,6 +90,7 @@ impl State {
             self.poisoned.get_or_insert_with(|| error.to_string());
             let advice = error.advice().map_or_else(String::new, |advice| format!("; {advice}"));
             tracing::error!("the engine stops: {error}{advice}");
+            self.failure.set(error.fatal_text());
         }
         outcome
     }
@@ -93,6 +106,8 @@ pub(crate) struct Chainstate {
     pub(crate) admission: Admission,
     pub(crate) news: News,
     pub(crate) work: Work,
+    /// Those who still need old blocks.
+    pub(crate) keepers: Keepers,
 }
 
 impl Chainstate {
@@ -155,7 +170,7 @@ impl Chainstate {
         let changed = state.tree.set_failed(id);
         point(Point::MarkInvalid);
         self.put_records(state, &changed)?;
-        log::invalid_chain_found(&state.tree, id);
+        self.invalid_chain_found(state, id, &changed);
         Ok(())
     }
 

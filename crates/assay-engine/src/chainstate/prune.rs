@@ -100,6 +100,7 @@ impl Chainstate {
         if state.is_importing {
             return Ok(0);
         }
+        let height_max = height_max.min(self.keepers.limit(state.tree.tip_node().height));
         let removal = self.plan_removal(&state.tree, height_max, is_enough);
         if removal.blocks.is_empty() {
             return Ok(0);

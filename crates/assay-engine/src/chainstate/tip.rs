@@ -114,7 +114,9 @@ impl Chainstate {
         state: &mut State,
         disconnected: &mut DisconnectedTxs,
     ) -> Result<(), EngineError> {
-        let block = Arc::new(self.disconnect_block(state)?);
+        let block = self.disconnect_block(state);
+        let block = block.map_err(|source| EngineError::Disconnect(Box::new(source)))?;
+        let block = Arc::new(block);
         if let Some(events) = self.news.events() {
             state.mempool.settle_changes();
             events.disconnected(&block);
@@ -126,23 +128,41 @@ impl Chainstate {
         if state.flushes.is_due(&mut state.coins) { self.flush(state) } else { Ok(()) }
     }
 
-    fn log_tip(&self, state: &State) {
+    fn log_tip(&self, state: &mut State) {
+        let warning = self.warn_of_unknown_rules(state);
         let genesis_time = self.params().genesis.time;
-        log::update_tip(&state.tree, &state.coins, genesis_time, self.config.clock.now_s());
+        let now_s = self.config.clock.now_s();
+        log::update_tip(&state.tree, &state.coins, (genesis_time, now_s), &warning);
     }
 
-    fn disconnect_block(&self, state: &mut State) -> Result<Prepared, EngineError> {
+    /// The tip, and what it spent.
+    fn read_tip(&self, state: &State) -> Result<(Prepared, Vec<u8>), EngineError> {
         let id = state.tree.tip();
         let prepared = self.load(state, id)?;
         let node = state.tree.get(id);
         let (hash, height) = (node.hash, node.height);
         let missing = EngineError::MissingData { hash, height, what: "undo data" };
         let undo_pos = node.undo.ok_or(missing)?;
-        let undo = self.blocks.read_undo(undo_pos, &hash)?;
+        Ok((prepared, self.blocks.read_undo(undo_pos, &hash)?))
+    }
+
+    fn disconnect_block(&self, state: &mut State) -> Result<Prepared, EngineError> {
+        let (prepared, undo) = match self.read_tip(state) {
+            Ok(read) => read,
+            Err(error) => {
+                // No coin has moved, so what there is can be written out, as Core does when it stops for this.
+                if let Err(error) = self.flush(state) {
+                    tracing::error!("could not write the coins out: {error}");
+                }
+                return Err(error);
+            }
+        };
         load_outputs(&prepared, &mut state.coins, self.config.read_threads)?;
         let outputs_first = self.params().cash.is_some();
         disconnect(&prepared, &undo, outputs_first, (&mut state.coins, &mut state.coinbases))?;
         point(Point::Disconnect);
+        let height = state.tree.get(state.tree.tip()).height;
+        self.keepers.moved_back(height.saturating_sub(1));
         state.tree.shrink_active();
         Ok(prepared)
     }

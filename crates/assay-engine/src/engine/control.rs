@@ -6,7 +6,6 @@ use assay_wire::BlockHash;
 use super::Engine;
 use crate::chainstate::State;
 use crate::error::{ControlError, EngineError};
-use crate::log;
 use crate::mempool::DisconnectedTxs;
 use crate::tree::{Node, NodeId};
 use crate::types::{ChainTip, ChainTipStatus};
@@ -48,7 +47,7 @@ impl Engine {
             let is_worth_it = count <= READMITTED_BLOCKS_MAX;
             self.chain.admission.readmit(&mut state.view(), disconnected, is_worth_it);
         }
-        log::invalid_chain_found(&state.tree, id);
+        self.chain.invalid_chain_found(state, id, &changed);
         Ok(())
     }
 
@@ -61,6 +60,7 @@ impl Engine {
         let mut state = self.lock();
         let id = find(&state, hash)?;
         let changed = state.tree.clear_failed(id);
+        state.best_invalid_work = state.tree.best_failed_work();
         let outcome =
             self.chain.put_records(&state, &changed).and_then(|()| self.chain.sync_records());
         state.poison(outcome)?;

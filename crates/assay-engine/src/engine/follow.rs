@@ -33,10 +33,11 @@ impl Engine {
         self.chain.news.is_closing()
     }
 
-    /// The block that was connected on top of `parent`, if it is still in memory; it is given once. It may have been
-    /// disconnected since. Never waits for a block that is being connected.
-    pub fn take_connected(&self, parent: &BlockHash) -> Option<ConnectedBlock> {
-        self.chain.news.take_connected(parent)
+    /// The block that was connected on top of `parent`, if it is still in memory; each follower is given it once. It may have
+    /// been disconnected since. Never waits for a block that is being connected. Followers are numbered from 0, that of
+    /// [`Config::is_followed`](crate::Config::is_followed) first.
+    pub fn take_connected(&self, follower: usize, parent: &BlockHash) -> Option<ConnectedBlock> {
+        self.chain.news.take_connected(follower, parent)
     }
 
     /// Shows a block that was just archived to those who wait for it, if it builds on the tip (Core `validation.cpp`,

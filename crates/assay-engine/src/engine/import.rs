@@ -53,7 +53,8 @@ impl Engine {
     /// The files cannot be read, or the engine fails.
     pub fn reindex(&self, goes_on: &dyn Fn() -> bool) -> Result<Imported, ImportError> {
         let dir = &self.chain.config.datadir;
-        let imported = match BlockFiles::open(&dir.join("blocks"), self.params().disk_magic) {
+        let files = self.chain.config.blocks_dir.clone().unwrap_or_else(|| dir.join("blocks"));
+        let imported = match BlockFiles::open(&files, self.params().disk_magic) {
             Ok(files) => self.import(&files, true, goes_on)?,
             Err(BlockFilesError::Empty { .. }) => Imported { blocks: 0, is_whole: true },
             Err(error) => return Err(error.into()),

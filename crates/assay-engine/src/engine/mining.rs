@@ -3,11 +3,11 @@
 use assay_consensus::chain::Ancestors;
 use assay_consensus::pow::next_work_required;
 use assay_consensus::subsidy::block_subsidy;
-use assay_consensus::versionbits::{Deployment, DeploymentState, VERSION_TOP_BITS};
+use assay_consensus::versionbits::{Deployment, DeploymentState};
 use assay_wire::{Block, BlockHash, Txid};
 
 use super::Engine;
-use crate::chainstate::{State, TrialChecks, TrialError};
+use crate::chainstate::{State, TrialChecks, TrialError, signals_after};
 use crate::error::EngineError;
 use crate::mempool::{Entry, has_dust};
 use crate::mining::{
@@ -232,16 +232,6 @@ impl Engine {
         };
         deltas.map(info).collect()
     }
-}
-
-/// The version of a block after `parent`, with the bits of what is signalled.
-fn signals_after(tree: &BlockTree, parent: NodeId, deployments: &[Deployment]) -> i32 {
-    let branch = tree.ancestors(parent);
-    let version_at = |height| tree.get(tree.ancestor_at(parent, height)).header.version;
-    deployments.iter().fold(VERSION_TOP_BITS, |version, one| {
-        let state = one.state_after(&branch, Some(branch.tip_height()), version_at);
-        if state.is_signalled() { version | one.mask() } else { version }
-    })
 }
 
 fn deployment_info(tree: &BlockTree, id: NodeId, deployment: &Deployment) -> DeploymentInfo {

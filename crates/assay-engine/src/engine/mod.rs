@@ -2,8 +2,10 @@
 //!
 //! What the engine does is below it: it takes the locks and calls. Its methods are in the files of this folder alone.
 
+mod check;
 mod control;
 mod download;
+mod dump;
 mod follow;
 mod gauges;
 mod import;
@@ -32,12 +34,14 @@ use assay_wire::{Block, BlockHash};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::apply::CoinbaseLog;
-use crate::chainstate::{Chainstate, Judged, Ready, State};
+use crate::chainstate::{Chainstate, Judged, Ready, State, UnknownRules};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::deferred;
 use crate::error::{EngineError, OpenError};
+use crate::failure::Failure;
 use crate::flush::FlushPolicy;
+use crate::keeper::Keepers;
 use crate::mempool::{Admission, Mempool, Turns};
 use crate::mining::LastTemplate;
 use crate::news::News;
@@ -45,7 +49,9 @@ use crate::scripts::Verifier;
 use crate::tree::BlockTree;
 use crate::types::Tip;
 use crate::work::Work;
+pub use check::Checked;
 pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
+pub use dump::{CoinsAt, DumpError};
 pub use gauges::Gauges;
 pub use import::Imported;
 pub use mining::{DeploymentInfo, TemplateError};
@@ -67,6 +73,7 @@ pub struct Engine {
     rejected: Mutex<Vec<(BlockHash, BlockError)>>,
     last_template: Mutex<Option<LastTemplate>>,
     is_reindexing: bool,
+    failure: Arc<Failure>,
 }
 
 /// The state, locked. Fields are dropped in order: a panic ends the process before another thread gets the lock.
@@ -150,9 +157,11 @@ impl Engine {
         if config.prune.is_none() && tree.had_removals() {
             return Err(OpenError::Pruned);
         }
+        let best_invalid_work = tree.best_failed_work();
         let news = News::new(tree.tip_facts(), &config);
         let signal = config.is_followed.then(|| Arc::clone(news.signal()));
         let events = news.events().cloned();
+        let failure = Arc::<Failure>::default();
         let mempool = Mempool::new(config.cluster_count_max.is_some(), signal, events);
         let engine = Self {
             mempool_loaded: AtomicBool::new(!config.persist_mempool),
@@ -167,7 +176,10 @@ impl Engine {
                 pruned_at_bytes: 0,
                 verify_cause: None,
                 way: None,
+                unknown_rules: UnknownRules::default(),
+                best_invalid_work,
                 poisoned: None,
+                failure: Arc::clone(&failure),
             }),
             chain: Chainstate {
                 verifier: Verifier::new(Arc::clone(&pool), config.script_batch),
@@ -175,6 +187,7 @@ impl Engine {
                 index: store.index,
                 admission: Admission::new(Arc::clone(&config), Arc::clone(&pool)),
                 news,
+                keepers: Keepers::default(),
                 pool,
                 work: Work::default(),
                 config,
@@ -185,8 +198,10 @@ impl Engine {
             rejected: Mutex::default(),
             last_template: Mutex::default(),
             is_reindexing: store.recovery.is_reindexing,
+            failure,
         };
         engine.begin_files(&store.records)?;
+        engine.check_at_start()?;
         engine.recover(&store.recovery.unindexed)?;
         engine.chain.news.download().log_start(&engine.tip(), &params);
         Ok(engine)
@@ -293,6 +308,26 @@ impl Engine {
         self.chain.news.download().has_little_work(&self.tip())
     }
 
+    /// What the owner should be warned of, in Core's words.
+    pub fn warnings(&self) -> Vec<String> {
+        self.chain.news.warnings()
+    }
+
+    /// Waits for the next warning that is new; `None` when the engine closes.
+    pub fn next_alert(&self) -> Option<String> {
+        self.chain.news.next_alert()
+    }
+
+    /// Waits until the engine refuses to go on, and gives the reason in Core's words; `None` when it closes.
+    pub fn wait_for_failure(&self) -> Option<String> {
+        self.failure.wait()
+    }
+
+    /// Why the engine refuses to go on, in Core's words.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.cause()
+    }
+
     /// The clock that headers, the mempool and the initial download are judged by.
     pub fn clock(&self) -> &Clock {
         &self.chain.config.clock
@@ -312,6 +347,7 @@ impl Engine {
     /// As [`Engine::flush`].
     pub fn shutdown(&self) -> Result<(), EngineError> {
         self.chain.news.close();
+        self.failure.close();
         self.save_mempool_at_shutdown();
         let mut state = self.lock();
         let flushed = self.chain.flush(&mut state);
@@ -362,6 +398,8 @@ fn store_config(config: &Config) -> StoreConfig {
     let mut store = StoreConfig::new(&config.datadir, config.params.disk_magic)
         .with_coin_memory(config.cache_bytes_max);
     store.block_file_bytes_max = config.block_file_bytes_max;
+    store.blocks_dir.clone_from(&config.blocks_dir);
+    store.obfuscation = config.obfuscation;
     store.discard_coins = config.rebuild_coins;
     store.reindex = config.reindex;
     store.reindex_removes_gapped = config.prune.is_some();

@@ -1,7 +1,10 @@
 //! Old blocks: removing them at their owner's will, and how far they were removed.
 
+use std::sync::Arc;
+
 use super::Engine;
 use crate::error::EngineError;
+use crate::keeper::BlockKeeper;
 use crate::types::Tip;
 
 impl Engine {
@@ -18,6 +21,11 @@ impl Engine {
         let pruned = self.chain.prune_to_height(&mut state, height);
         state.poison(pruned)?;
         Ok(state.tree.prune_height())
+    }
+
+    /// From now on no block is removed that `keeper` still needs.
+    pub fn keep_blocks_for(&self, keeper: Arc<dyn BlockKeeper>) {
+        self.chain.keepers.add(keeper);
     }
 
     /// Height of the highest active block that lacks its data or undo data; `None` where none does.

@@ -201,7 +201,7 @@ impl Engine {
     }
 
     /// The coins as they are now.
-    fn snapshot(&self) -> Result<(CoinSnapshot, Tip), EngineError> {
+    pub(super) fn snapshot(&self) -> Result<(CoinSnapshot, Tip), EngineError> {
         let mut state = self.lock();
         // A snapshot copies the changes, so many of them are written out first, as Core does with all.
         if state.flushes.is_due_for_snapshot(&state.coins) {

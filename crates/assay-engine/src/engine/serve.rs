@@ -63,6 +63,29 @@ impl Engine {
         may_be_given(&state.tree, id, spacing_s).then(|| place(&state.tree, id))
     }
 
+    /// The blocks of the branch that ends in `stop`, from height `first` on; none where it ends before. `None` where `stop` is
+    /// not known.
+    pub fn branch_up_to(&self, stop: &BlockHash, first: u32) -> Option<Vec<BlockHash>> {
+        let state = self.lock_tree();
+        let tree = &state.tree;
+        let mut at = Some(tree.find(stop)?);
+        let mut hashes = Vec::new();
+        while let Some(node) = at.map(|id| tree.get(id)).filter(|node| node.height >= first) {
+            hashes.push(node.hash);
+            at = node.parent;
+        }
+        hashes.reverse();
+        Some(hashes)
+    }
+
+    /// Where a block stands, and whether it was found valid with its transactions at some time.
+    pub fn judged_place(&self, hash: &BlockHash) -> Option<(HeaderPlace, bool)> {
+        let state = self.lock_tree();
+        let id = state.tree.find(hash)?;
+        let is_valid = state.tree.get(id).height == 0 || state.tree.get(id).is_valid();
+        Some((place(&state.tree, id), is_valid))
+    }
+
     /// Fills `out` with the bytes of a block from `offset` on, unchecked.
     ///
     /// # Errors

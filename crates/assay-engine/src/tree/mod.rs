@@ -281,6 +281,11 @@ impl BlockTree {
         changed
     }
 
+    /// Most work of a block that has failed, or that builds on one.
+    pub(crate) fn best_failed_work(&self) -> Option<U256> {
+        self.nodes.iter().filter(|node| node.is_failed()).map(|node| node.chain_work).max()
+    }
+
     /// Takes the mark off a block, all that build on it, and all that it builds on (Core's `ResetBlockFailureFlags`).
     /// Returns those that were marked.
     pub(crate) fn clear_failed(&mut self, id: NodeId) -> Vec<NodeId> {

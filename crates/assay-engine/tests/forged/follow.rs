@@ -69,7 +69,7 @@ fn every_block_is_handed_over_once_with_its_undo_data() {
             accept(&engine, forged.block(height));
             // Now and then several are taken together.
             if height % 3 == 0 || height == forged.height() {
-                while let Some(block) = engine.take_connected(&at) {
+                while let Some(block) = engine.take_connected(0, &at) {
                     at = block.block().hash();
                     assert_eq!(block.txids(), block.block().txids(0..block.block().tx_count()));
                     assert_eq!(engine.read_undo(&at).unwrap().as_deref(), Some(block.undo()));
@@ -81,7 +81,7 @@ fn every_block_is_handed_over_once_with_its_undo_data() {
             }
             followed.catch_up(&engine);
         }
-        assert!(engine.take_connected(&at).is_none());
+        assert!(engine.take_connected(0, &at).is_none());
         forged.check_tip(&engine);
     }
 }

@@ -12,6 +12,7 @@ mod bip340;
 mod bip341;
 mod blocks;
 mod data;
+mod filters;
 mod flags;
 mod full_blocks;
 mod hashes;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     bip340::run(&mut report);
     wycheproof::run(&mut report);
     hashes::run(&mut report);
+    filters::run(&mut report);
     blocks::run(&mut report);
     main_chain::run(&mut report);
     full_blocks::run(&mut report);

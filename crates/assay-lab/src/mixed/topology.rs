@@ -6,6 +6,18 @@ use assay_report::stats::random::SplitMix64;
 ///
 /// A ring in random order, so that the network is whole, and chords until nodes have `degree` links on average.
 pub(super) fn draw(nodes: usize, degree: usize, random: &mut SplitMix64) -> Vec<(usize, usize)> {
+    // Chords drawn one by one can leave two neighbours on the ring a link short: then all are drawn again.
+    let mut graph = draw_once(nodes, degree, random);
+    for _ in 1..TRIES {
+        if graph.is_even() {
+            break;
+        }
+        graph = draw_once(nodes, degree, random);
+    }
+    graph.links
+}
+
+fn draw_once(nodes: usize, degree: usize, random: &mut SplitMix64) -> Graph {
     let mut order: Vec<usize> = (0..nodes).collect();
     shuffle(&mut order, random);
     let mut graph = Graph { links: Vec::new(), degrees: vec![0; nodes] };
@@ -23,7 +35,7 @@ pub(super) fn draw(nodes: usize, degree: usize, random: &mut SplitMix64) -> Vec<
             break;
         }
     }
-    graph.links
+    graph
 }
 
 struct Graph {
@@ -32,6 +44,12 @@ struct Graph {
 }
 
 impl Graph {
+    /// Whether no node has two links more than another.
+    fn is_even(&self) -> bool {
+        let (least, most) = (self.degrees.iter().min(), self.degrees.iter().max());
+        least.zip(most).is_none_or(|(least, most)| most - least <= 1)
+    }
+
     /// Links two nodes, in a random direction, unless they are linked or the same.
     fn add(&mut self, a: usize, b: usize, random: &mut SplitMix64) -> bool {
         let is_new = a != b && !self.links.iter().any(|link| *link == (a, b) || *link == (b, a));
@@ -59,6 +77,9 @@ pub(super) fn shuffle(values: &mut [usize], random: &mut SplitMix64) {
         values.swap(at, random.below(at as u64 + 1) as usize);
     }
 }
+
+/// How often links are drawn until they are even.
+const TRIES: usize = 100;
 
 #[cfg(test)]
 mod tests {

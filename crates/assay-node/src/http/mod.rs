@@ -3,6 +3,7 @@
 mod auth;
 mod body;
 mod open;
+mod patient;
 mod penalty;
 mod server;
 mod whitelist;

@@ -27,6 +27,7 @@ use super::Subnet;
 use super::auth::Authenticator;
 use super::body::{self, BodyError};
 use super::open::OpenLane;
+use super::patient::Patient;
 use super::penalty::Penalties;
 use crate::jsonrpc::intake::Text;
 use crate::jsonrpc::{CallContext, Handler, Plan, Reply};
@@ -44,7 +45,7 @@ pub struct Limits {
     pub waiters_max: usize,
     /// The open connections.
     pub connections_max: usize,
-    /// How long a connection may stay silent between and within requests.
+    /// How long a connection may stay silent between and within requests, and take nothing of an answer.
     pub idle: Duration,
 }
 
@@ -238,7 +239,7 @@ async fn connection<H: Handler>(
         .header_read_timeout(shared.limits.idle)
         .max_buf_size(READ_BUFFER)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Patient::new(stream, shared.limits.idle)), service);
     tokio::pin!(serving);
     let ended = tokio::select! {
         ended = &mut serving => ended,

@@ -38,8 +38,11 @@ pub struct P2pConfig {
     pub upload_target_bytes: u64,
     /// Whether connections are made and taken from the beginning on (Core's `-networkactive`).
     pub is_active: bool,
-    /// Whether the mempool is shown to all peers that ask for it (BIP35), a part of Core's `-peerbloomfilters`.
-    pub shows_mempool: bool,
+    /// Whether all peers may set Bloom filters (BIP37) and are shown the mempool when they ask (BIP35): Core's
+    /// `-peerbloomfilters`.
+    pub bloom_filters: bool,
+    /// Whether block filters are given to peers (Core's `-peerblockfilters`); it takes the index of them.
+    pub serves_filters: bool,
     /// Texts that follow name and version in the user agent, in parentheses (BIP14).
     pub user_agent_comments: Vec<String>,
     /// The only peers to connect to of our own accord, as host or host:port; `None` finds peers, an empty list connects to
@@ -161,7 +164,8 @@ impl P2pConfig {
             rate: None,
             upload_target_bytes: 0,
             is_active: true,
-            shows_mempool: false,
+            bloom_filters: false,
+            serves_filters: false,
             user_agent_comments: Vec::new(),
             connect: None,
             add_nodes: Vec::new(),

@@ -270,10 +270,13 @@ mod tests {
         assert!(choose(strangers(21)).is_some());
     }
 
+    /// Gives a peer a merit.
+    type Give = fn(&mut Candidate);
+
     #[test]
     fn each_merit_keeps_some() {
         let mut peers = strangers(60);
-        let merits: [(usize, fn(&mut Candidate)); 4] = [
+        let merits: [(usize, Give); 4] = [
             (8, |one| one.ping_min = Some(Duration::from_millis(1))),
             (4, |one| one.tx_at_s = 5),
             (4, |one| one.block_at_s = 5),

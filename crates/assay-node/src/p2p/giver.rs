@@ -1,6 +1,8 @@
 //! The thread that writes to a peer: gives what waits in the outbox, block after block.
 
 mod compact;
+mod filtered;
+mod filters;
 
 use std::io;
 use std::sync::PoisonError;
@@ -20,7 +22,7 @@ use super::peers::Peer;
 use super::permissions::Permissions;
 use super::transport::{ROOM, with_room};
 use super::txs::is_tx;
-use super::{NODE_NETWORK, Shared};
+use super::{NODE_BLOOM, NODE_NETWORK, Shared};
 use crate::bip324::TAG_BYTES;
 
 /// Gives until the connection is over.
@@ -114,6 +116,13 @@ impl Giver<'_> {
                 self.send(&Message::Inv(entries[..].into()))
             }
             Request::BlockTxs(request) => self.block_txs(&request),
+            Request::Filter(change) => {
+                self.shared.change_filter(self.peer, change);
+                Ok(())
+            }
+            Request::Filters(range) => self.filters(&range),
+            Request::FilterHashes(range) => self.filter_hashes(&range),
+            Request::FilterCheckpoints { kind, stop } => self.filter_checkpoints(kind, stop),
             Request::Data(entries) => {
                 // The outbox gives them one by one.
                 entries.into_iter().try_for_each(|entry| self.data(entry, true))
@@ -135,7 +144,8 @@ impl Giver<'_> {
     }
 
     fn greet(&mut self) -> Result<(), Ended> {
-        let (address, services) = (self.peer.address, self.shared.services);
+        let bloom = if self.shared.offers_bloom(self.peer) { NODE_BLOOM } else { 0 };
+        let (address, services) = (self.peer.address, self.shared.services | bloom);
         // The name that a proxy connects to is none of the peer's business (Core `net_processing.cpp`, `PushNodeVersion`).
         let is_shown = address.host.is_routable()
             && address.host.fits_v1()
@@ -221,7 +231,7 @@ impl Giver<'_> {
     }
 
     fn data(&mut self, entry: Inventory, is_last: bool) -> Result<(), Ended> {
-        if entry.kind == InventoryKind::FILTERED_BLOCK {
+        if entry.kind == InventoryKind::FILTERED_BLOCK && !self.shared.offers_bloom(self.peer) {
             tracing::debug!(
                 target: "net",
                 "filtered block request received when NODE_BLOOM service disabled, disconnecting peer={}",
@@ -232,7 +242,7 @@ impl Giver<'_> {
         let hash = BlockHash(entry.hash);
         let is_block = BLOCKS.contains(&entry.kind);
         if is_block {
-            self.check_age(&hash)?;
+            self.check_age(&hash, entry.kind == InventoryKind::FILTERED_BLOCK)?;
         }
         let is_given = if is_tx(&entry) {
             self.tx(&entry)?
@@ -257,7 +267,7 @@ impl Giver<'_> {
 
     /// Old blocks may be too much for the target of the day, and a node that removes blocks gives the latest alone, whether it
     /// has more or not: that would tell it from others (Core `net_processing.cpp`, `ProcessGetBlockData`).
-    fn check_age(&self, hash: &BlockHash) -> Result<(), Ended> {
+    fn check_age(&self, hash: &BlockHash, is_filtered: bool) -> Result<(), Ended> {
         let (shared, peer) = (self.shared, self.peer);
         let totals = shared.peers.totals();
         let is_limited = shared.services & NODE_NETWORK == 0;
@@ -266,7 +276,8 @@ impl Giver<'_> {
         }
         let engine = &shared.engine;
         let Some(place) = engine.place_for_peers(hash) else { return Ok(()) };
-        let is_old = engine.best_header().time.saturating_sub(place.time) > OLD_S;
+        // Light clients ask for all blocks, so theirs count as old.
+        let is_old = is_filtered || engine.best_header().time.saturating_sub(place.time) > OLD_S;
         if is_old
             && totals.is_reached_for_old_blocks(engine.clock().now_s())
             && !peer.permissions.has(Permissions::DOWNLOAD)
@@ -453,8 +464,12 @@ const KEPT_BLOCKS: u32 = 288;
 /// Blocks below the tip that a limited node gives, and two for peers that are not at its tip yet (BIP159).
 const LIMITED_DEPTH_MAX: u32 = KEPT_BLOCKS + 2;
 /// Kinds that are answered with a block.
-const BLOCKS: [InventoryKind; 3] =
-    [InventoryKind::BLOCK, InventoryKind::WITNESS_BLOCK, InventoryKind::COMPACT_BLOCK];
+const BLOCKS: [InventoryKind; 4] = [
+    InventoryKind::BLOCK,
+    InventoryKind::WITNESS_BLOCK,
+    InventoryKind::COMPACT_BLOCK,
+    InventoryKind::FILTERED_BLOCK,
+];
 /// From this version of the protocol on, peers understand `sendaddrv2` or pass over it (BIP155).
 const ADDRESSES_V2: i32 = 70016;
 /// A peer that is quiet for this long takes no memory.

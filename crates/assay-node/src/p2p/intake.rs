@@ -56,6 +56,8 @@ pub(super) enum Ended {
     Late { command: Command },
     #[error("it sent or announced a transaction, which it may not")]
     Unwanted,
+    #[error("it asked for block filters that are not given")]
+    WrongFilterRequest,
     #[error("it asked for no transactions of a block")]
     AskedNothing,
     #[error("it was reached, which was all that was wanted")]
@@ -231,19 +233,21 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Bloom filters (BIP37) are not offered: who asks all the same is disconnected, as Core does.
+    /// Who asks for what is not offered is disconnected, as Core does.
     fn check_offered(&self, command: Command) -> Result<(), Ended> {
         let permissions = self.peer.permissions;
+        let is_offered = self.shared.offers_bloom(self.peer);
         let is_wrong = match command.as_str() {
             "mempool" if permissions.has(Permissions::NO_BAN) || self.shows_mempool() => false,
-            "mempool" if self.shared.config.shows_mempool => {
+            "mempool" if is_offered => {
                 tracing::debug!(
                     target: "net",
                     "mempool request with bandwidth limit reached, disconnecting peer={}", self.peer.id
                 );
                 return Err(Ended::MempoolTooMuch);
             }
-            "filterload" | "filteradd" | "filterclear" | "mempool" => true,
+            "filterload" | "filteradd" | "filterclear" => !is_offered,
+            "mempool" => true,
             _ => false,
         };
         if is_wrong { Err(Ended::NotOffered { command }) } else { Ok(()) }
@@ -252,7 +256,7 @@ impl Intake<'_> {
     /// Whether the peer may hear of the whole mempool (Core `net_processing.cpp`, MEMPOOL).
     fn shows_mempool(&self) -> bool {
         let is_for_all =
-            self.shared.config.shows_mempool && !self.shared.peers.totals().is_reached();
+            self.shared.offers_bloom(self.peer) && !self.shared.peers.totals().is_reached();
         is_for_all || self.peer.permissions.has(Permissions::MEMPOOL)
     }
 
@@ -350,9 +354,9 @@ impl Intake<'_> {
             return self.agreed();
         }
         let shared = self.shared;
-        if !matches!(message, Message::Block(_)) {
+        if !is_of_no_block(message) {
             // What follows may depend on what became of its blocks.
-            shared.sync.connector().wait(&shared.engine);
+            shared.wait_for_verdicts(self.peer);
         }
         self.answer(message)?;
         shared.reconsider_some(self.peer.id, matches!(message, Message::Tx(_)));
@@ -410,6 +414,11 @@ impl Intake<'_> {
                 self.shared.addresses_came(self.peer, "addrv2", addresses.iter().collect());
             }
             Message::GetAddr => self.shared.addresses_asked(self.peer),
+            Message::FilterLoad(_) | Message::FilterAdd(_) | Message::FilterClear => {
+                if let Some(change) = self.shared.filter_change(self.peer, message) {
+                    self.put(Request::Filter(change))?;
+                }
+            }
             Message::Mempool if self.shows_mempool() => {
                 self.peer.with_relay(Relay::want_all);
             }
@@ -447,6 +456,11 @@ impl Intake<'_> {
             }
             Message::GetBlocks(Locator { hashes, stop, .. }) => {
                 self.put(Request::Hashes { locator: hashes.iter().collect(), stop: *stop })?;
+            }
+            Message::GetFilters(range) => self.put(Request::Filters(*range))?,
+            Message::GetFilterHashes(range) => self.put(Request::FilterHashes(*range))?,
+            Message::GetFilterCheckpoints { kind, stop } => {
+                self.put(Request::FilterCheckpoints { kind: *kind, stop: *stop })?;
             }
             Message::GetData(entries) => {
                 let (count, peer) = (entries.len(), self.peer.id);
@@ -577,6 +591,21 @@ impl Intake<'_> {
     }
 }
 
+/// Whether no verdict on an earlier block changes what becomes of a message: the next one must not wait for scripts.
+fn is_of_no_block(message: &Message<'_>) -> bool {
+    matches!(
+        message,
+        Message::Block(_)
+            | Message::Pong(_)
+            | Message::FeeFilter(_)
+            | Message::SendHeaders
+            | Message::SendCompact { .. }
+            | Message::Addr(_)
+            | Message::AddrV2(_)
+            | Message::GetAddr
+    )
+}
+
 pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
@@ -603,6 +632,10 @@ const WANTED: &[(&str, u32)] = &[
     ("headers", 1 << 21),
     ("notfound", 1 << 21),
     ("mempool", 1 << 12),
+    // Larger ones than the protocol allows are misbehaviour, and read for that.
+    ("filterload", 1 << 17),
+    ("filteradd", 1 << 17),
+    ("filterclear", 1 << 12),
     ("getaddr", 1 << 12),
     ("sendaddrv2", 1 << 12),
     // Core reads longer ones to the end before it leaves the peer.
@@ -611,6 +644,9 @@ const WANTED: &[(&str, u32)] = &[
     ("wtxidrelay", 1 << 12),
     ("sendcmpct", 1 << 12),
     ("getblocktxn", 1 << 21),
+    ("getcfilters", 1 << 12),
+    ("getcfheaders", 1 << 12),
+    ("getcfcheckpt", 1 << 12),
     // A transaction as large as a block is malformed elsewhere.
     ("tx", MESSAGE_BYTES_MAX),
 ];

@@ -8,6 +8,7 @@ mod addresses;
 mod addrman;
 mod bans;
 mod beginnings;
+mod bloom;
 mod compact;
 mod config;
 mod dial;
@@ -41,6 +42,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use assay_electrum::FilterIndex;
 use assay_engine::{Engine, HeaderPlace};
 use assay_wire::p2p::{
     Command, Endpoint, Host, LARGE_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX, Message,
@@ -54,6 +56,8 @@ use self::addrman::{AddrMan, AddrManConfig};
 pub(crate) use self::addrman::{Count, Entry};
 pub(crate) use self::bans::{Ban, Bans, Range};
 use self::beginnings::Fetches;
+#[cfg(fuzzing)]
+pub(crate) use self::bloom::BloomFilter;
 use self::compact::Compact;
 pub(crate) use self::config::CORE_VERSION_NUMBER;
 pub use self::config::{P2pConfig, P2pTimeouts, Proxies};
@@ -79,16 +83,20 @@ pub(crate) const PROTOCOL_VERSION: i32 = 70016;
 pub(crate) const PROTOCOL_MIN: i32 = 31800;
 
 /// Names of service bits, lowest first (Core `protocol.h`; BCHN `protocol.h` for the sixth).
-pub(crate) const SERVICES: [(u64, &str); 5] = [
+pub(crate) const SERVICES: [(u64, &str); 7] = [
     (NODE_NETWORK, "NETWORK"),
+    (NODE_BLOOM, "BLOOM"),
     (NODE_WITNESS, "WITNESS"),
     (NODE_BITCOIN_CASH, "BITCOIN_CASH"),
+    (NODE_COMPACT_FILTERS, "COMPACT_FILTERS"),
     (NODE_NETWORK_LIMITED, "NETWORK_LIMITED"),
     (NODE_P2P_V2, "P2P_V2"),
 ];
 pub(crate) const NODE_NETWORK: u64 = 1;
 pub(crate) const NODE_WITNESS: u64 = 1 << 3;
+const NODE_BLOOM: u64 = 1 << 2;
 const NODE_BITCOIN_CASH: u64 = 1 << 5;
+const NODE_COMPACT_FILTERS: u64 = 1 << 6;
 const NODE_NETWORK_LIMITED: u64 = 1 << 10;
 const NODE_P2P_V2: u64 = 1 << 11;
 
@@ -102,6 +110,8 @@ struct Shared {
     encoding: Encoding,
     genesis: BlockHash,
     services: u64,
+    /// Block filters, where they are given.
+    filters: Option<Arc<FilterIndex>>,
     message_bytes_max: u32,
     block_bytes_max: u32,
     /// What peers may do by their address.
@@ -200,10 +210,11 @@ fn own_addresses(
 }
 
 impl P2pService {
-    /// Listens, and serves until `stopping` becomes true.
+    /// Listens, and serves until `stopping` becomes true: blocks and transactions of the engine, and block filters where these
+    /// are to be given.
     pub(crate) fn start(
         config: &P2pConfig,
-        engine: &Arc<Engine>,
+        (engine, filters): (&Arc<Engine>, Option<Arc<FilterIndex>>),
         runtime: &Runtime,
         stopping: &watch::Receiver<bool>,
     ) -> Result<Self, NodeError> {
@@ -221,7 +232,10 @@ impl P2pService {
         // A packet may be too short for a large block.
         let encryption = if config.encrypted && !is_large { NODE_P2P_V2 } else { 0 };
         let has_all = if engine.config().prune.is_some() { 0 } else { NODE_NETWORK };
-        let services = has_all | NODE_NETWORK_LIMITED | own | encryption;
+        let bloom = if config.bloom_filters { NODE_BLOOM } else { 0 };
+        let filters = filters.filter(|_| config.serves_filters);
+        let filtering = if filters.is_some() { NODE_COMPACT_FILTERS } else { 0 };
+        let services = has_all | NODE_NETWORK_LIMITED | own | encryption | bloom | filtering;
         let spacing_s = u64::from(params.pow.target_spacing_s);
         let totals = Totals::new(config.upload_target_bytes, params.block_bytes_max(), spacing_s);
         let addresses = AddrManConfig {
@@ -242,6 +256,7 @@ impl P2pService {
             encoding: params.encoding,
             genesis: params.genesis_hash,
             services,
+            filters,
             message_bytes_max: if is_large { LARGE_MESSAGE_BYTES_MAX } else { MESSAGE_BYTES_MAX },
             block_bytes_max: u32::try_from(params.block_bytes_max())
                 .unwrap_or(u32::MAX)
@@ -469,6 +484,7 @@ impl Drop for Leaving<'_> {
         self.shared.sync_left(self.peer);
         self.shared.txs_left(self.peer);
         self.shared.peers.leave(self.peer);
+        tracing::debug!(target: "net", "Cleared nodestate for peer={}", self.peer.id);
     }
 }
 

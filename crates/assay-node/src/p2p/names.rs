@@ -49,7 +49,8 @@ pub(super) fn numeric(name: &str, default_port: u16) -> Option<Endpoint> {
 
 /// The port of a name that has none: on I2P there are none (Core `net.cpp`, `GetDefaultPort`).
 pub(super) fn default_port(name: &str, of_chain: u16) -> u16 {
-    if name.ends_with(".i2p") { 0 } else { of_chain }
+    let is_i2p = name.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("i2p"));
+    if is_i2p { 0 } else { of_chain }
 }
 
 /// An IPv4 address as `inet_aton` reads it: of fewer than four numbers the last one fills the bytes that are left, and numbers

@@ -9,7 +9,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use assay_wire::BlockHash;
-use assay_wire::p2p::{BlockTxsRequest, Command, INVENTORY_MAX, Inventory};
+use assay_wire::p2p::{
+    BlockTxsRequest, Command, FilterKind, FilterRange, INVENTORY_MAX, Inventory,
+};
+
+use super::bloom::FilterChange;
 
 /// Something to do for the peer.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,6 +35,14 @@ pub(super) enum Request {
     Hashes { locator: Vec<BlockHash>, stop: BlockHash },
     /// Transactions of a block, by their places.
     BlockTxs(BlockTxsRequest),
+    /// What the peer wants to hear of changes.
+    Filter(FilterChange),
+    /// Filters of blocks.
+    Filters(FilterRange),
+    /// Hashes of filters.
+    FilterHashes(FilterRange),
+    /// Some filter headers of a branch.
+    FilterCheckpoints { kind: FilterKind, stop: BlockHash },
     /// Blocks and other things by hash.
     Data(Vec<Inventory>),
 }

@@ -7,7 +7,7 @@ use assay_wire::{Block, BlockHash, Coin, Tx};
 use super::chain::{difficulty, target};
 use super::table::{Kind, Method, Need, optional, required};
 use super::tx_json::{Spent, write_tx};
-use super::{Job, Node, block_not_found, engine_failed};
+use super::{Job, Node, block_not_found};
 use crate::jsonrpc::{Code, Json, Object, RpcError};
 
 pub(super) const GETBLOCKHEADER: Method = Method {
@@ -97,7 +97,10 @@ pub(super) fn block(
     let params = &node.rpc.params;
     let block = parse(params, hash, raw)?;
     let spent = if verbosity >= 2 {
-        node.engine.read_spent(hash).map_err(|error| engine_failed(&error))?
+        node.engine.read_spent(hash).map_err(|error| {
+            tracing::error!("undo data of block {hash}: {error}");
+            RpcError::new(Code::InternalError, UNDO_UNREADABLE)
+        })?
     } else {
         None
     };
@@ -137,7 +140,10 @@ pub(super) fn spent_by(spent: Option<&[Vec<Coin>]>, index: usize) -> Option<&[Co
 
 /// The raw block, or the error that tells why there is none.
 pub(super) fn read_block(node: &Node<'_>, hash: &BlockHash) -> Result<Vec<u8>, RpcError> {
-    let raw = node.engine.read_block(hash).map_err(|error| engine_failed(&error))?;
+    let raw = node.engine.read_block(hash).map_err(|error| {
+        tracing::error!("block {hash}: {error}");
+        RpcError::new(Code::Misc, "Block not found on disk")
+    })?;
     raw.ok_or_else(|| {
         let text = if is_pruned(node, hash) {
             "Block not available (pruned data)"
@@ -147,6 +153,9 @@ pub(super) fn read_block(node: &Node<'_>, hash: &BlockHash) -> Result<Vec<u8>, R
         RpcError::new(Code::Misc, text)
     })
 }
+
+/// In Core's words (`rpc/blockchain.cpp`).
+const UNDO_UNREADABLE: &str = "Undo data expected but can't be read. This could be due to disk corruption or a conflict with a pruning event.";
 
 /// Whether a block was removed because it is old.
 pub(super) fn is_pruned(node: &Node<'_>, hash: &BlockHash) -> bool {

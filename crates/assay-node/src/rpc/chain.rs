@@ -8,7 +8,7 @@ use assay_wire::BlockHash;
 
 use super::args::Args;
 use super::table::{Kind, Method, Need, optional, required};
-use super::{Job, Node};
+use super::{Job, Node, write_warnings};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const GETBLOCKCOUNT: Method = Method {
@@ -100,7 +100,7 @@ pub(super) const GETBLOCKCHAININFO: Method = Method {
   \"automatic_pruning\" : true|false,       (boolean, optional) Whether they are deleted without pruneblockchain; with -prune
   \"prune_target_size\" : n,                (numeric, optional) Bytes of blocks from which they are; with automatic pruning
   \"signet_challenge\" : \"hex\",             (string, optional) The block challenge, on signets
-  \"warnings\" : []                         (json array) Nothing
+  \"warnings\" : [ \"str\", ... ]             (json array) What the owner should know of
 }",
     example: "",
     prepare: |_, args| Ok(Job::call(args, blockchain_info)),
@@ -192,11 +192,7 @@ pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), 
     object.key("difficulty").real(difficulty(tip.bits));
     object.key("time").int(tip.time);
     object.key("mediantime").int(tip.median_time);
-    object.key("verificationprogress").real(progress(
-        &tip,
-        params.genesis.time,
-        node.engine.config().clock.now_s(),
-    ));
+    object.key("verificationprogress").real(progress(node, &tip));
     object.key("initialblockdownload").bool(node.engine.is_initial_block_download());
     object.key("chainwork").hex(&tip.chain_work);
     object.key("size_on_disk").int(size);
@@ -213,7 +209,7 @@ pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), 
     if let Some(challenge) = &params.signet_challenge {
         object.key("signet_challenge").hex(challenge);
     }
-    object.key("warnings").array().end();
+    write_warnings(node, object.key("warnings"));
     object.end();
     Ok(())
 }
@@ -240,10 +236,17 @@ pub(super) fn target(bits: u32) -> BlockHash {
 }
 
 /// The share of today's chain that is verified, if the chain grew on at its average rate since the
-/// tip. Bitcoin Core knows a rate per chain; this needs none.
-fn progress(tip: &Tip, genesis_time: u32, now: u64) -> f64 {
-    let covered = tip.time.saturating_sub(genesis_time).max(1);
-    let missing = now.saturating_sub(u64::from(tip.time));
+/// tip. Bitcoin Core knows a rate per chain; this needs none. Near the tip headers are counted, as there
+/// (`validation.cpp`, `GuessVerificationProgress`), so that it comes to 1.
+fn progress(node: &Node<'_>, tip: &Tip) -> f64 {
+    let (params, now) = (&node.rpc.params, node.engine.clock().now_s());
+    let covered = tip.time.saturating_sub(params.genesis.time).max(1);
+    let missing = match node.engine.header_height().checked_sub(tip.height) {
+        Some(headers) if now.abs_diff(u64::from(tip.time)) <= RECENT_S => {
+            u64::from(headers) * u64::from(params.pow.target_spacing_s)
+        }
+        _ => now.saturating_sub(u64::from(tip.time)),
+    };
     f64::from(covered) / (f64::from(covered) + missing as f64)
 }
 
@@ -278,6 +281,9 @@ fn write_tip(tip: &Tip, out: &mut Vec<u8>) {
 
 /// How often a waiting call looks whether anyone still wants its answer.
 const LOOK_AROUND: Duration = Duration::from_millis(200);
+
+/// Age up to which a tip is recent.
+const RECENT_S: u64 = 2 * 60 * 60;
 
 #[cfg(test)]
 mod tests {

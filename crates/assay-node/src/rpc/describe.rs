@@ -11,7 +11,7 @@ use super::address::{self, Destination};
 use super::args::{self, Args};
 use super::decode::Payee;
 use super::descriptor::{Descriptor, NeedsPrivateKey};
-use super::lock::{multisig, pay_to_key_hash, witness};
+use super::lock::{multisig, witness};
 use super::scan::parse_range;
 use super::script::{
     descriptor_checksum, has_valid_ops, infer_descriptor, with_checksum, write_script_described,
@@ -353,8 +353,13 @@ fn derive_addresses(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
             let expanded = one
                 .expand(&rpc.params, position)
                 .map_err(|NeedsPrivateKey| bad_key("Cannot derive script without private keys"))?;
+            let is_combo = expanded.len() > 1;
             for script in expanded.into_iter().map(|one| one.script) {
-                list.push(address_of(&rpc.params, &script)?);
+                let kind = OutputKind::of(&script, rpc.params.cash.is_some());
+                // A bare key has no address; combo() has others.
+                if !(is_combo && matches!(kind, OutputKind::PubKey(_))) {
+                    list.push(address_of(&rpc.params, &script)?);
+                }
             }
         }
         lists.push(list);
@@ -383,12 +388,6 @@ fn write_texts(json: Json<'_>, texts: &[String]) {
 }
 
 fn address_of(params: &ChainParams, script: &[u8]) -> Result<String, RpcError> {
-    let kind = OutputKind::of(script, params.cash.is_some());
-    // A bare key has the address of its hash here, as combo() has it in Core.
-    if let OutputKind::PubKey(key) = &kind {
-        let script = pay_to_key_hash(key);
-        return address_of(params, &script);
-    }
     super::script::address_of(params, script)
         .ok_or_else(|| bad_key("Descriptor does not have a corresponding address"))
 }

@@ -42,6 +42,28 @@ fn answer(pieces: &[&[u8]]) -> Option<Vec<u8>> {
     plan.run(&Echo, &CallContext::new(Arc::new(AtomicBool::new(false)))).body
 }
 
+/// Sets a filter and shows it a transaction, both from `data`.
+///
+/// # Panics
+/// When something that was inserted does not match.
+pub fn bloom(data: &[u8]) {
+    use assay_wire::p2p::{Command, Message};
+    let Some((length, rest)) = data.split_first() else { return };
+    let Some((sent, rest)) = rest.split_at_checked(usize::from(*length)) else { return };
+    let Ok(Message::FilterLoad(sent)) = Message::parse(Command::new("filterload"), sent) else {
+        return;
+    };
+    let Some(mut filter) = crate::p2p::BloomFilter::new(&sent) else { return };
+    let parsed = assay_wire::Transaction::parse(rest.to_vec(), assay_wire::Encoding::Segwit);
+    let Ok(tx) = parsed else { return };
+    let txid = tx.view().txid();
+    let matched = filter.matches_and_updates(tx.view(), &txid, false);
+    // Updating only ever adds.
+    assert!(!matched || filter.matches_and_updates(tx.view(), &txid, false));
+    filter.insert(&txid.0);
+    assert!(filter.contains(&txid.0) && filter.matches_and_updates(tx.view(), &txid, false));
+}
+
 /// One argument, read as each of the types that some method asks for.
 fn read_every_way(args: &Args<'_>, index: usize) -> String {
     let numbers = (args.integer::<i32>(index).ok(), args.integer_or::<i64>(index, 7).ok());

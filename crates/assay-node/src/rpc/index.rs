@@ -5,6 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use assay_electrum::Index;
+use assay_electrum::chain::Tip;
+use assay_electrum::filters;
+use assay_electrum::follow::Follows as _;
 use assay_electrum::index::{QueryError, Scope};
 use assay_wire::{BlockHash, Txid};
 
@@ -42,7 +45,7 @@ pub(super) enum Lookup {
 /// call is found (Core `index/base.cpp`, `BlockUntilSyncedToCurrentChain`).
 pub(super) fn look_up(node: &Node<'_>, txid: &Txid) -> Result<Lookup, RpcError> {
     let Some(served) = node.rpc.index.get() else { return Ok(Lookup::NoIndex) };
-    let is_ready = wait_for_index(node, &served.index);
+    let is_ready = wait_for_index(node, &|| served.index.tip());
     let failed = |error: QueryError| {
         tracing::error!("RPC call failed: {error}");
         RpcError::new(Code::InternalError, error.to_string())
@@ -59,11 +62,11 @@ pub(super) fn look_up(node: &Node<'_>, txid: &Txid) -> Result<Lookup, RpcError> 
 }
 
 /// Waits for an index that is a few blocks behind, for a while; gives whether it is at the tip.
-fn wait_for_index(node: &Node<'_>, index: &Index) -> bool {
+pub(super) fn wait_for_index(node: &Node<'_>, reached: &dyn Fn() -> Option<Tip>) -> bool {
     let deadline = Instant::now() + WAIT_MAX;
     loop {
         let tip = node.engine.tip();
-        let ours = index.tip();
+        let ours = reached();
         if ours.is_some_and(|ours| ours.hash == tip.hash) {
             return true;
         }
@@ -79,12 +82,12 @@ fn wait_for_index(node: &Node<'_>, index: &Index) -> bool {
 pub(super) const GETINDEXINFO: Method = Method {
     name: "getindexinfo",
     category: "util",
-    about: "The state of the indexes that the node keeps: of transactions with -txindex, and of scripts, which has the \
-            transactions too, with --index.",
+    about: "The state of the indexes that the node keeps: of transactions with -txindex, of scripts, which has the \
+            transactions too, with --index, and of block filters with -blockfilterindex.",
     args: &[NAME],
     result: "\
 {                             (json object)
-  \"name\" : {                  (json object) txindex or electrum
+  \"name\" : {                  (json object) txindex, electrum or basic block filter index
     \"synced\" : true|false,    (boolean) Whether it is at the tip
     \"best_block_height\" : n   (numeric) The height it has reached
   }
@@ -96,8 +99,13 @@ pub(super) const GETINDEXINFO: Method = Method {
             let mut object = Json::new(out).object();
             let served = node.rpc.index.get();
             let names = served.into_iter().flat_map(ServedIndex::names);
-            for one in names.filter(|one| name.as_deref().is_none_or(|name| name == *one)) {
-                let tip = served.and_then(|served| served.index.tip());
+            let mut rows: Vec<_> =
+                names.map(|name| (name, served.and_then(|served| served.index.tip()))).collect();
+            if let Some(index) = node.filter_index() {
+                rows.push((filters::NAME, index.tip()));
+            }
+            rows.retain(|(one, _)| name.as_deref().is_none_or(|name| name == *one));
+            for (one, tip) in rows {
                 let mut entry = object.key(one).object();
                 let is_synced = tip.is_some_and(|tip| tip.hash == node.engine.tip().hash);
                 entry.key("synced").bool(is_synced);

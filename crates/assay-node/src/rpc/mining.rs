@@ -2,7 +2,7 @@
 
 use super::chain::{difficulty, target};
 use super::table::{Kind, Method, Need, optional, required};
-use super::{Job, Node, bad};
+use super::{Job, Node, bad, write_warnings};
 use crate::jsonrpc::{Code, Json, RpcError};
 
 pub(super) const GETMININGINFO: Method = Method {
@@ -29,7 +29,7 @@ pub(super) const GETMININGINFO: Method = Method {
     \"target\" : \"hex\"           (string) Its target
   },
   \"signet_challenge\" : \"hex\",  (string, optional) The block challenge, on signets
-  \"warnings\" : []              (json array) Nothing
+  \"warnings\" : [ \"str\", ... ]  (json array) What the owner should know of
 }",
     example: "",
     prepare: |_, args| Ok(Job::call(args, mining_info)),
@@ -165,7 +165,7 @@ fn mining_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     if let Some(challenge) = &params.signet_challenge {
         object.key("signet_challenge").hex(challenge);
     }
-    object.key("warnings").array().end();
+    write_warnings(node, object.key("warnings"));
     object.end();
     Ok(())
 }

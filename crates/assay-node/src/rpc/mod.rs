@@ -16,8 +16,10 @@ mod decode;
 mod deployments;
 mod describe;
 mod descriptor;
+mod dump;
 mod fees;
 mod fetch;
+mod filters;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 mod generate;
@@ -37,6 +39,7 @@ mod raw;
 mod relatives;
 mod rest;
 mod scan;
+mod scan_blocks;
 mod script;
 mod sign;
 mod sign_raw;
@@ -63,7 +66,8 @@ use tokio::sync::watch;
 
 use self::args::Args;
 pub(crate) use self::index::ServedIndex;
-use crate::jsonrpc::{CallContext, Code, Handler, OpenReply, OpenRequest, Params, RpcError};
+use crate::indexes::BlockIndexes;
+use crate::jsonrpc::{CallContext, Code, Handler, Json, OpenReply, OpenRequest, Params, RpcError};
 use crate::p2p::Network;
 use crate::zmq::Publication;
 
@@ -80,6 +84,8 @@ pub(crate) struct Rpc {
     engine: OnceLock<Arc<Engine>>,
     /// Empty where there is none.
     index: OnceLock<ServedIndex>,
+    /// Set before the engine is; those that are not kept are absent.
+    block_indexes: OnceLock<BlockIndexes>,
     /// What is published over ZeroMQ.
     zmq: OnceLock<Vec<Publication>>,
     /// Empty where there are none.
@@ -90,6 +96,7 @@ pub(crate) struct Rpc {
     active: Mutex<Active>,
     template: Mutex<Option<template::Cached>>,
     scan: scan::Scan,
+    filter_scan: scan_blocks::FilterScan,
 }
 
 /// Calls that run at this moment.
@@ -146,6 +153,7 @@ impl Rpc {
             has_rest: false,
             engine: OnceLock::new(),
             index: OnceLock::new(),
+            block_indexes: OnceLock::new(),
             zmq: OnceLock::new(),
             network: OnceLock::new(),
             started: Instant::now(),
@@ -154,6 +162,7 @@ impl Rpc {
             active,
             template: Mutex::default(),
             scan: scan::Scan::default(),
+            filter_scan: scan_blocks::FilterScan::default(),
         }
     }
 
@@ -179,6 +188,11 @@ impl Rpc {
     /// From now on there is an index to tell of.
     pub(crate) fn set_index(&self, index: ServedIndex) {
         assert!(self.index.set(index).is_ok(), "the index is opened once");
+    }
+
+    /// From now on these indexes answer.
+    pub(crate) fn set_block_indexes(&self, indexes: BlockIndexes) {
+        assert!(self.block_indexes.set(indexes).is_ok(), "the indexes are opened once");
     }
 
     /// From now on there are peers to tell of.
@@ -315,6 +329,19 @@ fn bad(text: impl Into<Cow<'static, str>>) -> RpcError {
 /// An argument names an address, a key or an object that there is not.
 fn bad_key(text: impl Into<Cow<'static, str>>) -> RpcError {
     RpcError::new(Code::InvalidAddressOrKey, text)
+}
+
+/// What the owner is warned of; in the form before Core 28 the last text alone.
+fn write_warnings(node: &Node<'_>, json: Json<'_>) {
+    let warnings = node.engine.warnings();
+    if node.rpc.shows_deprecated("warnings") {
+        return json.string(warnings.last().map_or("", String::as_str));
+    }
+    let mut list = json.array();
+    for warning in &warnings {
+        list.item().string(warning);
+    }
+    list.end();
 }
 
 /// The engine failed, not the caller.

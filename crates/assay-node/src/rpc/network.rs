@@ -8,7 +8,7 @@ use assay_engine::ChainParams;
 use assay_wire::p2p::NetworkKind;
 
 use super::table::Method;
-use super::{Job, Node};
+use super::{Job, Node, write_warnings};
 use crate::jsonrpc::{Json, RpcError};
 use crate::p2p::{CORE_VERSION_NUMBER, Network, PROTOCOL_VERSION, Peer, SERVICES};
 
@@ -110,7 +110,7 @@ pub(super) const GETNETWORKINFO: Method = Method {
       \"score\" : n                (numeric) How much it is believed
     }
   ],
-  \"warnings\" : []                (json array) Nothing
+  \"warnings\" : [ \"str\", ... ]    (json array) What the owner should know of
 }",
     example: "",
     prepare: |_, args| Ok(Job::call(args, network_info)),
@@ -274,7 +274,7 @@ fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         address.end();
     }
     addresses.end();
-    object.key("warnings").array().end();
+    write_warnings(node, object.key("warnings"));
     object.end();
     Ok(())
 }

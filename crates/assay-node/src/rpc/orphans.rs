@@ -12,7 +12,8 @@ pub(super) const GETORPHANTXS: Method = Method {
     about: "Returns transactions of peers whose parents are not known.",
     args: &[optional(
         "verbosity",
-        Kind::Number,
+        // Its own error tells that truth values are not taken.
+        Kind::Verbosity,
         Need::Default("0"),
         "0 for txids, 1 for objects, 2 for objects with the transactions",
     )],

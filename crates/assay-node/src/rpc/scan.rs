@@ -1,6 +1,6 @@
 //! Looking for coins by their scripts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use assay_wire::OutPoint;
@@ -129,6 +129,11 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
         }
         _ => Err(bad(format!("Invalid action '{action}'"))),
     }
+}
+
+/// The scripts of descriptors.
+pub(super) fn scripts_of(rpc: &Rpc, objects: Value<'_>) -> Result<HashSet<Box<[u8]>>, RpcError> {
+    Ok(needles(rpc, objects)?.scripts.into_keys().collect())
 }
 
 fn needles(rpc: &Rpc, objects: Value<'_>) -> Result<Needles, RpcError> {

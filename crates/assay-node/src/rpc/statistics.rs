@@ -6,7 +6,7 @@ use assay_consensus::amount::MAX_MONEY;
 use assay_consensus::params::MAX_BLOCK_WEIGHT;
 use assay_consensus::subsidy::block_subsidy;
 use assay_consensus::tx::is_unspendable;
-use assay_engine::BlockEntry;
+use assay_engine::{BlockEntry, ChainCheck, Checked};
 use assay_wire::{Block, BlockHash, Coin, encode};
 
 use super::args::{self, Args};
@@ -73,9 +73,8 @@ pub(super) const GETBLOCKSTATS: Method = Method {
 pub(super) const VERIFYCHAIN: Method = Method {
     name: "verifychain",
     category: "blockchain",
-    about: "Checks the last blocks of the chain again: that they can be read and are well formed (levels 0 and 1), that what \
-            they spent can be read (2 and above). Levels that connect blocks again are not done; a block was connected when \
-            it came in.",
+    about: "Checks the last blocks of the chain again: that they can be read (level 0) and are well formed (1), that what they \
+            spent can be read (2), that the coins are those that they left (3), and that they can be connected again (4).",
     args: &[
         optional("checklevel", Kind::Number, Need::Default("3"), "How thoroughly, 0 to 4"),
         optional("nblocks", Kind::Number, Need::Default("6"), "How many blocks; 0 for all"),
@@ -85,8 +84,16 @@ pub(super) const VERIFYCHAIN: Method = Method {
     prepare: |_, args| {
         let level: i32 = args.integer_or(0, 3)?;
         let count: i32 = args.integer_or(1, 6)?;
+        let check = ChainCheck {
+            level: u32::try_from(level).unwrap_or(0),
+            blocks: u32::try_from(count).unwrap_or(0),
+            ..ChainCheck::default()
+        };
         Ok(Job::call(args, move |node, out| {
-            Json::new(out).bool(verify(node, level, count));
+            let goes_on = || !node.context.interrupted();
+            let checked = node.engine.check_chain(check, &goes_on);
+            let checked = checked.map_err(|error| engine_failed(&error))?;
+            Json::new(out).bool(checked == Checked::Sound);
             Ok(())
         }))
     },
@@ -138,17 +145,25 @@ fn chain_stats(
 }
 
 /// A hash, or a height of the active chain (Core's `ParseHashOrHeight`).
-enum Which {
+pub(super) enum Which {
     Hash(BlockHash),
     Height(i32),
 }
 
+impl Which {
+    /// What a value names.
+    pub(super) fn of(value: Value<'_>, name: &str) -> Result<Self, RpcError> {
+        if value.type_name() == "number" {
+            args::integer_of(value).map(Self::Height)
+        } else {
+            args::hash_of(&args::string_of(value)?, name).map(Self::Hash)
+        }
+    }
+}
+
 fn block_stats(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
-    let which = if args.value(0).is_some_and(|value| value.type_name() == "number") {
-        Which::Height(args.integer(0)?)
-    } else {
-        Which::Hash(args.block_hash(0, "hash_or_height")?)
-    };
+    let which = args.value(0).ok_or_else(|| args::wrong_type(None, "number"))?;
+    let which = Which::of(which, "hash_or_height")?;
     if let Some(other) = args.value(1).filter(|value| value.type_name() != "array") {
         return Err(args::wrong_type(Some(other), "array"));
     }
@@ -163,7 +178,7 @@ fn block_stats(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }))
 }
 
-fn find(node: &Node<'_>, which: &Which) -> Result<BlockEntry, RpcError> {
+pub(super) fn find(node: &Node<'_>, which: &Which) -> Result<BlockEntry, RpcError> {
     let hash = match which {
         Which::Hash(hash) => *hash,
         Which::Height(height) => {
@@ -254,7 +269,10 @@ fn figures(node: &Node<'_>, entry: &BlockEntry) -> Result<Vec<(&'static str, Fig
     use Figure::{Hash, Number, Numbers};
     let params = &node.rpc.params;
     let block = parse(params, &entry.hash, read_block(node, &entry.hash)?)?;
-    let spent = node.engine.read_spent(&entry.hash).map_err(|error| engine_failed(&error))?;
+    let spent = node.engine.read_spent(&entry.hash).map_err(|error| {
+        tracing::error!("undo data of block {}: {error}", entry.hash);
+        RpcError::new(Code::Misc, "Can't read undo data from disk")
+    })?;
     if spent.is_none() && block.tx_count() > 1 {
         let pruned = if is_pruned(node, &entry.hash) { " (pruned data)" } else { "" };
         return Err(RpcError::new(Code::Misc, format!("Undo data not available{pruned}")));
@@ -365,36 +383,4 @@ fn write_figure(name: &str, figure: &Figure, object: &mut Object<'_>) {
             list.end();
         }
     }
-}
-
-/// Whether the last blocks can be read and are what they were.
-fn verify(node: &Node<'_>, level: i32, count: i32) -> bool {
-    let tip = node.engine.tip();
-    let count = u32::try_from(count).ok().filter(|count| *count > 0).unwrap_or(u32::MAX);
-    let lowest = tip.height.saturating_sub(count.saturating_sub(1)).max(1);
-    for height in (lowest..=tip.height).rev() {
-        if node.context.interrupted() {
-            return false;
-        }
-        let Some(hash) = node.engine.block_hash_at(height) else { continue };
-        let Ok(raw) = node.engine.read_block(&hash) else { return false };
-        let Some(raw) = raw else {
-            tracing::info!(
-                "Block verification stopping at height {height} (no data): it was pruned"
-            );
-            return false;
-        };
-        let Ok(block) = Block::parse(raw, node.rpc.params.encoding) else { return false };
-        if level >= 1 {
-            let txids: Vec<_> = block.txs().map(|tx| tx.txid()).collect();
-            let verdict = assay_consensus::block::check_block(&node.rpc.params, &block, &txids);
-            if block.hash() != hash || verdict.is_err() {
-                return false;
-            }
-        }
-        if level >= 2 && !matches!(node.engine.read_spent(&hash), Ok(Some(_))) {
-            return false;
-        }
-    }
-    true
 }

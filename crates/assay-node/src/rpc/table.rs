@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    addresses, bans, blocks, branches, chain, coins, combine, control, deployments, describe, fees,
-    fetch, generate, index, logging, mempool, mempool_file, mining, network, orphans, packages,
-    peers, proof, prune, raw, relatives, scan, sign_raw, statistics, submit, template, testing,
-    traffic, transactions, zmq,
+    addresses, bans, blocks, branches, chain, coins, combine, control, deployments, describe, dump,
+    fees, fetch, filters, generate, index, logging, mempool, mempool_file, mining, network,
+    orphans, packages, peers, proof, prune, raw, relatives, scan, scan_blocks, sign_raw,
+    statistics, submit, template, testing, traffic, transactions, zmq,
 };
 use crate::jsonrpc::RpcError;
 
@@ -199,6 +199,7 @@ const METHODS: &[&Method] = &[
     &chain::WAITFORBLOCKHEIGHT,
     &chain::WAITFORNEWBLOCK,
     &blocks::GETBLOCK,
+    &filters::GETBLOCKFILTER,
     &fetch::GETBLOCKFROMPEER,
     &blocks::GETBLOCKHEADER,
     &branches::GETCHAINTIPS,
@@ -206,9 +207,11 @@ const METHODS: &[&Method] = &[
     &branches::PRECIOUSBLOCK,
     &prune::PRUNEBLOCKCHAIN,
     &branches::RECONSIDERBLOCK,
+    &scan_blocks::SCANBLOCKS,
     &scan::SCANTXOUTSET,
     &coins::GETTXOUT,
     &coins::GETTXOUTSETINFO,
+    &dump::DUMPTXOUTSET,
     &relatives::GETMEMPOOLANCESTORS,
     &relatives::GETMEMPOOLCLUSTER,
     &relatives::GETMEMPOOLDESCENDANTS,

@@ -99,7 +99,7 @@ fn old_blocks_are_not_given_past_the_target_for_uploads() {
 fn the_mempool_is_shown_to_all_until_the_target_is_reached() {
     let f = serving(1, |p2p| {
         p2p.upload_target_bytes = 2000;
-        p2p.shows_mempool = true;
+        p2p.bloom_filters = true;
     });
     let mut client = Client::serving_blocks(&f);
     client.send(&Message::Mempool);

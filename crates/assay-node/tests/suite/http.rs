@@ -26,6 +26,7 @@ struct Double {
 #[derive(Debug)]
 enum Job {
     Echo(String),
+    Large(usize),
     Fail(Code),
     Block,
     Wait,
@@ -44,6 +45,7 @@ impl Handler for Double {
         };
         Ok(match method {
             "echo" => Job::Echo(first.to_owned()),
+            "large" => Job::Large(first.parse().unwrap_or(0)),
             "misc" => Job::Fail(Code::Misc),
             "invalid" => Job::Fail(Code::InvalidRequest),
             "block" => Job::Block,
@@ -66,6 +68,7 @@ impl Handler for Double {
         self.running.fetch_add(1, Ordering::SeqCst);
         match job {
             Job::Echo(json) => Json::new(out).raw(&json),
+            Job::Large(bytes) => Json::new(out).string(&"x".repeat(bytes)),
             Job::Fail(code) => {
                 out.extend_from_slice(b"half a result");
                 return Err(RpcError::new(code, "it \"failed\""));
@@ -153,6 +156,31 @@ impl Drop for Running {
 
 fn check(answer: &Answer, status: u16, body: &str) {
     assert_eq!((answer.status, answer.text().as_str()), (status, body));
+}
+
+#[test]
+fn an_answer_that_nobody_reads_is_given_up() {
+    let idle = Duration::from_millis(200);
+    let server = Running::start(Limits { idle, ..Limits::default() });
+    let mut client = server.client();
+    let bytes = 64 << 20;
+    let request = format!(r#"{{"method":"large","params":[{bytes}],"id":1}}"#);
+    let authorization = client.authorization().to_owned();
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: test\r\nauthorization: {authorization}\r\ncontent-length: {}\r\n\r\n",
+        request.len()
+    );
+    client.send(head.as_bytes()).unwrap();
+    client.send(request.as_bytes()).unwrap();
+    // More is sent, and nothing read, until the server has cut the connection.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while client.send(b" ").is_ok() {
+        assert!(Instant::now() < deadline, "the connection is still there");
+        thread::yield_now();
+    }
+    // One who reads gets it.
+    let server = Running::start(Limits::default());
+    assert!(server.client().post(&request).body.len() > bytes);
 }
 
 #[test]

@@ -1,13 +1,17 @@
 //! The node from outside: over sockets, as its users see it.
 
 mod addresses;
+mod bloom;
 mod branches;
 mod chain;
 mod compact;
 mod encrypted;
+mod files;
+mod filters;
 mod given;
 mod http;
 mod index;
+mod late;
 mod metrics;
 mod mining;
 mod node;

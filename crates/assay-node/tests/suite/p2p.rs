@@ -210,7 +210,7 @@ fn headers(payload: &[u8]) -> Vec<Header> {
     }
 }
 
-fn inventory(payload: &[u8]) -> Vec<Inventory> {
+pub(crate) fn inventory(payload: &[u8]) -> Vec<Inventory> {
     match Message::parse(assay_wire::p2p::Command::new("inv"), payload).unwrap() {
         Message::Inv(entries) => entries.iter().collect(),
         other => panic!("{other:?}"),

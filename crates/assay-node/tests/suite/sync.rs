@@ -21,7 +21,7 @@ pub(crate) fn follower(of: &[&Fixture]) -> Fixture {
 }
 
 #[track_caller]
-fn wait_for(what: &str, mut is_reached: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, mut is_reached: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_mins(2);
     while !is_reached() {
         assert!(Instant::now() < deadline, "waited in vain: {what}");

@@ -1,13 +1,17 @@
 //! A consistent view of all coins while the store goes on changing.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use assay_wire::OutPoint;
 
 use crate::codec::{self, CoinRef, TEMPLATE_MAX};
 
 use super::arena::SPENT;
-use super::tier::{KEY_BYTES, TierSnapshot, coin_key, outpoint_of};
+use super::tier::{
+    CoinTier, KEY_BYTES, MARKER_KEY, TierBatch, TierError, TierSnapshot, Visit, coin_key,
+    outpoint_of,
+};
 use super::{CoinError, CoinStore};
 
 /// The coins at one moment: a snapshot of the disk, and a copy of what memory had changed.
@@ -74,7 +78,70 @@ impl CoinStore {
     }
 }
 
+/// A snapshot as the tier of a store whose changes go nowhere.
+struct SnapshotTier(Arc<CoinSnapshot>);
+
+impl TierSnapshot for Arc<CoinSnapshot> {
+    fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: &mut Visit<'_>) -> Result<(), TierError> {
+        self.scan_entries(from, to, visit)
+    }
+}
+
+impl CoinTier for SnapshotTier {
+    fn get(&self, key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, TierError> {
+        // The coins of a snapshot belong to no block that was written.
+        if key == MARKER_KEY {
+            return Ok(false);
+        }
+        let overlay = &self.0.overlay;
+        let at = overlay.lower_bound(key);
+        if at < overlay.len() && overlay.entry(at).0 == key {
+            let value = overlay.entry(at).1;
+            if !value.is_empty() {
+                found(value);
+            }
+            return Ok(!value.is_empty());
+        }
+        // The least key above.
+        let mut to = key.to_vec();
+        to.push(0);
+        let mut is_there = false;
+        self.0.disk.scan(key, Some(&to), &mut |_, value| {
+            found(value);
+            is_there = true;
+            ControlFlow::Break(())
+        })?;
+        Ok(is_there)
+    }
+
+    fn batch(&self, _: usize) -> Result<Box<dyn TierBatch + '_>, TierError> {
+        Err(TierError::new("batch", "a snapshot is not changed"))
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn TierSnapshot>, TierError> {
+        Ok(Box::new(Arc::clone(&self.0)))
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.0.disk_bytes
+    }
+
+    fn coins_estimate(&self) -> u64 {
+        0
+    }
+}
+
 impl CoinSnapshot {
+    /// A store that begins with these coins, to try changes on. It cannot be flushed.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn into_scratch(self, cache_bytes_max: usize) -> Result<CoinStore, CoinError> {
+        let mut store = CoinStore::open(Box::new(SnapshotTier(Arc::new(self))), cache_bytes_max)?;
+        store.is_complete = false;
+        Ok(store)
+    }
+
     /// Bytes of the coins on disk when the snapshot was made.
     pub fn disk_bytes(&self) -> u64 {
         self.disk_bytes
@@ -109,25 +176,48 @@ impl CoinSnapshot {
         let to = (shard + 1 < of).then(|| bound(shard + 1).to_be_bytes());
         let to = to.as_ref().map(<[u8; 2]>::as_slice);
 
-        let mut next = self.overlay.lower_bound(&from);
-        let end = to.map_or(self.overlay.len(), |to| self.overlay.lower_bound(to));
         let mut result = Ok(());
-        self.disk.scan(&from, to, &mut |key, value| {
-            while next < end && self.overlay.entry(next).0 < key {
-                result = emit(self.overlay.entry(next), &mut visit);
-                if result.is_err() {
-                    return ControlFlow::Break(());
-                }
-                next += 1;
-            }
-            let covered = next < end && self.overlay.entry(next).0 == key;
-            let entry = if covered { self.overlay.entry(next) } else { (key, value) };
-            next += usize::from(covered);
-            result = emit(entry, &mut visit);
+        self.scan_entries(&from, to, &mut |key, value| {
+            result = emit((key, value), &mut visit);
             if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        result?;
-        (next..end).try_for_each(|index| emit(self.overlay.entry(index), &mut visit))
+        result
+    }
+
+    /// Visits keys and encoded coins with `from <= key < to` in order; without `to`, to the end.
+    fn scan_entries(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), TierError> {
+        let overlay = &self.overlay;
+        let mut next = overlay.lower_bound(from);
+        let end = to.map_or(overlay.len(), |to| overlay.lower_bound(to));
+        let mut is_over = false;
+        // Of the changes, no coin means "spent".
+        let show = |visit: &mut Visit<'_>, (key, value): (&[u8], &[u8])| {
+            if value.is_empty() { ControlFlow::Continue(()) } else { visit(key, value) }
+        };
+        self.disk.scan(from, to, &mut |key, value| {
+            while next < end && overlay.entry(next).0 < key {
+                next += 1;
+                if show(visit, overlay.entry(next - 1)).is_break() {
+                    is_over = true;
+                    return ControlFlow::Break(());
+                }
+            }
+            let covered = next < end && overlay.entry(next).0 == key;
+            next += usize::from(covered);
+            let flow =
+                if covered { show(visit, overlay.entry(next - 1)) } else { visit(key, value) };
+            is_over = flow.is_break();
+            flow
+        })?;
+        if !is_over {
+            let _ = (next..end).try_for_each(|index| show(visit, overlay.entry(index)));
+        }
+        Ok(())
     }
 }
 
@@ -142,9 +232,6 @@ fn emit(
     visit: &mut impl FnMut(&OutPoint, CoinRef<'_>),
 ) -> Result<(), CoinError> {
     let outpoint = outpoint_of(key).ok_or(CoinError::UnknownEntry { key_bytes: key.len() })?;
-    if value.is_empty() {
-        return Ok(());
-    }
     let mut scratch = [0; TEMPLATE_MAX];
     let coin = codec::decode_coin(value, &mut scratch)
         .map_err(|source| CoinError::Damaged { outpoint, source })?;

@@ -148,6 +148,28 @@ fn check_snapshot(store: &mut CoinStore, expected: &Model) {
         assert_eq!(seen, expected);
     }
     assert!(store.spend(&absent).expect("no I/O error").is_some());
+    check_scratch(snapshot, expected);
+}
+
+/// A store over the snapshot begins with its coins, and what is changed there shows in a snapshot of its own.
+fn check_scratch(snapshot: CoinSnapshot, expected: &Model) {
+    let mut expected = expected.clone();
+    let mut scratch = snapshot.into_scratch(1 << 20).expect("there is memory");
+    for n in (0..40).map(outpoint) {
+        let found = scratch.get(&n).expect("no I/O error");
+        assert_eq!(found.as_ref(), expected.get(&n));
+    }
+    let added = OutPoint { txid: Txid([0x77; 32]), vout: 1 };
+    scratch.add(added, coin(2, 3, &[1]), false).expect("it is absent");
+    expected.insert(added, coin(2, 3, &[1]).to_coin());
+    if let Some(first) = expected.keys().next().copied() {
+        assert_eq!(scratch.spend(&first).expect("no I/O error"), expected.remove(&first));
+    }
+    let mut seen = Vec::new();
+    let after = scratch.snapshot().expect("no I/O error");
+    let visit = |outpoint: &OutPoint, coin: CoinRef<'_>| seen.push((*outpoint, coin.to_coin()));
+    after.for_each(visit).expect("no I/O error");
+    assert!(seen.into_iter().eq(expected));
 }
 
 proptest! {

@@ -117,6 +117,18 @@ pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     out
 }
 
+impl Item for [u8; 32] {
+    const SIZE: usize = 32;
+
+    fn read(bytes: &[u8]) -> Self {
+        array(bytes, 0)
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self);
+    }
+}
+
 impl Item for BlockHash {
     const SIZE: usize = 32;
 

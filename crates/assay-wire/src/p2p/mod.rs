@@ -15,16 +15,21 @@
 //! ```
 //!
 //! What follows the known fields of a payload is left alone, as Core does: later versions may add to a message. Deliberately
-//! absent: filters; such messages are [`Message::Other`].
+//! absent: sketches of transactions (BIP330); such messages are [`Message::Other`].
 
 mod address;
 mod compact;
+mod filters;
 mod frame;
 mod items;
 
 pub use address::{AddressesV2, Endpoint, Host, NetworkKind, PeerAddress};
 pub use compact::{
     BlockTxs, BlockTxsRequest, COMPACT_TXS_MAX, CompactBlock, Prefilled, ShortId, ShortIdKey,
+};
+pub use filters::{
+    BlockFilter, FILTER_CHECKPOINT_INTERVAL, FILTER_HASHES_MAX, FILTERS_MAX, FilterCheckpoints,
+    FilterHashes, FilterKind, FilterRange,
 };
 pub use frame::{Command, FrameError, FrameHeader, PayloadHasher, checksum};
 pub use items::{Inventory, InventoryKind, Item, Items, NetAddress, TimedAddress};
@@ -84,6 +89,19 @@ pub struct Locator<'a> {
     pub stop: BlockHash,
 }
 
+/// A Bloom filter (BIP37).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilterLoad<'a> {
+    /// Its bits, the lowest of each byte first; the protocol allows 36,000 bytes.
+    pub bits: &'a [u8],
+    /// Hash functions; the protocol allows 50.
+    pub functions: u32,
+    /// Added to the seed of each.
+    pub tweak: u32,
+    /// What becomes of outputs that match.
+    pub flags: u8,
+}
+
 /// A message without its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
@@ -140,6 +158,31 @@ pub enum Message<'a> {
     GetBlockTxs(&'a [u8]),
     /// `blocktxn`: see [`BlockTxs::parse`]
     BlockTxs(&'a [u8]),
+    /// `filterload` (BIP37)
+    FilterLoad(FilterLoad<'a>),
+    /// `filteradd` (BIP37): what the filter is to match as well
+    FilterAdd(&'a [u8]),
+    /// `filterclear` (BIP37)
+    FilterClear,
+    /// `merkleblock` (BIP37)
+    MerkleBlock(&'a [u8]),
+    /// `getcfilters` (BIP157)
+    GetFilters(FilterRange),
+    /// `cfilter` (BIP157)
+    Filter(BlockFilter<'a>),
+    /// `getcfheaders` (BIP157)
+    GetFilterHashes(FilterRange),
+    /// `cfheaders` (BIP157)
+    FilterHashes(FilterHashes<'a>),
+    /// `getcfcheckpt` (BIP157)
+    GetFilterCheckpoints {
+        /// Their kind.
+        kind: FilterKind,
+        /// The last block of the branch.
+        stop: BlockHash,
+    },
+    /// `cfcheckpt` (BIP157)
+    FilterCheckpoints(FilterCheckpoints<'a>),
     /// Anything else.
     Other {
         /// What it is called.
@@ -193,6 +236,22 @@ impl<'a> Message<'a> {
             "cmpctblock" => Self::CompactBlock(payload),
             "getblocktxn" => Self::GetBlockTxs(payload),
             "blocktxn" => Self::BlockTxs(payload),
+            "filterload" => Self::FilterLoad(FilterLoad::parse(reader)?),
+            "filteradd" => {
+                let length = reader.compact_size()? as usize;
+                Self::FilterAdd(reader.bytes(length)?)
+            }
+            "filterclear" => Self::FilterClear,
+            "merkleblock" => Self::MerkleBlock(payload),
+            "getcfilters" => Self::GetFilters(FilterRange::parse(reader)?),
+            "cfilter" => Self::Filter(BlockFilter::parse(reader)?),
+            "getcfheaders" => Self::GetFilterHashes(FilterRange::parse(reader)?),
+            "cfheaders" => Self::FilterHashes(FilterHashes::parse(reader)?),
+            "getcfcheckpt" => Self::GetFilterCheckpoints {
+                kind: FilterKind::parse(reader)?,
+                stop: BlockHash(*reader.take()?),
+            },
+            "cfcheckpt" => Self::FilterCheckpoints(FilterCheckpoints::parse(reader)?),
             _ => Self::Other { command, payload },
         })
     }
@@ -224,6 +283,16 @@ impl<'a> Message<'a> {
             Self::CompactBlock(_) => "cmpctblock",
             Self::GetBlockTxs(_) => "getblocktxn",
             Self::BlockTxs(_) => "blocktxn",
+            Self::FilterLoad(_) => "filterload",
+            Self::FilterAdd(_) => "filteradd",
+            Self::FilterClear => "filterclear",
+            Self::MerkleBlock(_) => "merkleblock",
+            Self::GetFilters(_) => "getcfilters",
+            Self::Filter(_) => "cfilter",
+            Self::GetFilterHashes(_) => "getcfheaders",
+            Self::FilterHashes(_) => "cfheaders",
+            Self::GetFilterCheckpoints { .. } => "getcfcheckpt",
+            Self::FilterCheckpoints(_) => "cfcheckpt",
             Self::Other { command, .. } => return *command,
         })
     }
@@ -236,6 +305,7 @@ impl<'a> Message<'a> {
             | Self::SendAddrV2
             | Self::WtxidRelay
             | Self::GetAddr
+            | Self::FilterClear
             | Self::Mempool => {}
             Self::Version(version) => version.encode(out),
             Self::Ping(number) | Self::Pong(number) | Self::FeeFilter(number) => {
@@ -254,11 +324,22 @@ impl<'a> Message<'a> {
             Self::Inv(items) | Self::GetData(items) | Self::NotFound(items) => items.encode(out),
             Self::Addr(addresses) => addresses.encode(out),
             Self::AddrV2(addresses) => addresses.encode(out),
+            Self::FilterLoad(filter) => filter.encode(out),
+            Self::FilterAdd(data) => var_bytes(out, data),
+            Self::GetFilters(range) | Self::GetFilterHashes(range) => range.encode(out),
+            Self::Filter(filter) => filter.encode(out),
+            Self::FilterHashes(hashes) => hashes.encode(out),
+            Self::GetFilterCheckpoints { kind, stop } => {
+                out.push(kind.0);
+                out.extend_from_slice(&stop.0);
+            }
+            Self::FilterCheckpoints(checkpoints) => checkpoints.encode(out),
             Self::Block(payload)
             | Self::Tx(payload)
             | Self::CompactBlock(payload)
             | Self::GetBlockTxs(payload)
             | Self::BlockTxs(payload)
+            | Self::MerkleBlock(payload)
             | Self::Other { payload, .. } => {
                 out.extend_from_slice(payload);
             }
@@ -324,6 +405,25 @@ impl<'a> Version<'a> {
         var_bytes(out, self.user_agent);
         out.extend_from_slice(&self.start_height.to_le_bytes());
         out.extend(self.relay.map(u8::from));
+    }
+}
+
+impl<'a> FilterLoad<'a> {
+    fn parse(reader: &mut Reader<'a>) -> Result<Self, ParseError> {
+        let length = reader.compact_size()? as usize;
+        Ok(Self {
+            bits: reader.bytes(length)?,
+            functions: u32::from_le_bytes(*reader.take()?),
+            tweak: u32::from_le_bytes(*reader.take()?),
+            flags: reader.take::<1>()?[0],
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        var_bytes(out, self.bits);
+        out.extend_from_slice(&self.functions.to_le_bytes());
+        out.extend_from_slice(&self.tweak.to_le_bytes());
+        out.push(self.flags);
     }
 }
 

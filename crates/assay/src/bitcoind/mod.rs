@@ -132,9 +132,11 @@ fn in_words_of_core(error: NodeError) -> anyhow::Error {
             source:
                 error @ (OpenError::WitnessUnchecked { .. }
                 | OpenError::FromTheFuture
+                | OpenError::Corrupted
                 | OpenError::Pruned),
             ..
         } => Question(error.to_string()).into(),
+        NodeError::Open { source: error @ OpenError::ShallowCheck, .. } => error.into(),
         other => other.into(),
     }
 }

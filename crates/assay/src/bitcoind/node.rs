@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use assay_engine::Pruning;
+use assay_engine::{ChainCheck, Obfuscation, Pruning, XorKey};
 use assay_node::http::Whitelist;
 use assay_node::{HIGH_WATER_MARK_DEFAULT, LogConfig, NodeConfig, Notify, Publication, Topic};
 
@@ -157,6 +157,9 @@ fn imply(settings: &mut Settings, notes: &mut Notes) -> anyhow::Result<()> {
     if !only.is_empty() && !has_internet {
         set(settings, "-onlynet excludes IPv4 and IPv6", "dnsseed", false);
     }
+    if settings.flag("peerblockfilters") == Some(true) && !filter_index(settings)? {
+        bail!("Cannot set -peerblockfilters without -blockfilterindex.");
+    }
     if settings.flag("forcednsseed") == Some(true) && settings.flag("dnsseed") == Some(false) {
         bail!("Cannot set -forcednsseed to true when setting -dnsseed to false.");
     }
@@ -175,6 +178,7 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     config.stop_at_height = height.map(|height| u32::try_from(height).unwrap_or(u32::MAX));
     config.notify = notify(settings);
     config.tx_index = settings.flag("txindex").unwrap_or(false);
+    config.filter_index = filter_index(settings)?;
     config.tip_age_max_s = settings.int("maxtipage").map(not_negative);
     if let Some(time_s) = settings.int("mocktime") {
         let Ok(time_s) = u32::try_from(time_s) else {
@@ -189,7 +193,54 @@ fn engine(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
         }
     }
     config.prune = prune(settings, config)?;
+    block_files(settings, config)
+}
+
+/// Where block files are, whether they are obfuscated, and how many are checked at the start.
+fn block_files(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
+    if let Some(given) = settings.text("blocksdir") {
+        let missing = || anyhow!("Specified blocks directory \"{given}\" does not exist.");
+        let path = std::path::absolute(&given).map_err(|_| missing())?;
+        if !path.is_dir() {
+            return Err(missing());
+        }
+        config.blocks_base = Some(path);
+    }
+    config.obfuscation = if settings.flag("blocksxor") == Some(false) {
+        Obfuscation::Forbidden
+    } else {
+        let mut key = [0; 8];
+        getrandom::fill(&mut key).map_err(|error| anyhow!("no random numbers: {error}"))?;
+        Obfuscation::New(XorKey::new(key))
+    };
+    let (level, blocks) = (settings.int("checklevel"), settings.int("checkblocks"));
+    let number = |given: Option<i64>, default: u32| {
+        given.map_or(default, |number| u32::try_from(not_negative(number)).unwrap_or(u32::MAX))
+    };
+    let default = ChainCheck::default();
+    config.check = Some(ChainCheck {
+        level: number(level, default.level),
+        blocks: number(blocks, default.blocks),
+        must_be_whole: level.is_some() || blocks.is_some(),
+    });
     Ok(())
+}
+
+/// Whether block filters are kept (Core `init.cpp`, `-blockfilterindex`): all of them when the value is empty or 1, none when
+/// it is 0, or those of the kinds that are named.
+fn filter_index(settings: &Settings) -> anyhow::Result<bool> {
+    let first = settings.text("blockfilterindex").unwrap_or_else(|| "0".to_owned());
+    if first.is_empty() || first == "1" {
+        return Ok(true);
+    }
+    if first == "0" {
+        return Ok(false);
+    }
+    let names = settings.list("blockfilterindex");
+    match names.iter().find(|name| *name != "basic") {
+        Some(name) => bail!("Unknown -blockfilterindex value {name}."),
+        None => Ok(!names.is_empty()),
+    }
 }
 
 /// Whether old blocks are removed, and what does not go with that (Core `init.cpp`, `node/blockmanager_args.cpp`).
@@ -221,6 +272,7 @@ fn notify(settings: &Settings) -> Notify {
         startup: command("startupnotify"),
         shutdown: settings.list("shutdownnotify"),
         block: command("blocknotify"),
+        alert: command("alertnotify"),
     }
 }
 

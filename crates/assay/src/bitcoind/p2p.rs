@@ -59,7 +59,8 @@ pub(crate) fn config(
     p2p.whitelist_force_relay = settings.flag("whitelistforcerelay") == Some(true);
     p2p.encrypted = settings.flag("v2transport") != Some(false);
     p2p.is_active = settings.flag("networkactive") != Some(false);
-    p2p.shows_mempool = settings.flag("peerbloomfilters") == Some(true);
+    p2p.serves_filters = settings.flag("peerblockfilters") == Some(true);
+    p2p.bloom_filters = settings.flag("peerbloomfilters") == Some(true);
     if let Some(text) = settings.text("maxuploadtarget") {
         p2p.upload_target_bytes = bytes(&text, 'M')
             .ok_or_else(|| anyhow!("Unable to parse -maxuploadtarget: '{text}'"))?;

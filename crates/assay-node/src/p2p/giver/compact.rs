@@ -46,6 +46,9 @@ impl Giver<'_> {
                 return self.compact_block(hash);
             }
         }
+        if kind == InventoryKind::FILTERED_BLOCK {
+            return self.filtered_block(hash);
+        }
         self.block(hash, kind != InventoryKind::BLOCK)
     }
 

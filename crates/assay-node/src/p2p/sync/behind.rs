@@ -330,13 +330,13 @@ mod tests {
         (BlockHash([height; 32]), [height; 32])
     }
 
-    fn best(height: u8) -> Option<[u8; 32]> {
-        Some(work(height).1)
+    fn best(height: u8) -> [u8; 32] {
+        work(height).1
     }
 
     #[test]
     fn who_stays_behind_is_asked_once_and_left() {
-        for known in [None, best(4)] {
+        for known in [None, Some(best(4))] {
             let mut peer = CatchUp::default();
             assert_eq!(peer.step(100, known, work(5)), Step::Wait);
             assert_eq!(peer.step(1300, known, work(5)), Step::Wait);
@@ -349,13 +349,13 @@ mod tests {
     #[test]
     fn who_follows_late_is_kept() {
         let mut peer = CatchUp::default();
-        assert_eq!(peer.step(0, best(4), work(5)), Step::Wait);
-        assert_eq!(peer.step(1201, best(4), work(6)), Step::Ask(work(5).0));
+        assert_eq!(peer.step(0, Some(best(4)), work(5)), Step::Wait);
+        assert_eq!(peer.step(1201, Some(best(4)), work(6)), Step::Ask(work(5).0));
         // It has what was our tip; now it has as long for the next one.
-        assert_eq!(peer.step(1202, best(5), work(6)), Step::Wait);
-        assert_eq!(peer.step(2402, best(5), work(6)), Step::Wait);
-        assert_eq!(peer.step(2403, best(5), work(6)), Step::Ask(work(6).0));
-        assert_eq!(peer.step(9999, best(6), work(6)), Step::Wait);
+        assert_eq!(peer.step(1202, Some(best(5)), work(6)), Step::Wait);
+        assert_eq!(peer.step(2402, Some(best(5)), work(6)), Step::Wait);
+        assert_eq!(peer.step(2403, Some(best(5)), work(6)), Step::Ask(work(6).0));
+        assert_eq!(peer.step(9999, Some(best(6)), work(6)), Step::Wait);
         assert_eq!(peer.due_s, None);
         let mut peer = CatchUp { is_protected: true, ..CatchUp::default() };
         for now_s in [0, 10_000, 20_000] {

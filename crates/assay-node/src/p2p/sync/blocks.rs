@@ -1,4 +1,7 @@
-//! Blocks: sixteen at once from each peer, up to 1,024 above the lowest that is missing; whoever keeps all others waiting is left.
+//! Blocks: sixteen at once from each peer, during the initial download as many as it sends in a short time, up to 1,024 above the
+//! lowest that is missing; whoever keeps all others waiting is left.
+
+use std::sync::atomic::Ordering;
 
 use assay_engine::{BlockFault, FaultKind, FetchWish, HeaderPlace, Taken, Wanted, WorkShown};
 use assay_wire::p2p::{Inventory, InventoryKind, Message};
@@ -29,38 +32,51 @@ impl Shared {
         if !is_behind && self.sync.is_any_bringing() {
             return;
         }
-        let late = if is_behind { table.late_peers(self.now_ms()) } else { Vec::new() };
+        let now_ms = self.now_ms();
+        table.look_at(peer);
+        let late = if is_behind { table.late_peers(now_ms) } else { Vec::new() };
+        let most = if is_behind { table.blocks_at_once(peer.id, WINDOW) } else { UNDER_WAY_MAX };
+        let has_another = is_behind && table.has_another_source(peer.id);
         let Table { peers, under_way, .. } = &mut *table;
         let Some(state) = peers.get_mut(&peer.id) else { return };
         self.resolve_unknown(peer, state);
         let traits = state.traits;
         let may_ask = traits.serves_blocks && (is_source && !traits.is_limited || !is_behind);
-        let most = if state.pace.is_slow { 1 } else { UNDER_WAY_MAX };
         let room = most.saturating_sub(state.under_way.len());
-        let is_late = late.contains(&peer.id);
-        let Some((best, _)) = state.best.filter(|_| may_ask && room > 0 && !is_late) else {
-            return;
-        };
+        let is_late = late.contains(&peer.id) || has_another && state.pace.rests(now_ms);
+        let Some((best, _)) = state.best.filter(|_| may_ask && room > 0) else { return };
+        // A slow one is asked for a block that is not needed at once.
+        let is_tried = has_another && state.pace.is_slow();
         if !self.serves_witnesses_where_needed(state) {
             return;
         }
         let wish = FetchWish {
             best,
             last_common: state.last_common,
-            count: room,
+            count: if is_tried { UNDER_WAY_MAX } else { room },
             window: WINDOW,
             depth_max: traits.is_limited.then_some(LIMITED_DEPTH),
         };
         // What only late peers were asked for is asked of this one, too.
         let is_waited_for = |peer_asked: u64| peer_asked == peer.id || !late.contains(&peer_asked);
-        let plan = self.engine.plan_fetch(&wish, |hash| {
+        let mut plan = self.engine.plan_fetch(&wish, |hash| {
             under_way.asked(hash).iter().any(|asked| is_waited_for(asked.peer))
         });
+        if is_tried {
+            plan.blocks.drain(..plan.blocks.len().saturating_sub(room));
+        }
         state.last_common = plan.last_common;
-        let is_idle = state.under_way.is_empty();
+        // The window has moved: only the next look says what holds it up.
+        let has_moved = plan.last_common != wish.last_common;
+        // Who helps out with blocks of others has none of its own to wait for.
+        let is_own =
+            |block: &BlockHash| under_way.asked(block).first().is_some_and(|a| a.peer == peer.id);
+        let is_idle = !state.under_way.iter().any(is_own);
         if !plan.blocks.is_empty() {
-            self.request(peer, &mut table, &plan.blocks, false);
-        } else if let Some(held_up_by) = plan.held_up_by.filter(|_| is_idle) {
+            if !is_late {
+                self.request(peer, &mut table, &plan.blocks, false);
+            }
+        } else if let Some(held_up_by) = plan.held_up_by.filter(|_| is_idle && !has_moved) {
             self.note_stall(&mut table, &held_up_by, peer.id);
         }
     }
@@ -189,6 +205,7 @@ impl Shared {
         {
             // Not before it is archived: another peer would be asked for it.
             let mut table = self.sync.lock();
+            table.look_at(peer);
             match &taken {
                 Taken::Kept(_) | Taken::Passed(_) => table.arrived(hash, peer.id, self.now_ms()),
                 _ => table.forget_asked(hash, peer.id, self.now_ms()),
@@ -197,9 +214,10 @@ impl Shared {
         match taken {
             Taken::Kept(_) => {
                 peer.traffic.note_block(self.now_ms() / 1000);
-                self.sync.connector().kept();
+                let kept = self.sync.connector().kept();
+                self.with_state(peer, |state| state.kept_last = kept);
                 if !self.engine.is_initial_block_download() {
-                    self.sync.connector().wait(&self.engine);
+                    self.sync.connector().wait(&self.engine, kept);
                 }
             }
             Taken::Passed(_) | Taken::Undecodable(_) => {}
@@ -211,6 +229,12 @@ impl Shared {
             Taken::Failed(error) => tracing::error!("Block {hash} cannot be kept: {error}"),
         }
         None
+    }
+
+    /// Waits until the blocks that a peer has brought are judged.
+    pub(in super::super) fn wait_for_verdicts(&self, peer: &Peer) {
+        let kept = self.with_state(peer, |state| state.kept_last);
+        self.sync.connector().wait(&self.engine, kept.unwrap_or_default());
     }
 
     /// The first block under way keeps all the rest waiting: its peer has seconds to send it.
@@ -285,6 +309,16 @@ impl Shared {
         } else if now_ms > due_ms {
             headers_are_late(peer, &mut table);
         }
+    }
+}
+
+impl Table {
+    /// Notes what a peer has sent so far, and how quick it is.
+    fn look_at(&mut self, peer: &Peer) {
+        let Some(state) = self.peers.get_mut(&peer.id) else { return };
+        let ping = peer.with_facts(|facts| facts.ping_time_min);
+        let ping_ms = ping.map(|ping| ping.as_millis() as u64);
+        state.pace.look(peer.traffic.received_bytes.load(Ordering::Relaxed), ping_ms);
     }
 }
 

@@ -23,16 +23,19 @@ struct Progress {
 }
 
 impl Connector {
-    /// A block has been archived.
-    pub(super) fn kept(&self) {
-        self.lock().kept += 1;
+    /// A block has been archived; gives how many that are now.
+    pub(super) fn kept(&self) -> u64 {
+        let mut progress = self.lock();
+        progress.kept += 1;
+        let kept = progress.kept;
+        drop(progress);
         self.changed.notify_all();
+        kept
     }
 
-    /// Waits until all that has been archived is judged, or the engine closes; not for ever, while others bring more and more.
-    pub(in super::super) fn wait(&self, engine: &Engine) {
+    /// Waits until so many archived blocks are judged, or the engine closes; not for ever, while others bring more and more.
+    pub(super) fn wait(&self, engine: &Engine, until: u64) {
         let mut progress = self.lock();
-        let until = progress.kept;
         let deadline = Instant::now() + PATIENCE;
         while progress.judged < until && !engine.is_shutting_down() && Instant::now() < deadline {
             let waited = self.changed.wait_timeout(progress, NAP);
@@ -66,6 +69,10 @@ pub(crate) fn run(shared: &Shared) {
         done = kept;
         let seen = std::cell::Cell::new(kept);
         let wait = || {
+            // Later, whoever brings a block waits for its verdict.
+            if !shared.engine.is_initial_block_download() {
+                return false;
+            }
             let before = seen.get();
             seen.set(connector.wait_for_more(before, GATHER));
             seen.get() > before
@@ -107,5 +114,5 @@ pub(crate) fn run(shared: &Shared) {
 /// A closing engine is noticed within this.
 const NAP: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Scripts are waited for once no block has come for this long.
+/// During the initial download scripts are waited for once no block has come for this long.
 const GATHER: Duration = Duration::from_millis(5);

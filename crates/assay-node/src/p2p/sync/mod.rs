@@ -25,7 +25,8 @@ use assay_wire::BlockHash;
 use self::behind::CatchUp;
 pub(super) use self::behind::Extra;
 pub(crate) use self::blocks::FetchError;
-pub(super) use self::connector::{Connector, run as connect_blocks};
+use self::connector::Connector;
+pub(super) use self::connector::run as connect_blocks;
 pub(super) use self::faults::log_malformed;
 use self::late::Pace;
 use self::presync::Presync;
@@ -82,6 +83,8 @@ struct PeerSync {
     /// When the first of them became the first, milliseconds by the node's clock.
     downloading_since_ms: u64,
     pace: Pace,
+    /// The number of its last block among all that were archived.
+    kept_last: u64,
     /// Since when it alone keeps others waiting.
     stalling_since_ms: Option<u64>,
     has_started: bool,
@@ -176,7 +179,7 @@ pub(crate) struct SyncFacts {
 }
 
 impl Sync {
-    pub(super) fn connector(&self) -> &Connector {
+    fn connector(&self) -> &Connector {
         &self.connector
     }
 

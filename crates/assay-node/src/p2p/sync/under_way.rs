@@ -76,6 +76,7 @@ impl Table {
         asked.push(Asked { peer, height, rebuilding: None });
         if state.under_way.is_empty() {
             state.downloading_since_ms = now_ms;
+            state.pace.begin_block();
         }
         state.under_way.push_back(block);
     }
@@ -89,6 +90,7 @@ impl Table {
         if let Some(state) = self.peers.get_mut(&peer) {
             if state.under_way.front() == Some(block) {
                 state.downloading_since_ms = now_ms;
+                state.pace.begin_block();
             }
             state.under_way.retain(|other| other != block);
             state.stalling_since_ms = None;
@@ -111,11 +113,13 @@ impl Table {
         for asked in asked {
             let Some(state) = self.peers.get_mut(&asked.peer) else { continue };
             if asked.peer == bringer {
-                state.pace.is_slow = false;
                 state.note_block_time(block, now_ms);
-            } else {
-                state.pace.is_slow |= late.contains(&asked.peer);
+            } else if late.contains(&asked.peer) {
+                state.pace.lapse(now_ms);
             }
+        }
+        if let Some(state) = self.peers.get_mut(&bringer) {
+            state.pace.recover();
         }
         self.forget_block(block, now_ms);
     }

@@ -4,8 +4,9 @@ use std::sync::PoisonError;
 
 use assay_engine::{RelayId, RelayTx, fee_at};
 use assay_wire::p2p::{INVENTORY_MAX, Inventory, InventoryKind, Message};
-use assay_wire::{Txid, Wtxid};
+use assay_wire::{Block, Txid, Wtxid};
 
+use super::super::bloom::BloomFilter;
 use super::super::peers::{Connection, Peer};
 use super::super::permissions::Permissions;
 use super::super::{Network, Shared};
@@ -26,6 +27,8 @@ pub(crate) struct Relay {
     next_us: u64,
     /// It has heard of what was in the mempool at this moment, and may fetch it.
     pub(super) announced_until: u64,
+    /// What it wants to hear of, where that is not everything (BIP37).
+    filter: Option<BloomFilter>,
     fee_filter_sent: Option<u64>,
     next_fee_filter_us: u64,
 }
@@ -40,10 +43,17 @@ impl Default for Relay {
             wants_all: false,
             next_us: 0,
             announced_until: 0,
+            filter: None,
             fee_filter_sent: None,
             next_fee_filter_us: 0,
         }
     }
+}
+
+/// Which transactions of a block match a filter.
+pub(in super::super) struct Matches {
+    pub(in super::super) txids: Vec<Txid>,
+    pub(in super::super) matches: Vec<bool>,
 }
 
 /// What happens of its own accord.
@@ -84,6 +94,39 @@ impl Relay {
     /// The moment up to which it may fetch what is in the mempool; they count from 1 as in Core.
     pub(crate) fn sequence(&self) -> u64 {
         self.announced_until + 1
+    }
+
+    /// It wants to hear of what matches a filter, or of everything.
+    pub(in super::super) fn set_filter(&mut self, filter: Option<BloomFilter>) {
+        self.filter = filter;
+        self.is_wanted = true;
+    }
+
+    /// Whether it has set a filter.
+    pub(in super::super) fn has_filter(&self) -> bool {
+        self.filter.is_some()
+    }
+
+    /// Has its filter match `data`, too; `false` where it has none.
+    pub(in super::super) fn add_to_filter(&mut self, data: &[u8]) -> bool {
+        self.filter.as_mut().is_some_and(|filter| {
+            filter.insert(data);
+            true
+        })
+    }
+
+    /// Whether each transaction of a block matches its filter; `None` where it has none.
+    pub(in super::super) fn filter_block(
+        &mut self,
+        block: &Block,
+        is_cash: bool,
+    ) -> Option<Matches> {
+        let filter = self.filter.as_mut()?;
+        let txids: Vec<Txid> = block.txs().map(|tx| tx.txid()).collect();
+        let matches = block.txs().zip(&txids);
+        let matches = matches.map(|(tx, txid)| filter.matches_and_updates(tx, txid, is_cash));
+        let matches = matches.collect();
+        Some(Matches { txids, matches })
     }
 
     /// It has asked for the whole mempool.
@@ -149,7 +192,7 @@ impl Shared {
             let mut entries = Vec::new();
             for tx in txs.iter().filter(|tx| pays(tx, least)) {
                 let entry = relay.entry(tx);
-                if wants_all || !relay.known.contains(&entry.hash) {
+                if (wants_all || !relay.known.contains(&entry.hash)) && self.matches(relay, tx) {
                     relay.known.insert(&entry.hash);
                     entries.push(entry);
                 }
@@ -159,6 +202,15 @@ impl Shared {
         for entries in entries.chunks(INVENTORY_MAX) {
             peer.send(&Message::Inv(entries.into()));
         }
+    }
+
+    /// Whether a transaction matches what a peer wants to hear of.
+    fn matches(&self, relay: &mut Relay, tx: &RelayTx) -> bool {
+        let Some(filter) = &mut relay.filter else { return true };
+        // It has left the mempool since.
+        let found = self.engine.transaction_before(&RelayId::Wtxid(tx.wtxid), u64::MAX);
+        let is_cash = self.engine.params().cash.is_some();
+        found.is_some_and(|found| filter.matches_and_updates(found.view(), &tx.txid, is_cash))
     }
 
     /// When a peer hears of more after now.

@@ -18,6 +18,7 @@ use assay_engine::RelayId;
 use assay_wire::p2p::{Inventory, InventoryKind};
 use assay_wire::{Block, BlockHash, Transaction, Txid, Wtxid};
 
+pub(super) use self::announce::Matches;
 pub(crate) use self::announce::Relay;
 use self::announce::Timers;
 pub(super) use self::announce::{exponential_us, random};

@@ -4,6 +4,7 @@
 
 mod blocks;
 mod coins;
+mod filters;
 mod pool;
 #[cfg(test)]
 mod tests;
@@ -207,6 +208,8 @@ const ROUTES: &[(&str, Route)] = &[
     ("/rest/block/notxdetails/", blocks::without_details),
     ("/rest/block/", blocks::block),
     ("/rest/blockpart/", blocks::part),
+    ("/rest/blockfilter/", filters::filter),
+    ("/rest/blockfilterheaders/", filters::headers),
     ("/rest/chaininfo", blocks::chain_info),
     ("/rest/mempool/", pool::mempool),
     ("/rest/headers/", blocks::headers),

@@ -9,6 +9,8 @@
     expect(unsafe_code, reason = "entry into target-feature functions")
 )]
 
+use std::fmt;
+
 #[cfg(target_arch = "x86_64")]
 use assay_hash::cpu::{CpuFeature, has};
 
@@ -23,6 +25,11 @@ impl XorKey {
     /// The key with these bytes, of which the first belongs to the first byte of a file.
     pub const fn new(bytes: [u8; 8]) -> Self {
         Self(bytes)
+    }
+
+    /// Its bytes.
+    pub const fn bytes(&self) -> [u8; 8] {
+        self.0
     }
 
     /// Puts the obfuscation on or takes it off bytes that lie at `offset` of their file.
@@ -44,6 +51,12 @@ impl XorKey {
             }
         }
         apply_words(bytes, key);
+    }
+}
+
+impl fmt::Display for XorKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

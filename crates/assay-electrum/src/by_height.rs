@@ -1,0 +1,439 @@
+//! Records of one length, one for each block of the active chain, and those of blocks that were taken back.
+//!
+//! What an index of one fact for each block is kept in. `heights.dat` has the records of the active chain, `stale.dat` those
+//! of blocks that a reorganisation took back, in the order in which it did: they are found by their hash. `data.dat` has what
+//! is not of one length, one after the other; a record says where. The manifest says how far all of it counts; what lies
+//! behind was not written out, and is made again. Layout: `docs/formats.md`.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use assay_store::defect::Whole;
+use assay_store::io::{Io, IoFile};
+use assay_store::{ReplaceError, read_file, replace_file};
+use assay_wire::BlockHash;
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+
+use crate::chain::Tip;
+
+/// Why records cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordsError {
+    /// The system refuses.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The manifest cannot be read or written.
+    #[error(transparent)]
+    Replace(#[from] ReplaceError),
+    /// A file is damaged.
+    #[error("{} is damaged ({what}); remove the folder, and the index is built anew", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The folder is of something else: another chain, another index or another version.
+    #[error("{} is an index of another chain, kind or version; remove the folder, and the index is built anew", path.display())]
+    Other {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The block does not follow the tip.
+    #[error("block {hash} does not follow the tip of the index")]
+    NotNext {
+        /// The block.
+        hash: BlockHash,
+    },
+    /// What was computed of a block, or read of it, does not fit together.
+    #[error("block {hash}: {what}")]
+    Block {
+        /// The block.
+        hash: BlockHash,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+/// What is kept of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) hash: BlockHash,
+    pub(crate) fields: Vec<u8>,
+}
+
+/// See the module. Methods may be called from any thread.
+pub(crate) struct ByHeight {
+    dir: PathBuf,
+    /// Name and version of what the fields are.
+    kind: &'static str,
+    genesis: BlockHash,
+    fields_bytes: usize,
+    io: Arc<dyn Io>,
+    heights: File,
+    stale: File,
+    data: File,
+    state: RwLock<State>,
+}
+
+struct State {
+    tip: Option<Tip>,
+    data_bytes: u64,
+    /// The records of blocks that were taken back, by number.
+    stale: HashMap<BlockHash, u64>,
+    stale_count: u64,
+    /// What the manifest on disk says.
+    committed: Option<Tip>,
+}
+
+/// Everything that is not in the other files.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    format: u32,
+    kind: String,
+    genesis: String,
+    tip: Option<(u32, String)>,
+    data_bytes: u64,
+    stale_count: u64,
+}
+
+impl ByHeight {
+    /// Opens a folder, or begins one, whose records have `fields_bytes` bytes of fields.
+    pub(crate) fn open(
+        dir: &Path,
+        kind: &'static str,
+        genesis: BlockHash,
+        fields_bytes: usize,
+        io: Arc<dyn Io>,
+    ) -> Result<Self, RecordsError> {
+        io.create_dir_all(dir)
+            .map_err(|source| RecordsError::Io { path: dir.to_path_buf(), source })?;
+        let file = |name: &str| File::open(&*io, dir.join(name));
+        let records = Self {
+            kind,
+            genesis,
+            fields_bytes,
+            heights: file("heights.dat")?,
+            stale: file("stale.dat")?,
+            data: file("data.dat")?,
+            state: RwLock::new(State {
+                tip: None,
+                data_bytes: 0,
+                stale: HashMap::new(),
+                stale_count: 0,
+                committed: None,
+            }),
+            dir: dir.to_path_buf(),
+            io,
+        };
+        records.load()?;
+        Ok(records)
+    }
+
+    fn load(&self) -> Result<(), RecordsError> {
+        let path = self.dir.join(MANIFEST);
+        let Some(bytes) = read_file(&*self.io, &path)? else { return Ok(()) };
+        let manifest: Manifest = serde_json::from_slice(&bytes)
+            .map_err(|_| RecordsError::Damaged { path: path.clone(), what: "it does not read" })?;
+        if (manifest.format, &*manifest.kind) != (FORMAT, self.kind)
+            || manifest.genesis != self.genesis.to_string()
+        {
+            return Err(RecordsError::Other { path: self.dir.clone() });
+        }
+        let mut state = self.state.write();
+        if let Some((height, hash)) = manifest.tip {
+            let record = self.heights.record(u64::from(height), self.fields_bytes)?;
+            if record.hash.to_string() != hash {
+                return Err(self.heights.damaged("the last record is not that of the tip"));
+            }
+            state.tip = Some(Tip { height, hash: record.hash });
+        }
+        for number in 0..manifest.stale_count {
+            let record = self.stale.record(number, self.fields_bytes)?;
+            state.stale.insert(record.hash, number);
+        }
+        state.stale_count = manifest.stale_count;
+        state.data_bytes = manifest.data_bytes;
+        state.committed = state.tip;
+        Ok(())
+    }
+
+    /// The highest block.
+    pub(crate) fn tip(&self) -> Option<Tip> {
+        self.state.read().tip
+    }
+
+    /// The highest block that would survive a crash.
+    pub(crate) fn committed(&self) -> Option<Tip> {
+        self.state.read().committed
+    }
+
+    /// Adds the block after `previous`, which is the tip, with data of its own; `fields` are made once it is known where
+    /// these lie.
+    pub(crate) fn append(
+        &self,
+        (hash, previous): (BlockHash, BlockHash),
+        data: &[u8],
+        fields: impl FnOnce(u64) -> Vec<u8>,
+    ) -> Result<Tip, RecordsError> {
+        let _whole = Whole::begin("an index");
+        let mut state = self.state.write();
+        let height = match state.tip {
+            None if hash == self.genesis => 0,
+            Some(tip) if tip.hash == previous => tip.height + 1,
+            _ => return Err(RecordsError::NotNext { hash }),
+        };
+        let record = Record { hash, fields: fields(state.data_bytes) };
+        assert_eq!(record.fields.len(), self.fields_bytes, "records have one length");
+        self.data.write(data, state.data_bytes)?;
+        self.heights.put(u64::from(height), &record)?;
+        state.data_bytes += data.len() as u64;
+        let tip = Tip { height, hash };
+        state.tip = Some(tip);
+        Ok(tip)
+    }
+
+    /// The record of the active block at `height`.
+    pub(crate) fn at(&self, height: u32) -> Result<Option<Record>, RecordsError> {
+        let state = self.state.read();
+        if state.tip.is_none_or(|tip| tip.height < height) {
+            return Ok(None);
+        }
+        self.heights.record(u64::from(height), self.fields_bytes).map(Some)
+    }
+
+    /// The record of a block that may be active at `height`, or have been taken back.
+    pub(crate) fn of(&self, hash: &BlockHash, height: u32) -> Result<Option<Record>, RecordsError> {
+        if let Some(record) = self.at(height)?
+            && record.hash == *hash
+        {
+            return Ok(Some(record));
+        }
+        let state = self.state.read();
+        let Some(number) = state.stale.get(hash) else { return Ok(None) };
+        self.stale.record(*number, self.fields_bytes).map(Some)
+    }
+
+    /// `length` bytes of data from `offset` on.
+    pub(crate) fn data(&self, offset: u64, length: usize) -> Result<Vec<u8>, RecordsError> {
+        self.data.read(offset, length)
+    }
+
+    /// Takes all blocks above `height` back; their records are kept by hash.
+    pub(crate) fn rewind(&self, height: u32) -> Result<(), RecordsError> {
+        let _whole = Whole::begin("an index");
+        let mut state = self.state.write();
+        let Some(tip) = state.tip else { return Ok(()) };
+        for height in (height + 1..=tip.height).rev() {
+            let record = self.heights.record(u64::from(height), self.fields_bytes)?;
+            if state.stale.contains_key(&record.hash) {
+                continue;
+            }
+            let number = state.stale_count;
+            self.stale.put(number, &record)?;
+            state.stale.insert(record.hash, number);
+            state.stale_count += 1;
+        }
+        let hash = self.heights.record(u64::from(height), self.fields_bytes)?.hash;
+        state.tip = Some(Tip { height, hash });
+        // Records are overwritten next, so the manifest must not count them any more.
+        self.write_out(&mut state)
+    }
+
+    /// Writes everything out; when this returns it survives a power cut.
+    pub(crate) fn commit(&self) -> Result<(), RecordsError> {
+        let mut state = self.state.write();
+        if state.tip == state.committed { Ok(()) } else { self.write_out(&mut state) }
+    }
+
+    fn write_out(&self, state: &mut State) -> Result<(), RecordsError> {
+        for file in [&self.data, &self.heights, &self.stale] {
+            file.handle.sync_data().map_err(|source| file.failed(source))?;
+        }
+        let manifest = Manifest {
+            format: FORMAT,
+            kind: self.kind.to_owned(),
+            genesis: self.genesis.to_string(),
+            tip: state.tip.map(|tip| (tip.height, tip.hash.to_string())),
+            data_bytes: state.data_bytes,
+            stale_count: state.stale_count,
+        };
+        let json = serde_json::to_vec(&manifest).expect("a manifest has nothing that JSON lacks");
+        replace_file(&*self.io, &self.dir.join(MANIFEST), std::iter::once(json))?;
+        state.committed = state.tip;
+        Ok(())
+    }
+}
+
+struct File {
+    path: PathBuf,
+    handle: Arc<dyn IoFile>,
+}
+
+impl File {
+    fn open(io: &dyn Io, path: PathBuf) -> Result<Self, RecordsError> {
+        match io.open(&path, true) {
+            Ok(handle) => Ok(Self { path, handle }),
+            Err(source) => Err(RecordsError::Io { path, source }),
+        }
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> Result<(), RecordsError> {
+        self.handle.write_all_at(bytes, offset).map_err(|source| self.failed(source))
+    }
+
+    fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, RecordsError> {
+        let mut bytes = vec![0; length];
+        match self.handle.read_exact_at(&mut bytes, offset) {
+            Ok(()) => Ok(bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                Err(self.damaged("it ends too early"))
+            }
+            Err(source) => Err(self.failed(source)),
+        }
+    }
+
+    /// A record: hash, fields, and a CRC-32 of both and the record's number.
+    fn put(&self, number: u64, record: &Record) -> Result<(), RecordsError> {
+        let mut bytes = record.hash.0.to_vec();
+        bytes.extend_from_slice(&record.fields);
+        let sum = record_sum(&bytes, number);
+        bytes.extend_from_slice(&sum);
+        self.write(&bytes, number * bytes.len() as u64)
+    }
+
+    fn record(&self, number: u64, fields_bytes: usize) -> Result<Record, RecordsError> {
+        let length = HASH_BYTES + fields_bytes + SUM_BYTES;
+        let mut bytes = self.read(number * length as u64, length)?;
+        let sum = bytes.split_off(HASH_BYTES + fields_bytes);
+        if sum != record_sum(&bytes, number) {
+            return Err(self.damaged("a record does not have its checksum"));
+        }
+        let fields = bytes.split_off(HASH_BYTES);
+        let mut hash = [0; HASH_BYTES];
+        hash.copy_from_slice(&bytes);
+        Ok(Record { hash: BlockHash(hash), fields })
+    }
+
+    fn failed(&self, source: std::io::Error) -> RecordsError {
+        RecordsError::Io { path: self.path.clone(), source }
+    }
+
+    fn damaged(&self, what: &'static str) -> RecordsError {
+        RecordsError::Damaged { path: self.path.clone(), what }
+    }
+}
+
+fn record_sum(bytes: &[u8], number: u64) -> [u8; SUM_BYTES] {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(bytes);
+    hasher.update(&number.to_le_bytes());
+    hasher.finalize().to_le_bytes()
+}
+
+const MANIFEST: &str = "manifest.json";
+/// Version of the files that this version reads and writes.
+const FORMAT: u32 = 1;
+const HASH_BYTES: usize = 32;
+const SUM_BYTES: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use assay_store::io::SimIo;
+
+    use super::*;
+
+    fn hash(branch: u8, height: u32) -> BlockHash {
+        let mut hash = [0; 32];
+        hash[0] = if height < 3 { 0 } else { branch };
+        hash[1..5].copy_from_slice(&height.to_le_bytes());
+        BlockHash(hash)
+    }
+
+    fn open(io: &SimIo) -> ByHeight {
+        ByHeight::open(Path::new("/index"), "test", hash(0, 0), 9, Arc::new(io.clone())).unwrap()
+    }
+
+    /// Fields are the branch and where the data lie; data are as many bytes as the height.
+    fn extend(records: &ByHeight, branch: u8, to: u32) {
+        while records.tip().is_none_or(|tip| tip.height < to) {
+            let height = records.tip().map_or(0, |tip| tip.height + 1);
+            let previous = hash(branch, height.wrapping_sub(1));
+            let data = vec![branch ^ height as u8; height as usize];
+            let fields = |offset: u64| [&[branch][..], &offset.to_le_bytes()].concat();
+            records.append((hash(branch, height), previous), &data, fields).unwrap();
+        }
+    }
+
+    fn check(records: &ByHeight, branch: u8, height: u32) {
+        let record = records.of(&hash(branch, height), height).unwrap().expect("a record");
+        let offset = u64::from_le_bytes(record.fields[1..].try_into().unwrap());
+        let data = records.data(offset, height as usize).unwrap();
+        // What both branches have was written by the first.
+        let branch = if height < 3 { 1 } else { branch };
+        assert_eq!(data, vec![branch ^ height as u8; height as usize]);
+    }
+
+    #[test]
+    fn blocks_that_were_taken_back_are_found_by_hash_after_a_crash_too() {
+        let io = SimIo::new();
+        let records = open(&io);
+        extend(&records, 1, 9);
+        records.rewind(2).unwrap();
+        extend(&records, 2, 12);
+        for height in 0..=9 {
+            check(&records, 1, height);
+        }
+        for height in 0..=12 {
+            check(&records, 2, height);
+        }
+        assert_eq!(records.tip().unwrap().hash, hash(2, 12));
+        assert_eq!(records.at(13).unwrap(), None);
+        assert_eq!(records.of(&hash(3, 5), 5).unwrap(), None);
+        // What was not committed is gone, what was taken back stays.
+        drop(records);
+        let records = open(&io);
+        assert_eq!(records.tip().unwrap().hash, hash(0, 2));
+        for height in 0..=9 {
+            check(&records, 1, height);
+        }
+        assert_eq!(records.of(&hash(2, 5), 5).unwrap(), None);
+        extend(&records, 2, 5);
+        records.commit().unwrap();
+        assert_eq!(records.committed(), records.tip());
+        drop(records);
+        let records = open(&io);
+        check(&records, 2, 5);
+        // Back to the first branch and once more to the second: nothing is kept twice.
+        records.rewind(2).unwrap();
+        extend(&records, 1, 9);
+        records.rewind(2).unwrap();
+        assert_eq!(records.state.read().stale_count, 7 + 3);
+    }
+
+    #[test]
+    fn what_does_not_belong_is_rejected() {
+        let io = SimIo::new();
+        let records = open(&io);
+        let one = records.append((hash(1, 1), hash(1, 0)), &[], |_| vec![0; 9]);
+        assert!(matches!(one, Err(RecordsError::NotNext { .. })));
+        extend(&records, 1, 4);
+        records.commit().unwrap();
+        let other = |kind, genesis| {
+            ByHeight::open(Path::new("/index"), kind, genesis, 9, Arc::new(io.clone()))
+        };
+        assert!(matches!(other("else", hash(0, 0)), Err(RecordsError::Other { .. })));
+        assert!(matches!(other("test", hash(0, 1)), Err(RecordsError::Other { .. })));
+        let file = io.open(Path::new("/index/heights.dat"), false).unwrap();
+        file.write_all_at(&[77], 4 * 45 + 33).unwrap();
+        assert!(matches!(other("test", hash(0, 0)), Err(RecordsError::Damaged { .. })));
+    }
+}

@@ -1,0 +1,52 @@
+//! What the owner of the node is warned of.
+
+use super::{Chainstate, State};
+use crate::log;
+use crate::news::Warning;
+use crate::tree::NodeId;
+use assay_consensus::pow::block_work;
+
+impl Chainstate {
+    /// Warns of soft forks that are active and not known here. Gives what the log says of those that will be (Core
+    /// `validation.cpp`, `UpdateTip`).
+    pub(super) fn warn_of_unknown_rules(&self, state: &mut State) -> String {
+        if self.news.download().goes_on(&state.tree.tip_facts()) {
+            return String::new();
+        }
+        let State { tree, unknown_rules, .. } = state;
+        let bits = unknown_rules.after_tip(tree, self.params());
+        let text = |bit: u32| format!("Unknown new rules activated (versionbit {bit})");
+        let of = |mask: u32| (0..u32::BITS).filter(move |bit| mask >> bit & 1 != 0);
+        for bit in of(bits.active) {
+            self.news.warn(Warning::UnknownRules, text(bit));
+        }
+        of(bits.locked_in).map(text).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A branch has failed, from `id` on: logs it, and warns where it is long.
+    pub(crate) fn invalid_chain_found(&self, state: &mut State, id: NodeId, failed: &[NodeId]) {
+        let most = failed.iter().map(|id| state.tree.get(*id).chain_work).max();
+        state.best_invalid_work = state.best_invalid_work.max(most);
+        log::invalid_chain_found(&state.tree, id);
+        self.warn_of_invalid_branch(state);
+    }
+
+    /// Warns while the branch that failed with the most work is six blocks ahead (Core `validation.cpp`,
+    /// `CheckForkWarningConditions`).
+    pub(super) fn warn_of_invalid_branch(&self, state: &State) {
+        let tip = state.tree.tip_node();
+        let block = block_work(tip.header.bits);
+        let enough = (0..6).fold(tip.chain_work, |work, _| work.wrapping_add(block));
+        if state.best_invalid_work.is_some_and(|work| work > enough) {
+            if self.news.warn(Warning::InvalidBranch, format!("Warning: {INVALID_BRANCH}")) {
+                tracing::warn!("{INVALID_BRANCH}");
+            }
+        } else {
+            self.news.end_warning(Warning::InvalidBranch);
+        }
+    }
+}
+
+/// In Core's words.
+const INVALID_BRANCH: &str = "Found invalid chain more than 6 blocks longer than our best chain. This could be due to database \
+     corruption or consensus incompatibility with peers.";

@@ -1,0 +1,350 @@
+//! Checking the last blocks of the chain again: at the start and on request (Core `validation.cpp`, `CVerifyDB`).
+//!
+//! Coins move in a store of their own over a snapshot, so the engine goes on meanwhile and nothing is changed.
+
+use std::sync::Arc;
+
+use assay_consensus::block::{BlockRules, check_block};
+use assay_consensus::tx::is_unspendable;
+use assay_store::{CoinError, CoinRef, CoinStore, decode_undo};
+use assay_wire::{Block, Coin, OutPoint};
+
+use super::Engine;
+use crate::apply::CoinbaseLog;
+use crate::config::ChainCheck;
+use crate::connect::{ConnectError, connect};
+use crate::error::{EngineError, OpenError};
+use crate::pipeline::{InFlight, Pipeline};
+use crate::prepared::Prepared;
+use crate::scripts::{ScriptQueue, Verifier};
+use crate::tree::{Node, NodeId};
+
+/// What came of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// Nothing is wrong.
+    Sound,
+    /// Nothing is wrong, but not all blocks are there any more.
+    Pruned,
+    /// Nothing is wrong, but the memory for coins did not do for levels 3 and 4.
+    Shallow,
+    /// Something is wrong.
+    Corrupted,
+    /// It was asked to end.
+    Interrupted,
+}
+
+/// Something is wrong with a block; the log says what.
+struct Corrupted;
+
+/// The block at `height` is not what it was.
+fn corrupted(what: &str, height: u32, block: &Node) -> Corrupted {
+    tracing::error!("Verification error: {what} at {height}, hash={}", block.hash);
+    Corrupted
+}
+
+/// A check under way.
+struct Check<'a> {
+    engine: &'a Engine,
+    level: u32,
+    tip_height: u32,
+    /// Coins as they are below the blocks that were looked at.
+    coins: CoinStore,
+    /// Why they are not taken back any further.
+    is_shallow: bool,
+    good_txs: usize,
+    /// The lowest block whose coins were not as they should be.
+    unclean: Option<u32>,
+}
+
+impl Engine {
+    /// Checks the last blocks of the active chain. `goes_on` is asked before each.
+    ///
+    /// # Errors
+    /// When coins cannot be read.
+    pub fn check_chain(
+        &self,
+        check: ChainCheck,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Checked, EngineError> {
+        let (snapshot, tip) = self.snapshot()?;
+        if tip.height == 0 {
+            return Ok(Checked::Sound);
+        }
+        let count = if check.blocks == 0 { tip.height } else { check.blocks.min(tip.height) };
+        let level = check.level.min(4);
+        tracing::info!("Verifying last {count} blocks at level {level}");
+        let coins = snapshot.into_scratch(self.chain.config.cache_bytes_max)?;
+        let mut check = Check {
+            engine: self,
+            level,
+            tip_height: tip.height,
+            coins,
+            is_shallow: false,
+            good_txs: 0,
+            unclean: None,
+        };
+        let Some(ids) = self.last_blocks(&tip.hash, count) else {
+            return Ok(Checked::Interrupted);
+        };
+        let checked = check.run(&ids, goes_on)?;
+        if !matches!(checked, Checked::Corrupted | Checked::Interrupted) {
+            tracing::info!("Verification: checked last {count} blocks at level {level}");
+            if level >= 3 && !check.is_shallow {
+                let txs = check.good_txs;
+                tracing::info!(
+                    "Verification: no coin database inconsistencies ({txs} transactions)"
+                );
+            }
+        }
+        Ok(checked)
+    }
+
+    /// What the configuration asks for when the engine opens.
+    pub(super) fn check_at_start(&self) -> Result<(), OpenError> {
+        let Some(check) = self.chain.config.check else { return Ok(()) };
+        match self.check_chain(check, &|| true)? {
+            Checked::Corrupted => Err(OpenError::Corrupted),
+            Checked::Shallow if check.must_be_whole => Err(OpenError::ShallowCheck),
+            _ => Ok(()),
+        }
+    }
+
+    /// The last blocks of the branch that ends in `tip`, highest first.
+    fn last_blocks(&self, tip: &assay_wire::BlockHash, count: u32) -> Option<Vec<NodeId>> {
+        let state = self.lock_tree();
+        let tree = &state.tree;
+        let first = tree.find(tip)?;
+        let chain = std::iter::successors(Some(first), |id| tree.get(*id).parent);
+        Some(chain.take(count as usize).collect())
+    }
+}
+
+impl Check<'_> {
+    fn run(&mut self, ids: &[NodeId], goes_on: &dyn Fn() -> bool) -> Result<Checked, EngineError> {
+        let mut done = 0;
+        let mut is_pruned = false;
+        for (index, &id) in ids.iter().enumerate() {
+            if !goes_on() {
+                return Ok(Checked::Interrupted);
+            }
+            show_progress(index, ids.len(), if self.level >= 4 { 50 } else { 100 });
+            let node = self.node(id);
+            if node.block.is_none() && self.engine.chain.config.prune.is_some() {
+                tracing::info!(
+                    "Block verification stopping at height {} (no data). This could be due to pruning or use of an assumeutxo \
+                     snapshot.",
+                    node.height
+                );
+                is_pruned = true;
+                break;
+            }
+            if self.look_at(&node)?.is_err() {
+                return Ok(Checked::Corrupted);
+            }
+            done = index + 1;
+        }
+        if let Some(height) = self.unclean {
+            let (blocks, txs) = (self.tip_height - height + 1, self.good_txs);
+            tracing::error!(
+                "Verification error: coin database inconsistencies found (last {blocks} blocks, {txs} good transactions before \
+                 that)"
+            );
+            return Ok(Checked::Corrupted);
+        }
+        if self.is_shallow {
+            tracing::warn!(
+                "Skipped verification of level >=3 (insufficient database cache size). Consider increasing -dbcache."
+            );
+            return Ok(Checked::Shallow);
+        }
+        if self.level >= 4 {
+            for (index, &id) in ids[..done].iter().rev().enumerate() {
+                if !goes_on() {
+                    return Ok(Checked::Interrupted);
+                }
+                show_progress(done + index, 2 * done, 100);
+                if self.connect_again(id)?.is_err() {
+                    return Ok(Checked::Corrupted);
+                }
+            }
+        }
+        Ok(if is_pruned { Checked::Pruned } else { Checked::Sound })
+    }
+
+    fn node(&self, id: NodeId) -> Node {
+        self.engine.lock_tree().tree.get(id).clone()
+    }
+
+    /// Levels 0 to 3 for one block.
+    fn look_at(&mut self, node: &Node) -> Result<Result<(), Corrupted>, EngineError> {
+        let height = node.height;
+        let Some(prepared) = self.read(node) else {
+            return Ok(Err(corrupted("ReadBlock failed", height, node)));
+        };
+        let params = self.engine.params();
+        if self.level >= 1
+            && let Err(error) = check_block(params, &prepared.block, &prepared.txids)
+        {
+            let (hash, reason) = (node.hash, error.reject_reason());
+            tracing::error!(
+                "Verification error: found bad block at {height}, hash={hash} ({reason})"
+            );
+            return Ok(Err(Corrupted));
+        }
+        if self.level < 2 {
+            return Ok(Ok(()));
+        }
+        let Some(spent) = self.read_undo(node) else {
+            return Ok(Err(corrupted("found bad undo data", height, node)));
+        };
+        if self.level >= 3 && !self.is_shallow {
+            let used = self.coins.cache_bytes() + self.engine.cache().1;
+            if used > self.engine.chain.config.cache_bytes_max {
+                self.is_shallow = true;
+                return Ok(Ok(()));
+            }
+            match self.disconnect(node, &prepared, spent)? {
+                None => {
+                    let what = "irrecoverable inconsistency in block data";
+                    return Ok(Err(corrupted(what, height, node)));
+                }
+                Some(true) => self.good_txs += prepared.block.tx_count(),
+                Some(false) => {
+                    self.good_txs = 0;
+                    self.unclean = Some(height);
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn read(&self, node: &Node) -> Option<Prepared> {
+        let chain = &self.engine.chain;
+        let raw = chain.blocks.read_block(node.block?).ok()?;
+        let block = Block::parse(raw, chain.params().encoding).ok()?;
+        let hash = block.hash();
+        (hash == node.hash).then(|| Prepared::in_parallel(block, hash, &chain.pool))
+    }
+
+    fn read_undo(&self, node: &Node) -> Option<Vec<Coin>> {
+        let undo = self.engine.chain.blocks.read_undo(node.undo?, &node.hash).ok()?;
+        decode_undo(&undo).ok()
+    }
+
+    /// Takes the coins of a block back. Gives whether all were as they should be; `None` where the undo data are not the
+    /// block's (Core `validation.cpp`, `DisconnectBlock`).
+    fn disconnect(
+        &mut self,
+        node: &Node,
+        prepared: &Prepared,
+        mut spent: Vec<Coin>,
+    ) -> Result<Option<bool>, CoinError> {
+        let Prepared { block, txids, .. } = prepared;
+        let inputs: usize = block.txs().skip(1).map(|tx| tx.input_count()).sum();
+        if spent.len() != inputs {
+            return Ok(None);
+        }
+        let is_cash = self.engine.params().cash.is_some();
+        let mut is_clean = true;
+        for index in (0..block.tx_count()).rev() {
+            if !is_cash {
+                is_clean &= self.remove_outputs(node, prepared, index)?;
+            }
+            for input in (0..block.tx(index).input_count()).rev().filter(|_| index > 0) {
+                let Some(coin) = spent.pop() else { return Ok(None) };
+                let prevout = block.tx(index).input(input).prevout;
+                is_clean &= !self.coins.have(&prevout)?;
+                self.coins.add(prevout, CoinRef::from(&coin), true)?;
+            }
+        }
+        for index in (0..txids.len()).rev().filter(|_| is_cash) {
+            is_clean &= self.remove_outputs(node, prepared, index)?;
+        }
+        Ok(Some(is_clean))
+    }
+
+    /// Whether the outputs of a transaction were there as the block made them.
+    fn remove_outputs(
+        &mut self,
+        node: &Node,
+        prepared: &Prepared,
+        index: usize,
+    ) -> Result<bool, CoinError> {
+        let mut is_clean = true;
+        // Their coinbases were overwritten by later ones.
+        let is_exempt = index == 0 && OVERWRITTEN.contains(&node.height);
+        for (vout, output) in (0..).zip(prepared.block.tx(index).outputs()) {
+            if is_unspendable(output.script_pubkey) {
+                continue;
+            }
+            let outpoint = OutPoint { txid: prepared.txids[index], vout };
+            let coin = self.coins.spend(&outpoint)?;
+            let is_same = coin.is_some_and(|coin| {
+                coin.value == output.value
+                    && coin.script_pubkey[..] == *output.script_pubkey
+                    && coin.height == node.height
+                    && coin.coinbase == (index == 0)
+            });
+            is_clean &= is_same || is_exempt;
+        }
+        Ok(is_clean)
+    }
+
+    /// Level 4 for one block.
+    fn connect_again(&mut self, id: NodeId) -> Result<Result<(), Corrupted>, EngineError> {
+        let node = self.node(id);
+        let Some(prepared) = self.read(&node) else {
+            return Ok(Err(corrupted("ReadBlock failed", node.height, &node)));
+        };
+        let chain = &self.engine.chain;
+        let verifier = Verifier::new(Arc::clone(&chain.pool), chain.config.script_batch);
+        let mut pipeline = Pipeline::new(verifier);
+        let mut coinbases = CoinbaseLog::default();
+        // Which coinbases came before is not known.
+        coinbases.note_gap();
+        let prepared = Arc::new(prepared);
+        let moved = {
+            let state = self.engine.lock_tree();
+            let branch = state.tree.ancestors(node.parent.unwrap_or(NodeId::GENESIS));
+            let header = prepared.block.header();
+            let rules = BlockRules::new(chain.params(), &branch, header, &prepared.hash);
+            let queue = ScriptQueue::new(pipeline.verifier(), Arc::clone(&prepared), rules);
+            let coins = (&mut self.coins, &mut coinbases, &branch);
+            connect(queue, coins, chain.config.read_threads, |queue, tx_index, spent| {
+                if tx_index > 0 {
+                    queue.push(tx_index, spent);
+                }
+            })
+        };
+        let error = match moved {
+            Ok(block) => {
+                pipeline.push(InFlight { block, note: () });
+                match pipeline.drain(|_| ()) {
+                    Ok(()) => return Ok(Ok(())),
+                    Err(refuted) => refuted.unwind(&mut self.coins, &mut coinbases)?.1,
+                }
+            }
+            Err(ConnectError::Rule(error)) => error,
+            Err(ConnectError::Engine(error)) => return Err(error),
+        };
+        tracing::error!(
+            "Verification error: found unconnectable block at {}, hash={} ({})",
+            node.height,
+            node.hash,
+            error.reject_reason()
+        );
+        Ok(Err(Corrupted))
+    }
+}
+
+/// Logs how far it is, at every tenth as Core does.
+fn show_progress(index: usize, count: usize, of: usize) {
+    let percent = |index: usize| index * of / count.max(1);
+    if index == 0 || percent(index) / 10 != percent(index - 1) / 10 {
+        tracing::info!("Verification progress: {}%", percent(index));
+    }
+}
+
+/// Heights of the blocks of the main chain whose coinbases were overwritten (Core `validation.cpp`, `IsBIP30Unspendable`).
+const OVERWRITTEN: [u32; 2] = [91_722, 91_812];

@@ -1,0 +1,184 @@
+//! The UTXO set as it is or was at a block of the active chain, for a file (Core `rpc/blockchain.cpp`, `dumptxoutset`).
+//!
+//! Going back happens in memory, over a snapshot: the engine goes on meanwhile, and nothing is changed.
+
+use std::io::{self, Write};
+
+use assay_store::{CoinSnapshot, CoinStore, KeyForms, SnapshotHeader, SnapshotWriter};
+use assay_wire::{Block, BlockHash};
+
+use super::Engine;
+use crate::apply::CoinbaseLog;
+use crate::connect::disconnect;
+use crate::error::EngineError;
+use crate::prepared::Prepared;
+use crate::stats::{serialized_hash, snapshot_stats};
+use crate::tree::{Node, NodeId};
+use crate::types::Tip;
+
+/// Why there is no such UTXO set, or it could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// The block is not part of the active chain.
+    #[error("Block is not in main chain")]
+    NotActive,
+    /// Blocks above it were removed.
+    #[error(
+        "Could not roll back to requested height since necessary block data is already pruned."
+    )]
+    Pruned,
+    /// A block above it cannot be read.
+    #[error("Failed to read block at height {height}")]
+    Read {
+        /// Its height.
+        height: u32,
+    },
+    /// What a block above it spent cannot be read.
+    #[error("Failed to roll back block at height {height}")]
+    RollBack {
+        /// Its height.
+        height: u32,
+    },
+    /// What changed since takes more memory than coins may take.
+    #[error("Not enough memory to roll back beyond height {height}. Consider increasing -dbcache.")]
+    Memory {
+        /// How far back it was possible to go.
+        height: u32,
+    },
+    /// It was asked to end.
+    #[error("interrupted")]
+    Interrupted,
+    /// The file cannot be written.
+    #[error("cannot write the coins: {0}")]
+    Write(#[from] io::Error),
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// The UTXO set of a block.
+pub struct CoinsAt {
+    /// The block.
+    pub block: Tip,
+    /// Number of coins.
+    pub count: u64,
+    /// The hash over all coins in their order (Core's `hash_serialized_3`).
+    pub hash: [u8; 32],
+    snapshot: CoinSnapshot,
+    magic: [u8; 4],
+}
+
+impl Engine {
+    /// The UTXO set of a block of the active chain. `goes_on` is asked again and again.
+    ///
+    /// # Errors
+    /// It cannot be told, or the engine fails.
+    pub fn coins_at(
+        &self,
+        block: &BlockHash,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<CoinsAt, DumpError> {
+        let (mut snapshot, tip) = self.snapshot()?;
+        let (base, above) = self.blocks_above(block, &tip)?;
+        if !above.is_empty() {
+            snapshot = self.roll_back(snapshot, &above, goes_on)?;
+        }
+        let pool = &self.chain.pool;
+        let stats = snapshot_stats(&snapshot, pool, base.height, base.hash, false);
+        let stats = stats.map_err(EngineError::from)?;
+        let hash = serialized_hash(&snapshot).map_err(EngineError::from)?;
+        let magic = self.params().magic;
+        Ok(CoinsAt { block: base, count: stats.txouts, hash, snapshot, magic })
+    }
+
+    /// What is known of a block, and the blocks above it up to `tip`, highest first.
+    fn blocks_above(&self, block: &BlockHash, tip: &Tip) -> Result<(Tip, Vec<Node>), DumpError> {
+        let state = self.lock_tree();
+        let tree = &state.tree;
+        let ids = tree.find(block).zip(tree.find(&tip.hash));
+        let (base, top) = ids.ok_or(DumpError::NotActive)?;
+        if tree.ancestor_at(top, tree.get(base).height) != base {
+            return Err(DumpError::NotActive);
+        }
+        let above: Vec<NodeId> = tree.path(base, top);
+        let above: Vec<Node> = above.into_iter().map(|id| tree.get(id).clone()).collect();
+        if above.iter().any(Node::is_pruned) {
+            return Err(DumpError::Pruned);
+        }
+        Ok((tree.facts(base), above))
+    }
+
+    fn roll_back(
+        &self,
+        snapshot: CoinSnapshot,
+        above: &[Node],
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<CoinSnapshot, DumpError> {
+        let bytes_max = self.chain.config.cache_bytes_max;
+        let mut coins = snapshot.into_scratch(bytes_max).map_err(EngineError::from)?;
+        let mut coinbases = CoinbaseLog::default();
+        for node in above {
+            if !goes_on() {
+                return Err(DumpError::Interrupted);
+            }
+            if coins.cache_bytes() > bytes_max {
+                return Err(DumpError::Memory { height: node.height });
+            }
+            self.take_back(node, &mut coins, &mut coinbases)?;
+        }
+        Ok(coins.snapshot().map_err(EngineError::from)?)
+    }
+
+    fn take_back(
+        &self,
+        node: &Node,
+        coins: &mut CoinStore,
+        coinbases: &mut CoinbaseLog,
+    ) -> Result<(), DumpError> {
+        let (height, chain) = (node.height, &self.chain);
+        let raw = node.block.and_then(|pos| chain.blocks.read_block(pos).ok());
+        let block = raw.and_then(|raw| Block::parse(raw, chain.params().encoding).ok());
+        let block = block.ok_or(DumpError::Read { height })?;
+        let undo = node.undo.and_then(|pos| chain.blocks.read_undo(pos, &node.hash).ok());
+        let undo = undo.ok_or(DumpError::RollBack { height })?;
+        let prepared = Prepared::in_parallel(block, node.hash, &chain.pool);
+        let is_cash = chain.params().cash.is_some();
+        disconnect(&prepared, &undo, is_cash, (coins, coinbases)).map_err(|error| {
+            tracing::error!("cannot roll back block {}: {error}", node.hash);
+            DumpError::RollBack { height }
+        })
+    }
+}
+
+impl CoinsAt {
+    /// Writes them as Core does. `goes_on` is asked again and again.
+    ///
+    /// # Errors
+    /// They cannot be read or written, or it was asked to end.
+    pub fn write<W: Write>(
+        &self,
+        out: W,
+        keys: KeyForms,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<W, DumpError> {
+        const PARTS: u32 = 1024;
+        let header = SnapshotHeader { magic: self.magic, base: self.block.hash, coins: self.count };
+        let mut writer = SnapshotWriter::new(out, &header, keys)?;
+        for part in 0..PARTS {
+            if !goes_on() {
+                return Err(DumpError::Interrupted);
+            }
+            let mut written = Ok(());
+            let read = self.snapshot.for_each_in_shard(part, PARTS, |outpoint, coin| {
+                if written.is_ok() {
+                    written = writer.push(outpoint, coin);
+                }
+            });
+            read.map_err(EngineError::from)?;
+            written?;
+        }
+        let (count, out) = writer.finish()?;
+        assert_eq!(count, self.count, "a snapshot does not change");
+        Ok(out)
+    }
+}

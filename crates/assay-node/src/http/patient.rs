@@ -1,0 +1,85 @@
+//! A connection that ends when the other side takes nothing for too long: an answer that nobody reads must not keep its memory
+//! (in Core the timeout of `-rpcservertimeout` counts for both directions, `httpserver.cpp`). hyper has a timeout for requests
+//! alone.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// A stream, and how long it may take nothing.
+pub(super) struct Patient<S> {
+    stream: S,
+    patience: Duration,
+    /// Runs while the stream takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    pub(super) fn new(stream: S, patience: Duration) -> Self {
+        Self { stream, patience, stalled: None }
+    }
+
+    /// Passes on what became of an attempt, or that there were none for too long.
+    fn within<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        attempt: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if attempt.is_ready() {
+            self.stalled = None;
+            return attempt;
+        }
+        let patience = self.patience;
+        let timer = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(timer.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let attempt = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.within(context, attempt)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let attempt = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.within(context, attempt)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let attempt = Pin::new(&mut self.stream).poll_flush(context);
+        self.within(context, attempt)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let attempt = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.within(context, attempt)
+    }
+}

@@ -1,0 +1,50 @@
+//! Blocks for peers that have set a Bloom filter (BIP37).
+
+use std::sync::PoisonError;
+
+use assay_engine::{Block, EngineError};
+use assay_wire::BlockHash;
+use assay_wire::p2p::Message;
+
+use super::super::intake::Ended;
+use super::super::txs::Matches;
+use super::{Giver, unreadable};
+use crate::partial_merkle::Builder;
+
+impl Giver<'_> {
+    /// Gives the transactions of a block that match the peer's filter, and before them the proof that the block holds them;
+    /// `false` when the block is not there. Without a filter there is no answer (Core `net_processing.cpp`,
+    /// `ProcessGetBlockData`).
+    pub(super) fn filtered_block(&mut self, hash: &BlockHash) -> Result<bool, Ended> {
+        if !self.peer.with_relay(|relay| relay.has_filter()) {
+            return Ok(true);
+        }
+        let shared = self.shared;
+        let Some(archived) = shared.engine.archived_block(hash) else { return Ok(false) };
+        // One block at a time for all peers, as with blocks without witnesses.
+        let turn = shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut raw = vec![0; archived.size() as usize];
+        let read = shared.engine.read_archived(&archived, 0, &mut raw);
+        let block = read.and_then(|()| {
+            Block::parse(raw, shared.encoding)
+                .map_err(|source| EngineError::StoredBlock { hash: *hash, source })
+        });
+        let block = match block {
+            Ok(block) => block,
+            Err(error) => {
+                unreadable(hash, &error);
+                return Ok(false);
+            }
+        };
+        let is_cash = shared.engine.params().cash.is_some();
+        let found = self.peer.with_relay(|relay| relay.filter_block(&block, is_cash));
+        drop(turn);
+        let Some(Matches { txids, matches }) = found else { return Ok(true) };
+        let proof = Builder::new(&txids, &matches).proof(block.header());
+        self.send(&Message::MerkleBlock(&proof))?;
+        for (tx, _) in block.txs().zip(&matches).filter(|(_, is_match)| **is_match) {
+            self.send(&Message::Tx(&tx.stripped_parts().concat()))?;
+        }
+        Ok(true)
+    }
+}

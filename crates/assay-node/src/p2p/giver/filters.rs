@@ -1,0 +1,146 @@
+//! Compact block filters for peers (BIP157; Core `net_processing.cpp`, `PrepareBlockFilterRequest` and what calls it).
+
+use std::sync::Arc;
+
+use assay_electrum::FilterIndex;
+use assay_electrum::filters::FilterEntry;
+use assay_wire::BlockHash;
+use assay_wire::p2p::{
+    BlockFilter, FILTER_CHECKPOINT_INTERVAL, FILTER_HASHES_MAX, FILTERS_MAX, FilterCheckpoints,
+    FilterHashes, FilterKind, FilterRange, Message,
+};
+
+use super::Giver;
+use crate::p2p::intake::Ended;
+
+impl Giver<'_> {
+    /// Gives filters one after the other.
+    pub(super) fn filters(&mut self, range: &FilterRange) -> Result<(), Ended> {
+        let index = self.allowed(range, FILTERS_MAX)?;
+        let blocks = self.branch(&range.stop, range.start_height);
+        let Some(entries) = entries(&index, &blocks, range.start_height) else {
+            return self.not_indexed(range);
+        };
+        for entry in entries {
+            let filter = match index.filter(&entry) {
+                Ok(filter) => filter,
+                Err(error) => {
+                    tracing::error!("a filter is not given to peers: {error}");
+                    return Ok(());
+                }
+            };
+            let (kind, block) = (range.kind, entry.block);
+            self.send(&Message::Filter(BlockFilter { kind, block, filter: &filter }))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the hashes of filters, and the header before them.
+    pub(super) fn filter_hashes(&mut self, range: &FilterRange) -> Result<(), Ended> {
+        let index = self.allowed(range, FILTER_HASHES_MAX)?;
+        let first = range.start_height.saturating_sub(1);
+        let blocks = self.branch(&range.stop, first);
+        let Some(entries) = entries(&index, &blocks, first) else {
+            return self.not_indexed(range);
+        };
+        let (previous, entries) = match entries.split_first() {
+            Some((before, rest)) if range.start_height > 0 => (before.header, rest),
+            _ => ([0; 32], &entries[..]),
+        };
+        let hashes: Vec<[u8; 32]> = entries.iter().map(|entry| entry.filter_hash).collect();
+        self.send(&Message::FilterHashes(FilterHashes {
+            kind: range.kind,
+            stop: range.stop,
+            previous,
+            hashes: hashes[..].into(),
+        }))
+    }
+
+    /// Gives every thousandth filter header of a branch.
+    pub(super) fn filter_checkpoints(
+        &mut self,
+        kind: FilterKind,
+        stop: BlockHash,
+    ) -> Result<(), Ended> {
+        let range = FilterRange { kind, start_height: 0, stop };
+        let index = self.allowed(&range, u32::MAX)?;
+        let blocks = self.branch(&stop, 0);
+        let mut headers = Vec::new();
+        let every = FILTER_CHECKPOINT_INTERVAL;
+        for (height, block) in (0..).zip(&blocks).skip(every as usize).step_by(every as usize) {
+            match entry(&index, block, height) {
+                Some(entry) => headers.push(entry.header),
+                None => return self.not_indexed(&range),
+            }
+        }
+        let headers = headers[..].into();
+        self.send(&Message::FilterCheckpoints(FilterCheckpoints { kind, stop, headers }))
+    }
+
+    /// The index, for a request that may be answered; the peer is left otherwise.
+    fn allowed(&self, range: &FilterRange, count_max: u32) -> Result<Arc<FilterIndex>, Ended> {
+        let (shared, peer) = (self.shared, self.peer.id);
+        let index = shared.filters.clone().filter(|_| range.kind == FilterKind::BASIC);
+        let Some(index) = index else {
+            tracing::debug!(
+                target: "net",
+                "peer requested unsupported block filter type: {}, disconnecting peer={peer}",
+                range.kind.0
+            );
+            return Err(Ended::WrongFilterRequest);
+        };
+        let Some(stop) = shared.engine.place_for_peers(&range.stop) else {
+            tracing::debug!(
+                target: "net",
+                "peer requested invalid block hash: {}, disconnecting peer={peer}",
+                range.stop
+            );
+            return Err(Ended::WrongFilterRequest);
+        };
+        let Some(between) = stop.height.checked_sub(range.start_height) else {
+            tracing::debug!(
+                target: "net",
+                "peer sent invalid getcfilters/getcfheaders with start height {} and stop height {}, disconnecting peer={peer}",
+                range.start_height,
+                stop.height
+            );
+            return Err(Ended::WrongFilterRequest);
+        };
+        if between >= count_max {
+            tracing::debug!(
+                target: "net",
+                "peer requested too many cfilters/cfheaders: {} / {count_max}, disconnecting peer={peer}",
+                u64::from(between) + 1
+            );
+            return Err(Ended::WrongFilterRequest);
+        }
+        Ok(index)
+    }
+
+    fn branch(&self, stop: &BlockHash, first: u32) -> Vec<BlockHash> {
+        self.shared.engine.branch_up_to(stop, first).unwrap_or_default()
+    }
+
+    /// Core gives no answer either to who asks for filters that are not there yet.
+    fn not_indexed(&self, range: &FilterRange) -> Result<(), Ended> {
+        tracing::debug!(
+            target: "net",
+            "Failed to find block filter in index: filter_type=basic, start_height={}, stop_hash={}",
+            range.start_height,
+            range.stop
+        );
+        Ok(())
+    }
+}
+
+/// What the index has of blocks that follow one another; `None` where it lacks one.
+fn entries(index: &FilterIndex, blocks: &[BlockHash], first: u32) -> Option<Vec<FilterEntry>> {
+    (first..).zip(blocks).map(|(height, block)| entry(index, block, height)).collect()
+}
+
+fn entry(index: &FilterIndex, block: &BlockHash, height: u32) -> Option<FilterEntry> {
+    index.entry(block, height).unwrap_or_else(|error| {
+        tracing::error!("the index of block filters cannot be read: {error}");
+        None
+    })
+}

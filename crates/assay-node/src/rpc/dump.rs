@@ -1,0 +1,187 @@
+//! The UTXO set in a file that Bitcoin Core's `loadtxoutset` reads.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::BufWriter;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use assay_engine::{DumpError, KeyForms};
+use assay_wire::BlockHash;
+use secp256k1::PublicKey;
+
+use super::args::Args;
+use super::statistics::{Which, find};
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Node, Rpc, bad, engine_failed};
+use crate::jsonrpc::{Code, Json, RpcError, Value};
+
+pub(super) const DUMPTXOUTSET: Method = Method {
+    name: "dumptxoutset",
+    category: "blockchain",
+    about: "Writes the UTXO set to a file, as it is or as it was at an earlier block of the active chain. Going back happens in \
+            memory, within that of the coins cache (-dbcache).",
+    args: &[
+        required(
+            "path",
+            Kind::Text,
+            "The file, relative to the chain's folder; there must be none of that name",
+        ),
+        optional(
+            "type",
+            Kind::Text,
+            Need::Default("\"\""),
+            "\"latest\", or \"rollback\" for an earlier block: the one of the option, or the highest that Bitcoin Core can load",
+        ),
+        optional(
+            "options",
+            Kind::Object,
+            Need::Optional,
+            "rollback (string or numeric): hash or height of the block; in_memory (boolean, default=false): without effect, it \
+             always is",
+        ),
+    ],
+    result: "\
+{                            (json object)
+  \"coins_written\" : n,       (numeric) Number of coins
+  \"base_hash\" : \"hex\",       (string) The block
+  \"base_height\" : n,         (numeric) Its height
+  \"path\" : \"str\",            (string) The file, with its folder
+  \"txoutset_hash\" : \"hex\",   (string) Hash over the coins
+  \"nchaintx\" : n             (numeric) Transactions of the chain up to the block
+}",
+    example: "\"utxo.dat\", \"latest\"",
+    prepare,
+};
+
+/// Which block is asked for.
+enum Target {
+    Tip,
+    Block(Which),
+}
+
+fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+    let path = PathBuf::from(args.string(0)?.into_owned());
+    let kind = args.optional_string(1)?.unwrap_or_default();
+    args.option_or(2, "in_memory", false)?;
+    let rollback = args.value(2).and_then(|options| options.member("rollback"));
+    let target = match (rollback, kind.as_ref()) {
+        (Some(block), "" | "rollback") => Target::Block(which(block)?),
+        (Some(_), kind) => {
+            return Err(bad(format!(
+                "Invalid snapshot type \"{kind}\" specified with rollback option"
+            )));
+        }
+        (None, "rollback") => {
+            let height = loadable_height(rpc.params.name);
+            let height = height.ok_or_else(|| {
+                RpcError::new(Code::InternalError, "no snapshot can be loaded on this chain")
+            })?;
+            Target::Block(Which::Height(height))
+        }
+        (None, "latest") => Target::Tip,
+        (None, kind) => {
+            return Err(bad(format!(
+                "Invalid snapshot type \"{kind}\" specified. Please specify \"rollback\" or \"latest\""
+            )));
+        }
+    };
+    Ok(Job::call(args, move |node, out| dump(node, &path, &target, out)))
+}
+
+fn which(value: Value<'_>) -> Result<Which, RpcError> {
+    Which::of(value, "hash_or_height")
+}
+
+fn dump(node: &Node<'_>, path: &Path, target: &Target, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let hash = match target {
+        Target::Tip => node.engine.tip().hash,
+        Target::Block(which) => find(node, which)?.hash,
+    };
+    let path = node.engine.config().datadir.join(path);
+    let found = fs::metadata(&path).ok();
+    // What reads a pipe gets the coins as they are written.
+    let is_pipe = found.as_ref().is_some_and(|found| found.file_type().is_fifo());
+    if found.is_some() && !is_pipe {
+        return Err(bad(format!(
+            "{} already exists. If you are sure this is what you want, move it out of the way first",
+            path.display()
+        )));
+    }
+    let mut incomplete = path.clone().into_os_string();
+    if !is_pipe {
+        incomplete.push(".incomplete");
+    }
+    let incomplete = PathBuf::from(incomplete);
+    let file = OpenOptions::new().write(true).create(true).truncate(true).open(&incomplete);
+    let file =
+        file.map_err(|_| bad(format!("Couldn't open file {} for writing.", incomplete.display())))?;
+    let written = write(node, &hash, file, out, &path);
+    if is_pipe {
+        return written;
+    }
+    let renamed = written.and_then(|()| {
+        fs::rename(&incomplete, &path).map_err(|error| {
+            let text = format!("cannot rename {}: {error}", incomplete.display());
+            RpcError::new(Code::Misc, text)
+        })
+    });
+    if renamed.is_err() {
+        // What is left of it is of no use.
+        let _ = fs::remove_file(&incomplete);
+    }
+    renamed
+}
+
+fn write(
+    node: &Node<'_>,
+    hash: &BlockHash,
+    file: File,
+    out: &mut Vec<u8>,
+    path: &Path,
+) -> Result<(), RpcError> {
+    let goes_on = || !node.context.interrupted();
+    let coins = node.engine.coins_at(hash, &goes_on).map_err(failed)?;
+    let file = coins.write(BufWriter::new(file), KEYS, &goes_on).map_err(failed)?;
+    let file = file.into_inner().map_err(|error| failed(DumpError::Write(error.into_error())))?;
+    file.sync_all()
+        .or_else(|error| {
+            // A pipe cannot be synced.
+            if error.kind() == std::io::ErrorKind::InvalidInput { Ok(()) } else { Err(error) }
+        })
+        .map_err(|error| failed(DumpError::Write(error)))?;
+    let mut object = Json::new(out).object();
+    object.key("coins_written").int(coins.count);
+    object.key("base_hash").text(coins.block.hash);
+    object.key("base_height").int(coins.block.height);
+    object.key("path").string(&path.to_string_lossy());
+    object.key("txoutset_hash").text(BlockHash(coins.hash));
+    object.key("nchaintx").int(coins.block.chain_txs);
+    object.end();
+    Ok(())
+}
+
+fn failed(error: DumpError) -> RpcError {
+    match error {
+        DumpError::Engine(error) => engine_failed(&error),
+        error @ DumpError::Pruned => RpcError::new(Code::Misc, error.to_string()),
+        error => RpcError::new(Code::InternalError, error.to_string()),
+    }
+}
+
+/// Keys as libsecp256k1 sees them.
+const KEYS: KeyForms = KeyForms {
+    is_point: |key| PublicKey::from_slice(key).is_ok(),
+    expand: |key| PublicKey::from_slice(key).ok().map(|key| key.serialize_uncompressed()),
+};
+
+/// The highest block whose set Bitcoin Core loads (`kernel/chainparams.cpp`, `m_assumeutxo_data`).
+fn loadable_height(chain: &str) -> Option<i32> {
+    match chain {
+        "main" => Some(935_000),
+        "test" => Some(4_840_000),
+        "testnet4" => Some(120_000),
+        "signet" => Some(290_000),
+        "regtest" => Some(299),
+        _ => None,
+    }
+}

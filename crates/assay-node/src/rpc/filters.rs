@@ -1,0 +1,144 @@
+//! Compact block filters (BIP157, BIP158).
+
+use std::borrow::Cow;
+
+use assay_electrum::filters::FilterEntry;
+use assay_electrum::follow::Follows as _;
+use assay_electrum::{FilterIndex, RecordsError};
+use assay_wire::BlockHash;
+
+use super::index::wait_for_index;
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Node, bad_key, block_not_found};
+use crate::jsonrpc::{Code, Json, RpcError};
+
+pub(super) const GETBLOCKFILTER: Method = Method {
+    name: "getblockfilter",
+    category: "blockchain",
+    about: "The compact filter of a block (BIP158); needs -blockfilterindex.",
+    args: &[
+        required("blockhash", Kind::Hex, "The hash of the block"),
+        optional("filtertype", Kind::Text, Need::Default("\"basic\""), "The kind of filter"),
+    ],
+    result: "\
+{                    (json object)
+  \"filter\" : \"hex\",  (string) The filter
+  \"header\" : \"hex\"   (string) The filter header
+}",
+    example: "\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\", \"basic\"",
+    prepare: |_, args| {
+        let hash = args.block_hash(0, "blockhash")?;
+        let kind = args.optional_string(1)?.map_or(BASIC.into(), Cow::into_owned);
+        Ok(Job::call(args, move |node, out| {
+            let index = named(node, &kind)?;
+            let found = look_up(node, index, &hash).map_err(|why| why.to_rpc())?;
+            let filter = index.filter(&found).map_err(|error| failed(&error))?;
+            let mut object = Json::new(out).object();
+            object.key("filter").hex(&filter);
+            object.key("header").text(BlockHash(found.header));
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+impl<'a> Node<'a> {
+    /// The index of block filters, if it is kept.
+    pub(super) fn filter_index(&self) -> Option<&'a FilterIndex> {
+        self.rpc.block_indexes.get()?.filters.as_deref()
+    }
+}
+
+/// The index for filters of this kind.
+pub(super) fn named<'a>(node: &Node<'a>, kind: &str) -> Result<&'a FilterIndex, RpcError> {
+    if kind != BASIC {
+        return Err(bad_key("Unknown filtertype"));
+    }
+    node.filter_index().ok_or_else(|| {
+        RpcError::new(Code::Misc, format!("Index is not enabled for filtertype {kind}"))
+    })
+}
+
+/// Why there is no filter.
+pub(super) enum Missing {
+    /// The block is not known.
+    Block,
+    /// It was never part of the active chain.
+    NotConnected,
+    /// The index is on its way.
+    Behind,
+    /// The index should have it.
+    Unexpected,
+    /// The index cannot be read.
+    Failed(RecordsError),
+}
+
+impl Missing {
+    /// In Core's words (`rpc/blockchain.cpp`, `rest.cpp`).
+    pub(super) fn text(&self) -> Cow<'static, str> {
+        match self {
+            Self::Block => "Block not found".into(),
+            Self::NotConnected => {
+                "Filter not found. Block was not connected to active chain.".into()
+            }
+            Self::Behind => {
+                "Filter not found. Block filters are still in the process of being indexed.".into()
+            }
+            Self::Unexpected => {
+                "Filter not found. This error is unexpected and indicates index corruption.".into()
+            }
+            Self::Failed(error) => error.to_string().into(),
+        }
+    }
+
+    fn to_rpc(&self) -> RpcError {
+        match self {
+            Self::Block => block_not_found(),
+            Self::NotConnected => bad_key(self.text()),
+            Self::Behind => RpcError::new(Code::Misc, self.text()),
+            Self::Unexpected | Self::Failed(_) => RpcError::new(Code::InternalError, self.text()),
+        }
+    }
+}
+
+/// What the index has of a block. An index that is just behind the tip gets there first.
+pub(super) fn look_up(
+    node: &Node<'_>,
+    index: &FilterIndex,
+    hash: &BlockHash,
+) -> Result<FilterEntry, Missing> {
+    if node.engine.judged_place(hash).is_none() {
+        return Err(Missing::Block);
+    }
+    let is_ready = is_ready(node, index);
+    find(node, index, hash, is_ready)
+}
+
+/// Whether the index is at the tip; one that is just behind gets there first.
+pub(super) fn is_ready(node: &Node<'_>, index: &FilterIndex) -> bool {
+    wait_for_index(node, &|| index.tip())
+}
+
+/// What the index has of a block by now.
+pub(super) fn find(
+    node: &Node<'_>,
+    index: &FilterIndex,
+    hash: &BlockHash,
+    is_ready: bool,
+) -> Result<FilterEntry, Missing> {
+    let (place, was_connected) = node.engine.judged_place(hash).ok_or(Missing::Block)?;
+    match index.entry(hash, place.height).map_err(Missing::Failed)? {
+        Some(entry) => Ok(entry),
+        None if !was_connected => Err(Missing::NotConnected),
+        None if !is_ready => Err(Missing::Behind),
+        None => Err(Missing::Unexpected),
+    }
+}
+
+pub(super) fn failed(error: &RecordsError) -> RpcError {
+    tracing::error!("RPC call failed: {error}");
+    RpcError::new(Code::InternalError, error.to_string())
+}
+
+/// The only kind.
+pub(super) const BASIC: &str = "basic";

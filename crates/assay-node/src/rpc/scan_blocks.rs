@@ -1,0 +1,225 @@
+//! Looking for blocks by their filters.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use assay_electrum::FilterIndex;
+use assay_engine::Block;
+use assay_wire::BlockHash;
+use assay_wire::filter::Filter;
+
+use super::args::Args;
+use super::filters::{BASIC, failed, named};
+use super::scan::scripts_of;
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Node, Rpc, bad, engine_failed};
+use crate::jsonrpc::{Code, Json, RpcError};
+
+pub(super) const SCANBLOCKS: Method = Method {
+    name: "scanblocks",
+    category: "blockchain",
+    about: "Looks through block filters for those that have a script of given descriptors; needs -blockfilterindex.",
+    args: &[
+        required("action", Kind::Text, "\"start\", \"abort\" or \"status\""),
+        optional(
+            "scanobjects",
+            Kind::Array,
+            Need::Optional,
+            "Descriptors, or objects with desc and range (the end, or [begin, end]; default=1000); required to start",
+        ),
+        optional("start_height", Kind::Number, Need::Default("0"), "The first height"),
+        optional(
+            "stop_height",
+            Kind::Number,
+            Need::Optional,
+            "The last height; that of the tip where it is left out",
+        ),
+        optional("filtertype", Kind::Text, Need::Default("\"basic\""), "The kind of filter"),
+        optional(
+            "options",
+            Kind::Object,
+            Need::Optional,
+            "filter_false_positives (boolean): read each block that is found, and leave out those that have none of the \
+             scripts; it fails on blocks that were removed",
+        ),
+    ],
+    result: "\
+{                            (json object) With \"start\"
+  \"from_height\" : n,         (numeric) The first height
+  \"to_height\" : n,           (numeric) The last height that was looked at
+  \"relevant_blocks\" : [      (json array) Blocks that may have one of the scripts
+    \"hex\",                   (string) The hash of a block
+    ...
+  ],
+  \"completed\" : true|false   (boolean) Whether the scan was not aborted
+}
+With \"abort\", whether a scan was running; with \"status\", null or
+{                            (json object)
+  \"progress\" : n,            (numeric) In per cent
+  \"current_height\" : n       (numeric) The height that it has reached
+}",
+    example: "\"start\", [\"addr(bcrt1q4u4nsgk6ug0sqz7r3rj9tykjxrsl0yy4d0wwte)\"], 300000",
+    prepare,
+};
+
+/// The scan that runs, if one does.
+#[derive(Default)]
+pub(super) struct FilterScan {
+    is_running: AtomicBool,
+    is_aborted: AtomicBool,
+    percent: AtomicU32,
+    height: AtomicU32,
+}
+
+/// Frees the place for another scan.
+struct Reserved<'a>(&'a FilterScan);
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.0.is_running.store(false, Ordering::SeqCst);
+    }
+}
+
+/// What is asked for.
+struct Request {
+    scripts: Option<Result<HashSet<Box<[u8]>>, RpcError>>,
+    start: Option<i64>,
+    stop: Option<i64>,
+    kind: String,
+    checks_blocks: bool,
+}
+
+fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
+    let action = args.string(0)?.into_owned();
+    match &*action {
+        "status" => Ok(Job::call(args, |node, out| {
+            let scan = &node.rpc.filter_scan;
+            if scan.is_running.load(Ordering::SeqCst) {
+                let mut object = Json::new(out).object();
+                object.key("progress").int(scan.percent.load(Ordering::Relaxed));
+                object.key("current_height").int(scan.height.load(Ordering::Relaxed));
+                object.end();
+            } else {
+                Json::new(out).null();
+            }
+            Ok(())
+        })),
+        "abort" => Ok(Job::call(args, |node, out| {
+            let is_running = node.rpc.filter_scan.is_running.load(Ordering::SeqCst);
+            if is_running {
+                node.rpc.filter_scan.is_aborted.store(true, Ordering::SeqCst);
+            }
+            Json::new(out).bool(is_running);
+            Ok(())
+        })),
+        "start" => {
+            let height = |index| args.value(index).map(|_| args.integer(index)).transpose();
+            let request = Request {
+                scripts: args.value(1).map(|objects| scripts_of(rpc, objects)),
+                start: height(2)?,
+                stop: height(3)?,
+                kind: args.optional_string(4)?.map_or(BASIC.into(), std::borrow::Cow::into_owned),
+                checks_blocks: args.option_or(5, "filter_false_positives", false)?,
+            };
+            Ok(Job::call(args, move |node, out| start(node, request, out)))
+        }
+        _ => Err(bad(format!("Invalid action '{action}'"))),
+    }
+}
+
+fn start(node: &Node<'_>, request: Request, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let failure = |text: &'static str| RpcError::new(Code::Misc, text);
+    let scan = &node.rpc.filter_scan;
+    if scan.is_running.swap(true, Ordering::SeqCst) {
+        return Err(bad("Scan already in progress, use action \"abort\" or \"status\""));
+    }
+    let _reserved = Reserved(scan);
+    let text = "scanobjects argument is required for the start action";
+    let scripts = request.scripts.ok_or_else(|| failure(text))?;
+    let index = named(node, &request.kind)?;
+    let tip = node.engine.tip().height;
+    let active = |height: i64| u32::try_from(height).ok().filter(|height| *height <= tip);
+    let first = request.start.map_or(Some(0), active);
+    let first = first.ok_or_else(|| failure("Invalid start_height"))?;
+    let last = request.stop.map_or(Some(tip), active).filter(|last| *last >= first);
+    let last = last.ok_or_else(|| failure("Invalid stop_height"))?;
+    let (scripts, mut found) = (scripts?, Vec::new());
+    scan.is_aborted.store(false, Ordering::SeqCst);
+    let mut at = first;
+    let mut is_whole = true;
+    for height in first..=last {
+        if scan.is_aborted.load(Ordering::SeqCst) || node.context.interrupted() {
+            is_whole = false;
+            break;
+        }
+        at = height;
+        scan.height.store(height, Ordering::Relaxed);
+        let percent = u64::from(height - first) * 100 / u64::from((last - first).max(1));
+        scan.percent.store(percent as u32, Ordering::Relaxed);
+        // A block that the index does not have yet, or that is not active any more, is passed over, as in Core.
+        let Some(hash) = node.engine.block_hash_at(height) else { continue };
+        let is_wanted = matches(index, &hash, height, &scripts)?
+            && (!request.checks_blocks || has_script(node, &hash, &scripts)?);
+        if is_wanted {
+            found.push(hash);
+        }
+    }
+    let mut object = Json::new(out).object();
+    object.key("from_height").int(first);
+    object.key("to_height").int(at);
+    let mut list = object.key("relevant_blocks").array();
+    for hash in found {
+        list.item().text(hash);
+    }
+    list.end();
+    object.key("completed").bool(is_whole);
+    object.end();
+    Ok(())
+}
+
+fn matches(
+    index: &FilterIndex,
+    hash: &BlockHash,
+    height: u32,
+    scripts: &HashSet<Box<[u8]>>,
+) -> Result<bool, RpcError> {
+    let Some(entry) = index.entry(hash, height).map_err(|error| failed(&error))? else {
+        return Ok(false);
+    };
+    let bytes = index.filter(&entry).map_err(|error| failed(&error))?;
+    let filter = Filter::parse(&bytes)
+        .map_err(|error| RpcError::new(Code::InternalError, error.to_string()))?;
+    Ok(filter.matches_any(hash, scripts))
+}
+
+/// Whether a block pays to one of the scripts, or spends from it.
+fn has_script(
+    node: &Node<'_>,
+    hash: &BlockHash,
+    scripts: &HashSet<Box<[u8]>>,
+) -> Result<bool, RpcError> {
+    let (block, spent) = block_and_spent(node, hash)?;
+    let mut outputs = block.txs().flat_map(|tx| tx.outputs());
+    Ok(outputs.any(|output| scripts.contains(output.script_pubkey))
+        || spent.iter().any(|script| scripts.contains(&script[..])))
+}
+
+type Scripts = Vec<Box<[u8]>>;
+
+/// A block and the scripts that it spends from.
+fn block_and_spent(node: &Node<'_>, hash: &BlockHash) -> Result<(Block, Scripts), RpcError> {
+    let gone = |what: &'static str| RpcError::new(Code::Misc, what);
+    let pruned = "Block not available (pruned data)";
+    let raw = node.engine.read_block(hash).map_err(|error| engine_failed(&error))?;
+    let raw = raw.ok_or_else(|| gone(pruned))?;
+    let block = Block::parse(raw, node.rpc.params.encoding)
+        .map_err(|error| RpcError::new(Code::InternalError, error.to_string()))?;
+    let spent = node.engine.read_spent(hash).map_err(|error| engine_failed(&error))?;
+    let is_genesis = *hash == node.rpc.params.genesis_hash;
+    if spent.is_none() && !is_genesis {
+        return Err(gone("Undo data not available (pruned data)"));
+    }
+    let coins = spent.unwrap_or_default().into_iter().flatten();
+    let spent = coins.map(|coin| coin.script_pubkey.to_vec().into()).collect();
+    Ok((block, spent))
+}

@@ -1,0 +1,106 @@
+//! The initial download from peers that are slow, or send nothing: a frozen clock says how long they took.
+
+use assay_wire::p2p::{Inventory, InventoryKind, Message};
+use assay_wire::{Block, Header};
+use serde_json::{Value, json};
+
+use crate::node::Fixture;
+use crate::p2p::{Client, inventory, serving};
+use crate::sync::wait_for;
+
+/// Later than the time of any block of the tests by more than a day: an initial download.
+const NOW_S: u64 = 1_700_000_000;
+
+fn frozen() -> Fixture {
+    let mut node = serving(0, |_| ());
+    node.call("setmocktime", &json!([NOW_S]));
+    node
+}
+
+/// A peer that shows these headers.
+fn showing(node: &Fixture, blocks: &[Block]) -> Client {
+    let mut peer = Client::serving_blocks(node);
+    let headers: Vec<Header> = blocks.iter().map(|block| *block.header()).collect();
+    peer.expect_past("getheaders");
+    peer.send(&Message::Headers(headers[..].into()));
+    peer
+}
+
+fn height(node: &mut Fixture) -> Value {
+    node.call("getblockcount", &json!([]))
+}
+
+fn send(peer: &mut Client, blocks: &[Block], asked: &[Inventory]) {
+    for entry in asked {
+        let block = blocks.iter().find(|block| block.hash().0 == entry.hash);
+        peer.send(&Message::Block(block.expect("one of these").bytes()));
+    }
+}
+
+/// The next blocks that a peer is asked for.
+fn asked(peer: &mut Client) -> Vec<Inventory> {
+    let asked = inventory(&peer.expect_past("getdata"));
+    assert!(asked.iter().all(|entry| entry.kind == InventoryKind::WITNESS_BLOCK));
+    asked
+}
+
+#[test]
+fn what_a_silent_peer_was_asked_for_is_asked_of_others() {
+    let source = serving(60, |_| ());
+    let mut node = frozen();
+    let mut silent = showing(&node, &source.blocks[1..]);
+    let first = asked(&mut silent);
+    assert_eq!((first.len(), first[0].hash), (4, source.blocks[1].hash().0));
+    node.call("addnode", &json!([source.p2p_address().to_string(), "add"]));
+    let in_flight = |node: &mut Fixture| -> Vec<usize> {
+        let peers = node.call("getpeerinfo", &json!([]));
+        let of = |peer: &Value| peer["inflight"].as_array().unwrap().len();
+        peers.as_array().unwrap().iter().map(of).collect()
+    };
+    // All others come, and nothing is connected: no time has passed.
+    wait_for("the other blocks", || {
+        let last = source.blocks[60].hash().to_string();
+        let is_there = node.call("getblockheader", &json!([last]))["nTx"] == 1;
+        is_there && in_flight(&mut node) == [4, 0]
+    });
+    assert_eq!(height(&mut node), 0);
+    node.call("setmocktime", &json!([NOW_S + 3]));
+    wait_for("the tip", || height(&mut node) == 60);
+    assert_eq!(in_flight(&mut node), [0, 0]);
+    // It is not left for that, and as long as it rests not asked for anything.
+    let next = source.next_block(&[]);
+    silent.send(&Message::Headers([*next.header()][..].into()));
+    silent.send(&Message::Ping(1));
+    silent.expect_past("pong");
+    assert_eq!(in_flight(&mut node), [0, 0]);
+    // Later it is tried again.
+    node.call("setmocktime", &json!([NOW_S + 10]));
+    let again = asked(&mut silent);
+    assert_eq!((again.len(), again[0].hash), (1, next.hash().0));
+    send(&mut silent, &[next], &again);
+    wait_for("its block", || height(&mut node) == 61);
+}
+
+#[test]
+fn a_peer_is_asked_for_more_at_once_as_it_sends() {
+    let source = serving(300, |_| ());
+    let mut node = frozen();
+    let mut peer = showing(&node, &source.blocks[1..]);
+    let (mut most, mut sent) = (0, 0);
+    let mut waiting: Vec<Inventory> = Vec::new();
+    while sent < 300 {
+        waiting.extend(asked(&mut peer));
+        most = most.max(waiting.len());
+        // Of all that was asked for; one answer asks for more than one.
+        let next = waiting.remove(0);
+        send(&mut peer, &source.blocks, &[next]);
+        sent += 1;
+        while sent + waiting.len() == 300 && !waiting.is_empty() {
+            let next = waiting.remove(0);
+            send(&mut peer, &source.blocks, &[next]);
+            sent += 1;
+        }
+    }
+    assert_eq!(most, 128);
+    wait_for("the tip", || height(&mut node) == 300);
+}

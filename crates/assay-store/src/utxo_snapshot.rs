@@ -1,0 +1,472 @@
+//! Snapshots of the UTXO set in files, as Bitcoin Core's `dumptxoutset` writes them and `loadtxoutset` reads them (Core
+//! `node/utxo_snapshot.h`, `rpc/blockchain.cpp`, `compressor.cpp`).
+//!
+//! Coins stand in the order of Core's database: by txid as stored, then by the bytes of the index as `VARINT`, so the same set
+//! always gives the same file. Keys of 65 bytes are compressed where they are points of the curve, which is for others to know
+//! ([`KeyForms`]). Layout: `docs/formats.md`.
+
+use std::io::{self, Read, Write};
+
+use assay_wire::{BlockHash, Coin, OutPoint, Script, Txid, encode};
+
+use crate::codec::{CoinRef, compress_amount, decompress_amount, write_varint};
+
+/// What stands at the beginning of a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotHeader {
+    /// Message start of the network.
+    pub magic: [u8; 4],
+    /// The block whose UTXO set it is.
+    pub base: BlockHash,
+    /// Number of coins.
+    pub coins: u64,
+}
+
+/// Public keys in their two forms.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyForms {
+    /// Whether 65 bytes that begin with 4 are a point of the curve.
+    pub is_point: fn(&[u8; 65]) -> bool,
+    /// The long form of a short one, if that is a point.
+    pub expand: fn(&[u8; 33]) -> Option<[u8; 65]>,
+}
+
+/// Why a snapshot cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// It does not begin as one.
+    #[error(
+        "Invalid UTXO set snapshot magic bytes. Please check if this is indeed a snapshot file or if you are using an outdated \
+         snapshot format."
+    )]
+    Magic,
+    /// It is of another version of the format.
+    #[error("Version of snapshot {version} does not match any of the supported versions.")]
+    Version {
+        /// The version.
+        version: u16,
+    },
+    /// A transaction is said to have more coins than are left, or none.
+    #[error("Mismatch in coins count in snapshot metadata and actual snapshot data")]
+    Count,
+    /// The coins of a transaction, or the transactions, are not in order.
+    #[error("coins are not in order at {outpoint}")]
+    Order {
+        /// The coin.
+        outpoint: OutPoint,
+    },
+    /// A number is out of its range.
+    #[error("Bad snapshot data after deserializing {coins} coins")]
+    Value {
+        /// Coins that were read.
+        coins: u64,
+    },
+    /// Bytes follow the last coin.
+    #[error("Bad snapshot - coins left over after deserializing {coins} coins")]
+    Trailing {
+        /// Coins that were read.
+        coins: u64,
+    },
+    /// The file ends too early, or cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl SnapshotHeader {
+    /// Bytes of a header.
+    pub const SIZE: usize = 51;
+
+    /// As it is written.
+    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
+        let mut out = [0; Self::SIZE];
+        out[..5].copy_from_slice(&MAGIC);
+        out[5..7].copy_from_slice(&VERSION.to_le_bytes());
+        out[7..11].copy_from_slice(&self.magic);
+        out[11..43].copy_from_slice(&self.base.0);
+        out[43..].copy_from_slice(&self.coins.to_le_bytes());
+        out
+    }
+
+    /// Inverse of [`SnapshotHeader::to_bytes`].
+    ///
+    /// # Errors
+    /// It is no header, or of another version.
+    pub fn parse(bytes: &[u8; Self::SIZE]) -> Result<Self, SnapshotError> {
+        let (magic, rest) = bytes.split_first_chunk::<5>().ok_or(SnapshotError::Magic)?;
+        if *magic != MAGIC {
+            return Err(SnapshotError::Magic);
+        }
+        let version = u16::from_le_bytes([rest[0], rest[1]]);
+        if version != VERSION {
+            return Err(SnapshotError::Version { version });
+        }
+        let mut header = Self { magic: [0; 4], base: BlockHash::ZERO, coins: 0 };
+        header.magic.copy_from_slice(&rest[2..6]);
+        header.base.0.copy_from_slice(&rest[6..38]);
+        let mut coins = [0; 8];
+        coins.copy_from_slice(&rest[38..]);
+        header.coins = u64::from_le_bytes(coins);
+        Ok(header)
+    }
+}
+
+/// Writes a snapshot. Coins come ordered by txid; those of one transaction are in memory together.
+pub struct SnapshotWriter<W> {
+    out: W,
+    keys: KeyForms,
+    txid: Option<Txid>,
+    /// The index as it orders the coins, and the coin.
+    coins: Vec<(Vec<u8>, u32, Vec<u8>)>,
+    written: u64,
+}
+
+impl<W: Write> SnapshotWriter<W> {
+    /// Begins with the header.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn new(mut out: W, header: &SnapshotHeader, keys: KeyForms) -> io::Result<Self> {
+        out.write_all(&header.to_bytes())?;
+        Ok(Self { out, keys, txid: None, coins: Vec::new(), written: 0 })
+    }
+
+    /// Adds a coin; all coins of a transaction come one after the other.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn push(&mut self, outpoint: &OutPoint, coin: CoinRef<'_>) -> io::Result<()> {
+        if self.txid != Some(outpoint.txid) {
+            self.write_tx()?;
+            self.txid = Some(outpoint.txid);
+        }
+        let (mut order, mut bytes) = (Vec::new(), Vec::new());
+        write_varint(&mut order, outpoint.vout.into());
+        write_coin(&mut bytes, coin, self.keys);
+        self.coins.push((order, outpoint.vout, bytes));
+        Ok(())
+    }
+
+    fn write_tx(&mut self) -> io::Result<()> {
+        let Some(txid) = self.txid else { return Ok(()) };
+        self.coins.sort_unstable();
+        let mut head = txid.0.to_vec();
+        encode::compact_size(&mut head, self.coins.len() as u64);
+        self.out.write_all(&head)?;
+        for (_, vout, coin) in self.coins.drain(..) {
+            head.clear();
+            encode::compact_size(&mut head, vout.into());
+            self.out.write_all(&head)?;
+            self.out.write_all(&coin)?;
+            self.written += 1;
+        }
+        Ok(())
+    }
+
+    /// Ends; gives how many coins were written, and what was written to.
+    ///
+    /// # Errors
+    /// The last coins cannot be written.
+    pub fn finish(mut self) -> io::Result<(u64, W)> {
+        self.write_tx()?;
+        self.out.flush()?;
+        Ok((self.written, self.out))
+    }
+}
+
+/// Reads a snapshot from front to back; memory does not grow with what a file claims.
+pub struct SnapshotReader<R> {
+    input: R,
+    keys: KeyForms,
+    header: SnapshotHeader,
+    /// Coins that are still to come, and of these those of the transaction.
+    left: u64,
+    left_of_tx: u64,
+    last: Option<OutPoint>,
+    txid: Txid,
+}
+
+impl<R: Read> SnapshotReader<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// It is none, or cannot be read.
+    pub fn new(mut input: R, keys: KeyForms) -> Result<Self, SnapshotError> {
+        let mut bytes = [0; SnapshotHeader::SIZE];
+        input.read_exact(&mut bytes)?;
+        let header = SnapshotHeader::parse(&bytes)?;
+        let (left, txid) = (header.coins, Txid([0; 32]));
+        Ok(Self { input, keys, header, left, left_of_tx: 0, last: None, txid })
+    }
+
+    /// The header.
+    pub fn header(&self) -> &SnapshotHeader {
+        &self.header
+    }
+
+    /// The next coin; `None` after the last, which must be the end of the file.
+    ///
+    /// # Errors
+    /// The file is damaged, or cannot be read.
+    pub fn next_coin(&mut self) -> Result<Option<(OutPoint, Coin)>, SnapshotError> {
+        if self.left == 0 {
+            return match self.input.read(&mut [0])? {
+                0 => Ok(None),
+                _ => Err(SnapshotError::Trailing { coins: self.header.coins }),
+            };
+        }
+        if self.left_of_tx == 0 {
+            self.input.read_exact(&mut self.txid.0)?;
+            self.left_of_tx = self.compact_size()?;
+            if self.left_of_tx == 0 || self.left_of_tx > self.left {
+                return Err(SnapshotError::Count);
+            }
+        }
+        let vout = self.compact_size()?;
+        let vout = u32::try_from(vout).ok().filter(|vout| *vout < u32::MAX);
+        let vout = vout.ok_or_else(|| self.value_error())?;
+        let outpoint = OutPoint { txid: self.txid, vout };
+        if self.last.is_some_and(|last| order(&last) >= order(&outpoint)) {
+            return Err(SnapshotError::Order { outpoint });
+        }
+        let coin = self.coin()?;
+        self.last = Some(outpoint);
+        self.left -= 1;
+        self.left_of_tx -= 1;
+        Ok(Some((outpoint, coin)))
+    }
+
+    fn coin(&mut self) -> Result<Coin, SnapshotError> {
+        let code = self.varint()?;
+        let height = u32::try_from(code >> 1).ok().filter(|height| i32::try_from(*height).is_ok());
+        let height = height.ok_or_else(|| self.value_error())?;
+        let amount = self.varint()?;
+        let value = decompress_amount(amount).and_then(|value| i64::try_from(value).ok());
+        let value = value.ok_or_else(|| self.value_error())?;
+        let script_pubkey = self.script()?;
+        Ok(Coin {
+            value,
+            height,
+            coinbase: code & 1 == 1,
+            script_pubkey: Script::from(&script_pubkey[..]),
+        })
+    }
+
+    fn script(&mut self) -> Result<Vec<u8>, SnapshotError> {
+        let size = self.varint()?;
+        let script = match size {
+            0 => [&[0x76, 0xa9, 20][..], &self.bytes::<20>()?, &[0x88, 0xac]].concat(),
+            1 => [&[0xa9, 20][..], &self.bytes::<20>()?, &[0x87]].concat(),
+            2 | 3 => [&[33, size as u8][..], &self.bytes::<32>()?, &[0xac]].concat(),
+            4 | 5 => {
+                let mut short = [size as u8 - 2; 33];
+                short[1..].copy_from_slice(&self.bytes::<32>()?);
+                // Core keeps no script there; no file that it writes has such a key.
+                let long = (self.keys.expand)(&short).ok_or_else(|| self.value_error())?;
+                [&[65][..], &long, &[0xac]].concat()
+            }
+            _ => {
+                let length = size - SPECIAL;
+                if length > SCRIPT_BYTES_MAX {
+                    // Too long to be run: what it was does not matter (Core `compressor.h`).
+                    let skipped = io::copy(&mut (&mut self.input).take(length), &mut io::sink())?;
+                    if skipped < length {
+                        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                    }
+                    return Ok(vec![OP_RETURN]);
+                }
+                let mut script = vec![0; length as usize];
+                self.input.read_exact(&mut script)?;
+                script
+            }
+        };
+        Ok(script)
+    }
+
+    fn value_error(&self) -> SnapshotError {
+        SnapshotError::Value { coins: self.header.coins - self.left }
+    }
+
+    fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.input.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A number in its only encoding (Core `serialize.h`, `ReadCompactSize`).
+    fn compact_size(&mut self) -> Result<u64, SnapshotError> {
+        let [first] = self.bytes::<1>()?;
+        let (number, least) = match first {
+            253 => (u16::from_le_bytes(self.bytes()?).into(), 253),
+            254 => (u32::from_le_bytes(self.bytes()?).into(), 0x1_0000),
+            255 => (u64::from_le_bytes(self.bytes()?), 0x1_0000_0000),
+            _ => (first.into(), 0),
+        };
+        if number < least { Err(self.value_error()) } else { Ok(number) }
+    }
+
+    fn varint(&mut self) -> Result<u64, SnapshotError> {
+        let mut number = 0u64;
+        loop {
+            let [byte] = self.bytes::<1>()?;
+            if number > u64::MAX >> 7 {
+                return Err(self.value_error());
+            }
+            number = number << 7 | u64::from(byte & 0x7f);
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+            number = number.checked_add(1).ok_or_else(|| self.value_error())?;
+        }
+    }
+}
+
+/// What coins are ordered by.
+fn order(outpoint: &OutPoint) -> ([u8; 32], Vec<u8>) {
+    let mut index = Vec::new();
+    write_varint(&mut index, outpoint.vout.into());
+    (outpoint.txid.0, index)
+}
+
+fn write_coin(out: &mut Vec<u8>, coin: CoinRef<'_>, keys: KeyForms) {
+    write_varint(out, u64::from(coin.height) << 1 | u64::from(coin.coinbase));
+    write_varint(out, compress_amount(coin.value.cast_unsigned()));
+    match coin.script_pubkey {
+        [0x76, 0xa9, 20, hash @ .., 0x88, 0xac] if hash.len() == 20 => special(out, 0, hash),
+        [0xa9, 20, hash @ .., 0x87] if hash.len() == 20 => special(out, 1, hash),
+        [33, tag @ (2 | 3), x @ .., 0xac] if x.len() == 32 => special(out, *tag, x),
+        [65, key @ .., 0xac] if is_long_key(key, keys) => {
+            special(out, 4 | key[64] & 1, &key[1..33]);
+        }
+        script => {
+            write_varint(out, script.len() as u64 + SPECIAL);
+            out.extend_from_slice(script);
+        }
+    }
+}
+
+fn is_long_key(key: &[u8], keys: KeyForms) -> bool {
+    <&[u8; 65]>::try_from(key).is_ok_and(|key| key[0] == 4 && (keys.is_point)(key))
+}
+
+fn special(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
+    out.push(tag);
+    out.extend_from_slice(bytes);
+}
+
+/// Core's `SNAPSHOT_MAGIC_BYTES`.
+const MAGIC: [u8; 5] = *b"utxo\xff";
+const VERSION: u16 = 2;
+/// Core's `nSpecialScripts`.
+const SPECIAL: u64 = 6;
+/// Core's `MAX_SCRIPT_SIZE`.
+const SCRIPT_BYTES_MAX: u64 = 10_000;
+const OP_RETURN: u8 = 0x6a;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Not the curve: the long form holds x twice, the last byte as the short form says.
+    const KEYS: KeyForms = KeyForms {
+        is_point: |key| key[1..32] == key[33..64] && key[32] | 1 == key[64] | 1,
+        expand: |key| {
+            let mut long = [4; 65];
+            long[1..33].copy_from_slice(&key[1..]);
+            long[33..].copy_from_slice(&key[1..]);
+            long[64] = long[64] & !1 | key[0] & 1;
+            Some(long)
+        },
+    };
+
+    fn coins() -> Vec<(OutPoint, Coin)> {
+        let key = |tag: u8| [&[33, tag][..], &[7; 32], &[0xac]].concat();
+        let long = |last: u8| [&[65, 4][..], &[6; 63], &[last, 0xac]].concat();
+        let scripts = [
+            [&[0x76, 0xa9, 20][..], &[1; 20], &[0x88, 0xac]].concat(),
+            [&[0xa9, 20][..], &[2; 20], &[0x87]].concat(),
+            key(2),
+            key(3),
+            key(4),
+            long(6),
+            long(7),
+            long(8),
+            Vec::new(),
+            vec![0x51; 10_000],
+        ];
+        let txid = |id: u8| Txid([id; 32]);
+        let mut coins: Vec<(OutPoint, Coin)> = (0u32..)
+            .zip(scripts)
+            .map(|(index, script)| {
+                let coin = Coin {
+                    value: i64::from(index) * 5_000_000_001,
+                    height: index * 1000,
+                    coinbase: index % 2 == 1,
+                    script_pubkey: Script::from(&script[..]),
+                };
+                (OutPoint { txid: txid(index as u8 / 3), vout: index }, coin)
+            })
+            .collect();
+        let last = coins[0].1.clone();
+        // 16,512 comes before 256 in Core's database, since it begins with 0x80 0x80.
+        for vout in [255, 16_512, 256] {
+            coins.push((OutPoint { txid: txid(9), vout }, last.clone()));
+        }
+        coins
+    }
+
+    fn write(coins: &[(OutPoint, Coin)]) -> Vec<u8> {
+        let header = SnapshotHeader {
+            magic: [1, 2, 3, 4],
+            base: BlockHash([5; 32]),
+            coins: coins.len() as u64,
+        };
+        let mut writer = SnapshotWriter::new(Vec::new(), &header, KEYS).unwrap();
+        for (outpoint, coin) in coins {
+            writer.push(outpoint, CoinRef::from(coin)).unwrap();
+        }
+        let (count, bytes) = writer.finish().unwrap();
+        assert_eq!(count, coins.len() as u64);
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<Vec<(OutPoint, Coin)>, SnapshotError> {
+        let mut reader = SnapshotReader::new(bytes, KEYS)?;
+        let mut coins = Vec::new();
+        while let Some(coin) = reader.next_coin()? {
+            coins.push(coin);
+        }
+        Ok(coins)
+    }
+
+    #[test]
+    fn what_is_written_is_read_whatever_order_indexes_came_in() {
+        let coins = coins();
+        let bytes = write(&coins);
+        assert_eq!(read(&bytes).unwrap(), coins);
+        let mut other = coins.clone();
+        let length = other.len();
+        other[length - 3..].reverse();
+        assert_eq!(write(&other), bytes);
+    }
+
+    #[test]
+    fn damage_is_found() {
+        let bytes = write(&coins());
+        for length in 0..bytes.len() {
+            assert!(read(&bytes[..length]).is_err(), "{length}");
+        }
+        let changed = |at: usize, byte: u8| {
+            let mut bytes = bytes.clone();
+            bytes[at] = byte;
+            read(&bytes).unwrap_err()
+        };
+        assert!(matches!(changed(0, b'U'), SnapshotError::Magic));
+        assert!(matches!(changed(5, 3), SnapshotError::Version { version: 3 }));
+        assert!(matches!(changed(43, 1), SnapshotError::Count));
+        assert!(matches!(changed(43, 99), SnapshotError::Io(_)));
+        // The first transaction's index.
+        assert!(matches!(changed(51 + 33, 200), SnapshotError::Order { .. }));
+        let longer = [&bytes[..], &[0]].concat();
+        assert!(matches!(read(&longer), Err(SnapshotError::Trailing { .. })));
+    }
+}

@@ -1,0 +1,118 @@
+//! Block filters against a slow version of the same, written from BIP158 with bits as text.
+
+use std::collections::BTreeSet;
+
+use assay_hash::SipHash24;
+use assay_testkit::random::Random;
+use assay_wire::BlockHash;
+use assay_wire::filter::{BASIC_M, BASIC_P, Filter, FilterError, encode};
+use proptest::prelude::*;
+
+/// The filter of a set of elements, a bit being a character.
+fn slow_encode(hash: &BlockHash, elements: &BTreeSet<Vec<u8>>) -> Vec<u8> {
+    let values = slow_values(hash, elements);
+    let mut bits = String::new();
+    let mut last = 0;
+    for value in values {
+        let difference = value - last;
+        last = value;
+        bits.push_str(&"1".repeat((difference >> BASIC_P) as usize));
+        bits.push('0');
+        bits.push_str(&format!("{:019b}", difference & ((1 << BASIC_P) - 1)));
+    }
+    while !bits.len().is_multiple_of(8) {
+        bits.push('0');
+    }
+    assert!(elements.len() < 253);
+    let mut out = vec![elements.len() as u8];
+    for byte in bits.as_bytes().chunks(8) {
+        let text = std::str::from_utf8(byte).unwrap();
+        out.push(u8::from_str_radix(text, 2).unwrap());
+    }
+    out
+}
+
+fn slow_values(hash: &BlockHash, elements: &BTreeSet<Vec<u8>>) -> Vec<u64> {
+    let k0 = u64::from_le_bytes(hash.0[..8].try_into().unwrap());
+    let k1 = u64::from_le_bytes(hash.0[8..16].try_into().unwrap());
+    let range = u128::from(elements.len() as u64 * BASIC_M);
+    let hashed =
+        |element: &Vec<u8>| (u128::from(SipHash24::new(k0, k1).hash(element)) * range >> 64) as u64;
+    let mut values: Vec<u64> = elements.iter().map(hashed).collect();
+    values.sort_unstable();
+    values
+}
+
+proptest! {
+    #[test]
+    fn the_filter_is_that_of_the_slow_version(
+        hash in any::<[u8; 32]>(),
+        elements in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..200),
+        others in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20),
+    ) {
+        let hash = BlockHash(hash);
+        let set: BTreeSet<Vec<u8>> = elements.iter().cloned().collect();
+        let bytes = encode(&hash, elements.clone());
+        prop_assert_eq!(&bytes, &slow_encode(&hash, &set));
+        let filter = Filter::parse(&bytes).unwrap();
+        prop_assert_eq!(filter.count() as usize, set.len());
+        let values = slow_values(&hash, &set);
+        prop_assert_eq!(filter.values().collect::<Vec<_>>(), values.clone());
+        for element in &set {
+            prop_assert!(filter.matches_any(&hash, [element]));
+        }
+        // All at once is each by itself, and what is not there by luck is what the slow version has by luck.
+        let single = others.iter().map(|one| filter.matches_any(&hash, [one])).collect::<Vec<_>>();
+        prop_assert_eq!(filter.matches_any(&hash, &others), single.contains(&true));
+    }
+
+    #[test]
+    fn bytes_that_parse_are_written_again_by_their_values(data in proptest::collection::vec(any::<u8>(), 0..64)) {
+        if let Ok(filter) = Filter::parse(&data) {
+            prop_assert_eq!(filter.values().count(), filter.count() as usize);
+        }
+    }
+}
+
+#[test]
+fn long_runs_of_ones_cross_the_window() {
+    // Two elements far apart: the quotient of the second is large in a small set, now and then.
+    let mut random = Random(7);
+    for _ in 0..2000 {
+        let hash = BlockHash(std::array::from_fn(|_| random.next() as u8));
+        let elements: BTreeSet<Vec<u8>> =
+            (0..1 + random.below(3)).map(|n| vec![n as u8, random.next() as u8]).collect();
+        let bytes = encode(&hash, elements.iter().collect::<Vec<_>>());
+        assert_eq!(bytes, slow_encode(&hash, &elements));
+        assert_eq!(
+            Filter::parse(&bytes).unwrap().values().collect::<Vec<_>>(),
+            slow_values(&hash, &elements)
+        );
+    }
+    // 100 ones, a zero, and a remainder of 5.
+    let mut bits = "1".repeat(100) + "0" + &format!("{:019b}", 5);
+    while !bits.len().is_multiple_of(8) {
+        bits.push('0');
+    }
+    let mut bytes = vec![1];
+    for byte in bits.as_bytes().chunks(8) {
+        bytes.push(u8::from_str_radix(std::str::from_utf8(byte).unwrap(), 2).unwrap());
+    }
+    let filter = Filter::parse(&bytes).unwrap();
+    assert_eq!(filter.values().collect::<Vec<_>>(), [(100 << BASIC_P) + 5]);
+}
+
+#[test]
+fn damaged_filters_are_rejected() {
+    let hash = BlockHash([9; 32]);
+    let bytes = encode(&hash, vec![[1u8], [2], [3]]);
+    assert!(Filter::parse(&bytes).is_ok());
+    assert!(matches!(Filter::parse(&[]), Err(FilterError::Count(_))));
+    assert_eq!(Filter::parse(&bytes[..bytes.len() - 1]), Err(FilterError::Truncated));
+    assert_eq!(Filter::parse(&[bytes.as_slice(), &[0]].concat()), Err(FilterError::Excess));
+    assert_eq!(encode(&hash, Vec::<Vec<u8>>::new()), [0]);
+    assert_eq!(Filter::parse(&[0]).unwrap().count(), 0);
+    assert!(!Filter::parse(&[0]).unwrap().matches_any(&hash, [[1u8]]));
+    // Many elements, and no bits: nothing is reserved for them.
+    assert_eq!(Filter::parse(&[0xfe, 0, 0, 0, 2]), Err(FilterError::Truncated));
+}

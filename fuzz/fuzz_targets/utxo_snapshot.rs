@@ -1,0 +1,35 @@
+//! Snapshots of the UTXO set: any bytes are read without harm, and what is read is written and read again unchanged.
+
+#![no_main]
+
+use assay_store::{CoinRef, KeyForms, SnapshotReader, SnapshotWriter};
+use libfuzzer_sys::fuzz_target;
+use secp256k1::PublicKey;
+
+const KEYS: KeyForms = KeyForms {
+    is_point: |key| PublicKey::from_slice(key).is_ok(),
+    expand: |key| PublicKey::from_slice(key).ok().map(|key| key.serialize_uncompressed()),
+};
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(mut reader) = SnapshotReader::new(data, KEYS) else { return };
+    let mut header = *reader.header();
+    let mut coins = Vec::new();
+    while let Ok(Some(coin)) = reader.next_coin() {
+        coins.push(coin);
+    }
+    header.coins = coins.len() as u64;
+    let mut writer = SnapshotWriter::new(Vec::new(), &header, KEYS).expect("memory takes all");
+    for (outpoint, coin) in &coins {
+        writer.push(outpoint, CoinRef::from(coin)).expect("memory takes all");
+    }
+    let (count, bytes) = writer.finish().expect("memory takes all");
+    assert_eq!(count, header.coins);
+    // The writer takes the shortest form of every script, which need not be the one that was read.
+    assert!(bytes.len() <= data.len());
+    let mut again = SnapshotReader::new(&bytes[..], KEYS).expect("our own header");
+    for coin in coins {
+        assert_eq!(again.next_coin().expect("our own coin"), Some(coin));
+    }
+    assert!(again.next_coin().expect("our own end").is_none());
+});
