@@ -53,7 +53,7 @@ impl Client {
         Self { agent, url: format!("http://{address}/"), authorization }
     }
 
-    /// The results of these methods, which have no arguments.
+    /// The results of these methods, which have no arguments; null for those about peers where the node has none.
     ///
     /// # Errors
     /// When the node cannot be asked or answers one of them with an error.
@@ -85,7 +85,9 @@ impl Client {
             let id =
                 answer.get("id").and_then(Value::as_u64).and_then(|id| usize::try_from(id).ok());
             let Some(id) = id.filter(|id| *id < N) else { continue };
-            if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
+            let error = answer.get("error").filter(|error| !error.is_null());
+            // A node need not have peers.
+            if let Some(error) = error.filter(|error| error["code"] != PEERS_DISABLED) {
                 bail!("{url}: {}: {error}", methods[id]);
             }
             results[id] = answer.get_mut("result").map(Value::take).unwrap_or_default();
@@ -101,6 +103,8 @@ fn cookie(path: &Path) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
+/// Core `rpc/protocol.h`, `RPC_CLIENT_P2P_DISABLED`.
+const PEERS_DISABLED: i64 = -31;
 /// A node that is connecting blocks answers within seconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// A few hundred peers.

@@ -48,10 +48,10 @@ pub(crate) fn run(arguments: &TopArguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// Lines on the terminal that are drawn anew in place, cut to its width.
+/// Lines on the terminal that are drawn anew in place.
 fn screen() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout_with_hz(20));
-    if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{msg}") {
         bar.set_style(style);
     }
     bar
