@@ -144,7 +144,7 @@ pub fn encode<E: AsRef<[u8]> + Ord>(hash: &BlockHash, mut elements: Vec<E>) -> V
 /// `BasicFilterElements`): scripts of outputs that are not empty and do not begin with `OP_RETURN`, and scripts of spent
 /// outputs that are not empty.
 pub fn basic<'a>(block: &'a Block, spent: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let outputs = block.txs().flat_map(|tx| tx.outputs()).map(|output| output.script_pubkey);
+    let outputs = block.txs().flat_map(super::transaction::Tx::outputs).map(|output| output.script_pubkey);
     let outputs = outputs.filter(|script| script.first() != Some(&OP_RETURN));
     let elements: Vec<&[u8]> = outputs.chain(spent).filter(|script| !script.is_empty()).collect();
     encode(&block.hash(), elements)
@@ -176,7 +176,7 @@ fn key(hash: &BlockHash) -> SipHash24 {
 /// A number from 0 to `count * M`, by multiplication instead of a remainder (BIP158).
 fn hash_into_range(key: &SipHash24, element: &[u8], count: u32) -> u64 {
     let range = u64::from(count) * BASIC_M;
-    (u128::from(key.hash(element)) * u128::from(range) >> 64) as u64
+    ((u128::from(key.hash(element)) * u128::from(range)) >> 64) as u64
 }
 
 /// Bits, the highest of each byte first.
@@ -195,13 +195,10 @@ impl<'a> BitReader<'a> {
     fn window(&self) -> (u64, u64) {
         let at = (self.position / 8) as usize;
         let rest = &self.bytes[at.min(self.bytes.len())..];
-        let word = match rest.first_chunk() {
-            Some(word) => u64::from_be_bytes(*word),
-            None => {
-                let mut word = [0; 8];
-                word[..rest.len()].copy_from_slice(rest);
-                u64::from_be_bytes(word)
-            }
+        let word = if let Some(word) = rest.first_chunk() { u64::from_be_bytes(*word) } else {
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(rest);
+            u64::from_be_bytes(word)
         };
         let skipped = self.position % 8;
         let bits = (rest.len() as u64 * 8).min(64).saturating_sub(skipped);

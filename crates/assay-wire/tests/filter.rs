@@ -37,7 +37,7 @@ fn slow_values(hash: &BlockHash, elements: &BTreeSet<Vec<u8>>) -> Vec<u64> {
     let k1 = u64::from_le_bytes(hash.0[8..16].try_into().unwrap());
     let range = u128::from(elements.len() as u64 * BASIC_M);
     let hashed =
-        |element: &Vec<u8>| (u128::from(SipHash24::new(k0, k1).hash(element)) * range >> 64) as u64;
+        |element: &Vec<u8>| ((u128::from(SipHash24::new(k0, k1).hash(element)) * range) >> 64) as u64;
     let mut values: Vec<u64> = elements.iter().map(hashed).collect();
     values.sort_unstable();
     values
@@ -81,7 +81,7 @@ fn long_runs_of_ones_cross_the_window() {
     for _ in 0..2000 {
         let hash = BlockHash(std::array::from_fn(|_| random.next() as u8));
         let elements: BTreeSet<Vec<u8>> =
-            (0..1 + random.below(3)).map(|n| vec![n as u8, random.next() as u8]).collect();
+            (0..=random.below(3)).map(|n| vec![n as u8, random.next() as u8]).collect();
         let bytes = encode(&hash, elements.iter().collect::<Vec<_>>());
         assert_eq!(bytes, slow_encode(&hash, &elements));
         assert_eq!(

@@ -199,7 +199,7 @@ fn has_script(
     scripts: &HashSet<Box<[u8]>>,
 ) -> Result<bool, RpcError> {
     let (block, spent) = block_and_spent(node, hash)?;
-    let mut outputs = block.txs().flat_map(|tx| tx.outputs());
+    let mut outputs = block.txs().flat_map(assay_wire::Tx::outputs);
     Ok(outputs.any(|output| scripts.contains(output.script_pubkey))
         || spent.iter().any(|script| scripts.contains(&script[..])))
 }
