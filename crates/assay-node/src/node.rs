@@ -176,8 +176,15 @@ impl Node {
             import(config, &engine, &|| !*peers_stopping.borrow())?;
         }
         let tip = engine.tip();
-        let indexes = BlockIndexes::open(config)?;
-        let index_followers = indexes.follow(config, &engine)?;
+        let indexes = BlockIndexes::open(config)
+            .and_then(|indexes| Ok((indexes.follow(config, &engine)?, indexes)));
+        let (index_followers, indexes) = match indexes {
+            Ok(indexes) => indexes,
+            Err(error) => {
+                close(&engine, publishing.into_iter().chain(watching));
+                return Err(error);
+            }
+        };
         // Callers may connect to peers, and be connected to, as soon as calls are answered.
         let serve = |p2p| {
             P2pService::start(p2p, (&engine, indexes.filters.clone()), &runtime, &peers_stopping)
@@ -349,6 +356,18 @@ fn runtime(limits: &Limits) -> io::Result<Runtime> {
         .thread_name("rpc")
         .enable_all()
         .build()
+}
+
+/// Closes the engine of a start that failed, with the threads that hold it.
+fn close(engine: &Engine, threads: impl Iterator<Item = thread::JoinHandle<()>>) {
+    if let Err(error) = engine.shutdown() {
+        tracing::error!("Could not write everything out: {error}");
+    }
+    for thread in threads {
+        if thread.join().is_err() {
+            tracing::error!("A thread of a start that failed ended abnormally");
+        }
+    }
 }
 
 /// Follows the engine for those who want to know.

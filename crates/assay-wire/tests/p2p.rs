@@ -147,7 +147,7 @@ proptest! {
             Message::SendCompact { announce, version: number },
             Message::Block(&payload), Message::Tx(&payload), Message::CompactBlock(&payload),
             Message::GetBlockTxs(&payload), Message::BlockTxs(&payload),
-            Message::Other { command: Command::new("cfheaders"), payload: &payload },
+            Message::Other { command: Command::new("sendtxrcncl"), payload: &payload },
         ] {
             check(&message);
         }

@@ -122,7 +122,7 @@ fn what_a_restart_needs_is_missed_before_anything_is_served() {
     let last = path.max().unwrap();
     let error =
         flipped(&disk, &last, 100).open(&story.params, Setup::Calm).err().expect("it is damaged");
-    assert!(matches!(error, OpenError::Engine(EngineError::BlockFile(_))), "{error}");
+    assert!(matches!(error, OpenError::Engine(EngineError::ReadBlock(_))), "{error}");
     assert!(error.to_string().contains("the record at 8 does not have its checksum"), "{error}");
 }
 

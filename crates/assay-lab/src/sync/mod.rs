@@ -311,12 +311,12 @@ mod tests {
         assert_eq!(
             targets,
             [
-                "assay:assay --par 3 on [4, 2, 3]",
+                "assay:engine --par 3 on [4, 2, 3]",
                 "kernel:kernel=assay-peer-kernel --worker-threads 2 on [4, 2, 3]",
-                "assay-on-one-core:assay --par 1 on [4]",
-                "assay-on-two-cores:assay --par 2 on [4, 2]",
-                "assay-sampled:assay --par 3 --sample-signatures 256 on [4, 2, 3]",
-                "assay-not-sampled:assay --par 3 --sample-signatures 0 on [4, 2, 3]",
+                "assay-on-one-core:engine --par 1 on [4]",
+                "assay-on-two-cores:engine --par 2 on [4, 2]",
+                "assay-sampled:engine --par 3 --sample-signatures 256 on [4, 2, 3]",
+                "assay-not-sampled:engine --par 3 --sample-signatures 0 on [4, 2, 3]",
             ]
         );
         assert!(plan(&options).expect("built in").runs.drop_blocks);

@@ -242,6 +242,7 @@ impl Giver<'_> {
         let hash = BlockHash(entry.hash);
         let is_block = BLOCKS.contains(&entry.kind);
         if is_block {
+            self.shared.wait_for_verdict(&hash);
             self.check_age(&hash, entry.kind == InventoryKind::FILTERED_BLOCK)?;
         }
         let is_given = if is_tx(&entry) {

@@ -183,7 +183,11 @@ fn read_raw_block(
             ASSAY_STORE,
             1,
             || Ok(()),
-            move |()| store.store.blocks.read_block(pos).map(drop).map_err(store_error),
+            move |()| {
+                // The whole of it, or its folder would be removed with the rest.
+                let store: &StoreFolder = &store;
+                store.store.blocks.read_block(pos).map(drop).map_err(store_error)
+            },
         )?,
     ])
 }

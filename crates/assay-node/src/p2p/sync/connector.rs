@@ -4,6 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use assay_engine::Engine;
+use assay_wire::BlockHash;
 
 use super::Shared;
 
@@ -111,8 +112,36 @@ pub(crate) fn run(shared: &Shared) {
     }
 }
 
+impl Shared {
+    /// Waits for the verdict on a block that may become the tip. It is passed on before it is judged, and who asks for it then
+    /// must not hear that it is not there (Core `net_processing.cpp`, `ProcessGetBlockData`, connects it first).
+    pub(in super::super) fn wait_for_verdict(&self, block: &BlockHash) {
+        let connector = self.sync.connector();
+        let deadline = Instant::now() + VERDICT_PATIENCE;
+        while self.is_being_judged(block)
+            && !self.engine.is_shutting_down()
+            && Instant::now() < deadline
+        {
+            let waited = connector.changed.wait_timeout(connector.lock(), LOOK_AGAIN);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    fn is_being_judged(&self, block: &BlockHash) -> bool {
+        self.engine.header_place(block).is_some_and(|place| {
+            place.has_data
+                && !place.is_valid
+                && !place.is_failed
+                && place.chain_work > self.engine.tip().chain_work
+        })
+    }
+}
+
 /// A closing engine is noticed within this.
 const NAP: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_mins(1);
+/// A block that lacks one below it is not judged: whoever asks for it waits no longer than this.
+const VERDICT_PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// During the initial download scripts are waited for once no block has come for this long.
 const GATHER: Duration = Duration::from_millis(5);
