@@ -54,7 +54,7 @@ pub fn node() -> &'static Node {
         config.threads = Some(1);
         let mut p2p = P2pConfig::new(local);
         p2p.connect = Some(Vec::new());
-        p2p.shows_mempool = true;
+        p2p.bloom_filters = true;
         p2p.whitelist = vec!["noban,mempool,addr,download,relay@127.0.0.1".to_owned()];
         config.p2p = Some(p2p);
         let node = Node::start(&config).expect("a node");

@@ -13,6 +13,7 @@ use assay_consensus::script::Flags;
 use assay_forge::{ForgeOptions, Ledger, Recipe, forge};
 use assay_lab::plan::Plan;
 use assay_store::{CoinRef, KeyForms, SnapshotHeader, SnapshotWriter, UndoWriter};
+use assay_wire::p2p::{FilterLoad, Message};
 use assay_wire::{Block, BlockHash, Coin, Encoding, OutPoint, Tx};
 
 /// Larger inputs only make every round slower.

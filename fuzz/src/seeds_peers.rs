@@ -4,8 +4,8 @@ use assay_fuzz::messages::{COMMANDS, MAGIC};
 use assay_fuzz::peer;
 use assay_wire::encode::compact_size;
 use assay_wire::p2p::{
-    Endpoint, FilterLoad, FrameHeader, Host, Inventory, InventoryKind, Locator, Message, NetAddress,
-    PeerAddress, TimedAddress, Version,
+    Endpoint, FilterLoad, FrameHeader, Host, Inventory, InventoryKind, Locator, Message,
+    NetAddress, PeerAddress, TimedAddress, Version,
 };
 use assay_wire::{Block, BlockHash, Encoding, Header};
 

@@ -448,9 +448,11 @@ fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Resu
 fn serve(peer: &Arc<Peer>, shared: &Shared) {
     let _leaving = Leaving { peer, shared };
     let ended = OnceLock::new();
-    let end = |reason| {
-        // The first one is the cause; closing makes the other thread end as well.
-        let _ = ended.set(reason);
+    let end = |reason: intake::Ended| {
+        // The first one is the cause, and is logged while the peer is still listed; closing makes the other thread end as well.
+        if ended.set(()).is_ok() {
+            log_end(peer, &reason);
+        }
         peer.close();
     };
     thread::scope(|scope| {
@@ -462,13 +464,14 @@ fn serve(peer: &Arc<Peer>, shared: &Shared) {
             Err(error) => end(intake::Ended::Io(error)),
         }
     });
+}
+
+fn log_end(peer: &Peer, reason: &intake::Ended) {
     let (id, address) = (peer.id, peer.address);
-    match ended.get() {
-        Some(reason) if reason.is_fault() => {
-            tracing::warn!("Disconnecting peer {id} ({address}): {reason}");
-        }
-        Some(reason) => tracing::info!("Peer {id} ({address}) disconnected: {reason}"),
-        None => {}
+    if reason.is_fault() {
+        tracing::warn!("Disconnecting peer {id} ({address}): {reason}");
+    } else {
+        tracing::info!("Peer {id} ({address}) disconnected: {reason}");
     }
 }
 
