@@ -133,24 +133,15 @@ impl Node {
         let runtime = runtime(limits).map_err(NodeError::Runtime)?;
         let (stop, stopping) = watch::channel(false);
         if config.handle_signals {
-            // The handlers must be in place before anyone can know that the node runs.
-            let _context = runtime.enter();
-            let watching = stop_on_signals(stop.clone()).map_err(NodeError::Runtime)?;
-            runtime.spawn(watching);
+            handle_signals(&runtime, stop.clone()).map_err(NodeError::Runtime)?;
         }
         let mut authenticator = Authenticator::new();
         let cookie = credentials(&config.rpc, &dir, &mut authenticator)?;
-        let server = runtime.block_on(Server::bind(&config.rpc.bind))?;
+        let server = bind_rpc(config, &runtime)?;
         let addresses = server.addresses().to_vec();
-        for address in &addresses {
-            tracing::info!("Binding RPC on address {} port {}", address.ip(), address.port());
-        }
         let (metrics, metrics_address) = serve_metrics(config, &runtime, &stopping)?;
-        let params = Arc::clone(&config.params);
         let log_name = log_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let rpc = Rpc::new(params, config.user_agent(), log_path, stop.clone());
-        let rpc =
-            Arc::new(rpc.with_deprecated(config.rpc.deprecated.clone()).with_rest(config.rpc.rest));
+        let rpc = methods(config, log_path, stop.clone());
         let peers_stopping = stopping.clone();
         let serving = runtime.spawn(server.serve(
             Arc::clone(&rpc),
@@ -160,11 +151,7 @@ impl Node {
             stopping,
         ));
         let zmq = ZmqSockets::bind(&config.zmq, runtime.handle());
-        let mut engine_config = config.engine_config();
-        engine_config.has_events = zmq.is_some();
-        let engine =
-            Engine::open(engine_config).map_err(|source| NodeError::Open { path: dir, source })?;
-        let engine = Arc::new(engine);
+        let engine = Arc::new(open_engine(config, dir, zmq.is_some())?);
         metrics.set_engine(Arc::clone(&engine));
         let publish = |zmq| publish(zmq, &rpc, &engine);
         let publishing = zmq.map(publish).transpose().map_err(NodeError::Runtime)?;
@@ -201,11 +188,7 @@ impl Node {
         tracing::info!("Loaded the chain: height={} best={}", tip.height, tip.hash);
         let load = || load_mempool(Arc::clone(&engine)).map_err(NodeError::Runtime);
         let loading = config.persist_mempool.then(load).transpose()?;
-        let index = IndexService::start(config, &engine)?;
-        if let Some(index) = &index {
-            let index = Arc::clone(index.index());
-            rpc.set_index(ServedIndex { index, is_tx_index: config.tx_index });
-        }
+        let index = start_index(config, &engine, &rpc)?;
         // In Core's words, which scripts wait for.
         tracing::info!("init message: Done loading");
         notify::started(&config.notify);
@@ -380,6 +363,47 @@ fn watch(
     threads.extend(notify::watch_tip(config, engine, stop.clone())?);
     threads.extend(notify::watch_alerts(config, engine)?);
     Ok(threads)
+}
+
+/// Stops the node on signals. The handlers must be in place before anyone can know that it runs.
+fn handle_signals(runtime: &Runtime, stop: watch::Sender<bool>) -> io::Result<()> {
+    let _context = runtime.enter();
+    runtime.spawn(stop_on_signals(stop)?);
+    Ok(())
+}
+
+fn open_engine(config: &NodeConfig, path: PathBuf, has_events: bool) -> Result<Engine, NodeError> {
+    let mut config = config.engine_config();
+    config.has_events = has_events;
+    Engine::open(config).map_err(|source| NodeError::Open { path, source })
+}
+
+fn bind_rpc(config: &NodeConfig, runtime: &Runtime) -> Result<Server, NodeError> {
+    let server = runtime.block_on(Server::bind(&config.rpc.bind))?;
+    for address in server.addresses() {
+        tracing::info!("Binding RPC on address {} port {}", address.ip(), address.port());
+    }
+    Ok(server)
+}
+
+/// What answers calls, without a chain yet.
+fn methods(config: &NodeConfig, log_path: PathBuf, stop: watch::Sender<bool>) -> Arc<Rpc> {
+    let rpc = Rpc::new(Arc::clone(&config.params), config.user_agent(), log_path, stop);
+    Arc::new(rpc.with_deprecated(config.rpc.deprecated.clone()).with_rest(config.rpc.rest))
+}
+
+/// The index of scripts or transactions, where there is to be one.
+fn start_index(
+    config: &NodeConfig,
+    engine: &Arc<Engine>,
+    rpc: &Rpc,
+) -> Result<Option<IndexService>, NodeError> {
+    let index = IndexService::start(config, engine)?;
+    if let Some(index) = &index {
+        let index = Arc::clone(index.index());
+        rpc.set_index(ServedIndex { index, is_tx_index: config.tx_index });
+    }
+    Ok(index)
 }
 
 /// Metrics, served where that is wanted.

@@ -48,11 +48,13 @@ fn show(engine: &Engine, peers: &PeerCount, is_over: &AtomicBool) {
         bar.set_style(style);
     }
     let mut samples = Samples::default();
+    let mut is_shown = false;
     while !is_over.load(Ordering::Relaxed) && !engine.is_shutting_down() {
         samples.push(Instant::now(), engine.gauges());
-        match samples.line(peers.get()) {
-            Some(line) => bar.set_message(line),
-            None => bar.set_message(""),
+        let line = samples.line(peers.get());
+        if line.is_some() || is_shown {
+            is_shown = line.is_some();
+            bar.set_message(line.unwrap_or_default());
         }
         thread::sleep(LOOK);
     }
