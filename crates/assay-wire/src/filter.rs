@@ -144,7 +144,8 @@ pub fn encode<E: AsRef<[u8]> + Ord>(hash: &BlockHash, mut elements: Vec<E>) -> V
 /// `BasicFilterElements`): scripts of outputs that are not empty and do not begin with `OP_RETURN`, and scripts of spent
 /// outputs that are not empty.
 pub fn basic<'a>(block: &'a Block, spent: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let outputs = block.txs().flat_map(super::transaction::Tx::outputs).map(|output| output.script_pubkey);
+    let outputs =
+        block.txs().flat_map(super::transaction::Tx::outputs).map(|output| output.script_pubkey);
     let outputs = outputs.filter(|script| script.first() != Some(&OP_RETURN));
     let elements: Vec<&[u8]> = outputs.chain(spent).filter(|script| !script.is_empty()).collect();
     encode(&block.hash(), elements)
@@ -195,7 +196,9 @@ impl<'a> BitReader<'a> {
     fn window(&self) -> (u64, u64) {
         let at = (self.position / 8) as usize;
         let rest = &self.bytes[at.min(self.bytes.len())..];
-        let word = if let Some(word) = rest.first_chunk() { u64::from_be_bytes(*word) } else {
+        let word = if let Some(word) = rest.first_chunk() {
+            u64::from_be_bytes(*word)
+        } else {
             let mut word = [0; 8];
             word[..rest.len()].copy_from_slice(rest);
             u64::from_be_bytes(word)

@@ -1,5 +1,7 @@
 //! Block filters against a slow version of the same, written from BIP158 with bits as text.
 
+use std::fmt::Write as _;
+
 use std::collections::BTreeSet;
 
 use assay_hash::SipHash24;
@@ -18,7 +20,7 @@ fn slow_encode(hash: &BlockHash, elements: &BTreeSet<Vec<u8>>) -> Vec<u8> {
         last = value;
         bits.push_str(&"1".repeat((difference >> BASIC_P) as usize));
         bits.push('0');
-        bits.push_str(&format!("{:019b}", difference & ((1 << BASIC_P) - 1)));
+        write!(bits, "{:019b}", difference & ((1 << BASIC_P) - 1)).expect("memory");
     }
     while !bits.len().is_multiple_of(8) {
         bits.push('0');
@@ -36,8 +38,9 @@ fn slow_values(hash: &BlockHash, elements: &BTreeSet<Vec<u8>>) -> Vec<u64> {
     let k0 = u64::from_le_bytes(hash.0[..8].try_into().unwrap());
     let k1 = u64::from_le_bytes(hash.0[8..16].try_into().unwrap());
     let range = u128::from(elements.len() as u64 * BASIC_M);
-    let hashed =
-        |element: &Vec<u8>| ((u128::from(SipHash24::new(k0, k1).hash(element)) * range) >> 64) as u64;
+    let hashed = |element: &Vec<u8>| {
+        ((u128::from(SipHash24::new(k0, k1).hash(element)) * range) >> 64) as u64
+    };
     let mut values: Vec<u64> = elements.iter().map(hashed).collect();
     values.sort_unstable();
     values

@@ -19,7 +19,8 @@ impl Giver<'_> {
         let index = self.allowed(range, FILTERS_MAX)?;
         let blocks = self.branch(&range.stop, range.start_height);
         let Some(entries) = entries(&index, &blocks, range.start_height) else {
-            return self.not_indexed(range);
+            Self::not_indexed(range);
+            return Ok(());
         };
         for entry in entries {
             let filter = match index.filter(&entry) {
@@ -41,7 +42,8 @@ impl Giver<'_> {
         let first = range.start_height.saturating_sub(1);
         let blocks = self.branch(&range.stop, first);
         let Some(entries) = entries(&index, &blocks, first) else {
-            return self.not_indexed(range);
+            Self::not_indexed(range);
+            return Ok(());
         };
         let (previous, entries) = match entries.split_first() {
             Some((before, rest)) if range.start_height > 0 => (before.header, rest),
@@ -68,10 +70,11 @@ impl Giver<'_> {
         let mut headers = Vec::new();
         let every = FILTER_CHECKPOINT_INTERVAL;
         for (height, block) in (0..).zip(&blocks).skip(every as usize).step_by(every as usize) {
-            match entry(&index, block, height) {
-                Some(entry) => headers.push(entry.header),
-                None => return self.not_indexed(&range),
-            }
+            let Some(entry) = entry(&index, block, height) else {
+                Self::not_indexed(&range);
+                return Ok(());
+            };
+            headers.push(entry.header);
         }
         let headers = headers[..].into();
         self.send(&Message::FilterCheckpoints(FilterCheckpoints { kind, stop, headers }))
@@ -122,14 +125,13 @@ impl Giver<'_> {
     }
 
     /// Core gives no answer either to who asks for filters that are not there yet.
-    fn not_indexed(&self, range: &FilterRange) -> Result<(), Ended> {
+    fn not_indexed(range: &FilterRange) {
         tracing::debug!(
             target: "net",
             "Failed to find block filter in index: filter_type=basic, start_height={}, stop_hash={}",
             range.start_height,
             range.stop
         );
-        Ok(())
     }
 }
 
