@@ -5,12 +5,12 @@ use parking_lot::{Condvar, Mutex};
 /// Why, once it has happened.
 #[derive(Default)]
 pub(crate) struct Failure {
-    state: Mutex<Told>,
+    state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Told {
+struct State {
     cause: Option<String>,
     is_closing: bool,
 }

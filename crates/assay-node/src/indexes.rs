@@ -1,4 +1,4 @@
-//! Indexes of one record for each block, kept beside a running engine: of block filters.
+//! Indexes of one record for each block, kept next to a running engine: block filters.
 //!
 //! Each has a follower of its own, as the index of scripts has (`electrum.rs`). Blocks that they have not been through yet are
 //! not removed (`-prune`).

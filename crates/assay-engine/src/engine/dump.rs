@@ -72,7 +72,7 @@ impl Engine {
     /// The UTXO set of a block of the active chain. `goes_on` is asked again and again.
     ///
     /// # Errors
-    /// It cannot be told, or the engine fails.
+    /// The coins cannot be read, or the engine fails.
     pub fn coins_at(
         &self,
         block: &BlockHash,

@@ -234,7 +234,7 @@ impl Carried {
     }
 }
 
-/// How a node is told that a block and all below it are valid.
+/// How a node takes it that a block and all below it are valid.
 fn assumes_valid(family: Family, block: &str) -> Vec<String> {
     match family {
         Family::Assay => vec!["--assume-valid".to_owned(), block.to_owned()],

@@ -237,7 +237,7 @@ pub(super) fn target(bits: u32) -> BlockHash {
 
 /// The share of today's chain that is verified, if the chain grew on at its average rate since the
 /// tip. Bitcoin Core knows a rate per chain; this needs none. Near the tip headers are counted, as there
-/// (`validation.cpp`, `GuessVerificationProgress`), so that it comes to 1.
+/// (`validation.cpp`, `GuessVerificationProgress`), so that it reaches 1.
 fn progress(node: &Node<'_>, tip: &Tip) -> f64 {
     let (params, now) = (&node.rpc.params, node.engine.clock().now_s());
     let covered = tip.time.saturating_sub(params.genesis.time).max(1);
