@@ -228,6 +228,7 @@ impl Shared {
         match taken {
             Taken::Kept(_) => {
                 peer.traffic.note_block(self.now_ms() / 1000);
+                super::super::compact::pass_on_now(self);
                 let kept = self.sync.connector().kept();
                 self.with_state(peer, |state| state.kept_last = kept);
                 if !self.engine.is_initial_block_download() {
