@@ -73,7 +73,9 @@ impl Table {
         let next_us = 1000 * own.pace.ping_ms() + own_us * (own.under_way.len() as u64 + 1);
         let others = self.peers.iter().filter(|(other, _)| **other != peer);
         let of_one = |(other, state): (&u64, &PeerSync)| {
-            let sooner = FAR_BACK * next_us / state.block_us().unwrap_or(own_us).max(1);
+            // On a fast network nothing is far back.
+            let sooner_us = FAR_BACK * next_us + FAR_BACK_LEAST_US;
+            let sooner = sooner_us / state.block_us().unwrap_or(own_us).max(1);
             let sooner = usize::try_from(sooner).unwrap_or(usize::MAX);
             let later = state.under_way.iter().skip(sooner);
             later.map(|block| (*other, *block)).collect::<Vec<_>>()
@@ -203,6 +205,7 @@ const BLOCKS_MOST: usize = 128;
 const AHEAD_MS: u64 = 400;
 /// So many times sooner a block has to come for being asked of a second peer.
 const FAR_BACK: u64 = 2;
+const FAR_BACK_LEAST_US: u64 = 100_000;
 const PING_MOST_MS: u64 = 2_000;
 /// The first rest, which doubles so often: up to about a minute.
 const REST_LEAST_MS: u64 = 2_000;
@@ -344,9 +347,9 @@ mod tests {
         for (height, block) in blocks.iter().enumerate() {
             table.ask(1, *block, height as u32, 0);
         }
-        // A ping and two blocks are 250 ms: in twice that the other one sends the five before this one.
+        // A ping and two blocks are 250 ms: in twice that and 100 ms the other one sends six.
         let far_back = table.far_back(0);
-        let expected: Vec<_> = blocks[4..].iter().map(|block| (1, *block)).collect();
+        let expected: Vec<_> = blocks[5..].iter().map(|block| (1, *block)).collect();
         assert_eq!(far_back, expected.into_iter().collect());
         assert!(table.far_back(1).is_empty());
         // Nothing is known of one that has sent none.
