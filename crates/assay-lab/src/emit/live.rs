@@ -1,5 +1,6 @@
 //! What is going on, on standard error.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -78,7 +79,7 @@ pub(super) fn show(lives: &[Live], until: u32, is_done: &AtomicBool) {
         let mut text = String::new();
         if is_terminal && lines > 0 {
             // Over the lines of the last time.
-            text.push_str(&format!("\x1b[{lines}A"));
+            let _ = write!(text, "\x1b[{lines}A");
         }
         lines = 0;
         for (live, first) in lives.iter().zip(&firsts) {

@@ -1,6 +1,7 @@
 //! What came of it.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use assay_report::Table;
@@ -180,15 +181,14 @@ impl EmitReport {
         let mut text = String::new();
         table.text(&mut text);
         for target in &self.targets {
-            let last = u64::from(target.from_height) + target.total.blocks;
             if let Some(fault) = &target.fault {
-                text.push_str(&format!("{}: {fault}\n", target.name));
-                if target.total.blocks > 0 {
-                    text.push_str(&format!("  sent up to height {}; --resume goes on\n", last - 1));
-                }
+                let _ = writeln!(text, "{}: {fault}", target.name);
+            }
+            if let Some(last) = target.blocks.last().filter(|_| target.fault.is_some()) {
+                let _ = writeln!(text, "  sent up to height {}; --resume goes on", last.height);
             }
             for (error, count) in &target.tx_errors {
-                text.push_str(&format!("{}: {count} transactions: {error}\n", target.name));
+                let _ = writeln!(text, "{}: {count} transactions: {error}", target.name);
             }
         }
         text

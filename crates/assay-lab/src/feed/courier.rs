@@ -155,7 +155,9 @@ impl Courier {
             Prefill::Coinbase => vec![0],
             Prefill::Unseen => {
                 let mut is_seen = vec![false; block.txs.len()];
-                seen.iter().for_each(|at| is_seen[*at] = true);
+                for at in seen {
+                    is_seen[*at] = true;
+                }
                 (0..block.txs.len()).filter(|at| !is_seen[*at]).collect()
             }
         };

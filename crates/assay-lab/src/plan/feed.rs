@@ -74,6 +74,7 @@ pub enum Compact {
 }
 
 impl Compact {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -91,6 +92,7 @@ pub enum Prefill {
 }
 
 impl Prefill {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
     fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -205,7 +205,9 @@ impl Link {
     /// Headers of the chain that the node has, and may ask for again.
     pub(crate) fn has_blocks(&self, headers: &[RawHeader]) {
         let mut talk = self.lock();
-        headers.iter().for_each(|header| talk.add_header(*header));
+        for header in headers {
+            talk.add_header(*header);
+        }
     }
 
     /// Whether the connection is still there.

@@ -148,7 +148,9 @@ mod tests {
     fn headers_follow_what_the_node_has() {
         let headers: Vec<RawHeader> = (0..5).map(|byte| [byte; HEADER_BYTES]).collect();
         let mut talk = Talk::default();
-        headers.iter().for_each(|header| talk.add_header(*header));
+        for header in &headers {
+            talk.add_header(*header);
+        }
         let locator = |hashes: &[Hash]| {
             let mut payload = vec![0; 4];
             payload.push(hashes.len() as u8);
