@@ -37,7 +37,7 @@ pub(crate) enum PrefillArgument {
 ///
 /// TARGET is VIA@HOST:PORT with VIA one of rpc (submitblock and sendrawtransaction), p2p
 /// (announces transactions and blocks, which the node requests) and compact (blocks as compact
-/// blocks, BIP152). Settings follow behind commas: name=NAME; rpc=HOST:PORT beside a peer, which
+/// blocks, BIP152). Settings follow behind commas: name=NAME; rpc=HOST:PORT with a peer, which
 /// says what is in the mempool and when a block is the tip; cookie=FILE or user=NAME:PASSWORD for
 /// RPC; delay=50ms (one way) and rate=40 (Mbit/s) for a link in between.
 ///
