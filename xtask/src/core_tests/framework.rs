@@ -162,7 +162,7 @@ fn config(source: &Path, client: &str, has_cli: bool) -> String {
     let cli = if has_cli { "ENABLE_CLI=true\n" } else { "" };
     format!(
         "[environment]\nCLIENT_NAME={client}\nCLIENT_BUGREPORT=the log\nSRCDIR={source}\nBUILDDIR={source}/build\nEXEEXT=\n\
-         RPCAUTH={source}/share/rpcauth/rpcauth.py\n\n[components]\nENABLE_BITCOIND=true\n{cli}"
+         RPCAUTH={source}/share/rpcauth/rpcauth.py\n\n[components]\nENABLE_BITCOIND=true\nENABLE_ZMQ=true\n{cli}"
     )
 }
 

@@ -1,0 +1,134 @@
+//! `assay emit` against a running node: in each way, with orphans, and on after an end.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use assay_node::{Node, NodeConfig, P2pConfig};
+use serde_json::Value;
+
+const BLOCKS: u32 = 110;
+
+struct Running {
+    node: Node,
+    _dir: tempfile::TempDir,
+    rpc: String,
+    p2p: SocketAddr,
+}
+
+fn start() -> Running {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut config = NodeConfig::new("regtest", dir.path()).expect("a known chain");
+    config.rpc.bind = vec!["127.0.0.1:0".parse().expect("an address")];
+    config.log = None;
+    config.handle_signals = false;
+    // The chain is of another day.
+    config.tip_age_max_s = Some(3_153_600_000);
+    let mut p2p = P2pConfig::new("127.0.0.1:0".parse().expect("an address"));
+    p2p.connect = Some(Vec::new());
+    p2p.whitelist = vec!["noban,relay@127.0.0.1".to_owned()];
+    config.p2p = Some(p2p);
+    let node = Node::start(&config).expect("the node starts");
+    let cookie = dir.path().join("regtest").join(".cookie");
+    let rpc = format!("{},cookie={}", node.rpc_addresses()[0], cookie.display());
+    let p2p = node.p2p_address().expect("it listens");
+    Running { node, _dir: dir, rpc, p2p }
+}
+
+fn stop(running: Running) {
+    running.node.stop_handle().stop();
+    running.node.wait().expect("the node stops");
+}
+
+fn assay(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_assay")).args(arguments).output().expect("the program starts")
+}
+
+fn forge(dir: &Path) -> String {
+    let out = dir.join("chain").display().to_string();
+    let height = BLOCKS.to_string();
+    let output = assay(&[
+        "chain",
+        "forge",
+        "bitcoin-scaling",
+        "--scale",
+        "0.02",
+        "--distinct-keys",
+        "--stop-height",
+        &height,
+        "--out",
+        &out,
+    ]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    out
+}
+
+fn emit(chain: &str, to: &str, more: &[&str]) -> Output {
+    let arguments = [&["emit", chain, "--to", to, "--json", "--timeout", "30"], more].concat();
+    assay(&arguments)
+}
+
+fn report(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    report["targets"][0].clone()
+}
+
+fn total(target: &Value, what: &str) -> u64 {
+    target["total"][what].as_u64().expect("a count")
+}
+
+#[test]
+fn each_way_leads_to_the_tip() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let chain = forge(dir.path());
+    let more = ["--seen", "0.5", "--seen-mode", "random", "--orphans", "0.3"];
+    let mut sent = Vec::new();
+    for via in ["rpc", "p2p", "compact"] {
+        let running = start();
+        let to = match via {
+            "rpc" => format!("rpc@{}", running.rpc),
+            _ => format!("{via}@{},rpc={}", running.p2p, running.rpc),
+        };
+        let more =
+            if via == "rpc" { more.to_vec() } else { [&more[..], &["--mock-time"]].concat() };
+        let target = report(&emit(&chain, &to, &more));
+        assert_eq!(total(&target, "blocks"), u64::from(BLOCKS), "{via}");
+        let txs = total(&target, "txs_sent");
+        assert!(txs > 0 && total(&target, "orphans") > 0, "{via}: {target}");
+        assert_eq!((total(&target, "txs_accepted"), total(&target, "txs_in_mempool")), (txs, txs));
+        // What was not sent beforehand, the node had to request.
+        assert_eq!(total(&target, "missing") > 0, via == "compact", "{via}");
+        sent.push(txs);
+        stop(running);
+    }
+    assert!(sent.iter().all(|txs| *txs == sent[0]), "{sent:?}");
+}
+
+#[test]
+fn it_goes_on_where_the_node_is() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let chain = forge(dir.path());
+    let running = start();
+    // Without RPC: the peers find out what the node has.
+    let to = format!("p2p@{}", running.p2p);
+    let first = report(&emit(&chain, &to, &["--until", "40"]));
+    assert_eq!((total(&first, "blocks"), first["from_height"].as_u64()), (40, Some(1)));
+    let again = emit(&chain, &to, &[]);
+    assert_eq!(again.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&again.stdout);
+    assert!(text.contains("it has 40 blocks of this chain already; give --resume"), "{text}");
+    let rest = report(&emit(&chain, &to, &["--resume"]));
+    assert_eq!((total(&rest, "blocks"), rest["from_height"].as_u64()), (70, Some(41)));
+    stop(running);
+}
+
+#[test]
+fn a_node_that_is_not_there_is_named() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let chain = forge(dir.path());
+    let output = emit(&chain, "p2p@127.0.0.1:1", &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("cannot connect to 127.0.0.1:1 as a peer"), "{text}");
+}
