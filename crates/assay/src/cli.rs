@@ -141,10 +141,10 @@ fn scale(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A way of syncs.
+/// A way in which blocks come.
 fn delivery(text: &str) -> Result<Delivery, String> {
-    let known = Delivery::from_name(text).filter(|way| way.is_sync());
-    known.ok_or_else(|| "give peer, load-block, reindex or reindex-chainstate".to_owned())
+    let ways = Delivery::ALL.map(Delivery::as_str).join(", ");
+    Delivery::from_name(text).ok_or_else(|| format!("give one of {ways}"))
 }
 
 /// Run a plan: forge a chain, feed it to every target, measure, check and report; or run
@@ -181,12 +181,15 @@ pub(crate) struct RunArguments {
     /// there is none.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) series: Option<u32>,
-    /// Syncs: how nodes get their blocks, instead of the plan's `by`: `peer`, from our node over
-    /// the peer-to-peer protocol, or from block files: `load-block`, `reindex`,
-    /// `reindex-chainstate` (the Bitcoin Core family). Our engine and the kernel read block files
-    /// in any case.
+    /// How nodes get their blocks, instead of the plan's `by`. Block by block: `rpc`, or from a
+    /// peer: `p2p`, `compact`. Syncs: `peer`, from our node over the peer-to-peer protocol, or from
+    /// block files: `load-block`, `reindex`, `reindex-chainstate` (the Bitcoin Core family). Our
+    /// engine and the kernel read block files in any case.
     #[arg(long, value_name = "WAY", value_parser = delivery)]
     pub(crate) by: Option<Delivery>,
+    /// Share of the pre-relayed transactions that are sent before a parent in the same block.
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) orphans: Option<f64>,
     /// Pre-relayed share (transactions already in the mempool when their block arrives) instead of
     /// the plan's, such as 0 or 0.9. May be given several times.
     #[arg(long, value_name = "SHARE")]

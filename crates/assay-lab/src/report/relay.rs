@@ -116,6 +116,9 @@ fn times(results: &Results) -> Table {
 /// The first target beside each other one: the same block of the same share and repeat, as a pair.
 fn between_targets(results: &Results) -> Option<Table> {
     let (first, others) = results.targets.split_first()?;
+    // Another chain is other work.
+    let on_first = |other: &&TargetResults| other.distinct_keys == first.distinct_keys;
+    let others: Vec<&TargetResults> = others.iter().filter(on_first).collect();
     if others.is_empty() {
         return None;
     }

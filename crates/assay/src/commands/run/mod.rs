@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use assay_bench::plan::BenchPlan;
-use assay_lab::plan::Plan;
+use assay_lab::plan::{Delivery, Plan};
 use assay_lab::progress::Terminal;
 use assay_lab::report;
 use assay_lab::run::{RunOptions, run as run_plan};
@@ -92,7 +92,10 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
             bail!("--by {} cannot stand in for {of_plan}, which {name} is made for", by.as_str());
         }
         plan.feed.by = by;
+        // Forged chains are old, and nodes take compact blocks near the tip alone.
+        plan.feed.mock_time |= by == Delivery::Compact;
     }
+    plan.feed.orphans = arguments.orphans.unwrap_or(plan.feed.orphans);
     if !arguments.seen.is_empty() {
         plan.feed.seen.clone_from(&arguments.seen);
     }
@@ -203,6 +206,9 @@ fn rerun(plan: &str, arguments: &RunArguments) -> String {
     }
     if let Some(by) = arguments.by {
         words.push(format!("--by {}", by.as_str()));
+    }
+    if let Some(orphans) = arguments.orphans {
+        words.push(format!("--orphans {orphans}"));
     }
     for seen in &arguments.seen {
         words.push(format!("--seen {seen}"));
