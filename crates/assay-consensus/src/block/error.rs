@@ -273,7 +273,7 @@ fn tx_debug_message(txid: Txid, error: &TxError) -> Cow<'static, str> {
             format!("contains a non-BIP68-final transaction {txid}").into()
         }
         TxError::SigChecks { .. } => "parallel script check failed".into(),
-        TxError::Undersize { .. } | TxError::Version { .. } => "".into(),
+        TxError::Undersize { .. } => "".into(),
         TxError::MissingOrSpent { .. }
         | TxError::PrematureCoinbaseSpend { .. }
         | TxError::InputValueOutOfRange { .. }

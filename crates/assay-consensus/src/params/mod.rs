@@ -131,17 +131,15 @@ pub struct ActivationHeights {
     pub segwit: u32,
 }
 
-/// What Bitcoin Cash rules add or replace. The upgrades up to May 2020 are in force from the first
+/// What Bitcoin Cash rules add or replace. The upgrades up to May 2022 are in force from the first
 /// block, as on BCHN's regtest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CashRules {
     /// Largest serialised block, bytes. A plain limit: BCHN's adjustable algorithm starts from it
     /// and never goes below it.
     pub block_bytes_max: u64,
-    /// Smallest serialised transaction, bytes (65 since the upgrade of May 2023).
+    /// Smallest serialised transaction, bytes (November 2018).
     pub tx_bytes_min: usize,
-    /// Transaction versions that are allowed, both ends included (since May 2023).
-    pub tx_version: (i32, i32),
     /// Executed signature checks allowed in one transaction.
     pub tx_sigchecks_max: u32,
 }
@@ -252,8 +250,8 @@ impl ChainParams {
     }
 }
 
-/// What Bitcoin Cash has in force since May 2020, less the soft forks that came with a height.
-const CASH_FLAGS: Flags = Flags::BCH_MAY_2020
+/// What Bitcoin Cash has in force since May 2022, less the soft forks that came with a height.
+const CASH_FLAGS: Flags = Flags::BCH_MAY_2022
     .without(Flags::DERSIG)
     .without(Flags::CHECKLOCKTIMEVERIFY)
     .without(Flags::CHECKSEQUENCEVERIFY);
@@ -368,7 +366,7 @@ mod tests {
         assert!(flags.contains(Flags::SIGHASH_FORKID) && flags.contains(Flags::ENFORCE_SIGCHECKS));
         assert!(!flags.contains(Flags::WITNESS) && !flags.contains(Flags::NULLDUMMY));
         assert!(!flags.contains(Flags::CHECKSEQUENCEVERIFY));
-        assert_eq!(cash.block_script_flags(1351, &BlockHash::ZERO), Flags::BCH_MAY_2020);
+        assert_eq!(cash.block_script_flags(1351, &BlockHash::ZERO), Flags::BCH_MAY_2022);
         assert_eq!(cash.with_block_bytes_max(141).block_bytes_max(), 141);
     }
 }

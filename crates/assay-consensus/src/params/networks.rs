@@ -243,8 +243,7 @@ pub(super) fn bch_regtest() -> ChainParams {
         unknown_rules_from: None,
         cash: Some(CashRules {
             block_bytes_max: 256_000_000,
-            tx_bytes_min: 65,
-            tx_version: (1, 2),
+            tx_bytes_min: 100,
             tx_sigchecks_max: 3000,
         }),
         ..regtest()

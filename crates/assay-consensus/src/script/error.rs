@@ -81,6 +81,9 @@ script_errors! {
     InputSigChecks, "INPUT_SIGCHECKS", "Input SigChecks limit exceeded";
     InvalidOperandSize, "OPERAND_SIZE", "Invalid operand size";
     InvalidNumberRange, "INVALID_NUMBER_RANGE", "Given operand is not a number within the valid range [-2^31 + 1, 2^31 - 1]";
+    InvalidNumberRange64Bit, "INVALID_NUMBER_RANGE_64_BIT", "Given operand is not a number within the valid range [-2^63 + 1, 2^63 - 1]";
+    InvalidTxInputIndex, "INVALID_TX_INPUT_INDEX", "The specified transaction input index is out of range";
+    InvalidTxOutputIndex, "INVALID_TX_OUTPUT_INDEX", "The specified transaction output index is out of range";
     ImpossibleEncoding, "IMPOSSIBLE_ENCODING", "The requested encoding is impossible to satisfy";
     InvalidSplitRange, "SPLIT_RANGE", "Invalid OP_SPLIT range";
     InvalidBitCount, "INVALID_BIT_COUNT", "Invalid number of bit set in OP_CHECKMULTISIG";
