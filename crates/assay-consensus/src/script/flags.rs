@@ -57,6 +57,7 @@ flags! {
     41 INPUT_SIGCHECKS: "May 2020 policy: `SigChecks` of an input bounded by its script length.";
     42 INTEGERS_64_BIT: "May 2022: numbers of up to eight bytes, and MUL (CHIP-2021-02).";
     43 NATIVE_INTROSPECTION: "May 2022: opcodes that read the transaction (CHIP-2021-02).";
+    44 P2SH_32: "May 2023: scripts may be paid to by hashes of 32 bytes; in no chain's rules here.";
 }
 
 impl Flags {

@@ -225,6 +225,12 @@ pub fn is_p2sh(script: &[u8]) -> bool {
     matches!(script, [op::HASH160, 20, .., op::EQUAL] if script.len() == 23)
 }
 
+/// Whether `script` is `HASH256 <32 bytes> EQUAL` (Bitcoin Cash).
+#[inline]
+pub fn is_p2sh_32(script: &[u8]) -> bool {
+    matches!(script, [op::HASH256, 32, .., op::EQUAL] if script.len() == 35)
+}
+
 /// Version and program if `script` is a witness program (BIP-0141): a small integer and one direct
 /// push of 2 to 40 bytes.
 #[inline]
