@@ -350,16 +350,31 @@ fn script_failures_speak_like_core() {
         input: 3,
         prevout: OutPoint { txid: Txid([0xcc; 32]), vout: 7 },
         error: ScriptError::EvalFalse,
+        rules: ScriptRules::Bitcoin,
     };
     let text = "Script evaluated without error but finished with a false/empty top stack element";
     let expected = format!("mempool-script-verify-flag-failed ({text})");
     assert_eq!(failure.mempool_reject_reason(), expected);
-    let error = BlockError::Script { tx_index: 5, source: Box::new(failure) };
+    let error = BlockError::Script { tx_index: 5, source: Box::new(failure.clone()) };
     assert_eq!(error.reject_reason(), format!("block-script-verify-flag-failed ({text})"));
     let (a, b, c) = ("aa".repeat(32), "bb".repeat(32), "cc".repeat(32));
     assert_eq!(error.debug_message(), format!("input 3 of {a} (wtxid {b}), spending {c}:7"));
     assert_eq!(error.tx_index(), Some(5));
     assert!(!error.is_mutation() && !error.is_temporary());
+    let cash =
+        ScriptFailure { error: ScriptError::CleanStack, rules: ScriptRules::Cash, ..failure };
+    assert_eq!(cash.block_reject_reason(), "blk-bad-inputs");
+    let text = "Extra items left on stack after execution";
+    assert_eq!(
+        cash.mempool_reject_reason(),
+        format!("mandatory-script-verify-flag-failed ({text})")
+    );
+    let policy = ScriptFailure { rules: ScriptRules::CashPolicy, ..cash };
+    assert_eq!(
+        policy.mempool_reject_reason(),
+        format!("non-mandatory-script-verify-flag ({text})")
+    );
+    assert!(policy.debug_message().starts_with(&format!("{text}, input 3 of ")));
     assert!(size_of::<BlockError>() <= 112, "verdicts are returned by value");
 }
 

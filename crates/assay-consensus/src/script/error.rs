@@ -18,6 +18,16 @@ macro_rules! script_errors {
                     $(Self::$variant => $name,)*
                 }
             }
+
+            /// BCHN's text, which is Bitcoin Core's but for one.
+            pub const fn cash_text(self) -> &'static str {
+                if matches!(self, Self::CleanStack) {
+                    return "Extra items left on stack after execution";
+                }
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
         }
     };
 }

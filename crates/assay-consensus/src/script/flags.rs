@@ -133,6 +133,18 @@ impl Flags {
             | Self::DISALLOW_SEGWIT_RECOVERY.0
             | Self::INPUT_SIGCHECKS.0,
     );
+    /// The rules of [`Self::BCH_STANDARD`] that BCHN's `policy/policy.h` does not call mandatory. Some of them are rules of
+    /// blocks as well, but a transaction that breaks no other is only called non-standard.
+    pub const BCH_NOT_MANDATORY: Self = Self(
+        Self::DERSIG.0
+            | Self::SIGPUSHONLY.0
+            | Self::DISCOURAGE_UPGRADABLE_NOPS.0
+            | Self::CLEANSTACK.0
+            | Self::CHECKLOCKTIMEVERIFY.0
+            | Self::CHECKSEQUENCEVERIFY.0
+            | Self::DISALLOW_SEGWIT_RECOVERY.0
+            | Self::INPUT_SIGCHECKS.0,
+    );
 
     /// Whether every flag of `other` is set.
     #[inline]

@@ -42,7 +42,11 @@ impl TxFault {
             | "multi-op-return"
             | "dust"
             | "bad-txns-too-many-sigops" => Self::NotStandard,
-            _ if reason.starts_with("mempool-script-verify-flag-failed") => Self::NotStandard,
+            _ if reason.starts_with("mempool-script-verify-flag-failed")
+                || reason.starts_with("non-mandatory-script-verify-flag") =>
+            {
+                Self::NotStandard
+            }
             "internal error" => Self::Unknown,
             _ => Self::Consensus,
         }
