@@ -250,6 +250,33 @@ impl ChainParams {
     }
 }
 
+/// Networks of Bitcoin Cash. Their blocks obey upgrades from May 2023 on, which are not here.
+const CASH_NETWORKS: [&str; 12] = [
+    "bch",
+    "bch-main",
+    "bch-mainnet",
+    "bch-test",
+    "bch-testnet",
+    "bch-testnet3",
+    "bch-testnet4",
+    "bch-scalenet",
+    "bch-chipnet",
+    "scalenet",
+    "chipnet",
+    "bitcoincash",
+];
+
+/// Why there is no chain of this name, in a sentence without a full stop.
+pub fn unknown_chain(name: &str) -> String {
+    let known = ChainParams::NAMES.join(", ");
+    if CASH_NETWORKS.contains(&name) {
+        return format!(
+            "chain {name:?} needs Bitcoin Cash's upgrades from May 2023 on, which are not implemented; known are {known}"
+        );
+    }
+    format!("unknown chain {name:?}; known are {known}")
+}
+
 /// What Bitcoin Cash has in force since May 2022, less the soft forks that came with a height.
 const CASH_FLAGS: Flags = Flags::BCH_MAY_2022
     .without(Flags::DERSIG)
@@ -292,6 +319,15 @@ mod tests {
             assert_eq!(ChainParams::by_name(usual).expect("a usual name").name, name);
         }
         assert!(ChainParams::by_name("testnet").is_none(), "there are two");
+    }
+
+    #[test]
+    fn networks_with_later_rules_are_named_as_such() {
+        for name in CASH_NETWORKS {
+            assert!(ChainParams::by_name(name).is_none());
+            assert!(unknown_chain(name).contains("from May 2023 on, which are not implemented"));
+        }
+        assert!(unknown_chain("dogecoin").starts_with("unknown chain \"dogecoin\""));
     }
 
     #[test]

@@ -123,6 +123,14 @@ impl Candidate {
         self.reject(TxRejectCode::Rejected, error.reject_reason(), error.debug_message())
     }
 
+    /// A rule about its place in the chain is broken: BCHN reports what it reports of a block.
+    pub(super) fn out_of_place(&self, error: &TxError, is_cash: bool) -> TxReject {
+        if !is_cash {
+            return self.broken_rule(error);
+        }
+        self.reject(TxRejectCode::Rejected, error.block_reject_reason(), error.debug_message())
+    }
+
     pub(super) fn missing_inputs(&self) -> TxReject {
         self.reject(TxRejectCode::MissingInputs, "bad-txns-inputs-missingorspent", "")
     }

@@ -43,7 +43,11 @@ pub(crate) fn run(report: &mut Report) {
             |json, outcome| machines(json, verdicts, outcome),
         );
     }
-    report.file("BCHN asert.txt", || data::shared("vectors/bchn/asert.txt"), asert);
+    report.file(
+        "BCHN asert.txt",
+        || data::shared("vectors/bchn/asert.txt"),
+        |bytes, outcome| asert(bytes, outcome),
+    );
 }
 
 /// What BCHN does whatever the flags.
@@ -210,7 +214,7 @@ fn judge(
 }
 
 /// Runs of `iteration height time target`, each below a head that names its anchor.
-fn asert(bytes: &Vec<u8>, outcome: &mut Outcome) {
+fn asert(bytes: &[u8], outcome: &mut Outcome) {
     let pow = ChainParams::by_name("main").expect("a known chain").pow;
     let whole = String::from_utf8_lossy(bytes);
     for run in whole.split("\n\n").filter(|run| !run.trim().is_empty()) {
