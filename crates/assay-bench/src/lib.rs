@@ -17,6 +17,7 @@
 //!
 //! Deliberately absent: whole nodes. They are measured as processes, by `assay-lab`.
 
+pub mod agreement;
 pub mod block_builder;
 pub mod blocks;
 mod builds;

@@ -28,7 +28,7 @@ use crate::tx::{TxError, check_transaction, output_total};
 mod error;
 mod rules;
 
-pub use error::{BlockError, ScriptFailure};
+pub use error::{BlockError, ScriptFailure, ScriptRules};
 pub use rules::{BlockRules, BlockTotals, TxSpend};
 
 /// Checks all that a block tells alone, except its work and a signet solution.

@@ -35,6 +35,7 @@ pub mod peers;
 pub mod plan;
 pub mod process;
 pub mod progress;
+pub mod reference;
 pub mod report;
 pub mod results;
 pub mod run;

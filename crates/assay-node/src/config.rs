@@ -146,7 +146,7 @@ pub struct RpcConfig {
 
 /// A chain that this node does not know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown chain {name:?}; known are {}", ChainParams::NAMES.join(", "))]
+#[error("{}", assay_consensus::params::unknown_chain(name))]
 pub struct UnknownChain {
     /// The name as given.
     pub name: String,

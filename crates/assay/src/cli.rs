@@ -19,9 +19,9 @@ use assay_node::http::{RpcAuth, Subnet};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::{
-    BenchArguments, BenchCommand, BenchCompareArguments, BenchListArguments, BenchMempoolArguments,
-    BenchNetworkArguments, BenchOneArguments, BenchPeersArguments, BenchServeArguments,
-    CutArgument, MeasureArguments,
+    BenchAgreementArguments, BenchArguments, BenchCommand, BenchCompareArguments,
+    BenchListArguments, BenchMempoolArguments, BenchNetworkArguments, BenchOneArguments,
+    BenchPeersArguments, BenchServeArguments, CutArgument, MeasureArguments,
 };
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,

@@ -54,6 +54,7 @@ fn help_texts() {
         ("bench peers", vec!["bench", "peers", "--help"]),
         ("bench network", vec!["bench", "network", "--help"]),
         ("bench mempool", vec!["bench", "mempool", "--help"]),
+        ("bench agreement", vec!["bench", "agreement", "--help"]),
         ("load electrum", vec!["load", "electrum", "--help"]),
         ("load p2p", vec!["load", "p2p", "--help"]),
         ("emit", vec!["emit", "--help"]),
@@ -95,6 +96,9 @@ fn wrong_names_and_numbers_are_refused() {
     refuses(&["node", "--chain", "dogecoin", "--datadir", &out], "bch-regtest");
     refuses(&["node", "--chain", "regtest", "--datadir", &out, "--db-cache", "0"], "--db-cache 0");
     refuses(&["node", "--chain", "regtest", "--datadir", &out, "--rpc", "0.0.0.0:0"], "0.0.0.0");
+    refuses(&["node", "--chain", "chipnet", "--datadir", &out], "from May 2023 on");
+    refuses(&["validate", "--chain", "bch-main", "--blocks", &out], "from May 2023 on");
+    refuses(&["bench", "agreement", "--target", "assay"], "not Bitcoin Cash Node");
     refuses(&["report", &out], "results.json");
     refuses(&["validate", "--chain", "dogecoin", "--blocks", &out], "bch-regtest");
     refuses(&["validate", "--chain", "regtest", "--blocks", &out], &out);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use assay_wire::{OutPoint, Txid, Wtxid};
 
 use crate::header::HeaderError;
-use crate::script::ScriptError;
+use crate::script::{Flags, ScriptError};
 use crate::tx::TxError;
 
 /// Why a block is invalid: one variant per rule.
@@ -273,7 +273,7 @@ fn tx_debug_message(txid: Txid, error: &TxError) -> Cow<'static, str> {
             format!("contains a non-BIP68-final transaction {txid}").into()
         }
         TxError::SigChecks { .. } => "parallel script check failed".into(),
-        TxError::Undersize { .. } | TxError::Version { .. } => "".into(),
+        TxError::Undersize { .. } => "".into(),
         TxError::MissingOrSpent { .. }
         | TxError::PrematureCoinbaseSpend { .. }
         | TxError::InputValueOutOfRange { .. }
@@ -299,22 +299,56 @@ pub struct ScriptFailure {
     pub prevout: OutPoint,
     /// Why the script failed.
     pub error: ScriptError,
+    /// Which rules say so.
+    pub rules: ScriptRules,
+}
+
+/// The rules that a script breaks, as the reference nodes tell them apart in their reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptRules {
+    /// Bitcoin's.
+    Bitcoin,
+    /// Bitcoin Cash's.
+    Cash,
+    /// Bitcoin Cash's, none that its nodes call mandatory.
+    CashPolicy,
+}
+
+impl ScriptRules {
+    /// Those that have these flags.
+    pub const fn of(flags: Flags) -> Self {
+        if flags.contains(Flags::BCH) { Self::Cash } else { Self::Bitcoin }
+    }
 }
 
 impl ScriptFailure {
     /// The reject reason of a block for this failure.
     pub fn block_reject_reason(&self) -> String {
-        format!("block-script-verify-flag-failed ({})", self.error)
+        match self.rules {
+            ScriptRules::Bitcoin => format!("block-script-verify-flag-failed ({})", self.error),
+            ScriptRules::Cash | ScriptRules::CashPolicy => "blk-bad-inputs".to_owned(),
+        }
     }
 
     /// The reject reason of a transaction for this failure, when it is offered on its own.
     pub fn mempool_reject_reason(&self) -> String {
-        format!("mempool-script-verify-flag-failed ({})", self.error)
+        let cash = self.error.cash_text();
+        match self.rules {
+            ScriptRules::Bitcoin => format!("mempool-script-verify-flag-failed ({})", self.error),
+            ScriptRules::Cash => format!("mandatory-script-verify-flag-failed ({cash})"),
+            ScriptRules::CashPolicy => format!("non-mandatory-script-verify-flag ({cash})"),
+        }
     }
 
-    /// What Bitcoin Core adds to the reject reason.
+    /// What Bitcoin Core adds to the reject reason; on Bitcoin Cash after the error, which is no part of a block's reason there.
     pub fn debug_message(&self) -> String {
         let Self { txid, wtxid, input, prevout, .. } = self;
-        format!("input {input} of {txid} (wtxid {wtxid}), spending {prevout}")
+        let place = format!("input {input} of {txid} (wtxid {wtxid}), spending {prevout}");
+        match self.rules {
+            ScriptRules::Bitcoin => place,
+            ScriptRules::Cash | ScriptRules::CashPolicy => {
+                format!("{}, {place}", self.error.cash_text())
+            }
+        }
     }
 }

@@ -81,7 +81,7 @@ impl BlockRules {
     }
 
     /// Checks what a transaction's place in the chain allows, whatever it spends: the lock time,
-    /// and on Bitcoin Cash its size and version.
+    /// and on Bitcoin Cash its size.
     ///
     /// # Errors
     /// The first rule broken.
@@ -93,10 +93,6 @@ impl BlockRules {
         let (bytes, bytes_min) = (tx.total_size(), cash.tx_bytes_min);
         if bytes < bytes_min {
             return Err(TxError::Undersize { bytes, bytes_min });
-        }
-        let version = tx.version();
-        if version < cash.tx_version.0 || version > cash.tx_version.1 {
-            return Err(TxError::Version { version });
         }
         Ok(())
     }

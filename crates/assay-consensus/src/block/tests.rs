@@ -186,7 +186,7 @@ fn weight_counts_witnesses() {
 fn cash_orders_and_bounds_transactions() {
     let rules = rules(&params("bch-regtest"), 200);
     assert!(!rules.height_in_coinbase && !rules.segwit);
-    let long = |number: u8| spend(number).output(1, &[0x51; 20]);
+    let long = |number: u8| spend(number).output(1, &[0x51; 60]);
     let mut sorted: Vec<TxBuilder> = (1..6).map(long).collect();
     sorted.sort_by_key(|tx| {
         let mut id = tx.build().view().txid().0;
@@ -194,7 +194,7 @@ fn cash_orders_and_bounds_transactions() {
         id
     });
     let block = |txs: &[TxBuilder]| {
-        let mut all = vec![coinbase(200, 1).output(1, &[0x51; 20])];
+        let mut all = vec![coinbase(200, 1).output(1, &[0x51; 60])];
         all.extend_from_slice(txs);
         in_chain(&rules, &all)
     };
@@ -216,18 +216,12 @@ fn cash_orders_and_bounds_transactions() {
     // 61 bytes of a transaction with one empty output, the rest its script.
     let sized =
         |bytes: usize| TxBuilder::new(1).input(1, 0, &[], 0).output(1, &vec![0x51; bytes - 60]);
-    assert_eq!(sized(65).bytes().len(), 65);
-    assert_eq!(block(&[sized(65)]), "ok");
-    assert_eq!(block(&[sized(64)]), "bad-txns-undersize");
-    for (version, expected) in [
-        (0, "bad-txns-version"),
-        (1, "ok"),
-        (2, "ok"),
-        (3, "bad-txns-version"),
-        (-1, "bad-txns-version"),
-    ] {
-        let tx = TxBuilder::new(version).input(1, 0, &[], 0).output(1, &[0x51; 20]);
-        assert_eq!(block(&[tx]), expected, "version {version}");
+    assert_eq!(sized(100).bytes().len(), 100);
+    assert_eq!(block(&[sized(100)]), "ok");
+    assert_eq!(block(&[sized(99)]), "bad-txns-undersize");
+    for version in [i32::MIN, -1, 0, 3] {
+        let tx = TxBuilder::new(version).input(1, 0, &[], 0).output(1, &[0x51; 60]);
+        assert_eq!(block(&[tx]), "ok", "version {version}, a rule of May 2023");
     }
 }
 
@@ -236,7 +230,7 @@ fn cash_bounds_the_size_after_all_that_is_in_it() {
     let small = params("bch-regtest").with_block_bytes_max(1_000_000);
     let rules = rules(&small, 200);
     let long = |bytes: usize| TxBuilder::new(1).input(1, 0, &[], 0).output(1, &vec![0; bytes]);
-    let cb = || coinbase(200, 1).output(1, &[0x51; 20]);
+    let cb = || coinbase(200, 1).output(1, &[0x51; 60]);
     assert_eq!(in_chain(&rules, &[cb(), long(999_000)]), "ok");
     assert_eq!(in_chain(&rules, &[cb(), long(1_000_000)]), "bad-blk-length");
     assert_eq!(in_chain(&rules, &[cb(), long(1), long(1_000_000)]), "bad-txns-undersize");
@@ -356,16 +350,31 @@ fn script_failures_speak_like_core() {
         input: 3,
         prevout: OutPoint { txid: Txid([0xcc; 32]), vout: 7 },
         error: ScriptError::EvalFalse,
+        rules: ScriptRules::Bitcoin,
     };
     let text = "Script evaluated without error but finished with a false/empty top stack element";
     let expected = format!("mempool-script-verify-flag-failed ({text})");
     assert_eq!(failure.mempool_reject_reason(), expected);
-    let error = BlockError::Script { tx_index: 5, source: Box::new(failure) };
+    let error = BlockError::Script { tx_index: 5, source: Box::new(failure.clone()) };
     assert_eq!(error.reject_reason(), format!("block-script-verify-flag-failed ({text})"));
     let (a, b, c) = ("aa".repeat(32), "bb".repeat(32), "cc".repeat(32));
     assert_eq!(error.debug_message(), format!("input 3 of {a} (wtxid {b}), spending {c}:7"));
     assert_eq!(error.tx_index(), Some(5));
     assert!(!error.is_mutation() && !error.is_temporary());
+    let cash =
+        ScriptFailure { error: ScriptError::CleanStack, rules: ScriptRules::Cash, ..failure };
+    assert_eq!(cash.block_reject_reason(), "blk-bad-inputs");
+    let text = "Extra items left on stack after execution";
+    assert_eq!(
+        cash.mempool_reject_reason(),
+        format!("mandatory-script-verify-flag-failed ({text})")
+    );
+    let policy = ScriptFailure { rules: ScriptRules::CashPolicy, ..cash };
+    assert_eq!(
+        policy.mempool_reject_reason(),
+        format!("non-mandatory-script-verify-flag ({text})")
+    );
+    assert!(policy.debug_message().starts_with(&format!("{text}, input 3 of ")));
     assert!(size_of::<BlockError>() <= 112, "verdicts are returned by value");
 }
 

@@ -85,6 +85,26 @@ pub struct PowParams {
     pub no_retargeting: bool,
     /// Testnet4's rules against time warps and block storms (BIP94).
     pub enforce_bip94: bool,
+    /// Difficulty by a schedule, above its anchor (Bitcoin Cash, November 2020).
+    pub asert: Option<Asert>,
+}
+
+/// Where the schedule of a chain's difficulty begins, and how fast targets follow it (Bitcoin Cash).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asert {
+    /// Height of the anchor, the last block under the rules before.
+    pub anchor_height: u32,
+    /// The anchor's target, compact.
+    pub anchor_bits: u32,
+    /// Time of the anchor's parent, seconds: of the block before it, since the schedule is absolute.
+    pub anchor_parent_time: u32,
+    /// Seconds behind schedule that double the target.
+    pub half_life_s: u32,
+}
+
+impl Asert {
+    /// Two days, as on the main and most test networks.
+    pub const HALF_LIFE_S: u32 = 2 * 24 * 3600;
 }
 
 impl PowParams {
@@ -111,17 +131,15 @@ pub struct ActivationHeights {
     pub segwit: u32,
 }
 
-/// What Bitcoin Cash rules add or replace. The upgrades up to May 2020 are in force from the first
+/// What Bitcoin Cash rules add or replace. The upgrades up to May 2022 are in force from the first
 /// block, as on BCHN's regtest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CashRules {
     /// Largest serialised block, bytes. A plain limit: BCHN's adjustable algorithm starts from it
     /// and never goes below it.
     pub block_bytes_max: u64,
-    /// Smallest serialised transaction, bytes (65 since the upgrade of May 2023).
+    /// Smallest serialised transaction, bytes (November 2018).
     pub tx_bytes_min: usize,
-    /// Transaction versions that are allowed, both ends included (since May 2023).
-    pub tx_version: (i32, i32),
     /// Executed signature checks allowed in one transaction.
     pub tx_sigchecks_max: u32,
 }
@@ -232,8 +250,35 @@ impl ChainParams {
     }
 }
 
-/// What Bitcoin Cash has in force since May 2020, less the soft forks that came with a height.
-const CASH_FLAGS: Flags = Flags::BCH_MAY_2020
+/// Networks of Bitcoin Cash. Their blocks obey upgrades from May 2023 on, which are not here.
+const CASH_NETWORKS: [&str; 12] = [
+    "bch",
+    "bch-main",
+    "bch-mainnet",
+    "bch-test",
+    "bch-testnet",
+    "bch-testnet3",
+    "bch-testnet4",
+    "bch-scalenet",
+    "bch-chipnet",
+    "scalenet",
+    "chipnet",
+    "bitcoincash",
+];
+
+/// Why there is no chain of this name, in a sentence without a full stop.
+pub fn unknown_chain(name: &str) -> String {
+    let known = ChainParams::NAMES.join(", ");
+    if CASH_NETWORKS.contains(&name) {
+        return format!(
+            "chain {name:?} needs Bitcoin Cash's upgrades from May 2023 on, which are not implemented; known are {known}"
+        );
+    }
+    format!("unknown chain {name:?}; known are {known}")
+}
+
+/// What Bitcoin Cash has in force since May 2022, less the soft forks that came with a height.
+const CASH_FLAGS: Flags = Flags::BCH_MAY_2022
     .without(Flags::DERSIG)
     .without(Flags::CHECKLOCKTIMEVERIFY)
     .without(Flags::CHECKSEQUENCEVERIFY);
@@ -274,6 +319,15 @@ mod tests {
             assert_eq!(ChainParams::by_name(usual).expect("a usual name").name, name);
         }
         assert!(ChainParams::by_name("testnet").is_none(), "there are two");
+    }
+
+    #[test]
+    fn networks_with_later_rules_are_named_as_such() {
+        for name in CASH_NETWORKS {
+            assert!(ChainParams::by_name(name).is_none());
+            assert!(unknown_chain(name).contains("from May 2023 on, which are not implemented"));
+        }
+        assert!(unknown_chain("dogecoin").starts_with("unknown chain \"dogecoin\""));
     }
 
     #[test]
@@ -348,7 +402,7 @@ mod tests {
         assert!(flags.contains(Flags::SIGHASH_FORKID) && flags.contains(Flags::ENFORCE_SIGCHECKS));
         assert!(!flags.contains(Flags::WITNESS) && !flags.contains(Flags::NULLDUMMY));
         assert!(!flags.contains(Flags::CHECKSEQUENCEVERIFY));
-        assert_eq!(cash.block_script_flags(1351, &BlockHash::ZERO), Flags::BCH_MAY_2020);
+        assert_eq!(cash.block_script_flags(1351, &BlockHash::ZERO), Flags::BCH_MAY_2022);
         assert_eq!(cash.with_block_bytes_max(141).block_bytes_max(), 141);
     }
 }

@@ -243,8 +243,7 @@ pub(super) fn bch_regtest() -> ChainParams {
         unknown_rules_from: None,
         cash: Some(CashRules {
             block_bytes_max: 256_000_000,
-            tx_bytes_min: 65,
-            tx_version: (1, 2),
+            tx_bytes_min: 100,
             tx_sigchecks_max: 3000,
         }),
         ..regtest()
@@ -278,6 +277,7 @@ const PUBLIC_POW: PowParams = PowParams {
     allow_min_difficulty: false,
     no_retargeting: false,
     enforce_bip94: false,
+    asert: None,
 };
 
 const SIGNET_LIMIT: U256 =

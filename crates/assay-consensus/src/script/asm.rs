@@ -23,6 +23,27 @@ const NAMES: [&str; (op::CHECKSIGADD - op::NOP) as usize + 1] = [
     "OP_NOP10", "OP_CHECKSIGADD",
 ];
 
+/// Opcodes of Bitcoin Cash whose names are not Bitcoin Core's (BCHN `script/script.cpp`), up to May 2022.
+#[rustfmt::skip]
+const CASH_NAMES: [(u8, &str); 20] = [
+    (op::SPLIT, "OP_SPLIT"), (op::NUM2BIN, "OP_NUM2BIN"), (op::BIN2NUM, "OP_BIN2NUM"),
+    (op::CHECKDATASIG, "OP_CHECKDATASIG"), (op::CHECKDATASIGVERIFY, "OP_CHECKDATASIGVERIFY"),
+    (op::REVERSEBYTES, "OP_REVERSEBYTES"),
+    (op::INPUTINDEX, "OP_INPUTINDEX"), (op::ACTIVEBYTECODE, "OP_ACTIVEBYTECODE"),
+    (op::TXVERSION, "OP_TXVERSION"), (op::TXINPUTCOUNT, "OP_TXINPUTCOUNT"),
+    (op::TXOUTPUTCOUNT, "OP_TXOUTPUTCOUNT"), (op::TXLOCKTIME, "OP_TXLOCKTIME"),
+    (op::UTXOVALUE, "OP_UTXOVALUE"), (op::UTXOBYTECODE, "OP_UTXOBYTECODE"),
+    (op::OUTPOINTTXHASH, "OP_OUTPOINTTXHASH"), (op::OUTPOINTINDEX, "OP_OUTPOINTINDEX"),
+    (op::INPUTBYTECODE, "OP_INPUTBYTECODE"),
+    (op::INPUTSEQUENCENUMBER, "OP_INPUTSEQUENCENUMBER"),
+    (op::OUTPUTVALUE, "OP_OUTPUTVALUE"), (op::OUTPUTBYTECODE, "OP_OUTPUTBYTECODE"),
+];
+
+/// The name that Bitcoin Cash's nodes give an opcode, where it is not [`opcode_name`].
+pub fn cash_opcode_name(opcode: u8) -> Option<&'static str> {
+    CASH_NAMES.iter().find(|(known, _)| *known == opcode).map(|(_, name)| *name)
+}
+
 /// The name of an opcode that is neither a push nor a number: `OP_RESERVED`, and `OP_NOP` to `OP_CHECKSIGADD`.
 pub fn opcode_name(opcode: u8) -> Option<&'static str> {
     if opcode == op::RESERVED {
@@ -87,6 +108,22 @@ pub fn assemble(text: &str) -> Result<Vec<u8>, &str> {
     Ok(script)
 }
 
+/// Assembles a script in which opcodes have the names of Bitcoin Cash's nodes as well.
+///
+/// # Errors
+/// The word that is not understood.
+pub fn assemble_cash(text: &str) -> Result<Vec<u8>, &str> {
+    let mut script = Vec::new();
+    for part in text.split_ascii_whitespace() {
+        let name = part.strip_prefix("OP_").unwrap_or(part);
+        match CASH_NAMES.iter().find(|(_, known)| known[3..] == *name) {
+            Some(&(opcode, _)) => script.push(opcode),
+            None => word(&mut script, part).ok_or(part)?,
+        }
+    }
+    Ok(script)
+}
+
 /// Decodes an even number of hex digits.
 fn from_hex(text: &str) -> Option<Vec<u8>> {
     if !text.is_ascii() || !text.len().is_multiple_of(2) {
@@ -108,6 +145,15 @@ mod tests {
         for nameless in [0, op::PUSHDATA4, op::NEGATE1, op::PUSH1, op::PUSH16, 0xbb, 0xff] {
             assert_eq!(opcode_name(nameless), None, "{nameless:#x}");
         }
+    }
+
+    #[test]
+    fn words_of_cash() {
+        let script = assemble_cash("1 OP_SPLIT CHECKDATASIG OUTPUTBYTECODE 0x02 0xbeef MUL");
+        assert_eq!(script, Ok(vec![0x51, 0x7f, 0xba, 0xcd, 2, 0xbe, 0xef, 0x95]));
+        assert_eq!(assemble_cash("1 TOKENAMOUNT"), Err("TOKENAMOUNT"));
+        assert_eq!(cash_opcode_name(op::UTXOVALUE), Some("OP_UTXOVALUE"));
+        assert_eq!(cash_opcode_name(op::DUP), None);
     }
 
     #[test]

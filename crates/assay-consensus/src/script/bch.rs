@@ -1,8 +1,8 @@
 //! Where the Bitcoin Cash family differs: opcodes, signature forms and counted checks.
 //!
-//! The upgrades up to May 2020, after BCHN's `script/interpreter.cpp` and `script/sigencoding.cpp`.
-//! Later opcodes (introspection, tokens, MUL) are not part of the scaling chain's rules and fail as
-//! opcodes that are not understood, or disabled.
+//! The upgrades up to May 2022, after BCHN's `script/interpreter.cpp` and `script/sigencoding.cpp`;
+//! the opcodes that read the transaction are in `introspection.rs`. Later opcodes (tokens, bitwise
+//! inversion and shifts, loops) fail as opcodes that are not understood, or disabled.
 
 use assay_hash::sha256;
 
@@ -14,7 +14,6 @@ use super::exec::{Exec, Frame};
 use super::flags::Flags;
 use super::num;
 use super::opcode::{MAX_ELEMENT_SIZE, op, witness_program};
-use super::ops::NUMBER_SIZE;
 use super::sighash::{SIGHASH_ANYONECANPAY, SIGHASH_FORKID};
 
 /// Signatures of this many bytes (without hash type) are Schnorr signatures.
@@ -30,7 +29,8 @@ pub(super) fn implied(flags: Flags) -> Flags {
 /// Opcodes that fail even in a branch not taken.
 pub(super) fn is_disabled(opcode: u8, flags: Flags) -> bool {
     match opcode {
-        op::INVERT | op::MUL2 | op::DIV2 | op::MUL | op::LSHIFT | op::RSHIFT => true,
+        op::INVERT | op::MUL2 | op::DIV2 | op::LSHIFT | op::RSHIFT => true,
+        op::MUL => !flags.contains(Flags::INTEGERS_64_BIT),
         op::CAT..=op::BIN2NUM | op::AND..=op::XOR | op::DIV | op::MOD => {
             !flags.contains(Flags::MONOLITH_OPCODES)
         }
@@ -40,7 +40,7 @@ pub(super) fn is_disabled(opcode: u8, flags: Flags) -> bool {
 
 /// DIV and MOD: truncated division, the remainder takes the sign of the dividend.
 pub(super) fn divide(opcode: u8, a: i64, b: i64) -> Result<i64, ScriptError> {
-    // Operands have four bytes, so nothing here can overflow.
+    // The least number is no operand, so nothing here can overflow.
     if opcode == op::DIV {
         a.checked_div(b).ok_or(ScriptError::DivByZero)
     } else {
@@ -80,7 +80,7 @@ enum Accept {
 
 impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     /// The opcodes only this family has.
-    pub(super) fn bch_op(&mut self, opcode: u8) -> Result<(), ScriptError> {
+    pub(super) fn bch_op(&mut self, frame: &Frame<'_>, opcode: u8) -> Result<(), ScriptError> {
         match opcode {
             op::CAT => self.concat(),
             op::SPLIT => self.split(),
@@ -105,6 +105,11 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                 self.stack.push(&buffer[..length]);
                 Ok(())
             }
+            op::INPUTINDEX..=op::OUTPUTBYTECODE
+                if self.flags.contains(Flags::NATIVE_INTROSPECTION) =>
+            {
+                self.introspect(frame, opcode)
+            }
             _ => Err(ScriptError::BadOpcode),
         }
     }
@@ -121,7 +126,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     fn split(&mut self) -> Result<(), ScriptError> {
         self.stack.need(2)?;
         let length = self.stack.peek(1).len();
-        let at = usize::try_from(self.number(0, NUMBER_SIZE)?)
+        let at = usize::try_from(self.number(0)?)
             .ok()
             .filter(|&at| at <= length)
             .ok_or(ScriptError::InvalidSplitRange)?;
@@ -152,7 +157,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
 
     fn num_to_bin(&mut self) -> Result<(), ScriptError> {
         self.stack.need(2)?;
-        let size = usize::try_from(self.number(0, NUMBER_SIZE)?)
+        let size = usize::try_from(self.number(0)?)
             .ok()
             .filter(|&size| size <= MAX_ELEMENT_SIZE)
             .ok_or(ScriptError::PushSize)?;
@@ -177,8 +182,10 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         let mut buffer = [0; MAX_ELEMENT_SIZE];
         let given = self.stack.pop_into(&mut buffer);
         let length = minimal_length(&mut buffer[..given]);
-        if length > NUMBER_SIZE {
-            return Err(ScriptError::InvalidNumberRange);
+        match self.number_bytes_max() {
+            8 if length > 8 => return Err(ScriptError::InvalidNumberRange64Bit),
+            4 if length > 4 => return Err(ScriptError::InvalidNumberRange),
+            _ => {}
         }
         self.stack.push(&buffer[..length]);
         Ok(())

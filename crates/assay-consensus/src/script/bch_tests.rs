@@ -78,6 +78,15 @@ fn script(parts: &[&[u8]]) -> Vec<u8> {
 
 /// Runs `opcode` on the operands; what it leaves must be `expected`, bottom first.
 fn check(operands: &[&[u8]], opcode: u8, expected: Result<&[&[u8]], ScriptError>) {
+    check_under(Flags::BCH_MAY_2020, operands, opcode, expected);
+}
+
+fn check_under(
+    flags: Flags,
+    operands: &[&[u8]],
+    opcode: u8,
+    expected: Result<&[&[u8]], ScriptError>,
+) {
     let script_sig = operands.iter().flat_map(|data| push(data)).collect::<Vec<_>>();
     let mut script_pubkey = vec![opcode];
     for data in expected.unwrap_or_default().iter().rev() {
@@ -85,7 +94,7 @@ fn check(operands: &[&[u8]], opcode: u8, expected: Result<&[&[u8]], ScriptError>
         script_pubkey.push(EQUALVERIFY);
     }
     script_pubkey.push(PUSH1);
-    let verdict = spend(&script_sig, &script_pubkey, Flags::BCH_MAY_2020, &mut Scripted::new(true));
+    let verdict = spend(&script_sig, &script_pubkey, flags, &mut Scripted::new(true));
     assert_eq!(verdict, expected.map(|_| 0), "opcode {opcode:#x} on {operands:?}");
 }
 
@@ -131,6 +140,109 @@ fn number_conversions() {
     check(&[&[1, 0], &[1]], ADD, Err(ScriptError::MinimalNum));
 }
 
+/// Numbers of eight bytes: the ends of the range, what leaves it, and what would take nine bytes.
+#[test]
+fn integers_of_64_bits() {
+    const MAX: &[u8] = &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+    const MIN: &[u8] = &[0xff; 8];
+    const NINE: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0x80, 0];
+    let overflow = Err(ScriptError::InvalidNumberRange64Bit);
+    let check = |operands: &[&[u8]], opcode, expected| {
+        check_under(Flags::BCH_MAY_2022, operands, opcode, expected);
+    };
+    check(&[MAX, &[]], ADD, Ok(&[MAX]));
+    check(&[MAX, &[1]], ADD, overflow);
+    check(&[MIN, &[0x81]], ADD, overflow);
+    check(&[MIN, MAX], ADD, Ok(&[&[]]));
+    check(&[MIN, &[1]], SUB, overflow);
+    check(&[MIN, &[0x81]], SUB, Ok(&[&[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]]));
+    check(&[MAX], ADD1, overflow);
+    check(&[MIN], SUB1, overflow);
+    check(&[MIN], NEGATE, Ok(&[MAX]));
+    check(&[MIN], ABS, Ok(&[MAX]));
+    check(&[&[3], &[0x85]], MUL, Ok(&[&[0x8f]]));
+    check(&[MAX, &[0x81]], MUL, Ok(&[MIN]));
+    check(&[MAX, &[2]], MUL, overflow);
+    // -2^31 times 2^32 is the least number of 64 bits, which eight bytes do not hold here.
+    check(&[&[0, 0, 0, 0x80, 0x80], &[0, 0, 0, 0, 1]], MUL, overflow);
+    check(&[MIN, &[0x81]], DIV, Ok(&[MAX]));
+    check(&[MIN, &[0x81]], MOD, Ok(&[&[]]));
+    check(&[MIN, &[]], DIV, Err(ScriptError::DivByZero));
+    check(&[MIN, MAX], MAX_OPCODE, Ok(&[MAX]));
+    check(&[&[], MIN, MAX], WITHIN, Ok(&[&[1]]));
+    for opcode in [ADD1, SUB1, NEGATE, ABS, NOT, NOTEQUAL0] {
+        check(&[NINE], opcode, overflow);
+    }
+    for opcode in [ADD, SUB, MUL, DIV, MOD, BOOLAND, NUMEQUAL, LESSTHAN, MIN_OPCODE, PICK, ROLL] {
+        check(&[&[1], NINE], opcode, overflow);
+    }
+    check(&[&[1], &[0, 0, 0, 0, 1]], PICK, Err(ScriptError::InvalidStackOperation));
+    check(&[b"ab", &[0, 0, 0, 0, 1]], SPLIT, Err(ScriptError::InvalidSplitRange));
+    check(&[b"ab", &[0, 0, 0, 0, 1]], NUM2BIN, Err(ScriptError::PushSize));
+    check(&[MAX], BIN2NUM, Ok(&[MAX]));
+    check(&[NINE], BIN2NUM, overflow);
+    check(&[&[0, 0, 0, 0, 1]], CHECKMULTISIG, Err(ScriptError::PubkeyCount));
+    check(&[&[0x80, 0, 0]], ADD1, Err(ScriptError::MinimalNum));
+    // Lock times have five bytes as before.
+    check(&[&[1, 1, 1, 1, 1, 1]], CHECKLOCKTIMEVERIFY, Err(ScriptError::InvalidNumberRange));
+    // Results of four bytes are none of the earlier rules' errors.
+    check_under(
+        Flags::BCH_MAY_2020,
+        &[&[0xff, 0xff, 0xff, 0x7f], &[1]],
+        ADD,
+        Ok(&[&[0, 0, 0, 0x80, 0]]),
+    );
+}
+
+/// Every operation on random numbers gives what arithmetic in 128 bits gives.
+#[test]
+fn integers_against_wider_ones() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        // All widths, both signs.
+        (seed >> (seed % 61)) as i64 * if seed & 0x100 == 0 { 1 } else { -1 }
+    };
+    let number = |value: i64| {
+        let (bytes, length) = num::encode(value);
+        bytes[..length].to_vec()
+    };
+    for _ in 0..20_000 {
+        let (a, b) = (random().max(-i64::MAX), random().max(-i64::MAX));
+        for opcode in [ADD, SUB, MUL, DIV, MOD, MAX_OPCODE, LESSTHAN] {
+            let (x, y) = (i128::from(a), i128::from(b));
+            let exact = match opcode {
+                ADD => x + y,
+                SUB => x - y,
+                MUL => x * y,
+                DIV | MOD if b == 0 => continue,
+                DIV => x / y,
+                MOD => x % y,
+                MAX_OPCODE => x.max(y),
+                _ => i128::from(x < y),
+            };
+            let expected = i64::try_from(exact).ok().filter(|&result| result != i64::MIN);
+            let operands: [&[u8]; 2] = [&number(a), &number(b)];
+            match expected.map(number) {
+                Some(result) => {
+                    check_under(Flags::BCH_MAY_2022, &operands, opcode, Ok(&[&result]));
+                }
+                None => check_under(
+                    Flags::BCH_MAY_2022,
+                    &operands,
+                    opcode,
+                    Err(ScriptError::InvalidNumberRange64Bit),
+                ),
+            }
+        }
+    }
+}
+
+const MIN_OPCODE: u8 = 0xa3;
+const MAX_OPCODE: u8 = 0xa4;
+
 #[test]
 fn opcodes_appear_with_their_upgrades() {
     let run = |opcode: u8, flags: Flags| {
@@ -141,9 +253,11 @@ fn opcodes_appear_with_their_upgrades() {
         assert_eq!(run(opcode, Flags::BCH_NOV_2017), Err(ScriptError::DisabledOpcode));
         assert_eq!(run(opcode, Flags::BCH_MAY_2018), Ok(0));
     }
-    for opcode in [INVERT, MUL2, DIV2, MUL, LSHIFT, RSHIFT] {
-        assert_eq!(run(opcode, Flags::BCH_MAY_2020), Err(ScriptError::DisabledOpcode));
+    for opcode in [INVERT, MUL2, DIV2, LSHIFT, RSHIFT] {
+        assert_eq!(run(opcode, Flags::BCH_MAY_2022), Err(ScriptError::DisabledOpcode));
     }
+    assert_eq!(run(MUL, Flags::BCH_MAY_2020), Err(ScriptError::DisabledOpcode));
+    assert_eq!(run(MUL, Flags::BCH_MAY_2022), Ok(0));
     let run = |opcode: u8, flags: Flags| {
         let script_sig = [0, 0, 0];
         let flags = flags.without(Flags::STRICTENC | Flags::SIGHASH_FORKID);
@@ -157,8 +271,12 @@ fn opcodes_appear_with_their_upgrades() {
         assert_eq!(run(opcode, before), Some(ScriptError::BadOpcode));
         assert_ne!(run(opcode, from), Some(ScriptError::BadOpcode));
     }
-    // Introspection, tokens and everything undefined.
-    for opcode in 0xbd..=0xff {
+    for opcode in INPUTINDEX..=OUTPUTBYTECODE {
+        assert_eq!(run(opcode, Flags::BCH_MAY_2020), Some(ScriptError::BadOpcode));
+        assert_ne!(run(opcode, Flags::BCH_MAY_2022), Some(ScriptError::BadOpcode));
+    }
+    // Tokens and everything undefined.
+    for opcode in (0xbd..INPUTINDEX).chain(OUTPUTBYTECODE + 1..=0xff) {
         assert_eq!(run(opcode, Flags::BCH_STANDARD), Some(ScriptError::BadOpcode));
     }
 }

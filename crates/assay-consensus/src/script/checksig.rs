@@ -6,7 +6,6 @@ use super::error::ScriptError;
 use super::exec::{Exec, Frame, SigVersion};
 use super::flags::Flags;
 use super::opcode::{MAX_MULTISIG_KEYS, MAX_OPS, push_prefix, read_instruction};
-use super::ops::NUMBER_SIZE;
 use super::sighash::{CodeKey, SIGHASH_FORKID, TapscriptPosition};
 
 /// What a passed signature costs of the tapscript budget (BIP-0342).
@@ -200,7 +199,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     /// `sig num key CHECKSIGADD` gives `num` plus the outcome.
     pub(super) fn check_sig_add(&mut self, frame: &Frame<'_>) -> Result<(), ScriptError> {
         self.stack.need(3)?;
-        let count = self.number(1, NUMBER_SIZE)?;
+        let count = self.number(1)?;
         let valid = self.check_sig(frame, 2, 0)?;
         self.stack.drop_top(3);
         self.stack.push_num(count + i64::from(valid));
@@ -210,7 +209,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     /// Reads the counts of a CHECKMULTISIG and makes sure that all arguments are there.
     pub(super) fn multisig_args(&self, frame: &mut Frame<'_>) -> Result<MultisigArgs, ScriptError> {
         self.stack.need(1)?;
-        let keys = self.number(0, NUMBER_SIZE)?;
+        let keys = self.number(0)?;
         if !(0..=MAX_MULTISIG_KEYS).contains(&keys) {
             return Err(ScriptError::PubkeyCount);
         }
@@ -220,7 +219,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         }
         let sigs_at = keys as usize + 1;
         self.stack.need(sigs_at + 1)?;
-        let sigs = self.number(sigs_at, NUMBER_SIZE)?;
+        let sigs = self.number(sigs_at)?;
         if !(0..=keys).contains(&sigs) {
             return Err(ScriptError::SigCount);
         }

@@ -18,6 +18,16 @@ macro_rules! script_errors {
                     $(Self::$variant => $name,)*
                 }
             }
+
+            /// BCHN's text, which is Bitcoin Core's but for one.
+            pub const fn cash_text(self) -> &'static str {
+                if matches!(self, Self::CleanStack) {
+                    return "Extra items left on stack after execution";
+                }
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
         }
     };
 }
@@ -81,6 +91,9 @@ script_errors! {
     InputSigChecks, "INPUT_SIGCHECKS", "Input SigChecks limit exceeded";
     InvalidOperandSize, "OPERAND_SIZE", "Invalid operand size";
     InvalidNumberRange, "INVALID_NUMBER_RANGE", "Given operand is not a number within the valid range [-2^31 + 1, 2^31 - 1]";
+    InvalidNumberRange64Bit, "INVALID_NUMBER_RANGE_64_BIT", "Given operand is not a number within the valid range [-2^63 + 1, 2^63 - 1]";
+    InvalidTxInputIndex, "INVALID_TX_INPUT_INDEX", "The specified transaction input index is out of range";
+    InvalidTxOutputIndex, "INVALID_TX_OUTPUT_INDEX", "The specified transaction output index is out of range";
     ImpossibleEncoding, "IMPOSSIBLE_ENCODING", "The requested encoding is impossible to satisfy";
     InvalidSplitRange, "SPLIT_RANGE", "Invalid OP_SPLIT range";
     InvalidBitCount, "INVALID_BIT_COUNT", "Invalid number of bit set in OP_CHECKMULTISIG";

@@ -250,7 +250,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                 )
             }
             op::CHECKSIGADD if self.version == SigVersion::Tapscript => self.check_sig_add(frame),
-            _ if self.flags.contains(Flags::BCH) => self.bch_op(opcode),
+            _ if self.flags.contains(Flags::BCH) => self.bch_op(frame, opcode),
             _ => Err(ScriptError::BadOpcode),
         }
     }
@@ -305,13 +305,25 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         Ok(())
     }
 
-    /// Reads the number `depth` below the top.
+    /// Reads the number `depth` below the top, which is an operand of anything but a lock time.
     #[inline]
-    pub(super) fn number(&self, depth: usize, size_max: usize) -> Result<i64, ScriptError> {
+    pub(super) fn number(&self, depth: usize) -> Result<i64, ScriptError> {
+        self.number_of(depth, self.number_bytes_max())
+    }
+
+    /// Most bytes of an operand.
+    #[inline]
+    pub(super) fn number_bytes_max(&self) -> usize {
+        if self.flags.contains(Flags::INTEGERS_64_BIT) { 8 } else { 4 }
+    }
+
+    #[inline]
+    fn number_of(&self, depth: usize, size_max: usize) -> Result<i64, ScriptError> {
         let minimal = self.flags.contains(Flags::MINIMALDATA);
         num::decode(self.stack.peek(depth), minimal, size_max).map_err(|error| {
             match (self.flags.contains(Flags::BCH), error) {
                 (false, _) => ScriptError::ScriptNum,
+                (true, NumError::TooLong) if size_max == 8 => ScriptError::InvalidNumberRange64Bit,
                 (true, NumError::TooLong) => ScriptError::InvalidNumberRange,
                 (true, NumError::NotMinimal) => ScriptError::MinimalNum,
             }
@@ -321,7 +333,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     /// A lock time operand: five bytes, because four end in 2038.
     fn lock_operand(&self) -> Result<i64, ScriptError> {
         self.stack.need(1)?;
-        let operand = self.number(0, 5)?;
+        let operand = self.number_of(0, 5)?;
         if operand < 0 { Err(ScriptError::NegativeLocktime) } else { Ok(operand) }
     }
 

@@ -55,6 +55,9 @@ flags! {
     39 REVERSEBYTES: "May 2020: REVERSEBYTES.";
     40 ENFORCE_SIGCHECKS: "May 2020: the caller enforces the limits on `SigChecks`.";
     41 INPUT_SIGCHECKS: "May 2020 policy: `SigChecks` of an input bounded by its script length.";
+    42 INTEGERS_64_BIT: "May 2022: numbers of up to eight bytes, and MUL (CHIP-2021-02).";
+    43 NATIVE_INTROSPECTION: "May 2022: opcodes that read the transaction (CHIP-2021-02).";
+    44 P2SH_32: "May 2023: scripts may be paid to by hashes of 32 bytes; in no chain's rules here.";
 }
 
 impl Flags {
@@ -116,13 +119,29 @@ impl Flags {
     /// Bitcoin Cash from November 2019.
     pub const BCH_NOV_2019: Self =
         Self(Self::BCH_MAY_2019.0 | Self::SCHNORR_MULTISIG.0 | Self::MINIMALDATA.0);
-    /// Bitcoin Cash from May 2020, the rules of the scaling chain.
+    /// Bitcoin Cash from May 2020.
     pub const BCH_MAY_2020: Self =
         Self(Self::BCH_NOV_2019.0 | Self::REVERSEBYTES.0 | Self::ENFORCE_SIGCHECKS.0);
-    /// What BCHN's mempool adds to [`Self::BCH_MAY_2020`].
+    /// Bitcoin Cash from May 2022, the rules of the regression-test chain. The upgrades of November
+    /// 2020 and May 2021 changed difficulty and policy alone.
+    pub const BCH_MAY_2022: Self =
+        Self(Self::BCH_MAY_2020.0 | Self::INTEGERS_64_BIT.0 | Self::NATIVE_INTROSPECTION.0);
+    /// What BCHN's mempool adds to [`Self::BCH_MAY_2022`].
     pub const BCH_STANDARD: Self = Self(
-        Self::BCH_MAY_2020.0
+        Self::BCH_MAY_2022.0
             | Self::DISCOURAGE_UPGRADABLE_NOPS.0
+            | Self::DISALLOW_SEGWIT_RECOVERY.0
+            | Self::INPUT_SIGCHECKS.0,
+    );
+    /// The rules of [`Self::BCH_STANDARD`] that BCHN's `policy/policy.h` does not call mandatory. Some of them are rules of
+    /// blocks as well, but a transaction that breaks no other is only called non-standard.
+    pub const BCH_NOT_MANDATORY: Self = Self(
+        Self::DERSIG.0
+            | Self::SIGPUSHONLY.0
+            | Self::DISCOURAGE_UPGRADABLE_NOPS.0
+            | Self::CLEANSTACK.0
+            | Self::CHECKLOCKTIMEVERIFY.0
+            | Self::CHECKSEQUENCEVERIFY.0
             | Self::DISALLOW_SEGWIT_RECOVERY.0
             | Self::INPUT_SIGCHECKS.0,
     );
@@ -215,7 +234,8 @@ mod tests {
     fn upgrades_only_add_rules_except_the_recovery_exemption() {
         assert!(Flags::BCH_NOV_2018.contains(Flags::BCH_AUG_2017));
         assert!(!Flags::BCH_MAY_2019.contains(Flags::DISALLOW_SEGWIT_RECOVERY));
-        assert!(Flags::BCH_STANDARD.contains(Flags::BCH_MAY_2020));
+        assert!(Flags::BCH_MAY_2022.contains(Flags::BCH_MAY_2020));
+        assert!(Flags::BCH_STANDARD.contains(Flags::BCH_MAY_2022));
         assert!(Flags::BITCOIN_STANDARD.contains(Flags::BITCOIN_BLOCK));
     }
 }

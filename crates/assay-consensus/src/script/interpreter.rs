@@ -10,7 +10,9 @@ use super::exec::{Exec, SigScratch, SigVersion, TapState};
 use super::flags::Flags;
 use super::limits::Limits;
 use super::num;
-use super::opcode::{MAX_ELEMENT_SIZE, is_p2sh, is_push_only, push_prefix, witness_program};
+use super::opcode::{
+    MAX_ELEMENT_SIZE, is_p2sh, is_p2sh_32, is_push_only, push_prefix, witness_program,
+};
 use super::stack::Stack;
 
 /// What verifying an input found out besides its validity.
@@ -113,7 +115,9 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             }
             return self.verify_witness_program(witness, version, program, false);
         }
-        let p2sh = self.flags.contains(Flags::P2SH) && is_p2sh(script_pubkey);
+        let p2sh = self.flags.contains(Flags::P2SH)
+            && (is_p2sh(script_pubkey)
+                || self.flags.contains(Flags::P2SH_32) && is_p2sh_32(script_pubkey));
         // One stack for both, never one script: CVE-2010-5141.
         self.run(script_sig, 0)?;
         if p2sh {
@@ -124,7 +128,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         if program.is_some() {
             return Err(ScriptError::WitnessMalleated);
         }
-        if p2sh && self.verify_redeem_script(script_sig, witness)? == Spend::Exempt {
+        if p2sh && self.verify_redeem_script(script_sig, script_pubkey, witness)? == Spend::Exempt {
             return Ok(());
         }
         if self.flags.contains(Flags::CLEANSTACK) && self.stack.len() != 1 {
@@ -148,6 +152,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     fn verify_redeem_script(
         &mut self,
         script_sig: &[u8],
+        script_pubkey: &[u8],
         witness: Witness<'_>,
     ) -> Result<Spend, ScriptError> {
         if !is_push_only(script_sig) {
@@ -165,7 +170,10 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         };
         self.stack.pop_into(buffer);
         let redeem_script = &buffer[..length];
-        if bch::is_segwit_recovery(self.flags, redeem_script, self.stack.len()) {
+        // Coins were lost to hashes of 20 bytes alone.
+        if is_p2sh(script_pubkey)
+            && bch::is_segwit_recovery(self.flags, redeem_script, self.stack.len())
+        {
             return Ok(Spend::Exempt);
         }
         self.run(redeem_script, 2)?;

@@ -1,7 +1,7 @@
 //! The script language: whether an input may spend an output.
 //!
 //! [`Interpreter::verify_input`] runs input script, output script, redeem script and witness under a
-//! set of [`Flags`], for Bitcoin (legacy, segwit, Taproot) and for Bitcoin Cash up to May 2020. It
+//! set of [`Flags`], for Bitcoin (legacy, segwit, Taproot) and for Bitcoin Cash up to May 2022. It
 //! follows the reference nodes rule by rule, including the order of checks and so the error given.
 //!
 //! Signature *messages* are computed here ([`TxContext`]), signatures are decided by a
@@ -18,6 +18,7 @@ mod error;
 mod exec;
 mod flags;
 mod interpreter;
+mod introspection;
 mod keys;
 mod limits;
 mod num;

@@ -103,6 +103,20 @@ pub mod op {
     pub const CHECKDATASIG: u8 = 0xba;
     pub const CHECKDATASIGVERIFY: u8 = 0xbb;
     pub const REVERSEBYTES: u8 = 0xbc;
+    pub const INPUTINDEX: u8 = 0xc0;
+    pub const ACTIVEBYTECODE: u8 = 0xc1;
+    pub const TXVERSION: u8 = 0xc2;
+    pub const TXINPUTCOUNT: u8 = 0xc3;
+    pub const TXOUTPUTCOUNT: u8 = 0xc4;
+    pub const TXLOCKTIME: u8 = 0xc5;
+    pub const UTXOVALUE: u8 = 0xc6;
+    pub const UTXOBYTECODE: u8 = 0xc7;
+    pub const OUTPOINTTXHASH: u8 = 0xc8;
+    pub const OUTPOINTINDEX: u8 = 0xc9;
+    pub const INPUTBYTECODE: u8 = 0xca;
+    pub const INPUTSEQUENCENUMBER: u8 = 0xcb;
+    pub const OUTPUTVALUE: u8 = 0xcc;
+    pub const OUTPUTBYTECODE: u8 = 0xcd;
 }
 
 /// Most bytes one stack element may have.
@@ -209,6 +223,12 @@ pub fn last_push(script_sig: &[u8]) -> Option<&[u8]> {
 #[inline]
 pub fn is_p2sh(script: &[u8]) -> bool {
     matches!(script, [op::HASH160, 20, .., op::EQUAL] if script.len() == 23)
+}
+
+/// Whether `script` is `HASH256 <32 bytes> EQUAL` (Bitcoin Cash).
+#[inline]
+pub fn is_p2sh_32(script: &[u8]) -> bool {
+    matches!(script, [op::HASH256, 32, .., op::EQUAL] if script.len() == 35)
 }
 
 /// Version and program if `script` is a witness program (BIP-0141): a small integer and one direct

@@ -10,9 +10,6 @@ use super::flags::Flags;
 use super::num;
 use super::opcode::op;
 
-/// Bytes of an operand of arithmetic.
-pub(super) const NUMBER_SIZE: usize = 4;
-
 impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     /// Stack manipulation.
     pub(super) fn stack_op(&mut self, opcode: u8) -> Result<(), ScriptError> {
@@ -72,7 +69,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             }
             op::PICK | op::ROLL => {
                 stack.need(2)?;
-                let depth = self.number(0, NUMBER_SIZE)?;
+                let depth = self.number(0)?;
                 self.stack.drop_top(1);
                 let depth = usize::try_from(depth)
                     .ok()
@@ -131,9 +128,9 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             op::ADD1..=op::NOTEQUAL0 => self.unary(opcode),
             op::WITHIN => {
                 self.stack.need(3)?;
-                let value = self.number(2, NUMBER_SIZE)?;
-                let min = self.number(1, NUMBER_SIZE)?;
-                let max = self.number(0, NUMBER_SIZE)?;
+                let value = self.number(2)?;
+                let min = self.number(1)?;
+                let max = self.number(0)?;
                 self.stack.drop_top(3);
                 self.stack.push_bool((min..max).contains(&value));
                 Ok(())
@@ -144,10 +141,10 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
 
     fn unary(&mut self, opcode: u8) -> Result<(), ScriptError> {
         self.stack.need(1)?;
-        let a = self.number(0, NUMBER_SIZE)?;
+        let a = self.number(0)?;
         let result = match opcode {
-            op::ADD1 => a + 1,
-            op::SUB1 => a - 1,
+            op::ADD1 => in_range(a.checked_add(1))?,
+            op::SUB1 => in_range(a.checked_sub(1))?,
             op::NEGATE => -a,
             op::ABS => a.abs(),
             op::NOT => i64::from(a == 0),
@@ -161,11 +158,12 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
 
     fn binary(&mut self, opcode: u8) -> Result<(), ScriptError> {
         self.stack.need(2)?;
-        let a = self.number(1, NUMBER_SIZE)?;
-        let b = self.number(0, NUMBER_SIZE)?;
+        let a = self.number(1)?;
+        let b = self.number(0)?;
         let result = match opcode {
-            op::ADD => a + b,
-            op::SUB => a - b,
+            op::ADD => in_range(a.checked_add(b))?,
+            op::SUB => in_range(a.checked_sub(b))?,
+            op::MUL if self.flags.contains(Flags::BCH) => in_range(a.checked_mul(b))?,
             op::BOOLAND => i64::from(a != 0 && b != 0),
             op::BOOLOR => i64::from(a != 0 || b != 0),
             op::NUMEQUAL | op::NUMEQUALVERIFY => i64::from(a == b),
@@ -219,4 +217,11 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         self.stack.push(digest);
         Ok(())
     }
+}
+
+/// A result, which has to fit eight bytes as its operands do: without [`Flags::INTEGERS_64_BIT`] they
+/// have four, and every result does. The least number of 64 bits would take nine.
+#[inline]
+fn in_range(result: Option<i64>) -> Result<i64, ScriptError> {
+    result.filter(|&result| result != i64::MIN).ok_or(ScriptError::InvalidNumberRange64Bit)
 }

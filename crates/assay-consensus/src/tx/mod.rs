@@ -132,12 +132,6 @@ pub enum TxError {
         /// The minimum.
         bytes_min: usize,
     },
-    /// Bitcoin Cash: a version outside the allowed range.
-    #[error("transaction version {version} is not allowed")]
-    Version {
-        /// The version.
-        version: i32,
-    },
     /// Bitcoin Cash: its scripts execute too many signature checks.
     #[error("the scripts execute {sigchecks} signature checks, more than {sigchecks_max}")]
     SigChecks {
@@ -170,7 +164,6 @@ impl TxError {
             Self::NotFinal { .. } => "non-final",
             Self::SequenceLocked { .. } => "non-BIP68-final",
             Self::Undersize { .. } => "bad-txns-undersize",
-            Self::Version { .. } => "bad-txns-version",
             Self::SigChecks { .. } => "too-many-sigchecks",
         }
     }

@@ -332,7 +332,7 @@ impl Admission {
             .map(|(one, answer)| {
                 let verdict = answer
                     .unwrap_or_else(|| verdicts.next().expect("one for each that is unknown"));
-                let count = verdict.map_err(|cause| one.failure(cause))?;
+                let count = verdict.map_err(|cause| one.failure(cause, rules.flags))?;
                 rules.block.check_tx_sigchecks(count).map_err(ScriptFailureOrLimit::Limit)?;
                 known.put(one.wtxid(), rules.flags, count as u32);
                 Ok(count)

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use assay_consensus::block::ScriptFailure;
-use assay_consensus::script::OutputKind;
+use assay_consensus::block::{ScriptFailure, ScriptRules};
 use assay_consensus::script::opcode::{last_push, witness_program};
+use assay_consensus::script::{Flags, OutputKind, ScriptError, TxContext, verify_input};
 use assay_consensus::tx::{TxError, check_transaction};
 use assay_store::CoinError;
 use assay_wire::{Coin, Transaction, Tx, TxOut, Txid, Wtxid};
@@ -12,6 +12,7 @@ use assay_wire::{Coin, Transaction, Tx, TxOut, Txid, Wtxid};
 use super::policy;
 use super::pool::{Entry, Mempool};
 use super::replace::conflicts;
+use crate::checker::ImmediateChecker;
 use crate::config::Config;
 use crate::package::PackageFees;
 use crate::scripts::Cause;
@@ -122,6 +123,14 @@ impl Candidate {
         self.reject(TxRejectCode::Rejected, error.reject_reason(), error.debug_message())
     }
 
+    /// A rule about its place in the chain is broken: BCHN reports what it reports of a block.
+    pub(super) fn out_of_place(&self, error: &TxError, is_cash: bool) -> TxReject {
+        if !is_cash {
+            return self.broken_rule(error);
+        }
+        self.reject(TxRejectCode::Rejected, error.block_reject_reason(), error.debug_message())
+    }
+
     pub(super) fn missing_inputs(&self) -> TxReject {
         self.reject(TxRejectCode::MissingInputs, "bad-txns-inputs-missingorspent", "")
     }
@@ -203,16 +212,37 @@ impl Staged {
         (self.candidate.tx.view(), self.coins.iter().map(Coin::as_tx_out).collect())
     }
 
-    pub(super) fn failure(&self, cause: Cause) -> ScriptFailureOrLimit {
+    pub(super) fn failure(&self, cause: Cause, flags: Flags) -> ScriptFailureOrLimit {
         match cause {
             Cause::SigChecks(error) => ScriptFailureOrLimit::Limit(error),
             Cause::Script { input, error } => {
                 let Candidate { tx, txid, wtxid, .. } = &self.candidate;
                 let input = input as usize;
                 let prevout = tx.view().input(input).prevout;
-                let failure = ScriptFailure { txid: *txid, wtxid: *wtxid, input, prevout, error };
+                let (error, rules) = match ScriptRules::of(flags) {
+                    ScriptRules::Bitcoin => (error, ScriptRules::Bitcoin),
+                    _ => self.cash_failure(input, error, flags),
+                };
+                let (txid, wtxid) = (*txid, *wtxid);
+                let failure = ScriptFailure { txid, wtxid, input, prevout, error, rules };
                 ScriptFailureOrLimit::Script(Box::new(failure))
             }
+        }
+    }
+
+    /// BCHN asks once more under the mandatory rules alone, and reports the error of those (`validation.cpp`, `CheckInputs`).
+    fn cash_failure(
+        &self,
+        input: usize,
+        error: ScriptError,
+        flags: Flags,
+    ) -> (ScriptError, ScriptRules) {
+        let (tx, outputs) = self.spending();
+        let context = TxContext::new(tx, &outputs);
+        let mandatory = flags.without(Flags::BCH_NOT_MANDATORY);
+        match verify_input(&context, input, mandatory, &mut ImmediateChecker) {
+            Ok(_) => (error, ScriptRules::CashPolicy),
+            Err(error) => (error, ScriptRules::Cash),
         }
     }
 }

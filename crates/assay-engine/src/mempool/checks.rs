@@ -47,7 +47,7 @@ impl Admission {
         earlier: &HashMap<Txid, Arc<Transaction>>,
     ) -> Result<Option<Checked>, TxReject> {
         let tx = candidate.tx().view();
-        rules.block.check_tx(tx).map_err(|error| candidate.broken_rule(&error))?;
+        rules.block.check_tx(tx).map_err(|error| candidate.out_of_place(&error, rules.is_cash))?;
         if let Some(known) = view.mempool.get(&candidate.txid()) {
             if known.wtxid == candidate.wtxid() {
                 return Ok(None);
@@ -94,11 +94,13 @@ impl Admission {
     ) -> Result<Entry, TxReject> {
         let tx = candidate.tx().view();
         let branch = view.tree.ancestors(view.tree.tip());
+        let spent = || coins.iter().map(SpentCoin::from);
+        let median_time_past_at = |height| branch.median_time_past_at(height);
+        // Ages come before amounts here, other than in a block.
         let TxSpend { fee, sigop_cost } = rules
             .block
-            .check_spends(tx, coins.iter().map(SpentCoin::from), |height| {
-                branch.median_time_past_at(height)
-            })
+            .check_sequence_locks(tx, spent(), median_time_past_at)
+            .and_then(|()| rules.block.check_spends(tx, spent(), median_time_past_at))
             .map_err(|error| candidate.broken_rule(&error))?;
         if self.config.policy.require_standard {
             policy::check_inputs(tx, coins, rules.is_cash)

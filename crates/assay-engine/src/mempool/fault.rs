@@ -14,9 +14,10 @@ impl TxFault {
             | "replacement-failed"
             | "mempool full" => Self::Reconsiderable,
             "bad-txns-inputs-missingorspent" => Self::MissingInputs,
-            "non-final" | "non-BIP68-final" | "bad-txns-premature-spend-of-coinbase" => {
-                Self::PrematureSpend
-            }
+            "non-final"
+            | "bad-txns-nonfinal"
+            | "non-BIP68-final"
+            | "bad-txns-premature-spend-of-coinbase" => Self::PrematureSpend,
             "txn-already-in-mempool"
             | "txn-same-nonwitness-data-in-mempool"
             | "txn-already-known"
@@ -39,10 +40,15 @@ impl TxFault {
             | "scriptsig-not-pushonly"
             | "bare-multisig"
             | "datacarrier"
+            | "oversize-op-return"
             | "multi-op-return"
             | "dust"
             | "bad-txns-too-many-sigops" => Self::NotStandard,
-            _ if reason.starts_with("mempool-script-verify-flag-failed") => Self::NotStandard,
+            _ if reason.starts_with("mempool-script-verify-flag-failed")
+                || reason.starts_with("non-mandatory-script-verify-flag") =>
+            {
+                Self::NotStandard
+            }
             "internal error" => Self::Unknown,
             _ => Self::Consensus,
         }

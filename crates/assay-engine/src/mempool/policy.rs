@@ -35,7 +35,8 @@ pub(super) fn check_tx(tx: Tx<'_>, is_cash: bool, policy: &Policy) -> Result<(),
     if policy.require_standard {
         check_form(tx, is_cash, policy)?;
     }
-    if tx.stripped_size() < TX_STRIPPED_BYTES_MIN {
+    // On Bitcoin Cash a rule of blocks asks for more.
+    if !is_cash && tx.stripped_size() < TX_STRIPPED_BYTES_MIN {
         return Err("tx-size-small");
     }
     Ok(())
@@ -57,13 +58,44 @@ fn check_form(tx: Tx<'_>, is_cash: bool, policy: &Policy) -> Result<(), &'static
             return Err("scriptsig-not-pushonly");
         }
     }
-    check_outputs(tx, is_cash, policy)
+    if is_cash { check_cash_outputs(tx, policy) } else { check_outputs(tx, policy) }
 }
 
-fn check_outputs(tx: Tx<'_>, is_cash: bool, policy: &Policy) -> Result<(), &'static str> {
+/// BCHN `IsStandardTx`: output by output, with any number of data carriers (May 2021) of a limited size in all.
+fn check_cash_outputs(tx: Tx<'_>, policy: &Policy) -> Result<(), &'static str> {
     let mut data_bytes = 0;
     for output in tx.outputs() {
-        match OutputKind::of(output.script_pubkey, is_cash) {
+        match cash_kind(output.script_pubkey) {
+            OutputKind::NonStandard => return Err("scriptpubkey"),
+            OutputKind::Multisig { keys, .. } if keys.len() > MULTISIG_KEYS_RELAYED_MAX => {
+                return Err("scriptpubkey");
+            }
+            OutputKind::NullData => data_bytes += output.script_pubkey.len(),
+            OutputKind::Multisig { .. } if !policy.permit_bare_multisig => {
+                return Err("bare-multisig");
+            }
+            _ if is_dust(output, policy.dust_fee_sat_per_kvb) => return Err("dust"),
+            _ => {}
+        }
+    }
+    if data_bytes > policy.data_carrier_bytes_max {
+        return Err("oversize-op-return");
+    }
+    Ok(())
+}
+
+/// Hashes of 32 bytes lock nothing before May 2023: whoever knows what is hashed could take such a coin.
+fn cash_kind(script: &[u8]) -> OutputKind<'_> {
+    match OutputKind::of(script, true) {
+        OutputKind::ScriptHash(hash) if hash.len() != 20 => OutputKind::NonStandard,
+        kind => kind,
+    }
+}
+
+fn check_outputs(tx: Tx<'_>, policy: &Policy) -> Result<(), &'static str> {
+    let mut data_bytes = 0;
+    for output in tx.outputs() {
+        match OutputKind::of(output.script_pubkey, false) {
             OutputKind::NonStandard => return Err("scriptpubkey"),
             OutputKind::Multisig { keys, .. } if keys.len() > MULTISIG_KEYS_RELAYED_MAX => {
                 return Err("scriptpubkey");
@@ -79,7 +111,7 @@ fn check_outputs(tx: Tx<'_>, is_cash: bool, policy: &Policy) -> Result<(), &'sta
         }
     }
     let dust = tx.outputs().filter(|output| is_dust(*output, policy.dust_fee_sat_per_kvb));
-    if dust.count() > if is_cash { 0 } else { DUST_OUTPUTS_MAX } {
+    if dust.count() > DUST_OUTPUTS_MAX {
         return Err("dust");
     }
     Ok(())
@@ -112,7 +144,14 @@ pub(super) fn check_inputs(
     }
     for (index, coin) in spent.iter().enumerate() {
         let script_pubkey: &[u8] = &coin.script_pubkey;
-        let kind = OutputKind::of(script_pubkey, is_cash);
+        if is_cash {
+            // BCHN `AreInputsStandard` asks for nothing else.
+            match cash_kind(script_pubkey) {
+                OutputKind::NonStandard => return not_standard(String::new()),
+                _ => continue,
+            }
+        }
+        let kind = OutputKind::of(script_pubkey, false);
         match kind {
             OutputKind::NonStandard => {
                 return not_standard(format!("input {index} script unknown"));
@@ -135,7 +174,7 @@ pub(super) fn check_inputs(
                 ));
             }
         }
-        if !is_cash && !is_witness_standard(tx, index, script_pubkey, redeem_script) {
+        if !is_witness_standard(tx, index, script_pubkey, redeem_script) {
             return Err(("bad-witness-nonstandard", String::new()));
         }
     }
@@ -206,6 +245,7 @@ fn is_taproot_witness_standard(items: &[&[u8]]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use assay_testkit::chain::TxBuilder;
     use assay_wire::{Encoding, Script, Transaction};
 
     use super::*;
@@ -234,6 +274,38 @@ mod tests {
         let spent =
             Coin { value: 1, height: 1, coinbase: false, script_pubkey: Script::from(&of(4)[..]) };
         assert_eq!(check_inputs(tx(&of(3)).view(), &[spent], false), Ok(()));
+    }
+
+    #[test]
+    fn cash_judges_output_by_output() {
+        const CASH: Policy = Policy::new(true);
+        let carrier =
+            |bytes: usize| (0, [&[0x6a, 0x4c, bytes as u8][..], &vec![7; bytes]].concat());
+        let p2pkh = [&[0x76, 0xa9, 20][..], &[7; 20], &[0x88, 0xac]].concat();
+        let p2sh_32 = [&[0xaa, 32][..], &[7; 32], &[0x87]].concat();
+        let check = |outputs: &[(i64, Vec<u8>)]| {
+            let builder = TxBuilder::new(2).input(1, 0, &[], 0);
+            let builder =
+                outputs.iter().fold(builder, |tx, (value, script)| tx.output(*value, script));
+            check_tx(builder.build().view(), true, &CASH)
+        };
+        let paid = (1000, p2pkh.clone());
+        assert_eq!(check(&[paid.clone(), carrier(100), carrier(100)]), Ok(()), "206 bytes of 223");
+        assert_eq!(check(&[paid, carrier(200), carrier(100)]), Err("oversize-op-return"));
+        // Dust counts before the sum of the data, whatever comes first.
+        assert_eq!(check(&[carrier(200), carrier(100), (545, p2pkh)]), Err("dust"));
+        assert_eq!(check(&[(1000, p2sh_32.clone())]), Err("scriptpubkey"));
+        let coin = |script: &[u8]| Coin {
+            value: 1,
+            height: 1,
+            coinbase: false,
+            script_pubkey: Script::from(script),
+        };
+        let spend = TxBuilder::new(2).input(1, 0, &[], 0).output(1, &[0x51]).build();
+        let refused = check_inputs(spend.view(), &[coin(&p2sh_32)], true);
+        assert_eq!(refused, Err(("bad-txns-nonstandard-inputs", String::new())));
+        let p2sh = [&[0xa9, 20][..], &[7; 20], &[0x87]].concat();
+        assert_eq!(check_inputs(spend.view(), &[coin(&p2sh)], true), Ok(()), "without a push");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! the other.
 
 use assay_consensus::params::ChainParams;
+use assay_consensus::script::asm::push_number;
 use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Flags, Interpreter, SIGHASH_ALL, TxContext};
 use assay_hash::{hash160, sha256};
@@ -306,6 +307,50 @@ fn signature_checks_are_those_of_all_parts() {
         }
     }
     assert!(found.iter().all(|count| *count > 0), "{found:?}");
+}
+
+/// Scripts of Bitcoin Cash read inputs and outputs of other parts than their own.
+#[test]
+fn every_part_can_read_the_whole_transaction() {
+    const INPUTS: usize = 90;
+    for faults in [&[][..], &[89], &[40, 3, 77]] {
+        let coin = |input: usize| {
+            // Above what has an opcode of its own.
+            let other = 17 + (input * 37 + 11) % (INPUTS - 17);
+            let mut script = Vec::new();
+            let mut expect = |words: &[u8], number: usize| {
+                script.extend_from_slice(words);
+                push_number(&mut script, number as i64);
+                script.push(op::NUMEQUALVERIFY);
+            };
+            let is_faulty = faults.contains(&input);
+            expect(&[op::INPUTINDEX], input);
+            expect(&[op::TXINPUTCOUNT], INPUTS);
+            expect(&[1, other as u8, op::UTXOVALUE], 1000 + other);
+            expect(&[0, op::OUTPUTVALUE], VALUE as usize);
+            expect(&[1, other as u8, op::OUTPOINTINDEX], other + usize::from(is_faulty));
+            script.push(op::PUSH1);
+            let value = 1000 + input as i64;
+            Coin { value, height: 1, coinbase: false, script_pubkey: script.as_slice().into() }
+        };
+        let coins: Vec<Coin> = (0..INPUTS).map(coin).collect();
+        let tx = serialise(1, &vec![(Vec::new(), Vec::new()); INPUTS]);
+        let spendings = [Spending { tx, coins: coins.clone() }];
+        let prepared = prepared(&spendings);
+        let rules = BlockRules { flags: Flags::BCH_MAY_2022, ..main_rules(&prepared.block) };
+        let expected = serial(&spendings, &rules);
+        let lowest = faults.iter().min().map(|input| *input as u32);
+        let failed = expected.as_ref().err().map(|failure| match failure.cause {
+            Cause::Script { input, .. } => input,
+            Cause::SigChecks(_) => u32::MAX,
+        });
+        assert_eq!(failed, lowest);
+        for (threads, script_batch, part_cost) in WAYS {
+            let verifier = Verifier::with_part_cost(pool(threads), script_batch, part_cost);
+            let verdict = judge(&prepared, &rules, &coins, &verifier);
+            assert_eq!(verdict, expected, "{threads} {script_batch:?} {part_cost}");
+        }
+    }
 }
 
 /// Large enough for parts as they are cut outside of tests, in every place that cuts.

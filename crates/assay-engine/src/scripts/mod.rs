@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use assay_consensus::block::{BlockError, BlockRules, ScriptFailure};
+use assay_consensus::block::{BlockError, BlockRules, ScriptFailure, ScriptRules};
 use assay_consensus::script::{ScriptError, TxContext};
 use assay_consensus::tx::TxError;
 use assay_wire::{Coin, Tx, TxOut};
@@ -112,7 +112,14 @@ impl BlockScripts {
                 let input = input as usize;
                 let prevout = self.prepared.block.tx(tx_index).input(input).prevout;
                 let wtxid = self.prepared.wtxid(tx_index);
-                let source = ScriptFailure { txid, wtxid, input, prevout, error };
+                let source = ScriptFailure {
+                    txid,
+                    wtxid,
+                    input,
+                    prevout,
+                    error,
+                    rules: ScriptRules::of(self.rules.flags),
+                };
                 BlockError::Script { tx_index, source: Box::new(source) }
             }
         }

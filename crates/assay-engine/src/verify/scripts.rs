@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use assay_consensus::block::{BlockError, ScriptFailure};
+use assay_consensus::block::{BlockError, ScriptFailure, ScriptRules};
 use assay_consensus::script::{InputStats, Interpreter, ScriptError, SharedHashes, TxContext};
 use assay_wire::TxOut;
 use rayon::prelude::*;
@@ -175,7 +175,14 @@ impl BlockVerifier<'_> {
         let tx = self.block.tx(tx_index);
         let (txid, wtxid) = (self.txids[tx_index], tx.wtxid());
         let prevout = tx.input(input).prevout;
-        let source = Box::new(ScriptFailure { txid, wtxid, input, prevout, error });
+        let source = Box::new(ScriptFailure {
+            txid,
+            wtxid,
+            input,
+            prevout,
+            error,
+            rules: ScriptRules::of(self.rules.flags),
+        });
         BlockError::Script { tx_index, source }
     }
 }

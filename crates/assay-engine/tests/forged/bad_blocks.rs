@@ -89,10 +89,7 @@ fn a_flipped_signature_bit() {
     let mut sorted = in_canonical_order(&bad, &params);
     repair(&mut sorted, &params);
     let found = reason(&engine, sorted);
-    assert_eq!(
-        found,
-        "block-script-verify-flag-failed (Signature must be zero for failed CHECK(MULTI)SIG operation)"
-    );
+    assert_eq!(found, "blk-bad-inputs");
     assert_eq!(reason(&engine, bad), "bad-txnmrklroot");
     accept(&engine, raw);
     forged.check_tip(&engine);

@@ -96,7 +96,7 @@ fn refusals_say_why() {
     let refused = reject(forgery.clone());
     assert_eq!(
         refused.reason,
-        "mempool-script-verify-flag-failed (Signature must be zero for failed CHECK(MULTI)SIG operation)"
+        "mandatory-script-verify-flag-failed (Signature must be zero for failed CHECK(MULTI)SIG operation)"
     );
 
     // A forgery in a batch takes what builds on it along, and nothing else.

@@ -24,10 +24,10 @@ pub(crate) fn transaction(inputs: &[(OutPoint, &[u8])], value: i64) -> Transacti
     inputs.iter().fold(TxBuilder::new(1), spend).output(value, ANYONE).build()
 }
 
-/// A coinbase of 83 bytes: as large as Bitcoin Cash wants it, without a height.
+/// A coinbase of 100 bytes: as large as Bitcoin Cash wants it, without a height.
 pub(crate) fn coinbase(name: u16) -> Transaction {
     let mut script_sig = name.to_le_bytes().to_vec();
-    script_sig.extend([7; 20]);
+    script_sig.extend([7; 37]);
     transaction(&[(OutPoint::NULL, &script_sig)], 1_000_000)
 }
 

@@ -11,6 +11,7 @@
 mod bip340;
 mod bip341;
 mod blocks;
+mod cash;
 mod data;
 mod filters;
 mod flags;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
     wycheproof::run(&mut report);
     hashes::run(&mut report);
     filters::run(&mut report);
+    cash::run(&mut report);
     blocks::run(&mut report);
     main_chain::run(&mut report);
     full_blocks::run(&mut report);

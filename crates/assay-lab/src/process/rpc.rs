@@ -184,6 +184,28 @@ pub(crate) fn read_batch(
     Ok(entries.len())
 }
 
+/// A result, or code and message of an error.
+pub type Answer = Result<serde_json::Value, (i64, String)>;
+
+/// Every answer of a batch.
+pub(crate) fn read_answers(method: &str, reply: &[u8]) -> Result<Vec<Answer>, RpcError> {
+    let unexpected = |source| RpcError::Reply { method: method.to_owned(), source };
+    if reply.first() == Some(&b'{') {
+        read_result::<serde::de::IgnoredAny>(method, reply)?;
+    }
+    let entries: Vec<ReplyObject<'_>> = serde_json::from_slice(reply).map_err(unexpected)?;
+    entries
+        .into_iter()
+        .map(|entry| {
+            if let Some(error) = entry.error {
+                return Ok(Err((error.code, error.message)));
+            }
+            let result = entry.result.map_or("null", RawValue::get);
+            serde_json::from_str(result).map(Ok).map_err(unexpected)
+        })
+        .collect()
+}
+
 impl RpcError {
     /// Whether the node itself answered, rather than the connection failing.
     pub(crate) const fn is_answer(&self) -> bool {
@@ -251,6 +273,9 @@ mod tests {
             read_batch("m", reply, |at, code, what| errors.push(format!("{at}: {code} {what}")));
         assert_eq!(count.expect("a batch"), 2);
         assert_eq!(errors, ["1: -26 dust"]);
+        let answers = read_answers("m", reply).expect("a batch");
+        assert_eq!(answers[0], Ok(serde_json::Value::from("a")));
+        assert_eq!(answers[1], Err((-26, "dust".to_owned())));
         let whole = br#"{"result":null,"error":{"code":-32600,"message":"too big"},"id":null}"#;
         let error = read_batch("m", whole, |_, _, _| ()).expect_err("an error");
         assert_eq!(error.to_string(), "m: error -32600: too big");

@@ -255,7 +255,10 @@ impl Target {
     }
 
     /// Those of the arguments that the program lists in its help.
-    fn known<'a>(&self, args: &'a [&'a str]) -> impl Iterator<Item = OsString> + use<'a, '_> {
+    pub(crate) fn known<'a>(
+        &self,
+        args: &'a [&'a str],
+    ) -> impl Iterator<Item = OsString> + use<'a, '_> {
         args.iter().filter(|arg| self.knows(arg)).map(OsString::from)
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::OutputKind;
-use assay_consensus::script::asm::opcode_name;
+use assay_consensus::script::asm::{cash_opcode_name, opcode_name};
 use assay_consensus::script::opcode::{
     Instruction, Instructions, MAX_ELEMENT_SIZE, MAX_SCRIPT_SIZE, op,
 };
@@ -278,14 +278,12 @@ fn push_opcode_name(opcode: u8, cash: bool, text: &mut String) {
             write!(text, "{}", opcode - op::PUSH1 + 1).expect("writing to a string does not fail");
             return;
         }
-        op::SPLIT if cash => "OP_SPLIT",
-        op::NUM2BIN if cash => "OP_NUM2BIN",
-        op::BIN2NUM if cash => "OP_BIN2NUM",
-        op::CHECKDATASIG if cash => "OP_CHECKDATASIG",
-        op::CHECKDATASIGVERIFY if cash => "OP_CHECKDATASIGVERIFY",
-        op::REVERSEBYTES if cash => "OP_REVERSEBYTES",
         0xff => "OP_INVALIDOPCODE",
-        _ => opcode_name(opcode).unwrap_or("OP_UNKNOWN"),
+        _ => cash
+            .then(|| cash_opcode_name(opcode))
+            .flatten()
+            .or_else(|| opcode_name(opcode))
+            .unwrap_or("OP_UNKNOWN"),
     };
     text.push_str(name);
 }
@@ -409,8 +407,8 @@ mod tests {
             format!("{der}[ALL|FORKID]")
         );
         assert_eq!(
-            asm(&cash, &hex::decode("7fbabc"), false),
-            "OP_SPLIT OP_CHECKDATASIG OP_REVERSEBYTES"
+            asm(&cash, &hex::decode("7fbabccd"), false),
+            "OP_SPLIT OP_CHECKDATASIG OP_REVERSEBYTES OP_OUTPUTBYTECODE"
         );
     }
 

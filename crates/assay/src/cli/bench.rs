@@ -39,6 +39,7 @@ pub(crate) enum BenchCommand {
     Peers(BenchPeersArguments),
     Network(BenchNetworkArguments),
     Mempool(BenchMempoolArguments),
+    Agreement(BenchAgreementArguments),
     /// Rates of libsecp256k1 on one thread: what the forge's and the node's rates are compared
     /// with.
     Libsecp {
@@ -46,6 +47,30 @@ pub(crate) enum BenchCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Verdicts of our engine and of Bitcoin Cash Node on the same random transactions and blocks.
+///
+/// Both hold the same regression-test chain, in temporary folders, under the rules of May 2022. Each
+/// case is a transaction that spends outputs locked by random programs: arithmetic at the ends of the
+/// range, introspection, strings, lock times, ECDSA and Schnorr signatures; a third of the scripts
+/// and of the transactions are mutated. Both judge it as an offered transaction, where the reason
+/// names the script error, and in a block, where policy has no say. Exit status 1 when a verdict or a
+/// reason differs; the bytes are printed.
+#[derive(Debug, Args)]
+pub(crate) struct BenchAgreementArguments {
+    /// The node to compare with: `bitcoind=PATH` for a program of Bitcoin Cash Node.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target: TargetSpec,
+    /// Transactions, each of which comes in a block as well.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) cases: u64,
+    /// Seed of everything random.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Block connection while hostile threads submit the costliest transactions to the mempool.

@@ -31,9 +31,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// The chain of this name.
 fn chain(name: &str) -> anyhow::Result<Arc<ChainParams>> {
-    let params = ChainParams::by_name(name).with_context(|| {
-        format!("unknown chain {name:?}; there are {}", ChainParams::NAMES.join(", "))
-    })?;
+    let params = ChainParams::by_name(name).with_context(|| assay_engine::unknown_chain(name))?;
     Ok(Arc::new(params))
 }
 

@@ -1,5 +1,6 @@
 //! `assay bench`.
 
+mod agreement;
 mod blocks;
 mod compare;
 mod libsecp;
@@ -40,6 +41,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
         Some(BenchCommand::Peers(arguments)) => peers::run(arguments),
         Some(BenchCommand::Network(arguments)) => network::run(arguments),
         Some(BenchCommand::Mempool(arguments)) => mempool::run(arguments),
+        Some(BenchCommand::Agreement(arguments)) => agreement::run(arguments),
         Some(BenchCommand::Libsecp { json }) => libsecp::run(*json),
     }
 }

@@ -1,0 +1,113 @@
+//! The chain on which the verdicts are compared: coins for cases, and blocks of one transaction.
+
+use assay_consensus::params::ChainParams;
+use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, Txid, encode};
+
+use crate::block_builder::{Coinbase, mined};
+
+/// Blocks before the first case: every soft fork with a height is in force then, and all early coinbases are mature.
+pub(super) const BASE: u32 = 1400;
+/// What a coinbase pays while the subsidy is whole.
+const COINBASE_SAT: i64 = 5_000_000_000;
+/// Blocks with the whole subsidy.
+const WHOLE_SUBSIDY: u32 = 149;
+/// What a coinbase pays later: nothing, so that it is right whatever the height.
+const LATE_SAT: i64 = 0;
+/// Seconds between blocks.
+const SPACING_S: u32 = 60;
+/// Anyone can spend it.
+const ANYONE: [u8; 1] = [0x51];
+/// More than the fee of any transaction that makes coins.
+const FEE_SAT: i64 = 1_000_000;
+
+/// The end of the chain that both know.
+pub(super) struct Chain {
+    pub(super) height: u32,
+    pub(super) tip: BlockHash,
+    time: u32,
+    /// Coins that make others, with their values.
+    funds: Vec<(OutPoint, i64)>,
+    serial: u64,
+}
+
+/// A block that has not been judged.
+pub(super) struct Candidate {
+    pub(super) raw: Vec<u8>,
+}
+
+impl Chain {
+    pub(super) fn new(params: &ChainParams) -> Self {
+        let header: [u8; 80] =
+            *params.genesis_block().first_chunk().expect("a block begins with its header");
+        let header = Header::parse(&header);
+        let (tip, time) = (header.hash(), header.time);
+        Self { height: 0, tip, time, funds: Vec::new(), serial: 0 }
+    }
+
+    /// The next block of the base.
+    pub(super) fn base_block(&mut self) -> Candidate {
+        let (candidate, coinbase) = self.block(&[]);
+        if self.height < WHOLE_SUBSIDY {
+            let txid = coinbase.view().txid();
+            self.funds.push((OutPoint { txid, vout: 0 }, COINBASE_SAT));
+        }
+        candidate
+    }
+
+    /// A block whose transaction makes these outputs, and their outpoints in order.
+    pub(super) fn funding(&mut self, locks: &[(i64, Vec<u8>)]) -> (Candidate, Txid) {
+        let (prevout, value) = self.funds.pop().expect("funds come back as change");
+        let mut raw = 2i32.to_le_bytes().to_vec();
+        raw.push(1);
+        raw.extend(prevout.to_bytes());
+        encode::var_bytes(&mut raw, &[]);
+        raw.extend(u32::MAX.to_le_bytes());
+        encode::compact_size(&mut raw, locks.len() as u64 + 1);
+        for (value, script) in locks {
+            raw.extend(value.to_le_bytes());
+            encode::var_bytes(&mut raw, script);
+        }
+        let change = value - locks.iter().map(|(value, _)| value).sum::<i64>() - FEE_SAT;
+        raw.extend(change.to_le_bytes());
+        encode::var_bytes(&mut raw, &ANYONE);
+        raw.extend([0; 4]);
+        let tx = Transaction::parse(raw, Encoding::Legacy).expect("written as it is read");
+        let txid = tx.view().txid();
+        self.funds.push((OutPoint { txid, vout: locks.len() as u32 }, change));
+        (self.block(&[tx.bytes()]).0, txid)
+    }
+
+    /// A block of a coinbase and what may be a transaction.
+    pub(super) fn candidate(&mut self, tx: &[u8]) -> Candidate {
+        self.block(&[tx]).0
+    }
+
+    /// Takes a block that was found valid, which a change of its header need not prevent.
+    pub(super) fn connect(&mut self, block: &Candidate) {
+        let header: &[u8; 80] = block.raw.first_chunk().expect("a valid block has a header");
+        self.height += 1;
+        self.tip = Header::parse(header).hash();
+        // Whatever time it gives: the median of eleven does not follow a single one.
+        self.time += SPACING_S;
+    }
+
+    fn block(&mut self, txs: &[&[u8]]) -> (Candidate, Transaction) {
+        let height = self.height + 1;
+        let time = self.time + SPACING_S;
+        self.serial += 1;
+        let claim = if height <= WHOLE_SUBSIDY { COINBASE_SAT } else { LATE_SAT };
+        let tail = [&self.serial.to_le_bytes()[..], &[0; 40]].concat();
+        let coinbase = Coinbase::new(height, &tail, (claim, &ANYONE), None);
+        let coinbase = Transaction::parse(coinbase.full, Encoding::Legacy).expect("a coinbase");
+        let mut leaves = vec![coinbase.view().txid().0];
+        leaves.extend(txs.iter().map(|tx| assay_hash::sha256d(tx)));
+        let header = mined(self.tip, time, leaves);
+        let mut raw = header.to_bytes().to_vec();
+        encode::compact_size(&mut raw, 1 + txs.len() as u64);
+        raw.extend(coinbase.bytes());
+        for tx in txs {
+            raw.extend_from_slice(tx);
+        }
+        (Candidate { raw }, coinbase)
+    }
+}

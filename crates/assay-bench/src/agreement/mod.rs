@@ -1,0 +1,275 @@
+//! Verdicts of our engine against those of Bitcoin Cash Node, on random transactions and blocks that hold them.
+//!
+//! Each case is a transaction that spends outputs locked by random programs ([`program`]): arithmetic at the ends of the
+//! range, introspection, strings, lock times, signatures of both kinds, and mutations of scripts and transactions. Both judge it
+//! as a transaction that is offered, where the reason names the script error, and in a block, where policy has no say.
+
+mod chain;
+mod keys;
+mod program;
+mod report;
+mod spend;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use assay_consensus::params::ChainParams;
+use assay_engine::{Config, Engine, SubmitOutcome, TestAccept, TxRejectCode};
+use assay_lab::plan::TargetSpec;
+use assay_lab::reference::{Answer, Reference, ReferenceError};
+use assay_wire::{Block, Encoding, OutPoint, Txid};
+
+use self::chain::{BASE, Candidate, Chain};
+pub use self::report::{Disagreement, Report};
+use self::spend::Case;
+use crate::random::Random;
+use crate::{BenchError, Progress};
+
+/// Cases of a round: their coins are made in one block, and questions go in one batch.
+const ROUND: u64 = 250;
+/// One of so many blocks is changed as a whole.
+const CHANGED_BLOCKS: u64 = 25;
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The other node.
+    pub target: TargetSpec,
+    /// How many transactions, and as many blocks.
+    pub cases: u64,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+/// Why there is no comparison.
+#[derive(Debug, thiserror::Error)]
+pub enum AgreementError {
+    /// Our engine cannot be used.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// The other node cannot be used.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    /// A block without a fault is not accepted by both.
+    #[error("block {height} of the comparison's own chain: ours {ours}, the other {theirs}")]
+    OwnBlock {
+        /// Its height.
+        height: u32,
+        /// Our verdict.
+        ours: String,
+        /// The other's.
+        theirs: String,
+    },
+}
+
+/// Both judges and the chain that they share.
+struct Court {
+    engine: Engine,
+    reference: Reference,
+    chain: Chain,
+    random: Random,
+    report: Report,
+}
+
+/// Compares in a temporary folder; the report holds every disagreement.
+///
+/// # Errors
+/// When one of the two cannot be used.
+pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, AgreementError> {
+    let dir = tempfile::tempdir()
+        .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
+    let params = ChainParams::by_name("bch-regtest").expect("a known chain");
+    let engine = open(&dir.path().join("ours"), &params)?;
+    let folder = dir.path().join("theirs");
+    std::fs::create_dir(&folder)
+        .map_err(|source| BenchError::File { path: folder.clone(), source })?;
+    let log = dir.path().join("theirs.log");
+    let reference =
+        Reference::start_bchn(&options.target, params.block_bytes_max(), &folder, &log)?;
+    let report = Report::new(options, reference.version(), reference.command());
+    let (chain, random) = (Chain::new(&params), Random::new(options.seed));
+    let mut court = Court { engine, reference, chain, random, report };
+    progress.begin("base chain", 1);
+    court.base()?;
+    progress.begin("cases", options.cases.div_ceil(ROUND));
+    let mut left = options.cases;
+    while left > 0 {
+        let cases = left.min(ROUND);
+        court.round(cases as usize)?;
+        left -= cases;
+        progress.step();
+    }
+    court.reference.stop()?;
+    Ok(court.report)
+}
+
+fn open(dir: &Path, params: &ChainParams) -> Result<Engine, BenchError> {
+    let mut config = Config::new(dir, Arc::new(params.clone()));
+    config.threads = 1;
+    config.persist_mempool = false;
+    config.min_relay_fee_sat_per_kvb = 1;
+    config.policy.require_standard = false;
+    Engine::open(config)
+        .map_err(|error| BenchError::Engine { dir: PathBuf::from(dir), source: Box::new(error) })
+}
+
+impl Court {
+    fn base(&mut self) -> Result<(), AgreementError> {
+        let mut blocks = Vec::new();
+        for _ in 0..BASE {
+            let block = self.chain.base_block();
+            self.chain.connect(&block);
+            blocks.push(block);
+        }
+        self.accept(&blocks)
+    }
+
+    /// Both must accept these blocks.
+    fn accept(&self, blocks: &[Candidate]) -> Result<(), AgreementError> {
+        let ours: Vec<String> = blocks.iter().map(|block| self.our_block(block)).collect();
+        let theirs = self.their_blocks(blocks)?;
+        let first = self.chain.height + 1 - blocks.len() as u32;
+        for (height, (ours, theirs)) in (first..).zip(ours.into_iter().zip(theirs)) {
+            if ours != ACCEPTED || theirs != ACCEPTED {
+                return Err(AgreementError::OwnBlock { height, ours, theirs });
+            }
+        }
+        Ok(())
+    }
+
+    fn round(&mut self, count: usize) -> Result<(), AgreementError> {
+        let cases: Vec<Case> = (0..count).map(|_| Case::random(&mut self.random)).collect();
+        let locks: Vec<_> = cases.iter().flat_map(Case::locks).collect();
+        let (block, txid) = self.chain.funding(&locks);
+        self.chain.connect(&block);
+        self.accept(&[block])?;
+        let txs = self.spends(&cases, txid);
+        self.offer(&txs)?;
+        self.confirm(&txs)
+    }
+
+    fn spends(&mut self, cases: &[Case], txid: Txid) -> Vec<Vec<u8>> {
+        let mut vout = 0;
+        cases
+            .iter()
+            .map(|case| {
+                let next = vout + case.programs.len() as u32;
+                let prevouts: Vec<OutPoint> =
+                    (vout..next).map(|vout| OutPoint { txid, vout }).collect();
+                vout = next;
+                case.spend(&mut self.random, &prevouts)
+            })
+            .collect()
+    }
+
+    /// Each transaction alone, admitted by neither.
+    fn offer(&mut self, txs: &[Vec<u8>]) -> Result<(), AgreementError> {
+        let questions: Vec<String> =
+            txs.iter().map(|tx| format!(r#"[["{}"],true]"#, faster_hex::hex_string(tx))).collect();
+        let theirs = self.reference.ask("testmempoolaccept", &questions)?;
+        for (tx, theirs) in txs.iter().zip(theirs) {
+            let ours = self.engine.test_accept(vec![tx.clone()], None);
+            let ours = ours.first().map_or_else(String::new, our_transaction);
+            self.report.transaction(tx, ours, their_transaction(theirs));
+        }
+        Ok(())
+    }
+
+    /// Each transaction in a block on top of the tip, which a valid one becomes.
+    fn confirm(&mut self, txs: &[Vec<u8>]) -> Result<(), AgreementError> {
+        let mut blocks = Vec::with_capacity(txs.len());
+        let mut ours = Vec::with_capacity(txs.len());
+        for tx in txs {
+            let mut block = self.chain.candidate(tx);
+            if self.random.below(CHANGED_BLOCKS) == 0 {
+                program::mutate(&mut self.random, &mut block.raw);
+            }
+            let verdict = self.our_block(&block);
+            if verdict == ACCEPTED {
+                self.chain.connect(&block);
+            }
+            ours.push(verdict);
+            blocks.push(block);
+        }
+        for ((block, ours), theirs) in blocks.iter().zip(ours).zip(self.their_blocks(&blocks)?) {
+            self.report.block(&block.raw, ours, theirs);
+        }
+        let tips = self.reference.ask("getbestblockhash", &["[]".to_owned()])?;
+        let theirs = tips.into_iter().next().and_then(Result::ok);
+        let theirs = theirs.and_then(|tip| tip.as_str().map(str::to_owned)).unwrap_or_default();
+        self.report.tip(self.chain.height, &self.chain.tip.to_string(), &theirs);
+        Ok(())
+    }
+
+    fn our_block(&self, block: &Candidate) -> String {
+        match self.engine.submit_block(block.raw.clone()) {
+            SubmitOutcome::Accepted => ACCEPTED.to_owned(),
+            SubmitOutcome::Duplicate => "duplicate".to_owned(),
+            SubmitOutcome::DuplicateInvalid => "duplicate-invalid".to_owned(),
+            SubmitOutcome::DuplicateInconclusive => "duplicate-inconclusive".to_owned(),
+            SubmitOutcome::Inconclusive => "inconclusive".to_owned(),
+            // BCHN's RPC looks at the first transaction before anything is judged.
+            SubmitOutcome::Rejected { .. } if lacks_coinbase(&block.raw) => NO_COINBASE.to_owned(),
+            SubmitOutcome::Rejected { reason, .. } => reason,
+            SubmitOutcome::Undecodable(_) => UNDECODABLE.to_owned(),
+            SubmitOutcome::Failed(error) => format!("failed: {error}"),
+        }
+    }
+
+    fn their_blocks(&self, blocks: &[Candidate]) -> Result<Vec<String>, AgreementError> {
+        let questions: Vec<String> = blocks
+            .iter()
+            .map(|block| format!(r#"["{}"]"#, faster_hex::hex_string(&block.raw)))
+            .collect();
+        let answers = self.reference.ask("submitblock", &questions)?;
+        let verdict = |answer: Answer| match answer {
+            Ok(verdict) => verdict.as_str().unwrap_or(ACCEPTED).to_owned(),
+            Err((DESERIALIZATION_ERROR, message)) if message == NO_COINBASE => message,
+            Err((DESERIALIZATION_ERROR, _)) => UNDECODABLE.to_owned(),
+            Err((code, message)) => format!("error {code}: {message}"),
+        };
+        Ok(answers.into_iter().map(verdict).collect())
+    }
+}
+
+const ACCEPTED: &str = "accepted";
+const UNDECODABLE: &str = "undecodable";
+/// JSON-RPC error of bytes that are no block or transaction.
+const DESERIALIZATION_ERROR: i64 = -22;
+const MISSING_INPUTS: &str = "missing-inputs";
+/// What BCHN's `submitblock` says of such a block.
+const NO_COINBASE: &str = "Block does not start with a coinbase";
+
+fn lacks_coinbase(raw: &[u8]) -> bool {
+    Block::parse_prefix(raw.to_vec(), Encoding::Legacy)
+        .is_ok_and(|block| block.tx_count() == 0 || !block.tx(0).is_coinbase())
+}
+
+fn our_transaction(verdict: &TestAccept) -> String {
+    match &verdict.reject {
+        None => ACCEPTED.to_owned(),
+        Some(reject) => match reject.code {
+            TxRejectCode::Decode => UNDECODABLE.to_owned(),
+            TxRejectCode::MissingInputs => MISSING_INPUTS.to_owned(),
+            _ => reject.reason.clone(),
+        },
+    }
+}
+
+/// BCHN puts a code before the reason.
+fn their_transaction(answer: Answer) -> String {
+    let result = match answer {
+        Ok(result) => result,
+        Err((DESERIALIZATION_ERROR, _)) => return UNDECODABLE.to_owned(),
+        Err((code, message)) => return format!("error {code}: {message}"),
+    };
+    let verdict = &result[0];
+    if verdict["allowed"] == true {
+        return ACCEPTED.to_owned();
+    }
+    let reason = verdict["reject-reason"].as_str().unwrap_or_default();
+    match reason.split_once(": ") {
+        Some((code, reason)) if code.parse::<u32>().is_ok() => reason.to_owned(),
+        _ => reason.to_owned(),
+    }
+}

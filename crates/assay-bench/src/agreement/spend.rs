@@ -1,0 +1,168 @@
+//! A transaction that spends the outputs of programs, with signatures that are right before anything is changed.
+
+use assay_consensus::script::{Flags, SignatureChecker, TxContext, verify_input};
+use assay_hash::hash160;
+use assay_wire::{Encoding, OutPoint, Transaction, TxOut, encode};
+
+use super::program::{Form, Item, Program, mutate, push_minimal};
+use crate::random::Random;
+
+/// One comparison: a transaction and what it spends.
+pub(super) struct Case {
+    pub(super) form: Form,
+    pub(super) programs: Vec<Program>,
+}
+
+impl Case {
+    pub(super) fn random(random: &mut Random) -> Self {
+        let form = Form::random(random);
+        let programs =
+            (0..form.spent.len()).map(|input| Program::random(random, &form, input)).collect();
+        Self { form, programs }
+    }
+
+    /// The outputs to be spent.
+    pub(super) fn locks(&self) -> impl Iterator<Item = (i64, Vec<u8>)> {
+        self.form.spent.iter().copied().zip(self.programs.iter().map(Program::lock))
+    }
+
+    /// The transaction, which spends `prevouts`; one of three is changed after it was signed.
+    pub(super) fn spend(&self, random: &mut Random, prevouts: &[OutPoint]) -> Vec<u8> {
+        let locks: Vec<(i64, Vec<u8>)> = self.locks().collect();
+        let messages = self.messages(prevouts, &locks);
+        let mut scripts: Vec<Vec<u8>> = self
+            .programs
+            .iter()
+            .zip(&messages)
+            .map(|(program, message)| program.unlock(|item| item.bytes(random, message)))
+            .collect();
+        let is_changed = random.below(3) == 0;
+        if is_changed && random.below(2) == 0 {
+            let at = random.below(scripts.len() as u64) as usize;
+            mutate(random, &mut scripts[at]);
+            return self.raw(prevouts, &scripts);
+        }
+        let mut raw = self.raw(prevouts, &scripts);
+        if is_changed {
+            mutate(random, &mut raw);
+        }
+        raw
+    }
+
+    /// What each input's signature signs: what the interpreter asks of a signature that only has the form of one.
+    fn messages(&self, prevouts: &[OutPoint], locks: &[(i64, Vec<u8>)]) -> Vec<[u8; 32]> {
+        let form = |item: &Item| match item {
+            Item::Bytes(bytes) => bytes.clone(),
+            Item::DataSignature { is_schnorr, .. } => placeholder(*is_schnorr),
+            Item::Signature { is_schnorr, hash_type, .. } => {
+                [placeholder(*is_schnorr), vec![*hash_type]].concat()
+            }
+        };
+        let scripts: Vec<Vec<u8>> =
+            self.programs.iter().map(|program| program.unlock(form)).collect();
+        let tx = Transaction::parse(self.raw(prevouts, &scripts), Encoding::Legacy)
+            .expect("written as it is read");
+        let spent: Vec<TxOut<'_>> = locks
+            .iter()
+            .map(|(value, script)| TxOut { value: *value, script_pubkey: script })
+            .collect();
+        let context = TxContext::new(tx.view(), &spent);
+        let message = |input: usize| {
+            let mut asked = Asked([0; 32]);
+            // Whatever else the script does comes after its signature.
+            let _ = verify_input(&context, input, Flags::BCH_MAY_2022, &mut asked);
+            asked.0
+        };
+        (0..locks.len()).map(message).collect()
+    }
+
+    fn raw(&self, prevouts: &[OutPoint], scripts: &[Vec<u8>]) -> Vec<u8> {
+        let mut raw = self.form.version.to_le_bytes().to_vec();
+        encode::compact_size(&mut raw, prevouts.len() as u64);
+        for ((prevout, script), sequence) in prevouts.iter().zip(scripts).zip(&self.form.sequences)
+        {
+            raw.extend(prevout.to_bytes());
+            encode::var_bytes(&mut raw, script);
+            raw.extend(sequence.to_le_bytes());
+        }
+        encode::compact_size(&mut raw, self.form.outputs.len() as u64);
+        for (value, script) in &self.form.outputs {
+            raw.extend(value.to_le_bytes());
+            encode::var_bytes(&mut raw, script);
+        }
+        raw.extend(self.form.lock_time.to_le_bytes());
+        raw
+    }
+}
+
+impl Program {
+    fn lock(&self) -> Vec<u8> {
+        if self.is_p2sh {
+            return [&[0xa9, 20][..], &hash160(&self.script), &[0x87]].concat();
+        }
+        self.script.clone()
+    }
+
+    fn unlock(&self, mut bytes: impl FnMut(&Item) -> Vec<u8>) -> Vec<u8> {
+        let mut script = Vec::new();
+        for item in &self.items {
+            push_minimal(&mut script, &bytes(item));
+        }
+        if self.is_p2sh {
+            push_minimal(&mut script, &self.script);
+        }
+        script
+    }
+}
+
+impl Item {
+    fn bytes(&self, random: &mut Random, message: &[u8; 32]) -> Vec<u8> {
+        match self {
+            Self::Bytes(bytes) => bytes.clone(),
+            Self::Signature { key, is_schnorr, hash_type } => {
+                let mut sig =
+                    if *is_schnorr { key.schnorr(random, message) } else { key.ecdsa(message) };
+                sig.push(*hash_type);
+                sig
+            }
+            Self::DataSignature { key, is_schnorr, hash } => {
+                if *is_schnorr {
+                    key.schnorr(random, hash)
+                } else {
+                    key.ecdsa(hash)
+                }
+            }
+        }
+    }
+}
+
+fn placeholder(is_schnorr: bool) -> Vec<u8> {
+    if is_schnorr { vec![7; 64] } else { vec![0x30, 6, 2, 1, 1, 2, 1, 1] }
+}
+
+/// Finds every signature valid, and remembers the first message.
+struct Asked([u8; 32]);
+
+impl Asked {
+    fn note(&mut self, message: &[u8; 32]) -> bool {
+        if self.0 == [0; 32] {
+            self.0 = *message;
+        }
+        true
+    }
+}
+
+impl SignatureChecker for Asked {
+    fn ecdsa(&mut self, _: &[u8], _: &[u8], message: &[u8; 32]) -> bool {
+        self.note(message)
+    }
+    fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], message: &[u8; 32]) -> bool {
+        self.note(message)
+    }
+    fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], message: &[u8; 32]) -> bool {
+        self.note(message)
+    }
+    fn taproot_tweak(&mut self, _: &[u8; 32], _: &[u8; 32], _: &[u8; 32], _: bool) -> bool {
+        false
+    }
+}

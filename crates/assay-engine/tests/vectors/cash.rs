@@ -1,0 +1,255 @@
+//! Vectors of Bitcoin Cash Node: its `script_tests.json`, `tx_valid.json` and `tx_invalid.json`; libauth's tests for the rules
+//! of May 2022, as BCHN carries them; and the runs that BCHN's generator of ASERT vectors prints.
+//!
+//! Where BCHN has no switch because an upgrade is always active, the cases run with it.
+
+use std::collections::HashMap;
+
+use assay_consensus::block::BlockRules;
+use assay_consensus::chain::HeaderFacts;
+use assay_consensus::params::{Asert, ChainParams};
+use assay_consensus::pow::{asert_target, decode_compact, encode_compact};
+use assay_consensus::script::asm::assemble_cash;
+use assay_consensus::script::{Flags, ScriptError, TxContext};
+use assay_consensus::tx::{SpentCoin, check_transaction};
+use assay_testkit::hex::try_decode;
+use assay_wire::{BlockHash, Encoding, OutPoint, Transaction, TxOut};
+use serde_json::Value;
+
+use crate::data::{self, array, text};
+use crate::outcome::{Case, Outcome, Report};
+use crate::verify::{Verifier, transaction, verify_all};
+
+pub(crate) fn run(report: &mut Report) {
+    let json = |name: &str| data::shared_json(&format!("vectors/bchn/{name}"));
+    report.file("BCHN script_tests.json", || json("script_tests.json"), script_tests);
+    report.file(
+        "BCHN tx_valid.json",
+        || json("tx_valid.json"),
+        |json, outcome| transactions(json, true, outcome),
+    );
+    report.file(
+        "BCHN tx_invalid.json",
+        || json("tx_invalid.json"),
+        |json, outcome| transactions(json, false, outcome),
+    );
+    for (kind, verdicts) in
+        [("standard", [true, true]), ("nonstandard", [false, true]), ("invalid", [false, false])]
+    {
+        let file = format!("vmb_2022_{kind}.json");
+        report.file(
+            &format!("BCHN {file}"),
+            || json(&file),
+            |json, outcome| machines(json, verdicts, outcome),
+        );
+    }
+    report.file(
+        "BCHN asert.txt",
+        || data::shared("vectors/bchn/asert.txt"),
+        |bytes, outcome| asert(bytes, outcome),
+    );
+}
+
+/// What BCHN does whatever the flags.
+fn always_active() -> Flags {
+    Flags::BCH
+        | Flags::MONOLITH_OPCODES
+        | Flags::CHECKDATASIG
+        | Flags::SCHNORR
+        | Flags::REVERSEBYTES
+}
+
+/// Reads BCHN's names of flags.
+fn parse_flags(names: &str) -> Flags {
+    let flags = names.split(',').filter(|name| !matches!(*name, "" | "NONE")).map(|name| {
+        let name = if name == "64_BIT_INTEGERS" { "INTEGERS_64_BIT" } else { name };
+        Flags::from_name(name).unwrap_or_else(|| panic!("unknown flag {name}"))
+    });
+    flags.fold(always_active(), |all, flag| all | flag)
+}
+
+/// BCHN's words for opcodes; the ones of pushes and of reserved opcodes stand for the opcode alone.
+fn assemble(words: &str) -> Option<Vec<u8>> {
+    let known = words.split_ascii_whitespace().map(|word| match word.trim_start_matches("OP_") {
+        "PUSHDATA1" => "0x4c",
+        "PUSHDATA2" => "0x4d",
+        "PUSHDATA4" => "0x4e",
+        "RESERVED3" => "0xd4",
+        "RESERVED4" => "0xd5",
+        _ => word,
+    });
+    assemble_cash(&known.collect::<Vec<_>>().join(" ")).ok()
+}
+
+fn script_tests(json: &Value, outcome: &mut Outcome) {
+    for case in array(json).iter().map(array).filter(|case| case.len() > 1) {
+        let name = Value::from(case).to_string();
+        outcome.case(&name, |log| {
+            let amount = case[0].as_array().and_then(|amount| amount.first());
+            let value =
+                amount.and_then(Value::as_f64).map_or(0, |coins| (coins * 1e8).round() as i64);
+            let fields = if amount.is_some() { &case[1..] } else { case };
+            let scripts = [&fields[0], &fields[1]].map(|words| assemble(text(words)));
+            let [Some(script_sig), Some(script_pubkey)] = scripts else {
+                return log.wrong("cannot be read");
+            };
+            let credit = transaction(OutPoint::NULL, &[0, 0], &[], value, &script_pubkey);
+            let prevout = OutPoint { txid: credit.view().txid(), vout: 0 };
+            let spend = transaction(prevout, &script_sig, &[], value, &[]);
+            let spent = [credit.view().output(0)];
+            let verdict = verify_all(&spend, &spent, parse_flags(text(&fields[2])));
+            let given = verdict.map_or_else(ScriptError::name, |()| "OK");
+            log.check(given == text(&fields[3]), || format!("gave {given}"));
+        });
+    }
+}
+
+fn transactions(json: &Value, valid: bool, outcome: &mut Outcome) {
+    for case in array(json).iter().map(array).filter(|case| case[0].is_array()) {
+        let name = Value::from(case).to_string();
+        outcome.case(&name, |log| {
+            let mut prevouts = HashMap::new();
+            for prevout in array(&case[0]).iter().map(array) {
+                let (Ok(txid), Some(vout)) = (text(&prevout[0]).parse(), prevout[1].as_i64())
+                else {
+                    return log.wrong("cannot be read");
+                };
+                let Some(script) = assemble(text(&prevout[2])) else {
+                    return log.wrong("cannot be read");
+                };
+                let value = prevout.get(3).and_then(Value::as_i64).unwrap_or(0);
+                prevouts.insert(OutPoint { txid, vout: vout as u32 }, (value, script));
+            }
+            let tx = try_decode(text(&case[1]))
+                .and_then(|raw| Transaction::parse(raw, Encoding::Legacy).ok());
+            let Some(tx) = tx else {
+                // A witness is no transaction there.
+                return log.check(!valid, || "cannot be read".to_owned());
+            };
+            let spent: Option<Vec<TxOut<'_>>> = tx
+                .view()
+                .inputs()
+                .map(|input| {
+                    let (value, script) = prevouts.get(&input.prevout)?;
+                    Some(TxOut { value: *value, script_pubkey: script })
+                })
+                .collect();
+            let alone = check_transaction(tx.view());
+            let verdict = match (&alone, &spent) {
+                (Err(error), _) => Err(error.reject_reason().to_owned()),
+                (Ok(()), None) => Err("lacks a prevout".to_owned()),
+                (Ok(()), Some(spent)) => verify_all(&tx, spent, parse_flags(text(&case[2])))
+                    .map_err(|error| error.name().to_owned()),
+            };
+            log.check(verdict.is_ok() == valid, || format!("gave {verdict:?}"));
+        });
+    }
+}
+
+/// Transactions with the outputs they spend: the verdict of a mempool and of a block.
+fn machines(json: &Value, [standard, in_block]: [bool; 2], outcome: &mut Outcome) {
+    let params = ChainParams::by_name("bch-regtest").expect("a known chain");
+    let tip = HeaderFacts { hash: BlockHash::ZERO, time: 1_600_000_000, bits: 0x207f_ffff };
+    let rules = BlockRules::next(&params, vec![tip; 2000].as_slice());
+    for case in array(json).iter().map(array) {
+        outcome.case(&format!("{} {}", text(&case[0]), text(&case[1])), |log| {
+            let Some((tx, outputs)) = machine(case) else { return log.wrong("cannot be read") };
+            let spent: Vec<TxOut<'_>> = outputs
+                .iter()
+                .map(|(value, script)| TxOut { value: *value, script_pubkey: script })
+                .collect();
+            let block = judge(&rules, &tx, &spent, rules.flags);
+            log.check(block.is_ok() == in_block, || format!("in a block gave {block:?}"));
+            let mempool = judge(&rules, &tx, &spent, rules.flags | Flags::BCH_STANDARD);
+            if standard {
+                log.check(mempool.is_ok(), || format!("in the mempool gave {mempool:?}"));
+            }
+            log.check(mempool.is_err() || block.is_ok(), || "policy permits more".to_owned());
+        });
+    }
+}
+
+type Outputs = Vec<(i64, Vec<u8>)>;
+
+/// The transaction of a case and the outputs that it spends, which are a list as transactions serialise it.
+fn machine(case: &[Value]) -> Option<(Transaction, Outputs)> {
+    let tx = Transaction::parse(try_decode(text(&case[4]))?, Encoding::Legacy).ok()?;
+    // Read as the outputs of a transaction that spends one coin.
+    let mut raw = vec![1, 0, 0, 0, 1];
+    raw.extend([0; 41]);
+    raw.extend(try_decode(text(&case[5]))?);
+    raw.extend([0; 4]);
+    let holder = Transaction::parse(raw, Encoding::Legacy).ok()?;
+    let outputs =
+        holder.view().outputs().map(|out| (out.value, out.script_pubkey.to_vec())).collect();
+    Some((tx, outputs))
+}
+
+fn judge(
+    rules: &BlockRules,
+    tx: &Transaction,
+    spent: &[TxOut<'_>],
+    flags: Flags,
+) -> Result<(), String> {
+    let view = tx.view();
+    check_transaction(view).map_err(|error| error.reject_reason().to_owned())?;
+    rules.check_tx(view).map_err(|error| error.reject_reason().to_owned())?;
+    let coins = spent.iter().map(|output| SpentCoin {
+        value: output.value,
+        height: 1,
+        coinbase: false,
+        script_pubkey: output.script_pubkey,
+    });
+    rules
+        .check_spends(view, coins, |_| 1_000_000_000)
+        .map_err(|error| error.reject_reason().to_owned())?;
+    let context = TxContext::new(view, spent);
+    let mut verifier = Verifier::default();
+    let mut sigchecks = 0;
+    for input in 0..spent.len() {
+        let stats = verifier.verify_input(&context, input, flags);
+        sigchecks += u64::from(stats.map_err(|error| error.name().to_owned())?.sig_checks);
+    }
+    rules.check_tx_sigchecks(sigchecks).map_err(|error| error.reject_reason().to_owned())
+}
+
+/// Runs of `iteration height time target`, each below a head that names its anchor.
+fn asert(bytes: &[u8], outcome: &mut Outcome) {
+    let pow = ChainParams::by_name("main").expect("a known chain").pow;
+    let whole = String::from_utf8_lossy(bytes);
+    for run in whole.split("\n\n").filter(|run| !run.trim().is_empty()) {
+        let field = |name: &str| {
+            let line =
+                run.lines().find_map(|line| line.trim_start_matches('#').trim().strip_prefix(name));
+            line.unwrap_or_else(|| panic!("no {name}")).trim()
+        };
+        outcome.case(field("description:"), |log| {
+            let anchor_height: u64 = field("anchor height:").parse().expect("a height");
+            let anchor_time: u64 = field("anchor parent time:").parse().expect("a time");
+            let anchor = decode_compact(hex_u32(field("anchor nBits:"))).target;
+            let mut rows = 0;
+            for row in run.lines().filter(|line| !line.starts_with('#')) {
+                let [_, height, time, bits] = row.split(' ').collect::<Vec<_>>()[..] else {
+                    return log.wrong("cannot be read");
+                };
+                rows += 1;
+                let height: u64 = height.parse().expect("a height");
+                let time_diff_s =
+                    time.parse::<u64>().expect("a time").wrapping_sub(anchor_time) as i64;
+                let height_diff = u32::try_from(height - anchor_height).expect("near the anchor");
+                let target =
+                    asert_target(&pow, Asert::HALF_LIFE_S, anchor, time_diff_s, height_diff);
+                check_bits(log, row, encode_compact(target), hex_u32(bits));
+            }
+            log.check(rows.to_string() == field("iterations:"), || "rows are missing".to_owned());
+        });
+    }
+}
+
+fn check_bits(log: &mut Case, row: &str, given: u32, expected: u32) {
+    log.check(given == expected, || format!("{row}: gave {given:#010x}"));
+}
+
+fn hex_u32(text: &str) -> u32 {
+    u32::from_str_radix(text.trim_start_matches("0x"), 16).expect("compact bits")
+}

@@ -1,0 +1,124 @@
+//! A node that is asked in batches what it makes of blocks and transactions: the reference of a comparison of verdicts.
+
+use std::path::Path;
+
+use crate::plan::{TargetSpec, TargetsPlan};
+pub use crate::process::rpc::Answer;
+use crate::process::rpc::{Client, RpcError, read_answers};
+use crate::process::{Ports, Process, ProcessError};
+use crate::target::{Family, Target, TargetError};
+
+/// Upgrades after May 2022, which are never reached; given to those versions that have the option.
+const UPGRADES_NEVER: [&str; 5] = [
+    "-upgrade9activationtime=4102444800",
+    "-upgrade9activationheight=2000000000",
+    "-upgrade10activationheight=2000000000",
+    "-upgrade11activationtime=4102444800",
+    "-upgrade12activationtime=4102444800",
+];
+
+/// Why the reference does not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ReferenceError {
+    /// The program cannot be used.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// It is of another family.
+    #[error("{version} is not Bitcoin Cash Node")]
+    OtherFamily {
+        /// What it calls itself.
+        version: String,
+    },
+    /// It did not start, or ended.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// A call failed.
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
+    /// There are fewer or more answers than questions.
+    #[error("{method}: {answers} answers to {questions} questions")]
+    Count {
+        /// The method.
+        method: String,
+        /// Questions.
+        questions: usize,
+        /// Answers.
+        answers: usize,
+    },
+}
+
+/// A running Bitcoin Cash Node on its regression-test chain, which takes non-standard transactions.
+#[derive(Debug)]
+pub struct Reference {
+    process: Process,
+    client: Client,
+    version: String,
+}
+
+impl Reference {
+    /// Starts the node under the rules of May 2022 over the fresh folder `datadir`; what it prints goes to `log`.
+    ///
+    /// # Errors
+    /// When the program is none of Bitcoin Cash Node, does not start, or does not answer.
+    pub fn start_bchn(
+        spec: &TargetSpec,
+        block_bytes_max: u64,
+        datadir: &Path,
+        log: &Path,
+    ) -> Result<Self, ReferenceError> {
+        let target = Target::detect(spec, &[], "")?;
+        if target.family != Family::Bchn {
+            return Err(ReferenceError::OtherFamily { version: target.version });
+        }
+        let ports = Ports::free()?;
+        let mut plan = TargetsPlan::default();
+        plan.bitcoind.excessive_block_bytes = Some(block_bytes_max);
+        let mut launch = target.launch("bch-regtest", datadir, &ports, &plan);
+        launch.args.extend(target.known(&UPGRADES_NEVER));
+        launch.args.extend(["-acceptnonstdtxn=1".into(), "-par=1".into()]);
+        let mut process = Process::start(launch, ports.rpc, log)?;
+        let cookie = process.wait_ready()?;
+        let client = process.client(&cookie);
+        Ok(Self { process, client, version: target.version })
+    }
+
+    /// What it calls itself.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Its command line.
+    pub fn command(&self) -> &[String] {
+        self.process.command()
+    }
+
+    /// Asks the same question with several parameters, each a JSON array, in one batch.
+    ///
+    /// # Errors
+    /// When the node does not answer, or not to all.
+    pub fn ask(&self, method: &str, params: &[String]) -> Result<Vec<Answer>, ReferenceError> {
+        let questions: Vec<String> = params
+            .iter()
+            .map(|params| {
+                format!(r#"{{"jsonrpc":"1.0","id":0,"method":"{method}","params":{params}}}"#)
+            })
+            .collect();
+        let body = format!("[{}]", questions.join(","));
+        let reply = self.client.post(method, body.as_bytes(), None)?;
+        let answers = read_answers(method, &reply)?;
+        if answers.len() != params.len() {
+            let (questions, answers) = (params.len(), answers.len());
+            return Err(ReferenceError::Count { method: method.to_owned(), questions, answers });
+        }
+        Ok(answers)
+    }
+
+    /// Stops the node.
+    ///
+    /// # Errors
+    /// When it does not end cleanly.
+    pub fn stop(self) -> Result<(), ReferenceError> {
+        self.process.stop(&self.client)?;
+        Ok(())
+    }
+}
