@@ -114,15 +114,15 @@ impl Chainstate {
             return Ok(HistoricalStep::More);
         }
         let Historical { coins_at, base, .. } = *historical;
-        let height = state.tree.get(coins_at).height;
-        if coins_at != base && state.tree.ancestor_at(base, height) != coins_at {
-            // The snapshot is on another branch than the tip was.
-            self.disconnect_historical(state, historical)?;
-            return Ok(HistoricalStep::More);
-        }
-        let next = state.tree.ancestor_at(base, height + 1);
+        let fork = state.tree.common(coins_at, base);
+        let next = state.tree.ancestor_at(base, state.tree.get(fork).height + 1);
         if coins_at != base && state.tree.get(next).has_data() {
-            self.advance_coins(state, historical, next)?;
+            if fork == coins_at {
+                self.advance_coins(state, historical, next)?;
+            } else {
+                // The snapshot is on another branch than the tip was.
+                self.disconnect_historical(state, historical)?;
+            }
             return Ok(HistoricalStep::More);
         }
         Ok(match coins_at == base {

@@ -121,7 +121,7 @@ impl Engine {
         }
         let common = wish.last_common.and_then(|hash| tree.find(&hash));
         let common = common.unwrap_or_else(|| tree.fork_with_active(best));
-        let mut at = lowest_common(tree, common, best);
+        let mut at = tree.common(common, best);
         at = base.filter(|base| tree.get(*base).height > tree.get(at).height).unwrap_or(at);
         plan.last_common = Some(tree.get(at).hash);
         let window_end = tree.get(at).height.saturating_add(wish.window);
@@ -177,7 +177,7 @@ impl Engine {
         if tree.ancestor_at(best, height) != base {
             return Vec::new();
         }
-        let from = lowest_common(tree, historical.tip, base);
+        let from = tree.common(historical.tip, base);
         let end = tree.get(from).height.saturating_add(wish.window).min(height);
         let path = tree.path(from, tree.ancestor_at(base, end));
         let is_wanted = |node: &&Node| !node.has_data() && !is_under_way(&node.hash);
@@ -279,20 +279,6 @@ fn locator(tree: &BlockTree, from: NodeId) -> Vec<BlockHash> {
             step *= 2;
         }
     }
-}
-
-/// The highest block that both branches have.
-fn lowest_common(tree: &BlockTree, left: NodeId, right: NodeId) -> NodeId {
-    let height = tree.get(left).height.min(tree.get(right).height);
-    let (mut left, mut right) = (tree.ancestor_at(left, height), tree.ancestor_at(right, height));
-    while left != right {
-        let (below_left, below_right) = (tree.get(left).parent, tree.get(right).parent);
-        let (Some(below_left), Some(below_right)) = (below_left, below_right) else {
-            return NodeId::GENESIS;
-        };
-        (left, right) = (below_left, below_right);
-    }
-    left
 }
 
 /// Blocks that are looked at together.
