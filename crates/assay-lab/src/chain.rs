@@ -243,6 +243,20 @@ impl Chain {
         if out.iter().all(inside) { Ok(()) } else { Err(wrong("does not hold a transaction")) }
     }
 
+    /// Reads the header of a block.
+    ///
+    /// # Errors
+    /// When the file cannot be read or ends too early.
+    pub(crate) fn read_header(&self, block: &BlockEntry) -> Result<[u8; 80], ChainError> {
+        let path = self.dir.join(&block.file);
+        let mut header = [0; 80];
+        let read = File::open(&path).and_then(|mut file| {
+            file.seek(SeekFrom::Start(block.offset))?;
+            file.read_exact(&mut header)
+        });
+        read.map(|()| header).map_err(|source| ChainError::Read { path, source })
+    }
+
     /// Reads a block piece by piece; `each` gets the pieces in order.
     ///
     /// # Errors

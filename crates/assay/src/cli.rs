@@ -2,6 +2,7 @@
 
 mod bench;
 mod electrum;
+mod emit;
 mod lab;
 mod load;
 mod logs;
@@ -25,6 +26,7 @@ pub(crate) use bench::{
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
 };
+pub(crate) use emit::{CompactArgument, EmitArguments, PrefillArgument, SeenModeArgument};
 pub(crate) use lab::{CompareArguments, HistoryArguments, MachineArguments, PublishArguments};
 pub(crate) use load::{
     AttackArgument, LoadArguments, LoadCommand, LoadElectrumArguments, MixArgument,
@@ -77,6 +79,7 @@ pub(crate) enum Command {
     Machine(MachineArguments),
     Bench(BenchArguments),
     Load(LoadArguments),
+    Emit(EmitArguments),
     Logs(LogsArguments),
     Completions(CompletionsArguments),
     Man(ManArguments),
@@ -461,6 +464,10 @@ pub(crate) struct NodeArguments {
     /// a day old and with at most 25,000 inputs. 0 for none.
     #[arg(long, value_name = "N", env = "ASSAY_EXACT_NEAR_TIP", default_value_t = EXACT_NEAR_TIP_DEFAULT)]
     pub(crate) exact_near_tip: u32,
+    /// Age of the tip, seconds, up to which the chain counts as caught up with: only then are
+    /// transactions taken from peers [default: 86400].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) max_tip_age: Option<u64>,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes [default: 100, on bch-regtest
     /// 1000].
     #[arg(long, value_name = "SAT")]

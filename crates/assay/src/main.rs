@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::History(arguments) => commands::history::run(&arguments),
         Command::Machine(arguments) => commands::machine::run(&arguments),
         Command::Load(arguments) => commands::load::run(&arguments),
+        Command::Emit(arguments) => commands::emit::run(&arguments),
         Command::Logs(arguments) => commands::logs::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Completions(arguments) => commands::completions::completions(&arguments),

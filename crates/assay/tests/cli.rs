@@ -56,6 +56,7 @@ fn help_texts() {
         ("bench mempool", vec!["bench", "mempool", "--help"]),
         ("load electrum", vec!["load", "electrum", "--help"]),
         ("load p2p", vec!["load", "p2p", "--help"]),
+        ("emit", vec!["emit", "--help"]),
         ("logs", vec!["logs", "--help"]),
         ("compare", vec!["compare", "--help"]),
         ("publish", vec!["publish", "--help"]),
@@ -86,6 +87,10 @@ fn wrong_names_and_numbers_are_refused() {
     }
     assert!(!Path::new(&out).exists());
     refuses(&["chain", "scripts", &out], "ledger.jsonl");
+    refuses(&["emit", &out, "--to", "p2p@127.0.0.1:1"], "ledger.jsonl");
+    refuses(&["emit", &out, "--to", "127.0.0.1:1"], "p2p@HOST:PORT");
+    refuses(&["emit", &out, "--to", "p2p@127.0.0.1:1", "--seen", "2"], "--seen 2");
+    refuses(&["emit", &out, "--to", "p2p@127.0.0.1:1", "--pace", "5"], "poisson(600s)");
     refuses(&["electrum", "check", "127.0.0.1:1", "--chain-dir", &out], "ledger.jsonl");
     refuses(&["node", "--chain", "dogecoin", "--datadir", &out], "bch-regtest");
     refuses(&["node", "--chain", "regtest", "--datadir", &out, "--db-cache", "0"], "--db-cache 0");

@@ -56,6 +56,11 @@ impl Engine {
         self.chain.news.next_fresh()
     }
 
+    /// The same without waiting: for the thread that has just had a block taken.
+    pub fn fresh_now(&self) -> Option<FreshBlock> {
+        self.chain.news.fresh_now()
+    }
+
     /// What has happened in chain and mempool since the last call; waits for something up to `timeout`. `None` once the engine
     /// has closed and everything was taken, or without [`Config::has_events`](crate::Config::has_events).
     pub fn take_events(&self, timeout: Duration) -> Option<Vec<Event>> {

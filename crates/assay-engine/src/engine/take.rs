@@ -109,7 +109,9 @@ impl Engine {
         let hash = block.hash();
         // While a chain is caught up with, peers bring blocks on threads of their own, and the pool verifies signatures.
         let is_alone = self.is_initial_block_download();
-        let pool = (!is_alone).then_some(&*self.chain.pool);
+        // A small block is hashed sooner than other threads wake up, several times over.
+        let is_small = block.bytes().len() <= SMALL_BLOCK_BYTES;
+        let pool = (!is_alone && !is_small).then_some(&*self.chain.pool);
         let checked = self.chain.work.time(Stage::Check, || {
             let prepared = match pool {
                 Some(pool) => Prepared::in_parallel(block, hash, pool),
@@ -359,5 +361,7 @@ fn little_work(hash: BlockHash) -> BlockFault {
 
 /// Blocks may come without end.
 const CONNECT_AT_MOST: Duration = Duration::from_secs(10);
+/// Takes less than a millisecond to hash, even without instructions for it.
+const SMALL_BLOCK_BYTES: usize = 64 << 10;
 /// How far above the tip a block may be that was not asked for (Core `validation.h`, `MIN_BLOCKS_TO_KEEP`).
 const UNREQUESTED_AHEAD_MAX: u32 = 288;

@@ -5,12 +5,23 @@
 //! same body, so it is prepared too; only the envelopes of a batch are put around it while the clock
 //! runs. While a block is in flight this thread waits on its socket.
 
+pub(crate) mod courier;
+mod due;
+mod peer;
+mod ready;
 mod seen;
 pub(crate) mod tip_watch;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use assay_report::stats::random::SplitMix64;
+
+use self::courier::{Courier, Way};
+use self::due::{Due, sleep_until};
+pub(crate) use self::peer::PeerError;
+use self::ready::Ready;
 use self::tip_watch::TipWatch;
 use crate::chain::{BlockEntry, Chain, ChainError, OrderEntry};
 use crate::machine::clock::Clock;
@@ -18,7 +29,8 @@ use crate::plan::{FeedPlan, SeenMode};
 use crate::process::rpc::{Client, RpcError, read_batch, read_result};
 use crate::process::sample;
 use crate::progress::{Event, Reporter};
-use crate::results::BlockRecord;
+use crate::results::{BlockRecord, BlockRelay};
+use crate::wire::{self, Hash};
 
 const BLOCK_PREFIX: &[u8] =
     br#"{"jsonrpc":"1.0","id":"assay-lab","method":"submitblock","params":[""#;
@@ -63,6 +75,20 @@ pub enum FeedError {
         /// How long the laboratory waited.
         seconds: u64,
     },
+    /// A peer of the node could not go on.
+    #[error("block {height}")]
+    Peer {
+        /// The block.
+        height: u32,
+        /// What happened.
+        source: PeerError,
+    },
+    /// The caller ended it.
+    #[error("interrupted at block {height}")]
+    Interrupted {
+        /// The block.
+        height: u32,
+    },
     /// Another block is the tip.
     #[error("the tip at height {height} is {found}, not {expected}")]
     WrongTip {
@@ -85,16 +111,35 @@ pub(crate) struct FeedJob<'a> {
     pub(crate) reporter: &'a dyn Reporter,
 }
 
+/// The node, as it is reached.
+pub(crate) struct Reach {
+    /// Its RPC; without it the peers alone say what became of a block.
+    pub(crate) rpc: Option<Rpc>,
+    /// Its peers, where they deliver.
+    pub(crate) courier: Option<Courier>,
+    /// Its process, where that runs here.
+    pub(crate) pid: Option<u32>,
+}
+
+/// Two connections: one asks, the other one watches the tip.
+pub(crate) struct Rpc {
+    pub(crate) client: Client,
+    pub(crate) watch: TipWatch,
+}
+
 /// Feeds blocks to one node, in order.
 pub(crate) struct Feeder<'a> {
     job: FeedJob<'a>,
     clock: Clock,
-    client: Client,
-    watch: TipWatch,
-    pid: u32,
+    reach: Reach,
     /// The moment from which the next block is due.
     due_at_s: f64,
+    /// The same by the pace of the plan.
+    paced_at_s: Option<f64>,
+    random: SplitMix64,
     tx_errors: BTreeMap<String, u64>,
+    /// Hash of the block before.
+    before: Hash,
     // Reused from block to block.
     body: Vec<u8>,
     raw: Vec<u8>,
@@ -108,27 +153,31 @@ struct Sent {
     count: u64,
     accepted: u64,
     bytes: u64,
+    orphans: u64,
     first_at_s: Option<f64>,
     last_at_s: Option<f64>,
 }
 
+/// A block and what is sent beforehand of it.
+struct Task {
+    /// Places in the order of generation, in the order of sending.
+    chosen: Vec<u32>,
+    /// For peers.
+    ready: Option<Arc<Ready>>,
+}
+
 impl<'a> Feeder<'a> {
-    /// `client` and the client inside `watch` are separate connections to process `pid`.
-    pub(crate) fn new(
-        job: FeedJob<'a>,
-        clock: Clock,
-        client: Client,
-        watch: TipWatch,
-        pid: u32,
-    ) -> Self {
+    /// The connections inside `reach` are separate ones to the same node; `before` is the block that it has.
+    pub(crate) fn new(job: FeedJob<'a>, clock: Clock, reach: Reach, before: Hash) -> Self {
         Self {
             job,
             clock,
-            client,
-            watch,
-            pid,
+            reach,
             due_at_s: clock.now_s(),
+            paced_at_s: None,
+            random: SplitMix64::new(job.chain.header.seed ^ PACE),
             tx_errors: BTreeMap::new(),
+            before,
             body: Vec::new(),
             raw: Vec::new(),
             order: Vec::new(),
@@ -137,20 +186,36 @@ impl<'a> Feeder<'a> {
     }
 
     /// Gives back the connection and the errors counted on sent transactions.
-    pub(crate) fn finish(self) -> (Client, BTreeMap<String, u64>) {
-        (self.client, self.tx_errors)
+    pub(crate) fn finish(self) -> (Option<Client>, BTreeMap<String, u64>) {
+        (self.reach.rpc.map(|rpc| rpc.client), self.tx_errors)
     }
 
     /// Sends the block's transactions as planned, then the block; returns when it is the tip.
     pub(crate) fn feed(&mut self, block: &BlockEntry) -> Result<BlockRecord, FeedError> {
-        self.prepare(block)?;
-        let sent = self.send_transactions(block)?;
+        let interval_s = self.job.plan.pace.interval_s(self.random.uniform());
+        if let Some(interval_s) = interval_s {
+            let last_s = self.paced_at_s.unwrap_or_else(|| self.clock.now_s());
+            self.paced_at_s = Some(last_s + interval_s);
+        }
+        self.set_clock(block)?;
+        let task = self.prepare(block)?;
+        let sent = self.send_transactions(block, &task)?;
         if let Some(last_at_s) = sent.last_at_s {
             self.due_at_s = last_at_s;
         }
         let txs_in_mempool = self.count_in_mempool(block)?;
+        if let Some(paced_at_s) = self.paced_at_s {
+            let reporter = self.job.reporter;
+            if !sleep_until(self.clock, paced_at_s, &|| reporter.wants_stop()) {
+                return Err(FeedError::Interrupted { height: block.height });
+            }
+            self.due_at_s = self.due_at_s.max(paced_at_s);
+        }
         let due_at_s = self.due_at_s;
-        let (stamps, cpu_s) = self.send_block(block)?;
+        let (stamps, cpu_s) = match &task.ready {
+            Some(ready) => self.deliver(block, ready, &task)?,
+            None => self.submit(block)?,
+        };
         self.due_at_s = stamps.tip_at_s;
         Ok(BlockRecord {
             height: block.height,
@@ -164,6 +229,7 @@ impl<'a> Feeder<'a> {
             txs_accepted: sent.accepted,
             txs_sent_bytes: sent.bytes,
             txs_in_mempool,
+            orphans: sent.orphans,
             first_tx_at_s: sent.first_at_s.map(round_us),
             last_tx_at_s: sent.last_at_s.map(round_us),
             send_at_s: round_us(stamps.send_at_s),
@@ -173,47 +239,185 @@ impl<'a> Feeder<'a> {
             queue_s: round_us(stamps.send_at_s - due_at_s),
             cpu_s,
             index: None,
+            relay: stamps.relay,
         })
     }
 
-    /// Reads the block into its JSON body, and its generation order where that is needed.
-    fn prepare(&mut self, block: &BlockEntry) -> Result<(), FeedError> {
-        let needs_raw = self.job.plan.seen_mode == SeenMode::Random && self.job.share > 0.0;
-        self.raw.clear();
-        let raw = &mut self.raw;
-        compose_block(self.job.chain, block, &mut self.body, |piece| {
-            if needs_raw {
-                raw.extend_from_slice(piece);
-            }
-        })?;
-        self.order.clear();
-        if block.txs > 1 && self.job.share > 0.0 {
-            self.job.chain.read_order(block, &mut self.order)?;
-        }
-        Ok(())
+    /// Sets the node's clock to the block's time, where the plan says so.
+    fn set_clock(&self, block: &BlockEntry) -> Result<(), FeedError> {
+        let Some(rpc) = self.reach.rpc.as_ref().filter(|_| self.job.plan.mock_time) else {
+            return Ok(());
+        };
+        let time = wire::time_of(&self.job.chain.read_header(block)?);
+        let set: Result<serde_json::Value, RpcError> =
+            rpc.client.call("setmocktime", &format!("[{time}]"));
+        set.map(drop).map_err(|source| FeedError::Rpc { height: block.height, source })
     }
 
-    fn send_transactions(&mut self, block: &BlockEntry) -> Result<Sent, FeedError> {
-        let seed = self.job.chain.header.seed ^ u64::from(block.height);
-        let FeedJob { plan, share, .. } = self.job;
-        let chosen = seen::choose(plan.seen_mode, share, &self.order, &self.raw, seed);
-        let total = chosen.len() as u64;
+    /// Reads the block into its JSON body or for the peers, and its generation order where that is needed; chooses what is sent
+    /// beforehand.
+    fn prepare(&mut self, block: &BlockEntry) -> Result<Task, FeedError> {
+        let FeedJob { plan, share, chain, .. } = self.job;
+        let is_chosen = block.txs > 1 && share > 0.0;
+        let is_relay = self.reach.courier.is_some();
+        let needs_parents = plan.seen_mode == SeenMode::Random || plan.orphans > 0.0;
+        self.raw.clear();
+        let raw = &mut self.raw;
+        if is_relay {
+            chain.read_block(block, |piece| raw.extend_from_slice(piece))?;
+        } else {
+            compose_block(chain, block, &mut self.body, |piece| {
+                if needs_parents && is_chosen {
+                    raw.extend_from_slice(piece);
+                }
+            })?;
+        }
+        self.order.clear();
+        if is_chosen {
+            chain.read_order(block, &mut self.order)?;
+        }
+        let seed = chain.header.seed ^ u64::from(block.height);
+        let mut chosen = seen::choose(plan.seen_mode, share, &self.order, &self.raw, seed);
+        if plan.orphans > 0.0 {
+            chosen = seen::with_orphans(&chosen, plan.orphans, &self.order, &self.raw, seed).0;
+        }
+        let Some(courier) = &self.reach.courier else { return Ok(Task { chosen, ready: None }) };
+        let height = block.height;
+        let ready = Ready::new(std::mem::take(&mut self.raw), courier.is_cash());
+        let no_block = || FeedError::Peer { height, source: PeerError::NoBlock { height } };
+        Ok(Task { chosen, ready: Some(Arc::new(ready.ok_or_else(no_block)?)) })
+    }
+
+    fn send_transactions(&mut self, block: &BlockEntry, task: &Task) -> Result<Sent, FeedError> {
+        let interval_s = self.paced_at_s.map(|at_s| at_s - self.clock.now_s());
+        match &task.ready {
+            Some(ready) => self.relay_transactions(block, ready, &task.chosen, interval_s),
+            None => self.call_with_transactions(block, &task.chosen, interval_s),
+        }
+    }
+
+    /// Places in the block of what is chosen in the order of generation.
+    fn places(&self, ready: &Ready, chosen: &[u32]) -> Vec<usize> {
+        let txid = |index: &u32| self.order[*index as usize].txid;
+        chosen.iter().filter_map(|index| ready.find(&txid(index))).collect()
+    }
+
+    fn relay_transactions(
+        &self,
+        block: &BlockEntry,
+        ready: &Arc<Ready>,
+        chosen: &[u32],
+        interval_s: Option<f64>,
+    ) -> Result<Sent, FeedError> {
+        let Some(courier) = &self.reach.courier else { return Ok(Sent::default()) };
+        let (height, total, reporter) = (block.height, chosen.len() as u64, self.job.reporter);
+        let stop = || reporter.wants_stop();
+        let way = Way { plan: self.job.plan, interval_s, stop: &stop };
+        let places = self.places(ready, chosen);
+        let given = courier
+            .send_transactions(ready, &places, way, |sent| {
+                reporter.event(&Event::Transactions { height, sent, total });
+            })
+            .map_err(|source| peer_fault(height, source))?;
+        Ok(Sent {
+            count: given.announced,
+            accepted: given.sent,
+            bytes: given.bytes,
+            orphans: given.orphans,
+            first_at_s: given.first_at_s,
+            last_at_s: given.last_at_s,
+        })
+    }
+
+    fn call_with_transactions(
+        &mut self,
+        block: &BlockEntry,
+        chosen: &[u32],
+        interval_s: Option<f64>,
+    ) -> Result<Sent, FeedError> {
+        let FeedJob { plan, reporter, .. } = self.job;
+        let (height, total) = (block.height, chosen.len() as u64);
         let mut sent = Sent::default();
-        for indexes in chosen.chunks(plan.batch) {
-            let bytes = self.compose_batch(indexes);
-            let before_s = self.clock.now_s();
-            let rejected = self
-                .post_batch(indexes.len())
-                .map_err(|source| FeedError::Rpc { height: block.height, source })?;
-            sent.first_at_s.get_or_insert(before_s);
-            sent.last_at_s = Some(self.clock.now_s());
-            sent.count += indexes.len() as u64;
-            sent.accepted += indexes.len() as u64 - rejected;
+        let start = (self.clock.now_s(), interval_s);
+        let mut due = Due::new(plan.rate, plan.burst, start, chosen.len());
+        let (mut rest, mut rejected) = (chosen, Vec::new());
+        while !rest.is_empty() {
+            let lengths = rest.iter().map(|index| u64::from(self.order[*index as usize].length));
+            let count = due.ready(self.clock.now_s(), lengths, plan.batch);
+            if count == 0 {
+                let soon_s = self.clock.now_s() + 0.001;
+                if !sleep_until(self.clock, soon_s, &|| reporter.wants_stop()) {
+                    return Err(FeedError::Interrupted { height });
+                }
+                continue;
+            }
+            let (now, later) = rest.split_at(count);
+            rest = later;
+            let bytes = self.send_batch(height, now, &mut sent, &mut rejected)?;
+            due.sent(count, bytes);
+            sent.count += count as u64;
             sent.bytes += bytes;
-            let height = block.height;
-            self.job.reporter.event(&Event::Transactions { height, sent: sent.count, total });
+            reporter.event(&Event::Transactions { height, sent: sent.count, total });
+        }
+        if plan.orphans > 0.0 {
+            self.send_orphans_again(height, rejected, &mut sent)?;
+        } else {
+            self.count_errors(rejected);
         }
         Ok(sent)
+    }
+
+    /// A node keeps no orphans that come by RPC: what was rejected is sent again for as long as that helps.
+    fn send_orphans_again(
+        &mut self,
+        height: u32,
+        mut rejected: Vec<Rejected>,
+        sent: &mut Sent,
+    ) -> Result<(), FeedError> {
+        sent.orphans = rejected.len() as u64;
+        loop {
+            let mut again = Vec::new();
+            let indexes: Vec<u32> = rejected.iter().map(|rejected| rejected.index).collect();
+            for indexes in indexes.chunks(self.job.plan.batch) {
+                self.send_batch(height, indexes, sent, &mut again)?;
+            }
+            if again.is_empty() || again.len() == rejected.len() {
+                sent.orphans -= again.len() as u64;
+                self.count_errors(again);
+                return Ok(());
+            }
+            rejected = again;
+        }
+    }
+
+    /// Sends a batch; gives the bytes of its transactions.
+    fn send_batch(
+        &mut self,
+        height: u32,
+        indexes: &[u32],
+        sent: &mut Sent,
+        rejected: &mut Vec<Rejected>,
+    ) -> Result<u64, FeedError> {
+        let bytes = self.compose_batch(indexes);
+        let before_s = self.clock.now_s();
+        let before = rejected.len();
+        self.post_batch(indexes, rejected).map_err(|source| FeedError::Rpc { height, source })?;
+        sent.first_at_s.get_or_insert(before_s);
+        sent.last_at_s = Some(self.clock.now_s());
+        sent.accepted += (indexes.len() - (rejected.len() - before)) as u64;
+        Ok(bytes)
+    }
+
+    fn count_errors(&mut self, rejected: Vec<Rejected>) {
+        for Rejected { error, .. } in rejected {
+            let is_new = !self.tx_errors.contains_key(&error);
+            let key = if is_new && self.tx_errors.len() >= MESSAGES_MAX {
+                "other messages".to_owned()
+            } else {
+                error
+            };
+            *self.tx_errors.entry(key).or_default() += 1;
+        }
     }
 
     /// Puts envelopes around the prepared hexadecimal; returns the bytes of the transactions.
@@ -234,66 +438,159 @@ impl<'a> Feeder<'a> {
         bytes
     }
 
-    /// Sends the composed batch; returns how many of its transactions were refused.
-    fn post_batch(&mut self, count: usize) -> Result<u64, RpcError> {
+    /// Sends the composed batch; adds what was rejected.
+    fn post_batch(&self, indexes: &[u32], rejected: &mut Vec<Rejected>) -> Result<(), RpcError> {
+        let Some(rpc) = &self.reach.rpc else { return Ok(()) };
         let method = "sendrawtransaction";
         let timeout = Duration::from_secs(self.job.plan.block_timeout_s);
-        let reply = self.client.post(method, &self.batch, Some(timeout))?;
-        let (errors, mut rejected) = (&mut self.tx_errors, 0);
-        let answered = read_batch(method, &reply, |_, code, message| {
-            rejected += 1;
-            let mut key = format!("{code}: {message}");
-            if errors.len() >= MESSAGES_MAX && !errors.contains_key(&key) {
-                "other messages".clone_into(&mut key);
-            }
-            *errors.entry(key).or_default() += 1;
+        let reply = rpc.client.post(method, &self.batch, Some(timeout))?;
+        let answered = read_batch(method, &reply, |at, code, message| {
+            let Some(index) = indexes.get(at).copied() else { return };
+            rejected.push(Rejected { index, error: format!("{code}: {message}") });
         })?;
-        if answered != count {
+        if answered != indexes.len() {
             let source = serde::de::Error::custom("a batch reply of another length");
             return Err(RpcError::Reply { method: method.to_owned(), source });
         }
-        Ok(rejected)
+        Ok(())
     }
 
     /// How many of the block's transactions the node really has. An empty mempool has none, and a
     /// node that was sent nothing has an empty mempool: then nothing long is asked.
     fn count_in_mempool(&self, block: &BlockEntry) -> Result<u64, FeedError> {
-        if self.order.is_empty() {
+        let Some(rpc) = self.reach.rpc.as_ref().filter(|_| !self.order.is_empty()) else {
             return Ok(0);
-        }
-        let mempool: Vec<String> = self
+        };
+        let mempool: Vec<String> = rpc
             .client
             .call("getrawmempool", "[]")
             .map_err(|source| FeedError::Rpc { height: block.height, source })?;
         Ok(seen::count_in_mempool(&self.order, &mempool))
     }
 
-    fn send_block(&mut self, block: &BlockEntry) -> Result<(Stamps, Option<f64>), FeedError> {
+    fn cpu_s(&self) -> Option<f64> {
+        self.reach.pid.and_then(sample::cpu_s)
+    }
+
+    /// By `submitblock`.
+    fn submit(&self, block: &BlockEntry) -> Result<(Stamps, Option<f64>), FeedError> {
         let height = block.height;
-        let rpc = |source| FeedError::Rpc { height, source };
+        let rpc_error = |source| FeedError::Rpc { height, source };
+        let no_rpc = FeedError::Peer { height, source: PeerError::Interrupted };
+        let rpc = self.reach.rpc.as_ref().ok_or(no_rpc)?;
         let method = "submitblock";
         let timeout = Duration::from_secs(self.job.plan.block_timeout_s);
-        self.watch.expect(height);
-        let cpu_before_s = sample::cpu_s(self.pid);
+        rpc.watch.expect(height);
+        let cpu_before_s = self.cpu_s();
         let send_at_s = self.clock.now_s();
-        let reply = self.client.post(method, &self.body, Some(timeout)).map_err(rpc)?;
+        let reply = rpc.client.post(method, &self.body, Some(timeout)).map_err(rpc_error)?;
         let reply_at_s = self.clock.now_s();
-        if let Some(reason) = read_result::<Option<String>>(method, &reply).map_err(rpc)? {
+        if let Some(reason) = read_result::<Option<String>>(method, &reply).map_err(rpc_error)? {
             return Err(FeedError::Refused { height, hash: block.hash.clone(), reason });
         }
-        let Some(sighting) = self.watch.sighting(TIP_TIMEOUT) else {
+        let Some(sighting) = rpc.watch.sighting(TIP_TIMEOUT) else {
             return Err(FeedError::NoTip { height, seconds: TIP_TIMEOUT.as_secs() });
         };
-        let cpu_after_s = sample::cpu_s(self.pid);
-        let (tip_at_s, found) = sighting.map_err(rpc)?;
-        if found != block.hash {
-            let expected = block.hash.clone();
-            return Err(FeedError::WrongTip { height, expected, found });
+        let cpu_s = self.cpu_since(cpu_before_s);
+        let tip_at_s = tip_of(block, sighting)?;
+        Ok((Stamps { send_at_s, reply_at_s, tip_at_s, relay: None }, cpu_s))
+    }
+
+    /// By the peers.
+    fn deliver(
+        &mut self,
+        block: &BlockEntry,
+        ready: &Arc<Ready>,
+        task: &Task,
+    ) -> Result<(Stamps, Option<f64>), FeedError> {
+        let height = block.height;
+        let Some(courier) = &self.reach.courier else {
+            return Err(peer_fault(height, PeerError::Interrupted));
+        };
+        let reporter = self.job.reporter;
+        let stop = || reporter.wants_stop();
+        let fault = |source| peer_fault(height, source);
+        let seen = self.places(ready, &task.chosen);
+        if let Some(rpc) = &self.reach.rpc {
+            rpc.watch.expect(height);
         }
-        let cpu_s = cpu_after_s.zip(cpu_before_s).map(|(after, before)| round_us(after - before));
-        Ok((Stamps { send_at_s, reply_at_s, tip_at_s }, cpu_s))
+        let cpu_before_s = self.cpu_s();
+        let send_at_s = courier.send_block(ready, &seen, self.job.plan).map_err(fault)?;
+        let (reply_at_s, tip_at_s) = match &self.reach.rpc {
+            None => {
+                let at_s = courier.wait_connected(ready, &self.before, &stop).map_err(fault)?;
+                (at_s, at_s)
+            }
+            Some(rpc) => {
+                let sighting = self.wait_for_tip(height, courier, &rpc.watch)?;
+                let tip_at_s = tip_of(block, sighting)?;
+                (tip_at_s, tip_at_s)
+            }
+        };
+        let cpu_s = self.cpu_since(cpu_before_s);
+        let relay = Some(courier.relay(send_at_s, &stop));
+        courier.keep_up(&self.before, &stop).map_err(fault)?;
+        self.before = ready.hash;
+        Ok((Stamps { send_at_s, reply_at_s, tip_at_s, relay }, cpu_s))
+    }
+
+    /// Until the second connection sees the tip, or a peer is gone.
+    fn wait_for_tip(
+        &self,
+        height: u32,
+        courier: &Courier,
+        watch: &TipWatch,
+    ) -> Result<tip_watch::Sighting, FeedError> {
+        let reporter = self.job.reporter;
+        let started = Instant::now();
+        let timeout = Duration::from_secs(self.job.plan.block_timeout_s);
+        loop {
+            if let Some(sighting) = watch.sighting(LOOK) {
+                return Ok(sighting);
+            }
+            courier
+                .check(&|| reporter.wants_stop())
+                .map_err(|source| peer_fault(height, source))?;
+            if started.elapsed() > timeout {
+                return Err(FeedError::NoTip { height, seconds: timeout.as_secs() });
+            }
+        }
+    }
+
+    fn cpu_since(&self, before_s: Option<f64>) -> Option<f64> {
+        self.cpu_s().zip(before_s).map(|(after, before)| round_us(after - before))
     }
 }
+
+/// A transaction that a node did not take.
+struct Rejected {
+    /// Its place in the order of generation.
+    index: u32,
+    error: String,
+}
+
+fn peer_fault(height: u32, source: PeerError) -> FeedError {
+    match source {
+        PeerError::Interrupted => FeedError::Interrupted { height },
+        source => FeedError::Peer { height, source },
+    }
+}
+
+/// When the block was seen as the tip.
+fn tip_of(block: &BlockEntry, sighting: tip_watch::Sighting) -> Result<f64, FeedError> {
+    let height = block.height;
+    let (tip_at_s, found) = sighting.map_err(|source| FeedError::Rpc { height, source })?;
+    if found != block.hash {
+        let expected = block.hash.clone();
+        return Err(FeedError::WrongTip { height, expected, found });
+    }
+    Ok(tip_at_s)
+}
+
+/// Another sequence of random numbers than that of the transactions.
+const PACE: u64 = 0x7061_6365_7061_6365;
+/// How often a peer is looked at while the tip is waited for.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Replaces `body` with the JSON body that submits a block; `each` gets the block's bytes piece by piece.
 pub(crate) fn compose_block(
@@ -317,11 +614,11 @@ pub(crate) fn compose_block(
 }
 
 /// Moments of one block, on the run's clock.
-#[expect(clippy::struct_field_names, reason = "the suffix tells moments from durations")]
 struct Stamps {
     send_at_s: f64,
     reply_at_s: f64,
     tip_at_s: f64,
+    relay: Option<BlockRelay>,
 }
 
 fn round_us(seconds: f64) -> f64 {

@@ -6,6 +6,8 @@ use assay_report::stats::random::SplitMix64;
 
 use crate::chain::OrderEntry;
 use crate::plan::SeenMode;
+use crate::wire::hash_from_hex;
+use crate::wire::tx::each_parent;
 
 /// Indexes into the generation order of the transactions to send, parents before children.
 ///
@@ -27,17 +29,67 @@ pub(crate) fn choose(
     }
 }
 
+/// Moves a share of the transactions in front of their last parent among those sent, so that the node meets them before it.
+/// Gives the new order, and how many were moved; fewer where too few have a parent here.
+pub(crate) fn with_orphans(
+    chosen: &[u32],
+    share: f64,
+    order: &[OrderEntry],
+    raw: &[u8],
+    seed: u64,
+) -> (Vec<u32>, u64) {
+    let place: HashMap<&[u8; 32], usize> =
+        chosen.iter().enumerate().map(|(at, index)| (&order[*index as usize].txid, at)).collect();
+    let wanted = (chosen.len() as f64 * share + 1e-9).floor() as usize;
+    let mut shuffled: Vec<usize> = (0..chosen.len()).collect();
+    shuffle(&mut shuffled, &mut SplitMix64::new(seed ^ ORPHANS));
+    // Those that go before the transaction at each place.
+    let mut before: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut is_moved = vec![false; chosen.len()];
+    // A parent stays where it is: moved as well, it could be before its child again.
+    let mut is_parent = vec![false; chosen.len()];
+    let mut moved = 0;
+    for at in shuffled {
+        if moved == wanted {
+            break;
+        }
+        let entry = &order[chosen[at] as usize];
+        let start = entry.offset as usize;
+        let tx = raw.get(start..start + entry.length as usize).unwrap_or_default();
+        let mut last = None;
+        each_parent(tx, |txid| last = last.max(place.get(txid).copied()));
+        let Some(parent) = last.filter(|parent| !is_moved[*parent] && !is_parent[at]) else {
+            continue;
+        };
+        (is_moved[at], is_parent[parent]) = (true, true);
+        before.entry(parent).or_default().push(at);
+        moved += 1;
+    }
+    let mut out = Vec::with_capacity(chosen.len());
+    for at in (0..chosen.len()).filter(|at| !is_moved[*at]) {
+        out.extend(before.remove(&at).into_iter().flatten().map(|child| chosen[child]));
+        out.push(chosen[at]);
+    }
+    (out, moved as u64)
+}
+
+fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
+    for last in (1..items.len()).rev() {
+        let other = random.below(last as u64 + 1) as usize;
+        items.swap(last, other);
+    }
+}
+
+/// Another sequence of random numbers than that of the choice.
+const ORPHANS: u64 = 0x6f72_7068_616e_7321;
+
 /// Takes transactions in a shuffled order, each with its ancestors inside the block, as long as
 /// they fit into the count; fills up from the front, where every ancestor is taken already.
 fn choose_random(count: usize, order: &[OrderEntry], raw: &[u8], seed: u64) -> Vec<u32> {
     let by_txid: HashMap<&[u8; 32], u32> =
         order.iter().zip(0_u32..).map(|(entry, index)| (&entry.txid, index)).collect();
     let mut shuffled: Vec<u32> = (0..order.len() as u32).collect();
-    let mut random = SplitMix64::new(seed);
-    for last in (1..shuffled.len()).rev() {
-        let other = random.below(last as u64 + 1) as usize;
-        shuffled.swap(last, other);
-    }
+    shuffle(&mut shuffled, &mut SplitMix64::new(seed));
     let mut chosen = vec![false; order.len()];
     let (mut taken, mut family, mut open) = (0, Vec::new(), Vec::new());
     for index in shuffled {
@@ -75,62 +127,11 @@ fn choose_random(count: usize, order: &[OrderEntry], raw: &[u8], seed: u64) -> V
     (0..order.len() as u32).filter(|&index| chosen[index as usize]).collect()
 }
 
-/// Calls `each` with the txid of every output that a serialised transaction spends. Bytes that are
-/// no transaction end the walk; the node will say what it thinks of them.
-fn each_parent<'a>(tx: &'a [u8], mut each: impl FnMut(&'a [u8; 32])) {
-    let mut walk = || -> Option<()> {
-        let mut rest = tx.get(4..)?;
-        // BIP 144: no inputs and flag 1 stand for a transaction with witnesses.
-        if rest.starts_with(&[0, 1]) {
-            rest = &rest[2..];
-        }
-        let inputs = take_compact_size(&mut rest)?;
-        for _ in 0..inputs {
-            let (txid, after) = rest.split_first_chunk::<32>()?;
-            each(txid);
-            rest = after.get(4..)?;
-            let script = take_compact_size(&mut rest)?;
-            rest = rest.get(usize::try_from(script).ok()?.checked_add(4)?..)?;
-        }
-        Some(())
-    };
-    // A walk that ends early found what there was to find.
-    let _ = walk();
-}
-
-fn take_compact_size(rest: &mut &[u8]) -> Option<u64> {
-    let (&first, after) = rest.split_first()?;
-    let width = match first {
-        0xfd => 2,
-        0xfe => 4,
-        0xff => 8,
-        small => {
-            *rest = after;
-            return Some(u64::from(small));
-        }
-    };
-    let mut bytes = [0; 8];
-    bytes[..width].copy_from_slice(after.get(..width)?);
-    *rest = &after[width..];
-    Some(u64::from_le_bytes(bytes))
-}
-
 /// How many of the block's transactions are in a reply to `getrawmempool`.
 pub(crate) fn count_in_mempool(order: &[OrderEntry], mempool: &[String]) -> u64 {
     let of_block: HashSet<&[u8; 32]> = order.iter().map(|entry| &entry.txid).collect();
-    let in_block = |txid: &&String| internal_order(txid).is_some_and(|t| of_block.contains(&t));
+    let in_block = |txid: &&String| hash_from_hex(txid).is_some_and(|t| of_block.contains(&t));
     mempool.iter().filter(in_block).count() as u64
-}
-
-/// A txid as RPC prints it (reversed) in internal byte order.
-fn internal_order(txid: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if txid.len() != 64 {
-        return None;
-    }
-    faster_hex::hex_decode(txid.as_bytes(), &mut bytes).ok()?;
-    bytes.reverse();
-    Some(bytes)
 }
 
 #[cfg(test)]
@@ -190,15 +191,21 @@ mod tests {
     }
 
     #[test]
-    fn broken_transactions_have_no_parents() {
-        let whole = tx(&[[1; 32], [2; 32]], true);
-        for end in 0..whole.len() {
-            let mut parents = 0;
-            each_parent(&whole[..end], |_| parents += 1);
-            assert!(parents <= 2);
-        }
-        let huge = [1, 0, 0, 0, 0xff, 255, 255, 255, 255, 255, 255, 255, 255];
-        each_parent(&huge, |_| panic!("there is no input"));
+    fn orphans_come_before_their_parents() {
+        let (order, raw) = block_of_chains(100, 10);
+        let all: Vec<u32> = (0..100).collect();
+        assert_eq!(with_orphans(&all, 0.0, &order, &raw, 7), (all.clone(), 0));
+        let (sent, moved) = with_orphans(&all, 0.3, &order, &raw, 7);
+        assert_eq!(moved, 30);
+        assert_eq!(with_orphans(&all, 0.3, &order, &raw, 7).0, sent);
+        let at = |index: u32| sent.iter().position(|other| *other == index).unwrap();
+        let early = (10..100).filter(|index| at(*index) < at(index - 10)).count();
+        assert_eq!(early, 30);
+        let mut sorted = sent.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, all);
+        // Nothing has a parent here.
+        assert_eq!(with_orphans(&all[..10], 1.0, &order, &raw, 7).1, 0);
     }
 
     #[test]

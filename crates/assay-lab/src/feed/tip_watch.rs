@@ -19,7 +19,7 @@ use crate::process::rpc::{Client, RpcError, read_result};
 const QUESTION_MS: u64 = 1000;
 
 /// What one watch ended with: when the height was reached, and the tip's hash.
-type Sighting = Result<(f64, String), RpcError>;
+pub(super) type Sighting = Result<(f64, String), RpcError>;
 
 /// A thread with its own connection that waits for heights.
 #[derive(Debug)]

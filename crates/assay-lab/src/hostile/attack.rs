@@ -2,7 +2,7 @@
 
 use assay_report::stats::random::SplitMix64;
 
-use crate::network::wire::{self, Hash, RawHeader};
+use crate::wire::{self, Hash, RawHeader};
 
 /// Ticks of 10 ms between two big messages.
 const BIG_EVERY: u64 = 100;

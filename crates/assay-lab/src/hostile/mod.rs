@@ -22,11 +22,11 @@ use serde::Deserialize;
 use self::attack::Tip;
 use self::swarm::Swarm;
 use crate::machine;
-use crate::network::wire::{self, GENESIS};
 use crate::network::{ASK_PAUSE, NetworkError, NetworkOptions, Node, Setup, generate, renew};
 use crate::progress::{Event, Reporter};
 use crate::run::copy_folder;
 use crate::target::Target;
+use crate::wire::{self, GENESIS};
 
 pub use self::attack::Attack;
 pub use self::report::{HostileReport, RunReport, attack_table};
@@ -246,7 +246,7 @@ impl Experiment<'_> {
         for node in [&nodes.target, &nodes.observers[1], &nodes.sources[1]] {
             node.wait_for_tip(&tip, started, RELAY_TIMEOUT)?;
         }
-        if let (Some(swarm), Some(hash)) = (swarm, wire_hash(&tip)) {
+        if let (Some(swarm), Some(hash)) = (swarm, wire::hash_from_hex(&tip)) {
             swarm.show_tip(Tip { hash, time: machine::clock::now_s() });
         }
         Ok(())
@@ -274,13 +274,6 @@ fn with_witness(raw: &str) -> String {
     format!("{version}0001{body}010151{lock_time}")
 }
 
-fn wire_hash(hex: &str) -> Option<wire::Hash> {
-    let mut hash = [0; 32];
-    faster_hex::hex_decode(hex.as_bytes(), &mut hash).ok()?;
-    hash.reverse();
-    Some(hash)
-}
-
 /// The middle of some values; nothing for none.
 fn middle(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { median(values) }
@@ -298,6 +291,6 @@ mod tests {
     #[test]
     fn the_genesis_block_is_that_of_regtest() {
         let hex = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
-        assert_eq!(wire_hash(hex), Some(GENESIS));
+        assert_eq!(wire::hash_from_hex(hex), Some(GENESIS));
     }
 }

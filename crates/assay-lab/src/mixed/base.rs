@@ -4,7 +4,7 @@
 //! from the beginning there.
 
 use super::coins::{Coin, Purse, Signed};
-use crate::network::wire::{self, Hash};
+use crate::wire::{self, Hash};
 
 /// Blocks with a coinbase alone. Three periods of 144 blocks activate a deployment (BIP9), and coinbases mature.
 const PLAIN: u32 = 450;

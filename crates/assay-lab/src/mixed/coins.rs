@@ -4,7 +4,7 @@ use assay_report::stats::random::SplitMix64;
 use secp256k1::{Message, PublicKey, SecretKey, ecdsa};
 use sha2::{Digest as _, Sha256};
 
-use crate::network::wire::{self, Hash};
+use crate::wire::{self, Hash};
 
 /// An output that the purse can spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

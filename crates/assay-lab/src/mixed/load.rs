@@ -9,10 +9,11 @@ use assay_report::stats::random::SplitMix64;
 use super::coins::{Coin, Purse, Signed};
 use super::net::Net;
 use super::tap::Passage;
-use super::{Cut, MixedOptions, topology, wire_hash};
+use super::{Cut, MixedOptions, topology};
 use crate::network::{ASK_PAUSE, NetworkError};
 use crate::process::rpc::RpcError;
 use crate::progress::{Event, Reporter};
+use crate::wire;
 
 /// A transaction of the load.
 pub(super) struct Handed {
@@ -276,7 +277,7 @@ impl<'a> Load<'a> {
         };
         self.tally.blocks += 1;
         self.tally.settled_blocks += u64::from(is_settled);
-        for hash in hashes.iter().filter_map(|hash| wire_hash(hash)) {
+        for hash in hashes.iter().filter_map(|hash| wire::hash_from_hex(hash)) {
             net.record.block_made(hash, node, is_settled);
         }
         Ok(())
@@ -288,7 +289,7 @@ impl<'a> Load<'a> {
 
     /// A time of this mean, as between events that know nothing of each other.
     fn exponential(&mut self, mean: Duration) -> Duration {
-        let unit = (self.random.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let unit = self.random.uniform();
         mean.mul_f64(-(1.0 - unit).ln())
     }
 

@@ -1,13 +1,9 @@
 //! What a message of the protocol is about, as far as a run looks at it.
 
-use crate::network::wire::{self, HEADER_BYTES, Hash};
-
-/// Inventory types (BIP144, BIP152, BIP339).
-const TX: u32 = 1;
-const BLOCK: u32 = 2;
-const COMPACT_BLOCK: u32 = 4;
-const WTX: u32 = 5;
-const WITNESS: u32 = 1 << 30;
+use crate::wire::{
+    self, HEADER_BYTES, Hash, INV_BLOCK as BLOCK, INV_COMPACT_BLOCK as COMPACT_BLOCK, INV_TX as TX,
+    INV_WTX as WTX, WITNESS_FLAG, read_count, read_inventory,
+};
 
 /// What it says.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,25 +46,25 @@ impl Content {
         let header = || payload.get(..HEADER_BYTES).map(wire::double_sha256);
         Some(match command {
             "inv" => {
-                let list = inventory(payload)?;
+                let list = read_inventory(payload)?;
                 let txs = pick(&list, |kind| matches!(kind, TX | WTX));
                 let blocks = pick(&list, |kind| kind == BLOCK);
                 if blocks.is_empty() { Self::Txs(txs) } else { Self::Blocks(blocks) }
             }
             "getdata" => {
-                let list = inventory(payload)?;
+                let list = read_inventory(payload)?;
                 let blocks = pick(&list, |kind| kind == BLOCK);
-                let is_compact = list.iter().any(|(kind, _)| *kind == COMPACT_BLOCK);
+                let is_compact = list.iter().any(|(kind, _)| kind & !WITNESS_FLAG == COMPACT_BLOCK);
                 let is_compact = is_compact && blocks.is_empty();
                 if is_compact { Self::WantsCompact } else { Self::Whole(blocks) }
             }
-            "headers" => Self::Blocks(headers(payload)?),
+            "headers" => Self::Blocks(wire::read_headers(payload)?),
             "tx" => Self::Tx(wire::double_sha256(payload)),
             "block" => Self::Block(header()?),
             "cmpctblock" => Self::Compact(header()?),
             "getblocktxn" => {
-                let (hash, rest) = payload.split_first_chunk()?;
-                Self::Missing(*hash, count(rest)?.0)
+                let (hash, mut rest) = payload.split_first_chunk()?;
+                Self::Missing(*hash, read_count(&mut rest)?)
             }
             _ => Self::Other,
         })
@@ -87,36 +83,8 @@ impl Traffic {
     }
 }
 
-fn inventory(payload: &[u8]) -> Option<Vec<(u32, Hash)>> {
-    let (count, rest) = count(payload)?;
-    let entry = |entry: &[u8]| {
-        let (kind, hash) = entry.split_first_chunk::<4>().expect("36 bytes");
-        (u32::from_le_bytes(*kind) & !WITNESS, hash.try_into().expect("36 bytes are 4 and 32"))
-    };
-    (rest.len() == count * 36).then(|| rest.chunks_exact(36).map(entry).collect())
-}
-
 fn pick(list: &[(u32, Hash)], is_wanted: impl Fn(u32) -> bool) -> Vec<Hash> {
-    list.iter().filter(|(kind, _)| is_wanted(*kind)).map(|(_, hash)| *hash).collect()
-}
-
-fn headers(payload: &[u8]) -> Option<Vec<Hash>> {
-    let (count, rest) = count(payload)?;
-    let hash = |entry: &[u8]| wire::double_sha256(&entry[..HEADER_BYTES]);
-    let entry_bytes = HEADER_BYTES + 1;
-    (rest.len() == count * entry_bytes).then(|| rest.chunks_exact(entry_bytes).map(hash).collect())
-}
-
-/// A length as Bitcoin writes it, and what follows; the long forms are not needed.
-fn count(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    match bytes.split_first()? {
-        (0xfd, rest) => {
-            let (count, rest) = rest.split_first_chunk()?;
-            Some((usize::from(u16::from_le_bytes(*count)), rest))
-        }
-        (0xfe | 0xff, _) => None,
-        (count, rest) => Some((usize::from(*count), rest)),
-    }
+    list.iter().filter(|(kind, _)| is_wanted(kind & !WITNESS_FLAG)).map(|(_, hash)| *hash).collect()
 }
 
 #[cfg(test)]
@@ -133,7 +101,7 @@ mod tests {
         assert_eq!(Content::of("inv", &inv), Content::Txs(vec![[1; 32], [2; 32]]));
         let inv = [vec![1], entry(BLOCK, 3)].concat();
         assert_eq!(Content::of("inv", &inv), Content::Blocks(vec![[3; 32]]));
-        let asked = [vec![2], entry(BLOCK | WITNESS, 1), entry(COMPACT_BLOCK, 2)].concat();
+        let asked = [vec![2], entry(wire::INV_WITNESS_BLOCK, 1), entry(COMPACT_BLOCK, 2)].concat();
         let content = Content::of("getdata", &asked);
         assert_eq!(content, Content::Whole(vec![[1; 32]]));
         assert_eq!(Traffic::of("getdata", &content), Traffic::Blocks);

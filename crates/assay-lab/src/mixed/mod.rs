@@ -32,7 +32,6 @@ use self::load::Load;
 use self::net::Net;
 use crate::machine;
 use crate::network::NetworkError;
-use crate::network::wire::Hash;
 use crate::plan::TargetSpec;
 use crate::progress::{Event, Reporter};
 use crate::target::Target;
@@ -153,10 +152,3 @@ pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> Result<MixedRepor
 
 /// Coins for the transactions after the load.
 const COINS_LEFT: usize = 500;
-
-fn wire_hash(hex: &str) -> Option<Hash> {
-    let mut hash = [0; 32];
-    faster_hex::hex_decode(hex.as_bytes(), &mut hash).ok()?;
-    hash.reverse();
-    Some(hash)
-}

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::coins::Signed;
 use super::message::{Content, Traffic};
-use crate::network::wire::Hash;
+use crate::wire::Hash;
 
 /// One transaction or block at one node.
 #[derive(Debug, Clone, Copy, Default)]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::message::Content;
 use super::record::Record;
 use crate::network::link::{Properties, end, listen};
-use crate::network::wire;
+use crate::wire;
 
 /// Whether messages get through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::thread;
 use super::message::Content;
 use super::record::Record;
 use crate::load::source::dial_and_wait;
-use crate::network::wire::{self, Hash};
+use crate::wire::{self, Hash};
 
 /// The observer; dropping it ends it.
 pub(super) struct Observer(TcpStream);

@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use super::wire::{self, Hash, RawHeader};
 use super::{NetworkError, Node};
 use crate::chain::Chain;
+use crate::wire::{self, Hash, RawHeader};
 
 /// Headers and blocks from height 1.
 #[derive(Clone)]

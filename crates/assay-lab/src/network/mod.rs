@@ -1,7 +1,5 @@
 //! Experiments with several nodes that are each other's peers, on loopback.
 
-pub(crate) mod wire;
-
 mod course;
 pub(crate) mod link;
 mod node;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::course::Course;
 use super::link::{end, listen};
-use super::wire::{self, Hash};
+use crate::wire::{self, Hash};
 
 /// What such a peer does when it is asked for a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

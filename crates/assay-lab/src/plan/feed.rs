@@ -3,6 +3,7 @@
 use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
+use super::pace::{Pace, Rate};
 use super::{BadValue, Delivery};
 
 /// How to feed a target.
@@ -10,16 +11,38 @@ use super::{BadValue, Delivery};
 #[serde(deny_unknown_fields)]
 pub struct FeedPlan {
     /// How blocks come to a target.
-    #[serde(default)]
+    #[serde(default, alias = "deliver")]
     pub by: Delivery,
     /// Shares of each block's transactions to send before the block; one run per value.
     pub seen: Vec<f64>,
     /// Which transactions are sent beforehand.
     #[serde(default)]
     pub seen_mode: SeenMode,
-    /// Read from older plans and results, never written: there is one pace.
-    #[serde(default, skip_serializing)]
+    /// Share of the transactions sent beforehand whose parent in the block is sent after them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub orphans: f64,
+    /// When a block is due.
+    #[serde(default, skip_serializing_if = "Pace::is_asap")]
     pub pace: Pace,
+    /// How fast transactions are sent.
+    #[serde(default, skip_serializing_if = "Rate::is_asap")]
+    pub rate: Rate,
+    /// Transactions sent at once where there is a rate.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub burst: usize,
+    /// How compact blocks come.
+    #[serde(default, skip_serializing_if = "Compact::is_default")]
+    pub compact: Compact,
+    /// What a compact block holds whole.
+    #[serde(default, skip_serializing_if = "Prefill::is_default")]
+    pub prefill: Prefill,
+    /// Whether the node's clock is set to the time of each block before its transactions (`setmocktime`): nodes take compact
+    /// blocks only where their tip is not old.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub mock_time: bool,
+    /// Connections to the node, over which transactions are spread.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub connections: usize,
     /// Transactions per JSON-RPC batch request.
     #[serde(default = "default_batch")]
     pub batch: usize,
@@ -39,16 +62,71 @@ pub enum SeenMode {
     Random,
 }
 
-/// How fast the chain is fed. It is no setting any more, since it never had a second value.
+/// How compact blocks come (BIP152).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pace {
-    /// Each request as soon as the previous one was answered.
+pub enum Compact {
+    /// Unasked, once the node wants that (high-bandwidth mode), and by a header until then.
     #[default]
-    Asap,
+    High,
+    /// Announced by a header, and sent when asked for.
+    Low,
+}
+
+impl Compact {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What a compact block holds whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prefill {
+    /// The coinbase alone, as BIP152 asks for.
+    #[default]
+    Coinbase,
+    /// All that was not sent beforehand, too.
+    Unseen,
+}
+
+impl Prefill {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl FeedPlan {
+    /// All that a plan need not say, for blocks that come in this way.
+    pub fn of(by: Delivery) -> Self {
+        Self {
+            by,
+            seen: vec![0.0],
+            seen_mode: SeenMode::default(),
+            orphans: 0.0,
+            pace: Pace::default(),
+            rate: Rate::default(),
+            burst: 1,
+            compact: Compact::default(),
+            prefill: Prefill::default(),
+            mock_time: false,
+            connections: 1,
+            batch: default_batch(),
+            block_timeout_s: default_block_timeout_s(),
+        }
+    }
+
+    /// Checks the values alone: gives the key, the value and the rule.
+    ///
+    /// # Errors
+    /// When a value is outside its range.
+    pub fn check_values(&self) -> Result<(), (String, String, &'static str)> {
+        let by = if self.connections > 1 { Delivery::P2p } else { self.by };
+        Self { by, ..self.clone() }.check()
+    }
+
     /// Checks what the plan says.
     pub(super) fn check(&self) -> Result<(), BadValue> {
         let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
@@ -63,6 +141,20 @@ impl FeedPlan {
                 return bad("feed.seen", seen.to_string(), "each share once, in whole percent");
             }
         }
+        if !(0.0..=1.0).contains(&self.orphans) {
+            let rule = "a share lies between 0.0 and 1.0";
+            return bad("feed.orphans", self.orphans.to_string(), rule);
+        }
+        if !self.by.is_relay() && self.connections != 1 {
+            let rule = "only peers have several connections: by = \"p2p\" or \"compact\"";
+            return bad("feed.connections", self.connections.to_string(), rule);
+        }
+        if !(1..=64).contains(&self.connections) {
+            return bad("feed.connections", self.connections.to_string(), "use 1 to 64");
+        }
+        if !(1..=100_000).contains(&self.burst) {
+            return bad("feed.burst", self.burst.to_string(), "use 1 to 100000");
+        }
         if !(1..=10_000).contains(&self.batch) {
             return bad("feed.batch", self.batch.to_string(), "use 1 to 10000");
         }
@@ -72,6 +164,25 @@ impl FeedPlan {
         }
         Ok(())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+const fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+const fn is_one(count: &usize) -> bool {
+    *count == 1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 const fn default_batch() -> usize {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 mod chain;
 mod error;
 mod feed;
+mod pace;
 mod published;
 mod scaling;
 mod settings;
@@ -18,7 +19,8 @@ pub(crate) use self::chain::check_scale;
 pub use self::chain::{ChainPlan, Keys, Variant};
 use self::error::BadValue;
 pub use self::error::PlanError;
-pub use self::feed::{FeedPlan, Pace, SeenMode};
+pub use self::feed::{Compact, FeedPlan, Prefill, SeenMode};
+pub use self::pace::{Pace, PaceError, Rate};
 pub use self::published::{Figure, FigureKind, Published};
 pub use self::scaling::ScalingPlan;
 pub use self::settings::{AssayPlan, BitcoindPlan, IndexPlan, Setting, TargetsPlan};
@@ -30,9 +32,10 @@ pub(crate) use self::target::{USE_TARGETS, is_target_name};
 pub const PLAN_FORMAT: u32 = 1;
 
 /// The plans embedded in the binary, by name.
-const BUILTIN: [(&str, &str); 6] = [
+const BUILTIN: [(&str, &str); 7] = [
     ("bch-scaling", include_str!("../../../../plans/bch-scaling.toml")),
     ("bitcoin-scaling", include_str!("../../../../plans/bitcoin-scaling.toml")),
+    ("compact-blocks", include_str!("../../../../plans/compact-blocks.toml")),
     ("core-evolution", include_str!("../../../../plans/core-evolution.toml")),
     ("sighash-scaling", include_str!("../../../../plans/sighash-scaling.toml")),
     ("aa", include_str!("../../../../plans/aa.toml")),
@@ -420,6 +423,6 @@ mod tests {
     #[test]
     fn unknown_name_lists_the_known() {
         let error = Plan::builtin("nothing").expect_err("must be refused");
-        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, core-evolution, sighash-scaling, aa, ibd-tracking-macro"#);
+        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, compact-blocks, core-evolution, sighash-scaling, aa, ibd-tracking-macro"#);
     }
 }

@@ -11,6 +11,10 @@ pub enum Delivery {
     /// One at a time by `submitblock`, each stamped: how long every single block takes.
     #[default]
     Rpc,
+    /// One at a time from a peer that announces each, stamped as well: whole blocks.
+    P2p,
+    /// The same as compact blocks (BIP152).
+    Compact,
     /// The target fetches them from our own node over the peer-to-peer protocol: an initial block download.
     Peer,
     /// Block files, the index of blocks made anew as well: `-reindex`.
@@ -23,8 +27,15 @@ pub enum Delivery {
 
 impl Delivery {
     /// All there are.
-    pub const ALL: [Self; 5] =
-        [Self::Rpc, Self::Peer, Self::Reindex, Self::ReindexChainstate, Self::LoadBlock];
+    pub const ALL: [Self; 7] = [
+        Self::Rpc,
+        Self::P2p,
+        Self::Compact,
+        Self::Peer,
+        Self::Reindex,
+        Self::ReindexChainstate,
+        Self::LoadBlock,
+    ];
 
     /// The one of this name.
     pub fn from_name(name: &str) -> Option<Self> {
@@ -35,6 +46,8 @@ impl Delivery {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Rpc => "rpc",
+            Self::P2p => "p2p",
+            Self::Compact => "compact",
             Self::Peer => "peer",
             Self::Reindex => "reindex",
             Self::ReindexChainstate => "reindex-chainstate",
@@ -44,7 +57,12 @@ impl Delivery {
 
     /// Whether the target takes blocks at its own pace, so that only its progress is seen.
     pub const fn is_sync(self) -> bool {
-        !matches!(self, Self::Rpc)
+        !matches!(self, Self::Rpc | Self::P2p | Self::Compact)
+    }
+
+    /// Whether the laboratory is the peer that gives blocks and transactions.
+    pub const fn is_relay(self) -> bool {
+        matches!(self, Self::P2p | Self::Compact)
     }
 }
 

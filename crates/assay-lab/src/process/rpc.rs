@@ -3,6 +3,7 @@
 //! Bodies are given as slices and pass through one small buffer of the HTTP library on their way
 //! to the socket; nothing here ever holds a second copy of a 512 MB block.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -79,6 +80,11 @@ struct ErrorObject {
 impl Client {
     /// A client for `127.0.0.1:port`. `credentials` is `user:password`. It connects when first used.
     pub(crate) fn new(port: u16, credentials: &str) -> Self {
+        Self::at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), credentials)
+    }
+
+    /// The same for any address.
+    pub(crate) fn at(address: SocketAddr, credentials: &str) -> Self {
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             // A proxy from the environment must never stand between the clock and the node.
@@ -90,7 +96,7 @@ impl Client {
             .new_agent();
         Self {
             agent,
-            url: format!("http://127.0.0.1:{port}/"),
+            url: format!("http://{address}/"),
             authorization: format!("Basic {}", base64(credentials.as_bytes())),
         }
     }

@@ -10,6 +10,7 @@ mod front;
 mod index;
 mod profiles;
 mod prose;
+mod relay;
 mod scaling;
 mod series;
 mod sync;
@@ -75,6 +76,12 @@ pub fn terminal(results: &Results) -> String {
         }
         if target.index.is_some() {
             index::side_by_side(results, target).text(&mut out);
+            out.push('\n');
+        }
+    }
+    if relay::is_there(results) {
+        for table in relay::tables(results) {
+            table.text(&mut out);
             out.push('\n');
         }
     }
@@ -194,7 +201,19 @@ fn block_sections(results: &Results) -> Vec<Section> {
     }
     let any_sent = results.runs().any(|run| run.total.admission.sent > 0);
     let has_index = index::is_there(results);
+    let relay = if relay::is_there(results) {
+        section(
+            "relay",
+            "Blocks from a peer",
+            relay::prose(results),
+            relay::tables(results),
+            vec![],
+        )
+    } else {
+        section("relay", "", Vec::new(), Vec::new(), Vec::new())
+    };
     vec![
+        relay,
         section(
             "throughput",
             "Throughput per phase",

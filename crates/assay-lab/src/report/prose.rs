@@ -5,7 +5,7 @@ use assay_report::stats::{median, rate as divide};
 
 use super::series;
 use crate::machine::ReferenceRate;
-use crate::plan::SeenMode;
+use crate::plan::{Delivery, Rate, SeenMode};
 use crate::results::{Results, Run, Status, disturbance};
 
 pub(super) const BLOCKS: &str = "Service time runs from sending the first byte of a block to its \
@@ -254,12 +254,31 @@ pub(super) fn admission(results: &Results) -> Vec<String> {
         SeenMode::Prefix => "the front of the order in which they were generated",
         SeenMode::Random => "a seeded random choice, closed under ancestors inside the block",
     };
+    let feed = &results.plan.feed;
+    let pace = match feed.rate {
+        Rate::Asap if feed.by.is_relay() => "as fast as it did".to_owned(),
+        Rate::Asap => "each batch as soon as the previous one was answered".to_owned(),
+        Rate::Interval => "spread over the time until the block was due".to_owned(),
+        rate => format!("at {rate}, {} at once", feed.burst),
+    };
+    let how = if feed.by.is_relay() {
+        let over = connections(feed.connections);
+        format!("Announced by peers over {over} and sent when the node requested them, {pace}")
+    } else {
+        let batch = feed.batch;
+        format!("Sent with `sendrawtransaction` in batches of {batch} over one connection, {pace}")
+    };
     let mut out = vec![format!(
-        "Sent with `sendrawtransaction` in batches of {} over one connection, each batch as soon as \
-         the previous one was answered; which: {mode}. The share in the mempool is that of \
-         `getrawmempool` just before the block.",
-        results.plan.feed.batch
+        "{how}; which: {mode}. The share in the mempool is that of `getrawmempool` just before the block."
     )];
+    if feed.orphans > 0.0 {
+        let orphans: u64 = results.runs().flat_map(|run| &run.blocks).map(|b| b.orphans).sum();
+        out.push(format!(
+            "{} of those sent were put before a parent in the same block; {} came before a parent.",
+            whole_percent(feed.orphans),
+            count(orphans)
+        ));
+    }
     let errors = |run: &Run| {
         let id = run.id.clone();
         run.tx_errors
@@ -269,6 +288,10 @@ pub(super) fn admission(results: &Results) -> Vec<String> {
     };
     out.extend(results.runs().flat_map(errors));
     out
+}
+
+fn connections(count: usize) -> String {
+    if count == 1 { "one connection".to_owned() } else { format!("{count} connections") }
 }
 
 /// Notes on the published figures.
@@ -296,8 +319,13 @@ pub(super) fn method(results: &Results) -> Vec<String> {
     let shares: Vec<String> = seen.iter().map(|share| whole_percent(*share)).collect();
     let points = [
         format!(
-            "Every target is a process of its own with a fresh data folder, fed over JSON-RPC. {} \
+            "Every target is a process of its own with a fresh data folder, fed {}. {} \
              per pre-relayed share ({}); {}.",
+            match results.plan.feed.by {
+                Delivery::P2p => "by peers with whole blocks",
+                Delivery::Compact => "by peers with compact blocks (BIP152)",
+                _ => "over JSON-RPC",
+            },
             match results.plan.runs.repeat {
                 1 => "One run".to_owned(),
                 repeats => format!("{repeats} runs, every second round in reverse order,"),

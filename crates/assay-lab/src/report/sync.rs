@@ -36,13 +36,7 @@ pub(super) fn is_one(results: &Results) -> bool {
 
 /// The way blocks came to a target, for people.
 pub(super) fn delivery(results: &Results, target: &TargetResults) -> String {
-    let by = match results.plan.feed.by {
-        Delivery::Rpc => "rpc",
-        Delivery::Peer => "peer",
-        Delivery::Reindex => "reindex",
-        Delivery::ReindexChainstate => "reindex-chainstate",
-        Delivery::LoadBlock => "load-block",
-    };
+    let by = results.plan.feed.by.as_str();
     match target.delivery.as_deref().unwrap_or(by) {
         "rpc" => "one at a time over JSON-RPC".to_owned(),
         "peer" => "fetched from our node over the peer-to-peer protocol".to_owned(),

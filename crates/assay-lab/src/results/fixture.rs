@@ -248,6 +248,7 @@ fn blocks(seen: f64, slowness: f64) -> Vec<BlockRecord> {
                 txs_accepted: sent,
                 txs_sent_bytes: sent * 500,
                 txs_in_mempool: sent,
+                orphans: 0,
                 first_tx_at_s: (sent > 0).then_some(now_s),
                 last_tx_at_s: (sent > 0).then_some(now_s + admission_s),
                 send_at_s,
@@ -257,6 +258,7 @@ fn blocks(seen: f64, slowness: f64) -> Vec<BlockRecord> {
                 queue_s: 0.0005,
                 cpu_s: Some(service_s * 1.8),
                 index: None,
+                relay: None,
             });
             now_s = send_at_s + service_s;
         }

@@ -418,6 +418,9 @@ pub struct BlockRecord {
     pub txs_sent_bytes: u64,
     /// Of the block's transactions, found in the mempool just before the block.
     pub txs_in_mempool: u64,
+    /// Of those sent, so many came before a parent: the node had to keep or to reject them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub orphans: u64,
     /// First transaction sent.
     pub first_tx_at_s: Option<f64>,
     /// Last reply to a transaction.
@@ -438,6 +441,46 @@ pub struct BlockRecord {
     /// When the index had it.
     #[serde(default)]
     pub index: Option<IndexBlock>,
+    /// What the peers saw of it, where peers delivered it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relay: Option<BlockRelay>,
+}
+
+/// What the peers that delivered a block saw of it, on the run's clock.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BlockRelay {
+    /// Its header, or the compact block where that was sent unasked.
+    pub announced_at_s: f64,
+    /// The node asked for it, compact or whole.
+    pub asked_at_s: Option<f64>,
+    /// The compact block was sent.
+    pub compact_at_s: Option<f64>,
+    /// The node asked for transactions of the compact block (`getblocktxn`).
+    pub missing_asked_at_s: Option<f64>,
+    /// They were sent (`blocktxn`).
+    pub missing_sent_at_s: Option<f64>,
+    /// How many.
+    pub missing: u64,
+    /// Their bytes.
+    pub missing_bytes: u64,
+    /// The whole block was sent.
+    pub block_at_s: Option<f64>,
+    /// Another peer heard of it from the node.
+    pub seen_at_s: Option<f64>,
+    /// By which message.
+    pub seen_as: Option<SeenAs>,
+}
+
+/// The message in which a node announced a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeenAs {
+    /// `cmpctblock`.
+    Compact,
+    /// `headers`.
+    Headers,
+    /// `inv`.
+    Inv,
 }
 
 /// One comparison with the ledger.
@@ -516,4 +559,9 @@ impl TargetResults {
         shares.dedup_by_key(|share| in_percent(*share));
         shares
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

@@ -80,7 +80,10 @@ impl Settings {
                 let with = SyncLaunch { chain, plan, datadir, ports: &ports, source, blocks };
                 target.launch_sync(way, &with)
             }
-            _ => target.launch(&chain.chain, datadir, &ports, &plan.target),
+            _ => {
+                let launch = target.launch(&chain.chain, datadir, &ports, &plan.target);
+                if plan.feed.by.is_relay() { target.with_peers(launch, &ports) } else { launch }
+            }
         };
         Self {
             chain: ChainSummary { forge_s: None, ..chain.clone() },

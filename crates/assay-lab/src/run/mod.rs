@@ -37,6 +37,7 @@ use crate::results::{
 use crate::target::{Target, TargetError, Way};
 
 pub use self::one::RunFault;
+pub(crate) use self::one::whole_story;
 pub(crate) use self::prepare::copy as copy_folder;
 
 /// How to run a plan.
@@ -306,7 +307,7 @@ impl Session<'_> {
                 Some(RunFault::Interrupted { .. }) => break,
                 Some(fault) => {
                     // A profiler that is refused is no reason to lose the runs that count.
-                    let missing = Some(one::whole_story(&fault));
+                    let missing = Some(whole_story(&fault));
                     Profile { target: name, missing, ..Profile::default() }
                 }
                 None => {

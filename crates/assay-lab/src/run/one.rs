@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use assay_report::atomic_file::{self, WriteError};
@@ -14,8 +15,9 @@ use super::{prepare, profile};
 use crate::chain::Chain;
 use crate::electrum::ElectrumError;
 use crate::electrum::check::CheckError;
+use crate::feed::courier::Courier;
 use crate::feed::tip_watch::TipWatch;
-use crate::feed::{FeedError, FeedJob, Feeder};
+use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::{Clock, iso8601};
 use crate::machine::control::time_control_load_ns;
 use crate::plan::Plan;
@@ -28,6 +30,7 @@ use crate::results::{
     BlockRecord, Check, IndexRun, PhaseResult, Preparation, Run, Status, WholeProcess, aggregate,
 };
 use crate::target::{Target, Way};
+use crate::wire;
 
 /// Why a run is void.
 #[derive(Debug, thiserror::Error)]
@@ -271,7 +274,10 @@ impl RunJob<'_> {
         if self.way != Way::Rpc {
             return self.sync(&Place { datadir: &datadir, log, ports }, findings);
         }
-        let launch = self.target.launch(chain, &datadir, &ports, &self.plan.target);
+        let mut launch = self.target.launch(chain, &datadir, &ports, &self.plan.target);
+        if self.plan.feed.by.is_relay() {
+            launch = self.target.with_peers(launch, &ports);
+        }
         let launch = self.profiled(launch);
         let node_log = launch.node_log.clone();
         let start_s = clock.now_s();
@@ -311,7 +317,7 @@ impl RunJob<'_> {
         let mut node = RunningNode { process, credentials: &credentials, datadir: place.datadir };
         let mut index = IndexSide::start(self, &mut node, place.ports, clock, place.log)?;
         self.reporter.event(&Event::TargetReady { seconds: startup_s });
-        let mut outcome = self.feed(clock, process, &credentials, findings);
+        let mut outcome = self.feed(clock, process, (&credentials, place.ports), findings);
         if let (Some(index), Ok(_)) = (&mut index, &outcome) {
             let compared = index
                 .catch_up(self, process, &mut findings.blocks)
@@ -343,7 +349,7 @@ impl RunJob<'_> {
         &self,
         clock: Clock,
         process: &mut Process,
-        credentials: &str,
+        (credentials, ports): (&str, Ports),
         findings: &mut Findings,
     ) -> Result<Client, RunFault> {
         let watch = TipWatch::start(process.client(credentials), clock);
@@ -353,8 +359,10 @@ impl RunJob<'_> {
             share: self.seen,
             reporter: self.reporter,
         };
-        let client = process.client(credentials);
-        let mut feeder = Feeder::new(job, clock, client, watch, process.pid());
+        let rpc = Rpc { client: process.client(credentials), watch };
+        let courier = self.connect_peers(clock, ports)?;
+        let reach = Reach { rpc: Some(rpc), courier, pid: Some(process.pid()) };
+        let mut feeder = Feeder::new(job, clock, reach, wire::GENESIS);
         findings.blocks.reserve(self.chain.blocks.len());
         for block in &self.chain.blocks {
             if self.reporter.wants_stop() {
@@ -374,7 +382,21 @@ impl RunJob<'_> {
         }
         let (client, tx_errors) = feeder.finish();
         findings.tx_errors = tx_errors;
-        Ok(client)
+        // It was given above.
+        Ok(client.unwrap_or_else(|| process.client(credentials)))
+    }
+
+    /// The peers that deliver, where the plan says so.
+    fn connect_peers(&self, clock: Clock, ports: Ports) -> Result<Option<Courier>, RunFault> {
+        let plan = &self.plan.feed;
+        if !plan.by.is_relay() {
+            return Ok(None);
+        }
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports.p2p));
+        let chain = &self.chain.header.chain;
+        let courier = Courier::connect(address, chain, plan, clock)
+            .map_err(|source| FeedError::Peer { height: 1, source })?;
+        Ok(Some(courier))
     }
 
     /// A broken connection is often the end of the process; then that is what happened.
@@ -389,9 +411,12 @@ impl RunJob<'_> {
             // The same signal may have ended the target too; that is no fault of the target.
             return RunFault::Interrupted { height };
         }
-        if let FeedError::Rpc { source, .. } = &error
-            && let Some(source) = process.death(source)
-        {
+        let death = match &error {
+            FeedError::Rpc { source, .. } => process.death(source),
+            FeedError::Peer { .. } => process.end_soon(),
+            _ => None,
+        };
+        if let Some(source) = death {
             let of = self.chain.tip.height;
             return RunFault::Died { height, of, phase: phase.to_owned(), source };
         }

@@ -13,12 +13,13 @@ use assay_report::atomic_file;
 use super::one::RunFault;
 use crate::chain::Chain;
 use crate::feed::tip_watch::TipWatch;
-use crate::feed::{FeedJob, Feeder};
+use crate::feed::{FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::Clock;
 use crate::plan::FeedPlan;
 use crate::process::rpc::Client;
 use crate::process::{Launch, Ports, Process, ProcessError};
 use crate::progress::{Event, Reporter, Silent};
+use crate::wire;
 
 /// The file that says which chain the folder holds whole.
 const FILLED: &str = "filled";
@@ -89,16 +90,18 @@ impl Source {
         let clock = Clock::start();
         let watch = TipWatch::start(process.client(&credentials), clock);
         let job = FeedJob { chain, plan: feed, share: 0.0, reporter: &Silent };
-        let client = process.client(&credentials);
-        let mut feeder = Feeder::new(job, clock, client, watch, process.pid());
+        let rpc = Some(Rpc { client: process.client(&credentials), watch });
+        let reach = Reach { rpc, courier: None, pid: Some(process.pid()) };
+        let mut feeder = Feeder::new(job, clock, reach, wire::GENESIS);
         for block in &chain.blocks {
             if reporter.wants_stop() {
                 return Err(RunFault::Interrupted { height: block.height });
             }
             feeder.feed(block)?;
         }
-        let (client, _) = feeder.finish();
-        process.stop(&client)?;
+        if let (Some(client), _) = feeder.finish() {
+            process.stop(&client)?;
+        }
         Ok(())
     }
 

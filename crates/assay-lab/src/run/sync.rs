@@ -107,6 +107,7 @@ impl<'a, 'b> Progress<'a, 'b> {
                     txs_accepted: 0,
                     txs_sent_bytes: 0,
                     txs_in_mempool: 0,
+                    orphans: 0,
                     first_tx_at_s: None,
                     last_tx_at_s: None,
                     send_at_s: round_us(self.last_at_s),
@@ -116,6 +117,7 @@ impl<'a, 'b> Progress<'a, 'b> {
                     queue_s: 0.0,
                     cpu_s: cpu,
                     index: None,
+                    relay: None,
                 };
                 let phase = self.job.plan.phase_title(&record.phase);
                 self.job.reporter.event(&Event::Block { block: &record, phase });

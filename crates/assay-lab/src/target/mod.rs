@@ -234,6 +234,26 @@ impl Target {
         Launch { program, args, env: Vec::new(), cookie, node_log: Some(log), cores }
     }
 
+    /// The same node, which takes the laboratory as a peer that it trusts: what it waits for with others is not measured.
+    pub(crate) fn with_peers(&self, mut launch: Launch, ports: &Ports) -> Launch {
+        let address = format!("127.0.0.1:{}", ports.p2p);
+        let is_node = self.family == Family::Assay && launch.args.iter().any(|arg| arg == "--rpc");
+        if is_node {
+            let whitelist = ["--p2p-whitelist", "noban,relay@127.0.0.1"];
+            launch.args.extend(["--p2p", &address].map(OsString::from));
+            launch.args.extend(whitelist.map(OsString::from));
+            launch.args.extend(["--max-tip-age", "3153600000"].map(OsString::from));
+            return launch;
+        }
+        // Before 0.21 permissions were not named (Core's release notes), and BCHN still gives all of them.
+        let is_plain = self.family == Family::Bchn || self.is_older_than((0, 21));
+        let whitelist = if is_plain { "127.0.0.1" } else { "noban,relay@127.0.0.1" };
+        let args =
+            ["-listen=1".to_owned(), format!("-bind={address}"), format!("-whitelist={whitelist}")];
+        launch.args.extend(args.map(OsString::from));
+        launch
+    }
+
     /// Those of the arguments that the program lists in its help.
     fn known<'a>(&self, args: &'a [&'a str]) -> impl Iterator<Item = OsString> + use<'a, '_> {
         args.iter().filter(|arg| self.knows(arg)).map(OsString::from)

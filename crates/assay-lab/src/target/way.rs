@@ -64,7 +64,7 @@ impl Target {
                 refuse("its help lists no -reindex-chainstate")
             }
             (true, _) => Ok(match by {
-                Delivery::Rpc => Way::Rpc,
+                Delivery::Rpc | Delivery::P2p | Delivery::Compact => Way::Rpc,
                 Delivery::Peer => Way::Peer,
                 Delivery::LoadBlock => Way::LoadBlock,
                 Delivery::Reindex => Way::Reindex,

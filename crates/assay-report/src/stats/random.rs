@@ -20,6 +20,11 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
+    /// A number in [0, 1).
+    pub fn uniform(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// A number below `bound`, by multiplication; the bias at 2^18 choices is below 2^-45.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64

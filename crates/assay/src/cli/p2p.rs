@@ -26,6 +26,9 @@ pub(crate) struct P2pArguments {
     /// Peers at once.
     #[arg(long, value_name = "N", default_value_t = 125, requires = "p2p")]
     pub(crate) p2p_peers: usize,
+    /// Permissions of peers by address, as Bitcoin Core's -whitelist. May be repeated.
+    #[arg(long, value_name = "[PERMISSIONS@]SUBNET", requires = "p2p")]
+    pub(crate) p2p_whitelist: Vec<String>,
 }
 
 /// How hostile peers misbehave.

@@ -7,6 +7,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod crash;
 pub(crate) mod electrum;
+pub(crate) mod emit;
 pub(crate) mod history;
 mod hostile;
 pub(crate) mod index;

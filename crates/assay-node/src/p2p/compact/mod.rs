@@ -25,6 +25,8 @@ pub(super) struct Compact {
     extra: Mutex<VecDeque<(Wtxid, Arc<Transaction>)>>,
     /// The block put together last, and the places of what it lacked: others will lack it, too.
     lacked: Mutex<Option<(BlockHash, Vec<u32>)>>,
+    /// Height of the latest block that was passed on.
+    highest: Mutex<u32>,
 }
 
 impl Compact {
@@ -75,20 +77,32 @@ impl Shared {
 
 /// Passes new blocks on before their scripts have been verified (Core `net_processing.cpp`, `NewPoWValidBlock`).
 pub(super) fn pass_on(shared: &Shared) {
-    let mut highest = 0;
     while let Some(block) = shared.engine.next_fresh() {
-        let has_segwit = shared.encoding == Encoding::Legacy
-            || shared.engine.params().segwit_active(block.height());
-        if block.height() <= highest || !has_segwit {
-            continue;
-        }
-        highest = block.height();
-        let compact = &shared.compact;
-        let lacked = lock(&compact.lacked).take_if(|(hash, _)| hash == block.hash());
-        let places = lacked.map(|(_, places)| places).unwrap_or_default();
-        *lock(&compact.recent) = Some(Arc::new(new_recent(block, places)));
-        shared.peers.list().iter().for_each(|peer| peer.outbox.tell_fresh());
+        pass_on_block(shared, block);
     }
+}
+
+/// The same on the thread that had a block of a peer taken: on a busy machine it takes milliseconds to wake another one.
+pub(super) fn pass_on_now(shared: &Shared) {
+    if let Some(block) = shared.engine.fresh_now() {
+        pass_on_block(shared, block);
+    }
+}
+
+fn pass_on_block(shared: &Shared, block: FreshBlock) {
+    let has_segwit =
+        shared.encoding == Encoding::Legacy || shared.engine.params().segwit_active(block.height());
+    let compact = &shared.compact;
+    // Kept until the block is there to be sent: two threads must not change their order.
+    let mut highest = lock(&compact.highest);
+    if block.height() <= *highest || !has_segwit {
+        return;
+    }
+    *highest = block.height();
+    let lacked = lock(&compact.lacked).take_if(|(hash, _)| hash == block.hash());
+    let places = lacked.map(|(_, places)| places).unwrap_or_default();
+    *lock(&compact.recent) = Some(Arc::new(new_recent(block, places)));
+    shared.peers.list().iter().for_each(|peer| peer.outbox.tell_fresh());
 }
 
 fn new_recent(block: FreshBlock, lacked: Vec<u32>) -> Recent {

@@ -1,6 +1,7 @@
 //! Blocks: sixteen at once from each peer, during the initial download as many as it sends in a short time, up to 1,024 above the
 //! lowest that is missing; whoever keeps all others waiting is left.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use assay_engine::{BlockFault, FaultKind, FetchWish, HeaderPlace, Taken, Wanted, WorkShown};
@@ -10,6 +11,7 @@ use assay_wire::{BlockHash, Encoding, Header};
 use super::super::peers::Peer;
 use super::super::permissions::Permissions;
 use super::headers::DAY_MS;
+use super::under_way::Asked;
 use super::{PeerSync, Shared, Source, Table};
 
 /// Why a block cannot be asked of a peer, in Core's words.
@@ -35,8 +37,9 @@ impl Shared {
         let now_ms = self.now_ms();
         table.look_at(peer);
         let late = if is_behind { table.late_peers(now_ms) } else { Vec::new() };
-        let most = if is_behind { table.blocks_at_once(peer.id, WINDOW) } else { UNDER_WAY_MAX };
+        let most = if is_behind { table.blocks_at_once(peer.id) } else { UNDER_WAY_MAX };
         let has_another = is_behind && table.has_another_source(peer.id);
+        let far_back = if is_behind { table.far_back(peer.id) } else { HashSet::new() };
         let Table { peers, under_way, .. } = &mut *table;
         let Some(state) = peers.get_mut(&peer.id) else { return };
         self.resolve_unknown(peer, state);
@@ -58,10 +61,21 @@ impl Shared {
             depth_max: traits.is_limited.then_some(LIMITED_DEPTH),
         };
         // What only late peers were asked for is asked of this one, too.
-        let is_waited_for = |peer_asked: u64| peer_asked == peer.id || !late.contains(&peer_asked);
-        let mut plan = self.engine.plan_fetch(&wish, |hash| {
-            under_way.asked(hash).iter().any(|asked| is_waited_for(asked.peer))
-        });
+        let is_waited_for = |asked: &Asked| asked.peer == peer.id || !late.contains(&asked.peer);
+        let mut plan =
+            self.engine.plan_fetch(&wish, |hash| under_way.asked(hash).iter().any(is_waited_for));
+        if plan.blocks.is_empty() && !far_back.is_empty() {
+            // Nothing else is to be had: it helps others.
+            let is_soon = |hash: &BlockHash, asked: &Asked| {
+                is_waited_for(asked) && !far_back.contains(&(asked.peer, *hash))
+            };
+            plan.blocks = self
+                .engine
+                .plan_fetch(&wish, |hash| {
+                    under_way.asked(hash).iter().any(|asked| is_soon(hash, asked))
+                })
+                .blocks;
+        }
         if is_tried {
             plan.blocks.drain(..plan.blocks.len().saturating_sub(room));
         }
@@ -223,6 +237,7 @@ impl Shared {
         match taken {
             Taken::Kept(_) => {
                 peer.traffic.note_block(self.now_ms() / 1000);
+                super::super::compact::pass_on_now(self);
                 let kept = self.sync.connector().kept();
                 self.with_state(peer, |state| state.kept_last = kept);
                 if !self.engine.is_initial_block_download() {

@@ -2,8 +2,11 @@
 //! peer was asked for is asked of others as well. Core asks every peer for 16 blocks, and waits until one holds up its whole window
 //! of 1,024, or at the end of a chain for ten minutes.
 
+use std::collections::HashSet;
+
 use assay_wire::BlockHash;
 
+use super::blocks::UNDER_WAY_MAX;
 use super::{PeerSync, Table};
 
 impl Table {
@@ -41,8 +44,8 @@ impl Table {
     }
 
     /// How many blocks a peer may be asked for at a time during the initial download: as many as come in the time that an
-    /// answer takes, and some more; of all peers together half the window at most.
-    pub(super) fn blocks_at_once(&self, peer: u64, window: u32) -> usize {
+    /// answer takes, and some more.
+    pub(super) fn blocks_at_once(&self, peer: u64) -> usize {
         let Some(state) = self.peers.get(&peer) else { return 0 };
         if state.pace.lapses > 0 {
             return 1;
@@ -50,10 +53,34 @@ impl Table {
         let Some(usual) = state.pace.usual else { return FIRST_BLOCKS };
         let ahead_us = 1000 * (2 * state.pace.ping_ms().min(PING_MOST_MS) + AHEAD_MS);
         let count = usize::try_from(ahead_us / usual.time_us.max(1)).unwrap_or(usize::MAX);
-        let loading = self.peers.values().filter(|state| !state.under_way.is_empty()).count();
-        let share = window as usize / 2 / loading.max(1);
+        // What was asked for cannot be taken back, and the next blocks may be a thousand times larger than these: the more have
+        // come the more are asked for, up to a share for each that may send blocks, though it may not have shown its headers yet.
+        let sources = self.peers.values().filter(|state| state.traits.serves_blocks).count();
+        let share = (BLOCKS_MOST / sources.max(1)).max(UNDER_WAY_MAX);
+        let known = FIRST_BLOCKS + state.pace.blocks / BLOCKS_PER_MORE;
         // One is on its way while the next is asked for.
-        count.saturating_add(1).clamp(BLOCKS_LEAST, share.clamp(FIRST_BLOCKS, BLOCKS_MOST))
+        count.saturating_add(1).clamp(BLOCKS_LEAST, share.min(known))
+    }
+
+    /// Blocks that other peers were asked for and that this one would bring much sooner, each with who was asked: there is much
+    /// before them in that peer's queue.
+    pub(super) fn far_back(&self, peer: u64) -> HashSet<(u64, BlockHash)> {
+        let Some((own, own_us)) =
+            self.peers.get(&peer).and_then(|own| Some((own, own.block_us()?)))
+        else {
+            return HashSet::new();
+        };
+        let next_us = 1000 * own.pace.ping_ms() + own_us * (own.under_way.len() as u64 + 1);
+        let others = self.peers.iter().filter(|(other, _)| **other != peer);
+        let of_one = |(other, state): (&u64, &PeerSync)| {
+            // On a fast network nothing is far back.
+            let sooner_us = FAR_BACK * next_us + FAR_BACK_LEAST_US;
+            let sooner = sooner_us / state.block_us().unwrap_or(own_us).max(1);
+            let sooner = usize::try_from(sooner).unwrap_or(usize::MAX);
+            let later = state.under_way.iter().skip(sooner);
+            later.map(|block| (*other, *block)).collect::<Vec<_>>()
+        };
+        others.flat_map(of_one).collect()
     }
 }
 
@@ -76,6 +103,8 @@ impl Usual {
 #[derive(Default)]
 pub(super) struct Pace {
     usual: Option<Usual>,
+    /// How many it has sent.
+    blocks: usize,
     ping_ms: Option<u64>,
     /// Bytes that came from it, as last looked at, and when the block that it is at was begun.
     received_bytes: u64,
@@ -134,6 +163,11 @@ impl Pace {
 }
 
 impl PeerSync {
+    /// How long it takes for a block, usually.
+    fn block_us(&self) -> Option<u64> {
+        self.pace.usual.map(|usual| usual.time_us)
+    }
+
     /// A block of this peer has come.
     pub(super) fn note_block_time(&mut self, block: &BlockHash, now_ms: u64) {
         if self.under_way.front() != Some(block) {
@@ -141,6 +175,7 @@ impl PeerSync {
         }
         let took_us = 1000 * now_ms.saturating_sub(self.downloading_since_ms);
         let bytes = self.pace.bytes_since_block();
+        self.pace.blocks += 1;
         let part = |before: u64, now: u64| (before * (WEIGHT - 1) + now) / WEIGHT;
         self.pace.usual = Some(match self.pace.usual {
             Some(before) => {
@@ -162,10 +197,15 @@ const PATIENCE_MOST_MS: u64 = 2_000;
 const WEIGHT: u64 = 8;
 /// Blocks of a peer that has sent none: should it send none at all, few have to be asked of others.
 const FIRST_BLOCKS: usize = 4;
-const BLOCKS_LEAST: usize = 2;
+/// One more is asked for per so many that have come.
+const BLOCKS_PER_MORE: usize = 8;
+const BLOCKS_LEAST: usize = 3;
 const BLOCKS_MOST: usize = 128;
 /// What is asked for ahead of the two pings: a peer must not run dry while its blocks are being archived.
-const AHEAD_MS: u64 = 150;
+const AHEAD_MS: u64 = 400;
+/// So many times sooner a block has to come for being asked of a second peer.
+const FAR_BACK: u64 = 2;
+const FAR_BACK_LEAST_US: u64 = 100_000;
 const PING_MOST_MS: u64 = 2_000;
 /// The first rest, which doubles so often: up to about a minute.
 const REST_LEAST_MS: u64 = 2_000;
@@ -247,7 +287,7 @@ mod tests {
         table.arrived(&block, 0, 10_010);
         assert!(table.peers[&1].pace.is_slow() && !table.peers[&0].pace.is_slow());
         assert!(table.peers[&1].pace.rests(10_010) && !table.peers[&1].pace.rests(12_010));
-        assert_eq!(table.blocks_at_once(1, 1_024), 1);
+        assert_eq!(table.blocks_at_once(1), 1);
         assert!(table.has_another_source(1) && !table.has_another_source(0));
         // Whether somebody else has brought it meanwhile does not matter.
         table.arrived(&block, 1, 10_030);
@@ -271,14 +311,49 @@ mod tests {
 
     #[test]
     fn as_many_blocks_are_under_way_as_come_in_two_pings_and_some_more() {
-        // A ping of 50 ms: 250 ms ahead, and one on its way.
-        for (block_ms, expected) in [(60, 5), (250, 2), (5_000, 2), (10, 26), (1, 128), (0, 128)] {
-            let table = table(&[(Some(block_ms), 0, 0)]);
-            assert_eq!(table.blocks_at_once(0, 1_024), expected, "{block_ms} ms");
+        // A ping of 50 ms: 500 ms ahead, and one on its way.
+        for (block_ms, expected) in [(60, 9), (250, 3), (5_000, 3), (10, 51), (1, 128), (0, 128)] {
+            let mut table = table(&[(Some(block_ms), 0, 0)]);
+            table.peers.get_mut(&0).unwrap().pace.blocks = 10_000;
+            assert_eq!(table.blocks_at_once(0), expected, "{block_ms} ms");
         }
-        // Half the window is for all of them.
-        let many = table(&[(Some(0), 0, 0); 16]);
-        assert_eq!(many.blocks_at_once(0, 1_024), 32);
-        assert_eq!(table(&[(None, 0, 0)]).blocks_at_once(0, 1_024), FIRST_BLOCKS);
+    }
+
+    #[test]
+    fn more_blocks_are_asked_for_the_more_have_come() {
+        assert_eq!(table(&[(None, 0, 0)]).blocks_at_once(0), 4);
+        for (blocks, expected) in [(1, 4), (8, 5), (80, 14), (10_000, 128)] {
+            let mut table = table(&[(Some(0), 0, 0)]);
+            table.peers.get_mut(&0).unwrap().pace.blocks = blocks;
+            assert_eq!(table.blocks_at_once(0), expected, "after {blocks}");
+        }
+    }
+
+    #[test]
+    fn the_most_blocks_are_for_all_that_serve_them() {
+        for (peers, expected) in [(1, 128), (4, 32), (8, 16), (125, 16)] {
+            let mut table = table(&vec![(Some(0), 0, 0); peers]);
+            for state in table.peers.values_mut() {
+                (state.traits.serves_blocks, state.pace.blocks) = (true, 10_000);
+            }
+            assert_eq!(table.blocks_at_once(0), expected, "{peers} peers");
+        }
+    }
+
+    #[test]
+    fn far_back_is_what_another_would_bring_in_half_the_time() {
+        let mut table = table(&[(Some(100), 0, 0), (Some(100), 0, 0)]);
+        let blocks: Vec<BlockHash> = (10..20).map(|byte| BlockHash([byte; 32])).collect();
+        for (height, block) in blocks.iter().enumerate() {
+            table.ask(1, *block, height as u32, 0);
+        }
+        // A ping and two blocks are 250 ms: in twice that and 100 ms the other one sends six.
+        let far_back = table.far_back(0);
+        let expected: Vec<_> = blocks[5..].iter().map(|block| (1, *block)).collect();
+        assert_eq!(far_back, expected.into_iter().collect());
+        assert!(table.far_back(1).is_empty());
+        // Nothing is known of one that has sent none.
+        table.peers.get_mut(&0).unwrap().pace.usual = None;
+        assert!(table.far_back(0).is_empty());
     }
 }

@@ -41,6 +41,7 @@ pub(crate) fn run(arguments: NodeArguments) -> anyhow::Result<Outcome> {
         config.index = Some(IndexOptions { memory_bytes_max, server });
     }
     config.p2p = p2p(&arguments.p2p, &config);
+    config.tip_age_max_s = arguments.max_tip_age;
     config.persist_mempool = arguments.persist_mempool && !arguments.no_persist_mempool;
     if let Some(log) = &mut config.log {
         log.stdout = arguments.print_to_console;
@@ -59,6 +60,7 @@ fn p2p(arguments: &P2pArguments, node: &NodeConfig) -> Option<P2pConfig> {
     config.expose = arguments.p2p_expose;
     config.connect = Some(arguments.connect.clone());
     config.peers_max = arguments.p2p_peers;
+    config.whitelist.clone_from(&arguments.p2p_whitelist);
     config.rate = arguments.p2p_rate.map(|megabytes| (megabytes * 1e6).max(1.0) as u64);
     Some(config)
 }

@@ -1,17 +1,30 @@
-//! Messages of the peer-to-peer protocol on regtest, as bytes: what hostile and false peers send. No code of the node is used.
+//! Messages of the peer-to-peer protocol as bytes: what hostile and false peers and emitters send. No code of the node is used.
+
+pub(crate) mod compact;
+pub(crate) mod tx;
 
 use assay_report::stats::random::SplitMix64;
 use sha2::{Digest as _, Sha256};
 
-/// Magic of regtest (Core `kernel/chainparams.cpp`).
-const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
-/// Protocol version that the hostile peers claim.
+/// First bytes of every message.
+pub(crate) type Magic = [u8; 4];
+/// Of regtest (Core `kernel/chainparams.cpp`).
+pub(crate) const REGTEST: Magic = [0xfa, 0xbf, 0xb5, 0xda];
+/// Of regtest on Bitcoin Cash (BCHN `chainparams.cpp`, `netMagic`).
+pub(crate) const CASH_REGTEST: Magic = [0xda, 0xb5, 0xbf, 0xfa];
+/// Protocol version that is claimed.
 const VERSION: i32 = 70016;
 /// `NODE_NETWORK` and `NODE_WITNESS`: a peer that others would sync from.
 const SERVICES: u64 = 1 | 8;
 /// Inventory types (BIP144, BIP152).
 pub(crate) const INV_TX: u32 = 1;
-pub(crate) const INV_WITNESS_BLOCK: u32 = 0x4000_0002;
+pub(crate) const INV_BLOCK: u32 = 2;
+pub(crate) const INV_COMPACT_BLOCK: u32 = 4;
+/// By the hash with witnesses (BIP339).
+pub(crate) const INV_WTX: u32 = 5;
+/// Set where witnesses are wanted too.
+pub(crate) const WITNESS_FLAG: u32 = 1 << 30;
+pub(crate) const INV_WITNESS_BLOCK: u32 = INV_BLOCK | WITNESS_FLAG;
 /// The easiest target, of regtest.
 const BITS: u32 = 0x207f_ffff;
 /// A hash as it goes over the wire.
@@ -35,20 +48,36 @@ pub(crate) fn double_sha256(bytes: &[u8]) -> Hash {
     Sha256::digest(Sha256::digest(bytes)).into()
 }
 
-/// Appends a message.
+/// A hash as RPC prints it, the other way round; `None` for what is none.
+pub(crate) fn hash_from_hex(hex: &str) -> Option<Hash> {
+    let mut hash = [0; 32];
+    if hex.len() != 64 {
+        return None;
+    }
+    faster_hex::hex_decode(hex.as_bytes(), &mut hash).ok()?;
+    hash.reverse();
+    Some(hash)
+}
+
+/// Appends a message of regtest.
 pub(crate) fn put(out: &mut Vec<u8>, command: &str, payload: &[u8]) {
     put_head(out, command, payload.len(), payload);
     out.extend_from_slice(payload);
 }
 
-/// Appends the head of a message that claims `length` bytes, with the checksum of `payload`.
+/// Appends the head of a message of regtest that claims `length` bytes, with the checksum of `payload`.
 pub(crate) fn put_head(out: &mut Vec<u8>, command: &str, length: usize, payload: &[u8]) {
-    let mut name = [0; 12];
-    name[..command.len()].copy_from_slice(command.as_bytes());
-    out.extend_from_slice(&MAGIC);
-    out.extend_from_slice(&name);
-    out.extend_from_slice(&(length as u32).to_le_bytes());
-    out.extend_from_slice(&double_sha256(payload)[..4]);
+    out.extend_from_slice(&head(REGTEST, command, length, payload));
+}
+
+/// What is before the payload of a message.
+pub(crate) fn head(magic: Magic, command: &str, length: usize, payload: &[u8]) -> [u8; HEAD_BYTES] {
+    let mut head = [0; HEAD_BYTES];
+    head[..4].copy_from_slice(&magic);
+    head[4..4 + command.len()].copy_from_slice(command.as_bytes());
+    head[16..20].copy_from_slice(&(length as u32).to_le_bytes());
+    head[20..].copy_from_slice(&double_sha256(payload)[..4]);
+    head
 }
 
 /// Appends what opens a connection; the other side's half is not waited for.
@@ -57,8 +86,13 @@ pub(crate) fn put_handshake(out: &mut Vec<u8>, nonce: u64) {
     put(out, "verack", &[]);
 }
 
-/// Appends the message that opens a connection.
+/// Appends the message that opens a connection on regtest.
 pub(crate) fn put_version(out: &mut Vec<u8>, nonce: u64, agent: &str) {
+    put(out, "version", &version_payload(nonce, agent));
+}
+
+/// The payload of the message that opens a connection.
+pub(crate) fn version_payload(nonce: u64, agent: &str) -> Vec<u8> {
     let mut version = Vec::with_capacity(100);
     version.extend_from_slice(&VERSION.to_le_bytes());
     version.extend_from_slice(&SERVICES.to_le_bytes());
@@ -69,17 +103,22 @@ pub(crate) fn put_version(out: &mut Vec<u8>, nonce: u64, agent: &str) {
     version.extend_from_slice(agent.as_bytes());
     version.extend_from_slice(&0_u32.to_le_bytes());
     version.push(1);
-    put(out, "version", &version);
+    version
 }
 
 /// Name and length of the payload that follows; `None` where it is no message of regtest.
 pub(crate) fn read_head(head: &[u8; HEAD_BYTES]) -> Option<(String, usize)> {
-    let (magic, rest) = head.split_first_chunk::<4>()?;
+    read_head_of(REGTEST, head)
+}
+
+/// The same on a network with this magic.
+pub(crate) fn read_head_of(magic: Magic, head: &[u8; HEAD_BYTES]) -> Option<(String, usize)> {
+    let (found, rest) = head.split_first_chunk::<4>()?;
     let (name, rest) = rest.split_first_chunk::<12>()?;
     let length = u32::from_le_bytes(*rest.first_chunk()?) as usize;
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     let name = String::from_utf8(name[..end].to_vec()).ok()?;
-    (*magic == MAGIC && length <= PAYLOAD_BYTES_MAX).then_some((name, length))
+    (*found == magic && length <= PAYLOAD_BYTES_MAX).then_some((name, length))
 }
 
 /// The payload of a message of headers, up to as many as one holds.
@@ -107,6 +146,44 @@ pub(crate) fn put_count(out: &mut Vec<u8>, count: usize) {
             out.extend_from_slice(&(count as u32).to_le_bytes());
         }
     }
+}
+
+/// Takes a length as Bitcoin writes it from the front.
+pub(crate) fn read_count(rest: &mut &[u8]) -> Option<usize> {
+    let (&first, after) = rest.split_first()?;
+    let width = match first {
+        0xfd => 2,
+        0xfe => 4,
+        0xff => 8,
+        small => {
+            *rest = after;
+            return Some(usize::from(small));
+        }
+    };
+    let mut bytes = [0; 8];
+    bytes[..width].copy_from_slice(after.get(..width)?);
+    *rest = &after[width..];
+    usize::try_from(u64::from_le_bytes(bytes)).ok()
+}
+
+/// The entries of an `inv` or `getdata`: type and hash.
+pub(crate) fn read_inventory(mut payload: &[u8]) -> Option<Vec<(u32, Hash)>> {
+    let count = read_count(&mut payload)?;
+    let entry = |entry: &[u8]| {
+        let (kind, hash) = entry.split_first_chunk::<4>().expect("36 bytes");
+        (u32::from_le_bytes(*kind), hash.try_into().expect("36 bytes are 4 and 32"))
+    };
+    let is_whole = count.checked_mul(36) == Some(payload.len());
+    is_whole.then(|| payload.chunks_exact(36).map(entry).collect())
+}
+
+/// The hashes of the headers of a `headers`.
+pub(crate) fn read_headers(mut payload: &[u8]) -> Option<Vec<Hash>> {
+    let count = read_count(&mut payload)?;
+    let entry_bytes = HEADER_BYTES + 1;
+    let is_whole = count.checked_mul(entry_bytes) == Some(payload.len());
+    let hash = |entry: &[u8]| double_sha256(&entry[..HEADER_BYTES]);
+    is_whole.then(|| payload.chunks_exact(entry_bytes).map(hash).collect())
 }
 
 pub(crate) fn random_hash(random: &mut SplitMix64) -> Hash {

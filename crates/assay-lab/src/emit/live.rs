@@ -1,0 +1,98 @@
+//! What is going on, on standard error.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use assay_report::number;
+
+/// Counts of one node, written by its thread.
+pub(super) struct Live {
+    name: String,
+    pub(super) height: AtomicU64,
+    pub(super) txs: AtomicU64,
+    /// Of the block whose transactions are on their way.
+    pub(super) txs_now: AtomicU64,
+    pub(super) orphans: AtomicU64,
+    pub(super) in_mempool: AtomicU64,
+    pub(super) rejected: AtomicU64,
+    pub(super) is_over: AtomicBool,
+}
+
+impl Live {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            height: AtomicU64::new(0),
+            txs: AtomicU64::new(0),
+            txs_now: AtomicU64::new(0),
+            orphans: AtomicU64::new(0),
+            in_mempool: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    fn line(&self, until: u32, first: u64, seconds: f64) -> String {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (height, txs) = (of(&self.height), of(&self.txs) + of(&self.txs_now));
+        let done = height.saturating_sub(first);
+        let left = u64::from(until).saturating_sub(height);
+        let eta = match done {
+            0 => String::new(),
+            _ => format!(", {} left", number::seconds(seconds / done as f64 * left as f64)),
+        };
+        format!(
+            "{}: block {height} of {until}, {} transactions sent ({} a second), {} in the mempool, {} before a parent, {} rejected{eta}",
+            self.name,
+            number::count(txs),
+            number::count((txs as f64 / seconds.max(0.001)) as u64),
+            number::count(of(&self.in_mempool)),
+            number::count(of(&self.orphans)),
+            number::count(of(&self.rejected)),
+        )
+    }
+}
+
+/// Prints a line for each node, from two seconds on: again and again on a terminal, else every ten seconds.
+pub(super) fn show(lives: &[Live], until: u32, is_done: &AtomicBool) {
+    let started = Instant::now();
+    let is_terminal = std::io::stderr().is_terminal();
+    let pause = Duration::from_secs(if is_terminal { 1 } else { 10 });
+    let mut next = started + Duration::from_secs(2);
+    let mut lines = 0;
+    let mut firsts: Vec<Option<u64>> = vec![None; lives.len()];
+    while !is_done.load(Ordering::Relaxed) {
+        thread::sleep(Duration::from_millis(50));
+        for (first, live) in firsts.iter_mut().zip(lives) {
+            let height = live.height.load(Ordering::Relaxed);
+            if height > 0 {
+                first.get_or_insert(height);
+            }
+        }
+        if Instant::now() < next {
+            continue;
+        }
+        next += pause;
+        let mut text = String::new();
+        if is_terminal && lines > 0 {
+            // Over the lines of the last time.
+            let _ = write!(text, "\x1b[{lines}A");
+        }
+        lines = 0;
+        for (live, first) in lives.iter().zip(&firsts) {
+            if live.is_over.load(Ordering::Relaxed) && !is_terminal {
+                continue;
+            }
+            let line = live.line(until, first.unwrap_or(0), started.elapsed().as_secs_f64());
+            text.push_str(if is_terminal { "\x1b[2K" } else { "" });
+            text.push_str(&line);
+            text.push('\n');
+            lines += 1;
+        }
+        // A closed standard error is no reason to stop.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+}

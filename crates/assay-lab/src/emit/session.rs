@@ -1,0 +1,222 @@
+//! One node and its thread.
+
+use std::cell::RefCell;
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::live::Live;
+use super::report::TargetReport;
+use super::{EmitError, EmitOptions, EmitTarget, Login};
+use crate::chain::{BlockEntry, Chain};
+use crate::feed::courier::Courier;
+use crate::feed::tip_watch::TipWatch;
+use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
+use crate::machine::clock::Clock;
+use crate::network::Link;
+use crate::network::link::Properties;
+use crate::plan::FeedPlan;
+use crate::process::rpc::Client;
+use crate::progress::{Event, Reporter};
+use crate::results::BlockRecord;
+use crate::run::whole_story;
+use crate::wire::{self, HEADERS_MAX, Hash, RawHeader};
+
+/// A node that is sent the chain.
+pub(super) struct Session<'a> {
+    pub(super) options: &'a EmitOptions,
+    pub(super) chain: &'a Chain,
+    pub(super) target: &'a EmitTarget,
+    pub(super) live: &'a Live,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) clock: Clock,
+    /// The last block to send.
+    pub(super) until: u32,
+}
+
+/// The events of the feeder, as counts.
+struct Counts<'a> {
+    live: &'a Live,
+    stop: &'a AtomicBool,
+}
+
+impl Reporter for Counts<'_> {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Transactions { sent, .. } = event {
+            self.live.txs_now.store(*sent, Ordering::Relaxed);
+        }
+    }
+
+    fn wants_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Session<'_> {
+    /// Sends what the node lacks, and says what came of it.
+    pub(super) fn report(&self) -> TargetReport {
+        let report = RefCell::new(TargetReport::blank(self.target));
+        let outcome = self.send(&report);
+        let mut report = report.into_inner();
+        if let Err(error) = outcome {
+            report.is_interrupted = matches!(error, EmitError::Feed(FeedError::Interrupted { .. }));
+            report.fault = Some(whole_story(&error));
+        }
+        report.sum_up();
+        self.live.is_over.store(true, Ordering::Relaxed);
+        report
+    }
+
+    fn send(&self, report: &RefCell<TargetReport>) -> Result<(), EmitError> {
+        let client = self.client()?;
+        // A link stands until the end.
+        let (link, peers_at) = self.link()?;
+        let plan = FeedPlan { by: self.target.via, ..self.options.feed.clone() };
+        let courier = if plan.by.is_relay() {
+            let chain = &self.chain.header.chain;
+            let courier = Courier::connect(peers_at, chain, &plan, self.clock);
+            Some(courier.map_err(EmitError::Peer)?)
+        } else {
+            None
+        };
+        let height = self.height(client.as_ref(), courier.as_ref())?;
+        report.borrow_mut().from_height = height + 1;
+        if height > 0 && !self.options.resume {
+            return Err(EmitError::HasBlocks { height });
+        }
+        let below = &self.chain.blocks[..height as usize];
+        let headers: Vec<RawHeader> =
+            below.iter().map(|block| self.chain.read_header(block)).collect::<Result<_, _>>()?;
+        let before = headers.last().map_or(wire::GENESIS, |header| wire::double_sha256(header));
+        if let Some(courier) = &courier {
+            courier.has_blocks(&headers);
+        }
+        let rpc = client
+            .zip(self.client()?)
+            .map(|(client, second)| Rpc { client, watch: TipWatch::start(second, self.clock) });
+        let counts = Counts { live: self.live, stop: self.stop };
+        let share = self.options.feed.seen.first().copied().unwrap_or(0.0);
+        let job = FeedJob { chain: self.chain, plan: &plan, share, reporter: &counts };
+        let reach = Reach { rpc, courier, pid: None };
+        let mut feeder = Feeder::new(job, self.clock, reach, before);
+        let blocks =
+            &self.chain.blocks[height as usize..(self.until as usize).max(height as usize)];
+        let outcome = self.feed(&mut feeder, blocks, &counts, report);
+        report.borrow_mut().tx_errors = feeder.finish().1;
+        drop(link);
+        outcome
+    }
+
+    fn feed(
+        &self,
+        feeder: &mut Feeder<'_>,
+        blocks: &[BlockEntry],
+        counts: &Counts<'_>,
+        report: &RefCell<TargetReport>,
+    ) -> Result<(), EmitError> {
+        for block in blocks {
+            if counts.wants_stop() {
+                return Err(FeedError::Interrupted { height: block.height }.into());
+            }
+            let record = feeder.feed(block)?;
+            self.count(&record);
+            report.borrow_mut().blocks.push(record);
+        }
+        Ok(())
+    }
+
+    fn count(&self, record: &BlockRecord) {
+        let live = self.live;
+        live.height.store(u64::from(record.height), Ordering::Relaxed);
+        live.txs_now.store(0, Ordering::Relaxed);
+        live.txs.fetch_add(record.txs_sent, Ordering::Relaxed);
+        live.orphans.fetch_add(record.orphans, Ordering::Relaxed);
+        live.in_mempool.fetch_add(record.txs_in_mempool, Ordering::Relaxed);
+        live.rejected.fetch_add(record.txs_sent - record.txs_accepted, Ordering::Relaxed);
+    }
+
+    /// A connection to the node's RPC, where it is known.
+    fn client(&self) -> Result<Option<Client>, EmitError> {
+        let Some(address) = self.target.rpc_address() else { return Ok(None) };
+        let login = match &self.target.login {
+            Login::None => String::new(),
+            Login::Password(login) => login.clone(),
+            Login::Cookie(path) => fs::read_to_string(path)
+                .map_err(|source| EmitError::Cookie { path: path.clone(), source })?,
+        };
+        Ok(Some(Client::at(address, login.trim())))
+    }
+
+    /// The link to the node's peers, and where it is reached.
+    fn link(&self) -> Result<(Option<Link>, SocketAddr), EmitError> {
+        let EmitTarget { address, delay, rate_mbit, .. } = *self.target;
+        if delay.is_zero() && rate_mbit.is_none() {
+            return Ok((None, address));
+        }
+        let bytes_per_s = rate_mbit.unwrap_or(RATE_MOST_MBIT) * 1e6 / 8.0;
+        let properties = Properties { bytes_per_s, delay };
+        let link =
+            Link::to(address, LINK, properties).map_err(|source| EmitError::Link { source })?;
+        let at = link.address;
+        Ok((Some(link), at))
+    }
+
+    /// How many blocks of the chain the node has; on another chain it is left alone.
+    fn height(&self, client: Option<&Client>, courier: Option<&Courier>) -> Result<u32, EmitError> {
+        match (client, courier) {
+            (Some(client), _) => self.height_by_rpc(client),
+            (None, Some(courier)) => self.height_by_headers(courier),
+            (None, None) => Ok(0),
+        }
+    }
+
+    fn height_by_rpc(&self, client: &Client) -> Result<u32, EmitError> {
+        let rpc_address = self.target.rpc_address().unwrap_or(self.target.address);
+        let rpc = |source| EmitError::Rpc { address: rpc_address, source };
+        let height: u32 = client.call("getblockcount", "[]").map_err(rpc)?;
+        if height == 0 {
+            return Ok(0);
+        }
+        let found: String = client.call("getblockhash", &format!("[{height}]")).map_err(rpc)?;
+        self.check(height, found)?;
+        Ok(height)
+    }
+
+    fn height_by_headers(&self, courier: &Courier) -> Result<u32, EmitError> {
+        let (mut height, mut before) = (0, wire::GENESIS);
+        let stop = || self.stop.load(Ordering::Relaxed);
+        loop {
+            let above = courier.headers_above(&before, &stop).map_err(EmitError::Peer)?;
+            for hash in &above {
+                height += 1;
+                self.check(height, hash_text(hash))?;
+                before = *hash;
+            }
+            if above.len() < HEADERS_MAX {
+                return Ok(height);
+            }
+        }
+    }
+
+    fn check(&self, height: u32, found: String) -> Result<(), EmitError> {
+        let ours = self.chain.blocks.get(height as usize - 1);
+        let expected = ours.map_or_else(|| "none".to_owned(), |block| block.hash.clone());
+        if found == expected {
+            Ok(())
+        } else {
+            Err(EmitError::OtherChain { height, found, expected })
+        }
+    }
+}
+
+/// A hash as RPC prints it.
+fn hash_text(hash: &Hash) -> String {
+    let mut bytes = *hash;
+    bytes.reverse();
+    faster_hex::hex_string(&bytes)
+}
+
+/// The address of the link on loopback differs from those of other experiments.
+const LINK: u8 = 222;
+/// What counts as no limit.
+const RATE_MOST_MBIT: f64 = 100_000.0;

@@ -1,0 +1,255 @@
+//! Transactions and blocks over the peer-to-peer protocol, to one node: one or more peers give, another one looks on.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::due::Due;
+use super::peer::{Habits, Peer, PeerError, Sighting, Stop};
+use super::ready::Ready;
+use crate::machine::clock::Clock;
+use crate::plan::{Compact, Delivery, FeedPlan, Prefill};
+use crate::results::BlockRelay;
+use crate::wire::{CASH_REGTEST, Hash, REGTEST, RawHeader};
+
+/// The connections to a node.
+pub(crate) struct Courier {
+    peers: Vec<Peer>,
+    observer: Peer,
+    is_cash: bool,
+    clock: Clock,
+    patience: Duration,
+}
+
+/// What the node is to be given, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Way<'a> {
+    pub(crate) plan: &'a FeedPlan,
+    /// Of transactions: when they may be sent at the earliest, and until the block is due.
+    pub(crate) interval_s: Option<f64>,
+    pub(crate) stop: Stop<'a>,
+}
+
+/// What became of the transactions.
+#[derive(Debug, Default)]
+pub(crate) struct TxsGiven {
+    pub(crate) announced: u64,
+    pub(crate) sent: u64,
+    pub(crate) bytes: u64,
+    /// Sent before a parent.
+    pub(crate) orphans: u64,
+    pub(crate) first_at_s: Option<f64>,
+    /// The node has worked through them.
+    pub(crate) last_at_s: Option<f64>,
+}
+
+impl Courier {
+    /// Connects to a node.
+    pub(crate) fn connect(
+        address: SocketAddr,
+        chain: &str,
+        plan: &FeedPlan,
+        clock: Clock,
+    ) -> Result<Self, PeerError> {
+        let is_cash = chain.starts_with("bch");
+        let magic = if is_cash { CASH_REGTEST } else { REGTEST };
+        let compact = (plan.by == Delivery::Compact).then_some(false);
+        let habits = Habits { magic, is_cash, compact };
+        let connect = |habits| Peer::connect(address, habits, clock);
+        let peers = (0..plan.connections).map(|_| connect(habits)).collect::<Result<_, _>>()?;
+        // Who looks on wants to hear of blocks at once.
+        let observer = connect(Habits { compact: Some(true), ..habits })?;
+        let patience = Duration::from_secs(plan.block_timeout_s);
+        Ok(Self { peers, observer, is_cash, clock, patience })
+    }
+
+    /// The node has the blocks of these headers, and may ask for them again.
+    pub(crate) fn has_blocks(&self, headers: &[RawHeader]) {
+        for peer in self.peers.iter().chain([&self.observer]) {
+            peer.link.has_blocks(headers);
+        }
+    }
+
+    /// The hashes that the node's active chain has above a block; at most as many as a message holds.
+    pub(crate) fn headers_above(
+        &self,
+        before: &Hash,
+        stop: Stop<'_>,
+    ) -> Result<Vec<Hash>, PeerError> {
+        self.observer.link.headers_above(before, self.patience, stop)
+    }
+
+    pub(crate) fn is_cash(&self) -> bool {
+        self.is_cash
+    }
+
+    /// Announces transactions, each of which the node asks for if it wants it; ends when it has worked through all of them.
+    pub(crate) fn send_transactions(
+        &self,
+        block: &Arc<Ready>,
+        places: &[usize],
+        way: Way<'_>,
+        mut progress: impl FnMut(u64),
+    ) -> Result<TxsGiven, PeerError> {
+        for peer in &self.peers {
+            peer.link.take_up(block);
+        }
+        if places.is_empty() {
+            return Ok(TxsGiven::default());
+        }
+        let start_s = self.clock.now_s();
+        let FeedPlan { rate, burst, batch, .. } = *way.plan;
+        let mut due = Due::new(rate, burst, (start_s, way.interval_s), places.len());
+        let (mut rest, mut turn) = (places, 0);
+        let mut idle_since = Instant::now();
+        let mut asked_before = 0;
+        loop {
+            let (mut open, mut asked) = (0, 0);
+            for peer in &self.peers {
+                let (open_here, asked_here) = peer.link.txs_open();
+                (open, asked) = (open + open_here, asked + asked_here);
+            }
+            if asked != asked_before {
+                (asked_before, idle_since) = (asked, Instant::now());
+                progress(asked as u64);
+            }
+            if rest.is_empty() && (open == 0 || idle_since.elapsed() > UNWANTED_AFTER) {
+                break;
+            }
+            let room = (OPEN_MOST * self.peers.len()).saturating_sub(open).min(batch);
+            let lengths = rest.iter().map(|at| block.tx(*at).len() as u64);
+            let count = due.ready(self.clock.now_s(), lengths.clone(), room);
+            if count == 0 {
+                self.wait_a_little(way.stop)?;
+                continue;
+            }
+            let bytes = lengths.take(count).sum();
+            let (now, later) = rest.split_at(count);
+            self.peers[turn % self.peers.len()].link.announce_txs(block, now)?;
+            due.sent(count, bytes);
+            (rest, turn, idle_since) = (later, turn + 1, Instant::now());
+        }
+        let mut given = TxsGiven { announced: places.len() as u64, ..TxsGiven::default() };
+        for peer in &self.peers {
+            let at_s = peer.link.pong(self.patience, way.stop)?;
+            let stamps = peer.link.stamps();
+            given.sent += stamps.txs;
+            given.bytes += stamps.tx_bytes;
+            given.orphans += stamps.orphans;
+            given.first_at_s = earliest(given.first_at_s, stamps.first_tx_at_s);
+            given.last_at_s = Some(given.last_at_s.map_or(at_s, |last: f64| last.max(at_s)));
+        }
+        Ok(given)
+    }
+
+    /// Announces the block, or sends it as a compact one; gives when.
+    pub(crate) fn send_block(
+        &self,
+        block: &Arc<Ready>,
+        seen: &[usize],
+        plan: &FeedPlan,
+    ) -> Result<f64, PeerError> {
+        self.observer.link.look_for(block.hash);
+        let prefilled = match plan.prefill {
+            Prefill::Coinbase => vec![0],
+            Prefill::Unseen => {
+                let mut is_seen = vec![false; block.txs.len()];
+                for at in seen {
+                    is_seen[*at] = true;
+                }
+                (0..block.txs.len()).filter(|at| !is_seen[*at]).collect()
+            }
+        };
+        let link = &self.peers[0].link;
+        match (plan.by, plan.compact) {
+            (Delivery::Compact, Compact::High) if link.is_chosen() => {
+                link.push_compact(block, &prefilled)
+            }
+            _ => link.announce_block(block, &prefilled),
+        }
+    }
+
+    /// Whether the connections are still there.
+    pub(crate) fn check(&self, stop: Stop<'_>) -> Result<(), PeerError> {
+        self.peers.iter().chain([&self.observer]).try_for_each(|peer| peer.link.check(stop))
+    }
+
+    /// Waits until the block is in the node's active chain, by asking again and again; gives when that was.
+    pub(crate) fn wait_connected(
+        &self,
+        block: &Ready,
+        before: &Hash,
+        stop: Stop<'_>,
+    ) -> Result<f64, PeerError> {
+        let started = Instant::now();
+        loop {
+            let link = &self.peers[0].link;
+            let at_s = link.pong(self.patience, stop)?;
+            let above = self.observer.link.headers_above(before, self.patience, stop)?;
+            if above.first() == Some(&block.hash) {
+                return Ok(at_s);
+            }
+            if started.elapsed() > self.patience {
+                let found = match above.len() {
+                    0 => "no header".to_owned(),
+                    count => format!("{count} other headers"),
+                };
+                return Err(PeerError::NotConnected { found });
+            }
+            self.wait_a_little(stop)?;
+        }
+    }
+
+    /// What the peers and the observer have seen of the block; the announcement may come a little later than the tip.
+    pub(crate) fn relay(&self, announced_at_s: f64, stop: Stop<'_>) -> BlockRelay {
+        let started = Instant::now();
+        while self.observer.link.sighting().is_none()
+            && started.elapsed() < SIGHTING_PATIENCE
+            && !stop()
+        {
+            thread::sleep(PAUSE);
+        }
+        let sighting: Option<Sighting> = self.observer.link.sighting();
+        let stamps = self.peers[0].link.stamps();
+        BlockRelay {
+            announced_at_s,
+            asked_at_s: stamps.asked_at_s,
+            compact_at_s: stamps.compact_at_s,
+            missing_asked_at_s: stamps.missing_asked_at_s,
+            missing_sent_at_s: stamps.missing_sent_at_s,
+            missing: stamps.missing,
+            missing_bytes: stamps.missing_bytes,
+            block_at_s: stamps.block_at_s,
+            seen_at_s: sighting.map(|sighting| sighting.at_s),
+            seen_as: sighting.map(|sighting| sighting.as_what),
+        }
+    }
+
+    /// The observer learns of the block, so that the node sends it the next one as a compact block: nodes do that only where
+    /// the peer has the block before.
+    pub(crate) fn keep_up(&self, before: &Hash, stop: Stop<'_>) -> Result<(), PeerError> {
+        self.headers_above(before, stop).map(drop)
+    }
+
+    fn wait_a_little(&self, stop: Stop<'_>) -> Result<(), PeerError> {
+        thread::sleep(PAUSE);
+        self.check(stop)
+    }
+}
+
+fn earliest(first: Option<f64>, second: Option<f64>) -> Option<f64> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(first.min(second)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Announced transactions of one peer that may be open: Core remembers 5,000 (`txdownloadman.h`, `MAX_PEER_TX_ANNOUNCEMENTS`).
+const OPEN_MOST: usize = 4_000;
+/// A node that asks for nothing in this time does not want the rest: Core waits up to six seconds before it asks an inbound peer
+/// (`txdownloadman.h`, `NONPREF_PEER_TX_DELAY`, `TXID_RELAY_DELAY`, `OVERLOADED_PEER_TX_DELAY`).
+const UNWANTED_AFTER: Duration = Duration::from_secs(10);
+/// Longest wait for a node to announce a block that is its tip.
+const SIGHTING_PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_micros(200);

@@ -1,0 +1,453 @@
+//! A peer that has a chain and gives it to one node: transactions, blocks and compact blocks over the peer-to-peer protocol. It
+//! connects to the node, so for the node it is an inbound peer.
+
+mod talk;
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use self::talk::Talk;
+pub(crate) use self::talk::{Sighting, Stamps};
+use super::ready::Ready;
+use crate::machine::clock::Clock;
+use crate::results::SeenAs;
+use crate::wire::{self, HEAD_BYTES, Hash, Magic, RawHeader};
+
+/// What went wrong with a peer.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerError {
+    /// The node does not take the connection.
+    #[error("cannot connect to {address} as a peer: {source}")]
+    Connect {
+        /// The node.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The node does not answer as a peer does.
+    #[error("{address} has not shaken hands within {seconds} s; is it a node of this network?")]
+    NoHandshake {
+        /// The node.
+        address: SocketAddr,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The node ended the connection, or it broke.
+    #[error("the connection ended ({why}): the node stopped, or rejected what was sent")]
+    Closed {
+        /// What the system says.
+        why: String,
+    },
+    /// The node does not go on.
+    #[error("no progress in {seconds} s while {doing}")]
+    Stuck {
+        /// How long was waited.
+        seconds: u64,
+        /// What for.
+        doing: &'static str,
+    },
+    /// The bytes of a block are no block.
+    #[error("block {height} of the chain cannot be read as a block")]
+    NoBlock {
+        /// Its height.
+        height: u32,
+    },
+    /// The node did not make the block part of its chain.
+    #[error("the node has not connected the block: it answers with {found}")]
+    NotConnected {
+        /// Headers that it has above the block before.
+        found: String,
+    },
+    /// The caller ended it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// How a peer behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Habits {
+    pub(crate) magic: Magic,
+    /// Bitcoin Cash: no witnesses, compact blocks of version 1.
+    pub(crate) is_cash: bool,
+    /// Whether it says that it sends and takes compact blocks, and wants them unasked.
+    pub(crate) compact: Option<bool>,
+}
+
+/// The connection; dropping it ends it.
+pub(crate) struct Peer {
+    pub(crate) link: Arc<Link>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What both threads of a connection share.
+pub(crate) struct Link {
+    writer: Mutex<TcpStream>,
+    /// For ending it while another thread writes.
+    stream: TcpStream,
+    talk: Mutex<Talk>,
+    changed: Condvar,
+    habits: Habits,
+    clock: Clock,
+    nonces: AtomicU64,
+}
+
+/// Says when to give up.
+pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
+
+impl Peer {
+    /// Connects and shakes hands.
+    pub(crate) fn connect(
+        address: SocketAddr,
+        habits: Habits,
+        clock: Clock,
+    ) -> Result<Self, PeerError> {
+        let connect = |source| PeerError::Connect { address, source };
+        let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map_err(connect)?;
+        stream.set_nodelay(true).map_err(connect)?;
+        // A network that is cut shows as a write that never ends.
+        stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(connect)?;
+        let (reader, writer) = (stream.try_clone(), stream.try_clone());
+        let link = Arc::new(Link {
+            writer: Mutex::new(writer.map_err(connect)?),
+            stream,
+            talk: Mutex::new(Talk::default()),
+            changed: Condvar::new(),
+            habits,
+            clock,
+            nonces: AtomicU64::new(1),
+        });
+        let (of_thread, reader) = (Arc::clone(&link), reader.map_err(connect)?);
+        let thread = thread::spawn(move || {
+            let ended = of_thread.listen(reader);
+            let mut talk = of_thread.lock();
+            talk.closed = Some(ended.err().map_or_else(String::new, |error| error.to_string()));
+            drop(talk);
+            of_thread.changed.notify_all();
+        });
+        let peer = Self { link, thread: Some(thread) };
+        let version = wire::version_payload(clock.start_unix_ms() | 1, AGENT);
+        peer.link.send("version", &version)?;
+        let seconds = CONNECT_TIMEOUT.as_secs();
+        let shaken = peer.link.wait(CONNECT_TIMEOUT, "it shakes hands", &|| false, |talk| {
+            talk.is_ready.then_some(())
+        });
+        match shaken {
+            Err(PeerError::Stuck { .. } | PeerError::Closed { .. }) => {
+                Err(PeerError::NoHandshake { address, seconds })
+            }
+            other => other.map(|()| peer),
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.link.stream.shutdown(Shutdown::Both);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was reported already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Link {
+    fn lock(&self) -> MutexGuard<'_, Talk> {
+        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a message; gives when its first byte went out.
+    pub(crate) fn send(&self, command: &str, payload: &[u8]) -> Result<f64, PeerError> {
+        let head = wire::head(self.habits.magic, command, payload.len(), payload);
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let at_s = self.clock.now_s();
+        // A small message in one piece: two would be two packets.
+        let written = if payload.len() <= SMALL_BYTES {
+            writer.write_all(&[&head, payload].concat())
+        } else {
+            writer.write_all(&head).and_then(|()| writer.write_all(payload))
+        };
+        written.map_err(|error| PeerError::Closed { why: error.to_string() })?;
+        Ok(at_s)
+    }
+
+    /// Waits until `look` finds something.
+    pub(crate) fn wait<T>(
+        &self,
+        patience: Duration,
+        doing: &'static str,
+        stop: Stop<'_>,
+        mut look: impl FnMut(&mut Talk) -> Option<T>,
+    ) -> Result<T, PeerError> {
+        let started = Instant::now();
+        let mut talk = self.lock();
+        loop {
+            if let Some(found) = look(&mut talk) {
+                return Ok(found);
+            }
+            if let Some(why) = &talk.closed {
+                return Err(PeerError::Closed { why: why.clone() });
+            }
+            if stop() {
+                return Err(PeerError::Interrupted);
+            }
+            if started.elapsed() > patience {
+                return Err(PeerError::Stuck { seconds: patience.as_secs(), doing });
+            }
+            talk = self.changed.wait_timeout(talk, NAP).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Headers of the chain that the node has, and may ask for again.
+    pub(crate) fn has_blocks(&self, headers: &[RawHeader]) {
+        let mut talk = self.lock();
+        for header in headers {
+            talk.add_header(*header);
+        }
+    }
+
+    /// Whether the connection is still there.
+    pub(crate) fn check(&self, stop: Stop<'_>) -> Result<(), PeerError> {
+        if let Some(why) = &self.lock().closed {
+            return Err(PeerError::Closed { why: why.clone() });
+        }
+        if stop() { Err(PeerError::Interrupted) } else { Ok(()) }
+    }
+
+    /// Offers a block's transactions, and the block itself once it is announced.
+    pub(crate) fn take_up(&self, block: &Arc<Ready>) {
+        let mut talk = self.lock();
+        talk.take_up(Arc::clone(block));
+    }
+
+    /// What became of the block that was taken up last.
+    pub(crate) fn stamps(&self) -> Stamps {
+        self.lock().stamps.clone()
+    }
+
+    /// Begins to look for announcements of a block by the node.
+    pub(crate) fn look_for(&self, hash: Hash) {
+        let mut talk = self.lock();
+        (talk.looked_for, talk.sighting) = (Some(hash), None);
+    }
+
+    /// The first announcement of the block looked for.
+    pub(crate) fn sighting(&self) -> Option<Sighting> {
+        self.lock().sighting
+    }
+
+    /// Transactions announced and not asked for, and asked for in all.
+    pub(crate) fn txs_open(&self) -> (usize, usize) {
+        let talk = self.lock();
+        (talk.announced - talk.asked, talk.asked)
+    }
+
+    /// Announces transactions; the node asks for those that it wants.
+    pub(crate) fn announce_txs(&self, block: &Ready, places: &[usize]) -> Result<f64, PeerError> {
+        let kind = if self.habits.is_cash { wire::INV_TX } else { wire::INV_WTX };
+        let mut payload = Vec::with_capacity(places.len() * 36 + 3);
+        wire::put_count(&mut payload, places.len());
+        for &at in places {
+            payload.extend_from_slice(&kind.to_le_bytes());
+            payload.extend_from_slice(&block.name(at));
+        }
+        self.lock().announce(places);
+        self.send("inv", &payload)
+    }
+
+    /// From now on the node may ask for the block.
+    pub(crate) fn open_block(&self, block: &Ready) {
+        self.lock().open_block(block.header());
+    }
+
+    /// Waits until the node has worked through all that was sent: it answers in order.
+    pub(crate) fn pong(&self, patience: Duration, stop: Stop<'_>) -> Result<f64, PeerError> {
+        let nonce = self.nonces.fetch_add(1, Ordering::Relaxed);
+        self.send("ping", &nonce.to_le_bytes())?;
+        self.wait(patience, "it works through what was sent", stop, |talk| {
+            talk.pong.filter(|(answered, _)| *answered >= nonce).map(|(_, at_s)| at_s)
+        })
+    }
+
+    /// The hashes that the node's active chain has above a block.
+    pub(crate) fn headers_above(
+        &self,
+        before: &Hash,
+        patience: Duration,
+        stop: Stop<'_>,
+    ) -> Result<Vec<Hash>, PeerError> {
+        let mut payload = 70016_u32.to_le_bytes().to_vec();
+        payload.push(1);
+        payload.extend_from_slice(before);
+        payload.extend_from_slice(&[0; 32]);
+        self.lock().answer = None;
+        self.send("getheaders", &payload)?;
+        self.wait(patience, "it tells its headers", stop, |talk| talk.answer.take())
+    }
+
+    /// Reads messages until the connection ends.
+    fn listen(&self, mut stream: TcpStream) -> Result<(), PeerError> {
+        let closed = |error: io::Error| PeerError::Closed { why: error.to_string() };
+        let mut payload = Vec::new();
+        loop {
+            let mut head = [0; HEAD_BYTES];
+            stream.read_exact(&mut head).map_err(closed)?;
+            let Some((command, length)) = wire::read_head_of(self.habits.magic, &head) else {
+                return Err(PeerError::Closed { why: "its message is of another network".into() });
+            };
+            payload.resize(length, 0);
+            stream.read_exact(&mut payload).map_err(closed)?;
+            self.answer(&command, &payload)?;
+            self.changed.notify_all();
+        }
+    }
+
+    fn answer(&self, command: &str, payload: &[u8]) -> Result<(), PeerError> {
+        let now_s = self.clock.now_s();
+        match command {
+            "version" => self.shake_hands()?,
+            "verack" => self.lock().is_ready = true,
+            "ping" => drop(self.send("pong", payload)?),
+            "pong" => {
+                if let Some(nonce) = payload.first_chunk() {
+                    self.lock().pong = Some((u64::from_le_bytes(*nonce), now_s));
+                }
+            }
+            "getheaders" => {
+                let headers = self.lock().headers_for(payload);
+                self.send("headers", &wire::headers_payload(&headers))?;
+            }
+            "getdata" => self.give(payload, now_s)?,
+            "getblocktxn" => self.give_missing(payload, now_s)?,
+            "headers" => {
+                if let Some(hashes) = wire::read_headers(payload) {
+                    let mut talk = self.lock();
+                    talk.see(&hashes, SeenAs::Headers, now_s);
+                    talk.answer = Some(hashes);
+                }
+            }
+            "inv" => {
+                let entries = wire::read_inventory(payload).unwrap_or_default();
+                let blocks = entries.iter().filter(|(kind, _)| kind & 3 == wire::INV_BLOCK);
+                let hashes: Vec<Hash> = blocks.map(|(_, hash)| *hash).collect();
+                self.lock().see(&hashes, SeenAs::Inv, now_s);
+            }
+            "sendcmpct" => self.lock().is_chosen = payload.first() == Some(&1),
+            "cmpctblock" => {
+                if let Some(header) = payload.get(..wire::HEADER_BYTES) {
+                    self.lock().see(&[wire::double_sha256(header)], SeenAs::Compact, now_s);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn shake_hands(&self) -> Result<(), PeerError> {
+        if !self.habits.is_cash {
+            self.send("wtxidrelay", &[])?;
+        }
+        self.send("verack", &[])?;
+        self.send("sendheaders", &[])?;
+        if let Some(is_unasked) = self.habits.compact {
+            let version: u64 = if self.habits.is_cash { 1 } else { 2 };
+            let mut payload = vec![u8::from(is_unasked)];
+            payload.extend_from_slice(&version.to_le_bytes());
+            self.send("sendcmpct", &payload)?;
+        }
+        Ok(())
+    }
+
+    /// Gives what a `getdata` asks for.
+    fn give(&self, payload: &[u8], now_s: f64) -> Result<(), PeerError> {
+        let Some(entries) = wire::read_inventory(payload) else { return Ok(()) };
+        for (kind, hash) in entries {
+            let found = self.lock().block.clone();
+            let Some(block) = found else { continue };
+            match kind & !wire::WITNESS_FLAG {
+                wire::INV_TX | wire::INV_WTX => {
+                    if let Some(at) = block.find(&hash) {
+                        self.lock().ask(at);
+                        let sent_s = self.send("tx", block.tx(at))?;
+                        self.lock().note_tx(at, sent_s);
+                    }
+                }
+                wire::INV_BLOCK if block.hash == hash && self.lock().is_open => {
+                    self.lock().stamps.asked_at_s.get_or_insert(now_s);
+                    let sent_s = self.send("block", &block.raw)?;
+                    self.lock().stamps.block_at_s.get_or_insert(sent_s);
+                }
+                wire::INV_COMPACT_BLOCK if block.hash == hash && self.lock().is_open => {
+                    self.lock().stamps.asked_at_s.get_or_insert(now_s);
+                    let prefilled = self.lock().prefilled.clone();
+                    let sent_s = self.send("cmpctblock", &block.compact(NONCE, &prefilled))?;
+                    self.lock().stamps.compact_at_s.get_or_insert(sent_s);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn give_missing(&self, payload: &[u8], now_s: f64) -> Result<(), PeerError> {
+        let Some(block) = self.lock().block.clone() else { return Ok(()) };
+        let Some((hash, wanted)) = wire::compact::read_get_block_txn(payload, block.txs.len())
+        else {
+            return Ok(());
+        };
+        if hash != block.hash {
+            return Ok(());
+        }
+        {
+            let mut talk = self.lock();
+            talk.stamps.missing_asked_at_s.get_or_insert(now_s);
+            talk.stamps.missing = wanted.len() as u64;
+            talk.stamps.missing_bytes = wanted.iter().map(|at| block.tx(*at).len() as u64).sum();
+        }
+        let missing = wire::compact::block_txn(&hash, &block.raw, &block.txs, &wanted);
+        let sent_s = self.send("blocktxn", &missing)?;
+        self.lock().stamps.missing_sent_at_s.get_or_insert(sent_s);
+        Ok(())
+    }
+
+    /// Whether the node wants compact blocks unasked: others it ignores (Core `net_processing.cpp`, CMPCTBLOCK).
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.lock().is_chosen
+    }
+
+    /// Sends a compact block unasked.
+    pub(crate) fn push_compact(
+        &self,
+        block: &Ready,
+        prefilled: &[usize],
+    ) -> Result<f64, PeerError> {
+        let payload = block.compact(NONCE, prefilled);
+        self.open_block(block);
+        let sent_s = self.send("cmpctblock", &payload)?;
+        self.lock().stamps.compact_at_s = Some(sent_s);
+        Ok(sent_s)
+    }
+
+    /// Announces a block by its header; `prefilled` is for the compact block that may be asked for.
+    pub(crate) fn announce_block(
+        &self,
+        block: &Ready,
+        prefilled: &[usize],
+    ) -> Result<f64, PeerError> {
+        prefilled.clone_into(&mut self.lock().prefilled);
+        self.open_block(block);
+        self.send("headers", &wire::headers_payload(&[block.header()]))
+    }
+}
+
+const AGENT: &str = "/assay-emit:0.1/";
+/// Compact blocks need a number that the sender draws (BIP152); it is the same in every run.
+const NONCE: u64 = 0x6173_7361_7920_656d;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+const WRITE_TIMEOUT: Duration = Duration::from_mins(2);
+const NAP: Duration = Duration::from_millis(100);
+const SMALL_BYTES: usize = 64 << 10;
